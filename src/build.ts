@@ -3,16 +3,31 @@
  * browsers get as they are.
  *
  * `npm ci` runs it (`prepare`), and so does whatever starts built code from a checkout. A build that fits its sources is left
- * alone: a stamp in `dist/` holds the SHA-256 of everything it was made from.
+ * alone: a stamp in `dist/` holds the SHA-256 of everything it was made from. A new one is made beside it and then takes its place,
+ * so that a build that fails leaves the old one, and a program that starts meanwhile finds one that is whole.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { copyFileSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
-const stampFile = join(dist, '.built-from')
+const stampName = '.built-from'
+
+/** What a person can mend, in a sentence that says how. */
+class BuildFailed extends Error {}
 
 build()
 
@@ -22,13 +37,28 @@ function build(): void {
   const compiler = join(root, 'node_modules/typescript/bin/tsc')
   if (!existsSync(compiler))
     fail('dist/ does not match its sources, and TypeScript is not installed. Run `npm ci` without `--omit=dev`.')
-  rmSync(dist, { recursive: true, force: true })
-  const { status } = spawnSync(process.execPath, [compiler, '-p', join(root, 'src/tsconfig.build.json')], {
-    stdio: 'inherit',
-  })
-  if (status !== 0) fail('The build failed. Fix what is listed above and run `npm run build`.')
-  for (const path of globSync('src/**/*.{js,css}', { cwd: root })) copy(path)
-  writeFileSync(stampFile, wanted)
+  const fresh = mkdtempSync(`${dist}.`)
+  try {
+    const args = [compiler, '-p', join(root, 'src/tsconfig.build.json'), '--outDir', fresh]
+    const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
+    if (status !== 0) throw new BuildFailed('The build failed. Fix what is listed above and run `npm run build`.')
+    for (const path of globSync('src/**/*.{js,css}', { cwd: root })) copy(path, fresh)
+    writeFileSync(join(fresh, stampName), wanted)
+    replace(fresh)
+  } catch (error) {
+    rmSync(fresh, { recursive: true, force: true })
+    if (error instanceof BuildFailed) fail(error.message)
+    throw error
+  }
+}
+
+/** Puts the new build in the place of the old one. */
+function replace(fresh: string): void {
+  chmodSync(fresh, 0o755)
+  const old = `${fresh}.old`
+  if (existsSync(dist)) renameSync(dist, old)
+  renameSync(fresh, dist)
+  rmSync(old, { recursive: true, force: true })
 }
 
 /** Everything that `dist/` is made from, names included. */
@@ -47,12 +77,13 @@ function digestOfSources(): string {
 }
 
 function stampOf(): string | undefined {
+  const stampFile = join(dist, stampName)
   return existsSync(stampFile) ? readFileSync(stampFile, 'utf8') : undefined
 }
 
-function copy(path: string): void {
-  const target = join(dist, path)
-  if (existsSync(target)) fail(`${path} has the name of a built module. Rename one of the two.`)
+function copy(path: string, fresh: string): void {
+  const target = join(fresh, path)
+  if (existsSync(target)) throw new BuildFailed(`${path} has the name of a built module. Rename one of the two.`)
   mkdirSync(dirname(target), { recursive: true })
   copyFileSync(join(root, path), target)
 }

@@ -26,6 +26,39 @@ export function monotonicMs(): number {
   return performance.now()
 }
 
+/** Ends a timer; nothing happens where it has run. */
+export type Cancel = () => void
+
+/** Time as a part is handed it. Its timers keep no process alive. */
+export type Clock = {
+  readonly wallSeconds: () => number
+  readonly monotonicMs: () => number
+  /** Calls back once, after so many milliseconds. */
+  readonly later: (callback: () => void, ms: number) => Cancel
+  readonly every: (callback: () => void, ms: number) => Cancel
+}
+
+export type Timers = Pick<Clock, 'later' | 'every'>
+
+/** The clock of this machine. */
+export const systemClock: Clock = {
+  wallSeconds,
+  monotonicMs,
+  later: (callback, ms) => {
+    const timer = setTimeout(callback, ms).unref()
+    return () => clearTimeout(timer)
+  },
+  every: (callback, ms) => {
+    const timer = setInterval(callback, ms).unref()
+    return () => clearInterval(timer)
+  },
+}
+
+/** Resolves after so many milliseconds; keeps no process alive. */
+export function pause(clock: Pick<Clock, 'later'>, ms: number): Promise<void> {
+  return new Promise((resolve) => void clock.later(resolve, ms))
+}
+
 /** Waits until nothing is under way, at most so long. */
 export async function drained(isQuiet: () => boolean, withinMs: number): Promise<void> {
   const until = monotonicMs() + withinMs

@@ -82,13 +82,23 @@ export class BadConfig extends Error {
   override name = 'BadConfig'
 }
 
-/** `data`: the directory that a command was given in place of DATA_DIR. Throws BadConfig. */
-export function readConfig(data = '', env: Readonly<Record<string, string | undefined>> = process.env): Config {
-  const fault = limitsFault()
-  if (fault !== undefined) throw new BadConfig(fault)
-  const text = (name: string, fallback: string) => (env[name] === undefined || env[name] === '' ? fallback : env[name])
-  const number = (name: string, fallback: number, min: number, max: number) => {
-    const given = text(name, String(fallback))
+type Variables = Readonly<Record<string, string | undefined>>
+
+/** Variables of the environment, each checked as it is read. An empty one counts as left out. */
+class Environment {
+  readonly #variables: Variables
+
+  constructor(variables: Variables) {
+    this.#variables = variables
+  }
+
+  text(name: string, fallback = ''): string {
+    const given = this.#variables[name]
+    return given === undefined || given === '' ? fallback : given
+  }
+
+  number(name: string, fallback: number, min: number, max: number): number {
+    const given = this.text(name, String(fallback))
     const value = Number(given)
     if (!Number.isInteger(value) || value < min || value > max) {
       throw new BadConfig(
@@ -97,102 +107,151 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
     }
     return value
   }
-  const choice = <Choice extends string>(name: string, choices: readonly Choice[], fallback: Choice): Choice => {
-    const given = text(name, fallback)
+
+  choice<Choice extends string>(name: string, choices: readonly Choice[], fallback: Choice): Choice {
+    const given = this.text(name, fallback)
     const found = choices.find((each) => each === given)
     const named = choices.filter((each) => each !== '').join(', ')
     const rule = choices.some((each) => each === '') ? `${named}, or left out` : `one of ${named}`
     if (found === undefined) throw new BadConfig(`${name} must be ${rule}, but it is "${given}".`)
     return found
   }
-  const dollars = (name: string, fallback: string): number => {
-    const given = text(name, fallback)
+
+  /** In millionths of a dollar. */
+  dollars(name: string, fallback: string): number {
+    const given = this.text(name, fallback)
     const micros = microsOf(given)
     if (micros === undefined) throw new BadConfig(`${name} must be dollars such as 2.50, but it is "${given}".`)
     return micros
   }
-  const operators = text('OPERATORS', '')
-    .split(',')
-    .map((id) => id.trim())
-    .filter((id) => id !== '')
+
+  /** What stands between commas. */
+  list(name: string): string[] {
+    return this.text(name)
+      .split(',')
+      .map((each) => each.trim())
+      .filter((each) => each !== '')
+  }
+}
+
+/** `data`: the directory that a command was given in place of DATA_DIR. Throws BadConfig. */
+export function readConfig(data = '', variables: Variables = process.env): Config {
+  const fault = limitsFault()
+  if (fault !== undefined) throw new BadConfig(fault)
+  const env = new Environment(variables)
+  return Object.freeze({
+    ...identityOf(env),
+    ...networkOf(env),
+    ...storageOf(env, data),
+    ...loadOf(env),
+    ...paymentsOf(env),
+    screenUrl: screenUrlOf(env),
+    logLevel: env.choice('LOG_LEVEL', ['error', 'warn', 'info', 'debug'] as const, 'info'),
+    slowTurnMs: env.number('SLOW_TURN_MS', 0, 0, 60_000),
+    witnessPolicy: env.text('WITNESS_POLICY'),
+    witnessLogs: env.text('WITNESS_LOGS'),
+    deliveryScale: env.number('DELIVERY_WAIT_PERCENT', 100, 0, 100) / 100,
+    loopback: env.choice('BROADSIDE_LOOPBACK', ['', '1'] as const, '') === '1',
+  })
+}
+
+/** Which board it is, and who runs it. */
+function identityOf(env: Environment): Pick<Config, 'serviceId' | 'operators'> {
+  const operators = env.list('OPERATORS')
   for (const id of operators) {
     if (!/^[0-9a-f]{64}$/.test(id))
       throw new BadConfig(
         `OPERATORS must be identity ids of 64 hex characters, separated by commas, but one is "${id}".`,
       )
   }
-  const baseUrl = originOf(text('BASE_URL', ''))
-  const serviceId = text('SERVICE_ID', '')
+  const serviceId = env.text('SERVICE_ID')
   if (serviceId !== '' && !/^[a-z0-9][a-z0-9._-]{0,63}$/.test(serviceId)) {
     throw new BadConfig(
       `SERVICE_ID must be 1 to 64 of a-z 0-9 . _ -, starting with a letter or digit, but it is "${serviceId}".`,
     )
   }
-  const screenUrl = text('SCREEN_URL', '')
-  if (screenUrl !== '' && !isWebAddress(screenUrl)) {
-    throw new BadConfig(`SCREEN_URL must be the http(s) address of a classifier, but it is "${screenUrl}".`)
-  }
-  const mcpOrigins = text('MCP_ORIGINS', '')
-    .split(',')
-    .map((origin) => origin.trim())
-    .filter((origin) => origin !== '')
+  return { serviceId, operators }
+}
+
+type Network = 'host' | 'port' | 'healthPort' | 'baseUrl' | 'engine' | 'trustedProxy' | 'mcpOrigins'
+
+/** Where it listens, and under which addresses it is known. */
+function networkOf(env: Environment): Pick<Config, Network> {
+  const mcpOrigins = env.list('MCP_ORIGINS')
   for (const origin of mcpOrigins) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin)
       throw new BadConfig(
         `MCP_ORIGINS must be origins such as https://client.example, with commas between, but one is "${origin}".`,
       )
   }
-  const healthPort = text('HEALTH_PORT', '') === '' ? undefined : number('HEALTH_PORT', 0, 0, 65_535)
-  const dataDirectory = resolve(data === '' ? text('DATA_DIR', './data') : data)
-  return Object.freeze({
-    host: text('HOST', '127.0.0.1'),
-    port: number('PORT', 8787, 0, 65_535),
-    healthPort,
-    dataDirectory,
-    markFile: resolve(text('MARK_FILE', `${dataDirectory}.mark`)),
-    witnessPolicy: text('WITNESS_POLICY', ''),
-    witnessLogs: text('WITNESS_LOGS', ''),
-    baseUrl,
-    serviceId,
-    mcpOrigins,
-    operators,
-    engine: choice('HTTP_ENGINE', ['auto', 'uws', 'node'] satisfies EngineChoice[], 'auto'),
-    shards: number('SHARDS', 0, 0, 64),
-    verifyThreads: number('VERIFY_THREADS', 0, 0, 64),
+  return {
+    host: env.text('HOST', '127.0.0.1'),
+    port: env.number('PORT', 8787, 0, 65_535),
+    healthPort: env.text('HEALTH_PORT') === '' ? undefined : env.number('HEALTH_PORT', 0, 0, 65_535),
+    baseUrl: originOf(env.text('BASE_URL')),
+    engine: env.choice('HTTP_ENGINE', ['auto', 'uws', 'node'] satisfies EngineChoice[], 'auto'),
     trustedProxy: trustedProxyOf({
-      header: text('TRUST_PROXY', '').toLowerCase(),
-      hops: number('TRUST_PROXY_HOPS', 1, 1, 16),
-      from: text('TRUST_PROXY_FROM', '127.0.0.0/8,::1')
+      header: env.text('TRUST_PROXY').toLowerCase(),
+      hops: env.number('TRUST_PROXY_HOPS', 1, 1, 16),
+      from: env
+        .text('TRUST_PROXY_FROM', '127.0.0.0/8,::1')
         .split(',')
         .map((network) => network.trim()),
     }),
-    limitsOn: choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',
-    screenUrl,
-    proofBits: number('PROOF_BITS', 0, 0, 28),
-    logLevel: choice('LOG_LEVEL', ['error', 'warn', 'info', 'debug'] as const, 'info'),
-    slowTurnMs: number('SLOW_TURN_MS', 0, 0, 60_000),
-    blobBytesPerIdentity: number(
+    mcpOrigins,
+  }
+}
+
+type Storage = 'dataDirectory' | 'markFile' | 'blobBytesPerIdentity' | 'diskReserveBytes' | 'compactSeconds'
+
+function storageOf(env: Environment, data: string): Pick<Config, Storage | 'segmentBytesMax'> {
+  const dataDirectory = resolve(data === '' ? env.text('DATA_DIR', './data') : data)
+  const { MAX_SAFE_INTEGER } = Number
+  return {
+    dataDirectory,
+    markFile: resolve(env.text('MARK_FILE', `${dataDirectory}.mark`)),
+    blobBytesPerIdentity: env.number(
       'BLOB_BYTES_PER_IDENTITY',
-      Math.min(rates.blob_bytes_per_identity, Number.MAX_SAFE_INTEGER),
+      Math.min(rates.blob_bytes_per_identity, MAX_SAFE_INTEGER),
       0,
-      Number.MAX_SAFE_INTEGER,
+      MAX_SAFE_INTEGER,
     ),
-    diskReserveBytes: number('DISK_RESERVE_BYTES', 256 * 1024 * 1024, 0, Number.MAX_SAFE_INTEGER),
-    compactSeconds: number('COMPACT_SECONDS', 60, 1, 86_400),
-    segmentBytesMax: number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
-    queueMax: number('QUEUE_MAX', queueDefault, 1, 65_536),
-    deliveryScale: number('DELIVERY_WAIT_PERCENT', 100, 0, 100) / 100,
-    walletKeyFile: text('WALLET_KEY_FILE', ''),
-    payCapMicros: dollars('PAY_CAP_DAY', '1'),
+    diskReserveBytes: env.number('DISK_RESERVE_BYTES', 256 * 1024 * 1024, 0, MAX_SAFE_INTEGER),
+    compactSeconds: env.number('COMPACT_SECONDS', 60, 1, 86_400),
+    segmentBytesMax: env.number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
+  }
+}
+
+/** How many threads it takes, and what it lets in. */
+function loadOf(env: Environment): Pick<Config, 'shards' | 'verifyThreads' | 'queueMax' | 'limitsOn' | 'proofBits'> {
+  return {
+    shards: env.number('SHARDS', 0, 0, 64),
+    verifyThreads: env.number('VERIFY_THREADS', 0, 0, 64),
+    queueMax: env.number('QUEUE_MAX', queueDefault, 1, 65_536),
+    limitsOn: env.choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',
+    proofBits: env.number('PROOF_BITS', 0, 0, 28),
+  }
+}
+
+function paymentsOf(env: Environment): Pick<Config, 'walletKeyFile' | 'payCapMicros' | 'payNodes' | 'sale'> {
+  return {
+    walletKeyFile: env.text('WALLET_KEY_FILE'),
+    payCapMicros: env.dollars('PAY_CAP_DAY', '1'),
+    payNodes: nodesOf(env.text('PAY_NODES')),
     sale: saleOf({
-      payTo: text('PAY_TO', ''),
-      facilitator: text('FACILITATOR_URL', '').replace(/\/+$/, ''),
-      network: text('PAY_NETWORK', 'eip155:8453'),
-      micros: dollars('PAY_PRICE', '0.001'),
+      payTo: env.text('PAY_TO'),
+      facilitator: env.text('FACILITATOR_URL').replace(/\/+$/, ''),
+      network: env.text('PAY_NETWORK', 'eip155:8453'),
+      micros: env.dollars('PAY_PRICE', '0.001'),
     }),
-    payNodes: nodesOf(text('PAY_NODES', '')),
-    loopback: choice('BROADSIDE_LOOPBACK', ['', '1'] as const, '') === '1',
-  })
+  }
+}
+
+function screenUrlOf(env: Environment): string {
+  const screenUrl = env.text('SCREEN_URL')
+  if (screenUrl !== '' && !isWebAddress(screenUrl))
+    throw new BadConfig(`SCREEN_URL must be the http(s) address of a classifier, but it is "${screenUrl}".`)
+  return screenUrl
 }
 
 function isWebAddress(given: string): boolean {

@@ -29,6 +29,11 @@ export class Counters {
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + by)
   }
 
+  /** An answer with this status. */
+  reply(status: number): void {
+    this.add(`replies_${status}`)
+  }
+
   get(name: string): number {
     return this.#counts.get(name) ?? 0
   }

@@ -1,65 +1,42 @@
-/** The server: starts everything in order, stops it in reverse. The only place that wires; a newcomer reads this first. */
+/** The server: the list of its parts, started in order and stopped in reverse. The only place that wires; a newcomer reads this first. */
 import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { queuesOf } from '../actors/kernel/limits.ts'
-import type { Refusal } from '../actors/kernel/refusals.ts'
-import { shardOf } from '../actors/shard.ts'
 import { BlobFiles } from '../storage/blob-files.ts'
 import { makeDirectory } from '../storage/disk.ts'
 import { lockDirectory } from '../storage/lock.ts'
 import { BlobIntake } from './attachments/intake.ts'
-import { blobDoor, sweepBlobs } from './attachments/routes.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from './board-directory.ts'
-import { drained, monotonicMs, wallSeconds } from './clock.ts'
-import { Voice } from './command/board-signer.ts'
+import { boardRoutes } from './board-routes.ts'
+import { drained } from './clock.ts'
+import { BoardSigner, Voice } from './command/board-signer.ts'
 import { News } from './command/live-facts.ts'
-import { refused } from './command/reply.ts'
 import { Front } from './command/router.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
-import { toldByRegistry } from './delegations/known-by-registry.ts'
-import { limitsOf } from './docs/capabilities.ts'
-import { describe } from './docs/described.ts'
-import { type Figures, nothingCounted, statsData } from './docs/figures.ts'
-import { figureDoors } from './docs/figures-routes.ts'
-import { documentPaths } from './docs/routes.ts'
-import { exportGate } from './export/gate.ts'
-import { Exports } from './export/routes.ts'
+import { BoardFigures } from './docs/figures-routes.ts'
 import { Followers } from './follow/followers.ts'
-import { updatesDoors } from './follow/updates-routes.ts'
 import { ClientAddresses } from './http/client-address.ts'
-import { compatDoor } from './http/compat.ts'
-import { embedDoors } from './http/embed.ts'
 import { createHttpServer } from './http/engine.ts'
-import { pageDoors } from './http/pages.ts'
-import { type Exchange, headBytesMax } from './http/port.ts'
+import { type Exchange, headBytesMax, type OpenConnections } from './http/port.ts'
 import { logFault, portOptions } from './http/port-options.ts'
-import { Routes } from './http/routes.ts'
+import { Replies } from './http/replies.ts'
 import { Throttle } from './limits/throttle.ts'
 import { freePort, hostText } from './listening.ts'
-import { checkpointAnswer } from './log/checkpoint.ts'
-import { Heads } from './log/heads.ts'
 import { type Mark, readMarks } from './log/mark.ts'
-import { logDoors } from './log/routes.ts'
-import { witnessDoors } from './log/witness/routes.ts'
-import { witnessesAnswer } from './log/witnesses.ts'
-import { mcpDoors } from './mcp/open.ts'
 import { judge } from './moderation/advertising.ts'
 import { httpClassifier } from './moderation/classifier.ts'
 import { hideBy, resumeScreening } from './moderation/screened.ts'
-import { Screening } from './moderation/screening.ts'
+import { Screening, ScreeningQueue } from './moderation/screening.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
-import { consistencyPath, openHouse, stopForGood } from './open-house.ts'
-import { payDoors } from './payments/routes.ts'
+import { Parts } from './parts.ts'
+import { machine, type Platform } from './platform.ts'
 import { Deliveries } from './receive-urls/deliveries.ts'
 import { ItemPosts } from './receive-urls/item-posts.ts'
-import { receiveDoor } from './receive-urls/routes.ts'
-import { release } from './release.ts'
-import type { FeedStats } from './threads/feed.ts'
-import { startCalling } from './tool-calls/open.ts'
+import { type StartedActors, startActors, stopForGood } from './start-actors.ts'
+import { type Calling, startCalling } from './tool-calls/open.ts'
 import { Verifier } from './verify/verifier.ts'
 import { Postroom } from './webhooks/thread-host.ts'
 import { openWorks, type Works } from './works/open.ts'
-import { workFeedDoor } from './works/routes.ts'
 
 export type RunningServer = { readonly address: string; close(): Promise<void> }
 
@@ -67,7 +44,7 @@ const drainMs = 8_000
 const flushMs = 500
 
 /** Starts a board; resolves when it answers. Rejects with an error that src/failure.ts explains. */
-export async function startServer(config: Config): Promise<RunningServer> {
+export async function startServer(config: Config, platform: Platform = machine): Promise<RunningServer> {
   setLogLevel(config.logLevel)
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const address = config.baseUrl === '' ? `http://${hostText(config.host)}:${port}` : config.baseUrl
@@ -78,6 +55,8 @@ export async function startServer(config: Config): Promise<RunningServer> {
   }
   makeDirectory(config.dataDirectory)
   const lock = await lockDirectory(config.dataDirectory)
+  const parts = new Parts()
+  await parts.start({ name: 'directory lock', stop: () => lock.release() })
   try {
     const marks = readMarks(config)
     const directory = openBoardDirectory({
@@ -85,312 +64,200 @@ export async function startServer(config: Config): Promise<RunningServer> {
       serviceId: config.serviceId,
       publicHost: new URL(address).host,
       shards: config.shards === 0 ? Math.max(1, availableParallelism() >> 1) : config.shards,
-      now: wallSeconds(),
+      now: platform.clock.wallSeconds(),
     })
-    return await startBoard(config, { directory, marks, address, port, unlock: () => lock.release() })
+    await startBoard(parts, { ...platform, config, directory, marks, address, port })
   } catch (error) {
     lock.release()
     throw error
   }
+  let closing: Promise<void> | undefined
+  return {
+    address,
+    close: () => {
+      closing ??= stop(parts)
+      return closing
+    },
+  }
 }
 
-type Place = {
+async function stop(parts: Parts): Promise<void> {
+  log('info', 'stopping')
+  await parts.stop()
+  log('info', 'stopped')
+}
+
+type Place = Platform & {
+  readonly config: Config
   readonly directory: BoardDirectory
   readonly marks: readonly Mark[]
+  /** Public address of the board. */
   readonly address: string
   readonly port: number
-  readonly unlock: () => void
 }
 
-async function startBoard(config: Config, { directory, marks, address, port, unlock }: Place): Promise<RunningServer> {
-  const news = new News()
-  const throttle = new Throttle({ on: config.limitsOn, now: monotonicMs, factors: news.grants })
-  const addresses = new ClientAddresses(config.trustedProxy, (event, facts) => log('warn', event, facts))
-  const addressOf = (exchange: Exchange) => addresses.of(exchange)
-  const refuse = (exchange: Exchange, found: Refusal) => routes.send(exchange, refused(found))
-  const read = (...asked: Parameters<Front['read']>) => front.read(...asked)
-  const followers = new Followers({ house: () => house, read, directory, news, throttle, refuse, addressOf })
-  const files = new BlobFiles(blobsDirectory(directory.path), (file, problem) =>
-    log('error', 'blob.not_removed', { file, problem: String(problem) }),
-  )
-  let heads: Heads | undefined
-  let postroom: Postroom | undefined
-  let works: Works | undefined
-  let isReady = false
-  const { house, facts } = await openHouse(config, {
-    directory,
-    news,
-    followers,
-    marks,
-    files,
-    onHead: (head) => heads?.note(head),
-    postroom: () => postroom,
-    onMail: (shard, mail) => works?.courier.mail(shard, mail),
-  })
-  const growing = facts.logs.at(-1)!
-  heads = new Heads({
-    ...config,
-    logs: facts.logs,
-    closed: facts.closed,
-    publicHost: new URL(address).host,
-    consistency: (origin, from, to) => consistencyPath(house, origin, from, to),
-    onRollback: (error) => {
-      if (isReady) stopForGood(error)
-    },
-  })
-  await heads.begin(news.head)
-  await news.delegates.begin((told) => toldByRegistry(house, 'delegation.known', told))
-  await news.grants.begin((told) => toldByRegistry(house, 'limits.known', told))
-  news.delegates.onEnd((ended) => {
-    followers.keysOver()
-    postroom?.delegationsOver(ended)
-  })
-  await sweepBlobs(files, (room, answer) =>
-    house.readPrivate(shardOf(room, house.shards), { op: 'blob.needed', args: { room }, reader: '' }, answer),
-  )
-  const verifier = await Verifier.start({
-    threads: config.verifyThreads === 0 ? Math.max(1, availableParallelism() >> 1) : config.verifyThreads,
-    waitingItemsMax: queuesOf(config.queueMax).signatures,
-    report: ({ kind, ...what }) => log('warn', kind, what),
-  })
-  const screening = new Screening({
-    judge: config.screenUrl === '' ? judge : httpClassifier(config.screenUrl),
-    hide: (post, reason, done) => hideBy(voice, post, reason, done),
-    report: log,
-  })
-  const delivering = new Postroom({
-    ...config,
-    house,
-    news,
-    directory,
-    address,
-    scale: config.deliveryScale,
-    read,
-  })
-  postroom = delivering
-  works = openWorks({
-    house,
-    limitsOn: config.limitsOn,
-    directory,
-    voice: () => voice,
-    screen: (post) => screening.consider(post),
-    news,
-  })
-  const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
-  const verify = (...asked: Parameters<Verifier['verify']>) => verifier.verify(...asked)
-  const callers = { ...growing, address, directory, news, actors: house, secret, read, verify }
-  const calling = await startCalling(config, callers)
-  const front: Front = new Front({
-    ...calling,
-    hooks: delivering.desk,
-    courier: works.courier,
-    welcome: (identity, from) => works?.welcome.greet(identity, from),
-    serviceId: directory.facts.service_id,
-    actors: house,
-    verify,
-    throttle,
-    news,
-    operators: new Set(config.operators),
-    proofBits: config.proofBits,
-    screen: (post) => screening.consider(post),
-    secret,
-    boardIdentity: directory.identity.id,
-    generation: directory.facts.generation,
-    limitsOn: config.limitsOn,
-    wallSeconds,
-    blobs: new BlobIntake({
-      files,
-      bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,
-      fail: stopForGood,
-      fault: logFault,
-    }),
-    poll: (poll, respond) => followers.updates.poll(poll, respond),
-    checkpoint: () => checkpointAnswer(growing, news.head),
-    witnesses: () => witnessesAnswer(heads.standing(news.head), wallSeconds()),
-  })
-  const execute = (...sent: Parameters<Front['executeOwn']>) => front.executeOwn(...sent)
-  const voice = new Voice({ serviceId: directory.facts.service_id, identity: directory.identity, execute })
-  const counters = new Counters()
-  const itemPosts = new ItemPosts({
-    actors: house,
-    voice,
-    read,
-    isSuspended: (identity) => news.isSuspended(identity),
-    later: (callback, ms) => setTimeout(callback, ms).unref(),
-    report: (facts) => log('warn', 'item_not_posted', facts),
-  })
-  const deliveries = new Deliveries({
-    actors: house,
-    throttle,
-    limitsOn: config.limitsOn,
-    now: monotonicMs,
-    wallSeconds,
-    post: (receiver, isDecided) => itemPosts.post(receiver, isDecided),
-    isThere: (delegation) => news.delegates.isThere(delegation),
-  })
-  const startedAt = monotonicMs()
-  /** As last received from the feed: under overload they are a moment old, and the other figures are wanted most. */
-  let stats: FeedStats = nothingCounted
-  const figures = async (): Promise<Figures> => ({
-    ...stats,
-    treeSize: news.head.size,
-    streamsOpen: followers.tails.open,
-    streamsDropped: followers.tails.dropped,
-    connections: http.openConnections,
-    openLetters: house.open,
-    signaturesWaiting: verifier.waiting,
-    uptimeSeconds: Math.floor((monotonicMs() - startedAt) / 1000),
-    residentBytes: process.memoryUsage.rss(),
-    heaps: [['front', process.memoryUsage().heapUsed + process.memoryUsage().external], ...(await delivering.heaps())],
-    counters: counters.entries(),
-    limited: [...throttle.refusals],
-  })
-  const tellFigures = (answer: (figures: Figures | undefined) => void): void =>
-    house.askFeed<FeedStats>(['stats', null, house.seen], (told) => {
-      if (told !== undefined && !('refusal' in told)) stats = told
-      figures().then(answer, () => answer(undefined))
-    })
-  const described = describe(config, { directory, address, log: growing, verifier: verifier.backend })
-  const onReply = (status: number): void => counters.add(`replies_${status}`)
-  const pages = pageDoors({
-    read,
-    figures: (answer) => tellFigures((found) => answer(found && statsData(found).stats)),
-    now: wallSeconds,
-    news,
-    throttle,
-    addressOf,
-    onReply,
-    onFault: logFault,
-    board: {
-      address,
-      serviceId: described.serviceId,
-      identity: described.identity,
-      release,
-      ...growing,
-      limits: () => limitsOf(described),
-      published: () => heads.published(news.head),
-    },
-  })
-  const mcp = mcpDoors({
-    config,
-    directory,
-    described,
-    front,
-    actors: house,
-    news,
-    throttle,
-    secret,
-    addressOf,
-    events: delivering.events,
-    streams: followers.tails.places,
-  })
-  const exports = new Exports({
-    enter: exportGate({ throttle, addressOf }),
-    next: (request, answer) => house.askFeed(['export', request, house.seen], answer),
-    rooms: followers.rooms,
-    refuse,
-    now: monotonicMs,
-  })
-  const routes = new Routes({
-    front,
-    news,
-    throttle,
-    wallSeconds,
-    addressOf,
-    onReply,
-    nowhere: pages.nowhere,
-    acting: {
-      ...mcp.acting,
-      '/c64/': compatDoor({
-        execute: (body, door, respond) => front.execute(body, door, respond),
-        addressOf,
-        doors: () => routes,
-      }),
-      ...witnessDoors(heads.witness, { throttle, addressOf, doors: () => routes }),
-      '/in/': receiveDoor({
-        take: (delivery, respond) => deliveries.take(delivery, respond),
-        addressOf,
-        doors: () => routes,
-      }),
-      ...payDoors(calling, { address, throttle, addressOf, doors: () => routes }),
-    },
-    more: {
-      ...documentPaths(described),
-      ...pages.doors,
-      ...mcp.more,
-      ...embedDoors(address),
-      ...logDoors({
-        logs: facts.logs,
-        address,
-        checkpoint: (origin) => heads.ended(origin) ?? heads.published(news.head),
-        policyLines: heads.policyLines,
-        tile: (request, answer) => house.askFeed(['tile', request, house.seen], answer),
-        routes: () => routes,
-      }),
-      '/a/': blobDoor({
-        find: (request, answer) => house.read(request, answer),
-        files,
-        throttle,
-        addressOf,
-        doors: () => routes,
-      }),
-      ...updatesDoors({
-        poll: (poll, respond) => followers.updates.poll(poll, respond),
-        throttle,
-        addressOf,
-        doors: () => routes,
-        wallSeconds,
-      }),
-      '/tail/': (exchange, room) => routes.isWithinReads(exchange) && followers.tails.handle(exchange, room),
-      '/v1/export': (exchange) => routes.isWithinReads(exchange) && exports.handle(exchange),
-      ...figureDoors({ tell: tellFigures, doors: () => routes }),
-      '/work.atom': workFeedDoor({ read, address, throttle, addressOf, doors: () => routes }),
-    },
-  })
+/** The list of what runs. It is stopped from its end to its beginning. */
+async function startBoard(parts: Parts, place: Place): Promise<void> {
+  const { config } = place
+  const base = baseOf(place)
+  const { news, connections } = base
+  const actors = await startActors(parts, base)
+  const { house } = actors
+  const verifier = await startVerifier(config)
+  await parts.start({ name: 'verifier', stop: () => verifier.close() })
+  const services = await servicesOf({ ...base, ...actors, verifier })
+  const { followers, postroom, works, calling, itemPosts, screeningQueue } = services
+  const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
   prepareEngineEnvironment(headBytesMax)
-  const http = await createHttpServer(config.engine, (exchange) => routes.handle(exchange), portOptions())
-  await works.resume()
-  await itemPosts.resume()
-  await calling.resume()
-  await delivering.resume()
-  await http.listen(config.host, port)
-  isReady = true
+  const http = await createHttpServer(
+    config.engine,
+    (exchange) => routes.handle(exchange),
+    portOptions(connections, place.clock),
+  )
+  const isQuiet = () => house.open + verifier.waiting + exports.moving === 0
+  await parts.start(
+    { name: 'pages', stop: () => pages.close() },
+    { name: 'http', stop: () => http.close() },
+    // The last answers are on their way through the sockets, and each of them closes its connection.
+    { name: 'connections', stop: () => drained(() => connections.open === 0, flushMs) },
+    { name: 'requests', stop: () => drained(isQuiet, drainMs) },
+    { name: 'works', start: () => works.resume(), stop: () => works.close() },
+    { name: 'webhooks', start: () => postroom.resume(), stop: () => postroom.stop() },
+    { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
+    { name: 'item posts', start: () => itemPosts.resume(), stop: () => itemPosts.close() },
+    { name: 'followers', stop: () => followers.close() },
+    { name: 'listener', start: () => http.listen(config.host, place.port), stop: () => http.stopAccepting() },
+  )
   log('info', 'ready', {
-    address,
+    address: place.address,
     engine: http.engine,
     verifier: verifier.backend,
     shards: house.shards,
     service_id: described.serviceId,
     tree_size: news.head.size,
   })
+  resumeScreening(house, screeningQueue, config.operators, place.clock.wallSeconds())
+}
 
-  resumeScreening(house, screening, config.operators)
+/** What every part may need, and nobody has to start. */
+function baseOf(place: Place) {
+  const { config, directory, clock } = place
+  const news = new News(clock)
+  const throttle = new Throttle({ on: config.limitsOn, now: clock.monotonicMs, factors: news.grants })
+  const addresses = new ClientAddresses(config.trustedProxy, (event, facts) => log('warn', event, facts))
+  const addressOf = (exchange: Exchange) => addresses.of(exchange)
+  const counters = new Counters()
+  const replies = new Replies({ throttle, addressOf, onReply: (status) => counters.reply(status) })
+  const files = new BlobFiles(blobsDirectory(directory.path), (file, problem) =>
+    log('error', 'blob.not_removed', { file, problem: String(problem) }),
+  )
+  const connections: OpenConnections = { open: 0 }
+  const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
+  return { ...place, news, throttle, addressOf, counters, replies, files, connections, secret }
+}
 
-  let closing: Promise<void> | undefined
-  const close = async (): Promise<void> => {
-    log('info', 'stopping')
-    http.stopAccepting()
-    followers.close()
-    itemPosts.close()
-    await calling.close()
-    await delivering.stop()
-    works?.close()
-    await drained(() => house.open + verifier.waiting + exports.moving === 0, drainMs)
-    // The last answers are on their way through the sockets, and each of them closes its connection.
-    await drained(() => http.openConnections === 0, flushMs)
-    await http.close()
-    await pages.close()
-    await verifier.close()
-    await house.stop()
-    await heads.close(news.head)
-    unlock()
-    log('info', 'stopped')
-  }
-  return {
-    address,
-    close: () => {
-      closing ??= close()
-      return closing
-    },
-  }
+function startVerifier(config: Config): Promise<Verifier> {
+  return Verifier.start({
+    threads: config.verifyThreads === 0 ? Math.max(1, availableParallelism() >> 1) : config.verifyThreads,
+    waitingItemsMax: queuesOf(config.queueMax).signatures,
+    report: ({ kind, ...what }) => log('warn', kind, what),
+  })
+}
+
+type Base = ReturnType<typeof baseOf> & StartedActors & { readonly verifier: Verifier }
+
+/** What the capabilities do beside answering: each is given what stands before it here. */
+async function servicesOf(base: Base) {
+  const { config, directory, house, news, clock } = base
+  const followers = new Followers(base)
+  const postroom = new Postroom({ ...config, ...base })
+  const screeningQueue = new ScreeningQueue(log)
+  const signer = new BoardSigner(directory.facts.service_id, directory.identity)
+  const works = openWorks({
+    house,
+    limitsOn: config.limitsOn,
+    directory,
+    signer,
+    screening: screeningQueue,
+    news,
+    clock,
+  })
+  const calling = await startCalling(config, base)
+  const front = frontOf(base, { followers, postroom, screeningQueue, works, calling })
+  const voice = new Voice(signer, front)
+  new Screening({
+    queue: screeningQueue,
+    judge: config.screenUrl === '' ? judge : httpClassifier(config.screenUrl),
+    hide: (post, reason, done) => hideBy(voice, post, reason, done),
+    later: clock.later,
+    report: log,
+  })
+  const { itemPosts, deliveries } = receivingOf(base, voice)
+  const { connections, verifier, counters, throttle } = base
+  const { tails } = followers
+  const parts = { house, news, tails, connections, verifier, postroom, counters, throttle }
+  const figures = new BoardFigures({ ...parts, now: clock.monotonicMs })
+  return { followers, postroom, screeningQueue, works, calling, front, itemPosts, deliveries, figures }
+}
+
+type Answering = {
+  readonly followers: Followers
+  readonly postroom: Postroom
+  readonly screeningQueue: ScreeningQueue
+  readonly works: Works
+  readonly calling: Calling
+}
+
+function frontOf(base: Base, { followers, postroom, screeningQueue, works, calling }: Answering): Front {
+  const { config, directory, house, news, throttle, reads, verifier, secret, files } = base
+  return new Front({
+    calls: calling.calls,
+    tools: calling.tools,
+    hooks: postroom.desk,
+    courier: works.courier,
+    welcome: works.welcome,
+    serviceId: directory.facts.service_id,
+    actors: house,
+    reads,
+    updates: followers.updates,
+    verifier,
+    throttle,
+    news,
+    operators: new Set(config.operators),
+    proofBits: config.proofBits,
+    screening: screeningQueue,
+    secret,
+    boardIdentity: directory.identity.id,
+    generation: directory.facts.generation,
+    limitsOn: config.limitsOn,
+    wallSeconds: base.clock.wallSeconds,
+    blobs: new BlobIntake({
+      files,
+      bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,
+      fail: stopForGood,
+      fault: logFault,
+    }),
+  })
+}
+
+/** What arrives at receive URLs. */
+function receivingOf({ config, house, news, reads, throttle, clock }: Base, voice: Voice) {
+  const itemPosts = new ItemPosts({
+    actors: house,
+    voice,
+    read: (request, answer) => reads.read(request, answer),
+    isSuspended: (identity) => news.isSuspended(identity),
+    later: clock.later,
+    report: (facts) => log('warn', 'item_not_posted', facts),
+  })
+  const deliveries = new Deliveries({
+    actors: house,
+    throttle,
+    limitsOn: config.limitsOn,
+    now: clock.monotonicMs,
+    wallSeconds: clock.wallSeconds,
+    post: (receiver, isDecided) => itemPosts.post(receiver, isDecided),
+    isThere: (delegation) => news.delegates.isThere(delegation),
+  })
+  return { itemPosts, deliveries }
 }

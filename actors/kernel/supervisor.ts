@@ -7,11 +7,14 @@
  * service manager starts it again into recovery. Those that only derive what they hold or send (search, tools,
  * delivery) are started again after a while, and the board continues without them.
  */
-import { type TransferListItem, Worker } from 'node:worker_threads'
+import type { TransferListItem, Worker, WorkerOptions } from 'node:worker_threads'
 
 export type LastWords = { readonly name: string; readonly message: string; readonly stack: string }
 
+export type StartThread = (file: URL, options: WorkerOptions) => Worker
+
 export type SupervisedOptions = {
+  readonly startThread: StartThread
   readonly name: string
   readonly file: URL
   /** Makes what the thread is started with: fresh links each time. */
@@ -67,7 +70,7 @@ export class Supervised {
    */
   async start(): Promise<Readonly<Record<string, unknown>>> {
     const { data, transfer } = this.#options.birth()
-    const worker = new Worker(this.#options.file, {
+    const worker = this.#options.startThread(this.#options.file, {
       name: this.#options.name,
       workerData: data,
       transferList: [...transfer],

@@ -12,27 +12,25 @@ import { inside, rates } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type BlobFiles, blobDamage } from '../../storage/blob-files.ts'
 import type { ReadHandle } from '../../storage/disk.ts'
-import type { NoAnswer } from '../command/ports.ts'
-import { readReply, refused } from '../command/reply.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+import { readReply, type refused } from '../command/reply.ts'
 import { fromYou, Places } from '../follow/places.ts'
 import { contentDisposition, type Part, rangeOf, servedType } from '../http/files.ts'
 import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { logFault } from '../http/port-options.ts'
-import type { Doors, RouteHandler } from '../http/routes.ts'
+import type { Replies } from '../http/replies.ts'
+import type { RouteHandler } from '../http/routes.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import { dataOf, type ReadAnswer } from '../reads/read.ts'
-import type { ReadCall } from '../reads/reads.ts'
 import type { BlobFile } from './reads.ts'
 
-type Find = ReadCall
-
 export type BlobDoorOptions = {
-  /** Asks the feed, which knows public things alone. */
-  readonly find: Find
+  /** The feed among them is asked, which knows public things alone. */
+  readonly actors: Pick<Actors, 'read'>
   readonly files: BlobFiles
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
-  readonly doors: () => Doors
+  readonly replies: Replies
 }
 
 const busy = refusal('overloaded', 'too many attachments are being read at once: try again', undefined, 1)
@@ -52,7 +50,7 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
   const each = rates.downloads_per_address
   const places = new Places({ limit: 'downloads_per_address', each, max: inside.blobsRead, keeper: throttle })
   return (exchange, target) => {
-    const send = (found: Parameters<typeof refused>[0]) => options.doors().send(exchange, refused(found))
+    const send = (found: Parameters<typeof refused>[0]) => options.replies.refuse(exchange, found)
     const address = options.addressOf(exchange)
     const overReads = throttle.count('reads', { address })
     if (overReads !== undefined) return send(overReads)
@@ -61,7 +59,7 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
       return send(refusal('invalid_field', 'id must be a blob id of 32 lowercase hex characters', 'id'))
     const leave = places.take({ address })
     if (typeof leave === 'string') return send(leave === 'board' ? busy : tooMany)
-    options.find({ op: 'blob.file', args: { target }, reader: '' }, (answer) => {
+    options.actors.read({ op: 'blob.file', args: { target }, reader: '' }, (answer) => {
       answered(options, exchange, answer)
         .catch((error: unknown) => {
           const message = `the file of this blob cannot be read: a fault of this board, logged as ${logFault(error)}`
@@ -74,16 +72,16 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
 
 /** Resolves when the last byte has gone, or will never go. */
 async function answered(
-  { doors, files }: BlobDoorOptions,
+  { replies, files }: BlobDoorOptions,
   exchange: Exchange,
   answer: ReadAnswer<BlobFile> | NoAnswer,
 ): Promise<void> {
   if (exchange.ended) return
-  if (answer === undefined) return doors().send(exchange, readReply(answer))
+  if (answer === undefined) return replies.send(exchange, readReply(answer))
   // The command's field is this path's id.
   if (!answer.ok) {
     const found = 'refusal' in answer ? answer.refusal : answer.absent
-    return doors().send(exchange, refused({ ...found, field: 'id' }))
+    return replies.refuse(exchange, { ...found, field: 'id' })
   }
   const file = dataOf(answer)
   const etag = `"${file.sha256}"`

@@ -12,45 +12,60 @@ import { type Signer, signerFromSeed } from '../format/signer.ts'
 import { signingBytes } from '../format/signing.ts'
 import type { Door, Respond } from './reply.ts'
 
-export type VoiceOptions = {
-  readonly serviceId: string
-  readonly identity: BoardIdentity
-  /** Executes what was signed here a moment ago, like any other command of the board's identity. */
-  readonly execute: (body: Buffer, door: Door, respond: Respond) => void
-}
-
 type Fields = { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>
 /** The cause, which is unique, and since when it exists (Unix seconds). */
 type Cause = { readonly cause: string; readonly at: number }
 
-export class Voice {
-  readonly #options: VoiceOptions
+/** Signs with the board's own key. */
+export class BoardSigner {
+  readonly #serviceId: string
+  readonly #identity: BoardIdentity
   #signer: Signer | undefined
 
-  constructor(options: VoiceOptions) {
-    this.#options = options
+  constructor(serviceId: string, identity: BoardIdentity) {
+    this.#serviceId = serviceId
+    this.#identity = identity
   }
 
-  say(fields: Fields, cause: Cause, respond: Respond): void {
+  /** A command as it is sent to a board. */
+  command(fields: Fields, cause: Cause): Buffer {
     const { command, signature } = this.#sign(fields, cause)
-    const body = Buffer.from(JSON.stringify({ ...command, signature: signature.toString('base64url') }))
-    this.#options.execute(body, { via: 'board', address: '' }, respond)
+    return Buffer.from(JSON.stringify({ ...command, signature: signature.toString('base64url') }))
   }
 
   /** The same command, as a letter for an actor that posts it. `sha`: of the signing bytes. */
   signed(fields: Fields, cause: Cause): { readonly sha: Buffer; readonly by: Signed } {
     const { bytes, signature } = this.#sign(fields, cause)
-    const key = Buffer.from(this.#options.identity.publicKey, 'base64url')
+    const key = Buffer.from(this.#identity.publicKey, 'base64url')
     return { sha: hash('sha256', bytes, 'buffer'), by: { key, sig: signature, signed: bytes } }
   }
 
   #sign(fields: Fields, { cause, at }: Cause) {
-    const { serviceId, identity } = this.#options
+    const identity = this.#identity
     const nonce = createHmac('sha256', identity.seed).update(cause).digest('base64url')
     const named = fields.operation === 'post' ? { handle: boardHandle } : {}
     const command = { ...named, ...fields, public_key: identity.publicKey, timestamp: at, nonce }
-    const bytes = signingBytes(serviceId, command)
+    const bytes = signingBytes(this.#serviceId, command)
     this.#signer ??= signerFromSeed(identity.seed)
     return { command, bytes, signature: this.#signer.sign(bytes) }
+  }
+}
+
+type CommandPath = {
+  /** Executes what was signed here a moment ago, as any other command of the board's identity. */
+  executeOwn(body: Buffer, door: Door, respond: Respond): void
+}
+
+export class Voice {
+  readonly #signer: BoardSigner
+  readonly #path: CommandPath
+
+  constructor(signer: BoardSigner, path: CommandPath) {
+    this.#signer = signer
+    this.#path = path
+  }
+
+  say(fields: Fields, cause: Cause, respond: Respond): void {
+    this.#path.executeOwn(this.#signer.command(fields, cause), { via: 'board', address: '' }, respond)
   }
 }

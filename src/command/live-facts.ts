@@ -4,7 +4,7 @@
  */
 import { registryName } from '../../actors/record.ts'
 import { type Head, shardOf } from '../../actors/shard.ts'
-import { wallSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { Delegates } from '../delegations/delegates.ts'
 import { KnownGrants } from '../limits/grants.ts'
 import { Bearers } from './handle-cache.ts'
@@ -21,9 +21,9 @@ export type PeopleNews = {
 export class News {
   readonly handles = new Bearers()
   /** Keys that act for an identity. */
-  readonly delegates = new Delegates(wallSeconds)
+  readonly delegates: Delegates
   /** Whose limits are raised. */
-  readonly grants = new KnownGrants(wallSeconds)
+  readonly grants: KnownGrants
   /** Public keys (43 characters) that an identity has moved away from. */
   readonly #retired = new Set<string>()
   /** Key of a rotation, old or new -> identity id. */
@@ -36,6 +36,11 @@ export class News {
   #covered = 0
   /** Newest signed head. */
   head: Head = { size: 0, checkpoint: '' }
+
+  constructor(clock: Pick<Clock, 'wallSeconds' | 'later'>) {
+    this.delegates = new Delegates(clock)
+    this.grants = new KnownGrants(clock)
+  }
 
   noteChange(room: string, change: number): void {
     if (change > this.change) this.change = change

@@ -8,45 +8,40 @@
 
 import { hash } from 'node:crypto'
 import { type Command, type FieldName, fields } from '../../actors/kernel/fields.ts'
-import { inside } from '../../actors/kernel/limits.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { ReadOperation } from '../../actors/operations.ts'
-import { shardOf } from '../../actors/shard.ts'
 import { delegationOver, staleWords, windowSeconds } from '../../actors/write.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
-import { monotonicMs } from '../clock.ts'
 import { beyondScope, isOperator } from '../delegations/delegated.ts'
-import { type Poll, pollOf } from '../follow/wait-limit.ts'
+import type { Updates } from '../follow/updates.ts'
+import { pollOf } from '../follow/wait-limit.ts'
 import { decodeBytes64, identityId } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
 import { quotaOf } from '../limits/quota.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { Screened } from '../moderation/screening.ts'
-import { dataOf, ok, type ReadAnswer, type ReadRequest, soonest } from '../reads/read.ts'
+import type { ScreeningQueue } from '../moderation/screening.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import type { Client } from '../search/fair-queue.ts'
-import { Searches } from '../search/searches.ts'
 import type { Calls } from '../tool-calls/service.ts'
-import { readTools } from '../tools/ask-index.ts'
 import type { ToolDesk } from '../tools/service.ts'
-import type { Verdict } from '../verify/verifier.ts'
+import type { Verdict, Verifier } from '../verify/verifier.ts'
 import type { Desk } from '../webhooks/service.ts'
-import { readWorks, workReads } from '../works/ask-room-and-market.ts'
+import type { Welcome } from '../works/welcome.ts'
 import { checkOperation, isGiven } from './check.ts'
-import { type Gather, gatherOf, homes } from './gather.ts'
 import { type Signer, Signers } from './key-cache.ts'
 import type { News } from './live-facts.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { readCommand } from './read-command.ts'
+import type { ReadRouter } from './read-router.ts'
 import { type Door, type Respond, readReply, refused, type SignedCommand } from './reply.ts'
-import { resolveRequest, withResolved } from './resolved.ts'
-import { Writes, type WritesOptions } from './writes.ts'
+import { Writes } from './writes.ts'
 
 export type FrontOptions = {
   readonly serviceId: string
   readonly actors: Actors
-  readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
+  readonly verifier: Pick<Verifier, 'verify'>
   readonly throttle: Throttle
   readonly news: News
   readonly blobs: BlobIntake
@@ -54,8 +49,8 @@ export type FrontOptions = {
   readonly courier: Doors['courier']
   readonly calls: Calls
   readonly tools: ToolDesk
-  readonly welcome: WritesOptions['welcome']
-  /** Secret of this board, for names that others cannot compute. */
+  readonly welcome: Pick<Welcome, 'greet'>
+  /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   /** Identity id of the board itself. */
   readonly boardIdentity: string
@@ -69,43 +64,39 @@ export type FrontOptions = {
   readonly operators: ReadonlySet<string>
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  /** Takes an accepted post that its room wants screened. */
-  readonly screen: (post: Screened) => void
+  /** Takes accepted posts that their rooms want screened. */
+  readonly screening: Pick<ScreeningQueue, 'add'>
+  readonly reads: Pick<ReadRouter, 'read'>
   /** Answers updates.get, now or when there is news. */
-  readonly poll: (poll: Poll, respond: Respond) => void
-  /** The newest signed head, as log.checkpoint answers it. */
-  readonly checkpoint: () => ReadAnswer
-  /** Who else signs it, as log.witnesses answers. */
-  readonly witnesses: () => ReadAnswer
+  readonly updates: Pick<Updates, 'poll'>
 }
 
-const ownClient: Client = { address: '' }
+type Verify = Doors['verify']
 
 export class Front {
   readonly #options: FrontOptions
   readonly #signers: Signers
-  readonly #searches: Searches
+  readonly #verify: Verify
   readonly #writes: Writes
 
   constructor(options: FrontOptions) {
     this.#options = options
     this.#signers = new Signers(options.news)
-    const queue = options.limitsOn ? { ...inside.searchQueue, now: monotonicMs } : undefined
-    this.#searches = new Searches({ actors: options.actors, queue })
+    this.#verify = (...asked) => options.verifier.verify(...asked)
     this.#writes = new Writes({
       actors: options.actors,
       throttle: options.throttle,
       news: options.news,
       operators: options.operators,
-      screen: options.screen,
+      screen: (post) => options.screening.add(post),
       read: (request, answer) => this.read(request, answer),
-      verify: options.verify,
+      verify: this.#verify,
       blobs: options.blobs,
       hooks: options.hooks,
       courier: options.courier,
       calls: options.calls,
       tools: options.tools,
-      welcome: options.welcome,
+      welcome: (identity, address) => options.welcome.greet(identity, address),
       secret: options.secret,
       boardIdentity: options.boardIdentity,
       generation: options.generation,
@@ -116,7 +107,7 @@ export class Front {
 
   /** Executes a command given as bytes of JSON. */
   execute(body: Buffer, door: Door, respond: Respond): void {
-    this.#execute(body, door, respond, this.#options.verify)
+    this.#execute(body, door, respond, this.#verify)
   }
 
   /** The same for the board's own identity: what it signed a moment ago is not verified again. */
@@ -127,11 +118,11 @@ export class Front {
     })
   }
 
-  #execute(body: Buffer, door: Door, respond: Respond, verify: FrontOptions['verify']): void {
+  #execute(body: Buffer, door: Door, respond: Respond, verify: Verify): void {
     const read = readCommand(body)
     if (!read.ok) return this.#refuse(door, read.fault, respond)
     const command = read.value
-    if (isGiven(command.public_key) || isGiven(command.signature)) this.#verify(command, door, respond, verify)
+    if (isGiven(command.public_key) || isGiven(command.signature)) this.#signed(command, door, respond, verify)
     else this.#unsigned(command, door, respond)
   }
 
@@ -140,76 +131,11 @@ export class Front {
     respond(refused(this.#options.throttle.count(kindOf(door), door) ?? fault()))
   }
 
-  /** Asks the feed, then the shard that may hold it in private. `client`: who waits for it; by default the board itself does. */
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client = ownClient): void {
-    const named = resolveRequest(this.#options.news.handles, request)
-    if ('code' in named) return answer({ ok: false, refusal: named })
-    const { resolved } = named
-    if (resolved === undefined) return this.#read(request, answer, client)
-    this.#read(named.request, (found) => answer(found && withResolved(found, resolved)), client)
-  }
-
-  #read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client): void {
-    if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
-    if (request.op === 'log.witnesses') return answer(this.#options.witnesses())
-    if (request.op === 'webhook.list' || request.op === 'webhook.deliveries')
-      return this.#options.hooks.read(request, answer)
-    if (this.#searches.read(request, client, answer)) return
-    const { actors } = this.#options
-    if (readTools(actors, request, answer)) return
-    if (workReads.has(request.op)) return readWorks(actors, request, answer)
-    const home = homes[request.op]
-    if (home !== undefined) return actors.readPrivate(shardOf(home(request), actors.shards), request, answer)
-    if (request.op === 'inbox.get' && request.reader !== '') return this.#inbox(request, answer)
-    const gather = gatherOf(request)
-    if (gather !== undefined) return this.#gather(gather, request, answer)
-    actors.read(request, (found) => {
-      if (found === undefined || found.ok || 'refusal' in found) return answer(found)
-      if (request.args.room !== undefined)
-        return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(found, answer))
-      this.#readEverywhere(request, found, answer)
-    })
-  }
-
-  /** Whom the reader has blocked is known to the shards of their conversations; what those wrote is left out of every share. */
-  #inbox(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    const asked: ReadRequest = { ...request, op: 'inbox.blocked' }
-    this.#gather(gatherOf(asked)!, asked, (found: ReadAnswer<{ blocked: readonly string[] }> | NoAnswer) => {
-      if (found === undefined || !found.ok) return answer(found)
-      const { blocked } = dataOf(found)
-      this.#gather(gatherOf(request)!, { ...request, args: { ...request.args, blocked: blocked.join(',') } }, answer)
-    })
-  }
-
-  #gather(gather: Gather, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    const { actors } = this.#options
-    const found: (ReadAnswer | NoAnswer)[] = new Array(actors.shards + 1)
-    let open = found.length
-    const take = (place: number) => (part: ReadAnswer | NoAnswer) => {
-      found[place] = part
-      if (--open > 0) return
-      const shares: Extract<ReadAnswer, { ok: true }>[] = []
-      for (const each of found) {
-        if (each === undefined || !each.ok) return answer(each)
-        shares.push(each)
-      }
-      const parts = shares.map(({ json }) => JSON.parse(json) as unknown)
-      answer(ok(gather(parts), { until: soonest(shares.map(({ until }) => until)) }))
-    }
-    actors.read(request, take(0))
-    for (let shard = 0; shard < actors.shards; shard++) actors.readPrivate(shard, request, take(shard + 1))
-  }
-
-  /** An event id names no room: every shard is asked, and the one that has it answers. */
-  #readEverywhere(request: ReadRequest, absent: ReadAnswer, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    let open = this.#options.actors.shards
-    let best: ReadAnswer | NoAnswer = absent
-    for (let shard = 0; shard < this.#options.actors.shards; shard++) {
-      this.#options.actors.readPrivate(shard, request, (found) => {
-        if (found === undefined || found.ok || 'refusal' in found) best = found
-        if (--open === 0) settle(absent, answer)(best)
-      })
-    }
+  /** `client`: who waits for it; by default the board itself does. */
+  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client?: Client): void {
+    const { hooks, reads } = this.#options
+    if (request.op === 'webhook.list' || request.op === 'webhook.deliveries') hooks.read(request, answer)
+    else reads.read(request, answer, client)
   }
 
   #unsigned(command: Command, door: Door, respond: Respond): void {
@@ -231,11 +157,11 @@ export class Front {
       return quotaOf(request, door, { ...this.#options, read: (...asked) => this.read(...asked) }, (answer) =>
         respond(readReply(answer)),
       )
-    if (request.op === 'updates.get') return this.#options.poll(pollOf(request.args, request, door), respond)
+    if (request.op === 'updates.get') return this.#options.updates.poll(pollOf(request.args, request, door), respond)
     this.read(request, (answer) => respond(readReply(answer)), door)
   }
 
-  #verify(command: Command, door: Door, respond: Respond, verify: FrontOptions['verify']): void {
+  #signed(command: Command, door: Door, respond: Respond, verify: Verify): void {
     const { public_key, signature, timestamp, nonce } = command
     for (const [name, value] of Object.entries({ public_key, signature, timestamp, nonce })) {
       if (isGiven(value)) continue
@@ -345,12 +271,4 @@ function readRequest(
   }
   for (const [name, value] of Object.entries(data)) if (name !== 'schema') args[name] = value as string | number
   return { op: operation.name, args, reader, isCommand: true }
-}
-
-/** `absent` everywhere is a refusal. */
-function settle(
-  absent: ReadAnswer,
-  answer: (answer: ReadAnswer | NoAnswer) => void,
-): (found: ReadAnswer | NoAnswer) => void {
-  return (found) => answer(found !== undefined && !found.ok && 'absent' in found ? absent : found)
 }

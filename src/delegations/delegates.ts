@@ -5,9 +5,11 @@
  * An end is strict: before it is sent to the registry, the key is barred here and what it sent already is waited for. So no
  * actor accepts anything of a delegate after its end is on record, and an offline check of the times finds them right.
  */
+
 import type { ToldDelegation } from '../../actors/delegations/delegations.ts'
 import type { Delegated } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
+import type { Clock } from '../clock.ts'
 import type { NoAnswer } from '../command/ports.ts'
 
 export type Delegate = {
@@ -43,14 +45,16 @@ export class Delegates {
   readonly #listeners: ((ended: readonly Delegate[]) => void)[] = []
   /** Unix seconds. */
   readonly #now: () => number
+  readonly #later: Clock['later']
   #load: ((told: (found: readonly ToldDelegation[] | undefined) => void) => void) | undefined
   /** Something may have been decided that is not known here: no answer that depends on it is given. */
   isStale = false
   /** It was said again while it was being asked: the answer may be from before. */
   #isStaleAgain = false
 
-  constructor(now: () => number) {
-    this.#now = now
+  constructor({ wallSeconds, later }: Pick<Clock, 'wallSeconds' | 'later'>) {
+    this.#now = wallSeconds
+    this.#later = later
   }
 
   /** Reads what the registry has, now and whenever an answer of it was lost. `load` gives undefined while it has none. */
@@ -179,7 +183,7 @@ export class Delegates {
     this.#isStaleAgain = false
     this.#load!((found) => {
       if (found === undefined) {
-        setTimeout(() => this.#reload(done), againMs).unref()
+        this.#later(() => this.#reload(done), againMs)
         return
       }
       for (const told of found) this.add(told)

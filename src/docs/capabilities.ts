@@ -60,35 +60,12 @@ export function capabilities(board: Described) {
       'Not sure whether it arrived? Send the very same bytes again: it posts once.',
     ],
     signing: signing(board.serviceId),
-    command: {
-      path: '/v1/command',
-      method: 'POST',
-      body: 'one flat JSON object: operation, the fields of that operation, and for a signed command public_key, timestamp, nonce and signature. Integers are plain, null is not taken, an unknown field is refused',
-      data: 'the field data is a string that holds JSON of its own, with "schema":1',
-      by_url:
-        '/c64/{base64url of the command, without padding}: for clients that can only fetch a URL, the same by GET, POST or MKCOL',
-      unsigned:
-        'operations of kind read may be sent without key and signature, for public things, unless `signed` says required',
-      envelope: [...envelope],
-      fields: Object.fromEntries(
-        Object.entries(fields).map(([name, { type, meaning, rule }]) => [name, { type, meaning, rule }]),
-      ),
-    },
+    command,
     answers,
     operations: operations.map((operation) => describe(operation)),
     reads: operations.filter(({ get }) => get !== undefined).map((operation) => readOf(operation, board.address)),
     files: { path: '/a/{blob_id}', put: 'blob.put', name_them: 'attachments of post, in the same room' },
-    streams: {
-      tail: '/tail/{room}',
-      export: '/v1/export',
-      formats: ['text blocks', 'format=line', 'Accept: text/event-stream'],
-      blocks:
-        'a line that begins with [ is the head of a post, one that begins with # is the board speaking, an empty line ends a post, and one more is a heartbeat; in a text an empty line is shown as two spaces, and a line that would begin so has "> " before it',
-      resume: '/tail/{room}?since={event_id} goes on behind that event with nothing lost',
-      private: 'room.read_token gives a member the token for /tail/{room}?token=',
-      updates: '/api/updates?wait=25 waits for what is new; send the cursor of each answer with the next',
-      corrections: '/api/changes?after=-1, then after={after}: what a copy of the board must put right',
-    },
+    streams,
     limits: limitsOf(board),
     verifier: board.verifier,
     log: {
@@ -97,18 +74,7 @@ export function capabilities(board: Described) {
       checkpoint: '/api/log/checkpoint',
       proof: '/api/log/proof?message={event_id}',
       history: '/api/log/history',
-      entry: {
-        bytes:
-          'ASCII lines that each end with a line feed: broadside/entry@v1, then in this order kind, event, room, seq, time, command, and of kinds redact and undelegate also target, each as NAME, a space, VALUE',
-        kind: 'post, redact, rotate (a key that moved), delegate and undelegate (a key that acts for another, and its end), close and open (the last entry of a log and the first of the one that follows it; event, room, seq and command are -), or another: an unknown kind proves as well',
-        event: 'event_id of what the command made, 32 hex',
-        room: 'room it stands in, - of rotate, delegate and undelegate',
-        seq: 'number in that room, - of those too',
-        time: 'when it was accepted, Unix seconds',
-        command: 'SHA-256 of the signed bytes, 64 hex: its first 32 are the event_id',
-        target: 'event whose text was taken away (room and seq are those of that event), or delegation that ended',
-        leaf_hash: 'SHA-256(0x00 || bytes), RFC 9162 2.1.1',
-      },
+      entry: logEntry,
       means:
         'every public post is a leaf of a Merkle tree (RFC 9162) whose heads are C2SP signed notes; keep vkey, and nobody can show you another history',
     },
@@ -123,6 +89,48 @@ export function capabilities(board: Described) {
     },
     openapi: '/openapi.json',
   }
+}
+
+/** How a command is sent. */
+const command = {
+  path: '/v1/command',
+  method: 'POST',
+  body: 'one flat JSON object: operation, the fields of that operation, and for a signed command public_key, timestamp, nonce and signature. Integers are plain, null is not taken, an unknown field is refused',
+  data: 'the field data is a string that holds JSON of its own, with "schema":1',
+  by_url:
+    '/c64/{base64url of the command, without padding}: for clients that can only fetch a URL, the same by GET, POST or MKCOL',
+  unsigned:
+    'operations of kind read may be sent without key and signature, for public things, unless `signed` says required',
+  envelope: [...envelope],
+  fields: Object.fromEntries(
+    Object.entries(fields).map(([name, { type, meaning, rule }]) => [name, { type, meaning, rule }]),
+  ),
+}
+
+const streams = {
+  tail: '/tail/{room}',
+  export: '/v1/export',
+  formats: ['text blocks', 'format=line', 'Accept: text/event-stream'],
+  blocks:
+    'a line that begins with [ is the head of a post, one that begins with # is the board speaking, an empty line ends a post, and one more is a heartbeat; in a text an empty line is shown as two spaces, and a line that would begin so has "> " before it',
+  resume: '/tail/{room}?since={event_id} goes on behind that event with nothing lost',
+  private: 'room.read_token gives a member the token for /tail/{room}?token=',
+  updates: '/api/updates?wait=25 waits for what is new; send the cursor of each answer with the next',
+  corrections: '/api/changes?after=-1, then after={after}: what a copy of the board must put right',
+}
+
+/** The bytes of a leaf. */
+const logEntry = {
+  bytes:
+    'ASCII lines that each end with a line feed: broadside/entry@v1, then in this order kind, event, room, seq, time, command, and of kinds redact and undelegate also target, each as NAME, a space, VALUE',
+  kind: 'post, redact, rotate (a key that moved), delegate and undelegate (a key that acts for another, and its end), close and open (the last entry of a log and the first of the one that follows it; event, room, seq and command are -), or another: an unknown kind proves as well',
+  event: 'event_id of what the command made, 32 hex',
+  room: 'room it stands in, - of rotate, delegate and undelegate',
+  seq: 'number in that room, - of those too',
+  time: 'when it was accepted, Unix seconds',
+  command: 'SHA-256 of the signed bytes, 64 hex: its first 32 are the event_id',
+  target: 'event whose text was taken away (room and seq are those of that event), or delegation that ended',
+  leaf_hash: 'SHA-256(0x00 || bytes), RFC 9162 2.1.1',
 }
 
 /** Every size, rate and quota that holds on this board; null: no limit. */

@@ -1,23 +1,78 @@
-/** Routes of the figures: for people, for Prometheus, and for health checks. */
-
+/** Figures of the running board, and their routes: for people, for Prometheus, and for checks that only ask whether it is there. */
+import type { News } from '../command/live-facts.ts'
+import type { Tails } from '../follow/tail-routes.ts'
 import { plain } from '../http/answers.ts'
-import type { Exchange } from '../http/port.ts'
-import type { Doors, RouteHandler } from '../http/routes.ts'
-import { type Figures, metricsText, statsData } from './figures.ts'
+import type { Exchange, OpenConnections } from '../http/port.ts'
+import type { Replies } from '../http/replies.ts'
+import type { RouteHandler } from '../http/routes.ts'
+import type { Throttle } from '../limits/throttle.ts'
+import type { Counters } from '../observe.ts'
+import type { House } from '../threads/actor-host.ts'
+import type { FeedStats } from '../threads/feed-answers.ts'
+import type { Verifier } from '../verify/verifier.ts'
+import type { Postroom } from '../webhooks/thread-host.ts'
+import { type Figures, metricsText, nothingCounted, statsData } from './figures.ts'
 
-export type FigureDoorOptions = {
-  /** Undefined: they are not known. */
-  readonly tell: (answer: (figures: Figures | undefined) => void) => void
-  readonly doors: () => Doors
+export type BoardFiguresOptions = {
+  readonly house: House
+  readonly news: News
+  readonly tails: Tails
+  readonly connections: OpenConnections
+  readonly verifier: Verifier
+  readonly postroom: Postroom
+  readonly counters: Counters
+  readonly throttle: Throttle
+  /** Monotonic milliseconds. */
+  readonly now: () => number
 }
 
-export function figureDoors({ tell, doors }: FigureDoorOptions): Readonly<Record<string, RouteHandler>> {
+export class BoardFigures {
+  readonly #options: BoardFiguresOptions
+  readonly #startedAt: number
+  /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
+  #stats: FeedStats = nothingCounted
+
+  constructor(options: BoardFiguresOptions) {
+    this.#options = options
+    this.#startedAt = options.now()
+  }
+
+  /** Undefined: they could not be told. */
+  tell(answer: (figures: Figures | undefined) => void): void {
+    const { house } = this.#options
+    house.askFeed<FeedStats>(['stats', null, house.seen], (told) => {
+      if (told !== undefined && !('refusal' in told)) this.#stats = told
+      this.#now().then(answer, () => answer(undefined))
+    })
+  }
+
+  async #now(): Promise<Figures> {
+    const { house, news, tails, connections, verifier, postroom, counters, throttle, now } = this.#options
+    const memory = process.memoryUsage()
+    return {
+      ...this.#stats,
+      treeSize: news.head.size,
+      streamsOpen: tails.open,
+      streamsDropped: tails.dropped,
+      connections: connections.open,
+      openLetters: house.open,
+      signaturesWaiting: verifier.waiting,
+      uptimeSeconds: Math.floor((now() - this.#startedAt) / 1000),
+      residentBytes: memory.rss,
+      heaps: [['front', memory.heapUsed + memory.external], ...(await postroom.heaps())],
+      counters: counters.entries(),
+      limited: [...throttle.refusals],
+    }
+  }
+}
+
+export function figureDoors(figures: BoardFigures, replies: Replies): Readonly<Record<string, RouteHandler>> {
   const told = (exchange: Exchange, answer: (figures: Figures) => void): void =>
-    tell((found) => (found === undefined ? exchange.drop() : answer(found)))
+    figures.tell((found) => (found === undefined ? exchange.drop() : answer(found)))
   return {
     '/api/stats': (exchange) =>
       told(exchange, (found) =>
-        doors().send(exchange, { status: 200, body: JSON.stringify({ ok: true, data: statsData(found) }) }),
+        replies.send(exchange, { status: 200, body: JSON.stringify({ ok: true, data: statsData(found) }) }),
       ),
     '/metrics': (exchange) =>
       told(exchange, (found) =>

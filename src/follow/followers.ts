@@ -1,17 +1,17 @@
 /** All followers: tails and long polls, and how both get news from the actor threads. Wiring only. */
 
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
-import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BoardDirectory } from '../board-directory.ts'
-import { monotonicMs, wallSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
+import type { ReadRouter } from '../command/read-router.ts'
 import { keyFarewell, keyRefusal } from '../delegations/delegated.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import type { Exchange } from '../http/port.ts'
+import type { Replies } from '../http/replies.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ReadCall } from '../reads/reads.ts'
-import type { House } from '../threads/actor-host.ts'
+import type { ActorListener, House } from '../threads/actor-host.ts'
 import type { FeedNews } from '../threads/feed.ts'
 import type { ShardNews } from '../threads/private-news.ts'
 import { OpenRooms } from './open-rooms.ts'
@@ -20,48 +20,49 @@ import { Tails } from './tail-routes.ts'
 import { Updates } from './updates.ts'
 
 export type FollowersOptions = {
-  /** Asked for when a follower comes: there is none yet when this is made. */
-  readonly house: () => House
-  readonly read: ReadCall
+  readonly house: House
+  readonly reads: Pick<ReadRouter, 'read'>
   readonly directory: BoardDirectory
+  readonly clock: Clock
   readonly news: News
   readonly throttle: Throttle
-  readonly refuse: (exchange: Exchange, found: Refusal) => void
+  readonly replies: Replies
   readonly addressOf: (exchange: Exchange) => string
 }
 
-export class Followers {
+export class Followers implements ActorListener {
   readonly tails: Tails
   readonly updates: Updates
   readonly rooms: OpenRooms
   readonly #shards: number
 
-  constructor({ house, read, directory, news, throttle, refuse, addressOf }: FollowersOptions) {
+  constructor({ house, reads, directory, clock, news, throttle, replies, addressOf }: FollowersOptions) {
     const cursors = new CursorSealer(directory.cursorKey)
     const { shards, generation } = directory.facts
     this.#shards = shards
-    this.rooms = new OpenRooms(read)
+    this.rooms = new OpenRooms((request, answer) => reads.read(request, answer))
     this.tails = new Tails({
       backfill: (request, answer) =>
         request.reader === ''
-          ? house().askFeed(['tail', request, house().seen], answer)
-          : house().askShard(shardOf(request.room, shards), ['tail', request], answer),
-      watch: (room, format, on) => house().tellFeed([on ? 'watch' : 'unwatch', room, format]),
+          ? house.askFeed(['tail', request, house.seen], answer)
+          : house.askShard(shardOf(request.room, shards), ['tail', request], answer),
+      watch: (room, format, on) => house.tellFeed([on ? 'watch' : 'unwatch', room, format]),
       watchAs: (reader, room, format, on) =>
-        house().tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
+        house.tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
       openToken: (text) => {
         const token = openReadToken(cursors, text)
         if (token === undefined) return 'this board gave no such token'
-        if (token.expires <= wallSeconds()) return 'this token is expired'
+        if (token.expires <= clock.wallSeconds()) return 'this token is expired'
         return news.isOver(token.key) ? 'the key that asked for this token is not taken any more' : token
       },
       keyOver: (key) => keyFarewell(news, key),
       rooms: this.rooms,
-      refuse,
+      refuse: (exchange, found) => replies.refuse(exchange, found),
       addressOf,
       streamsPerAddress: rates.streams_per_address,
       keeper: throttle,
-      now: monotonicMs,
+      now: clock.monotonicMs,
+      timers: clock,
       queueBytesMax: inside.streamQueueBytes,
       stallMs: inside.streamStallMs,
       lastMax: sizes.tail_last_maximum,
@@ -71,19 +72,22 @@ export class Followers {
       generation,
       cursors,
       rooms: this.rooms,
-      readFeed: (request, answer) => house().askFeed(['updates', request, house().seen], answer),
-      readShard: (shard, request, answer) => house().askShard(shard, ['updates', request], answer),
+      readFeed: (request, answer) => house.askFeed(['updates', request, house.seen], answer),
+      readShard: (shard, request, answer) => house.askShard(shard, ['updates', request], answer),
       follow: (reader, on) => {
-        for (let shard = 0; shard < shards; shard++) house().tellShard(shard, [on ? 'follow' : 'unfollow', reader])
+        for (let shard = 0; shard < shards; shard++) house.tellShard(shard, [on ? 'follow' : 'unfollow', reader])
       },
       handleOf: (reader) => news.handles.get(reader) ?? '',
       keyOver: (key) => keyRefusal(news, key),
-      newest: () => Math.max(house().seen, news.change),
+      newest: () => Math.max(house.seen, news.change),
       waitersMax: inside.waitersMax,
       waitsPerAddress: rates.waits_per_address,
       keeper: throttle,
-      now: monotonicMs,
+      now: clock.monotonicMs,
+      timers: clock,
     })
+    house.listen(this)
+    news.delegates.onEnd(() => this.keysOver())
   }
 
   /** Some keys are refused from now on: what they follow ends at once. */
@@ -92,17 +96,17 @@ export class Followers {
     this.updates.keysOver()
   }
 
-  /** What the feed reports of public rooms. */
-  hear(told: FeedNews): void {
+  /** What the feed tells of public rooms. */
+  feedNews(told: FeedNews): void {
     if (told[0] === 'live') this.tails.deliver(told[1], told[2], told[3], told[4])
     else this.updates.changed(told[1])
   }
 
-  /** What a shard reports of its private rooms. */
-  hearPrivate(shard: number, told: Exclude<ShardNews, readonly ['moved' | 'mail' | 'unneeded', ...unknown[]]>): void {
+  /** What a shard tells of its private rooms. */
+  shardNews(shard: number, told: ShardNews): void {
     if (told[0] === 'live') this.tails.deliverPrivate(told[1], told[2], told[3], told[4])
     else if (told[0] === 'left') this.tails.membersLeft(told[1], told[2])
-    else this.updates.heard(shard, told[1])
+    else if (told[0] === 'heard') this.updates.heard(shard, told[1])
   }
 
   /** A shard has died. What is sent to it from now on goes to the next one, which knows no followers yet. */

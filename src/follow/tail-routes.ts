@@ -6,6 +6,7 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { Cancel, Timers } from '../clock.ts'
 import { keyFarewells } from '../delegations/delegated.ts'
 import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { dataHeaders } from '../http/security.ts'
@@ -31,6 +32,7 @@ export type TailsOptions = TailRules & {
   readonly keeper?: PlaceKeeper
   /** Monotonic milliseconds. */
   readonly now: () => number
+  readonly timers: Timers
   readonly queueBytesMax: number
   readonly stallMs: number
 }
@@ -81,7 +83,7 @@ export class Tails {
   readonly #channels = new Map<string, Channel>()
   /** Of all streams, those of other routes too. */
   readonly places: Places
-  readonly #watchman: NodeJS.Timeout
+  readonly #stopWatching: Cancel
   /** Readers of public rooms, as are those closed because they did not keep up: of private ones nothing is counted for all to see. */
   open = 0
   dropped = 0
@@ -89,8 +91,7 @@ export class Tails {
   constructor(options: TailsOptions) {
     this.#options = options
     this.places = new Places({ limit: 'streams_per_address', each: options.streamsPerAddress, keeper: options.keeper })
-    this.#watchman = setInterval(() => this.#lookAround(), watchEveryMs)
-    this.#watchman.unref()
+    this.#stopWatching = options.timers.every(() => this.#lookAround(), watchEveryMs)
   }
 
   /** GET /tail/{room} */
@@ -189,7 +190,7 @@ export class Tails {
 
   /** Ends every stream properly. */
   close(): void {
-    clearInterval(this.#watchman)
+    this.#stopWatching()
     for (const { readers } of this.#channels.values()) for (const { stream } of [...readers]) stream.end()
   }
 
@@ -340,8 +341,8 @@ export class Tails {
     reader.queue = []
     reader.stream.write(Buffer.from(format === 'sse' ? `: ${why}\n\n` : `# ${why}\n`))
     reader.stream.end()
-    // A socket that takes nothing would keep the farewell forever.
-    setTimeout(() => reader.stream.close(), 1_000).unref()
+    // A socket that takes nothing would keep the farewell for ever.
+    this.#options.timers.later(() => reader.stream.close(), 1_000)
   }
 
   #lookAround(): void {

@@ -6,42 +6,43 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { faultOf } from '../command/check.ts'
-import type { Respond } from '../command/reply.ts'
-import { readReply, refused } from '../command/reply.ts'
+import { readReply } from '../command/reply.ts'
 import { nearest } from '../format/nearest.ts'
 import type { Exchange } from '../http/port.ts'
 import { parseQuery, unknownParameter } from '../http/query.ts'
-import type { Doors, RouteHandler } from '../http/routes.ts'
+import type { Replies } from '../http/replies.ts'
+import type { RouteHandler } from '../http/routes.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import { ok } from '../reads/read.ts'
-import { type Poll, pollOf } from './wait-limit.ts'
+import type { Updates } from './updates.ts'
+import { pollOf } from './wait-limit.ts'
 
 export type UpdatesDoorOptions = {
-  readonly poll: (poll: Poll, respond: Respond) => void
+  readonly updates: Pick<Updates, 'poll'>
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
-  readonly doors: () => Doors
+  readonly replies: Replies
   /** Unix seconds. */
   readonly wallSeconds: () => number
 }
 
 export function updatesDoors(options: UpdatesDoorOptions): Readonly<Record<string, RouteHandler>> {
   return {
-    '/api/updates': (exchange) => updates(options, exchange),
+    '/api/updates': (exchange) => answerUpdates(options, exchange),
     '/time': (exchange) => {
       const unix = options.wallSeconds()
       const utc = new Date(unix * 1000).toISOString().replace('.000Z', 'Z')
-      options.doors().send(exchange, readReply(ok({ unix, utc })))
+      options.replies.send(exchange, readReply(ok({ unix, utc })))
     },
   }
 }
 
-function updates({ poll, throttle, addressOf, doors }: UpdatesDoorOptions, exchange: Exchange): void {
+function answerUpdates({ updates, throttle, addressOf, replies }: UpdatesDoorOptions, exchange: Exchange): void {
   const address = addressOf(exchange)
   const asked = throttle.count('reads', { address }) ?? knownQuery(exchange.query)
-  if ('code' in asked) return doors().send(exchange, refused(asked))
+  if ('code' in asked) return replies.refuse(exchange, asked)
   const door = { via: 'get', address, onGone: (callback: () => void) => exchange.onAbort(callback) }
-  poll(pollOf(asked, { reader: '' }, door), (reply) => doors().send(exchange, reply))
+  updates.poll(pollOf(asked, { reader: '' }, door), (reply) => replies.send(exchange, reply))
 }
 
 type Asked = {

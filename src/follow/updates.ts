@@ -7,6 +7,7 @@
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
+import type { Cancel, Timers } from '../clock.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { type Reply, type Respond, refused } from '../command/reply.ts'
 import type { CursorSealer } from '../format/cursor.ts'
@@ -37,6 +38,7 @@ export type UpdatesOptions = {
   readonly keeper?: PlaceKeeper
   /** Monotonic milliseconds. */
   readonly now: () => number
+  readonly timers: Timers
 }
 
 const sweepEveryMs = 250
@@ -49,7 +51,7 @@ export class Updates {
   readonly #outbox = new Outbox()
   readonly #public: PublicWaits
   readonly #signed: SignedWaits
-  readonly #sweeper: NodeJS.Timeout
+  readonly #stopSweeping: Cancel
   /** Marks of cursors that were opened, by reader and text. */
   readonly #opened = new BoundedMap<string, readonly Mark[]>(openedMax)
   #closed = false
@@ -80,8 +82,7 @@ export class Updates {
       send,
       now: options.now,
     })
-    this.#sweeper = setInterval(() => this.#sweep(), sweepEveryMs)
-    this.#sweeper.unref()
+    this.#stopSweeping = options.timers.every(() => this.#sweep(), sweepEveryMs)
   }
 
   /** Requests that wait now. */
@@ -157,7 +158,7 @@ export class Updates {
   /** All waiting readers are answered now, and none waits from here on. */
   close(): void {
     this.#closed = true
-    clearInterval(this.#sweeper)
+    this.#stopSweeping()
     this.#sweep()
   }
 

@@ -7,28 +7,29 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { type Door, type Respond, refused } from '../command/reply.ts'
+import type { Door, Respond } from '../command/reply.ts'
 import { decodeBase64url } from '../format/encoding.ts'
 import type { Exchange, Header } from './port.ts'
-import type { Doors, RouteHandler } from './routes.ts'
+import type { Replies } from './replies.ts'
+import type { RouteHandler } from './routes.ts'
 
 export type CompatOptions = {
-  readonly execute: (body: Buffer, door: Door, respond: Respond) => void
+  readonly front: { execute(body: Buffer, door: Door, respond: Respond): void }
   readonly addressOf: (exchange: Exchange) => string
-  readonly doors: () => Doors
+  readonly replies: Replies
 }
 
 const methods = 'GET, POST, MKCOL, OPTIONS'
 /** Search engines must not follow such a link: it acts. */
 const unindexed: readonly Header[] = [['x-robots-tag', 'noindex']]
 
-export function compatDoor({ execute, addressOf, doors }: CompatOptions): RouteHandler {
+export function compatDoor({ front, addressOf, replies }: CompatOptions): RouteHandler {
   return (exchange, parameter) => {
     const { method } = exchange
-    if (method === 'OPTIONS') return doors().preflight(exchange, methods, unindexed)
+    if (method === 'OPTIONS') return replies.preflight(exchange, methods, unindexed)
     if (method !== 'GET' && method !== 'POST' && method !== 'MKCOL')
-      return doors().wrongMethod(exchange, methods, unindexed)
-    const refuse = (found: Refusal) => doors().send(exchange, refused(found), unindexed)
+      return replies.wrongMethod(exchange, methods, unindexed)
+    const refuse = (found: Refusal) => replies.refuse(exchange, found, unindexed)
     if (isPrefetch(exchange))
       return refuse(
         refusal(
@@ -52,7 +53,7 @@ export function compatDoor({ execute, addressOf, doors }: CompatOptions): RouteH
     const door: Door = { via: 'c64', address: addressOf(exchange) }
     exchange.readBody(0, ({ ok }) => {
       if (!ok) return refuse(refusal('invalid_field', '/c64/ takes no body: the whole command goes into the path'))
-      execute(command, door, (reply) => doors().send(exchange, reply, unindexed))
+      front.execute(command, door, (reply) => replies.send(exchange, reply, unindexed))
     })
   }
 }

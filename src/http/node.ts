@@ -84,7 +84,7 @@ class NodeServer implements HttpServer {
       this.#serve(req, res)
     })
     this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket as Socket))
-    const { connectionsMax = Number.POSITIVE_INFINITY, onFull } = options
+    const { connections = { open: 0 }, connectionsMax = Number.POSITIVE_INFINITY, onFull } = options
     this.#server.on('connection', (socket) => {
       if (this.#sockets.size >= connectionsMax) {
         socket.destroy()
@@ -92,7 +92,11 @@ class NodeServer implements HttpServer {
         return
       }
       this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
+      connections.open++
+      socket.once('close', () => {
+        this.#sockets.delete(socket)
+        connections.open--
+      })
     })
     const deadlineMs = options.deadlineMs ?? answerDeadlineMs
     this.#sweeper = setInterval(() => this.#sweep(deadlineMs), Math.min(1000, deadlineMs / 4))

@@ -17,7 +17,7 @@ import { operationByName } from '../../actors/operations.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { faultOf } from '../command/check.ts'
 import type { News } from '../command/live-facts.ts'
-import type { Front } from '../command/router.ts'
+import type { ReadRouter } from '../command/read-router.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import { log } from '../observe.ts'
@@ -51,7 +51,7 @@ import { takesGzip } from './wire.ts'
 const gzip = promisify(gzipCallback)
 
 export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> & {
-  readonly read: Front['read']
+  readonly reads: Pick<ReadRouter, 'read'>
   readonly news: News
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
@@ -62,7 +62,7 @@ export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 're
 
 type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
 
-type PageDoors = {
+export type PageDoors = {
   /** By first segment, as Routes finds them. */
   readonly doors: Readonly<Record<string, RouteHandler>>
   /** The page for a browser that requests a path that does not exist; false: it is not a browser. */
@@ -238,7 +238,7 @@ class PageServer {
 
   async #render({ page, request }: Asked, address: string, change: number): Promise<Ready> {
     const render: RenderTexts = (items) => this.#renderer.render(items, networkOf(address))
-    const read: AskOptions['read'] = (request, answer) => this.#options.read(request, answer, { address })
+    const read: AskOptions['read'] = (request, answer) => this.#options.reads.read(request, answer, { address })
     const ask = new Ask({ ...this.#options, read, render, fault: argumentFault, change })
     const shown = await page.show(ask, request)
     const { room, until } = ask.scope

@@ -1,14 +1,14 @@
 /** What the port answers by itself: refusals of malformed requests and the answer to a fault, in the board's own format. */
 import { randomUUID } from 'node:crypto'
-import { monotonicMs } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { log } from '../observe.ts'
 import { connectionsMaxOf, descriptorsMax } from './descriptors.ts'
-import type { HttpOptions } from './port.ts'
+import type { HttpOptions, OpenConnections } from './port.ts'
 
 /** How often the log says that no more connections are accepted. */
 const fullEveryMs = 60_000
 
-export function portOptions(): HttpOptions {
+export function portOptions(connections: OpenConnections, { monotonicMs }: Clock): HttpOptions {
   const connectionsMax = connectionsMaxOf(descriptorsMax())
   let quietUntil = 0
   return {
@@ -19,6 +19,7 @@ export function portOptions(): HttpOptions {
         ok: false,
         error: { code: 'internal', message: `a fault of this board, logged as ${logFault(error)}` },
       }),
+    connections,
     connectionsMax,
     onFull: () => {
       if (monotonicMs() < quietUntil) return

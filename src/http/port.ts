@@ -15,6 +15,8 @@ export type BodyResult =
   /** `sentAtLeast`: bytes announced by Content-Length, else bytes seen when the limit was passed. */
   | { readonly ok: false; readonly sentAtLeast: number }
 
+export type OpenConnections = { open: number }
+
 export type HttpOptions = {
   /** Monotonic milliseconds. */
   readonly now: () => number
@@ -26,7 +28,9 @@ export type HttpOptions = {
   readonly onDeadline?: (exchange: Exchange) => void
   /** Longest wait of a request for the start of its answer; default `answerDeadlineMs`. */
   readonly deadlineMs?: number
-  /** Connections at the same time; the next one is closed at once. Default: no bound. */
+  /** Counts the open connections, for a part that shows the figure and is made before the server. */
+  readonly connections?: OpenConnections
+  /** Connections at the same time; one more is closed at once. Default: no bound. */
   readonly connectionsMax?: number
   /** A connection was closed because of that bound. */
   readonly onFull?: () => void

@@ -10,7 +10,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operations, type ReadOperation } from '../../actors/operations.ts'
 import { faultOf } from '../command/check.ts'
 import type { News } from '../command/live-facts.ts'
-import { type Door, type Reply, readReply, refused } from '../command/reply.ts'
+import { type Door, readReply, refused } from '../command/reply.ts'
 import type { Front } from '../command/router.ts'
 import { meantBy, ruleOf, type Shape } from '../format/data-fault.ts'
 import { printable } from '../format/printable.ts'
@@ -21,6 +21,7 @@ import { inTurn, noteCause, withCause } from '../runtime/slow-turns.ts'
 import { etagOf, isHeld, type Ready, ReadyAnswers } from './answers.ts'
 import type { BodyResult, Exchange, Header } from './port.ts'
 import { decoded, noQuery, parseQuery, unknownParameter } from './query.ts'
+import type { Replies } from './replies.ts'
 import { dataHeaders } from './security.ts'
 
 export type RouteHandler = (exchange: Exchange, parameter: string) => void
@@ -28,12 +29,13 @@ export type RouteHandler = (exchange: Exchange, parameter: string) => void
 export type RoutesOptions = {
   readonly front: Front
   readonly news: News
+  readonly replies: Replies
   readonly throttle: Throttle
   /** Unix seconds. */
   readonly wallSeconds: () => number
   /** The client's address of a request, by the operator's rule on proxies. */
   readonly addressOf: (exchange: Exchange) => string
-  /** Paths that stream or that are ready bytes, by their first segments; see `server.ts`. */
+  /** Paths that stream or that are ready bytes, by their first segments; see `board-routes.ts`. */
   readonly more: Readonly<Record<string, RouteHandler>>
   /** Paths that take other methods too and check the method themselves, whole or by their first segment. */
   readonly acting: Readonly<Record<string, RouteHandler>>
@@ -42,20 +44,8 @@ export type RoutesOptions = {
   readonly nowhere: (exchange: Exchange) => boolean
 }
 
-/** What a route outside of this file answers with. */
-export interface Doors {
-  send(exchange: Exchange, reply: Reply | undefined, extra?: readonly Header[]): void
-  preflight(exchange: Exchange, methods: string, extra?: readonly Header[]): void
-  wrongMethod(exchange: Exchange, allow: string, extra?: readonly Header[]): void
-}
-
 const json = 'application/json; charset=utf-8'
-const preflight: readonly Header[] = [
-  ...dataHeaders,
-  ['access-control-allow-headers', 'content-type'],
-  ['access-control-max-age', '600'],
-]
-/** Some readers take an encoded slash, or a backslash, for a slash and others do not: they would see two paths. */
+/** An encoded slash, or a backslash, is a slash to some and none to others: two readers would see two paths. */
 const ambiguous = /%2f|%5c|\\/i
 /** Ids of tools stood here once, slashes and all: both readings are led to the one address. */
 const leadsOn = /^\/tools\/(?!.*%5c)[^\\]*$/i
@@ -71,8 +61,9 @@ function encoded(encoding: string): Refusal {
 
 type Found = { readonly operation: ReadOperation; readonly parameter: string }
 
-export class Routes implements Doors {
+export class Routes {
   readonly #options: RoutesOptions
+  readonly #replies: Replies
   readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
   readonly #gets = new Map<string, ReadOperation>()
   /** What is before and after the parameter of a path. */
@@ -80,6 +71,7 @@ export class Routes implements Doors {
 
   constructor(options: RoutesOptions) {
     this.#options = options
+    this.#replies = options.replies
     for (const operation of operations) {
       // A path that waits or streams has a route of its own.
       if (operation.kind === 'write' || operation.get === undefined || options.more[operation.get.path] !== undefined)
@@ -110,40 +102,28 @@ export class Routes implements Doors {
     const more = found === undefined ? this.#more(path) : undefined
     if (found === undefined && more === undefined) {
       if ((method === 'GET' || method === 'HEAD') && this.#options.nowhere(exchange)) return
-      return this.send(
+      return this.#replies.send(
         exchange,
         refused(
           refusal('no_such_path', `there is nothing at ${path.slice(0, 200)}: see /capabilities for what there is`),
         ),
       )
     }
-    if (method === 'OPTIONS') return this.preflight(exchange, 'GET, HEAD, OPTIONS')
-    if (method !== 'GET' && method !== 'HEAD') return this.wrongMethod(exchange, 'GET, HEAD, OPTIONS')
+    if (method === 'OPTIONS') return this.#replies.preflight(exchange, 'GET, HEAD, OPTIONS')
+    if (method !== 'GET' && method !== 'HEAD') return this.#replies.wrongMethod(exchange, 'GET, HEAD, OPTIONS')
     const wrong = plainReads.has(path) ? noQuery(path, exchange.query) : undefined
-    if (wrong !== undefined) return this.send(exchange, refused(wrong))
+    if (wrong !== undefined) return this.#replies.send(exchange, refused(wrong))
     noteCause(found?.operation.get?.path ?? door)
     if (more !== undefined) return more.run(exchange, more.parameter)
     this.#read(exchange, found!)
   }
 
-  send(exchange: Exchange, reply: Reply | undefined, extra: readonly Header[] = []): void {
-    if (exchange.ended) return
-    if (reply === undefined) return exchange.drop()
-    this.#options.onReply(reply.status)
-    const retry: readonly Header[] = reply.retryAfter === undefined ? [] : [['retry-after', String(reply.retryAfter)]]
-    exchange.reply(
-      reply.status,
-      [['content-type', json], ...dataHeaders, ['cache-control', 'no-store'], ...retry, ...extra],
-      reply.body,
-    )
-  }
-
   #command(exchange: Exchange): void {
     const { method } = exchange
-    if (method === 'OPTIONS') return this.preflight(exchange, 'POST, OPTIONS')
-    if (method !== 'POST') return this.wrongMethod(exchange, 'POST, OPTIONS')
+    if (method === 'OPTIONS') return this.#replies.preflight(exchange, 'POST, OPTIONS')
+    if (method !== 'POST') return this.#replies.wrongMethod(exchange, 'POST, OPTIONS')
     if (exchange.query !== '')
-      return this.send(
+      return this.#replies.send(
         exchange,
         refused(refusal('invalid_field', 'POST /v1/command takes no query: everything goes into the JSON body')),
       )
@@ -158,30 +138,22 @@ export class Routes implements Doors {
     const take = withCause((result: BodyResult) => {
       if (!result.ok && tooMany !== undefined) {
         throttle.placeRefused('unsigned_commands_per_address_per_minute')
-        return this.send(exchange, refused(tooMany))
+        return this.#replies.send(exchange, refused(tooMany))
       }
       if (!result.ok) {
         const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed`
-        return this.send(exchange, refused(refusal('too_large', message)))
+        return this.#replies.send(exchange, refused(refusal('too_large', message)))
       }
       // An encoded body does not begin as an object does: a plain command costs no look at its headers.
       const encoding = result.body[0] === braceOpen ? undefined : exchange.header('content-encoding')
-      if (encoding !== undefined && encoding !== 'identity') return this.send(exchange, refused(encoded(encoding)))
-      this.#options.front.execute(result.body, door, (reply) => this.send(exchange, reply))
+      if (encoding !== undefined && encoding !== 'identity')
+        return this.#replies.send(exchange, refused(encoded(encoding)))
+      this.#options.front.execute(result.body, door, (reply) => this.#replies.send(exchange, reply))
     })
     exchange.readBody(tooMany === undefined ? sizes.body_bytes : ordinaryBodyBytes, take)
   }
 
-  preflight(exchange: Exchange, methods: string, extra: readonly Header[] = []): void {
-    exchange.reply(200, [...preflight, ['allow', methods], ['access-control-allow-methods', methods], ...extra], '')
-  }
-
-  wrongMethod(exchange: Exchange, allow: string, extra: readonly Header[] = []): void {
-    const reply = refused(refusal('method_not_allowed', `this path takes ${allow}`))
-    this.send(exchange, reply, [['allow', allow], ...extra])
-  }
-
-  /** A URL that every reader reads alike and that is not too long; any other is answered here. */
+  /** A URL that everybody reads alike and that is not too long; any other is answered here. */
   #isPlain(exchange: Exchange): boolean {
     const { path, query } = exchange
     const length = path.length + (query === '' ? 0 : query.length + 1)
@@ -190,12 +162,12 @@ export class Routes implements Doors {
       const body = refused(
         refusal('too_large', `the URL has ${length} bytes, ${allowed} are allowed: POST the command`),
       )
-      this.send(exchange, length > 2 * allowed ? { ...body, status: 431 } : body)
+      this.#replies.send(exchange, length > 2 * allowed ? { ...body, status: 431 } : body)
       return false
     }
     if (!ambiguous.test(path) || leadsOn.test(path)) return true
     const message = 'a path must not hold a backslash, nor an encoded slash (%2F) or backslash (%5C): write it plainly'
-    this.send(exchange, refused(refusal('ambiguous_path', message)))
+    this.#replies.send(exchange, refused(refusal('ambiguous_path', message)))
     return false
   }
 
@@ -218,27 +190,20 @@ export class Routes implements Doors {
     return run === undefined ? undefined : { run, parameter: path.slice(slash + 1) }
   }
 
-  /** Counts a read of the client's network; one too many is answered here. */
-  isWithinReads(exchange: Exchange): boolean {
-    const tooMany = this.#options.throttle.count('reads', { address: this.#options.addressOf(exchange) })
-    if (tooMany !== undefined) this.send(exchange, refused(tooMany))
-    return tooMany === undefined
-  }
-
   #read(exchange: Exchange, { operation, parameter }: Found): void {
-    if (!this.isWithinReads(exchange)) return
+    if (!this.#replies.isWithinReads(exchange)) return
     const url = `${exchange.path}?${exchange.query}`
     const { news } = this.#options
     const ready = this.#ready.find(url, (room) => news.newestChange(room), this.#options.wallSeconds())
     if (ready !== undefined) return this.#sendReady(exchange, ready)
     const request = queryRequest(operation, exchange.query, parameter)
-    if ('code' in request) return this.send(exchange, refused(request))
+    if ('code' in request) return this.#replies.send(exchange, refused(request))
     const change = news.settled
     this.#options.front.read(
       request,
       (answer) => {
         if (answer === undefined || !answer.ok)
-          return this.send(exchange, readReply(answer && inWordsOf(operation, answer)))
+          return this.#replies.send(exchange, readReply(answer && inWordsOf(operation, answer)))
         this.#sendReady(exchange, this.#keep(url, answer, change))
       },
       { address: this.#options.addressOf(exchange), onGone: (callback) => exchange.onAbort(callback) },

@@ -18,7 +18,16 @@
  */
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { CorkTurn } from './cork-turn.ts'
-import type { BodyResult, ByteStream, Exchange, Handler, Header, HttpOptions, HttpServer } from './port.ts'
+import type {
+  BodyResult,
+  ByteStream,
+  Exchange,
+  Handler,
+  Header,
+  HttpOptions,
+  HttpServer,
+  OpenConnections,
+} from './port.ts'
 import { answerDeadlineMs, bodyStallMs } from './port.ts'
 import { UwsStream, writeHeaders } from './uws-stream.ts'
 import {
@@ -76,7 +85,7 @@ class UwsServer implements HttpServer {
   /** Time of the last sweep: a request's age need not be known better than the deadline is checked. */
   coarseNow: number
   draining = false
-  openConnections = 0
+  readonly #connections: OpenConnections
   #native: Native
   #app: TemplatedApp
   #handler: Handler
@@ -87,6 +96,7 @@ class UwsServer implements HttpServer {
     this.#native = native
     this.#handler = handler
     this.options = options
+    this.#connections = options.connections ?? { open: 0 }
     this.coarseNow = options.now()
     ;(native as unknown as Configure)._cfg?.('999999990007')
     this.#app = native.App()
@@ -95,6 +105,10 @@ class UwsServer implements HttpServer {
     const deadlineMs = options.deadlineMs ?? answerDeadlineMs
     this.#sweeper = setInterval(() => this.#sweep(deadlineMs), Math.min(1000, deadlineMs / 4))
     this.#sweeper.unref()
+  }
+
+  get openConnections(): number {
+    return this.#connections.open
   }
 
   listen(host: string, port: number): Promise<number> {
@@ -132,7 +146,7 @@ class UwsServer implements HttpServer {
   }
 
   #count = (socket: HttpResponse, change: number): void => {
-    this.openConnections += change > 0 ? 1 : -1
+    this.#connections.open += change > 0 ? 1 : -1
     const { connectionsMax = Number.POSITIVE_INFINITY, onFull } = this.options
     if (change < 0 || this.openConnections <= connectionsMax) return
     socket.close()

@@ -6,6 +6,7 @@
 import { raisedLimits } from '../../actors/kernel/limits.ts'
 import { NetworkSet } from '../../actors/kernel/networks.ts'
 import type { GrantFacts } from '../../actors/limits/grants.ts'
+import type { Clock } from '../clock.ts'
 import type { Factors } from './throttle.ts'
 
 export type ToldGrant = Pick<GrantFacts, 'target' | 'factor' | 'expires'>
@@ -18,6 +19,7 @@ export class KnownGrants implements Factors {
   readonly #granted = new Map<string, ToldGrant>()
   /** Unix seconds. */
   readonly #now: () => number
+  readonly #later: Clock['later']
   #load: Load | undefined
   #identities = new Map<string, number>()
   /** The largest factor first. */
@@ -25,8 +27,9 @@ export class KnownGrants implements Factors {
   /** When the next grant ends. */
   #nextEnd = Number.POSITIVE_INFINITY
 
-  constructor(now: () => number) {
-    this.#now = now
+  constructor({ wallSeconds, later }: Pick<Clock, 'wallSeconds' | 'later'>) {
+    this.#now = wallSeconds
+    this.#later = later
     this.#arrange()
   }
 
@@ -89,7 +92,7 @@ export class KnownGrants implements Factors {
   #reload(done: () => void): void {
     this.#load!((found) => {
       if (found === undefined) {
-        setTimeout(() => this.#reload(done), againMs).unref()
+        this.#later(() => this.#reload(done), againMs)
         return
       }
       this.#granted.clear()

@@ -12,11 +12,11 @@ import type { Head } from '../../actors/shard.ts'
 import { fileExists, readWhole, writeAtomic } from '../../storage/disk.ts'
 import { type Policy, parsePolicy } from '../../storage/tlog-policy.ts'
 import { logDirectory, readSecret } from '../board-directory.ts'
-import { wallSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { BadConfig } from '../config.ts'
 import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
-import { MarkKeeper, RolledBack } from './mark.ts'
+import { type MarkKeeper, RolledBack } from './mark.ts'
 import type { LogIdentity } from './signed-log.ts'
 import { WitnessRound, type WitnessStanding } from './witness/round.ts'
 import { Witness } from './witness/witness.ts'
@@ -25,8 +25,9 @@ export type HeadsOptions = {
   /** File names; '' where there is none. */
   readonly witnessPolicy: string
   readonly witnessLogs: string
-  readonly markFile: string
   readonly dataDirectory: string
+  readonly mark: MarkKeeper
+  readonly clock: Clock
   /** Every log of the board, oldest first: the last one grows. */
   readonly logs: readonly LogIdentity[]
   readonly closed: readonly ClosedLog[]
@@ -44,22 +45,23 @@ export class Heads {
   /** Present when this board is a witness for others. */
   readonly witness: Witness | undefined
   readonly #mark: MarkKeeper
+  readonly #vkeys: readonly string[]
   readonly #round: WitnessRound
   /** The last heads of the logs that are closed, by origin. */
   readonly #ended = new Map<string, WitnessRound>()
   readonly #closed: readonly ClosedLog[]
   readonly #keeping = new Map<string, Promise<void>>()
   #rollback: RolledBack | undefined
+  #hasBegun = false
 
   constructor(options: HeadsOptions) {
+    const { clock } = options
     const policy = options.witnessPolicy === '' ? undefined : readPolicy('WITNESS_POLICY', options.witnessPolicy)
     const lines = policy?.text.split('\n').filter((line) => /^\s*(witness|group|quorum)\s/.test(line))
     this.policyLines = `${(lines ?? ['quorum none']).join('\n')}\n`
     this.witness = openWitness(options)
-    this.#mark = new MarkKeeper(
-      options,
-      options.logs.map(({ vkey }) => vkey),
-    )
+    this.#mark = options.mark
+    this.#vkeys = options.logs.map(({ vkey }) => vkey)
     const roundOf = ({ origin }: { readonly origin: string }): WitnessRound => {
       const file = join(logDirectory(options.dataDirectory), `cosigned-${nameOf(origin)}`)
       return new WitnessRound({
@@ -68,11 +70,12 @@ export class Heads {
         onPublished: (checkpoint) => {
           if (policy !== undefined) this.#keep(file, checkpoint)
         },
-        now: wallSeconds,
+        now: clock.wallSeconds,
+        timers: clock,
         consistency: (from, to) => options.consistency(origin, from, to),
         onRollback: (problem) => {
           this.#rollback = new RolledBack(problem)
-          options.onRollback(this.#rollback)
+          if (this.#hasBegun) options.onRollback(this.#rollback)
         },
       })
     }
@@ -92,12 +95,13 @@ export class Heads {
     })
     await Promise.all([this.#round.first(head.checkpoint), ...ends])
     if (this.#rollback !== undefined) throw this.#rollback
-    this.#mark.note(head.checkpoint)
+    this.#hasBegun = true
+    this.#mark.note(this.#vkeys, head.checkpoint)
   }
 
   /** A head that is signed and durable. */
   note(head: Head): void {
-    this.#mark.note(head.checkpoint)
+    this.#mark.note(this.#vkeys, head.checkpoint)
     this.#round.note(head.checkpoint)
   }
 
@@ -123,8 +127,8 @@ export class Heads {
 
   async close(newest: Head): Promise<void> {
     await this.#round.close()
-    this.#mark.note(newest.checkpoint)
-    await Promise.all([this.#mark.close(), ...this.#keeping.values()])
+    this.#mark.note(this.#vkeys, newest.checkpoint)
+    await Promise.all(this.#keeping.values())
   }
 
   /** What witnesses have signed is served again after a restart, also where they are away then. One write at a time to each file. */
@@ -137,7 +141,7 @@ export class Heads {
   }
 }
 
-function openWitness({ witnessLogs, dataDirectory, publicHost }: HeadsOptions): Witness | undefined {
+function openWitness({ clock, witnessLogs, dataDirectory, publicHost }: HeadsOptions): Witness | undefined {
   if (witnessLogs === '') return undefined
   const { parsed } = readPolicy('WITNESS_LOGS', witnessLogs)
   if (parsed.logs.length === 0)
@@ -149,7 +153,7 @@ function openWitness({ witnessLogs, dataDirectory, publicHost }: HeadsOptions): 
     name: `${publicHost}/witness`,
     seed: readSecret(keyFile),
     logs: parsed.logs,
-    now: wallSeconds,
+    now: clock.wallSeconds,
   })
 }
 

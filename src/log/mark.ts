@@ -23,6 +23,7 @@ import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { fileExists, readWhole, removeFile, syncDirectory } from '../../storage/disk.ts'
 import { parseVkey } from '../../storage/note.ts'
 import { type Parsed, unreadable } from '../../storage/parsed.ts'
+import type { Cancel, Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
@@ -133,41 +134,40 @@ export class MarkKeeper {
   readonly #file: string
   /** A mark of this board that stands where it must not, until this one is on the disk. */
   #stray: string | undefined
-  readonly #vkeys: readonly string[]
   #wanted = ''
   #kept = ''
-  #timer: NodeJS.Timeout | undefined
+  readonly #later: Clock['later']
+  #cancel: Cancel | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  /** `vkeys`: of the board's logs, oldest first. They agree with every mark that there is. */
-  constructor(place: MarkPlace, vkeys: readonly string[]) {
+  constructor(place: MarkPlace, { later }: Pick<Clock, 'later'>) {
+    this.#later = later
     this.#file = place.markFile
     this.#stray = strayMark(place)
-    this.#vkeys = vkeys
   }
 
-  /** A head that is signed and durable. */
-  note(checkpoint: string): void {
-    this.#wanted = checkpoint
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
+  /** A head that is signed and durable. `vkeys`: of the board's logs, oldest first. They agree with every mark that there is. */
+  note(vkeys: readonly string[], checkpoint: string): void {
+    this.#wanted = markText(vkeys, checkpoint)
+    this.#cancel ??= this.#later(() => {
+      this.#cancel = undefined
       this.#writing = this.#writing.then(() => this.#write())
-    }, markPaceMs).unref()
+    }, markPaceMs)
   }
 
   /** Writes what is not written yet. */
   async close(): Promise<void> {
-    clearTimeout(this.#timer)
+    this.#cancel?.()
     await this.#writing
     await this.#write()
   }
 
   async #write(): Promise<void> {
-    const checkpoint = this.#wanted
-    if (checkpoint === this.#kept) return
+    const text = this.#wanted
+    if (text === this.#kept) return
     try {
-      await keepText(this.#file, markText(this.#vkeys, checkpoint))
-      this.#kept = checkpoint
+      await keepText(this.#file, text)
+      this.#kept = text
       this.#dropStray()
     } catch (error) {
       log('warn', 'mark.not_kept', { file: this.#file, problem: String(error) })

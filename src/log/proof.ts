@@ -16,7 +16,7 @@ import type { TreeReader } from '../../storage/tree-reader.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, unending } from '../reads/read.ts'
 import { historyAnswer } from './history.ts'
 
-type ProofContext = ReadContext & {
+export type ProofContext = ReadContext & {
   /** The tree of a log. */
   readonly treeOf: (log: BookedLog) => TreeReader
   readonly vkeyOf: (log: BookedLog) => string

@@ -15,9 +15,10 @@ import { randomBytes } from 'node:crypto'
 import { nameOf } from '../../actors/log/book.ts'
 import { fileExists, writeAtomic } from '../../storage/disk.ts'
 import { logKeyFile, readFacts, UnusableDirectory } from '../board-directory.ts'
+import { systemClock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { Heads } from './heads.ts'
-import { readMarks } from './mark.ts'
+import { MarkKeeper, readMarks } from './mark.ts'
 import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
 
 type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
@@ -62,11 +63,13 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
 /** Witnesses have seen the newest head of each log and know of no other, and the mark has it. Throws RolledBack. */
 async function agreed({ dataDirectory, markFile, witnessPolicy }: RotationOptions, log: SignedLog): Promise<void> {
   const head = { size: log.newest.size, checkpoint: log.newest.checkpoint }
+  const mark = new MarkKeeper({ dataDirectory, markFile }, systemClock)
   const heads = new Heads({
     witnessPolicy,
     witnessLogs: '',
-    markFile,
     dataDirectory,
+    mark,
+    clock: systemClock,
     logs: log.identities,
     closed: log.closed,
     publicHost: '',
@@ -76,4 +79,5 @@ async function agreed({ dataDirectory, markFile, witnessPolicy }: RotationOption
   })
   await heads.begin(head)
   await heads.close(head)
+  await mark.close()
 }

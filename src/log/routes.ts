@@ -5,9 +5,9 @@
 import { gzip } from 'node:zlib'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { parseTilePath, type TilePath } from '../../storage/tile-path.ts'
-import { refused } from '../command/reply.ts'
 import type { Exchange, Header } from '../http/port.ts'
-import type { RouteHandler, Routes } from '../http/routes.ts'
+import type { Replies } from '../http/replies.ts'
+import type { RouteHandler } from '../http/routes.ts'
 import { dataHeaders } from '../http/security.ts'
 import { takesGzip } from '../http/wire.ts'
 
@@ -27,7 +27,7 @@ export type LogDoorOptions = {
     request: { readonly log: string; readonly path: TilePath },
     answer: (found: Uint8Array | Refused | null | undefined) => void,
   ) => void
-  readonly routes: () => Routes
+  readonly replies: Replies
 }
 
 const shared = dataHeaders
@@ -62,7 +62,7 @@ export function logDoors(options: LogDoorOptions): Readonly<Record<string, Route
         if (exchange.ended) return
         if (bytes === undefined) return exchange.drop()
         if (bytes === null) return absent(options, exchange)
-        if ('refusal' in bytes) return options.routes().send(exchange, refused(bytes.refusal))
+        if ('refusal' in bytes) return options.replies.refuse(exchange, bytes.refusal)
         sendTile(exchange, tile, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
       })
     },
@@ -81,8 +81,8 @@ function sendTile(exchange: Exchange, tile: TilePath, bytes: Buffer): void {
   })
 }
 
-function absent({ logs, routes }: LogDoorOptions, exchange: Exchange): void {
+function absent({ logs, replies }: LogDoorOptions, exchange: Exchange): void {
   const prefixes = logs.map(({ origin }) => `${origin.slice(origin.indexOf('/'))}/`).join(', ')
   const message = `this log has no such checkpoint, tile or entry bundle: paths are those of C2SP tlog-tiles under ${prefixes}, up to the size of its checkpoint`
-  routes().send(exchange, refused(refusal('no_such_path', message)))
+  replies.refuse(exchange, refusal('no_such_path', message))
 }

@@ -3,7 +3,7 @@ import { witnessesMax } from '../../actors/log/results.ts'
 import { ok, type ReadAnswer } from '../reads/read.ts'
 import type { WitnessStanding } from './witness/round.ts'
 
-type WitnessesFacts = {
+export type WitnessesFacts = {
   /** The head that is served, with the lines under it. */
   readonly published: string
   /** The quorum line of the policy. */

@@ -3,9 +3,10 @@ import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { networkOf } from '../../actors/kernel/networks.ts'
 import type { BoardDirectory } from '../board-directory.ts'
-import { monotonicMs, wallSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'
+import type { ReadRouter } from '../command/read-router.ts'
 import type { Front } from '../command/router.ts'
 import type { Config } from '../config.ts'
 import type { Described } from '../docs/capabilities.ts'
@@ -28,7 +29,9 @@ export type McpDoorsOptions = {
   readonly config: Pick<Config, 'limitsOn' | 'loopback' | 'mcpOrigins'>
   readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
   readonly described: Described
-  readonly front: Pick<Front, 'execute' | 'read'>
+  readonly clock: Clock
+  readonly front: Pick<Front, 'execute'>
+  readonly reads: Pick<ReadRouter, 'read'>
   readonly actors: Pick<Actors, 'write'>
   readonly news: News
   readonly throttle: Throttle
@@ -56,17 +59,17 @@ const fetchesOfOnePerMinute = 10
 const complaintsPerMinute = 6
 
 export function mcpDoors(options: McpDoorsOptions): Doors {
-  const { config, directory, described, front, news, secret } = options
+  const { config, directory, described, reads, news, secret, clock } = options
   const { address, release, serviceId } = described
   const keys = new SignInKeys(join(directory.path, 'sign-in.keys'))
   const erase = (): void => keys.retain((delegation) => news.delegates.isThere(delegation))
   erase()
   news.delegates.onEnd(erase)
-  setInterval(erase, eraseEveryMs).unref()
-  const perMinute = (count: number) => new Limiter({ perSecond: count / 60, burst: count }, monotonicMs)
+  clock.every(erase, eraseEveryMs)
+  const perMinute = (count: number) => new Limiter({ perSecond: count / 60, burst: count }, clock.monotonicMs)
   const [fetches, fetchesOfOne] = [perMinute(fetchesPerMinute), perMinute(fetchesOfOnePerMinute)]
   const complaints = perMinute(complaintsPerMinute)
-  const common = { ...options, address, release, serviceId, wallSeconds, fault: logFault }
+  const common = { ...options, address, release, serviceId, wallSeconds: clock.wallSeconds, fault: logFault }
   const oauth = once(async (): Promise<Oauth> => {
     const [{ Oauth }, { createOutgoing }] = await Promise.all([
       import('../sign-in/oauth.ts'),
@@ -74,7 +77,7 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
     ])
     return new Oauth({
       ...common,
-      read: (request, answer) => front.read(request, answer),
+      read: (request, answer) => reads.read(request, answer),
       boardIdentity: directory.identity.id,
       tokenKeyFile: join(directory.path, 'keys', 'oauth.key'),
       keys,

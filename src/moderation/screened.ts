@@ -1,11 +1,10 @@
 /** Screening at the command path: the hide that the board signs, and what was accepted and not screened when it last stopped. */
 
 import { windowSeconds } from '../../actors/write.ts'
-import { wallSeconds } from '../clock.ts'
 import type { Voice } from '../command/board-signer.ts'
 import type { Actors } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'
-import type { Hidden, Screened, Screening } from './screening.ts'
+import type { Hidden, Screened, ScreeningQueue } from './screening.ts'
 
 /** The same post gives the same command, so that hiding it again has no second effect. */
 export function hideBy(voice: Voice, post: Screened, reason: string, done: (hidden: Hidden) => void): void {
@@ -19,13 +18,17 @@ export function hideBy(voice: Voice, post: Screened, reason: string, done: (hidd
   })
 }
 
-/** Hides are signed as of the time of the post, so only posts inside the window of signatures are still of use. */
-export function resumeScreening(actors: Actors, screening: Screening, operators: readonly string[]): void {
-  const since = wallSeconds() - windowSeconds
+/** `now`: Unix seconds. Hides are signed as of the time of the post, so only posts inside the window of signatures are still of use. */
+export function resumeScreening(
+  actors: Actors,
+  queue: ScreeningQueue,
+  operators: readonly string[],
+  now: number,
+): void {
+  const since = now - windowSeconds
   actors.read({ op: 'screening.recent', args: { since }, reader: '' }, (found) => {
     if (found === undefined || !found.ok) return
     const { posts } = dataOf(found)
-    for (const { author, ...post } of posts)
-      if (author === undefined || !operators.includes(author)) screening.consider(post)
+    for (const { author, ...post } of posts) if (author === undefined || !operators.includes(author)) queue.add(post)
   })
 }

@@ -5,6 +5,7 @@
  * room's decision, which looks at its policy again. A post that cannot be judged stays as it is. Nothing waits without bound:
  * what comes while the queue is full is not screened, and the log says so.
  */
+import type { Clock } from '../clock.ts'
 import type { Judgement } from './advertising.ts'
 
 /** An accepted public post of an author who does not run the room. */
@@ -22,10 +23,14 @@ export type Screened = {
 /** What came of the wish to hide; `later`: seconds after which it is worth another try. */
 export type Hidden = { readonly ok: true } | { readonly ok: false; readonly later?: number; readonly words: string }
 
+export type Report = (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+
 export type ScreeningOptions = {
+  readonly queue: ScreeningQueue
   readonly judge: (post: Screened) => Judgement | Promise<Judgement>
   readonly hide: (post: Screened, reason: string, done: (hidden: Hidden) => void) => void
-  readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+  readonly later: Clock['later']
+  readonly report: Report
 }
 
 /** At least so much hides; a reply is given more benefit of the doubt. */
@@ -37,33 +42,56 @@ const waitingMax = 1_024
 const atOnceMax = 8
 const triesMax = 5
 
+/** Posts that wait to be screened. */
+export class ScreeningQueue {
+  readonly #report: Report
+  readonly #waiting: Screened[] = []
+  #onAdded: () => void = () => {}
+
+  constructor(report: Report) {
+    this.#report = report
+  }
+
+  /** Takes a post and returns at once. */
+  add(post: Screened): void {
+    if (this.#waiting.length >= waitingMax) {
+      this.#report('warn', 'screening.full', { event_id: post.id, room: post.room })
+      return
+    }
+    this.#waiting.push(post)
+    this.#onAdded()
+  }
+
+  onAdded(listener: () => void): void {
+    this.#onAdded = listener
+  }
+
+  take(): Screened | undefined {
+    return this.#waiting.shift()
+  }
+
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0
+  }
+}
+
 export class Screening {
   readonly #options: ScreeningOptions
-  readonly #waiting: Screened[] = []
   #underWay = 0
   #scheduled = false
 
   constructor(options: ScreeningOptions) {
     this.#options = options
-  }
-
-  /** Takes a post and returns at once. */
-  consider(post: Screened): void {
-    if (this.#waiting.length >= waitingMax) {
-      this.#options.report('warn', 'screening.full', { event_id: post.id, room: post.room })
-      return
-    }
-    this.#waiting.push(post)
-    this.#schedule()
+    options.queue.onAdded(() => this.#schedule())
   }
 
   /** One post a turn of the event loop: judging is work, and answers go first. */
   #schedule(): void {
-    if (this.#scheduled || this.#underWay >= atOnceMax || this.#waiting.length === 0) return
+    if (this.#scheduled || this.#underWay >= atOnceMax || this.#options.queue.isEmpty) return
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
-      const post = this.#waiting.shift()
+      const post = this.#options.queue.take()
       if (post === undefined) return
       this.#underWay++
       void this.#screen(post).finally(() => {
@@ -89,7 +117,7 @@ export class Screening {
     this.#options.hide(post, reason, (hidden) => {
       if (hidden.ok) return this.#options.report('info', 'screening.hidden', facts)
       if (hidden.later !== undefined && tries < triesMax) {
-        setTimeout(() => this.#hide(post, reason, facts, tries + 1), hidden.later * 1_000).unref()
+        this.#options.later(() => this.#hide(post, reason, facts, tries + 1), hidden.later * 1_000)
         return
       }
       this.#options.report('info', 'screening.kept', { ...facts, why: hidden.words })

@@ -6,10 +6,10 @@
 import { sizes } from '../../actors/kernel/limits.ts'
 import { networkOf } from '../../actors/kernel/networks.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { wallSeconds } from '../clock.ts'
-import { refused } from '../command/reply.ts'
+import type { Clock } from '../clock.ts'
 import type { Exchange } from '../http/port.ts'
-import type { Doors, RouteHandler } from '../http/routes.ts'
+import type { Replies } from '../http/replies.ts'
+import type { RouteHandler } from '../http/routes.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import { ownToolById } from '../tool-calls/own-tools/descriptors.ts'
 import { BadInput, type Input, readJson } from '../tool-calls/own-tools/own-tool.ts'
@@ -23,7 +23,8 @@ export type PayOptions = {
   readonly address: string
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
-  readonly doors: () => Doors
+  readonly replies: Replies
+  readonly clock: Pick<Clock, 'wallSeconds'>
 }
 
 const methods = 'GET, POST, OPTIONS'
@@ -36,23 +37,23 @@ export function payDoors(
   return seller === undefined ? {} : { '/pay/': payDoor({ ...options, seller, own }) }
 }
 
-function payDoor({ seller, own, address, throttle, addressOf, doors }: PayOptions): RouteHandler {
+function payDoor({ seller, own, address, throttle, addressOf, replies, clock }: PayOptions): RouteHandler {
   const sell = (exchange: Exchange, id: string, body: Buffer): void => {
     const tool = ownToolById.get(id)
     if (tool === undefined) {
       const message = 'what is sold here are the tools of this board, such as /pay/tools/broadside:hash'
-      return doors().send(exchange, refused(refusal('not_found', message)))
+      return replies.refuse(exchange, refusal('not_found', message))
     }
     const from = addressOf(exchange)
     const tooMany = throttle.count('reads', { address: from })
-    if (tooMany !== undefined) return doors().send(exchange, refused(tooMany))
+    if (tooMany !== undefined) return replies.refuse(exchange, tooMany)
     const { query } = exchange
     const work: Ware['work'] = async () => {
       try {
         const input = inputOf(query, body)
         const fault = inputFault(tool, input)
         if (fault !== undefined) return { status: 400, problem: fault.message }
-        const result = await own.run(id, input, { now: wallSeconds(), from: networkOf(from) })
+        const result = await own.run(id, input, { now: clock.wallSeconds(), from: networkOf(from) })
         if ('json' in result) return result
         return 'fault' in result ? { status: 400, problem: result.fault } : { status: 503, problem: result.failure }
       } catch (error) {
@@ -75,15 +76,14 @@ function payDoor({ seller, own, address, throttle, addressOf, doors }: PayOption
   return (exchange, parameter) => {
     const { method } = exchange
     const id = /^tools\/(.*)$/.exec(parameter)?.[1]?.replace(/%3a/i, ':')
-    if (id === undefined)
-      return doors().send(exchange, refused(refusal('no_such_path', 'tools are sold at /pay/tools/{id}')))
-    if (method === 'OPTIONS') return doors().preflight(exchange, methods)
+    if (id === undefined) return replies.refuse(exchange, refusal('no_such_path', 'tools are sold at /pay/tools/{id}'))
+    if (method === 'OPTIONS') return replies.preflight(exchange, methods)
     if (method === 'GET') return sell(exchange, id, Buffer.alloc(0))
-    if (method !== 'POST') return doors().wrongMethod(exchange, methods)
+    if (method !== 'POST') return replies.wrongMethod(exchange, methods)
     exchange.readBody(sizes.data_bytes, (result) => {
       if (result.ok) return sell(exchange, id, result.body)
       const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.data_bytes} are allowed`
-      doors().send(exchange, refused(refusal('too_large', message)))
+      replies.refuse(exchange, refusal('too_large', message))
     })
   }
 }

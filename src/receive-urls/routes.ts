@@ -5,34 +5,34 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type Respond, refused } from '../command/reply.ts'
 import type { Exchange } from '../http/port.ts'
-import type { Doors, RouteHandler } from '../http/routes.ts'
-import type { Delivery } from './deliveries.ts'
+import type { Replies } from '../http/replies.ts'
+import type { RouteHandler } from '../http/routes.ts'
+import type { Deliveries, Delivery } from './deliveries.ts'
 
 export type ReceiveOptions = {
-  readonly take: (delivery: Delivery, respond: Respond) => void
+  readonly deliveries: Deliveries
   readonly addressOf: (exchange: Exchange) => string
-  readonly doors: () => Doors
+  readonly replies: Replies
 }
 
 const methods = 'GET, HEAD, POST, PUT, OPTIONS'
 const words =
   'This is the place of a receive URL of Broadside: a service delivers to it with POST or PUT, and only its maker reads what came. Reading it has no effect.\n'
 
-export function receiveDoor({ take, addressOf, doors }: ReceiveOptions): RouteHandler {
+export function receiveDoor({ deliveries, addressOf, replies }: ReceiveOptions): RouteHandler {
   return (exchange, parameter) => {
     const { method } = exchange
-    if (method === 'OPTIONS') return doors().preflight(exchange, methods)
+    if (method === 'OPTIONS') return replies.preflight(exchange, methods)
     if (method === 'GET' || method === 'HEAD') return exchange.reply(200, explained, words)
-    if (method !== 'POST' && method !== 'PUT') return doors().wrongMethod(exchange, methods)
+    if (method !== 'POST' && method !== 'PUT') return replies.wrongMethod(exchange, methods)
     const { receiver, secret } = partsOf(parameter)
     // Everything is read off the request now: it is gone once this returns.
     const address = addressOf(exchange)
     exchange.readBody(sizes.delivery_bytes, (result) => {
       if (!result.ok) {
         const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.delivery_bytes} are allowed`
-        return doors().send(exchange, refused(refusal('too_large', message)))
+        return replies.refuse(exchange, refusal('too_large', message))
       }
       const delivery: Delivery = {
         receiver,
@@ -43,7 +43,7 @@ export function receiveDoor({ take, addressOf, doors }: ReceiveOptions): RouteHa
         header: (name) => exchange.header(name),
         body: result.body,
       }
-      take(delivery, (reply) => doors().send(exchange, reply))
+      deliveries.take(delivery, (reply) => replies.send(exchange, reply))
     })
   }
 }

@@ -6,6 +6,7 @@
  * few are served at a time.
  */
 import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
+import type { Cancel, Timers } from '../clock.ts'
 
 /** On whose behalf something is done. */
 export type Client = {
@@ -19,6 +20,7 @@ export type Client = {
 export type FairQueueOptions = {
   /** Monotonic milliseconds. */
   readonly now: () => number
+  readonly timers: Pick<Timers, 'later'>
   /** Pieces under way: in all, and of the networks of one /48 or the sign-ins of one address. */
   readonly runningMax: number
   readonly runningOfSiteMax: number
@@ -64,7 +66,7 @@ export class FairQueue {
   readonly #waiting = new Set<Piece>()
   #running = 0
   #meanMs = firstMs
-  #timer: NodeJS.Timeout | undefined
+  #cancel: Cancel = () => {}
 
   constructor(options: FairQueueOptions) {
     this.#options = options
@@ -158,11 +160,11 @@ export class FairQueue {
 
   /** Sees to it that the oldest piece does not wait too long. */
   #watch(): void {
-    clearTimeout(this.#timer)
+    this.#cancel()
     const [oldest] = this.#waiting
     if (oldest === undefined) return
     const dueMs = oldest.since + this.#options.waitMsMax - this.#options.now()
-    this.#timer = setTimeout(() => this.#sweep(), Math.max(1, dueMs)).unref()
+    this.#cancel = this.#options.timers.later(() => this.#sweep(), Math.max(1, dueMs))
   }
 
   #sweep(): void {

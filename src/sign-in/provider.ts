@@ -52,8 +52,46 @@ const authorizePath = '/oauth/authorize'
 type Asking = { readonly ip: string; set(name: string, value: string): void }
 
 export function createProvider(options: ProviderOptions): Provider {
-  const { address, signingKey, records, signedIn } = options
-  const resource = resourceOf(address)
+  const { address, signingKey, records } = options
+  const provider = new Provider(address, {
+    adapter: adapterFor(records, {
+      used: () => new errors.InvalidGrant('grant request is invalid'),
+      ending: options.ending,
+    }),
+    jwks: { keys: [{ ...signingKey.export({ format: 'jwk' }), alg: 'EdDSA', use: 'sig', kid: 'board-oauth-1' }] },
+    enabledJWA: { idTokenSigningAlgValues: ['EdDSA'] },
+    ...publicClients,
+    ...grantsOf(options),
+    interactions: {
+      policy: signInPolicy(),
+      url: (_ctx: unknown, { uid }: { uid: string }) => `/oauth/interaction/${uid}`,
+    },
+    cookies: {
+      keys: [options.cookieSecret],
+      names: { session: '_oauth_session', interaction: '_oauth', resume: '_oauth_resume' },
+    },
+    clientBasedCORS: () => true,
+    routes,
+    ttl,
+    // One form for all refusals: the door makes a page of it for who sees pages.
+    renderError: (ctx: { body: unknown }, { error, error_description }: OauthError) => {
+      ctx.body = { error, error_description }
+    },
+    fetch: (url: string | URL, { headers }: { headers: Headers }) => fetched(options, String(url), headers),
+    fetchResponseBodyLimits: { 'client_id metadata document': metadataBytesMax },
+    features: featuresOf(options),
+  })
+  // Nobody is given a secret that no door takes: who names no way to prove himself is a public client too (RFC 7591, 3.2.1).
+  provider.Client.needsSecret = () => false
+  provider.use(adjusting(records, options.revoke))
+  // Addresses in answers are those that people see, whatever stands between.
+  provider.proxy = true
+  provider.on('server_error', (_ctx, error) => options.fault(error))
+  return provider
+}
+
+/** Who signs in does so anew each time, and what may be done is in the signature itself. */
+function signInPolicy() {
   const policy = interactionPolicy.base()
   const { Check } = interactionPolicy
   const login = policy.get('login')!
@@ -69,47 +107,35 @@ export function createProvider(options: ProviderOptions): Provider {
       oidc.result?.login === undefined ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT,
     ),
   )
-  // What may be done is in the signature itself.
   policy.get('consent')!.checks.clear()
-  // Where a document was not believed, the library looks for it once more to say so: it is not asked for again.
-  const looked = new WeakSet<object>()
-  const mayFetch = (ctx: Asking | undefined, id: string): boolean => {
-    if ([...id].length > clientIdMax)
-      throw new errors.InvalidClientMetadata(`client_id has over ${clientIdMax} characters`)
-    if (ctx !== undefined && looked.has(ctx)) return false
-    if (ctx !== undefined) looked.add(ctx)
-    const wait = options.fetchWait(ctx?.ip)
-    if (wait === 0) return true
-    ctx?.set('retry-after', String(wait))
-    const tooMany = new errors.TemporarilyUnavailable(`too many clients are looked up: wait ${wait} s`)
-    throw Object.assign(tooMany, { status: 429, statusCode: 429, allow_redirect: false })
-  }
-  const provider = new Provider(address, {
-    adapter: adapterFor(records, {
-      used: () => new errors.InvalidGrant('grant request is invalid'),
-      ending: options.ending,
-    }),
-    jwks: { keys: [{ ...signingKey.export({ format: 'jwk' }), alg: 'EdDSA', use: 'sig', kid: 'board-oauth-1' }] },
-    enabledJWA: { idTokenSigningAlgValues: ['EdDSA'] },
-    clientDefaults: {
-      id_token_signed_response_alg: 'EdDSA',
-      grant_types: [...grantTypes],
-      response_types: [...responseTypes],
-      token_endpoint_auth_method: 'none',
-    },
-    clientAuthMethods: ['none'],
-    responseTypes: [...responseTypes],
+  return policy
+}
+
+/** Every client is a public one, with PKCE. */
+const publicClients = {
+  clientDefaults: {
+    id_token_signed_response_alg: 'EdDSA',
+    grant_types: [...grantTypes],
+    response_types: [...responseTypes],
+    token_endpoint_auth_method: 'none',
+  },
+  clientAuthMethods: ['none'],
+  responseTypes: [...responseTypes],
+  pkce: { required: () => true },
+  rotateRefreshToken: true,
+  extraClientMetadata: {
+    properties: ['broadside_redirects'],
+    validator: (_ctx: unknown, _name: string, _value: unknown, given: Metadata) => settleMetadata(given),
+  },
+}
+
+function grantsOf({ signedIn }: ProviderOptions) {
+  return {
     scopes: [...scopes],
     claims: { sub: null },
     subjectTypes: ['public'],
-    pkce: { required: () => true },
-    rotateRefreshToken: true,
     // A sign-in stands for itself: what a browser remembers is gone after minutes.
     expiresWithSession: () => Promise.resolve(false),
-    extraClientMetadata: {
-      properties: ['broadside_redirects'],
-      validator: (_ctx: unknown, _name: string, _value: unknown, given: Metadata) => settleMetadata(given),
-    },
     issueRefreshToken: () => Promise.resolve(true),
     findAccount: (_ctx: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
     loadExistingGrant: (ctx: { oidc: { result?: { consent?: { grantId?: string } }; provider: Provider } }) => {
@@ -122,70 +148,90 @@ export function createProvider(options: ProviderOptions): Provider {
       if (found === undefined) throw new errors.InvalidGrant('the sign-in has ended')
       return { delegation: found.delegation }
     },
-    interactions: { policy, url: (_ctx: unknown, { uid }: { uid: string }) => `/oauth/interaction/${uid}` },
-    cookies: {
-      keys: [options.cookieSecret],
-      names: { session: '_oauth_session', interaction: '_oauth', resume: '_oauth_resume' },
+  }
+}
+
+const routes = {
+  authorization: authorizePath,
+  token: '/oauth/token',
+  registration: '/oauth/register',
+  revocation: '/oauth/revoke',
+  jwks: '/oauth/jwks',
+  userinfo: '/oauth/userinfo',
+  end_session: '/oauth/end-session',
+}
+
+const ttl = {
+  AccessToken: accessSeconds,
+  AuthorizationCode: codeSeconds,
+  RefreshToken: refreshSeconds,
+  Grant: refreshSeconds,
+  Interaction: interactionSeconds,
+  Session: interactionSeconds,
+  IdToken: accessSeconds,
+}
+
+function featuresOf({ address, fetchWait }: ProviderOptions) {
+  const resource = resourceOf(address)
+  const lookups = new Lookups(fetchWait)
+  return {
+    devInteractions: { enabled: false },
+    userinfo: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    dPoP: { enabled: false },
+    rpInitiatedLogout: { enabled: false },
+    registration: { enabled: true, issueRegistrationAccessToken: false },
+    revocation: { enabled: true },
+    clientIdMetadataDocument: {
+      enabled: true,
+      ack: 'draft-02',
+      allowFetch: async (ctx: Asking | undefined, id: string) => lookups.mayFetch(ctx, id),
     },
-    clientBasedCORS: () => true,
-    routes: {
-      authorization: authorizePath,
-      token: '/oauth/token',
-      registration: '/oauth/register',
-      revocation: '/oauth/revoke',
-      jwks: '/oauth/jwks',
-      userinfo: '/oauth/userinfo',
-      end_session: '/oauth/end-session',
-    },
-    ttl: {
-      AccessToken: accessSeconds,
-      AuthorizationCode: codeSeconds,
-      RefreshToken: refreshSeconds,
-      Grant: refreshSeconds,
-      Interaction: interactionSeconds,
-      Session: interactionSeconds,
-      IdToken: accessSeconds,
-    },
-    // One form for all refusals: the route makes a page of it for browsers.
-    renderError: (ctx: { body: unknown }, { error, error_description }: OauthError) => {
-      ctx.body = { error, error_description }
-    },
-    fetch: (url: string | URL, { headers }: { headers: Headers }) => fetched(options, String(url), headers),
-    fetchResponseBodyLimits: { 'client_id metadata document': metadataBytesMax },
-    features: {
-      devInteractions: { enabled: false },
-      userinfo: { enabled: false },
-      pushedAuthorizationRequests: { enabled: false },
-      dPoP: { enabled: false },
-      rpInitiatedLogout: { enabled: false },
-      registration: { enabled: true, issueRegistrationAccessToken: false },
-      revocation: { enabled: true },
-      clientIdMetadataDocument: {
-        enabled: true,
-        ack: 'draft-02',
-        allowFetch: async (ctx: Asking | undefined, id: string) => mayFetch(ctx, id),
-      },
-      resourceIndicators: {
-        enabled: true,
-        defaultResource: () => resource,
-        useGrantedResource: () => true,
-        getResourceServerInfo: (_ctx: unknown, asked: string) => {
-          if (asked !== resource) throw new errors.InvalidTarget()
-          return {
-            scope: scopeText,
-            audience: resource,
-            accessTokenTTL: accessSeconds,
-            accessTokenFormat: 'jwt',
-            jwt: { sign: { alg: 'EdDSA' } },
-          }
-        },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: () => resource,
+      useGrantedResource: () => true,
+      getResourceServerInfo: (_ctx: unknown, asked: string) => {
+        if (asked !== resource) throw new errors.InvalidTarget()
+        return {
+          scope: scopeText,
+          audience: resource,
+          accessTokenTTL: accessSeconds,
+          accessTokenFormat: 'jwt',
+          jwt: { sign: { alg: 'EdDSA' } },
+        }
       },
     },
-  })
-  // Clients get no secret, because no endpoint takes one: a client that names no way to authenticate is public too (RFC 7591, 3.2.1).
-  provider.Client.needsSecret = () => false
-  provider.use(async (ctx, next) => {
-    // The library's page for this mode runs a script of its own, which no page of ours may: this mode is not supported.
+  }
+}
+
+/** Leave to look up what a client says of itself. */
+class Lookups {
+  readonly #wait: ProviderOptions['fetchWait']
+  /** Where a document was not believed, the library looks for it once more to say so: it is not asked for again. */
+  readonly #looked = new WeakSet<object>()
+
+  constructor(wait: ProviderOptions['fetchWait']) {
+    this.#wait = wait
+  }
+
+  mayFetch(ctx: Asking | undefined, id: string): boolean {
+    if ([...id].length > clientIdMax)
+      throw new errors.InvalidClientMetadata(`client_id has over ${clientIdMax} characters`)
+    if (ctx !== undefined && this.#looked.has(ctx)) return false
+    if (ctx !== undefined) this.#looked.add(ctx)
+    const wait = this.#wait(ctx?.ip)
+    if (wait === 0) return true
+    ctx?.set('retry-after', String(wait))
+    const tooMany = new errors.TemporarilyUnavailable(`too many clients are looked up: wait ${wait} s`)
+    throw Object.assign(tooMany, { status: 429, statusCode: 429, allow_redirect: false })
+  }
+}
+
+/** Where the library's answers are not this board's. */
+function adjusting(records: Records, revoke: ProviderOptions['revoke']): Parameters<Provider['use']>[0] {
+  return async (ctx, next) => {
+    // The library's page for this mode runs a script of its own, which no page of ours may: a mode that nobody knows.
     if (ctx.query.response_mode === 'form_post') ctx.query = { ...ctx.query, response_mode: 'none' }
     if (ctx.path === authorizePath) ctx.query = await askedFor(ctx.query, records)
     await next()
@@ -193,15 +239,11 @@ export function createProvider(options: ProviderOptions): Provider {
     // The library has asked who the client is, and knows no way to end a token that is not looked up anywhere (RFC 7009).
     const { route, client, params } = ctx.oidc ?? {}
     if (route === 'revocation' && (ctx.body as OauthError | undefined)?.error === 'unsupported_token_type') {
-      await options.revoke(params?.token ?? '', client?.clientId ?? '')
+      await revoke(params?.token ?? '', client?.clientId ?? '')
       ctx.status = 200
       ctx.body = ''
     }
-  })
-  // Addresses in answers are those that people see, whatever stands between.
-  provider.proxy = true
-  provider.on('server_error', (_ctx, error) => options.fault(error))
-  return provider
+  }
 }
 
 type Query = { readonly scope?: unknown; readonly client_id?: unknown }

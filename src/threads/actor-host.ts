@@ -13,18 +13,19 @@ import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
-import { monotonicMs } from '../clock.ts'
-import type { PeopleNews } from '../command/live-facts.ts'
+import type { News, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { Mark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
+import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
-import type { FeedAsk, FeedNews, FeedTell, FeedThread, FeedTold, FeedWord } from './feed.ts'
+import type { FeedNews, FeedTell, FeedThread, FeedTold, FeedWord } from './feed.ts'
+import type { FeedAsk } from './feed-answers.ts'
 import { LateThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, LogWord, Published } from './log.ts'
 import type { ShardNews, ShardTell } from './private-news.ts'
@@ -32,7 +33,7 @@ import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardAsk, ShardThread } from './shard.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
-export type HouseOptions = {
+export type ActorHostOptions = Platform & {
   readonly directory: BoardDirectory
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
@@ -42,23 +43,27 @@ export type HouseOptions = {
   readonly limitsOn: boolean
   /** High-water marks, none of which may know more than the log. */
   readonly marks: readonly Mark[]
-  readonly onNews: (news: FeedNews) => void
-  /** A signed head that an answer may show from now on; `change`: one that it covers. */
-  readonly onHead: (head: Head, change: number) => void
-  /** Identities and their handles, as far as they are known. */
-  readonly handles: () => Handles
-  /** What a shard reports of its private rooms. */
-  readonly onPrivateNews: (shard: number, news: ShardNews) => void
-  /** A shard has died; the next message to it goes to the thread that starts now. */
-  readonly onShardLost: (shard: number) => void
-  /** A shard was restarted and knows nothing of the messages before. */
-  readonly onShardRestart: (shard: number) => void
-  readonly onPublished: (published: Published) => void
-  /** The process cannot continue. */
+  /** Told of heads, rooms and people before anybody else; knows which handles a shard that starts is told. */
+  readonly news: News
+  /** Those that miss nothing; a part that is made later adds itself by `listen`. */
+  readonly listeners: readonly ActorListener[]
+  /** The process cannot go on. */
   readonly onFatal: (thread: string, words: LastWords) => void
 }
 
-export type HouseFacts = {
+/** A part that hears what the actor threads tell. */
+export type ActorListener = {
+  feedNews?(news: FeedNews): void
+  /** News of the private rooms of a shard. */
+  shardNews?(shard: number, news: ShardNews): void
+  /** A shard has died. What is sent to it from now on reaches the thread that replaces it. */
+  shardLost?(shard: number): void
+  /** A shard started again and knows nothing of what it was told. */
+  shardRestarted?(shard: number): void
+  published?(published: Published): void
+}
+
+export type ActorHostFacts = {
   /** Every log of the board, oldest first: the last one grows. */
   readonly logs: readonly LogIdentity[]
   readonly closed: readonly ClosedLog[]
@@ -80,7 +85,8 @@ function firstRooms({ identity }: BoardDirectory): readonly FirstRoom[] {
 
 export class House implements Actors {
   readonly shards: number
-  readonly #options: HouseOptions
+  readonly #options: ActorHostOptions
+  readonly #listeners: ActorListener[]
   readonly #shardThreads: Supervised[] = []
   #logThread: Supervised | undefined
   #feedThread: Supervised | undefined
@@ -98,8 +104,9 @@ export class House implements Actors {
   /** Grows before anything new is announced: threads that share it know whether what they have is still current. */
   readonly turns = new Int32Array(new SharedArrayBuffer(4))
 
-  private constructor(options: HouseOptions) {
+  private constructor(options: ActorHostOptions) {
     this.#options = options
+    this.#listeners = [...options.listeners]
     this.shards = options.directory.facts.shards
     const { path, cursorKey } = options.directory
     const following = () => ({
@@ -112,16 +119,16 @@ export class House implements Actors {
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 
-  static async start(options: HouseOptions): Promise<{ house: House; facts: HouseFacts }> {
-    const house = new House(options)
-    const shards = Array.from({ length: house.shards }, (_, shard) => house.#startShard(shard))
+  static async start(options: ActorHostOptions): Promise<{ house: House; facts: ActorHostFacts }> {
+    const host = new House(options)
+    const shards = Array.from({ length: host.shards }, (_, shard) => host.#startShard(shard))
     const logFeed = new MessageChannel()
-    const logStart = house.#startLog(
+    const logStart = host.#startLog(
       shards.map(({ logPort }) => logPort),
       logFeed.port1,
     )
-    const feedStart = house.#startFeed(logFeed.port2)
-    const facts = house.#begin(
+    const feedStart = host.#startFeed(logFeed.port2)
+    const facts = host.#begin(
       shards.map(({ through }) => through),
       logStart,
       feedStart,
@@ -129,12 +136,17 @@ export class House implements Actors {
     // A thread that cannot start is noticed, whatever is waited for.
     const [begun] = await Promise.all([facts, logStart, feedStart, ...shards.map(({ start }) => start)])
     // What an earlier run has indexed may be taken back in this one.
-    if (fileExists(searchDirectory(options.directory.path))) house.#search.wake()
-    return { house, facts: begun }
+    if (fileExists(searchDirectory(options.directory.path))) host.#search.wake()
+    return { house: host, facts: begun }
   }
 
-  /** Threads are started at once and do what they can; each is sent what it has to know of those before it. */
-  async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<HouseFacts> {
+  /** Adds a part that hears what the actors tell from now on. */
+  listen(listener: ActorListener): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Threads are born at once and do what they can; each is told what it has to know of those before it. */
+  async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<ActorHostFacts> {
     const through = await Promise.all(ends)
     this.#logThread!.send({ through } satisfies LogWord)
     const logFacts = await log
@@ -146,10 +158,10 @@ export class House implements Actors {
     this.#seen = published.change
     this.#published = published.seq
     this.#logId = logFacts.logId as Uint8Array
-    const { logs, closed } = logFacts as Pick<HouseFacts, 'logs' | 'closed'>
+    const { logs, closed } = logFacts as Pick<ActorHostFacts, 'logs' | 'closed'>
     const vkeys = new Map(logs.map(({ origin, vkey }) => [origin, vkey]))
     this.#feedThread!.send({ through: published.seq, logId: this.#logId, vkeys } satisfies FeedWord)
-    const { handles, people } = (await feed) as Pick<HouseFacts, 'handles' | 'people'>
+    const { handles, people } = (await feed) as Pick<ActorHostFacts, 'handles' | 'people'>
     return { logs, closed, published, handles, people }
   }
 
@@ -210,7 +222,7 @@ export class House implements Actors {
    */
   #noteNews(head: Head | undefined, change: number): void {
     this.noteChange(change)
-    if (head !== undefined) this.#options.onHead(head, change)
+    if (head !== undefined) this.#options.news.noteHead(head, change)
   }
 
   noteChange(change: number): void {
@@ -261,11 +273,12 @@ export class House implements Actors {
         const front = new MessageChannel()
         const toLog = new MessageChannel()
         logPort = toLog.port2
-        const { handles, onPrivateNews, onShardLost } = this.#options
-        if (this.#shardLinks[number] !== undefined) onShardLost(number)
-        this.#shardLinks[number] = this.#link(front.port1, (body) => onPrivateNews(number, body as ShardNews))
-        // Before the first request. The board bears its name wherever it speaks; only in public does it have to claim it.
-        this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...handles()]])
+        if (this.#shardLinks[number] !== undefined) for (const each of this.#listeners) each.shardLost?.(number)
+        this.#shardLinks[number] = this.#link(front.port1, (body) => {
+          for (const each of this.#listeners) each.shardNews?.(number, body as ShardNews)
+        })
+        // Before anybody can ask it. The board bears its name wherever it speaks; only in public does it have to claim it.
+        this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...this.#options.news.handles.all()]])
         const data: ShardThread = {
           number,
           directory: shardDirectory(directory.path, number),
@@ -287,7 +300,7 @@ export class House implements Actors {
       onKnown: told,
       onRestart: () => {
         this.#logThread?.send({ shard: number, port: logPort }, [logPort!])
-        this.#options.onShardRestart(number)
+        for (const each of this.#listeners) each.shardRestarted?.(number)
       },
     })
     this.#shardThreads[number] = thread
@@ -297,7 +310,7 @@ export class House implements Actors {
   }
 
   #startLog(toShards: MessagePort[], feed: MessagePort): Promise<Facts> {
-    const { directory, segmentBytesMax, onPublished } = this.#options
+    const { directory, segmentBytesMax } = this.#options
     const front = new MessageChannel()
     this.#logLink = this.#link(front.port1, (body) => {
       const published = body as Published
@@ -305,7 +318,7 @@ export class House implements Actors {
       this.#published = Math.max(this.#published, published.seq)
       this.#search.tell(this.#published satisfies SearchTell)
       this.#tools.tell(this.#published satisfies ToolsTell)
-      onPublished(published)
+      for (const each of this.#listeners) each.published?.(published)
     })
     const data: LogThread = {
       dataDirectory: directory.path,
@@ -326,10 +339,13 @@ export class House implements Actors {
   }
 
   #startFeed(logPort: MessagePort): Promise<Facts> {
-    const { directory, onNews } = this.#options
+    const { directory } = this.#options
     const front = new MessageChannel()
-    const hear = (told: FeedTold): void => (told[0] === 'head' ? this.#noteNews(told[1], told[2]) : onNews(told))
-    this.#feedLink = this.#link(front.port1, (body) => hear(body as FeedTold))
+    this.#feedLink = this.#link(front.port1, (body) => {
+      const told = body as FeedTold
+      if (told[0] === 'head') this.#noteNews(told[1], told[2])
+      else for (const each of this.#listeners) each.feedNews?.(told)
+    })
     const data: FeedThread = {
       dataDirectory: directory.path,
       shards: this.shards,
@@ -354,7 +370,7 @@ export class House implements Actors {
       file: threadFile(name),
       data,
       link: (port) => this.#link(port),
-      now: monotonicMs,
+      now: this.#options.clock.monotonicMs,
       supervise: (options) => this.#supervise(options),
     })
   }
@@ -364,7 +380,7 @@ export class House implements Actors {
       port,
       openMax: this.#options.queues.openAsks,
       patienceMs: inside.patienceMs,
-      now: monotonicMs,
+      now: this.#options.clock.monotonicMs,
       ...(onTell === undefined ? {} : { onTell }),
     })
   }
@@ -381,9 +397,10 @@ export class House implements Actors {
     return new Supervised({
       mayRestart: mayBeForgotten,
       onFatal: this.#options.onFatal,
+      startThread: this.#options.startThread,
       ...options,
       onEvent: (level, event, facts) => log(level, event, facts),
-      now: monotonicMs,
+      now: this.#options.clock.monotonicMs,
       youngGenerationMb: 16,
     })
   }

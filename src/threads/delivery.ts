@@ -64,123 +64,129 @@ const asksMax = 4_096
 /** Challenges at the same time. */
 const challengesMax = 32
 
-runThread((data: DeliveryThread) => {
-  const store = DeliveryStore.open(data.directory, (file, problem) =>
-    report('error', 'delivery.damaged', {
-      file,
-      problem,
-      kept_as: `${file}.damaged`,
-      effect: 'every webhook begins again where it was made',
-    }),
-  )
-  const cursors = new CursorSealer(data.cursorKey)
-  const userAgent = `Broadside/${release} (+${data.address})`
-  const poster = new Poster({ loopback: data.loopback, userAgent, now: monotonicMs })
-  const suspended = new Set(data.suspended)
-  let headSize = data.headSize
-  let challenges = 0
-  let isStopping = false
-  /** There from when it is known where the sources stand. */
-  let engine: Engine | undefined
+/** By owner: what is being asked for, and whether something has changed since it was. */
+type Asking = { isOld: boolean; readonly known: Promise<void> }
 
-  const front = new Link({
-    port: data.front,
-    openMax: asksMax,
-    patienceMs: inside.patienceMs,
-    now: monotonicMs,
-    onAsk: (body, id) => {
-      answer(body as EngineAsk).then(
-        (found) => front.answer(id, found ?? null),
-        (error: unknown) => {
-          report('error', 'delivery.fault', { problem: String(error) })
-          front.answer(id, null)
-        },
-      )
-    },
-    onTell: (body) => hear(body as DeliveryTell),
-  })
+class Deliverer {
+  readonly #data: DeliveryThread
+  readonly #store: DeliveryStore
+  readonly #poster: Poster
+  readonly #sender: Sender
+  readonly #payloads: Payloads
+  readonly #challenges: Challenges
+  readonly #front: Link
+  readonly #suspended: Set<string>
+  readonly #asking = new Map<string, Asking>()
+  #headSize: number
+  #isStopping = false
+  /** There from when it is known where the sources stand. */
+  #engine: Engine | undefined
+  readonly #loaded: Promise<Engine>
+
+  constructor(data: DeliveryThread) {
+    const { generation, serviceId, address } = data
+    this.#data = data
+    this.#suspended = new Set(data.suspended)
+    this.#headSize = data.headSize
+    this.#store = DeliveryStore.open(data.directory, reportDamage)
+    const userAgent = `Broadside/${release} (+${address})`
+    this.#poster = new Poster({ loopback: data.loopback, userAgent, now: monotonicMs })
+    this.#payloads = new Payloads({
+      address,
+      ask: (source, asked) => this.#ask<HooksAnswer>(['source', source, asked]),
+      turn: () => Atomics.load(data.turns, 0),
+      now: monotonicMs,
+      fault: (problem) => report('error', 'delivery.not_built', { problem }),
+    })
+    this.#sender = new Sender({
+      poster: this.#poster,
+      payload: (pending, view, give) => this.#payloads.get(pending, view, give),
+      head: () => this.#ask<Head>(['head']),
+      cursors: new CursorSealer(data.cursorKey),
+      generation,
+      serviceId,
+      address,
+      wallMs: wallMilliseconds,
+    })
+    this.#challenges = new Challenges(this.#store, this.#sender, data.limitsOn)
+    this.#front = new Link({
+      port: data.front,
+      openMax: asksMax,
+      patienceMs: inside.patienceMs,
+      now: monotonicMs,
+      onAsk: (body, id) => this.#onAsk(body as EngineAsk, id),
+      onTell: (body) => this.#hear(body as DeliveryTell),
+    })
+    this.#loaded = this.#load()
+  }
+
+  stop(): void {
+    this.#isStopping = true
+    this.#engine?.close()
+    this.#poster.close()
+    this.#front.close()
+    this.#store.close()
+  }
+
+  async #load(): Promise<Engine> {
+    const engine = this.#engineAt(await this.#askUntil<readonly number[]>(['now']))
+    this.#engine = engine
+    for (let shard = 0; shard < this.#data.sources - 1; shard++) {
+      for (let after = 0, more = true; more; ) {
+        const page = await this.#askUntil<HooksPage>(['hooks', shard, after])
+        for (const view of page.hooks) engine.put(view)
+        after = page.next
+        more = page.more
+      }
+    }
+    engine.complete()
+    return engine
+  }
+
+  #engineAt(now: readonly number[]): Engine {
+    const { scale } = this.#data
+    return new Engine({
+      store: this.#store,
+      sender: this.#sender,
+      now,
+      ask: (source, asked) => this.#ask<HooksAnswer>(['source', source, asked]),
+      headSize: () => this.#headSize,
+      end: async ({ owner, hook, epoch, wakes }) => {
+        const said = await this.#ask<object>(['end', owner, hook, epoch, wakes])
+        // A refusal (a full disk, a busy shard) has changed nothing.
+        if (said !== undefined && !('code' in said)) await this.#changed(await this.#loaded, owner)
+      },
+      isSuspended: (owner) => this.#suspended.has(owner),
+      wallMs: wallMilliseconds,
+      chance: () => randomInt(1_000_000) / 1_000_000,
+      scale,
+      slots: inside.deliverySlots,
+      perHost: inside.deliverySlotsPerHost,
+      headEveryMs: inside.headEveryMs * scale,
+      report: (event, facts) => report('error', event, facts),
+    })
+  }
+
   /** undefined: no answer came. */
-  const ask = <Answer>(asked: DeliveryAsk): Promise<Answer | undefined> =>
-    new Promise((resolve) =>
-      front.ask<Answer | null, undefined>(asked, (answered) =>
+  #ask<Answer>(asked: DeliveryAsk): Promise<Answer | undefined> {
+    return new Promise((resolve) =>
+      this.#front.ask<Answer | null, undefined>(asked, (answered) =>
         resolve(answered.ok ? (answered.body ?? undefined) : undefined),
       ),
     )
-  const askUntil = async <Answer>(asked: DeliveryAsk): Promise<Answer> => {
-    for (;;) {
-      const found = await ask<Answer>(asked)
-      if (found !== undefined) return found
-      // No caller waits for it any more, and no timer is to keep this thread.
-      await new Promise((resolve) => isStopping || setTimeout(resolve, againMs))
-    }
   }
-  const askSource = (source: number, asked: HooksAsk) => ask<HooksAnswer>(['source', source, asked])
-  const payloads = new Payloads({
-    address: data.address,
-    ask: askSource,
-    turn: () => Atomics.load(data.turns, 0),
-    now: monotonicMs,
-    fault: (problem) => report('error', 'delivery.not_built', { problem }),
-  })
-  const sender = new Sender({
-    poster,
-    payload: (pending, view, give) => payloads.get(pending, view, give),
-    head: () => ask<Head>(['head']),
-    cursors,
-    generation: data.generation,
-    serviceId: data.serviceId,
-    address: data.address,
-    wallMs: wallMilliseconds,
-  })
-  const engineAt = (now: readonly number[]) =>
-    new Engine({
-      store,
-      sender,
-      now,
-      ask: askSource,
-      headSize: () => headSize,
-      end: async ({ owner, hook, epoch, wakes }) => {
-        const said = await ask<object>(['end', owner, hook, epoch, wakes])
-        // A refusal (a full disk, a busy shard) has changed nothing.
-        if (said !== undefined && !('code' in said)) await changed(await loaded, owner)
-      },
-      isSuspended: (owner) => suspended.has(owner),
-      wallMs: wallMilliseconds,
-      chance: () => randomInt(1_000_000) / 1_000_000,
-      scale: data.scale,
-      slots: inside.deliverySlots,
-      perHost: inside.deliverySlotsPerHost,
-      headEveryMs: inside.headEveryMs * data.scale,
-      report: (event, facts) => report('error', event, facts),
-    })
-  const perHour = (count: number) =>
-    data.limitsOn && Number.isFinite(count)
-      ? new Limiter({ perSecond: count / 3_600, burst: count }, monotonicMs)
-      : undefined
-  const byOwner = perHour(rates.verifications_per_identity_per_hour)
-  const byHost = perHour(rates.verifications_per_host_per_hour)
 
-  const verify = async (engine: Engine, { owner, url, hook, secret }: VerifyAsk): Promise<VerifyAnswer> => {
-    if (engine.count >= sizes.hooks && engine.marks(hook) === undefined) return { ok: false, full: true }
-    const now = () => Math.floor(wallMilliseconds() / 1000)
-    if (store.isVerified(owner, url, now())) return { ok: true }
-    const wait = byOwner?.take(owner) || byHost?.take(new URL(url).hostname) || 0
-    if (wait > 0) return { ok: false, wait }
-    if (challenges >= challengesMax) return { ok: false, wait: 1 }
-    challenges++
-    try {
-      const trouble = await sender.challenge({ url, hook, secret })
-      if (trouble !== '') return { ok: false, trouble }
-    } finally {
-      challenges--
+  async #askUntil<Answer>(asked: DeliveryAsk): Promise<Answer> {
+    for (;;) {
+      const found = await this.#ask<Answer>(asked)
+      if (found !== undefined) return found
+      // Nobody waits for it any more, and no timer is to keep this thread.
+      await new Promise((resolve) => this.#isStopping || setTimeout(resolve, againMs))
     }
-    store.verified(owner, url, now() + verifiedSeconds, now())
-    return { ok: true }
   }
-  /** By owner: what is being asked for, and whether something has changed since it was. */
-  const asking = new Map<string, { isOld: boolean; readonly known: Promise<void> }>()
-  const changed = (engine: Engine, owner: string): Promise<void> => {
-    const under = asking.get(owner)
+
+  #changed(engine: Engine, owner: string): Promise<void> {
+    const under = this.#asking.get(owner)
     if (under !== undefined) {
       under.isOld = true
       return under.known
@@ -190,22 +196,33 @@ runThread((data: DeliveryThread) => {
       let own: ChangedHooks
       do {
         state.isOld = false
-        own = await askUntil<ChangedHooks>(['own', owner, engine.known(owner)])
+        own = await this.#askUntil<ChangedHooks>(['own', owner, engine.known(owner)])
       } while (state.isOld)
-      asking.delete(owner)
+      this.#asking.delete(owner)
       engine.own(owner, own)
     }
-    const state = { isOld: false, known: Promise.resolve().then(ask) }
-    asking.set(owner, state)
+    const state: Asking = { isOld: false, known: Promise.resolve().then(ask) }
+    this.#asking.set(owner, state)
     return state.known
   }
-  const answer = async (asked: EngineAsk): Promise<unknown> => {
-    const engine = await loaded
+
+  #onAsk(asked: EngineAsk, id: number): void {
+    this.#answer(asked).then(
+      (found) => this.#front.answer(id, found ?? null),
+      (error: unknown) => {
+        report('error', 'delivery.fault', { problem: String(error) })
+        this.#front.answer(id, null)
+      },
+    )
+  }
+
+  async #answer(asked: EngineAsk): Promise<unknown> {
+    const engine = await this.#loaded
     switch (asked[0]) {
       case 'verify':
-        return verify(engine, asked[1])
+        return this.#challenges.verify(engine, asked[1])
       case 'changed':
-        await changed(engine, asked[1])
+        await this.#changed(engine, asked[1])
         return true
       case 'status':
         return asked[1].map((id): HookStatus | null => {
@@ -214,44 +231,73 @@ runThread((data: DeliveryThread) => {
         })
       case 'deliveries':
         engine.flush()
-        return store.deliveries(asked[1], asked[2], asked[3])
+        return this.#store.deliveries(asked[1], asked[2], asked[3])
       case 'delivery':
         engine.flush()
-        return store.delivery(asked[1], asked[2]) !== undefined
+        return this.#store.delivery(asked[1], asked[2]) !== undefined
     }
   }
-  const hear = (told: DeliveryTell): void => {
+
+  #hear(told: DeliveryTell): void {
     if (told[0] === 'news') {
-      headSize = Math.max(headSize, told[2])
-      if (told[1] === 0) payloads.forget()
-      return engine?.news(told[1])
+      this.#headSize = Math.max(this.#headSize, told[2])
+      if (told[1] === 0) this.#payloads.forget()
+      return this.#engine?.news(told[1])
     }
-    if (told[2]) suspended.add(told[1])
-    else suspended.delete(told[1])
-    engine?.standing(told[1])
+    if (told[2]) this.#suspended.add(told[1])
+    else this.#suspended.delete(told[1])
+    this.#engine?.standing(told[1])
   }
-  const load = async (): Promise<Engine> => {
-    engine = engineAt(await askUntil<readonly number[]>(['now']))
-    for (let shard = 0; shard < data.sources - 1; shard++) {
-      for (let after = 0, more = true; more; ) {
-        const page = await askUntil<HooksPage>(['hooks', shard, after])
-        for (const view of page.hooks) engine.put(view)
-        after = page.next
-        more = page.more
-      }
+}
+
+/** Addresses prove that they want what is sent to them: so often an hour, and so many at once. */
+class Challenges {
+  readonly #store: DeliveryStore
+  readonly #sender: Sender
+  readonly #byOwner: Limiter | undefined
+  readonly #byHost: Limiter | undefined
+  #open = 0
+
+  constructor(store: DeliveryStore, sender: Sender, limitsOn: boolean) {
+    this.#store = store
+    this.#sender = sender
+    const perHour = (count: number) =>
+      limitsOn && Number.isFinite(count)
+        ? new Limiter({ perSecond: count / 3_600, burst: count }, monotonicMs)
+        : undefined
+    this.#byOwner = perHour(rates.verifications_per_identity_per_hour)
+    this.#byHost = perHour(rates.verifications_per_host_per_hour)
+  }
+
+  async verify(engine: Engine, { owner, url, hook, secret }: VerifyAsk): Promise<VerifyAnswer> {
+    if (engine.count >= sizes.hooks && engine.marks(hook) === undefined) return { ok: false, full: true }
+    const now = () => Math.floor(wallMilliseconds() / 1000)
+    if (this.#store.isVerified(owner, url, now())) return { ok: true }
+    const wait = this.#byOwner?.take(owner) || this.#byHost?.take(new URL(url).hostname) || 0
+    if (wait > 0) return { ok: false, wait }
+    if (this.#open >= challengesMax) return { ok: false, wait: 1 }
+    this.#open++
+    try {
+      const trouble = await this.#sender.challenge({ url, hook, secret })
+      if (trouble !== '') return { ok: false, trouble }
+    } finally {
+      this.#open--
     }
-    engine.complete()
-    return engine
+    this.#store.verified(owner, url, now() + verifiedSeconds, now())
+    return { ok: true }
   }
-  const loaded = load()
-  return {
-    facts: {},
-    stop: () => {
-      isStopping = true
-      engine?.close()
-      poster.close()
-      front.close()
-      store.close()
-    },
-  }
+}
+
+function reportDamage(file: string, problem: string): void {
+  report('error', 'delivery.damaged', {
+    file,
+    problem,
+    kept_as: `${file}.damaged`,
+    effect: 'every webhook begins again where it was made',
+  })
+}
+
+runThread((data: DeliveryThread) => {
+  const deliverer = new Deliverer(data)
+  return { facts: {}, stop: () => deliverer.stop() }
 })

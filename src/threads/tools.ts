@@ -12,7 +12,7 @@ import { Link } from '../../actors/kernel/link.ts'
 import { encode, Packr, Unpackr } from '../../actors/kernel/msgpack.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { advanceTo, publicRecords } from '../../actors/log/public-records.ts'
-import { frameKey, fromFrame, RecordType, registryName } from '../../actors/record.ts'
+import { type BoardRecord, frameKey, fromFrame, RecordType, registryName } from '../../actors/record.ts'
 import { callsActor } from '../../actors/tool-calls/tool-calls.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
@@ -59,181 +59,9 @@ const decoder = new Unpackr({ useRecords: false })
 
 type Open = { readonly ask: ToolsAsk; readonly through: number; readonly id: number; readonly since: number }
 
-runThread((data: ToolsThread) => {
-  const log = JournalReader.open(logDirectory(data.dataDirectory))
-  const shards = Array.from({ length: data.shards }, (_, shard) =>
-    JournalReader.open(shardDirectory(data.dataDirectory, shard)),
-  )
-  const record = (shard: number, seq: number) => {
-    const frame = shards[shard]?.read(seq)
-    if (frame === undefined) throw new Error(`journal ${shard} has no frame ${seq}`)
-    return fromFrame(frame)
-  }
-  const index = new ToolIndex()
-  const directory = new Directory({ index, own: ownTools, record, now: readingSeconds() })
-  const search = new ToolSearch(index, directory.sources, new CursorSealer(data.cursorKey), readingSeconds() * 1_000)
-  const showing: Showing = {
-    index,
-    rewarded: (subject) => directory.rewarded(subject),
-    callable: (doc) => directory.callable(doc),
-  }
-  const snapshots = SnapshotKeeper.open(toolsDirectory(data.dataDirectory), Buffer.from(data.logId), data.through)
-  let durable = data.through
-  let applied = restored()
-  let waiting: Open[] = []
-  let soon: NodeJS.Immediate | undefined
-  let later: NodeJS.Timeout | undefined
-  let isSettled = directory.settle(0)
-
-  function restored(): number {
-    const found = snapshots.take()
-    if (found === undefined) return 0
-    const [format, packed] = decoder.unpack(found.bytes) as [number, Parameters<Directory['restore']>[0]]
-    if (format !== snapshotFormat) return 0
-    directory.restore(packed)
-    advanceTo(found.seq, log, shards)
-    return found.seq
-  }
-
-  /** One record or listing that cannot be taken costs itself, not the directory. */
-  const spare = (error: unknown): void => {
-    report('error', 'tools.left_out', { problem: error instanceof Error ? error.stack : String(error) })
-  }
-
-  const take = (frame: Frame, shard: number): void => {
-    try {
-      directory.apply(fromFrame(frame), { shard, seq: frame.seq, id: frameKey(frame) })
-    } catch (error) {
-      spare(error)
-    }
-  }
-
-  const step = (): void => {
-    if (applied < durable) {
-      log.advance(durable)
-      let frames = 0
-      for (const logFrame of log.scan(applied + 1, durable)) {
-        for (const { frame, shard } of publicRecords(logFrame, shards)) {
-          frames++
-          if (concernsTools(frame)) take(frame, shard)
-        }
-        applied = logFrame.seq
-        if (frames >= framesPerStep) break
-      }
-      isSettled = false
-    }
-    if (isSettled || applied < durable) return
-    try {
-      isSettled = directory.settle(documentsPerStep)
-    } catch (error) {
-      spare(error)
-    }
-  }
-
-  const answer = (ask: ToolsAsk): ToolsAnswer => {
-    const now = readingSeconds()
-    switch (ask[0]) {
-      case 'search': {
-        const page = search.page(ask[1], now)
-        if ('code' in page) return { ok: false, refusal: page }
-        return { ok: true, json: JSON.stringify(pageJson(showing, ask[1].text, page, directory.builtAt, now)) }
-      }
-      case 'look': {
-        const probe = (shard: number, seq: number) => {
-          const found = record(shard, seq)
-          if (found.type !== RecordType.act) throw new Error(`frame ${seq} holds no probe`)
-          return found.facts as ProbedFacts
-        }
-        const look = lookAt({ directory, showing, probe, now }, ask[1])
-        if (look !== undefined) return { ok: true, json: JSON.stringify(look) }
-        return {
-          ok: false,
-          refusal: refusal('not_found', `there is no tool ${ask[1]}: tools.search finds them`, 'target'),
-        }
-      }
-      case 'subject': {
-        const docs = index.ofSubject(ask[1]).map((id) => index.find(id)!)
-        const isOwner = docs.some((doc) => directory.isOwner(doc, ask[2]))
-        const found: FoundSubject = {
-          tools: docs.slice(0, 20).map(({ id }) => id),
-          isOwner,
-          publishers: directory.publishers(ask[1]),
-        }
-        return { ok: true, json: JSON.stringify(found) }
-      }
-      case 'reviewer':
-        return { ok: true, json: JSON.stringify(directory.reviewer(ask[1], ask[2])) }
-    }
-  }
-
-  const give = ({ ask, id }: Open): void => {
-    try {
-      front.answer(id, answer(ask))
-    } catch (error) {
-      front.answer(id, readFault(error))
-    }
-  }
-
-  /** Follows, answers who can be answered, and continues while there is more. */
-  const turn = (): void => {
-    clearImmediate(soon)
-    clearTimeout(later)
-    soon = undefined
-    later = undefined
-    const asked = waiting
-    waiting = []
-    step()
-    for (const open of asked) {
-      if (open.through <= applied && isSettled) give(open)
-      else if (monotonicMs() - open.since > patienceMs) front.answer(open.id, beingMade)
-      else waiting.push(open)
-    }
-    if (waiting.length > 0 || !isSettled) schedule(0)
-    else if (applied < durable) schedule(leisureMs)
-    else {
-      snapshots.after(applied, pack)
-      // Files that are not read now are not kept open: what was in them may have been taken back since.
-      for (const reader of shards) reader.reopen()
-    }
-  }
-
-  /** One turn is scheduled, for whatever reason. */
-  const schedule = (afterMs: number): void => {
-    if (afterMs === 0) soon ??= setImmediate(turn)
-    else later ??= setTimeout(turn, afterMs)
-  }
-
-  const pack = () => ({ bytes: encode(codec, [snapshotFormat, directory.pack()]), columns: [] })
-
-  const front = new Link({
-    port: data.front,
-    openMax: 1,
-    patienceMs: inside.patienceMs,
-    now: monotonicMs,
-    onAsk: (body, id) => {
-      const [ask, through] = body as ToolsRequest
-      durable = Math.max(durable, through)
-      waiting.push({ ask, through, id, since: monotonicMs() })
-      schedule(0)
-    },
-    onTell: (body) => {
-      durable = Math.max(durable, body as ToolsTell)
-      if (applied < durable) schedule(leisureMs)
-    },
-  })
-  report('info', 'tools.begun', { applied, listings: directory.tools.count })
-  return {
-    facts: { applied },
-    stop: () => {
-      front.close()
-      snapshots.keep(applied, pack)
-    },
-  }
-})
-
 const names = [toolsActor, reviewsRoom, registryName, marketName, callsActor].map((name) => Buffer.from(name))
 
-/** Finds out by its bytes whether the directory uses a record: most are not used, and are not even decoded. */
+/** Tells by its bytes whether a record may be one that the directory hears of: most are not, and are not even decoded. */
 function concernsTools({ type, payload }: Frame): boolean {
   if (type === RecordType.handleClaimed) return true
   return names.some((name) => payload.includes(name))
@@ -243,3 +71,225 @@ const beingMade: ToolsAnswer = {
   ok: false,
   refusal: refusal('overloaded', 'the index of the tools directory is being built: try again', undefined, 5),
 }
+
+/** Follows the log, and answers when it has come as far as an ask wants. */
+class ToolsFollower {
+  readonly #log: JournalReader
+  readonly #shards: readonly JournalReader[]
+  readonly #index = new ToolIndex()
+  readonly #directory: Directory
+  readonly #answers: ToolAnswers
+  readonly #snapshots: SnapshotKeeper
+  readonly #front: Link
+  #durable: number
+  #applied: number
+  #isSettled: boolean
+  #waiting: Open[] = []
+  #soon: NodeJS.Immediate | undefined
+  #later: NodeJS.Timeout | undefined
+
+  constructor({ dataDirectory, shards, through, logId, cursorKey, front }: ToolsThread) {
+    this.#log = JournalReader.open(logDirectory(dataDirectory))
+    this.#shards = Array.from({ length: shards }, (_, shard) =>
+      JournalReader.open(shardDirectory(dataDirectory, shard)),
+    )
+    const record = (shard: number, seq: number) => this.#record(shard, seq)
+    this.#directory = new Directory({ index: this.#index, own: ownTools, record, now: readingSeconds() })
+    this.#answers = new ToolAnswers(this.#index, this.#directory, record, new CursorSealer(cursorKey))
+    this.#snapshots = SnapshotKeeper.open(toolsDirectory(dataDirectory), Buffer.from(logId), through)
+    this.#durable = through
+    this.#applied = this.#restored()
+    this.#isSettled = this.#directory.settle(0)
+    this.#front = new Link({
+      port: front,
+      openMax: 1,
+      patienceMs: inside.patienceMs,
+      now: monotonicMs,
+      onAsk: (body, id) => {
+        const [ask, through] = body as ToolsRequest
+        this.#durable = Math.max(this.#durable, through)
+        this.#waiting.push({ ask, through, id, since: monotonicMs() })
+        this.#schedule(0)
+      },
+      onTell: (body) => {
+        this.#durable = Math.max(this.#durable, body as ToolsTell)
+        if (this.#applied < this.#durable) this.#schedule(leisureMs)
+      },
+    })
+    report('info', 'tools.begun', { applied: this.#applied, listings: this.#directory.tools.count })
+  }
+
+  get applied(): number {
+    return this.#applied
+  }
+
+  stop(): void {
+    this.#front.close()
+    this.#snapshots.keep(this.#applied, () => this.#pack())
+  }
+
+  #record(shard: number, seq: number): BoardRecord {
+    const frame = this.#shards[shard]?.read(seq)
+    if (frame === undefined) throw new Error(`journal ${shard} has no frame ${seq}`)
+    return fromFrame(frame)
+  }
+
+  #restored(): number {
+    const found = this.#snapshots.take()
+    if (found === undefined) return 0
+    const [format, packed] = decoder.unpack(found.bytes) as [number, Parameters<Directory['restore']>[0]]
+    if (format !== snapshotFormat) return 0
+    this.#directory.restore(packed)
+    advanceTo(found.seq, this.#log, this.#shards)
+    return found.seq
+  }
+
+  #pack() {
+    return { bytes: encode(codec, [snapshotFormat, this.#directory.pack()]), columns: [] }
+  }
+
+  /** One turn is to come, whoever wants it. */
+  #schedule(afterMs: number): void {
+    if (afterMs === 0) this.#soon ??= setImmediate(() => this.#turn())
+    else this.#later ??= setTimeout(() => this.#turn(), afterMs)
+  }
+
+  /** Follows, answers who can be answered, and goes on while there is more. */
+  #turn(): void {
+    clearImmediate(this.#soon)
+    clearTimeout(this.#later)
+    this.#soon = undefined
+    this.#later = undefined
+    const asked = this.#waiting
+    this.#waiting = []
+    this.#step()
+    for (const open of asked) {
+      if (open.through <= this.#applied && this.#isSettled) this.#give(open)
+      else if (monotonicMs() - open.since > patienceMs) this.#front.answer(open.id, beingMade)
+      else this.#waiting.push(open)
+    }
+    if (this.#waiting.length > 0 || !this.#isSettled) this.#schedule(0)
+    else if (this.#applied < this.#durable) this.#schedule(leisureMs)
+    else {
+      this.#snapshots.after(this.#applied, () => this.#pack())
+      // Files that are not read now are not kept open: what was in them may have been taken back since.
+      for (const reader of this.#shards) reader.reopen()
+    }
+  }
+
+  #step(): void {
+    if (this.#applied < this.#durable) {
+      this.#log.advance(this.#durable)
+      let frames = 0
+      for (const logFrame of this.#log.scan(this.#applied + 1, this.#durable)) {
+        for (const { frame, shard } of publicRecords(logFrame, this.#shards)) {
+          frames++
+          if (concernsTools(frame)) this.#take(frame, shard)
+        }
+        this.#applied = logFrame.seq
+        if (frames >= framesPerStep) break
+      }
+      this.#isSettled = false
+    }
+    if (this.#isSettled || this.#applied < this.#durable) return
+    try {
+      this.#isSettled = this.#directory.settle(documentsPerStep)
+    } catch (error) {
+      spare(error)
+    }
+  }
+
+  #take(frame: Frame, shard: number): void {
+    try {
+      this.#directory.apply(fromFrame(frame), { shard, seq: frame.seq, id: frameKey(frame) })
+    } catch (error) {
+      spare(error)
+    }
+  }
+
+  #give({ ask, id }: Open): void {
+    try {
+      this.#front.answer(id, this.#answers.answer(ask))
+    } catch (error) {
+      this.#front.answer(id, readFault(error))
+    }
+  }
+}
+
+/** What the directory answers of what is applied. */
+class ToolAnswers {
+  readonly #index: ToolIndex
+  readonly #directory: Directory
+  readonly #record: (shard: number, seq: number) => BoardRecord
+  readonly #search: ToolSearch
+  readonly #showing: Showing
+
+  constructor(
+    index: ToolIndex,
+    directory: Directory,
+    record: (shard: number, seq: number) => BoardRecord,
+    cursors: CursorSealer,
+  ) {
+    this.#index = index
+    this.#directory = directory
+    this.#record = record
+    this.#search = new ToolSearch(index, directory.sources, cursors, readingSeconds() * 1_000)
+    this.#showing = {
+      index,
+      rewarded: (subject) => directory.rewarded(subject),
+      callable: (doc) => directory.callable(doc),
+    }
+  }
+
+  answer(ask: ToolsAsk): ToolsAnswer {
+    switch (ask[0]) {
+      case 'search':
+        return this.#page(ask[1])
+      case 'look':
+        return this.#look(ask[1])
+      case 'subject':
+        return { ok: true, json: JSON.stringify(this.#subject(ask[1], ask[2])) }
+      case 'reviewer':
+        return { ok: true, json: JSON.stringify(this.#directory.reviewer(ask[1], ask[2])) }
+    }
+  }
+
+  #page(asked: Extract<ToolsAsk, readonly ['search', ...unknown[]]>[1]): ToolsAnswer {
+    const now = readingSeconds()
+    const page = this.#search.page(asked, now)
+    if ('code' in page) return { ok: false, refusal: page }
+    const { builtAt } = this.#directory
+    return { ok: true, json: JSON.stringify(pageJson(this.#showing, asked.text, page, builtAt, now)) }
+  }
+
+  #look(id: string): ToolsAnswer {
+    const probe = (shard: number, seq: number) => {
+      const found = this.#record(shard, seq)
+      if (found.type !== RecordType.act) throw new Error(`frame ${seq} holds no probe`)
+      return found.facts as ProbedFacts
+    }
+    const context = { directory: this.#directory, showing: this.#showing, probe, now: readingSeconds() }
+    const look = lookAt(context, id)
+    if (look !== undefined) return { ok: true, json: JSON.stringify(look) }
+    return { ok: false, refusal: refusal('not_found', `there is no tool ${id}: tools.search finds them`, 'target') }
+  }
+
+  #subject(subject: string, identity: string): FoundSubject {
+    const docs = this.#index.ofSubject(subject).map((id) => this.#index.find(id)!)
+    return {
+      tools: docs.slice(0, 20).map(({ id }) => id),
+      isOwner: docs.some((doc) => this.#directory.isOwner(doc, identity)),
+      publishers: this.#directory.publishers(subject),
+    }
+  }
+}
+
+/** One record or listing that cannot be taken costs itself, not the directory. */
+function spare(error: unknown): void {
+  report('error', 'tools.left_out', { problem: error instanceof Error ? error.stack : String(error) })
+}
+
+runThread((data: ToolsThread) => {
+  const follower = new ToolsFollower(data)
+  return { facts: { applied: follower.applied }, stop: () => follower.stop() }
+})

@@ -1,21 +1,24 @@
 /** Everything that calls of tools are made of, put together: the way out, the board's own tools, the wallet, the relay. */
+
 import { createHmac } from 'node:crypto'
-import { drained, monotonicMs, wallSeconds } from '../clock.ts'
+import { type Clock, drained, pause } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
-import type { Doors } from '../command/plan.ts'
-import type { Actors } from '../command/ports.ts'
-import type { Front } from '../command/router.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+import type { ReadRouter } from '../command/read-router.ts'
 import type { Config } from '../config.ts'
 import { log } from '../observe.ts'
 import { createOutgoing, type Outgoing } from '../outgoing/request.ts'
 import { createPayer } from '../payments/payer.ts'
+import type { Payer } from '../payments/payment.ts'
 import { Sales } from '../payments/sales.ts'
 import { Seller } from '../payments/seller.ts'
 import { openWallet } from '../payments/wallet.ts'
-import type { ReadRequest } from '../reads/read.ts'
+import { dataOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import { release } from '../release.ts'
 import { ToolDesk } from '../tools/service.ts'
+import type { Verifier } from '../verify/verifier.ts'
 import { Unsettled } from './open-payments.ts'
+import type { Found } from './own-tools/board-tools.ts'
 import { OwnTools } from './own-tools/run.ts'
 import { Relay } from './relay.ts'
 import { Calls } from './service.ts'
@@ -24,22 +27,22 @@ export type CallingOptions = {
   /** Public address of the board. */
   readonly address: string
   readonly directory: { readonly facts: { readonly service_id: string }; readonly identity: { readonly id: string } }
-  readonly vkey: string
+  /** The log that grows. */
+  readonly log: { readonly vkey: string }
   readonly news: Pick<News, 'noteChange'>
-  readonly actors: Actors
+  readonly house: Actors
   readonly secret: Buffer
-  readonly read: Front['read']
-  readonly verify: Doors['verify']
+  readonly clock: Clock
+  readonly reads: Pick<ReadRouter, 'read'>
+  readonly verifier: Pick<Verifier, 'verify'>
 }
 
-type Calling = {
+export type Calling = {
   readonly calls: Calls
   readonly own: OwnTools
   readonly tools: ToolDesk
   /** Sells the board's own tools, where the operator wants it. */
   readonly seller: Seller | undefined
-  /** The way out for requests to addresses that users gave. */
-  readonly outgoing: Outgoing
   /** Takes up what an earlier run has left. */
   resume(): Promise<void>
   close(): Promise<void>
@@ -51,81 +54,41 @@ const labGapSeconds = 60
 const drainMs = 4_000
 
 export async function startCalling(config: Config, options: CallingOptions): Promise<Calling> {
-  const { address, directory, vkey, news, actors, secret, read, verify } = options
-  const serviceId = directory.facts.service_id
+  const { address, directory, log: growing, reads, verifier, secret, clock } = options
   const stopping = new AbortController()
-  const operators = new Set(config.operators)
-  const userAgent = `Broadside/${release} (+${address})`
-  const outgoing = createOutgoing({ loopback: config.loopback, userAgent })
+  const outgoing = createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` })
   const wallet = config.walletKeyFile === '' ? undefined : await openWallet(config.walletKeyFile)
-  const own = new OwnTools({ serviceId, vkey, verify, search: (args, from) => search(read, args, from) })
+  if (wallet !== undefined) log('info', 'wallet', { address: wallet.address, cap_day_micros: config.payCapMicros })
   const payer = createPayer({
     ...(wallet === undefined ? {} : { wallet }),
     nodes: config.payNodes,
     outgoing,
-    wallSeconds,
+    wallSeconds: clock.wallSeconds,
   })
-  const later = (callback: () => void, ms: number) => void setTimeout(callback, ms).unref()
-  const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms).unref())
-  const unsettled = new Unsettled({
-    read,
-    payer,
-    wallSeconds,
-    pause,
-    report: (event, facts) => log('warn', event, facts),
+  const own = new OwnTools({
+    serviceId: directory.facts.service_id,
+    vkey: growing.vkey,
+    verify: (...asked) => verifier.verify(...asked),
+    search: (args, from) => search(reads, args, from),
   })
-  const relay: Relay = new Relay({
-    actors,
-    read,
-    outgoing,
-    payer,
-    walletMicros: config.payCapMicros,
-    now: monotonicMs,
-    wallSeconds,
-    pause,
-    signal: stopping.signal,
-    unsettled: (call, payment) => unsettled.take(relay, call, payment),
-  })
+  const { relay, unsettled } = openRelay(config, options, { outgoing, payer, signal: stopping.signal })
   const calls = new Calls({
-    read,
+    read: (request, answer) => reads.read(request, answer),
     own,
-    operators,
+    operators: new Set(config.operators),
     relay,
     pays: wallet !== undefined,
     secret,
-    now: monotonicMs,
-    wallSeconds,
+    now: clock.monotonicMs,
+    wallSeconds: clock.wallSeconds,
     report: (error) => log('error', 'call_failed', { problem: error.message, stack: error.stack }),
   })
-  const tools = new ToolDesk({
-    limitsOn: config.limitsOn,
-    secret,
-    actors,
-    read,
-    outgoing,
-    operators,
-    noteChange: (actor, change) => news.noteChange(actor, change),
-    wallSeconds,
-    // One machine is asked once in two seconds; loopback is this machine.
-    pause: () => (config.loopback ? Promise.resolve() : pause(2_000)),
-    seed: createHmac('sha256', secret).update('broadside-lab-v1').digest('hex'),
-    gapSeconds: config.loopback ? 0 : labGapSeconds,
-    later,
-    report: (facts) => log('error', 'tool_desk', facts),
-  })
-  if (wallet !== undefined) log('info', 'wallet', { address: wallet.address, cap_day_micros: config.payCapMicros })
-  const sale = config.sale
-  const paySecret = createHmac('sha256', secret).update('broadside-pay-v1').digest()
-  const realm = new URL(address).host
-  const book = new Sales({ actors, read, boardIdentity: directory.identity.id })
-  const seller =
-    sale === undefined ? undefined : new Seller({ ...sale, realm, secret: paySecret, outgoing, book, wallSeconds })
+  const tools = openDesk(config, options, outgoing)
   return {
     calls,
     own,
     tools,
-    seller,
-    outgoing,
+    seller: openSeller(config, options, outgoing),
     async resume() {
       await unsettled.resume(relay)
       tools.resume()
@@ -141,18 +104,86 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
   }
 }
 
-/** Searches everything public, as any caller would. */
+/** Calls of others' tools, and the payments of them whose outcome is open. */
+function openRelay(
+  config: Config,
+  { house, reads, clock }: CallingOptions,
+  { outgoing, payer, signal }: { readonly outgoing: Outgoing; readonly payer: Payer; readonly signal: AbortSignal },
+) {
+  const common = {
+    read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => reads.read(request, answer),
+    payer,
+    wallSeconds: clock.wallSeconds,
+    pause: (ms: number) => pause(clock, ms),
+  }
+  const unsettled = new Unsettled({ ...common, report: (event, facts) => log('warn', event, facts) })
+  const walletMicros = config.payCapMicros
+  const relay = new Relay({
+    ...common,
+    actors: house,
+    outgoing,
+    walletMicros,
+    now: clock.monotonicMs,
+    signal,
+    unsettled,
+  })
+  return { relay, unsettled }
+}
+
+/** Probes and reviews of the tools in the directory. */
+function openDesk(config: Config, { house, news, reads, secret, clock }: CallingOptions, outgoing: Outgoing): ToolDesk {
+  return new ToolDesk({
+    limitsOn: config.limitsOn,
+    secret,
+    actors: house,
+    read: (request, answer) => reads.read(request, answer),
+    outgoing,
+    operators: new Set(config.operators),
+    noteChange: (actor, change) => news.noteChange(actor, change),
+    wallSeconds: clock.wallSeconds,
+    // One machine is asked once in two seconds; loopback is this machine.
+    pause: () => (config.loopback ? Promise.resolve() : pause(clock, 2_000)),
+    seed: createHmac('sha256', secret).update('broadside-lab-v1').digest('hex'),
+    gapSeconds: config.loopback ? 0 : labGapSeconds,
+    later: clock.later,
+    report: (facts) => log('error', 'tool_desk', facts),
+  })
+}
+
+function openSeller(
+  { sale }: Config,
+  { address, directory, house, reads, secret, clock }: CallingOptions,
+  outgoing: Outgoing,
+): Seller | undefined {
+  if (sale === undefined) return undefined
+  const book = new Sales({
+    actors: house,
+    read: (request, answer) => reads.read(request, answer),
+    boardIdentity: directory.identity.id,
+  })
+  const paySecret = createHmac('sha256', secret).update('broadside-pay-v1').digest()
+  return new Seller({
+    ...sale,
+    realm: new URL(address).host,
+    secret: paySecret,
+    outgoing,
+    book,
+    wallSeconds: clock.wallSeconds,
+  })
+}
+
+/** Searches everything public, as anybody would. */
 function search(
-  read: CallingOptions['read'],
+  reads: CallingOptions['reads'],
   args: ReadRequest['args'],
   from: string,
 ): ReturnType<ConstructorParameters<typeof OwnTools>[0]['search']> {
   return new Promise((resolve) =>
-    read(
+    reads.read(
       { op: 'events.list', args, reader: '' },
       (found) => {
         if (found === undefined) return resolve('the search did not answer: try again')
-        if (found.ok) return resolve(JSON.parse(found.json))
+        if (found.ok) return resolve(dataOf<Found>(found))
         resolve(('refusal' in found ? found.refusal : found.absent).message)
       },
       { address: from },

@@ -21,7 +21,7 @@ import type { Actors } from '../command/ports.ts'
 import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
 import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.ts'
 import { microsOf, priceOf } from '../payments/price.ts'
-import type { ReadRequest } from '../reads/read.ts'
+import { dataOf, type ReadRequest } from '../reads/read.ts'
 import type { ReadCall } from '../reads/reads.ts'
 import { chosenOffer } from './choose.ts'
 import { callMcp } from './mcp.ts'
@@ -66,8 +66,8 @@ export type RelayOptions = {
   readonly wallSeconds: () => number
   readonly pause: (ms: number) => Promise<void>
   readonly signal: AbortSignal
-  /** Takes a payment whose outcome is open. */
-  readonly unsettled: (call: Relayed, payment: PayFacts) => void
+  /** Takes payments whose outcome is open. */
+  readonly unsettled: { take(relay: Relay, call: Relayed, payment: PayFacts): void }
 }
 
 /** A payment that was sent and not answered: the call stays open. `problem`: what went wrong here meanwhile. */
@@ -94,7 +94,7 @@ export class Relay {
     const started = this.#options.now()
     const settlement = await this.#called(call)
     if (!('pending' in settlement)) return this.#settle(call, settlement, started)
-    this.#options.unsettled(call, settlement.pending)
+    this.#options.unsettled.take(this, call, settlement.pending)
     if (settlement.problem !== undefined) throw settlement.problem
     return { ...unknownOutcome(call.facts.tool, true), duration_ms: Math.round(this.#options.now() - started) }
   }
@@ -261,7 +261,7 @@ export class Relay {
   #ask(op: AnyReadName, args: ReadRequest['args']): Promise<unknown> {
     return new Promise((resolve, reject) =>
       this.#options.read({ op, args, reader: '' }, (found) =>
-        found?.ok ? resolve(JSON.parse(found.json)) : reject(new Error(`no answer to ${op}`)),
+        found?.ok ? resolve(dataOf(found)) : reject(new Error(`no answer to ${op}`)),
       ),
     )
   }

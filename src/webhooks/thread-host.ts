@@ -11,33 +11,35 @@ import { shardOf } from '../../actors/shard.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { privateScope } from '../../actors/webhooks/kind-names.ts'
 import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
-import { monotonicMs, wallSeconds } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
+import type { ReadRouter } from '../command/read-router.ts'
 import type { Delegate } from '../delegations/delegates.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { Limiter } from '../limits/limiter.ts'
 import { log } from '../observe.ts'
+import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import { dataOf, type ReadRequest } from '../reads/read.ts'
-import type { ReadCall } from '../reads/reads.ts'
-import type { House } from '../threads/actor-host.ts'
+import type { ActorListener, House } from '../threads/actor-host.ts'
 import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from '../threads/delivery.ts'
+import type { FeedNews } from '../threads/feed.ts'
+import type { ShardNews } from '../threads/private-news.ts'
 import { McpEvents } from './mcp-events.ts'
 import type { HooksAnswer, HooksAsk, Since } from './payloads/answer.ts'
 import type { PayloadRequest } from './payloads/payload-request.ts'
 import type { ChangedHooks, HookView } from './reads.ts'
 import { Desk, type EngineAsk } from './service.ts'
 
-export type PostroomOptions = {
+export type PostroomOptions = Platform & {
   readonly house: House
   readonly news: News
   readonly directory: BoardDirectory
   readonly address: string
   readonly loopback: boolean
   readonly limitsOn: boolean
-  readonly scale: number
-  /** A read as any reader has it. */
-  readonly read: ReadCall
+  /** Of all waits between attempts. */
+  readonly deliveryScale: number
+  readonly reads: Pick<ReadRouter, 'read'>
 }
 
 const stopWithinMs = 5_000
@@ -45,7 +47,7 @@ const restartAfterMs = 10_000
 /** Kinds for which blocked users do not address the reader. */
 const spoken: ReadonlySet<string> = new Set(['reply', 'mention', 'inbox.item'])
 
-export class Postroom {
+export class Postroom implements ActorListener {
   readonly desk: Desk
   /** Handlers for the MCP endpoint. */
   readonly events: McpEvents
@@ -56,32 +58,34 @@ export class Postroom {
 
   constructor(options: PostroomOptions) {
     this.#options = options
-    const { house, directory, loopback } = options
+    const { house, directory, loopback, clock } = options
     this.desk = new Desk({
       actors: house,
       cursors: new CursorSealer(directory.cursorKey),
       cursorKey: directory.cursorKey,
       generation: directory.facts.generation,
       loopback,
-      wallSeconds,
+      wallSeconds: clock.wallSeconds,
       engine: (ask) => this.#ask(ask),
       isRunning: () => this.#thread !== undefined,
       source: (source, ask) => this.#source(source, ask),
-      later: (callback, ms) => void setTimeout(() => this.#closed || callback(), ms).unref(),
+      later: (callback, ms) => clock.later(() => this.#closed || callback(), ms),
     })
     const perMinute = rates.subscribe_calls_per_identity_per_minute
-    const { read, news, limitsOn } = options
+    const { reads, news, limitsOn } = options
     this.events = new McpEvents({
       desk: this.desk,
-      read,
+      read: (request, answer) => reads.read(request, answer),
       isSuspended: (identity) => news.isSuspended(identity),
       endOf: (delegation) => (news.delegates.isThere(delegation) ? news.delegates.find(delegation)!.expires : 0),
-      calls: limitsOn ? new Limiter({ perSecond: perMinute / 60, burst: perMinute }, monotonicMs) : undefined,
+      calls: limitsOn ? new Limiter({ perSecond: perMinute / 60, burst: perMinute }, clock.monotonicMs) : undefined,
     })
+    house.listen(this)
+    news.delegates.onEnd((ended) => this.#delegationsOver(ended))
   }
 
   /** What these delegates asked for ends with them: nothing is sent of it until it is known what is left. */
-  delegationsOver(ended: readonly Delegate[]): void {
+  #delegationsOver(ended: readonly Delegate[]): void {
     if (this.#thread === undefined) return
     for (const owner of new Set(ended.map(({ identity }) => identity))) void this.desk.changed(owner)
   }
@@ -109,19 +113,21 @@ export class Postroom {
   }
 
   /** Something happened in a shard that is private. */
-  moved(shard: number): void {
-    this.#tell(['news', shard + 1, 0])
+  shardNews(shard: number, [kind]: ShardNews): void {
+    if (kind === 'moved') this.#tell(['news', shard + 1, 0])
   }
 
-  suspended(identity: string, isSuspended: boolean): void {
-    this.#tell(['suspended', identity, isSuspended])
+  feedNews(told: FeedNews): void {
+    if (told[0] !== 'changed') return
+    for (const [identity, isSuspended] of told[3].suspended) this.#tell(['suspended', identity, isSuspended])
+    this.published()
   }
 
   /** A shard was restarted and knows nothing of the messages before. */
   shardRestarted(shard: number): void {
     if (this.#link === undefined) return
     this.#options.house.tellShard(shard, ['deliver', true])
-    this.moved(shard)
+    this.shardNews(shard, ['moved'])
   }
 
   async stop(): Promise<void> {
@@ -145,7 +151,7 @@ export class Postroom {
   }
 
   #start(): void {
-    const { house, news, directory, address, loopback, limitsOn, scale } = this.#options
+    const { house, news, directory, address, loopback, limitsOn, deliveryScale, clock, startThread } = this.#options
     const thread = new Supervised({
       name: 'delivery',
       file: threadFile('delivery'),
@@ -153,7 +159,8 @@ export class Postroom {
       onEvent: (level, event, facts) => log(level, event, facts),
       // A fault of deliveries costs deliveries, never the board: they are tried again after a while.
       onFatal: (_name, words) => this.#failed(words.message),
-      now: monotonicMs,
+      now: clock.monotonicMs,
+      startThread,
       youngGenerationMb: 16,
       birth: () => {
         const front = new MessageChannel()
@@ -162,7 +169,7 @@ export class Postroom {
           port: front.port1,
           openMax: inside.waitersMax,
           patienceMs: inside.patienceMs,
-          now: monotonicMs,
+          now: clock.monotonicMs,
           onAsk: (body, id) => {
             const link = this.#link!
             this.#answer(body as DeliveryAsk).then(
@@ -180,7 +187,7 @@ export class Postroom {
           address,
           loopback,
           limitsOn,
-          scale,
+          scale: deliveryScale,
           suspended: [...news.suspended],
           headSize: news.head.size,
           turns: house.turns,
@@ -199,9 +206,9 @@ export class Postroom {
     this.#link?.close()
     this.#link = undefined
     this.#thread = undefined
-    setTimeout(() => {
+    this.#options.clock.later(() => {
       if (!this.#closed && this.#thread === undefined) this.#start()
-    }, restartAfterMs).unref()
+    }, restartAfterMs)
   }
 
   async #answer(ask: DeliveryAsk): Promise<unknown> {
@@ -270,8 +277,8 @@ export class Postroom {
 
   #blockedBy(reader: string): Promise<readonly string[]> {
     return new Promise((resolve, reject) =>
-      this.#options.read({ op: 'inbox.blocked', args: {}, reader }, (found) => {
-        if (found?.ok) resolve(dataOf(found).blocked)
+      this.#options.reads.read({ op: 'inbox.blocked', args: {}, reader }, (found) => {
+        if (found?.ok) resolve(dataOf<{ blocked: readonly string[] }>(found).blocked)
         else reject(new Error('nobody says whom a reader has blocked'))
       }),
     )

@@ -7,6 +7,7 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type BeginArgs, marketName, type TickArgs, type TickReply } from '../../actors/works/market/letters.ts'
+import type { Clock } from '../clock.ts'
 import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors } from '../command/ports.ts'
 
@@ -22,11 +23,13 @@ export class MarketClock {
   readonly #actors: Pick<Actors, 'write'>
   /** Recovery epoch. */
   readonly #generation: string
+  readonly #later: Clock['later']
   #closed = false
 
-  constructor(actors: Pick<Actors, 'write'>, generation: string) {
+  constructor(actors: Pick<Actors, 'write'>, generation: string, { later }: Pick<Clock, 'later'>) {
     this.#actors = actors
     this.#generation = generation
+    this.#later = later
   }
 
   /** Resolves when the market knows of this start and everything that fell due while the board was down is written, or cannot be now. */
@@ -37,7 +40,7 @@ export class MarketClock {
         this.#actors.write(internalLetter('market.begin', marketName, nobody, args), (answer) => {
           if (answer?.ok === true) return this.#tick(resolve)
           // On a full disk, say: what can be read is read meanwhile.
-          if (!this.#closed) later(ask, againMs)
+          if (!this.#closed) this.#later(ask, againMs)
           resolve()
         })
       ask()
@@ -55,13 +58,8 @@ export class MarketClock {
     this.#actors.write(internalLetter('work.tick', marketName, nobody, args), (answer) => {
       const written = answer?.ok === true ? (answer.reply as TickReply).written : 0
       if (written === worksMax) return this.#tick(idle)
-      later(() => this.#tick(), everyMs)
+      this.#later(() => this.#tick(), everyMs)
       idle?.()
     })
   }
-}
-
-/** Keeps no process alive. */
-function later(callback: () => void, ms: number): void {
-  setTimeout(callback, ms).unref()
 }

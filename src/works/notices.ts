@@ -8,7 +8,7 @@ import { boardHandle } from '../../actors/people/handles.ts'
 import { registryName } from '../../actors/record.ts'
 import type { SignedNotice, TellReply } from '../../actors/works/letters.ts'
 import type { WriteLetter } from '../../actors/write.ts'
-import type { Voice } from '../command/board-signer.ts'
+import type { BoardSigner } from '../command/board-signer.ts'
 import type { Bearers } from '../command/handle-cache.ts'
 import { internalLetter } from '../command/internal-letter.ts'
 import type { ToldJson } from './mail-reads.ts'
@@ -20,7 +20,7 @@ export type Send = (letter: WriteLetter, done: Done, given: (reply: Readonly<Rec
 
 export type TellerOptions = {
   readonly send: Send
-  readonly sign: Voice['signed']
+  readonly sign: BoardSigner['signed']
   /** Identity id of the board. */
   readonly board: string
   readonly handles: Pick<Bearers, 'get' | 'set'>

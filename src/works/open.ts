@@ -1,20 +1,24 @@
 /** What the board does about works and credits by itself: mail between market and rooms, the market's clock, welcome grants. */
 import { createHmac } from 'node:crypto'
 import type { BoardDirectory } from '../board-directory.ts'
-import { wallSeconds } from '../clock.ts'
-import type { Voice } from '../command/board-signer.ts'
+import type { Clock } from '../clock.ts'
+import type { BoardSigner } from '../command/board-signer.ts'
 import type { News } from '../command/live-facts.ts'
+import type { ScreeningQueue } from '../moderation/screening.ts'
 import { log } from '../observe.ts'
 import type { House } from '../threads/actor-host.ts'
 import { MarketClock } from './clock.ts'
 import { Welcome } from './welcome.ts'
-import { Courier, type CourierOptions } from './work-mail.ts'
+import { Courier } from './work-mail.ts'
 
-export type WorksOptions = Pick<CourierOptions, 'screen'> & {
+export type WorksOptions = {
   readonly news: News
   readonly house: House
   readonly directory: BoardDirectory
-  readonly voice: () => Voice
+  readonly clock: Clock
+  readonly signer: BoardSigner
+  /** Takes posts that their rooms want screened. */
+  readonly screening: ScreeningQueue
   readonly limitsOn: boolean
 }
 
@@ -26,14 +30,15 @@ export type Works = {
   close(): void
 }
 
-export function openWorks({ house, news, directory, voice, limitsOn, screen }: WorksOptions): Works {
-  const clock = new MarketClock(house, directory.facts.generation)
+export function openWorks({ house, news, directory, signer, limitsOn, screening, clock }: WorksOptions): Works {
+  const { later, wallSeconds } = clock
+  const market = new MarketClock(house, directory.facts.generation, clock)
   const courier = new Courier({
     actors: house,
-    screen,
+    screen: (post) => screening.add(post),
     noteChange: (room, change) => news.noteChange(room, change),
     handles: news.handles,
-    sign: (fields, cause) => voice().signed(fields, cause),
+    sign: (fields, cause) => signer.signed(fields, cause),
     board: directory.identity.id,
     generation: directory.facts.generation,
     later,
@@ -47,23 +52,24 @@ export function openWorks({ house, news, directory, voice, limitsOn, screen }: W
     wallSeconds,
     later,
   })
+  house.listen({
+    shardNews: (shard, told) => {
+      if (told[0] === 'mail') courier.mail(shard, told[1])
+    },
+    shardRestarted: (shard) => courier.mail(shard),
+  })
   return {
     courier,
     welcome,
     resume: async () => {
       await courier.resume()
-      await clock.begin()
+      await market.begin()
       welcome.resume()
     },
     close: () => {
       courier.close()
-      clock.close()
+      market.close()
       welcome.close()
     },
   }
-}
-
-/** Keeps no process alive. */
-function later(callback: () => void, ms: number): void {
-  setTimeout(callback, ms).unref()
 }

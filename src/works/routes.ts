@@ -2,22 +2,22 @@
  * GET /work.atom: the newest public works as a feed (RFC 4287), for readers that follow sites. The titles and texts in it were
  * written by strangers: they are text, never markup, and no character stands in it that XML does not allow.
  */
-
-import { readReply, refused } from '../command/reply.ts'
+import type { ReadRouter } from '../command/read-router.ts'
+import { readReply } from '../command/reply.ts'
 import { etagOf, isHeld } from '../http/answers.ts'
 import type { Exchange, Header } from '../http/port.ts'
-import type { Doors, RouteHandler } from '../http/routes.ts'
+import type { Replies } from '../http/replies.ts'
+import type { RouteHandler } from '../http/routes.ts'
 import { dataHeaders } from '../http/security.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ReadCall } from '../reads/reads.ts'
 
 export type WorkFeedOptions = {
-  readonly read: ReadCall
+  readonly reads: Pick<ReadRouter, 'read'>
   /** Public address of this board. */
   readonly address: string
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
-  readonly doors: () => Doors
+  readonly replies: Replies
 }
 
 type WorkJson = {
@@ -35,12 +35,12 @@ type WorkJson = {
 
 const entriesMax = 50
 
-export function workFeedDoor({ read, address, throttle, addressOf, doors }: WorkFeedOptions): RouteHandler {
+export function workFeedDoor({ reads, address, throttle, addressOf, replies }: WorkFeedOptions): RouteHandler {
   return (exchange) => {
     const tooMany = throttle.count('reads', { address: addressOf(exchange) })
-    if (tooMany !== undefined) return doors().send(exchange, refused(tooMany))
-    read({ op: 'work.list', args: { limit: entriesMax }, reader: '' }, (found) => {
-      if (found === undefined || !found.ok) return doors().send(exchange, readReply(found))
+    if (tooMany !== undefined) return replies.refuse(exchange, tooMany)
+    reads.read({ op: 'work.list', args: { limit: entriesMax }, reader: '' }, (found) => {
+      if (found === undefined || !found.ok) return replies.send(exchange, readReply(found))
       const body = Buffer.from(atomOf((JSON.parse(found.json) as { works: WorkJson[] }).works, address))
       const etag = etagOf(body)
       const headers: Header[] = [

@@ -1,6 +1,7 @@
 /** A thread that dies is born again, and one that cannot be is given up with a word: nothing of it is thrown at the process. */
 import { expect, test } from 'vitest'
 import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
+import { machine } from '../../src/platform.ts'
 
 const program = `
   import { parentPort } from 'node:worker_threads'
@@ -13,6 +14,7 @@ function supervised(births: number) {
   const fatal = Promise.withResolvers<{ name: string; words: LastWords }>()
   const restarted = Promise.withResolvers<Readonly<Record<string, unknown>>>()
   const thread = new Supervised({
+    ...machine,
     name: 'mayfly',
     file: new URL(`data:text/javascript,${encodeURIComponent(program)}`),
     birth: () => {

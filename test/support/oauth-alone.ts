@@ -1,7 +1,9 @@
 /** The authorization server without a board behind it: nothing is kept, and the network answers as a test says. */
+
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { WriteLetter } from '../../actors/write.ts'
+import { systemClock } from '../../src/clock.ts'
 import { News } from '../../src/command/live-facts.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/request.ts'
 import { Oauth, type OauthResponse } from '../../src/sign-in/oauth.ts'
@@ -34,7 +36,7 @@ export function oauthAlone({
   const folder = scratchDirectory()
   const asked: OutgoingRequest[] = []
   const oauth = new Oauth({
-    news: new News(),
+    news: new News(systemClock),
     address: 'http://board.example',
     serviceId: 'bs-test',
     boardIdentity: '0'.repeat(64),

@@ -6,6 +6,7 @@
  * What a witness can say that stops the board: it has seen a larger head of this log, or another root at the same size.
  * Then an old copy of the board is running, or a second one with the same key, and signing on would break the log.
  */
+
 import { parseCheckpoint } from '../../../storage/checkpoint.ts'
 import {
   formatNote,
@@ -16,6 +17,7 @@ import {
   verifyNote,
 } from '../../../storage/note.ts'
 import type { PolicyWitness } from '../../../storage/tlog-policy.ts'
+import type { Cancel, Timers } from '../../clock.ts'
 import { log } from '../../observe.ts'
 import { formatAddCheckpoint } from './add-checkpoint.ts'
 
@@ -31,6 +33,7 @@ export type RoundOptions = {
   readonly onPublished: (checkpoint: string) => void
   /** Unix seconds. */
   readonly now: () => number
+  readonly timers: Pick<Timers, 'later'>
   readonly timeoutMs?: number
   readonly paceMs?: number
   readonly refreshMs?: number
@@ -82,8 +85,8 @@ export class WitnessRound {
   #offered = ''
   #newest = ''
   #running: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
-  #refresh: NodeJS.Timeout | undefined
+  #cancelRound: Cancel | undefined
+  #cancelRefresh: Cancel = () => {}
   #closed = false
 
   constructor(options: RoundOptions) {
@@ -146,31 +149,31 @@ export class WitnessRound {
 
   async close(): Promise<void> {
     this.#closed = true
-    clearTimeout(this.#timer)
-    clearTimeout(this.#refresh)
+    this.#cancelRound?.()
+    this.#cancelRefresh()
     await this.#running
   }
 
   #schedule(): void {
-    if (this.#closed || this.#timer !== undefined || this.#running !== undefined) return
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined
+    if (this.#closed || this.#cancelRound !== undefined || this.#running !== undefined) return
+    this.#cancelRound = this.#options.timers.later(() => {
+      this.#cancelRound = undefined
       this.#running = this.#round().finally(() => {
         this.#running = undefined
         if (this.#newest !== this.#offered) this.#schedule()
       })
     }, this.#options.paceMs ?? paceDefaultMs)
-    this.#timer.unref()
   }
 
   async #round(): Promise<void> {
     const checkpoint = this.#newest
     this.#offered = checkpoint
-    clearTimeout(this.#refresh)
+    this.#cancelRefresh()
     await Promise.all(this.#witnesses.map((witness) => this.#ask(witness, checkpoint)))
     this.#publish(checkpoint)
     if (this.isAlone || this.#closed) return
-    this.#refresh = setTimeout(() => this.#schedule(), this.#options.refreshMs ?? refreshDefaultMs).unref()
+    const { timers, refreshMs = refreshDefaultMs } = this.#options
+    this.#cancelRefresh = timers.later(() => this.#schedule(), refreshMs)
   }
 
   #publish(checkpoint: string): void {

@@ -2,7 +2,8 @@
 
 import type { Refusal } from '../../../actors/kernel/refusals.ts'
 import type { Exchange, Header } from '../../http/port.ts'
-import type { Doors, RouteHandler } from '../../http/routes.ts'
+import type { Replies } from '../../http/replies.ts'
+import type { RouteHandler } from '../../http/routes.ts'
 import type { Throttle } from '../../limits/throttle.ts'
 import type { Witness } from './witness.ts'
 
@@ -18,7 +19,7 @@ type WitnessDoorOptions = {
   readonly witness: Witness
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
-  readonly doors: () => Doors
+  readonly replies: Replies
 }
 
 /** Nothing where no other log is witnessed. */
@@ -30,13 +31,13 @@ export function witnessDoors(
 }
 
 function witnessDoor(options: WitnessDoorOptions): RouteHandler {
-  const { witness, doors } = options
+  const { witness, replies } = options
   return (exchange, rest) => {
     if (rest === 'add-checkpoint') {
-      if (exchange.method !== 'POST') return doors().wrongMethod(exchange, 'POST')
+      if (exchange.method !== 'POST') return replies.wrongMethod(exchange, 'POST')
       return addCheckpoint(options, exchange)
     }
-    if (exchange.method !== 'GET' && exchange.method !== 'HEAD') return doors().wrongMethod(exchange, 'GET, HEAD')
+    if (exchange.method !== 'GET' && exchange.method !== 'HEAD') return replies.wrongMethod(exchange, 'GET, HEAD')
     if (rest === 'vkey') return exchange.reply(200, text, `${witness.vkey}\n`)
     const seen = witness.newest(rest.replace(/\/checkpoint$/, ''))
     if (seen === undefined || !rest.endsWith('/checkpoint'))

@@ -423,34 +423,24 @@ const offerTakingBack = (slot, key) => {
   document.addEventListener('post-added', ({ target }) => offer(target))
 }
 
-/**
- * A private room, open: its newest posts by signed commands, what comes by a short-lived token, older ones when they are asked for.
- * Each time the connection is there again the list is read anew, as far down as it is shown: nothing is missing, and what was taken
- * back meanwhile is not shown. Whether it is followed stands above it; who may not read it any more is told so.
- */
-const openRoom = async (slot, key) => {
-  const { room } = slot.dataset
-  const status = make('p', { class: 'live', role: 'status' })
-  const list = make('ol', { class: 'private posts', 'aria-label': `Posts of ${room}`, reversed: '' })
-  const write = make('div', { ...slotData(slot), class: 'writer', 'data-room': room })
-  const say = (state, words) => {
-    status.dataset.state = state
-    status.textContent = words
-  }
+/** Posts of an open room, newest first. */
+const postList = (room) => {
+  const element = make('ol', { class: 'private posts', 'aria-label': `Posts of ${room}`, reversed: '' })
   /** What is shown of each post, by its id; `at`: when it was told, counted in `told`. */
   const shown = new Map()
-  /** What was heard, and lists that were asked for. */
-  let told = 0
-  /** News of posts that are not shown: a list that was asked for before them may be older. */
-  let unheard = 0
-  /** Where the posts before the oldest that is shown begin. */
-  let cursor
-
-  const fill = (post, event) => {
+  const list = {
+    element,
+    shown,
+    /** What was heard, and lists that were asked for. */
+    told: 0,
+    /** News of posts that are not shown: a list that was asked for before them may be older. */
+    unheard: 0,
+  }
+  list.fill = (post, event) => {
     const isGone = event.text === undefined
     const time = new Date(event.created_at * 1000)
     post.event = event
-    post.at = told
+    post.at = list.told
     post.item.replaceChildren(
       make(
         'p',
@@ -466,46 +456,79 @@ const openRoom = async (slot, key) => {
       ),
     )
   }
-  const show = (event) => {
+  list.show = (event) => {
     const known = shown.get(event.supersedes ?? event.event_id)
-    if (known !== undefined) return fill(known, { ...event, created_at: known.event.created_at })
+    if (known !== undefined) return list.fill(known, { ...event, created_at: known.event.created_at })
     if (event.supersedes !== undefined || event.hidden) {
-      unheard++
+      list.unheard++
       return
     }
     const post = { item: make('li', { class: 'post' }), seq: event.seq }
-    fill(post, event)
+    list.fill(post, event)
     const [older] = [...shown.values()].filter(({ seq }) => seq < post.seq).sort((a, b) => b.seq - a.seq)
-    list.insertBefore(post.item, older?.item ?? null)
+    element.insertBefore(post.item, older?.item ?? null)
     shown.set(event.event_id, post)
   }
-  const hear = (event) => {
-    told++
-    show(event)
+  list.hear = (event) => {
+    list.told++
+    list.show(event)
   }
+  // What was to be read for a time alone is gone when it is over.
+  list.expire = () => {
+    for (const post of shown.values())
+      if (post.event.text !== undefined && post.event.expires_at * 1000 <= Date.now())
+        list.fill(post, { ...post.event, text: undefined, reason: 'expired' })
+  }
+  return list
+}
 
-  const ask = (fields) => read(slot, key, { ...fields, room }, (words) => say('off', words))
+/** Whether a room is followed, as its page says it, and the stream that it is followed by. */
+const connectionOf = (status) => {
+  const connection = { isLeft: false, stream: undefined, timer: undefined, waitMs: 1_000 }
+  connection.say = (state, words) => {
+    status.dataset.state = state
+    status.textContent = words
+  }
+  connection.leave = () => {
+    connection.isLeft = true
+    clearTimeout(connection.timer)
+    connection.stream?.close()
+  }
+  connection.stop = (error) => {
+    connection.leave()
+    connection.say('off', `This room is not followed any more. ${said(error)}`)
+  }
+  return connection
+}
+
+/** Reads an open room into its list: the newest posts, older ones when they are asked for, and all of it anew. */
+const roomReader = (slot, key, list, connection) => {
+  const { room } = slot.dataset
+  const { shown } = list
+  /** Where the posts before the oldest that is shown begin. */
+  let cursor
+  const ask = (fields) => read(slot, key, { ...fields, room }, (words) => connection.say('off', words))
   const page = async (fields) => {
     for (let attempts = 3; ; attempts--) {
-      const before = unheard
+      const before = list.unheard
       const found = await ask({ operation: 'events.list', ...fields })
-      if (unheard === before || attempts === 1) return found
+      if (list.unheard === before || attempts === 1) return found
     }
   }
   const goOn = make('p', { class: 'pager' })
-  const older = button('Older', async () => {
-    const found = await page({ cursor, limit: 50 }).catch(stop)
-    if (found !== undefined) endAt(found)
-  })
-  goOn.append(older)
   const endAt = ({ events, next_cursor: next }) => {
-    for (const event of events) if (!shown.has(event.event_id)) show(event)
+    for (const event of events) if (!shown.has(event.event_id)) list.show(event)
     cursor = next
     goOn.hidden = next === undefined
   }
+  const older = button('Older', async () => {
+    const found = await page({ cursor, limit: 50 }).catch(connection.stop)
+    if (found !== undefined) endAt(found)
+  })
+  goOn.append(older)
   /** The list as the board has it now. Where something was heard of a post meanwhile, that is newer. */
   const renew = async () => {
-    const begun = ++told
+    const begun = ++list.told
     const isOld = (post) => post === undefined || post.at <= begun
     const oldest = Math.min(...[...shown.values()].map(({ seq }) => seq))
     const listed = new Set()
@@ -514,7 +537,7 @@ const openRoom = async (slot, key) => {
       found = await page(found === undefined ? { limit: 50 } : { cursor: found.next_cursor, limit: 200 })
       for (const event of found.events) {
         listed.add(event.event_id)
-        if (isOld(shown.get(event.event_id))) show(event)
+        if (isOld(shown.get(event.event_id))) list.show(event)
       }
     } while (found.next_cursor !== undefined && (found.events.at(-1)?.seq ?? Number.POSITIVE_INFINITY) > oldest)
     endAt(found)
@@ -523,7 +546,7 @@ const openRoom = async (slot, key) => {
       if (listed.has(id) || post.event.text === undefined || !isOld(post)) continue
       try {
         const { event } = await read(slot, key, { operation: 'event.get', event_id: id })
-        if (isOld(post)) fill(post, event)
+        if (isOld(post)) list.fill(post, event)
       } catch (error) {
         if (!(error instanceof Refused)) throw error
         post.item.remove()
@@ -531,52 +554,51 @@ const openRoom = async (slot, key) => {
       }
     }
   }
+  return { ask, goOn, renew }
+}
 
-  let stream
-  let timer
-  let waitMs = 1_000
-  let isLeft = false
-  // What was to be read for a time alone is gone when it is over.
-  const expire = () => {
-    for (const post of shown.values())
-      if (post.event.text !== undefined && post.event.expires_at * 1000 <= Date.now())
-        fill(post, { ...post.event, text: undefined, reason: 'expired' })
-  }
-  const stop = (error) => {
-    isLeft = true
-    stream?.close()
-    say('off', `This room is not followed any more. ${said(error)}`)
-  }
-  const follow = async () => {
-    const { tail } = await ask({ operation: 'room.read_token', ttl: 600 })
-    if (isLeft) return
-    const opened = new EventSource(`${tail}&last=0`)
-    stream = opened
-    opened.onopen = () => {
-      waitMs = 1_000
-      const isLive = () => {
-        if (opened.readyState === EventSource.OPEN) say('on', 'Live: new posts appear by themselves.')
-      }
-      isLive()
-      renew().then(isLive).catch(stop)
+/** Follows a room by a short-lived token. Each time the connection is there again the list is read anew. */
+const followRoom = async (list, { ask, renew }, connection) => {
+  const { tail } = await ask({ operation: 'room.read_token', ttl: 600 })
+  if (connection.isLeft) return
+  const opened = new EventSource(`${tail}&last=0`)
+  connection.stream = opened
+  opened.onopen = () => {
+    connection.waitMs = 1_000
+    const isLive = () => {
+      if (opened.readyState === EventSource.OPEN) connection.say('on', 'Live: new posts appear by themselves.')
     }
-    opened.onmessage = ({ data }) => hear(JSON.parse(data))
-    opened.addEventListener('revision', ({ data }) => hear(JSON.parse(data)))
-    opened.onerror = () => {
-      opened.close()
-      say('off', 'The connection is gone; trying again.')
-      timer = setTimeout(() => void follow().catch(stop), waitMs * (0.5 + Math.random()))
-      waitMs = Math.min(waitMs * 2, 30_000)
-    }
+    isLive()
+    renew().then(isLive).catch(connection.stop)
   }
+  opened.onmessage = ({ data }) => list.hear(JSON.parse(data))
+  opened.addEventListener('revision', ({ data }) => list.hear(JSON.parse(data)))
+  opened.onerror = () => {
+    opened.close()
+    connection.say('off', 'The connection is gone; trying again.')
+    const again = () => void followRoom(list, { ask, renew }, connection).catch(connection.stop)
+    connection.timer = setTimeout(again, connection.waitMs * (0.5 + Math.random()))
+    connection.waitMs = Math.min(connection.waitMs * 2, 30_000)
+  }
+}
 
-  await renew()
-  const clock = setInterval(expire, 1_000)
+/**
+ * A private room, open: its newest posts by signed commands, what comes by a short-lived token, older ones when they are asked for.
+ * Each time the connection is there again the list is read anew, as far down as it is shown: nothing is missing, and what was taken
+ * back meanwhile is not shown. Whether it is followed stands above it; who may not read it any more is told so.
+ */
+const openRoom = async (slot, key) => {
+  const { room } = slot.dataset
+  const status = make('p', { class: 'live', role: 'status' })
+  const write = make('div', { ...slotData(slot), class: 'writer', 'data-room': room })
+  const list = postList(room)
+  const connection = connectionOf(status)
+  const reader = roomReader(slot, key, list, connection)
+  await reader.renew()
+  const clock = setInterval(list.expire, 1_000)
   leave = () => {
-    isLeft = true
-    clearTimeout(timer)
+    connection.leave()
     clearInterval(clock)
-    stream?.close()
   }
   // The page was a refusal until now.
   document.title = `${room} · Broadside`
@@ -589,9 +611,9 @@ const openRoom = async (slot, key) => {
   slot.closest('.content')?.replaceChildren(slot)
   slot.className = ''
   slot.setAttribute('aria-label', `Private room ${room}`)
-  slot.replaceChildren(write, make('h2', { class: 'unseen' }, 'Posts'), status, list, goOn)
-  composer(write, key, hear)
-  void follow().catch(stop)
+  slot.replaceChildren(write, make('h2', { class: 'unseen' }, 'Posts'), status, list.element, reader.goOn)
+  composer(write, key, list.hear)
+  void followRoom(list, reader, connection).catch(connection.stop)
 }
 
 /** The door of a private room: for members, and for who was invited. */

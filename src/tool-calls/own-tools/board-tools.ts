@@ -25,7 +25,7 @@ export type BoardDoors = {
   readonly search: (args: Readonly<Record<string, string | number>>, from: string) => Promise<string | Found>
 }
 
-type Found = {
+export type Found = {
   readonly events: readonly {
     readonly event_id: string
     readonly room: string

@@ -1,6 +1,8 @@
 /** Delegates as the front knows them: what is unsure is asked again, and nobody learns of an end too late. */
+
 import { expect, test, vi } from 'vitest'
 import type { ToldDelegation } from '../../../actors/delegations/delegations.ts'
+import { systemClock } from '../../../src/clock.ts'
 import { type Delegate, Delegates } from '../../../src/delegations/delegates.ts'
 import { toldByRegistry } from '../../../src/delegations/known-by-registry.ts'
 
@@ -11,7 +13,7 @@ const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation =>
 
 test('after an answer was lost they are stale until the registry has said what it knows, however often it gives none', async () => {
   vi.useFakeTimers()
-  const delegates = new Delegates(() => 1_000)
+  const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
   let registry: readonly ToldDelegation[] | undefined = [told('a'), told('b')]
   await delegates.begin((give) => give(registry))
   expect(delegates.isStale).toBe(false)
@@ -33,7 +35,7 @@ test('after an answer was lost they are stale until the registry has said what i
 })
 
 test('an answer that is lost while they are asked for is asked about again', async () => {
-  const delegates = new Delegates(() => 1_000)
+  const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
   const asked: ((found: readonly ToldDelegation[]) => void)[] = []
   const begun = delegates.begin((give) => void asked.push(give))
   asked.shift()!([told('a')])
@@ -73,7 +75,7 @@ test('what the registry knows is asked behind every command that it has not deci
 })
 
 test('an end waits for what is under way, bars the key meanwhile, and lets it go on where it is refused', () => {
-  const delegates = new Delegates(() => 1_000)
+  const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
   delegates.add(told('a'))
   const delegate = delegates.find('a')!
   const answered = delegates.sent(delegate)

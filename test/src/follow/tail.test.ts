@@ -1,5 +1,7 @@
 /** Who follows a private room while the thread of the room dies and another begins: that one hears of him, and of nobody before him. */
+
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import type { Backfill, BackfillRequest } from '../../../src/follow/backfill.ts'
 import { Tails } from '../../../src/follow/tail-routes.ts'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
@@ -21,6 +23,7 @@ function house() {
     addressOf: () => '127.0.0.1',
     streamsPerAddress: 10,
     now: () => 0,
+    timers: systemClock,
     queueBytesMax: 1_000,
     stallMs: 1_000,
     lastMax: 100,

@@ -2,9 +2,11 @@
  * The law of updates.get, against a board made of arrays: whatever the order of posts, news, reads, answers and clients that
  * go away, every follower hears of everything it may hear of exactly once, in the order of each source.
  */
+
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import type { Reply } from '../../../src/command/reply.ts'
 import type { Update, UpdatesPage, UpdatesRequest } from '../../../src/follow/rows.ts'
 import { Updates } from '../../../src/follow/updates.ts'
@@ -102,6 +104,7 @@ test('every follower hears everything once and in order', async () => {
         waitersMax: 100,
         waitsPerAddress: 100,
         now: () => clock,
+        timers: systemClock,
       })
       const followers = Array.from({ length: 6 }, (_, n): Follower => {
         // Three share a filter and so a channel; one names a room; two are signed.

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { connectionsMaxOf, descriptorsMax, softLimitIn } from '../../../src/http/descriptors.ts'
 import { portOptions } from '../../../src/http/port-options.ts'
 
@@ -16,5 +17,5 @@ test('the soft limit is the one that counts, and none may be known', () => {
 })
 
 test('a board is bounded by what its process may open', () => {
-  expect(portOptions().connectionsMax).toBe(connectionsMaxOf(descriptorsMax()))
+  expect(portOptions({ open: 0 }, systemClock).connectionsMax).toBe(connectionsMaxOf(descriptorsMax()))
 })

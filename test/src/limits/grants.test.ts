@@ -1,5 +1,7 @@
 /** Raised limits as the front knows them: whose they are, until when, and which holds where several do. */
+
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { KnownGrants, type ToldGrant } from '../../../src/limits/grants.ts'
 
 const grant = (target: string, factor: number, expires = 1_000): ToldGrant => ({ target, factor, expires })
@@ -7,7 +9,7 @@ const identity = 'a'.repeat(64)
 
 test('a grant holds until it ends, and the largest of several holds', () => {
   let now = 0
-  const grants = new KnownGrants(() => now)
+  const grants = new KnownGrants({ ...systemClock, wallSeconds: () => now })
   expect([grants.ofAddress('192.0.2.1'), grants.ofIdentity(identity)]).toEqual([1, 1])
   grants.add(grant('192.0.2.0/24', 3))
   grants.add(grant('192.0.2.1', 10, 500))
@@ -23,7 +25,7 @@ test('a grant holds until it ends, and the largest of several holds', () => {
 })
 
 test('what the registry tells takes the place of what was known, and is asked for until it answers', async () => {
-  const grants = new KnownGrants(() => 0)
+  const grants = new KnownGrants({ ...systemClock, wallSeconds: () => 0 })
   grants.add(grant('192.0.2.9', 9))
   const told = [undefined, [grant('192.0.2.1', 2)], [grant('192.0.2.2', 3)]]
   await grants.begin((take) => take(told.shift()))

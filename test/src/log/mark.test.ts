@@ -2,6 +2,7 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { readConfig } from '../../../src/config.ts'
 import { explainFailure } from '../../../src/failure.ts'
 import { type Mark, MarkKeeper, markPaceMs, markText, parseMark, RolledBack, readMarks } from '../../../src/log/mark.ts'
@@ -72,13 +73,13 @@ test('a mark that was left in the directory is heard like the one beside it', ()
 
 test('it goes when what it knows stands beside the directory, and not before', async () => {
   const { place, inside, vkey, newest } = markedInside(3)
-  const nowhere = new MarkKeeper({ ...place, markFile: join(place.dataDirectory, 'missing', 'mark') }, [vkey])
-  nowhere.note(newest.checkpoint)
+  const nowhere = new MarkKeeper({ ...place, markFile: join(place.dataDirectory, 'missing', 'mark') }, systemClock)
+  nowhere.note([vkey], newest.checkpoint)
   await nowhere.close()
   expect(existsSync(inside)).toBe(true)
-  const keeper = new MarkKeeper(place, [vkey])
+  const keeper = new MarkKeeper(place, systemClock)
   expect(existsSync(inside)).toBe(true)
-  keeper.note(newest.checkpoint)
+  keeper.note([vkey], newest.checkpoint)
   await keeper.close()
   expect(existsSync(inside)).toBe(false)
   expect(readFileSync(place.markFile, 'utf8')).toBe(markText([vkey], newest.checkpoint))
@@ -87,8 +88,8 @@ test('it goes when what it knows stands beside the directory, and not before', a
 
 test('a mark that MARK_FILE puts into the directory stays', async () => {
   const { place, inside, vkey, newest } = markedInside(1)
-  const keeper = new MarkKeeper({ ...place, markFile: inside }, [vkey])
-  keeper.note(newest.checkpoint)
+  const keeper = new MarkKeeper({ ...place, markFile: inside }, systemClock)
+  keeper.note([vkey], newest.checkpoint)
   await keeper.close()
   expect(readMarks({ ...place, markFile: inside })).toHaveLength(1)
 })
@@ -150,9 +151,9 @@ test('a head that comes while the disk holds up the mark of another waits for it
   disk.mostAtOnce = 0
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   try {
-    const keeper = new MarkKeeper(place, [vkey])
+    const keeper = new MarkKeeper(place, systemClock)
     for (const checkpoint of ['an older head', 'a head', newest.checkpoint]) {
-      keeper.note(checkpoint)
+      keeper.note([vkey], checkpoint)
       await vi.advanceTimersByTimeAsync(markPaceMs)
     }
     const closed = keeper.close()

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { WitnessRound } from '../../../src/log/witness/round.ts'
 import { formatCheckpoint, openCheckpoint } from '../../../storage/checkpoint.ts'
 import { consistencyPathOf, leafHash, type NodeReader, nodeHash, rootOf } from '../../../storage/merkle.ts'
@@ -70,6 +71,7 @@ describe.skipIf(skipWithout(missing))(`Debian’s sigsum-witness${skipNote(missi
         kept: '',
         onPublished: () => {},
         now: () => 1_790_000_000,
+        timers: systemClock,
         timeoutMs: patience.timeout,
         paceMs: 1,
       })

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { formatAddCheckpoint, parseAddCheckpoint } from '../../../src/log/witness/add-checkpoint.ts'
 import { WitnessRound } from '../../../src/log/witness/round.ts'
 import { Witness } from '../../../src/log/witness/witness.ts'
@@ -131,6 +132,7 @@ describe('a log that offers its heads', () => {
       kept,
       onPublished: () => {},
       now: () => 1_790_000_000,
+      timers: systemClock,
       timeoutMs,
       paceMs: 1,
     })
@@ -263,6 +265,7 @@ describe('a log that offers its heads', () => {
       kept: '',
       onPublished: () => {},
       now: () => seconds,
+      timers: systemClock,
       paceMs: 1,
       refreshMs: 5,
     })

@@ -3,9 +3,17 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { judge } from '../../../src/moderation/advertising.ts'
 import { httpClassifier, parseJudgement } from '../../../src/moderation/classifier.ts'
-import { type Hidden, reasonOf, type Screened, Screening } from '../../../src/moderation/screening.ts'
+import {
+  type Hidden,
+  type Report,
+  reasonOf,
+  type Screened,
+  Screening,
+  ScreeningQueue,
+} from '../../../src/moderation/screening.ts'
 
 const note = (text: string, kind = 'note') => judge({ text, kind })
 
@@ -150,7 +158,13 @@ function screeningOf(score: number | Error, answers: readonly Hidden[] = [{ ok: 
   const hides: string[] = []
   const reports: string[] = []
   let quiet = () => {}
-  const screening = new Screening({
+  const report: Report = (_level, event) => {
+    reports.push(event)
+    quiet()
+  }
+  const screening = new ScreeningQueue(report)
+  new Screening({
+    queue: screening,
     judge: () => {
       if (score instanceof Error) throw score
       return { score, rule: 'model', words: '' }
@@ -159,10 +173,8 @@ function screeningOf(score: number | Error, answers: readonly Hidden[] = [{ ok: 
       hides.push(reason)
       done(answers[Math.min(hides.length, answers.length) - 1]!)
     },
-    report: (_level, event) => {
-      reports.push(event)
-      quiet()
-    },
+    later: systemClock.later,
+    report,
   })
   const reported = () =>
     new Promise<void>((done) => {
@@ -178,7 +190,7 @@ test('0.90 hides a post that begins a thread, 0.97 a reply, and the reason begin
   ] as const) {
     const { screening, hides, reports, reported } = screeningOf(score)
     const told = reported()
-    screening.consider({ ...post, isReply })
+    screening.add({ ...post, isReply })
     await told
     expect(hides).toEqual([reasonOf('model', '')])
     expect(hides[0]).toMatch(/^Advertising: model/)
@@ -189,10 +201,10 @@ test('0.90 hides a post that begins a thread, 0.97 a reply, and the reason begin
     [0.96, true],
   ] as const) {
     const { screening, hides, reported } = screeningOf(score)
-    screening.consider({ ...post, isReply })
+    screening.add({ ...post, isReply })
     const marker = screeningOf(1)
     const told = marker.reported()
-    marker.screening.consider(post)
+    marker.screening.add(post)
     await Promise.race([told, reported()])
     expect(hides).toEqual([])
   }
@@ -201,24 +213,24 @@ test('0.90 hides a post that begins a thread, 0.97 a reply, and the reason begin
 test('what cannot be judged stays and is reported; what may not be hidden is reported; a busy board is asked again', async () => {
   const broken = screeningOf(new Error('no answer'))
   const told = broken.reported()
-  broken.screening.consider(post)
+  broken.screening.add(post)
   await told
   expect([broken.hides, broken.reports]).toEqual([[], ['screening.failed']])
   const kept = screeningOf(1, [{ ok: false, words: 'the room decided otherwise' }])
   const toldKept = kept.reported()
-  kept.screening.consider(post)
+  kept.screening.add(post)
   await toldKept
   expect(kept.reports).toEqual(['screening.kept'])
   const busy = screeningOf(1, [{ ok: false, later: 0.01, words: 'busy' }, { ok: true }])
   const toldBusy = busy.reported()
-  busy.screening.consider(post)
+  busy.screening.add(post)
   await toldBusy
   expect([busy.hides.length, busy.reports]).toEqual([2, ['screening.hidden']])
 })
 
 test('more than may wait is not screened, and said so', () => {
   const { screening, reports } = screeningOf(0)
-  for (let n = 0; n < 1_128; n++) screening.consider(post)
+  for (let n = 0; n < 1_128; n++) screening.add(post)
   expect(new Set(reports)).toEqual(new Set(['screening.full']))
   expect(reports.length).toBe(104)
 })

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { FairQueue, type FairQueueOptions } from '../../../src/search/fair-queue.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -17,6 +18,7 @@ class Bench {
   constructor(options: Partial<FairQueueOptions> = {}) {
     this.queue = new FairQueue({
       now: () => Date.now(),
+      timers: systemClock,
       runningMax: 8,
       runningOfSiteMax: 2,
       waitingOfNetworkMax: 4,

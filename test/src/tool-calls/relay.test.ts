@@ -82,7 +82,7 @@ function relayOver(steps: readonly (Answered | Error)[], { unwritten = 0, unread
     wallSeconds: () => 1000,
     pause: async () => undefined,
     signal: new AbortController().signal,
-    unsettled: (_, payment) => left.push(payment),
+    unsettled: { take: (_relay, _call, payment) => left.push(payment) },
   })
   const unsettled = new Unsettled({
     read,

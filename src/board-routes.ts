@@ -1,0 +1,156 @@
+/** Every path of the board, put together from the routes of its capabilities. */
+
+import type { BlobFiles } from '../storage/blob-files.ts'
+import { blobDoor } from './attachments/routes.ts'
+import type { BoardDirectory } from './board-directory.ts'
+import type { Clock } from './clock.ts'
+import type { News } from './command/live-facts.ts'
+import type { Front } from './command/router.ts'
+import type { Config } from './config.ts'
+import { limitsOf } from './docs/capabilities.ts'
+import { describe } from './docs/described.ts'
+import { statsData } from './docs/figures.ts'
+import { type BoardFigures, figureDoors } from './docs/figures-routes.ts'
+import { documentPaths } from './docs/routes.ts'
+import { exportGate } from './export/gate.ts'
+import { Exports } from './export/routes.ts'
+import type { Followers } from './follow/followers.ts'
+import { updatesDoors } from './follow/updates-routes.ts'
+import { compatDoor } from './http/compat.ts'
+import { embedDoors } from './http/embed.ts'
+import { type PageDoors, pageDoors } from './http/pages.ts'
+import type { Exchange } from './http/port.ts'
+import { logFault } from './http/port-options.ts'
+import type { Replies } from './http/replies.ts'
+import { type RouteHandler, Routes } from './http/routes.ts'
+import type { Throttle } from './limits/throttle.ts'
+import { logDoors } from './log/routes.ts'
+import { witnessDoors } from './log/witness/routes.ts'
+import { mcpDoors } from './mcp/open.ts'
+import type { Counters } from './observe.ts'
+import { payDoors } from './payments/routes.ts'
+import type { Deliveries } from './receive-urls/deliveries.ts'
+import { receiveDoor } from './receive-urls/routes.ts'
+import { release } from './release.ts'
+import type { StartedActors } from './start-actors.ts'
+import type { Calling } from './tool-calls/open.ts'
+import type { Verifier } from './verify/verifier.ts'
+import type { Postroom } from './webhooks/thread-host.ts'
+import { workFeedDoor } from './works/routes.ts'
+
+export type RoutedParts = StartedActors & {
+  readonly config: Config
+  readonly directory: BoardDirectory
+  readonly clock: Clock
+  readonly address: string
+  readonly secret: Buffer
+  readonly news: News
+  readonly throttle: Throttle
+  readonly files: BlobFiles
+  readonly addressOf: (exchange: Exchange) => string
+  readonly replies: Replies
+  readonly counters: Counters
+  readonly verifier: Verifier
+  readonly followers: Followers
+  readonly postroom: Postroom
+  readonly calling: Calling
+  readonly front: Front
+  readonly deliveries: Deliveries
+  readonly figures: BoardFigures
+}
+
+type Described = ReturnType<typeof describe>
+
+export function boardRoutes(parts: RoutedParts): {
+  readonly routes: Routes
+  readonly exports: Exports
+  readonly pages: PageDoors
+  readonly described: Described
+} {
+  const { config, front, news, throttle, addressOf, replies, counters, calling, deliveries, heads } = parts
+  const described = describe(config, { ...parts, verifier: parts.verifier.backend })
+  const pages = pagesOf(parts, described)
+  const mcp = mcpDoors({
+    ...parts,
+    described,
+    actors: parts.house,
+    events: parts.postroom.events,
+    streams: parts.followers.tails.places,
+  })
+  const exports = new Exports({
+    enter: exportGate({ throttle, addressOf }),
+    next: (request, answer) => parts.house.askFeed(['export', request, parts.house.seen], answer),
+    rooms: parts.followers.rooms,
+    refuse: (exchange, found) => replies.refuse(exchange, found),
+    now: parts.clock.monotonicMs,
+  })
+  const routes = new Routes({
+    front,
+    news,
+    replies,
+    throttle,
+    wallSeconds: parts.clock.wallSeconds,
+    addressOf,
+    onReply: (status) => counters.reply(status),
+    nowhere: pages.nowhere,
+    acting: {
+      ...mcp.acting,
+      '/c64/': compatDoor({ front, addressOf, replies }),
+      ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
+      '/in/': receiveDoor({ deliveries, addressOf, replies }),
+      ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),
+    },
+    more: {
+      ...documentPaths(described),
+      ...pages.doors,
+      ...mcp.more,
+      ...readPaths(parts),
+      '/v1/export': (exchange) => replies.isWithinReads(exchange) && exports.handle(exchange),
+    },
+  })
+  return { routes, exports, pages, described }
+}
+
+function pagesOf(parts: RoutedParts, described: Described): PageDoors {
+  const { reads, figures, counters, heads, log, address, news } = parts
+  return pageDoors({
+    reads,
+    figures: (answer) => figures.tell((found) => answer(found && statsData(found).stats)),
+    now: parts.clock.wallSeconds,
+    news,
+    throttle: parts.throttle,
+    addressOf: parts.addressOf,
+    onReply: (status) => counters.reply(status),
+    onFault: logFault,
+    board: {
+      address,
+      serviceId: described.serviceId,
+      identity: described.identity,
+      release,
+      ...log,
+      limits: () => limitsOf(described),
+      published: () => heads.published(news.head),
+    },
+  })
+}
+
+/** Paths with ready bytes, streams and waits. */
+function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
+  const { house, heads, reads, news, files, throttle, addressOf, replies, followers, address } = parts
+  return {
+    ...embedDoors(address),
+    ...logDoors({
+      logs: parts.logs,
+      address,
+      checkpoint: (origin) => heads.ended(origin) ?? heads.published(news.head),
+      policyLines: heads.policyLines,
+      tile: (request, answer) => house.askFeed(['tile', request, house.seen], answer),
+      replies,
+    }),
+    '/a/': blobDoor({ actors: house, files, throttle, addressOf, replies }),
+    ...updatesDoors({ updates: followers.updates, throttle, addressOf, replies, wallSeconds: parts.clock.wallSeconds }),
+    '/tail/': (exchange, room) => replies.isWithinReads(exchange) && followers.tails.handle(exchange, room),
+    ...figureDoors(parts.figures, replies),
+    '/work.atom': workFeedDoor({ reads, address, throttle, addressOf, replies }),
+  }
+}

@@ -1,0 +1,60 @@
+/** Replies that every route gives in one form: an answer of the API, a refusal, a preflight, a method that is not taken. */
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { type Reply, refused } from '../command/reply.ts'
+import type { Throttle } from '../limits/throttle.ts'
+import type { Exchange, Header } from './port.ts'
+import { dataHeaders } from './security.ts'
+
+export type RepliesOptions = {
+  readonly throttle: Throttle
+  /** Client address of a request, by the operator's rule on proxies. */
+  readonly addressOf: (exchange: Exchange) => string
+  readonly onReply: (status: number) => void
+}
+
+const json = 'application/json; charset=utf-8'
+const preflight: readonly Header[] = [
+  ...dataHeaders,
+  ['access-control-allow-headers', 'content-type'],
+  ['access-control-max-age', '600'],
+]
+
+export class Replies {
+  readonly #options: RepliesOptions
+
+  constructor(options: RepliesOptions) {
+    this.#options = options
+  }
+
+  /** Without a reply the connection is dropped. */
+  send(exchange: Exchange, reply: Reply | undefined, extra: readonly Header[] = []): void {
+    if (exchange.ended) return
+    if (reply === undefined) return exchange.drop()
+    this.#options.onReply(reply.status)
+    const retry: readonly Header[] = reply.retryAfter === undefined ? [] : [['retry-after', String(reply.retryAfter)]]
+    exchange.reply(
+      reply.status,
+      [['content-type', json], ...dataHeaders, ['cache-control', 'no-store'], ...retry, ...extra],
+      reply.body,
+    )
+  }
+
+  refuse(exchange: Exchange, found: Refusal, extra: readonly Header[] = []): void {
+    this.send(exchange, refused(found), extra)
+  }
+
+  preflight(exchange: Exchange, methods: string, extra: readonly Header[] = []): void {
+    exchange.reply(200, [...preflight, ['allow', methods], ['access-control-allow-methods', methods], ...extra], '')
+  }
+
+  wrongMethod(exchange: Exchange, allow: string, extra: readonly Header[] = []): void {
+    this.refuse(exchange, refusal('method_not_allowed', `this path takes ${allow}`), [['allow', allow], ...extra])
+  }
+
+  /** Counts a read of the client's network; one too many is answered here. */
+  isWithinReads(exchange: Exchange): boolean {
+    const tooMany = this.#options.throttle.count('reads', { address: this.#options.addressOf(exchange) })
+    if (tooMany !== undefined) this.refuse(exchange, tooMany)
+    return tooMany === undefined
+  }
+}

@@ -1,0 +1,160 @@
+/** What the feed's thread answers about public things: reads, exports, tails, proofs, figures. */
+import type { Feed } from '../../actors/feed.ts'
+import type { BookedLog } from '../../actors/log/book.ts'
+import { parseEntry } from '../../actors/log/entry.ts'
+import { readBlob } from '../../storage/blob-files.ts'
+import type { TilePath } from '../../storage/tile-path.ts'
+import { blobsDirectory } from '../board-directory.ts'
+import { readingSeconds } from '../clock.ts'
+import { type ExportRequest, exportChunk } from '../export/chunks.ts'
+import { type BackfillRequest, backfill } from '../follow/backfill.ts'
+import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
+import { CursorSealer } from '../format/cursor.ts'
+import { logReads, type ProofContext } from '../log/proof.ts'
+import { tileBytes } from '../log/tiles.ts'
+import type { ReadAnswer, ReadContext, ReadRequest } from '../reads/read.ts'
+import { answerRead } from '../reads/reads.ts'
+import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
+import { readFault } from './entry.ts'
+import type { Trees } from './trees.ts'
+
+export type FeedAsk =
+  | readonly ['read', ReadRequest, seen: number]
+  | readonly ['export', ExportRequest, seen: number]
+  | readonly ['tail', BackfillRequest, seen: number]
+  | readonly ['updates', UpdatesRequest, seen: number]
+  | readonly ['tile', TileRequest, seen: number]
+  | readonly ['hooks', HooksAsk, seen: number]
+  | readonly ['stats', nothing: null, seen: number]
+
+/** A tile of the log with this name, such as 2026a. */
+export type TileRequest = { readonly log: string; readonly path: TilePath }
+
+export type FeedStats = {
+  readonly rooms: number
+  readonly identities: number
+  readonly events: number
+  readonly blobs: number
+  readonly documents: number
+  /** Tools in the directory. */
+  readonly tools: number
+  /** When the newest entry of the log was made, Unix seconds; 0 = it has none. */
+  readonly checkpointAt: number
+  /** By the state that they are in now. */
+  readonly works: Readonly<Record<string, number>>
+  readonly change: number
+}
+export type FeedAnswersOptions = {
+  readonly feed: Feed
+  readonly trees: Trees
+  /** Verifier keys of all logs, by origin. */
+  readonly vkeys: ReadonlyMap<string, string>
+  readonly dataDirectory: string
+  readonly cursorKey: Uint8Array
+  readonly generation: string
+  readonly serviceId: string
+}
+
+export class FeedAnswers {
+  readonly context: ReadContext & { readonly applied: () => number }
+  readonly #feed: Feed
+  readonly #trees: Trees
+  readonly #proving: Pick<ProofContext, 'treeOf' | 'vkeyOf' | 'headOf' | 'entries'>
+  /** What takes a walk or a read of the log to know, as of the newest frame that is applied. */
+  #ofFrame = { applied: -1, tools: 0, checkpointAt: 0 }
+
+  constructor({ feed, trees, vkeys, dataDirectory, cursorKey, generation, serviceId }: FeedAnswersOptions) {
+    const { state } = feed
+    const { events } = state.board
+    const blobs = blobsDirectory(dataDirectory)
+    this.#feed = feed
+    this.#trees = trees
+    this.context = {
+      state,
+      board: state.board,
+      body: (slot) => feed.body(events.shard[slot]!, events.place[slot]!),
+      frame: (shard, seq) => feed.body(shard, seq),
+      blobFile: (room, sha256) => readBlob(blobs, room, sha256),
+      cursors: new CursorSealer(cursorKey),
+      generation,
+      serviceId,
+      handleOf: (identity) => state.board.authors.get(identity)?.handle,
+      now: readingSeconds,
+      applied: () => feed.applied,
+      visibility: 'public',
+    }
+    this.#proving = {
+      treeOf: (log) => trees.of(log),
+      vkeyOf: (log) => vkeys.get(log.origin)!,
+      headOf: (log, size) => feed.headOf(log, size),
+      entries: (log, start, end) => feed.entries(log, start, end),
+    }
+  }
+
+  /** Throws what stands in the way of an answer. */
+  answer(asked: FeedAsk): unknown {
+    switch (asked[0]) {
+      case 'read':
+        return this.#read(asked[1])
+      case 'export':
+        return exportChunk({ ...this.context, ...this.#archiving }, asked[1])
+      case 'tail':
+        return backfill(this.context, asked[1])
+      case 'updates':
+        return updatesPage(this.context, asked[1])
+      case 'hooks':
+        return answerHooks(this.context, asked[1])
+      case 'tile':
+        return this.#tile(asked[1])
+      case 'stats':
+        return this.#stats()
+    }
+  }
+
+  #read(request: ReadRequest): ReadAnswer {
+    const logRead = logReads[request.op]
+    if (logRead === undefined) return answerRead(this.context, request)
+    return logRead({ ...this.context, ...this.#proving, isCommand: request.isCommand === true }, request)
+  }
+
+  get #archiving() {
+    return {
+      leafHashes: (log: BookedLog, start: number, end: number) => this.#feed.leafHashes(log, start, end),
+      entries: this.#proving.entries,
+      fault: (error: unknown) => readFault(error).refusal.message,
+    }
+  }
+
+  #tile({ log: name, path }: TileRequest): Buffer | null {
+    const feed = this.#feed
+    const log = feed.book.named(name)
+    return log === undefined ? null : (tileBytes({ feed, log, tree: this.#trees.of(log) }, path) ?? null)
+  }
+
+  #stats(): FeedStats {
+    const { board, blobs, documents, market } = this.#feed.state
+    const { tools, checkpointAt } = this.#counted()
+    return {
+      rooms: board.rooms.size,
+      identities: board.authors.size,
+      events: board.events.count,
+      blobs: blobs.count,
+      documents: documents.count,
+      tools,
+      checkpointAt,
+      works: market.counts(readingSeconds()),
+      change: board.change,
+    }
+  }
+
+  #counted(): { readonly tools: number; readonly checkpointAt: number } {
+    const { applied, book, state } = this.#feed
+    if (this.#ofFrame.applied !== applied) {
+      const log = book.newest
+      const { size } = log.head
+      const entry = size === 0 ? undefined : parseEntry(this.#feed.entries(log, size - 1, size).subarray(2))
+      this.#ofFrame = { applied, tools: state.tools.count, checkpointAt: Number(entry?.get('time') ?? 0) }
+    }
+    return this.#ofFrame
+  }
+}

@@ -106,7 +106,7 @@ async function readyAddress(server: ChildProcess): Promise<string> {
   throw new Error('the board did not start')
 }
 
-/** Threads start in the order that house.ts and server.ts give them, after those of Node itself. */
+/** Threads start in the order that src/threads/actor-host.ts and src/server.ts give them, after those of Node itself. */
 function nameThreads(
   times: readonly ThreadTime[],
   pid: number,
@@ -116,7 +116,7 @@ function nameThreads(
   const of = (what: string, count: number) =>
     Array.from({ length: count }, (_, n) => (count > 1 ? `${what} ${n}` : what))
   const names = [...of('shard', shards), 'log', 'feed', ...of('verify', verifiers)]
-  const newest = times.slice(-names.length)
+  const newest = times.filter(({ isNode }) => isNode).slice(-names.length)
   return new Map([[pid, 'front'], ...newest.map(({ id }, n): [number, string] => [id, names[n]!])])
 }
 

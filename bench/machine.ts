@@ -65,7 +65,13 @@ export async function withDirectory<Result>(use: (directory: string) => Promise<
 }
 
 /** One thread of a process: microseconds on a processor, and microseconds it was ready to run and had to wait for one. */
-export type ThreadTime = { readonly id: number; readonly cpuUs: number; readonly waitUs: number }
+export type ThreadTime = {
+  readonly id: number
+  readonly cpuUs: number
+  readonly waitUs: number
+  /** It runs JavaScript, or is one of V8's own: the thread pool of libuv begins with the first work for it, and is none of these. */
+  readonly isNode: boolean
+}
 
 /** Every thread of a process in order of their start. Empty where there is no /proc. */
 export function threadTimes(pid: number): ThreadTime[] {
@@ -77,7 +83,8 @@ export function threadTimes(pid: number): ThreadTime[] {
         const [onCpu = 0, waiting = 0] = readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8')
           .split(' ')
           .map(Number)
-        return { id, cpuUs: onCpu / 1000, waitUs: waiting / 1000 }
+        const name = readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim()
+        return { id, cpuUs: onCpu / 1000, waitUs: waiting / 1000, isNode: name === 'node' }
       })
   } catch {
     return []

@@ -51,6 +51,34 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     to: "'sale.dropped'",
     reported: 'src/payments/sales.ts',
   },
+  {
+    what: 'an argument that the decider does not take',
+    file: 'src/documents/plans.ts',
+    from: 'base_version, title, limits }',
+    to: 'base: base_version, title, limits }',
+    reported: 'src/documents/plans.ts',
+  },
+  {
+    what: 'a fact that is not decided',
+    file: 'src/documents/plans.ts',
+    from: 'const { target, reason } = facts',
+    to: 'const { target, reasons: reason } = facts',
+    reported: 'src/documents/plans.ts',
+  },
+  {
+    what: 'a field of a command that its operation does not have',
+    file: 'src/rooms/plans.ts',
+    from: 'command.event_id',
+    to: 'command.event',
+    reported: 'src/rooms/plans.ts',
+  },
+  {
+    what: 'a value that the answer to a read does not have',
+    file: 'src/payments/sales.ts',
+    from: 'dataOf(answer).sale',
+    to: 'dataOf(answer).sold',
+    reported: 'src/payments/sales.ts',
+  },
 ]
 
 function compile(directory: string): string {
@@ -59,18 +87,20 @@ function compile(directory: string): string {
   return spawnSync(process.execPath, args, { cwd: directory, encoding: 'utf8' }).stdout
 }
 
-test('a missing decider, plan or read, and a misspelled code or name, are errors of the compiler', () => {
+test('a missing decider, plan or read, and a misspelled code, name, argument, fact or field, are errors of the compiler', () => {
   const directory = scratchDirectory()
   for (const name of ['src', 'actors', 'storage', 'tsconfig.json', 'package.json'])
     cpSync(join(project, name), join(directory, name), { recursive: true })
   symlinkSync(join(project, 'node_modules'), join(directory, 'node_modules'))
   expect(compile(directory)).toBe('')
-  for (const { what, file, from, to } of faults) {
+  const expected = faults.map(({ what, file, from, to, reported }) => {
     const path = join(directory, file)
     const source = readFileSync(path, 'utf8')
     expect(source, what).toContain(from)
     writeFileSync(path, source.replace(from, to))
-  }
+    const line = source.slice(0, source.indexOf(from)).split('\n').length
+    return { what, at: reported === file ? `${file}(${line},` : `${reported}(` }
+  })
   const said = compile(directory)
-  for (const { what, reported } of faults) expect(said, what).toContain(`${reported}(`)
+  for (const { what, at } of expected) expect(said, what).toContain(at)
 })

@@ -60,10 +60,10 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
   },
   {
     what: 'a fact that is not decided',
-    file: 'src/documents/plans.ts',
+    file: 'src/attachments/plans.ts',
     from: 'const { target, reason } = facts',
     to: 'const { target, reasons: reason } = facts',
-    reported: 'src/documents/plans.ts',
+    reported: 'src/attachments/plans.ts',
   },
   {
     what: 'a field of a command that its operation does not have',

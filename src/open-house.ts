@@ -13,7 +13,7 @@ import type { Mark } from './log/mark.ts'
 import { log } from './observe.ts'
 import { House } from './threads/actor-host.ts'
 import type { Postroom } from './webhooks/thread-host.ts'
-import type { MailJson } from './works/mail-reads.ts'
+import type { Works } from './works/open.ts'
 
 export async function openHouse(
   config: Config,
@@ -25,7 +25,7 @@ export async function openHouse(
     files,
     onHead,
     postroom,
-    onMail,
+    onWorks,
   }: {
     directory: BoardDirectory
     news: News
@@ -36,8 +36,8 @@ export async function openHouse(
     onHead: (head: Head) => void
     /** Who delivers; there is none yet when the house is opened. */
     postroom: () => Postroom | undefined
-    /** What is new in the outbox of this shard; without `mail` it is to be read. */
-    onMail: (shard: number, mail?: MailJson) => void
+    /** What shards say of works; there is nobody yet to hear it when the house is opened. */
+    onWorks: (heard: (works: Works) => void) => void
   },
 ) {
   const started = await House.start({
@@ -59,15 +59,19 @@ export async function openHouse(
     handles: () => news.handles.all(),
     onPrivateNews: (shard, told) => {
       if (told[0] === 'moved') postroom()?.moved(shard)
-      else if (told[0] === 'mail') onMail(shard, told[1])
+      else if (told[0] === 'carry') onWorks(({ carrier }) => carrier.carry(shard, told[1]))
+      else if (told[0] === 'at rest') onWorks(({ carrier }) => carrier.atRest(shard))
+      else if (told[0] === 'requested') onWorks((works) => works.requested(told[1]))
       else if (told[0] === 'unneeded') for (const [room, sha256] of told[1]) files.drop(room, sha256)
       else followers.hearPrivate(shard, told)
     },
-    onShardLost: (shard) => followers.shardLost(shard),
+    onShardLost: (shard) => {
+      followers.shardLost(shard)
+      onWorks(({ carrier }) => carrier.shardLost(shard))
+    },
     onShardRestart: (shard) => {
       followers.shardRestarted(shard)
       postroom()?.shardRestarted(shard)
-      onMail(shard)
       news.shardRestarted(shard, directory.facts.shards)
     },
     marks,

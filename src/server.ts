@@ -115,7 +115,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
   )
   let heads: Heads | undefined
   let postroom: Postroom | undefined
-  let works: Works | undefined
+  const openedWorks = Promise.withResolvers<Works>()
   let isReady = false
   const { house, facts } = await openHouse(config, {
     directory,
@@ -125,7 +125,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     files,
     onHead: (head) => heads?.note(head),
     postroom: () => postroom,
-    onMail: (shard, mail) => works?.courier.mail(shard, mail),
+    onWorks: (heard) => void openedWorks.promise.then(heard),
   })
   const growing = facts.logs.at(-1)!
   heads = new Heads({
@@ -168,14 +168,14 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     read,
   })
   postroom = delivering
-  works = openWorks({
+  const works = openWorks({
     house,
     limitsOn: config.limitsOn,
     directory,
-    voice: () => voice,
     screen: (post) => screening.consider(post),
     news,
   })
+  openedWorks.resolve(works)
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
   const verify = (...asked: Parameters<Verifier['verify']>) => verifier.verify(...asked)
   const callers = { ...growing, address, directory, news, actors: house, secret, read, verify }
@@ -183,8 +183,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
   const front: Front = new Front({
     ...calling,
     hooks: delivering.desk,
-    courier: works.courier,
-    welcome: (identity, from) => works?.welcome.greet(identity, from),
+    welcome: (identity, from) => works.welcome.greet(identity, from),
     serviceId: directory.facts.service_id,
     actors: house,
     verify,
@@ -374,7 +373,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     itemPosts.close()
     await calling.close()
     await delivering.stop()
-    works?.close()
+    works.close()
     await drained(() => house.open + verifier.waiting + exports.moving === 0, drainMs)
     // The last answers are on their way through the sockets, and each of them closes its connection.
     await drained(() => http.openConnections === 0, flushMs)

@@ -35,6 +35,7 @@ import type {
   UnbindArgs,
 } from './letters.ts'
 import { resultHashOf } from './result-hash.ts'
+import { standingIn } from './standing.ts'
 
 /** The request of a work is a post that the same command makes. */
 const postRequest: Decider = (situation, letter) => {
@@ -87,7 +88,7 @@ const newVersion: Decider = (situation, letter) => {
 }
 
 /** What a reply is that is about to be submitted; bound where it can be a result, until the market has decided. */
-const bind: Decider = (situation, letter) => {
+export const bind: Decider = (situation, letter) => {
   const { state, board, now } = situation
   const { work, result } = letter.args as unknown as BindArgs
   const command = hex(letter.id)
@@ -175,10 +176,18 @@ const sent: Decider = ({ state, now }, letter) => {
   return seqs.length > 0 ? noted(letter, now, 'mail.sent', { seqs }, {}) : nothingNew
 }
 
+/** How somebody stands to this room. */
+const stands: Decider = (situation, { to: room, author, operator }) => ({
+  ok: true,
+  records: [],
+  reply: standingIn(situation, { room, author, operator }),
+})
+
 export const worksDeciders = {
   'work.post': postRequest,
   'work.mark': markRequest,
   'work.version': newVersion,
+  'work.standing': stands,
   'work.bind': bind,
   'work.unbind': unbind,
   'work.tell': tell,

@@ -1,15 +1,6 @@
-/**
- * The board's own voice: notices and what receive URLs post, as ordinary signed commands of the board's identity.
- *
- * The nonce is an HMAC over what caused the post, so the same cause gives the same bytes and the same id (a repetition has no
- * second effect), and nobody can guess it.
- */
-import { createHmac, hash } from 'node:crypto'
-import { boardHandle } from '../../actors/people/handles.ts'
-import type { Signed } from '../../actors/record.ts'
+/** The board's own voice: what receive URLs post and what screening hides, as ordinary signed commands of the board's identity. */
 import type { BoardIdentity } from '../board-directory.ts'
-import { type Signer, signerFromSeed } from '../format/signer.ts'
-import { signingBytes } from '../format/signing.ts'
+import { BoardSignature, type Cause, type Fields } from '../format/board-signature.ts'
 import type { Door, Respond } from './reply.ts'
 
 export type VoiceOptions = {
@@ -19,38 +10,18 @@ export type VoiceOptions = {
   readonly execute: (body: Buffer, door: Door, respond: Respond) => void
 }
 
-type Fields = { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>
-/** What it is about, once and for all, and since when (Unix seconds). */
-type Cause = { readonly cause: string; readonly at: number }
-
 export class Voice {
-  readonly #options: VoiceOptions
-  #signer: Signer | undefined
+  readonly #execute: VoiceOptions['execute']
+  readonly #signature: BoardSignature
 
   constructor(options: VoiceOptions) {
-    this.#options = options
+    this.#execute = options.execute
+    this.#signature = new BoardSignature(options)
   }
 
   say(fields: Fields, cause: Cause, respond: Respond): void {
-    const { command, signature } = this.#sign(fields, cause)
+    const { command, signature } = this.#signature.sign(fields, cause)
     const body = Buffer.from(JSON.stringify({ ...command, signature: signature.toString('base64url') }))
-    this.#options.execute(body, { via: 'board', address: '' }, respond)
-  }
-
-  /** The same words, for a letter that takes them where they are posted. `sha`: of the signing bytes. */
-  signed(fields: Fields, cause: Cause): { readonly sha: Buffer; readonly by: Signed } {
-    const { bytes, signature } = this.#sign(fields, cause)
-    const key = Buffer.from(this.#options.identity.publicKey, 'base64url')
-    return { sha: hash('sha256', bytes, 'buffer'), by: { key, sig: signature, signed: bytes } }
-  }
-
-  #sign(fields: Fields, { cause, at }: Cause) {
-    const { serviceId, identity } = this.#options
-    const nonce = createHmac('sha256', identity.seed).update(cause).digest('base64url')
-    const named = fields.operation === 'post' ? { handle: boardHandle } : {}
-    const command = { ...named, ...fields, public_key: identity.publicKey, timestamp: at, nonce }
-    const bytes = signingBytes(serviceId, command)
-    this.#signer ??= signerFromSeed(identity.seed)
-    return { command, bytes, signature: this.#signer.sign(bytes) }
+    this.#execute(body, { via: 'board', address: '' }, respond)
   }
 }

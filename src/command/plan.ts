@@ -13,7 +13,6 @@ import type { Throttle } from '../limits/throttle.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { Desk } from '../webhooks/service.ts'
-import type { Courier } from '../works/work-mail.ts'
 import type { News } from './live-facts.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Reply, Verified } from './reply.ts'
@@ -59,8 +58,6 @@ export type Doors = {
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   readonly blobs: BlobIntake
-  /** Between the market and the rooms. */
-  readonly courier: Pick<Courier, 'bind' | 'unbind' | 'outcome' | 'roomOf' | 'whenTold'>
   /** Calls of tools: what their actor is told, and what comes of one that it has accepted. */
   readonly calls: {
     prepare(verified: Verified, pass: (found: Found) => void): void
@@ -115,8 +112,6 @@ export type Asked = {
   readonly limit?: { readonly words: string; readonly charge: Charge }
   /** Takes the actor's answer, whatever it is, before anybody else. */
   readonly settle?: (answer: ShardAnswer | NoAnswer) => void
-  /** It was accepted, and comes to nothing all the same: another actor, who has to agree, does not. */
-  readonly undone?: () => void
 }
 
 /** Plans by the name of the operation. */

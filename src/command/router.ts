@@ -36,7 +36,6 @@ import { type Command, checkOperation, isGiven } from './check.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
 import { type Signer, Signers } from './key-cache.ts'
 import type { News } from './live-facts.ts'
-import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { readCommand } from './read-command.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
@@ -51,7 +50,6 @@ export type FrontOptions = {
   readonly news: News
   readonly blobs: BlobIntake
   readonly hooks: Desk
-  readonly courier: Doors['courier']
   readonly calls: Calls
   readonly tools: ToolDesk
   readonly welcome: WritesOptions['welcome']
@@ -102,7 +100,6 @@ export class Front {
       verify: options.verify,
       blobs: options.blobs,
       hooks: options.hooks,
-      courier: options.courier,
       calls: options.calls,
       tools: options.tools,
       welcome: options.welcome,

@@ -2,7 +2,7 @@
  * When everything is decided that an actor was sent before: a command whose answer was lost may still lie in its mailbox, and a read
  * overtakes those.
  */
-import { internalLetter } from './internal-letter.ts'
+import { internalLetter } from '../../actors/internal-letter.ts'
 import { type Actors, isNotNow } from './ports.ts'
 
 /** `then` takes false where the actor gives no answer now. */

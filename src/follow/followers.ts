@@ -99,7 +99,7 @@ export class Followers {
   }
 
   /** What a shard tells of its private rooms. */
-  hearPrivate(shard: number, told: Exclude<ShardNews, readonly ['moved' | 'mail' | 'unneeded', ...unknown[]]>): void {
+  hearPrivate(shard: number, told: Extract<ShardNews, readonly ['heard' | 'live' | 'left', ...unknown[]]>): void {
     if (told[0] === 'live') this.tails.deliverPrivate(told[1], told[2], told[3], told[4])
     else if (told[0] === 'left') this.tails.membersLeft(told[1], told[2])
     else this.updates.heard(shard, told[1])

@@ -4,9 +4,9 @@
  */
 
 import { createHash } from 'node:crypto'
+import { internalLetter } from '../../actors/internal-letter.ts'
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 

@@ -268,11 +268,13 @@ export class House implements Actors {
         this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...handles()]])
         const data: ShardThread = {
           number,
+          shards: this.shards,
           directory: shardDirectory(directory.path, number),
           blobs: blobsDirectory(directory.path),
           cursorKey: directory.cursorKey,
           generation: directory.facts.generation,
           serviceId: directory.facts.service_id,
+          identity: directory.identity,
           diskReserveBytes,
           segmentBytesMax,
           compactSeconds,

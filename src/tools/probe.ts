@@ -1,8 +1,9 @@
 /** One look of the lab: what is known of a listing, what the lab sees, and that written down. Whoever looks has it on disk before that he does. */
+
+import { internalLetter } from '../../actors/internal-letter.ts'
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'

@@ -1,41 +1,40 @@
-/** What the board does about works and credits by itself: the courier between market and rooms, the market's clock, welcome grants. */
+/** What the board does about works and credits by itself: letters between shards, the market's clock, welcome grants. */
 import { createHmac } from 'node:crypto'
+import type { Requested } from '../../actors/works/delivery.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import { wallSeconds } from '../clock.ts'
-import type { Voice } from '../command/board-signer.ts'
 import type { News } from '../command/live-facts.ts'
+import type { Screened } from '../moderation/screening.ts'
 import { log } from '../observe.ts'
 import type { House } from '../threads/actor-host.ts'
+import { Carrier } from './carrier.ts'
 import { MarketClock } from './clock.ts'
 import { Welcome } from './welcome.ts'
-import { Courier, type CourierOptions } from './work-mail.ts'
 
-export type WorksOptions = Pick<CourierOptions, 'screen'> & {
+export type WorksOptions = {
+  /** Takes the text of a request that its room wants screened. */
+  readonly screen: (post: Screened) => void
   readonly news: News
   readonly house: House
   readonly directory: BoardDirectory
-  readonly voice: () => Voice
   readonly limitsOn: boolean
 }
 
 export type Works = {
-  readonly courier: Courier
+  readonly carrier: Carrier
+  /** The request of a work was posted, or has a new version. */
+  requested(requested: Requested): void
   readonly welcome: Welcome
   /** What an earlier run has left is said, and what fell due since is written down. */
   resume(): Promise<void>
   close(): void
 }
 
-export function openWorks({ house, news, directory, voice, limitsOn, screen }: WorksOptions): Works {
+export function openWorks({ house, news, directory, limitsOn, screen }: WorksOptions): Works {
   const clock = new MarketClock(house, directory.facts.generation)
-  const courier = new Courier({
+  const carrier = new Carrier({
     actors: house,
-    screen,
     noteChange: (room, change) => news.noteChange(room, change),
-    handles: news.handles,
-    sign: (fields, cause) => voice().signed(fields, cause),
-    board: directory.identity.id,
-    generation: directory.facts.generation,
     later,
     report: (facts) => log('warn', 'work.not_said', facts),
   })
@@ -48,15 +47,19 @@ export function openWorks({ house, news, directory, voice, limitsOn, screen }: W
     later,
   })
   return {
-    courier,
+    carrier,
+    requested: ({ room, id, change, screen: wanted }) => {
+      if (change !== undefined) news.noteChange(room, change)
+      if (wanted !== undefined) screen({ id, room, kind: 'request', isReply: false, ...wanted })
+    },
     welcome,
     resume: async () => {
-      await courier.resume()
+      await carrier.resume()
       await clock.begin()
       welcome.resume()
     },
     close: () => {
-      courier.close()
+      carrier.close()
       clock.close()
       welcome.close()
     },

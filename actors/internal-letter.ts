@@ -1,7 +1,7 @@
 /** Letters that nobody signed: they have no nonce, and what comes of them no signature. */
-import type { InternalWriteName } from '../../actors/internal-operations.ts'
-import { receiversOf } from '../../actors/receive-urls/decide.ts'
-import type { WriteLetter } from '../../actors/write.ts'
+import type { InternalWriteName } from './internal-operations.ts'
+import { receiversOf } from './receive-urls/decide.ts'
+import type { WriteLetter } from './write.ts'
 
 const nothing = Buffer.alloc(64)
 

@@ -217,7 +217,9 @@ export class WorkDelivery implements Mail {
     const { mail, bound } = this.#options.state
     for (const ask of mail.asks(this.#askTaken, Number.POSITIVE_INFINITY)) {
       this.#askTaken = ask.seq
-      this.#add(ask.work, this.#ask(ask))
+      const letter = requestLetter(this.#options, ask)
+      this.#asking.add(hex(letter.id))
+      this.#add(ask.work, this.#ask(ask, letter))
     }
     for (const told of mail.told(this.#toldTaken, Number.POSITIVE_INFINITY)) {
       this.#toldTaken = told.seq
@@ -301,12 +303,9 @@ export class WorkDelivery implements Mail {
     return internalLetter(op, marketName, board, { generation, ...args })
   }
 
-  *#ask(ask: Ask): Task {
-    const { work, kind } = ask
-    const letter = requestLetter(this.#options, ask)
+  *#ask({ work, kind }: Ask, letter: WriteLetter): Task {
     const room = letter.to
     const command = hex(letter.id)
-    this.#asking.add(command)
     let posted: { readonly leaf?: number | undefined; readonly head?: Head | undefined } = {}
     const covered = ({ reply, change, leaf }: Accepted, head: Head | undefined): void => {
       const { screen, taken } = reply as unknown as Partial<Extract<RequestVerdict, { taken: true }>>

@@ -2,8 +2,8 @@
  * What the market and a room say to each other about a work (spec-work.md, "Two actors, one answer"). Types alone.
  *
  * A work is decided over by the market, and its texts by their room. Neither waits for the other: each writes down what it wants
- * said (its outbox is what its journal says was not yet heard), and the courier at the front carries it, for one work in order,
- * again after a crash. Every letter may come twice and has its effect once.
+ * said (its outbox is what its journal says was not yet heard), and its shard delivers it (delivery.ts), for one work in order, again
+ * after a crash. Every letter may come twice and has its effect once.
  *
  * | letter | to | says |
  * |---|---|---|
@@ -11,6 +11,7 @@
  * | `work.mark` | room | this event is the request: check and mark it, or refuse |
  * | `work.version` | room | the command is a new version of the request |
  * | `work.open` `work.void` `work.edited` | market | what the room has decided |
+ * | `work.standing` | room of another shard | how does the signer stand to it? |
  * | `work.bind` | room | this reply is about to be submitted: what is it? |
  * | `work.unbind` | room | the market did not take it |
  * | `work.tell` | room | how the work stands now, with the notice of it to post in its thread |

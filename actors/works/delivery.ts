@@ -9,6 +9,7 @@
  * Who sent a command about a work is answered when the room has answered, where it is asked, and knows how the work stands: whoever
  * has claimed may deliver at once.
  */
+import { Damage } from '../../storage/disk.ts'
 import { internalLetter } from '../internal-letter.ts'
 import type { ActorRefusal } from '../kernel/refusals.ts'
 import type { Head } from '../log/frame.ts'
@@ -217,7 +218,8 @@ export class WorkDelivery implements Mail {
     const { mail, bound } = this.#options.state
     for (const ask of mail.asks(this.#askTaken, Number.POSITIVE_INFINITY)) {
       this.#askTaken = ask.seq
-      const letter = requestLetter(this.#options, ask)
+      const letter = this.#unlessDamaged(() => requestLetter(this.#options, ask))
+      if (letter === undefined) continue
       this.#asking.add(hex(letter.id))
       this.#add(ask.work, this.#ask(ask, letter))
     }
@@ -238,35 +240,49 @@ export class WorkDelivery implements Mail {
     if (line !== undefined) return void line.tasks.push(task)
     const begun: Line = { key, tasks: [task], step: undefined, idle: [] }
     this.#lines.set(key, begun)
-    this.#go(begun, task.next())
+    this.#go(begun)
   }
 
-  #go(line: Line, first: IteratorResult<Step, void>): void {
-    let found = first
-    while (found.done === true) {
+  /** Goes on to the next letter of a line. `answer`: to the last one. */
+  #go(line: Line, answer?: Accepted): void {
+    let heard = answer
+    for (let [task] = line.tasks; task !== undefined; [task] = line.tasks) {
+      const step = this.#stepOf(task, heard)
+      if (step !== undefined) {
+        line.step = step
+        this.#ready.add(line)
+        return
+      }
+      heard = undefined
       line.tasks.shift()
-      const [next] = line.tasks
-      if (next === undefined) return this.#end(line)
-      found = next.next()
     }
-    line.step = found.value
-    this.#ready.add(line)
-  }
-
-  #end(line: Line): void {
     this.#lines.delete(line.key)
     for (const each of line.idle) each()
   }
 
+  #stepOf(task: Task, heard: Accepted | undefined): Step | undefined {
+    const found = this.#unlessDamaged(() => (heard === undefined ? task.next() : task.next(heard)))
+    return found?.done === false ? found.value : undefined
+  }
+
+  /** What cannot be read now stays in the outbox, and is said at a start when it can. */
+  #unlessDamaged<Value>(read: () => Value): Value | undefined {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof Damage)) throw error
+      this.#options.report({ code: 'internal', problem: error.message })
+      return undefined
+    }
+  }
+
   #drop(line: Line): void {
     line.tasks.shift()
-    const [next] = line.tasks
-    if (next === undefined) this.#end(line)
-    else this.#go(line, next.next())
+    this.#go(line)
   }
 
   #heard(line: Line, answer: ShardAnswer, again: number): void {
-    if (answer.ok) return this.#go(line, line.tasks[0]!.next(answer))
+    if (answer.ok) return this.#go(line, answer)
     const { letter, refused } = line.step!
     if (refused !== undefined) {
       refused(answer.refusal)

@@ -25,6 +25,7 @@ export const internalWrites = [
   'work.post',
   'work.mark',
   'work.version',
+  'work.standing',
   'work.bind',
   'work.unbind',
   'work.tell',
@@ -72,7 +73,6 @@ export const internalReads = [
   'receiver.room',
   'receiver.unposted',
   'room.invite.maker',
-  'room.standing',
   'sale.find',
   'screening.recent',
   'search.begin',
@@ -85,8 +85,6 @@ export const internalReads = [
   'tools.subject',
   'work.complete',
   'work.where',
-  'works.mail',
-  'works.unsettled',
 ] as const
 export type InternalReadName = (typeof internalReads)[number]
 

@@ -78,6 +78,31 @@ export type ShardOptions = {
   readonly unconfirmedMax: number
   /** Of what is remembered for retries, what one identity may fill. */
   readonly shares?: Shares
+  /** Carries what decisions leave for other actors; made of the state, and of the records of this journal by their numbers. */
+  readonly mail?: (state: State, record: (seq: number) => BoardRecord) => Mail
+}
+
+/** A letter to an actor of this shard, left by a decision. */
+export type Delivery = {
+  readonly write: WriteLetter
+  /** As of any letter: what is public is in the public log then. */
+  readonly answer: Answer
+  /** At once, not on disk yet: for what follows from it in the same turn. */
+  readonly decided: (answer: ShardAnswer) => void
+}
+
+/** Letters between actors. They lie in the journal until they are delivered: this only knows which are under way. */
+export interface Mail {
+  /** Something may be left for another turn. */
+  readonly isWaiting: boolean
+  /** The next letter to an actor of this shard. `marks`: what was delivered may be written down now, as the last of its turn. */
+  next(now: number, marks: boolean): Delivery | undefined
+  /** Everything decided so far is on disk. */
+  afterTurn(): void
+  /** Before a letter is decided: asks other shards, and calls `go` with what they know, or `answer` with their refusal. */
+  before(letter: WriteLetter, go: (letter: WriteLetter, answer: Answer) => void, answer: Answer): void
+  /** Gives an answer when what follows from the command is done elsewhere too. */
+  settle(letter: WriteLetter, answer: ShardAnswer, head: Head | undefined, give: Answer): void
 }
 
 /** `keeper`: identity id of the owner; only they begin threads there. Without one the operator owns it, and it is open. */
@@ -100,7 +125,7 @@ export type ShardAnswer =
       readonly duplicate?: true
     }
   | { readonly ok: false; readonly refusal: ActorRefusal }
-type Answer = (answer: ShardAnswer, head?: Head) => void
+export type Answer = (answer: ShardAnswer, head?: Head) => void
 
 /**
  * While the log signs what one turn wrote, the letters of the next gather: fewer and larger turns, two syncs for all of them.
@@ -120,6 +145,7 @@ export class Shard {
   readonly #mailbox: Mailbox<Letter>
   readonly #worthATurn: number
   readonly #acceptance: Acceptance
+  readonly #mail: Mail | undefined
   #unconfirmed: Unconfirmed[] = []
   #waiting: Waiting[] = []
   /** Decided in this turn, on disk only at its end: later letters are judged by them too. */
@@ -131,6 +157,8 @@ export class Shard {
   /** A letter of the board's own is among those that wait. */
   #hurries = false
   #now = 0
+  /** Letters that decisions of this turn, or of an earlier one, left for actors of this shard. */
+  #delivered = 0
 
   constructor(options: ShardOptions) {
     this.#options = options
@@ -148,6 +176,7 @@ export class Shard {
     const now = options.wallSeconds()
     for (const frame of options.journal.scan(kept === undefined ? 1 : snapshot!.seq + 1)) this.#replay(frame, now)
     this.#makeFirstRooms()
+    this.#mail = options.mail?.(this.state, (seq) => fromFrame(this.read(seq)))
   }
 
   /** The state after the newest durable frame. Call it between turns. */
@@ -175,6 +204,20 @@ export class Shard {
   }
 
   post(write: WriteLetter, answer: Answer): void {
+    if (this.#mail === undefined) return this.#offer(write, answer)
+    const mail = this.#mail
+    const settled: Answer = (found, head) => mail.settle(write, found, head, answer)
+    mail.before(write, (letter, give) => this.#offer(letter, give), settled)
+    if (mail.isWaiting) this.wake()
+  }
+
+  /** A turn follows for letters that go to, or have come back from, other shards. */
+  wake(): void {
+    this.#hurries = true
+    this.#schedule()
+  }
+
+  #offer(write: WriteLetter, answer: Answer): void {
     if (this.#unconfirmed.length >= this.#options.unconfirmedMax || !this.#mailbox.offer({ write, answer })) {
       return answer(refusal(refuse('overloaded', 'this board is too busy: try again', undefined, 1)))
     }
@@ -184,7 +227,8 @@ export class Shard {
 
   /** The next turn, when there is something to decide and the log has had the last one. */
   #schedule(): void {
-    if (!this.#isResumed || this.#scheduled || this.#mailbox.length === 0) return
+    if (!this.#isResumed || this.#scheduled) return
+    if (this.#mailbox.length === 0 && this.#mail?.isWaiting !== true) return
     if (this.#unconfirmed.length > 0 && !this.#hurries && this.#mailbox.length < this.#worthATurn) return
     this.#scheduled = true
     setImmediate(() => this.#turn())
@@ -221,6 +265,7 @@ export class Shard {
     }
     if (through < journal.nextSeq - 1) toLog(journal.nextSeq - 1)
     this.#isResumed = true
+    if (this.#mail !== undefined) this.#hurries = true
     this.#schedule()
   }
 
@@ -230,7 +275,14 @@ export class Shard {
     this.#now = Math.max(this.#now, this.#options.wallSeconds())
     const room = this.#options.diskHasRoom()
     const answers: (() => void)[] = []
-    for (const letter of letters) this.#decide(letter, room, answers)
+    this.#delivered = 0
+    // What an earlier life or turn has left comes before anything new: its room has to know of it.
+    this.#deliver(room, answers, false)
+    for (const letter of letters) {
+      this.#decide(letter, room, answers)
+      this.#deliver(room, answers, false)
+    }
+    this.#deliver(room, answers, this.#frames.length > 0)
 
     if (this.#frames.length > 0) {
       this.#options.journal.append(this.#frames)
@@ -241,12 +293,24 @@ export class Shard {
     const acted = this.#acted
     this.#acted = new Set()
     this.#options.afterTurn(this.#options.journal.nextSeq - 1, acted)
+    this.#mail?.afterTurn()
+    if (this.#mail?.isWaiting === true) this.#hurries = true
     this.#scheduled = false
     this.#schedule()
   }
 
+  /** Letters that decisions left for actors of this shard are decided in the same turn, on disk with the same sync. */
+  #deliver(room: boolean, answers: (() => void)[], marks: boolean): void {
+    while (this.#mail !== undefined && this.#delivered < this.#options.lettersPerTurnMax) {
+      const delivery = this.#mail.next(this.#now, marks)
+      if (delivery === undefined) return
+      this.#delivered++
+      this.#decide(delivery, room, answers, delivery.decided)
+    }
+  }
+
   /** Decides one letter; `answers` are given when the turn's append is durable. */
-  #decide({ write, answer }: Letter, room: boolean, answers: (() => void)[]): void {
+  #decide({ write, answer }: Letter, room: boolean, answers: (() => void)[], decided?: Delivery['decided']): void {
     const decision = unlessDamaged(() => this.#judge(write, room), this.#options.fault)
     if ('known' in decision) {
       const reply = this.#options.again(this.board, this.read(decision.known))
@@ -256,6 +320,7 @@ export class Shard {
       return
     }
     if (!decision.ok) {
+      decided?.(decision)
       answers.push(() => answer(decision))
       return
     }
@@ -296,6 +361,7 @@ export class Shard {
         give: (change, leaf, head) =>
           answer({ ok: true, reply, change, ...(leaf === undefined ? {} : { leaf }) }, head),
       })
+    decided?.({ ok: true, reply })
   }
 
   #judge(write: WriteLetter, room: boolean): Known | Decision {

@@ -9,12 +9,13 @@ import { BlobIntake } from './attachments/intake.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from './board-directory.ts'
 import { boardRoutes } from './board-routes.ts'
 import { drained } from './clock.ts'
-import { BoardSigner, Voice } from './command/board-signer.ts'
+import { Voice } from './command/board-signer.ts'
 import { News } from './command/live-facts.ts'
 import { Front } from './command/router.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
 import { BoardFigures } from './docs/figures-routes.ts'
 import { Followers } from './follow/followers.ts'
+import { BoardSigner } from './format/board-signer.ts'
 import { ClientAddresses } from './http/client-address.ts'
 import { createHttpServer } from './http/engine.ts'
 import { type Exchange, headBytesMax, type OpenConnections } from './http/port.ts'
@@ -172,12 +173,12 @@ async function servicesOf(base: Base) {
   const followers = new Followers(base)
   const postroom = new Postroom({ ...config, ...base })
   const screeningQueue = new ScreeningQueue(log)
-  const signer = new BoardSigner(directory.facts.service_id, directory.identity)
+  const signer = new BoardSigner({ serviceId: directory.facts.service_id, identity: directory.identity })
   const works = openWorks({
     house,
+    workNews: base.workNews,
     limitsOn: config.limitsOn,
     directory,
-    signer,
     screening: screeningQueue,
     news,
     clock,
@@ -214,7 +215,6 @@ function frontOf(base: Base, { followers, postroom, screeningQueue, works, calli
     calls: calling.calls,
     tools: calling.tools,
     hooks: postroom.desk,
-    courier: works.courier,
     welcome: works.welcome,
     serviceId: directory.facts.service_id,
     actors: house,

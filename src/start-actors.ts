@@ -19,9 +19,12 @@ import type { Parts } from './parts.ts'
 import type { Platform } from './platform.ts'
 import { dataOf } from './reads/read.ts'
 import { House } from './threads/actor-host.ts'
+import { HeldNews } from './threads/held-news.ts'
 
 export type StartedActors = {
   readonly house: House
+  /** What shards say of works, from their start on. */
+  readonly workNews: HeldNews
   readonly heads: Heads
   readonly reads: ReadRouter
   /** Every log of the board, oldest first. */
@@ -46,7 +49,8 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
   const { config, clock, news, files, address } = options
   const mark = new MarkKeeper(config, clock)
   await parts.start({ name: 'mark', stop: () => mark.close() })
-  const { house, facts } = await startThreads(options)
+  const workNews = new HeldNews(['carry', 'at rest', 'requested'])
+  const { house, facts } = await startThreads(options, workNews)
   await parts.start({ name: 'actors', stop: () => house.stop() })
   const heads = new Heads({
     ...config,
@@ -83,10 +87,13 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
     limitsOn: config.limitsOn,
     clock,
   })
-  return { house, heads, reads, logs: facts.logs, log: growing }
+  return { house, workNews, heads, reads, logs: facts.logs, log: growing }
 }
 
-async function startThreads({ config, directory, news, marks, files, clock, startThread }: ActorsOptions) {
+async function startThreads(
+  { config, directory, news, marks, files, clock, startThread }: ActorsOptions,
+  workNews: HeldNews,
+) {
   const started = await House.start({
     clock,
     startThread,
@@ -99,6 +106,7 @@ async function startThreads({ config, directory, news, marks, files, clock, star
     marks,
     news,
     listeners: [
+      workNews,
       {
         feedNews: (told) => {
           if (told[0] !== 'changed') return

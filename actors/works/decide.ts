@@ -35,6 +35,7 @@ import type {
   UnbindArgs,
 } from './letters.ts'
 import { resultHashOf } from './result-hash.ts'
+import { standingIn } from './standing.ts'
 
 /** The request of a work is a post that the same command makes. */
 const postRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => {
@@ -87,7 +88,7 @@ const newVersion = (situation: Situation, letter: WriteLetter<RequestArgs>) => {
 }
 
 /** What a reply is that is about to be submitted; bound where it can be a result, until the market has decided. */
-const bind = (situation: Situation, letter: WriteLetter<BindArgs>) => {
+export const bind = (situation: Situation, letter: WriteLetter<BindArgs>) => {
   const { state, board, now } = situation
   const { work, result } = letter.args
   const command = hex(letter.id)
@@ -175,10 +176,15 @@ const sent = ({ state, now }: Situation, letter: WriteLetter<SentArgs>) => {
   return seqs.length > 0 ? noted(letter, now, 'mail.sent', { seqs }, {}) : nothingNew
 }
 
+/** How somebody stands to this room. */
+const stands = (situation: Situation, { to: room, author, operator }: WriteLetter) =>
+  accept([], standingIn(situation, { room, author, operator }))
+
 export const worksDeciders = {
   'work.post': postRequest,
   'work.mark': markRequest,
   'work.version': newVersion,
+  'work.standing': stands,
   'work.bind': bind,
   'work.unbind': unbind,
   'work.tell': tell,

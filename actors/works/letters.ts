@@ -11,6 +11,7 @@
  * | `work.mark` | room | this event is the request: check and mark it, or refuse |
  * | `work.version` | room | the command is a new version of the request |
  * | `work.open` `work.void` `work.edited` | market | what the room has decided |
+ * | `work.standing` | room of another shard | how does the signer stand to it? |
  * | `work.bind` | room | this reply is about to be submitted: what is it? |
  * | `work.unbind` | room | the market did not take it |
  * | `work.tell` | room | how the work stands now, with the notice of it to post in its thread |

@@ -1,55 +1,6 @@
-/**
- * Signs as the board's own identity: notices and what receive URLs post are ordinary signed commands.
- *
- * The nonce is an HMAC over the cause of the post. The same cause gives the same bytes and the same id, so a repetition
- * has no second effect, and the nonce cannot be guessed.
- */
-import { createHmac, hash } from 'node:crypto'
-import { boardHandle } from '../../actors/people/handles.ts'
-import type { Signed } from '../../actors/record.ts'
-import type { BoardIdentity } from '../board-directory.ts'
-import { type Signer, signerFromSeed } from '../format/signer.ts'
-import { signingBytes } from '../format/signing.ts'
+/** Commands of the board's own identity: what receive URLs post, and what screening hides. */
+import type { BoardSigner, Cause, Fields } from '../format/board-signer.ts'
 import type { Door, Respond } from './reply.ts'
-
-type Fields = { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>
-/** The cause, which is unique, and since when it exists (Unix seconds). */
-type Cause = { readonly cause: string; readonly at: number }
-
-/** Signs with the board's own key. */
-export class BoardSigner {
-  readonly #serviceId: string
-  readonly #identity: BoardIdentity
-  #signer: Signer | undefined
-
-  constructor(serviceId: string, identity: BoardIdentity) {
-    this.#serviceId = serviceId
-    this.#identity = identity
-  }
-
-  /** A command as it is sent to a board. */
-  command(fields: Fields, cause: Cause): Buffer {
-    const { command, signature } = this.#sign(fields, cause)
-    return Buffer.from(JSON.stringify({ ...command, signature: signature.toString('base64url') }))
-  }
-
-  /** The same command, as a letter for an actor that posts it. `sha`: of the signing bytes. */
-  signed(fields: Fields, cause: Cause): { readonly sha: Buffer; readonly by: Signed } {
-    const { bytes, signature } = this.#sign(fields, cause)
-    const key = Buffer.from(this.#identity.publicKey, 'base64url')
-    return { sha: hash('sha256', bytes, 'buffer'), by: { key, sig: signature, signed: bytes } }
-  }
-
-  #sign(fields: Fields, { cause, at }: Cause) {
-    const identity = this.#identity
-    const nonce = createHmac('sha256', identity.seed).update(cause).digest('base64url')
-    const named = fields.operation === 'post' ? { handle: boardHandle } : {}
-    const command = { ...named, ...fields, public_key: identity.publicKey, timestamp: at, nonce }
-    const bytes = signingBytes(this.#serviceId, command)
-    this.#signer ??= signerFromSeed(identity.seed)
-    return { command, bytes, signature: this.#signer.sign(bytes) }
-  }
-}
 
 type CommandPath = {
   /** Executes what was signed here a moment ago, as any other command of the board's identity. */

@@ -24,7 +24,6 @@ export const homes: Readonly<Record<string, (request: ReadRequest) => string>> =
   'room.invite.maker': ({ args }) => String(args.room),
   'credit.balance': () => marketName,
   'credit.history': () => marketName,
-  'work.where': () => marketName,
   'call.outcome': () => callsActor,
   'calls.open': () => callsActor,
   'calls.mark': () => callsActor,

@@ -15,7 +15,6 @@ import type { Throttle } from '../limits/throttle.ts'
 import type { ReadCall } from '../reads/reads.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { Desk } from '../webhooks/service.ts'
-import type { Courier } from '../works/work-mail.ts'
 import type { News } from './live-facts.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Reply, Verified } from './reply.ts'
@@ -61,8 +60,6 @@ export type Doors = {
   /** Secret of this board, for names that others cannot compute. */
   readonly secret: Buffer
   readonly blobs: BlobIntake
-  /** Between the market and the rooms. */
-  readonly courier: Pick<Courier, 'bind' | 'unbind' | 'outcome' | 'roomOf' | 'whenTold'>
   /** Calls of tools: what their actor is given, and the result of one that it has accepted. */
   readonly calls: {
     prepare(verified: Verified, pass: (found: Found) => void): void
@@ -128,6 +125,4 @@ export type Asked<Args extends object = object> = {
   readonly limit?: { readonly words: string; readonly charge: Charge }
   /** Takes the actor's answer, whatever it is, before any other caller. */
   readonly settle?: (answer: ShardAnswer | NoAnswer) => void
-  /** It was accepted, and has no effect all the same: another actor, which has to agree, does not. */
-  readonly undone?: () => void
 }

@@ -46,7 +46,6 @@ export type FrontOptions = {
   readonly news: News
   readonly blobs: BlobIntake
   readonly hooks: Desk
-  readonly courier: Doors['courier']
   readonly calls: Calls
   readonly tools: ToolDesk
   readonly welcome: Pick<Welcome, 'greet'>
@@ -93,7 +92,6 @@ export class Front {
       verify: this.#verify,
       blobs: options.blobs,
       hooks: options.hooks,
-      courier: options.courier,
       calls: options.calls,
       tools: options.tools,
       welcome: (identity, address) => options.welcome.greet(identity, address),

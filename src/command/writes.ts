@@ -21,7 +21,6 @@ import { type Body, type EventFacts, eventView, type SignedPost } from '../posts
 import { dataOf, type ReadAnswer } from '../reads/read.ts'
 import { roomAsMade } from '../rooms/new-room.ts'
 import { takeNewRoom, unlessMade } from '../rooms/new-room-quota.ts'
-import { whenSettled } from '../works/settled.ts'
 import type { News } from './live-facts.ts'
 import type { AnyPlan, Asked, Decided, Doors } from './plan.ts'
 import { plans } from './plans.ts'
@@ -46,7 +45,6 @@ export type WritesOptions = {
   readonly proofBits: number
   readonly blobs: Doors['blobs']
   readonly hooks: Doors['hooks']
-  readonly courier: Doors['courier']
   readonly calls: Doors['calls']
   readonly tools: Doors['tools']
   /** An identity has posted in public. */
@@ -107,33 +105,15 @@ export class Writes {
     const accepted = (answer: Accepted, head: Head | undefined): void => {
       const decided = answer.reply as unknown as Decided
       if (answer.duplicate !== true) plan.heard?.(verified, decided, this.#options, actor)
-      const { facts } = decided
-      const changed = {
-        operation: verified.operation.name,
-        actor,
-        command: shaOf(verified, answer).slice(0, 32),
-        facts,
-      }
-      // Another actor may still have to write a record in the name of a delegate, whose end waits for that.
-      const { delegate } = verified.signer
-      const written = delegate === undefined ? () => {} : this.#options.news.delegates.sent(delegate)
-      const refusedLater: Respond = (reply) => {
-        written()
-        if (reply !== undefined) asked.undone?.()
-        respond(reply)
-      }
-      whenSettled(this.#options, changed, refusedLater, (leaf = answer.leaf, newest = head) => {
-        written()
-        if (leaf !== answer.leaf) this.#options.welcome(verified.signer.id, verified.door.address)
-        const made = leaf === undefined ? answer : { ...answer, leaf }
-        const shown = plan.show(verified, decided, actor, answer.duplicate === true, args, this.#options)
-        if ('read' in shown)
-          return this.#readBack(verified, shown.read, shown.args, { answer: made, respond, head: newest })
-        const told = { at: decided.at, leaf, head: newest, duplicate: answer.duplicate === true }
-        const receipt = receiptJson(shaOf(verified, answer), told)
-        if ('values' in shown) return respond(withReceipt(shown.values, receipt))
-        shown.later((found) => respond(laterReply(found, receipt)))
-      })
+      const { leaf } = answer
+      if (leaf !== undefined && postsRequest.has(verified.operation.name))
+        this.#options.welcome(verified.signer.id, verified.door.address)
+      const shown = plan.show(verified, decided, actor, answer.duplicate === true, args, this.#options)
+      if ('read' in shown) return this.#readBack(verified, shown.read, shown.args, { answer, respond, head })
+      const told = { at: decided.at, leaf, head, duplicate: answer.duplicate === true }
+      const receipt = receiptJson(shaOf(verified, answer), told)
+      if ('values' in shown) return respond(withReceipt(shown.values, receipt))
+      shown.later((found) => respond(laterReply(found, receipt)))
     }
     const isFree = plan.unmetered?.(verified, this.#options) === true
     this.#write(verified, actor, args, respond, accepted, { ...asked, isFree })
@@ -355,6 +335,9 @@ export class Writes {
     })
   }
 }
+
+/** The market has their texts posted by the room of the work. */
+const postsRequest: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
 
 /** What is taken out of the answer to a read before the author of a write gets it. */
 type ShownBack = { event?: { event_id: string; signed_payload?: string }; leaf?: number; head?: Head }

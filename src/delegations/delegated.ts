@@ -1,10 +1,10 @@
 /** The ways of a delegate: what it may not, why its key is refused when it is over, and how its letters go to an actor. */
 
+import { internalLetter } from '../../actors/internal-letter.ts'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kernel/refusals.ts'
 import { registryName } from '../../actors/record.ts'
 import { delegationOver, type WriteLetter } from '../../actors/write.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import type { Signer } from '../command/key-cache.ts'
 import type { News } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'

@@ -103,7 +103,7 @@ export class Followers implements ActorListener {
   }
 
   /** What a shard tells of its private rooms. */
-  shardNews(shard: number, told: ShardNews): void {
+  shardNews(shard: number, told: Extract<ShardNews, readonly ['heard' | 'live' | 'left', ...unknown[]]>): void {
     if (told[0] === 'live') this.tails.deliverPrivate(told[1], told[2], told[3], told[4])
     else if (told[0] === 'left') this.tails.membersLeft(told[1], told[2])
     else if (told[0] === 'heard') this.updates.heard(shard, told[1])

@@ -23,7 +23,6 @@ import type { FoundReviewer, FoundSubject, Kept } from '../tools/asks.ts'
 import { toolsReads } from '../tools/reads.ts'
 import { webhooksReads } from '../webhooks/reads.ts'
 import { creditsReads } from '../works/credit-reads.ts'
-import { worksMailReads } from '../works/mail-reads.ts'
 import { worksReads } from '../works/reads.ts'
 import { welcomeReads } from '../works/welcome-reads.ts'
 import { ok, type Read, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
@@ -65,7 +64,6 @@ const all = {
   ...creditsReads,
   ...activityReads,
   ...webhooksReads,
-  ...worksMailReads,
   ...welcomeReads,
   locate,
 } satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>>

@@ -6,11 +6,11 @@
  * the same answer.
  */
 import { createHash } from 'node:crypto'
+import { ownLetter } from '../../actors/internal-letter.ts'
 import { rates } from '../../actors/kernel/limits.ts'
 import { isWithin } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { closedDoor, type DeliverArgs } from '../../actors/receive-urls/decide.ts'
-import { ownLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { fromActor, type Respond, readReply, refused } from '../command/reply.ts'
 import { Limiter } from '../limits/limiter.ts'

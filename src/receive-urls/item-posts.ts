@@ -6,11 +6,11 @@
  * said again in the same bytes, so nothing is posted twice. The items of one receive URL are posted in their order.
  */
 
+import { ownLetter } from '../../actors/internal-letter.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { Voice } from '../command/board-signer.ts'
-import { ownLetter } from '../command/internal-letter.ts'
 import { type Actors, isNotNow } from '../command/ports.ts'
 import type { Reply } from '../command/reply.ts'
 import { whenDecided } from '../command/when-decided.ts'

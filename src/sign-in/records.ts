@@ -4,10 +4,10 @@
  */
 
 import { createHash } from 'node:crypto'
+import { internalLetter } from '../../actors/internal-letter.ts'
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { dataOf, type ReadAnswer } from '../reads/read.ts'
 import type { AnswerOf, ReadCall } from '../reads/reads.ts'

@@ -281,11 +281,13 @@ export class House implements Actors {
         this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...this.#options.news.handles.all()]])
         const data: ShardThread = {
           number,
+          shards: this.shards,
           directory: shardDirectory(directory.path, number),
           blobs: blobsDirectory(directory.path),
           cursorKey: directory.cursorKey,
           generation: directory.facts.generation,
           serviceId: directory.facts.service_id,
+          identity: directory.identity,
           diskReserveBytes,
           segmentBytesMax,
           compactSeconds,

@@ -6,12 +6,14 @@
  */
 import type { Room } from '../../actors/board.ts'
 import { type Change, nowhere } from '../../actors/changes.ts'
+import type { Head } from '../../actors/log/frame.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
+import type { ShardAnswer } from '../../actors/shard.ts'
+import type { Carried, Requested } from '../../actors/works/delivery.ts'
 import { liveText } from '../follow/live.ts'
 import { isForReader } from '../follow/rows.ts'
 import type { TailFormat } from '../follow/stream.ts'
 import type { ReadContext } from '../reads/read.ts'
-import type { MailJson } from '../works/mail-reads.ts'
 import { unlessFaulty } from './entry.ts'
 
 export type ShardTell =
@@ -25,10 +27,18 @@ export type ShardTell =
   | readonly ['handles', known: readonly (readonly [identity: string, handle: string])[]]
   /** What happens here is delivered to hooks: report when anything private does. */
   | readonly ['deliver', on: boolean]
+  /** What came of a letter to another shard; no answer: nobody knows, and it is not sent again. */
+  | readonly ['carried', n: number, answer: ShardAnswer | undefined, head: Head | undefined]
+  /** Results that an earlier life of the board has bound, and the market did not take, are let go. */
+  | readonly ['release']
 
 export type ShardNews =
-  /** What the last turn has put into the outbox of this shard. */
-  | readonly ['mail', mail: MailJson]
+  /** Letters to actors of other shards; their answers come back as they are. */
+  | readonly ['carry', letters: readonly Carried[]]
+  /** All letters that an earlier life of this shard has left are delivered, or cannot be now. */
+  | readonly ['at rest']
+  /** The request of a work was posted, or has a new version. */
+  | readonly ['requested', requested: Requested]
   | readonly ['heard', readers: readonly string[]]
   | readonly ['live', room: string, format: TailFormat, position: number, bytes: Uint8Array]
   /** These readers may not read the room any more. */
@@ -55,7 +65,7 @@ export class PrivateNews {
     this.#row = context.state.changes.count
   }
 
-  hear(told: Exclude<ShardTell, readonly ['handles', ...unknown[]]>): void {
+  hear(told: Exclude<ShardTell, readonly ['handles' | 'carried' | 'release', ...unknown[]]>): void {
     if (told[0] === 'follow') this.#followed.add(told[1])
     else if (told[0] === 'unfollow') this.#followed.delete(told[1])
     else if (told[0] === 'deliver') this.#delivers = told[1]

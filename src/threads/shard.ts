@@ -3,16 +3,18 @@ import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { type Confirmation, type FirstRoom, type Head, Shard, type ShardAnswer } from '../../actors/shard.ts'
+import { type Confirmation, type FirstRoom, type Head, Shard, type ShardAnswer, shardOf } from '../../actors/shard.ts'
+import { WorkDelivery } from '../../actors/works/delivery.ts'
 import { type Shares, scarceShare, type WriteLetter } from '../../actors/write.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { freeBytes } from '../../storage/disk.ts'
 import { reachOf } from '../../storage/snapshot.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
-import { shardSnapshotsDirectory } from '../board-directory.ts'
+import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
+import { BoardSigner } from '../format/board-signer.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import type { ReadContext, ReadRequest } from '../reads/read.ts'
 import { answerRead } from '../reads/reads.ts'
@@ -21,18 +23,21 @@ import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
 import { readFault, report, runThread, tellKnown } from './entry.ts'
-import { Outbox } from './outbox.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 
 export type ShardThread = {
   readonly number: number
+  /** How many there are. */
+  readonly shards: number
   readonly directory: string
   /** Files of attachments. */
   readonly blobs: string
   readonly cursorKey: Uint8Array
   readonly generation: string
   readonly serviceId: string
+  /** The board's own: notices of works are signed where they are posted. */
+  readonly identity: BoardIdentity
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
   /** Seconds between two looks for texts that have to leave the disk. */
@@ -85,6 +90,8 @@ runThread((data: ShardThread) => {
     onTell: (body) => hear(body as FromLog),
   })
   const snapshots = SnapshotKeeper.open(shardSnapshotsDirectory(data.directory), journal.id, journal.nextSeq - 1)
+  const signature = new BoardSigner(data)
+  let delivery: WorkDelivery | undefined
   const shard = new Shard({
     number: data.number,
     journal,
@@ -92,9 +99,23 @@ runThread((data: ShardThread) => {
     afterTurn: (seq, acted) => {
       snapshots.after(seq, () => shard.pack())
       news.afterTurn(acted)
-      outbox.afterTurn()
     },
     firstRooms: data.firstRooms,
+    mail: (state, record) => {
+      delivery = new WorkDelivery({
+        state,
+        record,
+        isHere: (actor) => shardOf(actor, data.shards) === data.number,
+        sign: (fields, cause) => signature.signed(fields, cause),
+        board: data.identity.id,
+        generation: data.generation,
+        carry: (letters) => front.tell(['carry', letters] satisfies ShardNews),
+        requested: (requested) => front.tell(['requested', requested] satisfies ShardNews),
+        atRest: () => front.tell(['at rest'] satisfies ShardNews),
+        report: (facts) => report('warn', 'work.not_said', { shard: data.number, ...facts }),
+      })
+      return delivery
+    },
     deciders: eachNamed(deciders),
     again,
     wallSeconds,
@@ -142,7 +163,6 @@ runThread((data: ShardThread) => {
     visibility: 'private',
   }
   const news = new PrivateNews(context, (told) => front.tell(told))
-  const outbox = new Outbox(context, (mail) => front.tell(['mail', mail] satisfies ShardNews))
   const answer = ([kind, asked]: ShardAsk): unknown => {
     try {
       if (kind === 'updates') return updatesPage(context, asked)
@@ -165,7 +185,11 @@ runThread((data: ShardThread) => {
     onTell: (body) => {
       const told = body as ShardTell
       if (told[0] === 'handles') for (const [identity, handle] of told[1]) handles.set(identity, handle)
-      else news.hear(told)
+      else if (told[0] === 'carried' || told[0] === 'release') {
+        if (told[0] === 'release') delivery!.release()
+        else delivery!.carried(told[1], told[2], told[3])
+        shard.wake()
+      } else news.hear(told)
     },
   })
   return {

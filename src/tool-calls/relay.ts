@@ -6,6 +6,7 @@
  * A payment leaves this process only after it is on disk; it is never made twice for one call, and a second 402 is an answer.
  */
 
+import { internalLetter } from '../../actors/internal-letter.ts'
 import type { AnyReadName, InternalWriteName } from '../../actors/internal-operations.ts'
 import type { PayArgs } from '../../actors/tool-calls/decide.ts'
 import { type CallFailure, toolAnswerBytesMax } from '../../actors/tool-calls/operations.ts'
@@ -16,7 +17,6 @@ import {
   type PayFacts,
   type SettledFacts,
 } from '../../actors/tool-calls/tool-calls.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
 import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.ts'

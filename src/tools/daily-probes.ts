@@ -5,10 +5,10 @@
  * A few machines at a time, each once in a while, and what was missed while the board was down at no greater pace.
  */
 
+import { internalLetter } from '../../actors/internal-letter.ts'
 import { allowances } from '../../actors/kernel/limits.ts'
 import type { RoundArgs, RoundReply } from '../../actors/tools/decide.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Looks } from './probe.ts'
 import type { DueTool } from './reads.ts'

@@ -1,9 +1,9 @@
 /** One probe: what is known of a listing, what the host answers, and the record of it. Each probe is recorded on disk before it starts. */
 
+import { internalLetter } from '../../actors/internal-letter.ts'
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { dataOf, type ReadRequest } from '../reads/read.ts'

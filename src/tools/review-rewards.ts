@@ -12,10 +12,10 @@
  * directory is being made, a disk is full) is tried again until it can, less and less often, and one that waits holds up no other.
  */
 
+import { internalLetter } from '../../actors/internal-letter.ts'
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type Cap, marketName, type RewardArgs } from '../../actors/works/market/letters.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import { type Actors, isNotNow } from '../command/ports.ts'
 import { dataOf, type ReadRequest } from '../reads/read.ts'
 import type { AnswerOf, ReadCall } from '../reads/reads.ts'

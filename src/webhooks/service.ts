@@ -3,11 +3,11 @@
  * by the delivery thread, and notifies that thread when the hooks of an owner have changed.
  */
 
+import { internalLetter } from '../../actors/internal-letter.ts'
 import type { AnyReadName, InternalWriteName } from '../../actors/internal-operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { whenDecided } from '../command/when-decided.ts'
 import type { CursorSealer } from '../format/cursor.ts'

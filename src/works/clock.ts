@@ -5,10 +5,10 @@
  * as many as it may in one turn means that there may be more.
  */
 
+import { internalLetter } from '../../actors/internal-letter.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type BeginArgs, marketName, type TickArgs, type TickReply } from '../../actors/works/market/letters.ts'
 import type { Clock } from '../clock.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors } from '../command/ports.ts'
 
 /** A timeout is recorded so soon after it is due; readers see it at once. */

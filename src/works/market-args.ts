@@ -1,48 +1,15 @@
 /** What the market is sent with a command: configuration as it stands, and what the room says of the signer. */
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
-import {
-  type MarketLimits,
-  marketName,
-  type ReserveArgs,
-  type Standing,
-  type WorkArgs,
-} from '../../actors/works/market/letters.ts'
+import { type MarketLimits, marketName, type ReserveArgs, type WorkArgs } from '../../actors/works/market/letters.ts'
 import type { Terms } from '../../actors/works/market/work.ts'
 import { isGiven } from '../command/check.ts'
 import type { Doors } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
-import { isOperator } from '../delegations/delegated.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import { networkMark, widerNetworkMark } from './network-marks.ts'
 
 export const market = () => ({ actor: marketName })
-
-export type Where = { readonly room: string }
-
-/** Where a work is, as the main thread remembers or the market says; undefined: nowhere; null: no answer came. */
-export function whereIs(work: string, doors: Doors, then: (where: Where | undefined | null) => void): void {
-  const room = doors.courier.roomOf(work)
-  if (room !== undefined) return then({ room })
-  doors.read({ op: 'work.where', args: { event_id: work }, reader: '' }, (found) => {
-    if (found === undefined) return then(null)
-    then(found.ok ? (JSON.parse(found.json) as Where) : undefined)
-  })
-}
-
-/** How the signer stands to a room. */
-export function standingIn(
-  room: string,
-  { signer }: Verified,
-  doors: Doors,
-  then: (standing: Standing | null) => void,
-): void {
-  const operator = isOperator(signer, doors.operators)
-  doors.read({ op: 'room.standing', args: { room }, reader: signer.id, operator }, (found) => {
-    if (found === undefined) return then(null)
-    then(found.ok ? (JSON.parse(found.json) as Standing) : { reads: false, replies: false, moderates: false })
-  })
-}
 
 export function limitsOf({ limitsOn }: Doors): MarketLimits {
   const reward = sizes.work_reward_maximum
@@ -93,6 +60,7 @@ export function workArgs(
     proof_bits: proofOf(verified),
     fee_basis_points: sizes.work_fee_basis_points,
     bond_percent: sizes.work_bond_percent,
+    ...(isGiven(command.target) ? { result: command.target as string } : {}),
     ...data,
   }
 }

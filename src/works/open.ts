@@ -1,48 +1,55 @@
-/** What the board does about works and credits by itself: mail between market and rooms, the market's clock, welcome grants. */
+/** What the board does about works and credits by itself: letters between shards, the market's clock, welcome grants. */
 import { createHmac } from 'node:crypto'
 import type { BoardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
-import type { BoardSigner } from '../command/board-signer.ts'
 import type { News } from '../command/live-facts.ts'
 import type { ScreeningQueue } from '../moderation/screening.ts'
 import { log } from '../observe.ts'
 import type { House } from '../threads/actor-host.ts'
+import type { HeldNews } from '../threads/held-news.ts'
+import { Carrier } from './carrier.ts'
 import { MarketClock } from './clock.ts'
 import { Welcome } from './welcome.ts'
-import { Courier } from './work-mail.ts'
 
 export type WorksOptions = {
   readonly news: News
   readonly house: House
+  /** What shards said of works since they started. */
+  readonly workNews: HeldNews
   readonly directory: BoardDirectory
   readonly clock: Clock
-  readonly signer: BoardSigner
   /** Takes posts that their rooms want screened. */
   readonly screening: ScreeningQueue
   readonly limitsOn: boolean
 }
 
 export type Works = {
-  readonly courier: Courier
   readonly welcome: Welcome
-  /** What an earlier run has left is said, and what fell due since is recorded. */
+  /** Delivers what an earlier run has left, and records what fell due since. */
   resume(): Promise<void>
   close(): void
 }
 
-export function openWorks({ house, news, directory, signer, limitsOn, screening, clock }: WorksOptions): Works {
+export function openWorks({ house, workNews, news, directory, limitsOn, screening, clock }: WorksOptions): Works {
   const { later, wallSeconds } = clock
   const market = new MarketClock(house, directory.facts.generation, clock)
-  const courier = new Courier({
+  const carrier = new Carrier({
     actors: house,
-    screen: (post) => screening.add(post),
     noteChange: (room, change) => news.noteChange(room, change),
-    handles: news.handles,
-    sign: (fields, cause) => signer.signed(fields, cause),
-    board: directory.identity.id,
-    generation: directory.facts.generation,
     later,
     report: (facts) => log('warn', 'work.not_said', facts),
+  })
+  workNews.passTo({
+    shardNews: (shard, told) => {
+      if (told[0] === 'carry') carrier.carry(shard, told[1])
+      else if (told[0] === 'at rest') carrier.atRest(shard)
+      else if (told[0] === 'requested') {
+        const { room, id, change, screen } = told[1]
+        if (change !== undefined) news.noteChange(room, change)
+        if (screen !== undefined) screening.add({ id, room, kind: 'request', isReply: false, ...screen })
+      }
+    },
+    shardLost: (shard) => carrier.shardLost(shard),
   })
   const welcome = new Welcome({
     actors: house,
@@ -52,22 +59,15 @@ export function openWorks({ house, news, directory, signer, limitsOn, screening,
     wallSeconds,
     later,
   })
-  house.listen({
-    shardNews: (shard, told) => {
-      if (told[0] === 'mail') courier.mail(shard, told[1])
-    },
-    shardRestarted: (shard) => courier.mail(shard),
-  })
   return {
-    courier,
     welcome,
     resume: async () => {
-      await courier.resume()
+      await carrier.resume()
       await market.begin()
       welcome.resume()
     },
     close: () => {
-      courier.close()
+      carrier.close()
       market.close()
       welcome.close()
     },

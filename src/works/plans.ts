@@ -1,60 +1,20 @@
-/**
- * How works are carried out: all of them by the market. What only the room knows of the signer, or of the result, is asked before and
- * decided upon by the market, so that a retry is still a retry.
- */
+/** How works are carried out: all of them by the market. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { isGiven } from '../command/check.ts'
-import type { AnyPlan, Asked, Doors, Found, Plan, Shown } from '../command/plan.ts'
+import type { Asked, Doors, Plan, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { newRoomFor } from '../rooms/new-room-quota.ts'
-import { bindResult } from './bound-result.ts'
-import { market, reserveArgs, standingIn, whereIs, workArgs } from './market-args.ts'
+import { market, reserveArgs, workArgs } from './market-args.ts'
 
 const show = ({ command }: Verified): Shown => ({ read: 'work.get', args: { event_id: command.event_id! } })
 
-type Ask = NonNullable<AnyPlan['ask']>
-
-const byItself: Ask = (verified, doors, pass) => pass({ args: workArgs(verified, doors) })
-
-/** With what the room says of the signer. */
-const withStanding: Ask = (verified, doors, pass) => {
-  whereIs(verified.command.event_id ?? '', doors, (where) => {
-    if (where === null) return pass(undefined)
-    const args = workArgs(verified, doors)
-    if (where === undefined) return pass({ args })
-    standingIn(where.room, verified, doors, (standing) =>
-      pass(standing === null ? undefined : { args: { ...args, standing } }),
-    )
-  })
+const plan = {
+  to: market,
+  ask: (verified: Verified, doors: Doors, pass: (found: Asked<ReturnType<typeof workArgs>>) => void) =>
+    pass({ args: workArgs(verified, doors) }),
+  show,
 }
-
-/** With what its room says of the result that is handed in. */
-const withResult: Ask = (verified, doors, pass) => {
-  whereIs(verified.command.event_id ?? '', doors, (where) => {
-    if (where === null) return pass(undefined)
-    const args = workArgs(verified, doors)
-    if (where === undefined) return pass({ args })
-    bindResult(verified, doors, where.room, (found) => pass(joined(args, found)))
-  })
-}
-
-/** A claim, with its result where it comes with one. */
-const withStandingAndResult: Ask = (verified, doors, pass) => {
-  withStanding(verified, doors, (asked) => {
-    if (asked === undefined || 'refusal' in asked || !isGiven(verified.command.target)) return pass(asked)
-    whereIs(verified.command.event_id ?? '', doors, (where) => {
-      if (where === null || where === undefined) return pass(where === null ? undefined : asked)
-      bindResult(verified, doors, where.room, (found) => pass(joined(asked.args, found)))
-    })
-  })
-}
-
-function joined(args: object, found: Found): Found {
-  return found === undefined || 'refusal' in found ? found : { ...found, args: { ...args, ...found.args } }
-}
-
-const plan = (ask: Ask) => ({ to: market, ask, show })
 
 /** Where it is to be asked for, and who reviews it. */
 const create: Plan<'work.create'> = {
@@ -75,7 +35,6 @@ const create: Plan<'work.create'> = {
             pass({
               args: reserveArgs(verified, doors, room, { reviewerKey: key, seen }),
               settle,
-              undone: () => made.giveBack(),
             })
           })
         })
@@ -134,18 +93,18 @@ function reviewerOf(
 
 export const workPlans = {
   'work.create': create,
-  'work.edit': plan(byItself),
-  'work.raise': plan(byItself),
-  'work.cancel': plan(withStanding),
-  'work.claim': plan(withStandingAndResult),
-  'work.renew': plan(byItself),
-  'work.release': plan(byItself),
-  'work.submit': plan(withResult),
-  'work.accept': plan(byItself),
-  'work.revise': plan(byItself),
-  'work.reject': plan(byItself),
-  'work.dispute': plan(byItself),
-  'work.concede': plan(byItself),
-  'work.reopen': plan(byItself),
-  'work.rule': plan(withStanding),
+  'work.edit': plan,
+  'work.raise': plan,
+  'work.cancel': plan,
+  'work.claim': plan,
+  'work.renew': plan,
+  'work.release': plan,
+  'work.submit': plan,
+  'work.accept': plan,
+  'work.revise': plan,
+  'work.reject': plan,
+  'work.dispute': plan,
+  'work.concede': plan,
+  'work.reopen': plan,
+  'work.rule': plan,
 }

@@ -5,8 +5,6 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type Act, fromFrame, RecordType } from '../../actors/record.ts'
-import { objection } from '../../actors/rooms/policy.ts'
-import { mayModerate } from '../../actors/rooms/roles.ts'
 import { stateOf } from '../../actors/works/market/clock.ts'
 import type { Posting, ReserveFacts, StepFacts } from '../../actors/works/market/letters.ts'
 import type { Claimant, WorkSort } from '../../actors/works/market/listing.ts'
@@ -36,7 +34,6 @@ export const worksReads = {
   'work.history': (context, request) => withWork(context, request, (work) => history(context, request, work)),
   'work.where': where,
   'work.complete': complete,
-  'room.standing': standing,
 } satisfies Reads
 
 function withWork(context: ReadContext, { args }: ReadRequest, read: (work: Work) => ReadAnswer): ReadAnswer {
@@ -215,29 +212,6 @@ function where({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
   const { room, is_public, requester, reviewer, worker, fence } = work
   return ok({ room, is_public, requester, reviewer, worker, fence, state: stateOf(work, market.epoch) })
 }
-
-/** The board asks itself, of the room's actor: how the reader stands to it. */
-function standing(context: ReadContext, request: ReadRequest): ReadAnswer {
-  return withRoom(context, request, (room) => {
-    const { board, state, now } = context
-    const { reader: author, operator = false } = request
-    const policy = state.rules.policyOf(room.name)
-    const candidate = {
-      author,
-      operator,
-      isReply: true,
-      isEdit: false,
-      ttl: policy.ttl_max,
-      proofBits: policy.proof_bits,
-    }
-    const found = objection(policy, candidate, { board, room, now: now() })
-    const replies = found === undefined || !lasting.has(found[0])
-    return ok({ reads: true, replies, moderates: mayModerate(room, author, operator) })
-  })
-}
-
-/** Objections that do not pass by themselves in a moment. */
-const lasting: ReadonlySet<string> = new Set(['room_reply_restricted', 'room_write_restricted', 'wrong_state'])
 
 type Uncompleted = {
   readonly work?: WorkView

@@ -8,9 +8,9 @@
  * later post.
  */
 
+import { internalLetter } from '../../actors/internal-letter.ts'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
-import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors } from '../command/ports.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import { networkMark, widerNetworkMark } from './network-marks.ts'

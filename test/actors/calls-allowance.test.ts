@@ -3,11 +3,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
+import { internalLetter } from '../../actors/internal-letter.ts'
 import { type Act, type BoardRecord, fromFrame, toFrame } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
 import { type DayLimits, dayEnd, dayOf, daySeconds } from '../../actors/tool-calls/day.ts'
 import type { WriteLetter } from '../../actors/write.ts'
-import { internalLetter } from '../../src/command/internal-letter.ts'
 
 const limits: DayLimits = { calls: 5, micros: 1_000, boardCalls: 120, boardMicros: 20_000 }
 const midnight = 20_000 * daySeconds

@@ -2,7 +2,7 @@
  * Works over kills: the board dies at its nth sync, or at a random moment, while a work lives its life. Whatever was under way is
  * finished by the next start: never a hold without a post, nor a post of a refused work.create, and everything is said once.
  *
- * BROADSIDE_WORK_KILLS: rounds for each of the three journals (default 3).
+ * BROADSIDE_WORK_KILLS: rounds for each of the journals (default 3).
  */
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -21,17 +21,18 @@ vi.setConfig({ testTimeout: 900_000 })
 const rounds = Number(process.env.BROADSIDE_WORK_KILLS ?? 3)
 const op = person('operator')
 const [ada, bob] = [person('ada'), person('bob')]
-const shards = 2
-const market = shardOf(marketName, shards)
-/** A room of the other shard, so that nothing of it is in the market's journal. */
-const roomName = Array.from({ length: 20 }, (_, n) => `hall-${n}`).find((name) => shardOf(name, shards) !== market)!
-const closedRoom = Array.from({ length: 20 }, (_, n) => `shut-${n}`).find((name) => shardOf(name, shards) !== market)!
-const env = { SHARDS: String(shards), OPERATORS: op.id }
+const market = shardOf(marketName, 2)
+/** Rooms of the other shard of two, so that nothing of them is in the market's journal. */
+const roomName = Array.from({ length: 20 }, (_, n) => `hall-${n}`).find((name) => shardOf(name, 2) !== market)!
+const closedRoom = Array.from({ length: 20 }, (_, n) => `shut-${n}`).find((name) => shardOf(name, 2) !== market)!
 
+/** How many syncs a life is, about. */
 const journals = [
-  ['market', `shard-0${market}`],
-  ['room', `shard-0${1 - market}`],
-  ['log', 'log'],
+  ['market', `shard-0${market}`, 2, 12],
+  ['room', `shard-0${1 - market}`, 2, 10],
+  ['log', 'log', 2, 12],
+  ['only shard', 'shard-00', 1, 8],
+  ['log of one shard', 'log', 1, 7],
 ] as const
 
 type Life = {
@@ -130,7 +131,12 @@ async function finished(client: Client, { work, newcomer }: Life): Promise<void>
 }
 
 /** Starts a board that dies at the nth sync of a journal, or was so slow to start that it died at it; without strace, at a random moment. */
-async function doomed(directory: string, part: string, nth: number, afterMs: number): Promise<Board | undefined> {
+async function doomed(
+  { directory, env }: { directory: string; env: Readonly<Record<string, string>> },
+  part: string,
+  nth: number,
+  afterMs: number,
+): Promise<Board | undefined> {
   if (missingProgram('strace') !== undefined) {
     const board = await startBoard({ directory, env })
     setTimeout(() => board.signal('SIGKILL'), afterMs)
@@ -149,7 +155,9 @@ async function begin(board: Board): Promise<{ client: Client; held: number }> {
   return { client, held: (await new Bounty(client).balance(ada)).held }
 }
 
-test.each(journals)('kills at the syncs of the %s journal: what was under way is finished once', async (name, part) => {
+test.each(journals)('kills at the syncs of the %s journal: what was under way is finished once', async (...row) => {
+  const [name, part, shards, syncs] = row
+  const env = { SHARDS: String(shards), OPERATORS: op.id }
   const directory = boardDirectory()
   const first = await startBoard({ directory, env })
   const setup = await Client.of(first)
@@ -166,9 +174,9 @@ test.each(journals)('kills at the syncs of the %s journal: what was under way is
   const random = randomFrom(7)
   let killed = 0
   for (let round = 0; round < rounds; round++) {
-    // A life is some twenty syncs of each, behind one of the start.
-    const nth = 2 + Math.floor((round * 20) / rounds)
-    const board = await doomed(directory, part, nth, random(600))
+    // Behind one of the start.
+    const nth = 2 + Math.floor((round * syncs) / rounds)
+    const board = await doomed({ directory, env }, part, nth, random(600))
     const begun = board && (await begin(board).catch(() => undefined))
     if (board === undefined || begun === undefined) {
       killed++

@@ -6,7 +6,17 @@
  * A worker's fence is checked before anything else: the holder of an old one changes nothing, whatever they try.
  */
 import { ownKey } from '../../record.ts'
-import { type Deciders, type Decision, type Refused, refuse, type Situation, type WriteLetter } from '../../write.ts'
+import {
+  type Accepted,
+  type Deciders,
+  type Decision,
+  type Planned,
+  type Refused,
+  refuse,
+  type Situation,
+  type WriteLetter,
+} from '../../write.ts'
+import { roomSays } from '../room-says.ts'
 import { after, stateOf, stepOf } from './clock.ts'
 import { holds, type Known, type Objection, objectionTo } from './guards.ts'
 import type { Step, WorkArgs } from './letters.ts'
@@ -29,10 +39,14 @@ type Case = {
 
 /** The command's own step, or two where a claim comes with its result. */
 function decideWork(op: string) {
-  return ({ state: { market }, now }: Situation, letter: WriteLetter<WorkArgs & Rates>) => {
-    const { args } = letter
-    const stored = market.find(args.work)
-    if (stored === undefined || !mayKnow(stored, letter.author, args)) return unknown(args.work)
+  return (situation: Situation, letter: WriteLetter<WorkArgs & Rates>) => {
+    const { state, now } = situation
+    const { market } = state
+    const given = letter.args
+    const stored = market.find(given.work)
+    if (stored === undefined) return unknown(given.work)
+    const { args, records } = roomSays(situation, letter, stored.room, given)
+    if (!mayKnow(stored, letter.author, args)) return unknown(args.work)
     const turn = new Turn(market, now)
     turn.bringUp(stored, letter.author)
     const found: Case = { op, market, turn, letter, args, now }
@@ -40,10 +54,16 @@ function decideWork(op: string) {
     if ('ok' in first) return first
     const { from = '' } = args
     const more = from !== '' && stored.is_public ? { from } : {}
-    if (op !== 'work.claim' || args.bound === undefined) return turn.finish(letter, stored, [first], more)
+    if (op !== 'work.claim' || args.bound === undefined)
+      return behind(records, turn.finish(letter, stored, [first], more))
     const second = stepOn({ ...found, op: 'work.submit' }, after(turn.work(stored), first), first.fence)
-    return 'ok' in second ? second : turn.finish(letter, stored, [first, second], more)
+    return 'ok' in second ? second : behind(records, turn.finish(letter, stored, [first, second], more))
   }
+}
+
+/** What the room writes down of a result, and the market's decision: on disk both or neither. */
+function behind<Reply extends object>(records: readonly Planned[], decision: Accepted<Reply>): Accepted<Reply> {
+  return { ...decision, records: [...records, ...decision.records] }
 }
 
 export function unknown(work: string): Refused {

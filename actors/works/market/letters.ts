@@ -59,6 +59,8 @@ export type WorkArgs = {
   readonly ttl: number
   readonly limits: MarketLimits
   readonly standing?: Standing
+  /** 32 hex: the reply that is handed in. */
+  readonly result?: string
   readonly bound?: Bound
   readonly version_id?: string
   readonly result_sha256?: string

@@ -2,8 +2,8 @@
  * What the board says in the thread of a work when it goes from one state to another. In its own words alone: titles and reasons
  * are of strangers, and the board signs nothing of theirs (they stand in work.history). Of one transition always the same text.
  */
-import type { TransitionName } from '../../actors/works/market/table.ts'
-import type { Changing } from '../../actors/works/market/work.ts'
+import type { TransitionName } from './market/table.ts'
+import type { Changing } from './market/work.ts'
 
 export type NoticeFacts = {
   /** Of the transition, in the life of the work, from 1. */

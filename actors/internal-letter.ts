@@ -1,8 +1,8 @@
 /** Letters of the board's own, which are not signed: they have no nonce, and records made of them have no signature. */
-import type { ArgsOf } from '../../actors/deciders.ts'
-import type { InternalWriteName } from '../../actors/internal-operations.ts'
-import { receiversOf } from '../../actors/receive-urls/decide.ts'
-import type { WriteLetter } from '../../actors/write.ts'
+import type { ArgsOf } from './deciders.ts'
+import type { InternalWriteName } from './internal-operations.ts'
+import { receiversOf } from './receive-urls/decide.ts'
+import type { WriteLetter } from './write.ts'
 
 const nothing = Buffer.alloc(64)
 

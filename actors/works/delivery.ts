@@ -1,0 +1,458 @@
+/**
+ * Delivers what the market and the rooms of this shard have to say to each other, and to those of other shards (letters.ts).
+ *
+ * Both write into their journal what they want said, so nothing is lost with this object: it begins with what the state says was not
+ * yet heard. A letter to an actor of this shard is decided in the turn that made it, on disk with the same sync. A letter to another
+ * shard leaves when the turn is on disk, and the front carries it there and its answer back. Whatever is delivered may have been
+ * delivered before: every letter has its effect once. What is said of one work is said in order, one letter at a time.
+ *
+ * Who sent a command about a work is answered when the room has answered, where it is asked, and knows how the work stands: whoever
+ * has claimed may deliver at once.
+ */
+import { Damage } from '../../storage/disk.ts'
+import { internalLetter } from '../internal-letter.ts'
+import type { ActorRefusal } from '../kernel/refusals.ts'
+import type { Head } from '../log/frame.ts'
+import { boardHandle } from '../people/handles.ts'
+import { registryName } from '../record.ts'
+import type { Answer, Delivery, Mail, ShardAnswer } from '../shard.ts'
+import type { WriteLetter } from '../write.ts'
+import type { BoundReply, Observation, RequestVerdict, SignedNotice, TellReply } from './letters.ts'
+import type { Ask, Told } from './mail.ts'
+import { type BoardSign, noticeOf, requestLetter, type Source, tellingOf, tellLetter } from './mail-letters.ts'
+import { marketName, type StepFacts, type WorkArgs } from './market/letters.ts'
+import { asksResult, asksStanding, boundOf } from './room-says.ts'
+
+/** A letter on its way to another shard. `once`: it is not sent again when it is refused. */
+export type Carried = { readonly n: number; readonly letter: WriteLetter; readonly once: boolean }
+
+/** A room has taken a request. `screen`: it wants the text looked at for advertisements. */
+export type Requested = {
+  readonly room: string
+  /** 32 hex. */
+  readonly id: string
+  readonly change?: number
+  readonly screen?: { readonly text: string; readonly at: number }
+}
+
+export type WorkDeliveryOptions = Source & {
+  /** An actor by name lives in this shard. */
+  readonly isHere: (actor: string) => boolean
+  readonly sign: BoardSign
+  /** Identity id of the board. */
+  readonly board: string
+  readonly generation: string
+  readonly carry: (letters: readonly Carried[]) => void
+  readonly requested: (requested: Requested) => void
+  /** Everything that an earlier life has left is said, or cannot be said now. */
+  readonly atRest: () => void
+  readonly report: (facts: Readonly<Record<string, unknown>>) => void
+}
+
+type Accepted = Extract<ShardAnswer, { ok: true }>
+
+type Step = {
+  readonly letter: WriteLetter
+  /** Takes the answer when it may be given: what is public is in the public log then. */
+  readonly covered?: (answer: Accepted, head: Head | undefined) => void
+  /** A refusal ends the task. Without it the letter is sent again: an actor refuses such a letter only for what passes. */
+  readonly refused?: (refusal: ActorRefusal) => void
+}
+
+/** Letters one after the other, each with what came of the one before. */
+type Task = Generator<Step, void, Accepted>
+
+type Line = {
+  readonly key: string
+  readonly tasks: Task[]
+  step: Step | undefined
+  readonly idle: (() => void)[]
+}
+
+/** What became of a command that a room had to answer. */
+type Outcome =
+  | {
+      readonly ok: true
+      readonly leaf?: number | undefined
+      readonly change?: number | undefined
+      readonly head?: Head | undefined
+    }
+  | { readonly ok: false; readonly refusal: ActorRefusal }
+
+/** Operations that the room of the work has to answer. */
+const asked: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
+
+/** Outcomes that a repeated command may still ask for, and works of other shards whose page is kept in mind. */
+const recentMax = 10_000
+/** Records of the market that were told and are marked so with the next turn that writes anything; so many are a turn of their own. */
+const saidMax = 128
+const againSeconds = 2
+
+export class WorkDelivery implements Mail {
+  readonly #options: WorkDeliveryOptions
+  readonly #lines = new Map<string, Line>()
+  /** Lines with a letter to an actor of this shard, or to be handed over. */
+  readonly #ready = new Set<Line>()
+  /** Lines whose letter was refused, and when it is tried again. */
+  readonly #held = new Map<Line, number>()
+  /** By number: letters that the front carries. */
+  readonly #away = new Map<number, Line>()
+  #outgoing: Carried[] = []
+  #carried = 0
+  /** Newest records that were taken from the outbox, and observations that are in a line. */
+  #askTaken = 0
+  #toldTaken = 0
+  readonly #observing = new Set<string>()
+  #made = -1
+  #said: number[] = []
+  #marksFrom = 0
+  /** Commands (32 hex) that their room has not answered. */
+  readonly #asking = new Set<string>()
+  readonly #waiting = new Map<string, ((outcome: Outcome) => void)[]>()
+  readonly #outcomes = new Map<string, Outcome>()
+  readonly #pages = new Map<string, string>()
+  #isIntroduced = false
+  #hasRested = false
+
+  constructor(options: WorkDeliveryOptions) {
+    this.#options = options
+  }
+
+  get isWaiting(): boolean {
+    return this.#ready.size > 0 || this.#outgoing.length > 0 || this.#count !== this.#made
+  }
+
+  next(now: number, marks: boolean): Delivery | undefined {
+    this.#discover()
+    for (const [line, at] of this.#held) {
+      if (at > now) break
+      this.#held.delete(line)
+      this.#ready.add(line)
+    }
+    for (const line of this.#ready) {
+      this.#ready.delete(line)
+      const { letter, covered, refused } = line.step!
+      if (this.#options.isHere(letter.to))
+        return {
+          write: letter,
+          answer: (answer, head) => answer.ok && covered?.(answer, head),
+          decided: (answer) => this.#heard(line, answer, now + againSeconds),
+        }
+      const n = ++this.#carried
+      this.#away.set(n, line)
+      this.#outgoing.push({ n, letter, once: refused !== undefined })
+    }
+    return marks || this.#said.length >= saidMax ? this.#marking(now) : undefined
+  }
+
+  afterTurn(): void {
+    const letters = this.#outgoing.splice(0)
+    if (letters.length > 0) this.#options.carry(letters)
+    this.#rest()
+  }
+
+  /** Says once in its life that nothing is under way. */
+  #rest(): void {
+    if (this.#hasRested || this.isWaiting || this.#away.size > 0) return
+    this.#hasRested = true
+    this.#options.atRest()
+  }
+
+  /** What came of a letter that the front has carried. Undefined: nobody knows, and it is not carried again. */
+  carried(n: number, answer: ShardAnswer | undefined, head: Head | undefined): void {
+    const line = this.#away.get(n)
+    if (line === undefined) return
+    this.#away.delete(n)
+    if (answer === undefined) this.#drop(line)
+    else {
+      if (answer.ok) line.step!.covered?.(answer, head)
+      this.#heard(line, answer, 0)
+    }
+    this.#rest()
+  }
+
+  /** Lets go of what was bound in an earlier life of the board, when the market has said all that it had to say. */
+  release(): void {
+    for (const { work, command } of this.#options.state.bound.unsettled())
+      this.#add(work, this.#unbind(work, command, this.#roomOf(work)))
+  }
+
+  /** What only a room of another shard knows is asked first, so that the market can decide in one turn. */
+  before(letter: WriteLetter, go: (letter: WriteLetter, answer: Answer) => void, answer: Answer): void {
+    const { isHere, state } = this.#options
+    const { work } = letter.args as Partial<WorkArgs>
+    const isAsking = letter.to === marketName && (asksStanding.has(letter.op) || asksResult.has(letter.op))
+    const room = isAsking ? state.market.find(String(work))?.room : undefined
+    if (room === undefined || isHere(room)) return go(letter, answer)
+    this.#add(`? ${hex(letter.sha)}`, this.#question(letter, room, go, answer))
+  }
+
+  settle(letter: WriteLetter, answer: ShardAnswer, head: Head | undefined, give: Answer): void {
+    if (!answer.ok || letter.to !== marketName || letter.nonce === '') return give(answer, head)
+    const { facts, sha } = answer.reply as { facts?: Partial<StepFacts>; sha?: string }
+    const work = facts?.work
+    if (work === undefined) return give(answer, head)
+    if (asked.has(letter.op))
+      return this.#outcome((sha ?? hex(letter.sha)).slice(0, 32), (outcome) => {
+        if (!outcome.ok) return give(outcome, undefined)
+        const { leaf: _own, ...rest } = answer
+        const change = Math.max(answer.change ?? 0, outcome.change ?? 0)
+        const leaf = outcome.leaf === undefined ? {} : { leaf: outcome.leaf }
+        this.#whenIdle(work, () =>
+          give({ ...rest, ...(change === 0 ? {} : { change }), ...leaf }, outcome.head ?? head),
+        )
+      })
+    if ((facts?.steps?.length ?? 0) === 0) return give(answer, head)
+    this.#whenIdle(work, () => give(answer, head))
+  }
+
+  /** Things written down that somebody else has to hear. */
+  get #count(): number {
+    const { mail, bound } = this.#options.state
+    return mail.made + bound.made
+  }
+
+  #discover(): void {
+    if (this.#count === this.#made) return
+    this.#made = this.#count
+    const { mail, bound } = this.#options.state
+    for (const ask of mail.asks(this.#askTaken, Number.POSITIVE_INFINITY)) {
+      this.#askTaken = ask.seq
+      const letter = this.#unlessDamaged(() => requestLetter(this.#options, ask))
+      if (letter === undefined) continue
+      this.#asking.add(hex(letter.id))
+      this.#add(ask.work, this.#ask(ask, letter))
+    }
+    for (const told of mail.told(this.#toldTaken, Number.POSITIVE_INFINITY)) {
+      this.#toldTaken = told.seq
+      this.#add(told.work, this.#tell(told))
+    }
+    for (const each of bound.unheard()) {
+      const name = `${each.work} ${each.n}`
+      if (this.#observing.has(name)) continue
+      this.#observing.add(name)
+      this.#add(each.work, this.#observe(each, name))
+    }
+  }
+
+  #add(key: string, task: Task): void {
+    const line = this.#lines.get(key)
+    if (line !== undefined) return void line.tasks.push(task)
+    const begun: Line = { key, tasks: [task], step: undefined, idle: [] }
+    this.#lines.set(key, begun)
+    this.#go(begun)
+  }
+
+  /** Goes on to the next letter of a line. `answer`: to the last one. */
+  #go(line: Line, answer?: Accepted): void {
+    let heard = answer
+    for (let [task] = line.tasks; task !== undefined; [task] = line.tasks) {
+      const step = this.#stepOf(task, heard)
+      if (step !== undefined) {
+        line.step = step
+        this.#ready.add(line)
+        return
+      }
+      heard = undefined
+      line.tasks.shift()
+    }
+    this.#lines.delete(line.key)
+    for (const each of line.idle) each()
+  }
+
+  #stepOf(task: Task, heard: Accepted | undefined): Step | undefined {
+    const found = this.#unlessDamaged(() => (heard === undefined ? task.next() : task.next(heard)))
+    return found?.done === false ? found.value : undefined
+  }
+
+  /** What cannot be read now stays in the outbox, and is said at a start when it can. */
+  #unlessDamaged<Value>(read: () => Value): Value | undefined {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof Damage)) throw error
+      this.#options.report({ code: 'internal', problem: error.message })
+      return undefined
+    }
+  }
+
+  #drop(line: Line): void {
+    line.tasks.shift()
+    this.#go(line)
+  }
+
+  #heard(line: Line, answer: ShardAnswer, again: number): void {
+    if (answer.ok) return this.#go(line, answer)
+    const { letter, refused } = line.step!
+    if (refused !== undefined) {
+      refused(answer.refusal)
+      return this.#drop(line)
+    }
+    this.#options.report({ op: letter.op, to: letter.to, code: answer.refusal.code })
+    this.#held.set(line, again)
+  }
+
+  #whenIdle(work: string, then: () => void): void {
+    const line = this.#lines.get(work)
+    if (line === undefined) then()
+    else line.idle.push(then)
+  }
+
+  #outcome(command: string, then: (outcome: Outcome) => void): void {
+    // Not asked any more and not forgotten as void: it was taken, perhaps in an earlier life.
+    if (!this.#asking.has(command)) return then(this.#outcomes.get(command) ?? { ok: true })
+    const waiting = this.#waiting.get(command)
+    if (waiting === undefined) this.#waiting.set(command, [then])
+    else waiting.push(then)
+  }
+
+  #came(command: string, outcome: Outcome): void {
+    this.#asking.delete(command)
+    keep(this.#outcomes, command, outcome)
+    const waiting = this.#waiting.get(command) ?? []
+    this.#waiting.delete(command)
+    for (const each of waiting) each(outcome)
+  }
+
+  #toMarket(op: Parameters<typeof internalLetter>[0], args: object): WriteLetter {
+    const { board, generation } = this.#options
+    return internalLetter(op, marketName, board, { generation, ...args })
+  }
+
+  *#ask({ work, kind }: Ask, letter: WriteLetter): Task {
+    const room = letter.to
+    const command = hex(letter.id)
+    let posted: { readonly leaf?: number | undefined; readonly head?: Head | undefined } = {}
+    const covered = ({ reply, change, leaf }: Accepted, head: Head | undefined): void => {
+      const { screen, taken } = reply as unknown as Partial<Extract<RequestVerdict, { taken: true }>>
+      posted = { leaf, head }
+      if (taken === true)
+        this.#options.requested({
+          room,
+          id: command,
+          ...(change === undefined ? {} : { change }),
+          ...(screen === undefined ? {} : { screen }),
+        })
+    }
+    const verdict = (yield { letter, covered }).reply as unknown as RequestVerdict
+    if (verdict.taken && !this.#options.isHere(room)) keep(this.#pages, work, verdict.page)
+    const said =
+      kind === 'edit'
+        ? this.#toMarket('work.edited', { work, edit: command, taken: verdict.taken })
+        : verdict.taken
+          ? this.#toMarket('work.open', {
+              work,
+              room,
+              is_public: verdict.isPublic,
+              version: verdict.version,
+              versions: verdict.versions,
+            })
+          : this.#toMarket('work.void', { work, refusal: verdict.refusal })
+    yield {
+      letter: said,
+      covered: ({ change }, head) =>
+        this.#came(
+          command,
+          verdict.taken
+            ? { ok: true, leaf: posted.leaf, change, head: head ?? posted.head }
+            : { ok: false, refusal: verdict.refusal },
+        ),
+    }
+  }
+
+  *#tell(told: Told): Task {
+    const { board, sign, report } = this.#options
+    const telling = tellingOf(this.#options, told)
+    const { work } = told
+    let page = this.#pageOf(work, telling.room)
+    if (page === undefined) {
+      const reply = (yield { letter: tellLetter(telling, board) }).reply as TellReply
+      page = reply.page
+      keep(this.#pages, work, page)
+    }
+    for (const facts of telling.notices) {
+      const notice = noticeOf(sign, telling, page, facts)
+      const { isPublic, unsaid } = (yield { letter: tellLetter(telling, board, notice) }).reply as TellReply
+      if (unsaid !== undefined) report({ work, transition: facts.number, answer: unsaid })
+      else if (isPublic && !this.#isIntroduced) yield { letter: this.#introduction(notice) }
+      this.#isIntroduced ||= isPublic
+    }
+    this.#said.push(told.seq)
+  }
+
+  /** Of a work whose request is in this shard. */
+  #roomOf(work: string): string {
+    const { board } = this.#options.state
+    return board.roomList[board.events.room[board.events.find(Buffer.from(work, 'hex'))]!]!.name
+  }
+
+  /** Of the thread of a work. */
+  #pageOf(work: string, room: string): string | undefined {
+    const { isHere, state } = this.#options
+    return isHere(room) ? state.board.page(state.board.events.find(Buffer.from(work, 'hex'))) : this.#pages.get(work)
+  }
+
+  /** The board bears its handle from its first public words on, as everybody does: what it says in private rooms leaves no trace. */
+  #introduction({ sha, by }: SignedNotice): WriteLetter {
+    const claim = internalLetter('handle.claim', registryName, this.#options.board, { handle: boardHandle })
+    return { ...claim, id: sha.subarray(0, 16), sha, by, via: 'board' }
+  }
+
+  *#observe({ work, n, ...what }: Observation, name: string): Task {
+    const { board } = this.#options
+    yield { letter: internalLetter('work.observe', marketName, board, { work, n, ...what }) }
+    yield { letter: internalLetter('work.observed', this.#roomOf(work), board, { work, n }) }
+    this.#observing.delete(name)
+  }
+
+  *#unbind(work: string, command: string, room: string): Task {
+    yield { letter: internalLetter('work.unbind', room, this.#options.board, { work, command }) }
+  }
+
+  *#question(
+    letter: WriteLetter,
+    room: string,
+    go: (letter: WriteLetter, answer: Answer) => void,
+    answer: Answer,
+  ): Task {
+    const { work, result } = letter.args as unknown as WorkArgs
+    const { author, operator, id, sha } = letter
+    const refused = (refusal: ActorRefusal) => answer({ ok: false, refusal })
+    let { args } = letter
+    if (asksStanding.has(letter.op)) {
+      const asking = { ...internalLetter('work.standing', room, author, {}), operator }
+      args = { ...args, standing: (yield { letter: asking, refused }).reply }
+    }
+    if (!asksResult.has(letter.op) || result === undefined) return go({ ...letter, args }, answer)
+    const binding = { ...internalLetter('work.bind', room, author, { work, result }), id, sha }
+    const reply = (yield { letter: binding, refused }).reply as unknown as BoundReply
+    const letGo = (): void => this.#add(work, this.#unbind(work, hex(id), room))
+    go({ ...letter, args: { ...args, bound: boundOf(result, reply) } }, (found, head) => {
+      if (!('fault' in reply) && (!found.ok || found.duplicate === true)) letGo()
+      answer(found, head)
+    })
+  }
+
+  /** The market hears of all that were told in one record. */
+  #marking(now: number): Delivery | undefined {
+    if (this.#said.length === 0 || now < this.#marksFrom) return undefined
+    const seqs = this.#said.splice(0)
+    const decided = (answer: ShardAnswer): void => {
+      if (answer.ok) return
+      this.#said.push(...seqs)
+      this.#marksFrom = now + againSeconds
+    }
+    const write = internalLetter('mail.sent', marketName, this.#options.board, { seqs })
+    return { write, answer: () => {}, decided }
+  }
+}
+
+function keep<Value>(table: Map<string, Value>, key: string, value: Value): void {
+  table.delete(key)
+  table.set(key, value)
+  if (table.size > recentMax) table.delete(table.keys().next().value!)
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}

@@ -1,0 +1,104 @@
+/** The letters that the market's records ask for: requests to be posted, and how a work stands with the notice of it. */
+import { internalLetter } from '../internal-letter.ts'
+import { boardHandle } from '../people/handles.ts'
+import { type Act, type BoardRecord, commandSha, type Signed } from '../record.ts'
+import type { State } from '../state.ts'
+import type { WriteLetter } from '../write.ts'
+import type { RequestArgs, SignedNotice, TellArgs, TellLetter } from './letters.ts'
+import type { Ask, Told } from './mail.ts'
+import type { OpenFacts, PostFacts, Posting, StepFacts } from './market/letters.ts'
+import { finalStates } from './market/work.ts'
+import { type NoticeFacts, noticeText } from './notice-texts.ts'
+
+/** Signs as the board: the same cause gives the same bytes. */
+export type BoardSign = (
+  fields: { readonly operation: string } & Readonly<Record<string, string | number>>,
+  cause: { readonly cause: string; readonly at: number },
+) => { readonly sha: Uint8Array; readonly by: Signed }
+
+/** What a market's letters are made from. `record`: of its journal, by number. */
+export type Source = { readonly state: State; readonly record: (seq: number) => BoardRecord }
+
+/** The room is asked to take the request, or a new version of it, in the name of whoever signed the command. */
+export function requestLetter({ state, record }: Source, { work, kind, seq }: Ask): WriteLetter {
+  const { author, by, facts } = record(seq) as Act
+  const { proof_bits: proofBits, via, operator } = facts.post as PostFacts
+  const { room, reviewer } = state.market.find(work) ?? state.market.reservation(work)!.fixed
+  const { key, sig, signed, for: delegation } = by!
+  const { command } = JSON.parse(Buffer.from(signed).toString('utf8')) as { command: { page?: string } }
+  const sha = commandSha(by!)
+  const page = kind === 'create' ? (command.page ?? '') : ''
+  const isPost = work === sha.toString('hex', 0, 16)
+  const op = kind === 'edit' ? 'work.version' : isPost ? 'work.post' : 'work.mark'
+  const args: RequestArgs = { work, reviewer, page, proofBits }
+  return {
+    ...internalLetter(op, room, Buffer.from(author).toString('hex'), args),
+    id: sha.subarray(0, 16),
+    sha,
+    by: { key, sig, signed, ...(delegation === undefined ? {} : { for: delegation }) },
+    via,
+    operator,
+  }
+}
+
+/** What a room is told, and the notices that it posts of it, one for each transition. */
+export type Telling = {
+  readonly room: string
+  readonly tell: TellArgs
+  readonly worker: string
+  readonly notices: readonly NoticeFacts[]
+}
+
+export function tellingOf({ state, record }: Source, { work: id, seq, first, worker }: Told): Telling {
+  const facts = state.mail.factsOf(seq) ?? ((record(seq) as Act).facts as StepFacts)
+  const { steps } = facts
+  const work = state.market.find(id)!
+  const tell: TellArgs = {
+    work: id,
+    n: seq,
+    state: work.state,
+    live: !finalStates.has(work.state),
+    requester: work.requester,
+    reviewer: work.reviewer,
+    worker: work.worker,
+    fence: work.fence,
+    result: work.result?.id ?? '',
+    sha256: work.result?.sha256 ?? '',
+    states: steps.map(({ state: each, at }) => [each, at]),
+  }
+  const { begun } = facts as Partial<OpenFacts>
+  const notices = steps.map(({ transition, at, fence, set, postings }, index) => ({
+    number: first + index,
+    transition,
+    at,
+    fence,
+    set,
+    amount: begun?.amount ?? 0,
+    paid: sumOf(postings, (posting) => posting.type === 'direct' && posting.credit === `user:${worker}`),
+    simulated: work.simulated,
+    deadline: work.deadline,
+  }))
+  return { room: work.room, tell, worker, notices }
+}
+
+/** A post of the board in the work's thread, to its worker; as a reply it reaches who asked for it. */
+export function noticeOf(
+  sign: BoardSign,
+  { room, tell, worker }: Telling,
+  page: string,
+  facts: NoticeFacts,
+): SignedNotice {
+  const text = noticeText(facts)
+  const fields = { operation: 'post', handle: boardHandle, room, page, text, kind: 'notice', reply_to: tell.work }
+  const cause = { cause: `${tell.work}:${facts.number}`, at: facts.at }
+  return { ...sign(worker === '' ? fields : { ...fields, to: worker }, cause), page }
+}
+
+export function tellLetter({ room, tell }: Telling, board: string, notice?: SignedNotice): WriteLetter {
+  const args: TellLetter = notice === undefined ? tell : { ...tell, notice }
+  return internalLetter('work.tell', room, board, args)
+}
+
+function sumOf(postings: readonly Posting[], counts: (posting: Posting) => boolean): number {
+  return postings.reduce((sum, posting) => (counts(posting) ? sum + posting.amount : sum), 0)
+}

@@ -1,0 +1,31 @@
+/** Keeps what shards say while the part that it is for is not made yet, and passes it on in its order. */
+import type { ActorListener } from './actor-host.ts'
+import type { ShardNews } from './private-news.ts'
+
+export class HeldNews implements ActorListener {
+  readonly #kinds: ReadonlySet<ShardNews[0]>
+  readonly #held: ((listener: ActorListener) => void)[] = []
+  #listener: ActorListener | undefined
+
+  constructor(kinds: readonly ShardNews[0][]) {
+    this.#kinds = new Set(kinds)
+  }
+
+  passTo(listener: ActorListener): void {
+    this.#listener = listener
+    for (const pass of this.#held.splice(0)) pass(listener)
+  }
+
+  shardNews(shard: number, news: ShardNews): void {
+    if (this.#kinds.has(news[0])) this.#pass((listener) => listener.shardNews?.(shard, news))
+  }
+
+  shardLost(shard: number): void {
+    this.#pass((listener) => listener.shardLost?.(shard))
+  }
+
+  #pass(pass: (listener: ActorListener) => void): void {
+    if (this.#listener === undefined) this.#held.push(pass)
+    else pass(this.#listener)
+  }
+}

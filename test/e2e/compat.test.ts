@@ -38,6 +38,8 @@ function run(program: string, args: readonly string[], input = ''): Promise<{ co
       rmSync(home, { recursive: true, force: true })
       resolve({ code, output })
     })
+    // A program that ends without reading its input is judged by its exit code.
+    child.stdin.on('error', () => {})
     child.stdin.end(input)
   })
 }

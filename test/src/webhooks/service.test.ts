@@ -9,6 +9,7 @@ import { plans } from '../../../src/command/plans.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import type { Verified } from '../../../src/command/reply.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
+import { Throttle } from '../../../src/limits/throttle.ts'
 import { McpEvents } from '../../../src/webhooks/mcp-events.ts'
 import { Desk, type EngineAsk } from '../../../src/webhooks/service.ts'
 
@@ -79,9 +80,11 @@ test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'] as const)(
     const { desk, told, expectToldBehind } = deskAt(undefined)
     const data = { url: 'https://hooks.example.org/in', kinds: ['mention'] }
     const command = { operation, target: 'h1' }
-    const verified = { command, data, signer: { id: owner }, sha: Buffer.alloc(32) } as unknown as Verified
-    const plan = plans[operation]!
-    const found = await new Promise((resolve) => plan.ask!(verified, { hooks: desk } as unknown as Doors, resolve))
+    const door = { via: 'command', address: '127.0.0.1' }
+    const verified = { command, data, signer: { id: owner }, sha: Buffer.alloc(32), door } as unknown as Verified
+    const throttle = new Throttle({ on: false, now: () => 0, factors: { ofIdentity: () => 1, ofAddress: () => 1 } })
+    const doors = { hooks: desk, throttle, operators: new Set() } as unknown as Doors
+    const found = await new Promise((resolve) => plans[operation]!.ask!(verified, doors, resolve))
     const { settle } = found as Asked
     settle?.(refused)
     expect(told()).toEqual([])

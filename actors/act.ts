@@ -1,5 +1,5 @@
 /** The usual decision: one act, written as one record, whose facts are also the reply. */
-import { type Act, type Facts, RecordType } from './record.ts'
+import { type FactRecord, type Facts, RecordType } from './record.ts'
 import { type Accepted, type ActReply, accept, type WriteLetter } from './write.ts'
 
 /**
@@ -24,7 +24,7 @@ export function act<Given extends Facts>(
     op?: string
   },
 ): Accepted<ActReply<Given>> {
-  const record: Act<Given> = {
+  const record: FactRecord<Given> = {
     type: RecordType.act,
     room: letter.to,
     at: now,

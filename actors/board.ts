@@ -7,7 +7,14 @@
 
 import { EventIndex, Names, none, SlotList } from './event-index.ts'
 import { Handles } from './people/handles.ts'
-import { type BoardRecord, type Event, type HandleClaimed, ownKey, RecordType, type RoomCreated } from './record.ts'
+import {
+  type BoardRecord,
+  type HandleClaimed,
+  ownKey,
+  type PostRecord,
+  RecordType,
+  type RoomCreated,
+} from './record.ts'
 
 export type Visibility = 'public' | 'private'
 
@@ -185,7 +192,7 @@ export class Board {
       this.#seen(hex(record.owner), ownKey(record.by), record.at, place)
   }
 
-  #event(record: Event, key: Uint8Array, place: Place): void {
+  #event(record: PostRecord, key: Uint8Array, place: Place): void {
     const room = this.rooms.get(record.room)
     if (room === undefined) throw new Error(`event in a room that no record made: ${record.room}`)
     const author = this.#seen(hex(record.author), ownKey(record.by), record.at, place)

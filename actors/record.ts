@@ -103,7 +103,7 @@ export type RoomCreated = {
   readonly by?: Signed
 }
 
-export type Event = {
+export type PostRecord = {
   readonly type: typeof RecordType.event
   readonly room: string
   readonly page: string
@@ -149,7 +149,7 @@ export type HandleClaimed = {
  * Everything that is decided but makes no event: a vote, a member who joined, a document's new version.
  * One record type for all of them, so that an operation is added without another layout on disk.
  */
-export type Act<Given extends object = Facts> = {
+export type FactRecord<Given extends object = Facts> = {
   readonly type: typeof RecordType.act
   /** The actor that decided: a room's name, or a name that starts with `@`. */
   readonly room: string
@@ -166,11 +166,11 @@ export type Act<Given extends object = Facts> = {
 export type Facts = Readonly<Record<string, unknown>>
 
 /** 32 hex: the delegation by which it was done, or '' for the identity's own key. */
-export function delegationOf({ by }: Act): string {
+export function delegationOf({ by }: FactRecord): string {
   return by?.for === undefined ? '' : Buffer.from(by.for.id).toString('hex')
 }
 
-export type BoardRecord = RoomCreated | Event | HandleClaimed | Act
+export type BoardRecord = RoomCreated | PostRecord | HandleClaimed | FactRecord
 
 /** Journal name of the registry: no room can be called so. */
 export const registryName = '@registry'
@@ -266,7 +266,7 @@ export function isStub(frame: Frame): boolean {
  * the length (u32) of a body that has everything but the signed bytes and the signature over them.
  */
 export function stubOf(frame: Frame): Buffer {
-  const { type, by, ...rest } = fromFrame(frame) as Event | Act
+  const { type, by, ...rest } = fromFrame(frame) as PostRecord | FactRecord
   if (by === undefined) throw new Error(`frame ${frame.seq} has no signed text to take away`)
   const cut: Cut = { at: 0, file: nothing, sha: commandSha(by) }
   const body = encoder.pack({ ...rest, by: { ...by, sig: nothing, signed: nothing, cut } })

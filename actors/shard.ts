@@ -20,8 +20,8 @@ import { Mailbox } from './kernel/mailbox.ts'
 import { type ActorRefusal, unpublishedDelegation } from './kernel/refusals.ts'
 import type { Head } from './log/frame.ts'
 import {
-  type Act,
   type BoardRecord,
+  type FactRecord,
   type Facts,
   frameKey,
   fromFrame,
@@ -35,12 +35,12 @@ import {
 import { openPolicy, type Policy } from './rooms/policy.ts'
 import { State } from './state.ts'
 import {
-  Acceptance,
   authorOf,
   type Decider,
   type Decision,
   type Known,
-  type PackedAcceptance,
+  type PackedRetryGuard,
+  RetryGuard,
   refuse,
   type Shares,
   unlessDamaged,
@@ -134,7 +134,7 @@ export type Answer = (answer: ShardAnswer, head?: Head) => void
  */
 const lettersWorthATurn = 64
 
-type PackedShard = readonly [now: number, acceptance: PackedAcceptance]
+type PackedShard = readonly [now: number, acceptance: PackedRetryGuard]
 type Letter = { readonly write: WriteLetter; readonly answer: Answer }
 type Waiting = { readonly seq: number; readonly give: (change: number, leaf: number | undefined, head: Head) => void }
 type Unconfirmed = { readonly seq: number; readonly leaves: number }
@@ -144,7 +144,7 @@ export class Shard {
   readonly #options: ShardOptions
   readonly #mailbox: Mailbox<Letter>
   readonly #worthATurn: number
-  readonly #acceptance: Acceptance
+  readonly #acceptance: RetryGuard
   readonly #mail: Mail | undefined
   #unconfirmed: Unconfirmed[] = []
   #waiting: Waiting[] = []
@@ -167,7 +167,7 @@ export class Shard {
     const snapshot = options.snapshot()
     const kept = snapshot === undefined ? undefined : State.unpack(snapshot)
     this.state = kept?.state ?? new State()
-    this.#acceptance = new Acceptance(this.board, (seq) => this.read(seq), undefined, options.shares)
+    this.#acceptance = new RetryGuard(this.board, (seq) => this.read(seq), undefined, options.shares)
     const more = kept?.more as PackedShard | undefined
     if (more !== undefined) {
       this.#now = more[0]
@@ -414,7 +414,7 @@ export class Shard {
       if (owner === undefined || isRuled) continue
       const policy: Policy = { ...openPolicy, write: 'owner' }
       const op = 'room.policy.set'
-      const ruled: Act = { type: RecordType.act, room, at, author: owner, op, facts: { policy } }
+      const ruled: FactRecord = { type: RecordType.act, room, at, author: owner, op, facts: { policy } }
       this.#writeDown(ruled, `first policy ${room}`)
     }
   }
@@ -449,7 +449,7 @@ export class Shard {
   }
 
   /** An act may say that a command recorded before it has come to nothing. */
-  #forgetVoided({ facts, at }: Act): void {
+  #forgetVoided({ facts, at }: FactRecord): void {
     if (typeof facts.voids === 'string') this.#acceptance.forget(facts.voids, at)
   }
 }

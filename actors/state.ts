@@ -15,18 +15,18 @@ import { Documents } from './documents/documents.ts'
 import { none } from './event-index.ts'
 import { LimitGrants } from './limits/grants.ts'
 import { LogBook, type PackedLog } from './log/book.ts'
-import type { ActPlace, Part } from './part.ts'
 import { People } from './people/people.ts'
-import { Marks } from './posts/marks.ts'
+import { PostMarks } from './posts/marks.ts'
+import type { Projection, RecordPlace } from './projection.ts'
 import { Receivers } from './receive-urls/receive-urls.ts'
-import { type Act, type BoardRecord, RecordType } from './record.ts'
+import { type BoardRecord, type FactRecord, RecordType } from './record.ts'
 import { Rules } from './rooms/rules.ts'
 import { Sales } from './sales/sales.ts'
 import { OauthRecords } from './sign-in/records.ts'
 import { Calls } from './tool-calls/tool-calls.ts'
 import { Tools } from './tools/tools.ts'
 import { Hooks } from './webhooks/webhooks.ts'
-import { Bound } from './works/bound.ts'
+import { RoomWorks } from './works/bound.ts'
 import { LedgerIndex } from './works/ledger-index.ts'
 import { Mail } from './works/mail.ts'
 import { Market } from './works/market/market.ts'
@@ -41,7 +41,7 @@ export class State implements Core {
   readonly changes = new Changes()
   /** The public logs, where this state follows them; leaves of records are counted through all of them. */
   readonly book: LogBook
-  readonly marks: Marks
+  readonly marks: PostMarks
   readonly rules: Rules
   readonly people: People
   readonly direct: Direct
@@ -52,7 +52,7 @@ export class State implements Core {
   readonly sales = new Sales()
   readonly tools = new Tools()
   readonly delegations: Delegations
-  readonly bound: Bound
+  readonly bound: RoomWorks
   readonly mail: Mail
   /** In the feed alone. */
   readonly ledgerIndex = new LedgerIndex()
@@ -61,13 +61,13 @@ export class State implements Core {
   readonly oauth: OauthRecords
   readonly limitGrants = new LimitGrants()
   /** In the order of snapshots. */
-  readonly #parts: readonly Part[]
-  readonly #handlers = new Map<string, Part>()
+  readonly #parts: readonly Projection[]
+  readonly #handlers = new Map<string, Projection>()
 
   constructor(board = new Board(), role: Role = 'deciding', book = new LogBook()) {
     this.board = board
     this.book = book
-    this.marks = new Marks(this)
+    this.marks = new PostMarks(this)
     this.rules = new Rules(this)
     this.people = new People(this)
     this.direct = new Direct(this, this.marks)
@@ -75,7 +75,7 @@ export class State implements Core {
     this.blobs = new Blobs(this, this.marks)
     this.receivers = new Receivers(this)
     this.delegations = new Delegations(this)
-    this.bound = new Bound(this, this.marks, this.blobs)
+    this.bound = new RoomWorks(this, this.marks, this.blobs)
     this.mail = new Mail(this, role, (work) => this.market.find(work))
     this.oauth = new OauthRecords(this)
     this.#parts = [
@@ -109,12 +109,12 @@ export class State implements Core {
   /** Applies one record; `key` is the 16-byte id of the command that caused it. */
   apply(record: BoardRecord, key: Uint8Array, place: Place): void {
     this.board.apply(record, key, place)
-    const from: ActPlace = { ...place, id: key }
+    const from: RecordPlace = { ...place, id: key }
     if (record.type === RecordType.act) {
       const handle = this.#handlers.get(record.op)?.acts[record.op]
       if (handle === undefined) throw new Error(`no part of the state hears ${record.op}: a newer release wrote it`)
       // What the decider of this name decided, as it wrote it down.
-      handle(record as Act<never>, from)
+      handle(record as FactRecord<never>, from)
       for (const part of this.#parts) part.onAct?.(record, from)
       return
     }

@@ -160,7 +160,7 @@ export function unlessDamaged(judge: () => Known | Decision, fault: (damage: Dam
 /** A command that was accepted before: where its first record lies. */
 export type Known = { readonly known: number }
 
-export type PackedAcceptance = readonly [
+export type PackedRetryGuard = readonly [
   Seeds,
   PackedMemory,
   PackedMemory,
@@ -169,7 +169,7 @@ export type PackedAcceptance = readonly [
 ]
 
 /** Remembers accepted writes of one journal; judges retries. */
-export class Acceptance {
+export class RetryGuard {
   readonly #nonces: RetryMemory
   readonly #requests: RetryMemory
   /** Accepted commands that made no event: id (hex) -> journal number. */
@@ -191,13 +191,13 @@ export class Acceptance {
   }
 
   /** Everything remembered, for a snapshot. */
-  pack(columns: Columns): PackedAcceptance {
+  pack(columns: Columns): PackedRetryGuard {
     const [nonces, requests] = [this.#nonces.pack(columns), this.#requests.pack(columns)]
     return [this.#seeds, nonces, requests, [...this.#commands], [...this.#voided]]
   }
 
   /** Takes over what `pack` gave. */
-  restore([seeds, nonces, requests, commands, voided]: PackedAcceptance, columns: Columns): void {
+  restore([seeds, nonces, requests, commands, voided]: PackedRetryGuard, columns: Columns): void {
     this.#seeds = seeds
     this.#nonces.restore(nonces, columns)
     this.#requests.restore(requests, columns)

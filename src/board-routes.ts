@@ -4,8 +4,8 @@ import type { BlobFiles } from '../storage/blob-files.ts'
 import { blobDoor } from './attachments/routes.ts'
 import type { BoardDirectory } from './board-directory.ts'
 import type { Clock } from './clock.ts'
-import type { News } from './command/live-facts.ts'
-import type { Front } from './command/router.ts'
+import type { LiveFacts } from './command/live-facts.ts'
+import type { CommandRouter } from './command/router.ts'
 import type { Config } from './config.ts'
 import { limitsOf } from './docs/capabilities.ts'
 import { describe } from './docs/described.ts'
@@ -35,7 +35,7 @@ import { release } from './release.ts'
 import type { StartedActors } from './start-actors.ts'
 import type { Calling } from './tool-calls/open.ts'
 import type { Verifier } from './verify/verifier.ts'
-import type { Postroom } from './webhooks/thread-host.ts'
+import type { WebhookThread } from './webhooks/thread-host.ts'
 import { workFeedDoor } from './works/routes.ts'
 
 export type RoutedParts = StartedActors & {
@@ -44,7 +44,7 @@ export type RoutedParts = StartedActors & {
   readonly clock: Clock
   readonly address: string
   readonly secret: Buffer
-  readonly news: News
+  readonly news: LiveFacts
   readonly throttle: Throttle
   readonly files: BlobFiles
   readonly addressOf: (exchange: Exchange) => string
@@ -52,9 +52,9 @@ export type RoutedParts = StartedActors & {
   readonly counters: Counters
   readonly verifier: Verifier
   readonly followers: Followers
-  readonly postroom: Postroom
+  readonly webhookThread: WebhookThread
   readonly calling: Calling
-  readonly front: Front
+  readonly front: CommandRouter
   readonly deliveries: Deliveries
   readonly figures: BoardFigures
 }
@@ -73,13 +73,13 @@ export function boardRoutes(parts: RoutedParts): {
   const mcp = mcpDoors({
     ...parts,
     described,
-    actors: parts.house,
-    events: parts.postroom.events,
+    actors: parts.actorHost,
+    events: parts.webhookThread.events,
     streams: parts.followers.tails.places,
   })
   const exports = new Exports({
     enter: exportGate({ throttle, addressOf }),
-    next: (request, answer) => parts.house.askFeed(['export', request, parts.house.seen], answer),
+    next: (request, answer) => parts.actorHost.askFeed(['export', request, parts.actorHost.seen], answer),
     rooms: parts.followers.rooms,
     refuse: (exchange, found) => replies.refuse(exchange, found),
     now: parts.clock.monotonicMs,
@@ -136,7 +136,7 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
 
 /** Paths with ready bytes, streams and waits. */
 function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
-  const { house, heads, reads, news, files, throttle, addressOf, replies, followers, address } = parts
+  const { actorHost, heads, reads, news, files, throttle, addressOf, replies, followers, address } = parts
   return {
     ...embedDoors(address),
     ...logDoors({
@@ -144,10 +144,10 @@ function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
       address,
       checkpoint: (origin) => heads.ended(origin) ?? heads.published(news.head),
       policyLines: heads.policyLines,
-      tile: (request, answer) => house.askFeed(['tile', request, house.seen], answer),
+      tile: (request, answer) => actorHost.askFeed(['tile', request, actorHost.seen], answer),
       replies,
     }),
-    '/a/': blobDoor({ actors: house, files, throttle, addressOf, replies }),
+    '/a/': blobDoor({ actors: actorHost, files, throttle, addressOf, replies }),
     ...updatesDoors({ updates: followers.updates, throttle, addressOf, replies, wallSeconds: parts.clock.wallSeconds }),
     '/tail/': (exchange, room) => replies.isWithinReads(exchange) && followers.tails.handle(exchange, room),
     ...figureDoors(parts.figures, replies),

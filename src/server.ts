@@ -9,9 +9,9 @@ import { BlobIntake } from './attachments/intake.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from './board-directory.ts'
 import { boardRoutes } from './board-routes.ts'
 import { drained } from './clock.ts'
-import { Voice } from './command/board-signer.ts'
-import { News } from './command/live-facts.ts'
-import { Front } from './command/router.ts'
+import { BoardAuthor } from './command/board-author.ts'
+import { LiveFacts } from './command/live-facts.ts'
+import { CommandRouter } from './command/router.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
 import { BoardFigures } from './docs/figures-routes.ts'
 import { Followers } from './follow/followers.ts'
@@ -23,7 +23,7 @@ import { logFault, portOptions } from './http/port-options.ts'
 import { Replies } from './http/replies.ts'
 import { Throttle } from './limits/throttle.ts'
 import { freePort, hostText } from './listening.ts'
-import { type Mark, readMarks } from './log/mark.ts'
+import { type HighWaterMark, readMarks } from './log/mark.ts'
 import { judge } from './moderation/advertising.ts'
 import { httpClassifier } from './moderation/classifier.ts'
 import { hideBy, resumeScreening } from './moderation/screened.ts'
@@ -36,7 +36,7 @@ import { ItemPosts } from './receive-urls/item-posts.ts'
 import { type StartedActors, startActors, stopForGood } from './start-actors.ts'
 import { type Calling, startCalling } from './tool-calls/open.ts'
 import { Verifier } from './verify/verifier.ts'
-import { Postroom } from './webhooks/thread-host.ts'
+import { WebhookThread } from './webhooks/thread-host.ts'
 import { openWorks, type Works } from './works/open.ts'
 
 export type RunningServer = { readonly address: string; close(): Promise<void> }
@@ -91,7 +91,7 @@ async function stop(parts: Parts): Promise<void> {
 type Place = Platform & {
   readonly config: Config
   readonly directory: BoardDirectory
-  readonly marks: readonly Mark[]
+  readonly marks: readonly HighWaterMark[]
   /** Public address of the board. */
   readonly address: string
   readonly port: number
@@ -103,11 +103,11 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   const base = baseOf(place)
   const { news, connections } = base
   const actors = await startActors(parts, base)
-  const { house } = actors
+  const { actorHost } = actors
   const verifier = await startVerifier(config)
   await parts.start({ name: 'verifier', stop: () => verifier.close() })
   const services = await servicesOf({ ...base, ...actors, verifier })
-  const { followers, postroom, works, calling, itemPosts, screeningQueue } = services
+  const { followers, webhookThread, works, calling, itemPosts, screeningQueue } = services
   const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
   prepareEngineEnvironment(headBytesMax)
   const http = await createHttpServer(
@@ -115,7 +115,7 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     (exchange) => routes.handle(exchange),
     portOptions(connections, place.clock),
   )
-  const isQuiet = () => house.open + verifier.waiting + exports.moving === 0
+  const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
     { name: 'pages', stop: () => pages.close() },
     { name: 'http', stop: () => http.close() },
@@ -123,7 +123,7 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     { name: 'connections', stop: () => drained(() => connections.open === 0, flushMs) },
     { name: 'requests', stop: () => drained(isQuiet, drainMs) },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
-    { name: 'webhooks', start: () => postroom.resume(), stop: () => postroom.stop() },
+    { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },
     { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
     { name: 'item posts', start: () => itemPosts.resume(), stop: () => itemPosts.close() },
     { name: 'followers', stop: () => followers.close() },
@@ -133,17 +133,17 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     address: place.address,
     engine: http.engine,
     verifier: verifier.backend,
-    shards: house.shards,
+    shards: actorHost.shards,
     service_id: described.serviceId,
     tree_size: news.head.size,
   })
-  resumeScreening(house, screeningQueue, config.operators, place.clock.wallSeconds())
+  resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
 }
 
 /** What every part may need, and nobody has to start. */
 function baseOf(place: Place) {
   const { config, directory, clock } = place
-  const news = new News(clock)
+  const news = new LiveFacts(clock)
   const throttle = new Throttle({ on: config.limitsOn, now: clock.monotonicMs, factors: news.grants })
   const addresses = new ClientAddresses(config.trustedProxy, (event, facts) => log('warn', event, facts))
   const addressOf = (exchange: Exchange) => addresses.of(exchange)
@@ -169,13 +169,13 @@ type Base = ReturnType<typeof baseOf> & StartedActors & { readonly verifier: Ver
 
 /** What the capabilities do beside answering: each is given what stands before it here. */
 async function servicesOf(base: Base) {
-  const { config, directory, house, news, clock } = base
+  const { config, directory, actorHost, news, clock } = base
   const followers = new Followers(base)
-  const postroom = new Postroom({ ...config, ...base })
+  const webhookThread = new WebhookThread({ ...config, ...base })
   const screeningQueue = new ScreeningQueue(log)
   const signer = new BoardSigner({ serviceId: directory.facts.service_id, identity: directory.identity })
   const works = openWorks({
-    house,
+    actorHost,
     workNews: base.workNews,
     limitsOn: config.limitsOn,
     directory,
@@ -184,8 +184,8 @@ async function servicesOf(base: Base) {
     clock,
   })
   const calling = await startCalling(config, base)
-  const front = frontOf(base, { followers, postroom, screeningQueue, works, calling })
-  const voice = new Voice(signer, front)
+  const front = frontOf(base, { followers, webhookThread, screeningQueue, works, calling })
+  const voice = new BoardAuthor(signer, front)
   new Screening({
     queue: screeningQueue,
     judge: config.screenUrl === '' ? judge : httpClassifier(config.screenUrl),
@@ -196,28 +196,28 @@ async function servicesOf(base: Base) {
   const { itemPosts, deliveries } = receivingOf(base, voice)
   const { connections, verifier, counters, throttle } = base
   const { tails } = followers
-  const parts = { house, news, tails, connections, verifier, postroom, counters, throttle }
+  const parts = { actorHost, news, tails, connections, verifier, webhookThread, counters, throttle }
   const figures = new BoardFigures({ ...parts, now: clock.monotonicMs })
-  return { followers, postroom, screeningQueue, works, calling, front, itemPosts, deliveries, figures }
+  return { followers, webhookThread, screeningQueue, works, calling, front, itemPosts, deliveries, figures }
 }
 
 type Answering = {
   readonly followers: Followers
-  readonly postroom: Postroom
+  readonly webhookThread: WebhookThread
   readonly screeningQueue: ScreeningQueue
   readonly works: Works
   readonly calling: Calling
 }
 
-function frontOf(base: Base, { followers, postroom, screeningQueue, works, calling }: Answering): Front {
-  const { config, directory, house, news, throttle, reads, verifier, secret, files } = base
-  return new Front({
+function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, calling }: Answering): CommandRouter {
+  const { config, directory, actorHost, news, throttle, reads, verifier, secret, files } = base
+  return new CommandRouter({
     calls: calling.calls,
     tools: calling.tools,
-    hooks: postroom.desk,
+    hooks: webhookThread.webhooks,
     welcome: works.welcome,
     serviceId: directory.facts.service_id,
-    actors: house,
+    actors: actorHost,
     reads,
     updates: followers.updates,
     verifier,
@@ -241,9 +241,9 @@ function frontOf(base: Base, { followers, postroom, screeningQueue, works, calli
 }
 
 /** What arrives at receive URLs. */
-function receivingOf({ config, house, news, reads, throttle, clock }: Base, voice: Voice) {
+function receivingOf({ config, actorHost, news, reads, throttle, clock }: Base, voice: BoardAuthor) {
   const itemPosts = new ItemPosts({
-    actors: house,
+    actors: actorHost,
     voice,
     read: (request, answer) => reads.read(request, answer),
     isSuspended: (identity) => news.isSuspended(identity),
@@ -251,7 +251,7 @@ function receivingOf({ config, house, news, reads, throttle, clock }: Base, voic
     report: (facts) => log('warn', 'item_not_posted', facts),
   })
   const deliveries = new Deliveries({
-    actors: house,
+    actors: actorHost,
     throttle,
     limitsOn: config.limitsOn,
     now: clock.monotonicMs,

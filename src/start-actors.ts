@@ -6,23 +6,23 @@ import { shardOf } from '../actors/shard.ts'
 import type { BlobFiles } from '../storage/blob-files.ts'
 import { sweepBlobs } from './attachments/routes.ts'
 import type { BoardDirectory } from './board-directory.ts'
-import type { News } from './command/live-facts.ts'
+import type { LiveFacts } from './command/live-facts.ts'
 import { ReadRouter } from './command/read-router.ts'
 import type { Config } from './config.ts'
 import { toldByRegistry } from './delegations/known-by-registry.ts'
 import { explainFailure } from './failure.ts'
 import { Heads } from './log/heads.ts'
-import { type Mark, MarkKeeper } from './log/mark.ts'
+import { type HighWaterMark, MarkKeeper } from './log/mark.ts'
 import type { LogIdentity } from './log/signed-log.ts'
 import { log } from './observe.ts'
 import type { Parts } from './parts.ts'
 import type { Platform } from './platform.ts'
 import { dataOf } from './reads/read.ts'
-import { House } from './threads/actor-host.ts'
+import { ActorHost } from './threads/actor-host.ts'
 import { HeldNews } from './threads/held-news.ts'
 
 export type StartedActors = {
-  readonly house: House
+  readonly actorHost: ActorHost
   /** What shards say of works, from their start on. */
   readonly workNews: HeldNews
   readonly heads: Heads
@@ -38,8 +38,8 @@ export type ActorsOptions = Platform & {
   readonly directory: BoardDirectory
   /** Public address of the board. */
   readonly address: string
-  readonly news: News
-  readonly marks: readonly Mark[]
+  readonly news: LiveFacts
+  readonly marks: readonly HighWaterMark[]
   /** Files of attachments. */
   readonly files: BlobFiles
 }
@@ -50,8 +50,8 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
   const mark = new MarkKeeper(config, clock)
   await parts.start({ name: 'mark', stop: () => mark.close() })
   const workNews = new HeldNews(['carry', 'at rest', 'requested'])
-  const { house, facts } = await startThreads(options, workNews)
-  await parts.start({ name: 'actors', stop: () => house.stop() })
+  const { actorHost, facts } = await startThreads(options, workNews)
+  await parts.start({ name: 'actors', stop: () => actorHost.stop() })
   const heads = new Heads({
     ...config,
     mark,
@@ -59,42 +59,46 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
     logs: facts.logs,
     closed: facts.closed,
     publicHost: new URL(address).host,
-    consistency: (origin, from, to) => consistencyPath(house, origin, from, to),
+    consistency: (origin, from, to) => consistencyPath(actorHost, origin, from, to),
     onRollback: stopForGood,
   })
-  house.listen({ published: ({ head }) => heads.note(head) })
+  actorHost.listen({ published: ({ head }) => heads.note(head) })
   await parts.start(
     { name: 'heads', start: () => heads.begin(news.head), stop: () => heads.close(news.head) },
     {
       name: 'delegations',
-      start: () => news.delegates.begin((told) => toldByRegistry(house, 'delegation.known', told)),
+      start: () => news.delegates.begin((told) => toldByRegistry(actorHost, 'delegation.known', told)),
     },
-    { name: 'limits', start: () => news.grants.begin((told) => toldByRegistry(house, 'limits.known', told)) },
+    { name: 'limits', start: () => news.grants.begin((told) => toldByRegistry(actorHost, 'limits.known', told)) },
     {
       name: 'attachments',
       start: () =>
         sweepBlobs(files, (room, answer) =>
-          house.readPrivate(shardOf(room, house.shards), { op: 'blob.needed', args: { room }, reader: '' }, answer),
+          actorHost.readPrivate(
+            shardOf(room, actorHost.shards),
+            { op: 'blob.needed', args: { room }, reader: '' },
+            answer,
+          ),
         ),
     },
   )
   const growing = facts.logs.at(-1)!
   const reads = new ReadRouter({
-    actors: house,
+    actors: actorHost,
     news,
     log: growing,
     heads,
     limitsOn: config.limitsOn,
     clock,
   })
-  return { house, workNews, heads, reads, logs: facts.logs, log: growing }
+  return { actorHost, workNews, heads, reads, logs: facts.logs, log: growing }
 }
 
 async function startThreads(
   { config, directory, news, marks, files, clock, startThread }: ActorsOptions,
   workNews: HeldNews,
 ) {
-  const started = await House.start({
+  const started = await ActorHost.start({
     clock,
     startThread,
     directory,
@@ -127,7 +131,8 @@ async function startThreads(
   const { published, handles, people } = started.facts
   news.noteHead(published.head, published.change)
   const tellShards = (known: readonly (readonly [identity: string, handle: string])[]) => {
-    for (let shard = 0; shard < started.house.shards; shard++) started.house.tellShard(shard, ['handles', known])
+    for (let shard = 0; shard < started.actorHost.shards; shard++)
+      started.actorHost.tellShard(shard, ['handles', known])
   }
   for (const [id, handle] of handles) news.handles.set(id, handle)
   tellShards(news.handles.all())
@@ -143,9 +148,14 @@ export function stopForGood(error: unknown): never {
 }
 
 /** Asks the feed as any client would. */
-function consistencyPath(house: House, origin: string, from: number, to: number): Promise<Buffer[] | undefined> {
+function consistencyPath(
+  actorHost: ActorHost,
+  origin: string,
+  from: number,
+  to: number,
+): Promise<Buffer[] | undefined> {
   return new Promise((resolve) =>
-    house.read({ op: 'log.consistency', args: { log: nameOf(origin), from, to }, reader: '' }, (found) => {
+    actorHost.read({ op: 'log.consistency', args: { log: nameOf(origin), from, to }, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return resolve(undefined)
       const { consistency_path } = dataOf<{ consistency_path: readonly string[] }>(found)
       resolve(consistency_path.map((hash) => Buffer.from(hash, 'hex')))

@@ -6,8 +6,8 @@
  */
 import type { Room } from '../board.ts'
 import type { Core } from '../core.ts'
-import type { Part } from '../part.ts'
-import type { Act, Event } from '../record.ts'
+import type { Projection } from '../projection.ts'
+import type { FactRecord, PostRecord } from '../record.ts'
 
 export type Blob = {
   readonly id: string
@@ -82,8 +82,8 @@ type Packed = readonly (readonly [
   events: readonly number[],
 ])[]
 
-export class Blobs implements Part {
-  readonly acts: Part['acts'] = {
+export class Blobs implements Projection {
+  readonly acts: Projection['acts'] = {
     'blob.put': (act, { id }) => this.#put(act, id),
     'blob.delete': (act) => this.#delete(act),
   }
@@ -197,7 +197,7 @@ export class Blobs implements Part {
     return this.#byId.get(id)?.room
   }
 
-  onEvent({ blobs = [] }: Event, slot: number): void {
+  onEvent({ blobs = [] }: PostRecord, slot: number): void {
     for (const id of blobs) this.#byId.get(hex(id))!.events.push(slot)
   }
 
@@ -226,7 +226,7 @@ export class Blobs implements Part {
     }
   }
 
-  #put({ room, author, at, facts }: Act<BlobFacts>, id: Uint8Array): void {
+  #put({ room, author, at, facts }: FactRecord<BlobFacts>, id: Uint8Array): void {
     const { sha256, size, filename, media_type, is_image } = facts
     this.#add({
       id: hex(id),
@@ -252,7 +252,7 @@ export class Blobs implements Part {
     else this.#deleted++
   }
 
-  #delete({ facts }: Act<DeletedFacts>): void {
+  #delete({ facts }: FactRecord<DeletedFacts>): void {
     const { target, reason } = facts
     const blob = this.#byId.get(target)!
     blob.deleted = reason

@@ -13,9 +13,9 @@ import type { Room } from '../board.ts'
 import type { Columns, Kept } from '../columns.ts'
 import type { Core } from '../core.ts'
 import { none, SlotList } from '../event-index.ts'
-import type { ActPlace, Part } from '../part.ts'
-import type { Marks } from '../posts/marks.ts'
-import { type Act, commandIn, type Event } from '../record.ts'
+import type { PostMarks } from '../posts/marks.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import { commandIn, type FactRecord, type PostRecord } from '../record.ts'
 
 export type Answer = 'accept' | 'decline' | 'block'
 
@@ -60,13 +60,13 @@ type Packed = readonly [
   mentions: readonly (readonly [handle: string, slots: Kept])[],
 ]
 
-export class Direct implements Part {
-  readonly acts: Part['acts'] = {
+export class Direct implements Projection {
+  readonly acts: Projection['acts'] = {
     'conversation.open': (act, place) => this.#opened(act, place),
     'conversation.respond': (act) => this.#answered(act),
   }
   readonly #core: Core
-  readonly #marks: Marks
+  readonly #marks: PostMarks
   readonly #conversations = new Map<string, Conversation>()
   /** identity id -> rooms of its conversations. */
   readonly #byMember = new Map<string, Set<string>>()
@@ -74,7 +74,7 @@ export class Direct implements Part {
   /** Mentions in private rooms, by handle. */
   readonly #mentions = new Map<string, SlotList>()
 
-  constructor(core: Core, marks: Marks) {
+  constructor(core: Core, marks: PostMarks) {
     this.#core = core
     this.#marks = marks
   }
@@ -97,7 +97,7 @@ export class Direct implements Part {
     return this.#mentions.get(handle)
   }
 
-  onEvent(event: Event, slot: number): void {
+  onEvent(event: PostRecord, slot: number): void {
     const room = this.#core.board.roomList[this.#core.board.events.room[slot]!]!
     const author = hex(event.author)
     // What the board says about a work accepts nothing on behalf of a member.
@@ -148,7 +148,7 @@ export class Direct implements Part {
     for (const [handle, slots] of mentions) this.#mentions.set(handle, SlotList.of(slots, columns))
   }
 
-  #opened({ room, author, at, facts }: Act<{ kind: 'dm' | 'group' }>, { seq }: ActPlace): void {
+  #opened({ room, author, at, facts }: FactRecord<{ kind: 'dm' | 'group' }>, { seq }: RecordPlace): void {
     if (this.#conversations.has(room)) return
     const { kind } = facts
     this.#add({
@@ -174,7 +174,7 @@ export class Direct implements Part {
     }
   }
 
-  #answered({ room, author, facts }: Act<{ answer: Answer }>): void {
+  #answered({ room, author, facts }: FactRecord<{ answer: Answer }>): void {
     const conversation = this.#conversations.get(room)!
     const { answer } = facts
     conversation.answers.set(hex(author), answer)
@@ -208,7 +208,7 @@ type SpokenTo = { readonly to: string; readonly handles: ReadonlySet<string> }
 const nobody: SpokenTo = { to: '', handles: new Set() }
 
 /** Whom the signed bytes address and mention. Most do neither, and are not even parsed. */
-export function spokenTo({ by, to }: Pick<Event, 'by' | 'to'>): SpokenTo {
+export function spokenTo({ by, to }: Pick<PostRecord, 'by' | 'to'>): SpokenTo {
   const bytes = Buffer.from(by.signed.buffer, by.signed.byteOffset, by.signed.byteLength)
   // Inside a string the quotes would be escaped, so this is the field itself or nothing.
   if (!bytes.includes('"to":"') && !bytes.includes(0x40)) return nobody

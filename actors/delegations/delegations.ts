@@ -7,8 +7,8 @@
  * other it is not. Times are those that were signed: it ends at `timestamp + ttl`, which anyone can check offline.
  */
 import type { Core } from '../core.ts'
-import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord } from '../record.ts'
 
 /** What a delegation.create asked for, checked by the main thread. Empty texts: not given. */
 export type DelegationFacts = {
@@ -70,15 +70,15 @@ export type DelegationEnd = {
 
 type Packed = readonly [delegations: readonly Delegation[], ends: readonly DelegationEnd[]]
 
-export class Delegations implements Part {
-  readonly acts: Part['acts'] = {
+export class Delegations implements Projection {
+  readonly acts: Projection['acts'] = {
     'delegation.create': (act, place) => this.#created(act, place),
-    'delegation.published': ({ facts }: Act<{ readonly id: string }>) => {
+    'delegation.published': ({ facts }: FactRecord<{ readonly id: string }>) => {
       const found = this.#byId.get(facts.id)
       if (found !== undefined) found.isPublished = true
     },
     'delegation.revoke': (act, place) => this.#ended(act, place, 'revoked'),
-    'delegation.ended': (act: Act<{ readonly id: string; readonly by: EndedBy }>, place: ActPlace) =>
+    'delegation.ended': (act: FactRecord<{ readonly id: string; readonly by: EndedBy }>, place: RecordPlace) =>
       this.#ended(act, place, act.facts.by),
   }
   /** Ends that the public log has, oldest first; in a shard also those that it has not. */
@@ -116,7 +116,7 @@ export class Delegations implements Part {
   }
 
   /** An identity that moves to another key, or that is suspended, has no delegate any more. */
-  onAct({ op, author, at, facts }: Act): void {
+  onAct({ op, author, at, facts }: FactRecord): void {
     if (op === 'identity.rotate') this.#endAll(Buffer.from(author).toString('hex'), 'rotated', at)
     if (op === 'identity.suspend') this.#endAll(facts.target as string, 'suspended', at)
   }
@@ -130,7 +130,7 @@ export class Delegations implements Part {
     this.ends.push(...ends)
   }
 
-  #created({ author, at, facts }: Act<DelegationFacts>, { id, seq }: ActPlace): void {
+  #created({ author, at, facts }: FactRecord<DelegationFacts>, { id, seq }: RecordPlace): void {
     this.#add({
       ...facts,
       id: Buffer.from(id).toString('hex'),
@@ -144,8 +144,8 @@ export class Delegations implements Part {
   }
 
   #ended(
-    { author, facts, at }: Act<{ readonly id: string }>,
-    { id, change, leaf, shard, seq }: ActPlace,
+    { author, facts, at }: FactRecord<{ readonly id: string }>,
+    { id, change, leaf, shard, seq }: RecordPlace,
     by: EndedBy,
   ): void {
     const delegation = facts.id

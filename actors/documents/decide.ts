@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto'
 import { act } from '../act.ts'
 import type { Room } from '../board.ts'
-import { type Act, commandSha, RecordType } from '../record.ts'
+import { commandSha, type FactRecord, RecordType } from '../record.ts'
 import { documentObjection, editObjection } from '../rooms/additions.ts'
 import {
   delegationTouchesNone,
@@ -193,7 +193,7 @@ function textOf(situation: Situation, doc: Doc, version: number): string {
   return versionOf(recordOf(situation, doc, version)).text
 }
 
-function recordOf({ record }: Situation, doc: Doc, version: number): Act {
+function recordOf({ record }: Situation, doc: Doc, version: number): FactRecord {
   const found = record(doc.places[version - 1]!)
   if (found.type !== RecordType.act) throw new Error(`version ${version} of document ${doc.id} is no act`)
   return found

@@ -9,8 +9,8 @@
 import { type Active, ByActivity } from '../board.ts'
 import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
-import type { ActPlace, Part } from '../part.ts'
-import { type Act, commandIn } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import { commandIn, type FactRecord } from '../record.ts'
 
 export type DocVisibility = 'public' | 'unlisted' | 'private'
 
@@ -57,7 +57,7 @@ export type DocDeletedFacts = { readonly target: string; readonly reason: string
 /** A version as its record has it. */
 export type Version = {
   readonly facts: VersionFacts
-  readonly record: Act
+  readonly record: FactRecord
   /** The text that is served. */
   readonly text: string
 }
@@ -81,8 +81,8 @@ export function ownActor(identity: string): string {
   return `@docs-${identity}`
 }
 
-export class Documents implements Part {
-  readonly acts: Part['acts'] = {
+export class Documents implements Projection {
+  readonly acts: Projection['acts'] = {
     'docs.create': (act, place) => this.#create(act, place),
     'docs.write': (act, place) => this.#write(act, place),
     'docs.delete': (act) => {
@@ -166,7 +166,7 @@ export class Documents implements Part {
     }
   }
 
-  #create(act: Act<VersionFacts>, place: ActPlace): void {
+  #create(act: FactRecord<VersionFacts>, place: RecordPlace): void {
     const { doc: id, title, visibility } = act.facts
     const doc: Doc = {
       id,
@@ -185,7 +185,7 @@ export class Documents implements Part {
     this.#tell(doc, place)
   }
 
-  #write(act: Act<VersionFacts>, place: ActPlace): void {
+  #write(act: FactRecord<VersionFacts>, place: RecordPlace): void {
     const { doc: id, title } = act.facts
     const doc = this.#byId.get(id)!
     doc.places.push(place.seq)
@@ -214,7 +214,7 @@ export class Documents implements Part {
   }
 
   /** Followers of a room learn about its documents, but not about unlisted ones. */
-  #tell(doc: Doc, { change }: ActPlace): void {
+  #tell(doc: Doc, { change }: RecordPlace): void {
     if (doc.visibility === 'unlisted') return
     const { board, changes } = this.#core
     const room = board.rooms.get(doc.actor)?.number ?? nowhere
@@ -225,7 +225,7 @@ export class Documents implements Part {
 const unlinked = { version: 0, newer: undefined, older: undefined }
 
 /** A version from its record. */
-export function versionOf(record: Act): Version {
+export function versionOf(record: FactRecord): Version {
   const facts = record.facts as VersionFacts
   return { facts, record, text: facts.merged?.text ?? signedText(record.by!.signed) }
 }

@@ -2,8 +2,8 @@
  * Limits that an operator has raised or lifted for an identity or a network, each for a time. The registry decides them; they are
  * private, because the network address of a user is personal.
  */
-import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord } from '../record.ts'
 
 export type LimitGrant = {
   /** 32 hex: event id of its limits.grant. */
@@ -22,8 +22,8 @@ export type LimitGrant = {
 
 export type GrantFacts = Pick<LimitGrant, 'target' | 'factor' | 'expires' | 'reason'>
 
-export class LimitGrants implements Part {
-  readonly acts: Part['acts'] = {
+export class LimitGrants implements Projection {
+  readonly acts: Projection['acts'] = {
     'limits.grant': (act, place) => this.#grant(act, place),
     'limits.revoke': ({ facts }) => {
       this.#byTarget.delete((facts as Pick<GrantFacts, 'target'>).target)
@@ -50,7 +50,7 @@ export class LimitGrants implements Part {
     for (const grant of grants) this.#byTarget.set(grant.target, grant)
   }
 
-  #grant({ author, at, facts }: Act<GrantFacts>, { id }: ActPlace): void {
+  #grant({ author, at, facts }: FactRecord<GrantFacts>, { id }: RecordPlace): void {
     const { target, factor, expires, reason } = facts
     for (const each of this.#byTarget.values()) if (each.expires <= at) this.#byTarget.delete(each.target)
     this.#byTarget.delete(target)

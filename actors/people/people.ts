@@ -5,8 +5,8 @@
  * then on, and still names it. All of it is decided by the registry and public, so the registry's shard and the feed have all.
  */
 import type { Core } from '../core.ts'
-import type { ActPlace, Part } from '../part.ts'
-import { type Act, commandIn } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import { commandIn, type FactRecord } from '../record.ts'
 
 /** What an identity says of itself. */
 export type Profile = {
@@ -48,12 +48,12 @@ type Packed = readonly [
   suspensions: readonly (readonly [identity: string, suspension: Suspension])[],
 ]
 
-export class People implements Part {
-  readonly acts: Part['acts'] = {
+export class People implements Projection {
+  readonly acts: Projection['acts'] = {
     'identity.profile.set': (act) => this.#profile(act),
     'identity.rotate': (act, place) => this.#rotate(act, place),
     'identity.suspend': (act) => this.#suspend(act),
-    'identity.unsuspend': (act: Act<{ target: string }>) => {
+    'identity.unsuspend': (act: FactRecord<{ target: string }>) => {
       this.#suspended.delete(act.facts.target)
     },
   }
@@ -113,7 +113,7 @@ export class People implements Part {
     for (const [identity, suspension] of suspensions) this.#suspended.set(identity, suspension)
   }
 
-  #profile({ author, at, by }: Act<object>): void {
+  #profile({ author, at, by }: FactRecord<object>): void {
     const command = commandIn(by!.signed)
     const { description = '', capabilities = [], links = [] } = JSON.parse(command.data!) as Partial<Profile>
     const identity = hex(author)
@@ -122,8 +122,8 @@ export class People implements Part {
   }
 
   #rotate(
-    { author, at, by, facts }: Act<{ to: string; proof: string }>,
-    { id, change, leaf, shard, seq }: ActPlace,
+    { author, at, by, facts }: FactRecord<{ to: string; proof: string }>,
+    { id, change, leaf, shard, seq }: RecordPlace,
   ): void {
     const identity = hex(author)
     const { to, proof } = facts
@@ -140,7 +140,7 @@ export class People implements Part {
     this.#retired.add(from)
   }
 
-  #suspend({ author, at, facts }: Act<{ target: string; reason: string }>): void {
+  #suspend({ author, at, facts }: FactRecord<{ target: string; reason: string }>): void {
     const { target, reason } = facts
     this.#suspended.set(target, { reason, by: hex(author), at })
   }

@@ -8,8 +8,8 @@ import type { Page } from '../board.ts'
 import { eventChange } from '../changes.ts'
 import type { Core } from '../core.ts'
 import { none } from '../event-index.ts'
-import type { ActPlace, Part } from '../part.ts'
-import type { Act, Event } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord, PostRecord } from '../record.ts'
 import { type MarkedEvents, PageMarks } from './page-marks.ts'
 import { type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
 
@@ -46,8 +46,8 @@ type Packed = readonly [
   votes: PackedVotes,
 ]
 
-export class Marks implements Part {
-  readonly acts: Part['acts'] = {
+export class PostMarks implements Projection {
+  readonly acts: Projection['acts'] = {
     'room.hide': (act, place) => this.#hide(act, place),
     'room.restore': (act, place) => this.#restore(act, place),
     'event.redact': (act, place) => this.#redact(act, place),
@@ -80,7 +80,7 @@ export class Marks implements Part {
     }
   }
 
-  onEvent(event: Event, slot: number, place: ActPlace): void {
+  onEvent(event: PostRecord, slot: number, place: RecordPlace): void {
     const { board, changes } = this.#core
     if (event.original === undefined) {
       if (event.expires !== undefined) this.#willExpire(slot)
@@ -211,20 +211,20 @@ export class Marks implements Part {
     this.#votes.restore(votes)
   }
 
-  #hide(act: Act<HideFacts>, place: ActPlace): void {
+  #hide(act: FactRecord<HideFacts>, place: RecordPlace): void {
     const { id, reason, by } = act.facts
     const slot = this.#core.board.events.find(id)
     this.#mark(slot, () => this.#hides.set(slot, { reason, by }))
     this.#change('event.hidden', slot, act, place)
   }
 
-  #restore(act: Act<RestoreFacts>, place: ActPlace): void {
+  #restore(act: FactRecord<RestoreFacts>, place: RecordPlace): void {
     const slot = this.#core.board.events.find(act.facts.id)
     this.#mark(slot, () => this.#hides.delete(slot))
     this.#change('event.restored', slot, act, place)
   }
 
-  #redact(act: Act<RedactFacts>, place: ActPlace): void {
+  #redact(act: FactRecord<RedactFacts>, place: RecordPlace): void {
     const { id, reason, by } = act.facts
     const slot = this.#core.board.events.find(id)
     const { shard, seq, leaf } = place
@@ -232,7 +232,7 @@ export class Marks implements Part {
     this.#change('event.redacted', slot, act, place)
   }
 
-  #vote(act: Act<VoteFacts>): void {
+  #vote(act: FactRecord<VoteFacts>): void {
     const { board } = this.#core
     const { id, value } = act.facts
     const voter = board.authors.get(Buffer.from(act.author).toString('hex'))!
@@ -245,7 +245,12 @@ export class Marks implements Part {
     this.#redacting.set(redaction.id, slot)
   }
 
-  #change(kind: 'event.hidden' | 'event.restored' | 'event.redacted', slot: number, act: Act, place: ActPlace): void {
+  #change(
+    kind: 'event.hidden' | 'event.restored' | 'event.redacted',
+    slot: number,
+    act: FactRecord,
+    place: RecordPlace,
+  ): void {
     const { board, changes } = this.#core
     this.#changed.set(slot, place.change)
     changes.add(kind, eventChange(board, slot, place.change, act.at))

@@ -3,7 +3,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { act } from '../act.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { type Act, RecordType } from '../record.ts'
+import { type FactRecord, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
 import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { dedupeSeconds, type ItemFacts, type Receiver, type ReceiverFacts } from './receive-urls.ts'
@@ -97,7 +97,7 @@ function planned(
 ) {
   const cause = `${op} ${String(facts.receiver)}:${String(facts.item)}`
   const key = createHash('sha256').update(cause).digest().subarray(0, 16)
-  const record: Act = { type: RecordType.act, room, at, author: Buffer.from(owner, 'hex'), op, facts }
+  const record: FactRecord = { type: RecordType.act, room, at, author: Buffer.from(owner, 'hex'), op, facts }
   return { record, key, isPublic: false }
 }
 

@@ -7,8 +7,8 @@
 
 import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
-import type { ActPlace, Part } from '../part.ts'
-import { type Act, delegationOf } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import { delegationOf, type FactRecord } from '../record.ts'
 
 const itemsKept = 1_000
 /** How long a value of the dedupe header is known, in seconds. */
@@ -88,13 +88,14 @@ type Packed = readonly (readonly [
   delegation?: string,
 ])[]
 
-export class Receivers implements Part {
-  readonly acts: Part['acts'] = {
+export class Receivers implements Projection {
+  readonly acts: Projection['acts'] = {
     'receiver.create': (act) => this.#created(act),
     'receiver.rotate': (act) => this.#rotated(act),
-    'receiver.delete': ({ facts, at }: Act<{ receiver: string }>) => this.#deleted(facts.receiver, at),
+    'receiver.delete': ({ facts, at }: FactRecord<{ receiver: string }>) => this.#deleted(facts.receiver, at),
     'receiver.item': (act, place) => this.#arrived(act, place),
-    'receiver.posted': ({ facts }: Act<{ receiver: string; item: number }>) => this.#posted(facts.receiver, facts.item),
+    'receiver.posted': ({ facts }: FactRecord<{ receiver: string; item: number }>) =>
+      this.#posted(facts.receiver, facts.item),
   }
   readonly #core: Core
   readonly #byId = new Map<string, Receiver>()
@@ -153,7 +154,7 @@ export class Receivers implements Part {
       })
   }
 
-  #created(act: Act<ReceiverFacts & { receiver: string; hash: string }>): void {
+  #created(act: FactRecord<ReceiverFacts & { receiver: string; hash: string }>): void {
     const { author, at, facts } = act
     const { receiver, hash, ...chosen } = facts
     this.#add({
@@ -178,7 +179,7 @@ export class Receivers implements Part {
     else own.push(receiver)
   }
 
-  #rotated(act: Act<{ receiver: string; hash: string }>): void {
+  #rotated(act: FactRecord<{ receiver: string; hash: string }>): void {
     const receiver = this.#byId.get(act.facts.receiver)!
     receiver.hash = act.facts.hash
     receiver.delegation = delegationOf(act)
@@ -199,7 +200,7 @@ export class Receivers implements Part {
     )
   }
 
-  #arrived({ at, facts }: Act<ItemFacts>, { shard, seq, change }: ActPlace): void {
+  #arrived({ at, facts }: FactRecord<ItemFacts>, { shard, seq, change }: RecordPlace): void {
     const { receiver: id, item, dedupe, body } = facts
     const receiver = this.#byId.get(id)!
     receiver.count = item

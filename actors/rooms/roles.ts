@@ -51,7 +51,7 @@ export function isOwnersAlone(
   return maker === room.owner && author !== room.owner && room.moderators.has(author) && !isPublicOperator
 }
 
-/** The board itself wrote this letter (src/command/board-signer.ts). */
+/** The board itself wrote this letter (src/command/board-author.ts). */
 export function isOfBoard({ via }: { readonly via: string }): boolean {
   return via === 'board'
 }

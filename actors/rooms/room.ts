@@ -8,7 +8,7 @@ import { postRefusal } from '../conversations/first-messages.ts'
 import { none } from '../event-index.ts'
 import { formatEntry } from '../log/entry.ts'
 import { type Format, formatBefore, type Placed, placeOf, type Wanted } from '../posts/placing.ts'
-import { type Event, RecordType, type RoomCreated } from '../record.ts'
+import { type PostRecord, RecordType, type RoomCreated } from '../record.ts'
 import { accept, type Planned, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { isScreened, objection } from './policy.ts'
 import { isOfBoard, mayWrite } from './roles.ts'
@@ -80,7 +80,7 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
   const seq = (room?.events.length ?? 0) + 1
   const made = eventOf(letter, args.kind === '' ? kindDefault : args.kind, placed, seq, now)
   const keepsMarkdown = isEdit && args.format === undefined && formatBefore(situation, placed.original) === 'markdown'
-  const event: Event = keepsMarkdown ? { ...made, format: 'markdown' } : made
+  const event: PostRecord = keepsMarkdown ? { ...made, format: 'markdown' } : made
   const isPublic = room?.visibility !== 'private'
   const hexId = Buffer.from(letter.id).toString('hex')
   const planned: Planned[] = []
@@ -208,7 +208,7 @@ export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefi
   }
 }
 
-export function eventOf(letter: WriteLetter, kind: string, placed: Placed, seq: number, now: number): Event {
+export function eventOf(letter: WriteLetter, kind: string, placed: Placed, seq: number, now: number): PostRecord {
   const { page, replyTo, root, original, expires } = placed
   const { attachments = [], to } = letter.args as Partial<PostArgs>
   return {

@@ -6,8 +6,8 @@
  */
 import type { Room } from '../board.ts'
 import type { Core } from '../core.ts'
-import type { ActPlace, Part } from '../part.ts'
-import { type Act, delegationOf } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import { delegationOf, type FactRecord } from '../record.ts'
 import { openPolicy, type Policy, privatePolicy, unseen } from './policy.ts'
 
 type Invite = {
@@ -72,8 +72,8 @@ type Packed = readonly [
   reports: readonly PackedReport[],
 ]
 
-export class Rules implements Part {
-  readonly acts: Part['acts'] = {
+export class Rules implements Projection {
+  readonly acts: Projection['acts'] = {
     'room.join': (act) => this.#admit(act),
     'room.leave': (act) => this.#dismiss(act),
     'room.member.add': (act) => this.#admit(act),
@@ -86,7 +86,7 @@ export class Rules implements Part {
     'room.owner.transfer': (act) => this.#transfer(act),
     'room.invite.create': (act) => this.#invite(act),
     'room.invite.accept': (act) => this.#accept(act),
-    'room.policy.set': (act: Act<{ policy: Policy }>) => {
+    'room.policy.set': (act: FactRecord<{ policy: Policy }>) => {
       const { policy } = act.facts
       this.#policies.set(act.room, this.#isPrivate(act.room) ? { ...policy, ...unseen } : policy)
     },
@@ -150,7 +150,7 @@ export class Rules implements Part {
     return this.#reports.values()
   }
 
-  onAct(act: Act, { shard, seq }: ActPlace): void {
+  onAct(act: FactRecord, { shard, seq }: RecordPlace): void {
     const isLogged = logged.has(act.op) || (loggedOfOthers.has(act.op) && act.facts.moderated === true)
     if (!isLogged || !this.#core.board.rooms.has(act.room)) return
     const places = this.#logs.get(act.room)
@@ -197,25 +197,25 @@ export class Rules implements Part {
     return found
   }
 
-  #admit(act: Act<{ target: string }>): void {
+  #admit(act: FactRecord<{ target: string }>): void {
     this.#room(act).members.add(targetOf(act))
     this.#barred.get(act.room)?.delete(targetOf(act))
   }
 
-  #dismiss(act: Act<{ target: string }>): void {
+  #dismiss(act: FactRecord<{ target: string }>): void {
     const { members, moderators } = this.#room(act)
     members.delete(targetOf(act))
     moderators.delete(targetOf(act))
   }
 
-  #bar(act: Act<{ target: string }>): void {
+  #bar(act: FactRecord<{ target: string }>): void {
     this.#dismiss(act)
     const barred = this.#barred.get(act.room)
     if (barred === undefined) this.#barred.set(act.room, new Set([targetOf(act)]))
     else barred.add(targetOf(act))
   }
 
-  #transfer(act: Act<{ target: string }>): void {
+  #transfer(act: FactRecord<{ target: string }>): void {
     const room = this.#room(act)
     this.#dismiss(act)
     this.#barred.get(act.room)?.delete(targetOf(act))
@@ -225,20 +225,20 @@ export class Rules implements Part {
     this.#invites.delete(act.room)
   }
 
-  #invite(act: Act<Invite>): void {
+  #invite(act: FactRecord<Invite>): void {
     const { id, hash, expires, target } = act.facts
     const open = this.openInvites(act.room, act.at)
     this.#invites.set(act.room, [...open, { id, hash, expires, target, delegation: delegationOf(act) }])
   }
 
-  #accept(act: Act<{ target: string; invite?: string }>): void {
+  #accept(act: FactRecord<{ target: string; invite?: string }>): void {
     this.#admit(act)
     const others = (this.#invites.get(act.room) ?? []).filter(({ id }) => id !== act.facts.invite)
     if (others.length === 0) this.#invites.delete(act.room)
     else this.#invites.set(act.room, others)
   }
 
-  #report(act: Act<{ id: string; event: string }>, { shard, seq }: ActPlace): void {
+  #report(act: FactRecord<{ id: string; event: string }>, { shard, seq }: RecordPlace): void {
     this.#keepReport({
       id: act.facts.id,
       event: act.facts.event,
@@ -256,7 +256,7 @@ export class Rules implements Part {
     this.#reported.add(report.event + report.by)
   }
 
-  #settle({ facts }: Act<{ report: string }>, { shard, seq }: ActPlace): void {
+  #settle({ facts }: FactRecord<{ report: string }>, { shard, seq }: RecordPlace): void {
     const report = this.#reports.get(facts.report)
     if (report === undefined) throw new Error(`a settled report that no record made: ${facts.report}`)
     this.#reports.set(report.id, { ...report, settled: { shard, seq } })
@@ -264,6 +264,6 @@ export class Rules implements Part {
 }
 
 /** Whom a change of roles is about. */
-function targetOf({ facts }: Act<{ target: string }>): string {
+function targetOf({ facts }: FactRecord<{ target: string }>): string {
   return facts.target
 }

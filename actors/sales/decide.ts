@@ -1,6 +1,6 @@
 /** Decisions about sales: a payment buys one thing, whose end is recorded once. The board itself asks; there is no signature. */
 import { createHash } from 'node:crypto'
-import { type Act, RecordType } from '../record.ts'
+import { type FactRecord, RecordType } from '../record.ts'
 import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { SaleFacts } from './sales.ts'
 
@@ -26,7 +26,7 @@ const nothing = accept([], {})
 
 function privately({ to: room, author, args }: WriteLetter<{ readonly key: string }>, at: number, op: string) {
   const key = createHash('sha256').update(`${op} ${at} ${args.key}`).digest().subarray(0, 16)
-  const record: Act = { type: RecordType.act, room, at, author: Buffer.from(author, 'hex'), op, facts: args }
+  const record: FactRecord = { type: RecordType.act, room, at, author: Buffer.from(author, 'hex'), op, facts: args }
   return accept([{ record, key, isPublic: false }], { at })
 }
 

@@ -8,8 +8,8 @@
  * is looked for.
  */
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord } from '../record.ts'
 
 /** Name of the actor that decides over all sales. */
 export const salesActor = '@sales'
@@ -56,14 +56,14 @@ type Packed = readonly (readonly [
 /** Sales begun between two looks for those whose time is over. */
 const sweepEvery = 256
 
-export class Sales implements Part {
-  readonly acts: Part['acts'] = {
+export class Sales implements Projection {
+  readonly acts: Projection['acts'] = {
     'sale.begun': (act, place) => this.#begun(act, place),
-    'sale.settled': ({ facts }: Act<Pick<SaleFacts, 'key'>>, { shard, seq }: ActPlace) => {
+    'sale.settled': ({ facts }: FactRecord<Pick<SaleFacts, 'key'>>, { shard, seq }: RecordPlace) => {
       const found = this.#sales.get(facts.key)
       if (found !== undefined) found.settled = { shard, seq }
     },
-    'sale.dropped': ({ facts }: Act<Pick<SaleFacts, 'key'>>) => void this.#sales.delete(facts.key),
+    'sale.dropped': ({ facts }: FactRecord<Pick<SaleFacts, 'key'>>) => void this.#sales.delete(facts.key),
   }
   /** Oldest first. */
   readonly #sales: BoundedMap<string, Sale>
@@ -100,7 +100,7 @@ export class Sales implements Part {
       })
   }
 
-  #begun({ facts, at }: Act<SaleFacts>, { shard, seq }: ActPlace): void {
+  #begun({ facts, at }: FactRecord<SaleFacts>, { shard, seq }: RecordPlace): void {
     const { key, sent, expires } = facts
     this.#sales.set(key, { sent, expires, begun: { shard, seq }, settled: undefined })
     this.#count++

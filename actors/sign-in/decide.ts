@@ -1,6 +1,6 @@
 /** Decisions about what the authorization server keeps. The board itself asks; there is no signature. */
 import { createHash } from 'node:crypto'
-import { type Act, RecordType } from '../record.ts'
+import { type FactRecord, RecordType } from '../record.ts'
 import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { clientsMax, type OauthKeep } from './records.ts'
 
@@ -33,7 +33,7 @@ function privately(letter: WriteLetter<OauthKeep | { readonly key?: string; read
     .update(`${op} ${JSON.stringify(args)}`)
     .digest()
     .subarray(0, 16)
-  const record: Act = { type: RecordType.act, room, at, author: Buffer.from(author, 'hex'), op, facts: args }
+  const record: FactRecord = { type: RecordType.act, room, at, author: Buffer.from(author, 'hex'), op, facts: args }
   return accept([{ record, key, isPublic: false }], { at })
 }
 

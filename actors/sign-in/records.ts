@@ -5,8 +5,8 @@
  * the journal can use none of it. Payloads stay in the journal; here is where each lies, until when, and whether it was used.
  */
 import type { Core } from '../core.ts'
-import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord } from '../record.ts'
 
 /** Journal name of the actor. */
 export const oauthName = '@oauth'
@@ -37,14 +37,14 @@ type Packed = readonly (readonly [key: string, place: number, expires: number, g
 /** Records kept between two looks for those that have expired. */
 const sweepEvery = 256
 
-export class OauthRecords implements Part {
-  readonly acts: Part['acts'] = {
+export class OauthRecords implements Projection {
+  readonly acts: Projection['acts'] = {
     'oauth.keep': (act, place) => this.#keep(act, place),
-    'oauth.consume': ({ facts, at }: Act<{ key: string }>) => {
+    'oauth.consume': ({ facts, at }: FactRecord<{ key: string }>) => {
       const found = this.#records.get(facts.key)
       if (found !== undefined) found.consumedAt = at
     },
-    'oauth.drop': ({ facts }: Act<{ key?: string; grant?: string }>) => this.#drop(facts),
+    'oauth.drop': ({ facts }: FactRecord<{ key?: string; grant?: string }>) => this.#drop(facts),
   }
   readonly #records = new Map<string, OauthRecord>()
   #kept = 0
@@ -80,7 +80,7 @@ export class OauthRecords implements Part {
       this.#records.set(key, { place, expires, grant, consumedAt })
   }
 
-  #keep({ facts, at }: Act<OauthKeep>, { seq }: ActPlace): void {
+  #keep({ facts, at }: FactRecord<OauthKeep>, { seq }: RecordPlace): void {
     const { key, expires, grant } = facts
     const consumedAt = this.#records.get(key)?.consumedAt ?? 0
     this.#records.set(key, { place: seq, expires, grant, consumedAt })

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { act } from '../act.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { type Act, RecordType } from '../record.ts'
+import { type FactRecord, RecordType } from '../record.ts'
 import { accept, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { type DayLimits, dayEnd } from './day.ts'
 import { type CallFacts, callsActor, type PayFacts, type RelayFacts, type SettledFacts } from './tool-calls.ts'
@@ -83,6 +83,6 @@ export const callsDeciders = {
 function unsigned(letter: WriteLetter, at: number, op: string, facts: { readonly call: string }) {
   const key = createHash('sha256').update(`${op} ${facts.call}`).digest().subarray(0, 16)
   const author = Buffer.from(letter.author, 'hex')
-  const record: Act = { type: RecordType.act, room: callsActor, at, author, op, facts }
+  const record: FactRecord = { type: RecordType.act, room: callsActor, at, author, op, facts }
   return accept([{ record, key, isPublic: false }], { at })
 }

@@ -10,8 +10,8 @@
  * A call without `call.settled` is open: it is unknown whether it was made. Outcomes stay in the journal.
  */
 import { createHash } from 'node:crypto'
-import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord } from '../record.ts'
 import { Day, type PackedDay } from './day.ts'
 
 /** Name of the actor that decides over all calls. */
@@ -111,8 +111,8 @@ type Packed = readonly [
   marks: readonly (readonly [tool: string, micros: number, payees: readonly string[]])[],
 ]
 
-export class Calls implements Part {
-  readonly acts: Part['acts'] = {
+export class Calls implements Projection {
+  readonly acts: Projection['acts'] = {
     'tools.call': (act, place) => this.#called(act, place),
     'call.pay': (act, place) => this.#paid(act, place),
     'call.settled': (act, place) => this.#settled(act, place),
@@ -175,7 +175,7 @@ export class Calls implements Part {
     for (const [tool, micros, payees] of marks) this.#marks.set(tool, { micros, payees })
   }
 
-  #called({ author, at, facts }: Act<CallFacts>, { id, shard, seq }: ActPlace): void {
+  #called({ author, at, facts }: FactRecord<CallFacts>, { id, shard, seq }: RecordPlace): void {
     const { tool, subject, own, network, micros } = facts
     const identity = Buffer.from(author).toString('hex')
     if (own) {
@@ -188,7 +188,7 @@ export class Calls implements Part {
   }
 
   /** What was reserved becomes what is paid. */
-  #paid({ at, facts }: Act<PayFacts>, { seq }: ActPlace): void {
+  #paid({ at, facts }: FactRecord<PayFacts>, { seq }: RecordPlace): void {
     const { call, micros, validUntil, isOperators } = facts
     const open = this.#open.get(call)
     if (open === undefined) return
@@ -201,7 +201,7 @@ export class Calls implements Part {
     open.paid = { seq, micros, at, validUntil, isOperators }
   }
 
-  #settled({ at, facts }: Act<SettledFacts>, { shard, seq }: ActPlace): void {
+  #settled({ at, facts }: FactRecord<SettledFacts>, { shard, seq }: RecordPlace): void {
     const { call, state, isCallBack, isUnpaid } = facts
     const open = this.#open.get(call)
     if (open === undefined) return

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import { act } from '../act.ts'
-import { type Act, RecordType } from '../record.ts'
+import { type FactRecord, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
 import { dayOf } from '../tool-calls/day.ts'
 import { accept, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
@@ -126,7 +126,7 @@ const round = ({ state, now }: Situation, letter: WriteLetter<RoundArgs>) => {
   const key = createHash('sha256').update(`tools.round ${day} ${target}`).digest().subarray(0, 16)
   const facts: RoundFacts = { tool: target, host: entry.host, day }
   const author = Buffer.from(entry.owner, 'hex')
-  const record: Act = { type: RecordType.act, room: letter.to, at: now, author, op: 'tools.round', facts }
+  const record: FactRecord = { type: RecordType.act, room: letter.to, at: now, author, op: 'tools.round', facts }
   const reply: RoundReply = { id: key.toString('hex'), at: now }
   return accept([{ record, key, isPublic: false }], reply)
 }
@@ -136,7 +136,7 @@ const probed = ({ state, now }: Situation, letter: WriteLetter<ProbedFacts>) => 
   const facts = letter.args
   const key = createHash('sha256').update(`tools.probed ${facts.probe}`).digest().subarray(0, 16)
   if (state.tools.find(facts.tool)?.lastProbe?.id === facts.probe) return accept([], {})
-  const record: Act = {
+  const record: FactRecord = {
     type: RecordType.act,
     room: letter.to,
     at: now,

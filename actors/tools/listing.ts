@@ -5,7 +5,7 @@
  * `tools.import` one of its `rows`. Here is how a listing is read out of it, the same at every replay.
  */
 import { createHash } from 'node:crypto'
-import { type Act, type BoardRecord, commandIn, RecordType } from '../record.ts'
+import { type BoardRecord, commandIn, type FactRecord, RecordType } from '../record.ts'
 
 export const toolTypes = ['service', 'offering', 'agent', 'site'] as const
 export type ToolType = (typeof toolTypes)[number]
@@ -129,7 +129,7 @@ export function digestOf(fields: ListingFields): string {
 }
 
 /** What a command said: the rows of an import, or the one listing. */
-export function saidBy(act: Act): readonly ListingFields[] {
+export function saidBy(act: FactRecord): readonly ListingFields[] {
   if (act.by === undefined) throw new Error(`a record of ${act.op} that nobody signed`)
   const command = commandIn(act.by.signed)
   const { schema, rows, ...fields } = JSON.parse(command.data ?? '{}') as { schema: 1; rows?: readonly ListingFields[] }

@@ -2,7 +2,7 @@
  * Reviews of tools: posts in the room `reviews` whose signed command is `tools.review`. Of one author the newest counts for a
  * subject; one that is hidden or redacted counts for nothing.
  */
-import { commandIn, type Event } from '../record.ts'
+import { commandIn, type PostRecord } from '../record.ts'
 
 export const reviewsRoom = 'reviews'
 export const reviewKinds = ['works', 'mixed', 'down', 'avoid'] as const
@@ -34,7 +34,7 @@ export class Reviews {
   readonly #gone = new Set<string>()
 
   /** Takes an event; undefined where it is no review. */
-  take(event: Event, key: Uint8Array): Review | undefined {
+  take(event: PostRecord, key: Uint8Array): Review | undefined {
     if (event.room !== reviewsRoom || event.original !== undefined || event.by.signed.length === 0) return undefined
     const command = commandIn(event.by.signed)
     if (command.operation !== 'tools.review') return undefined

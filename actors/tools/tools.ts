@@ -5,8 +5,8 @@
  * knows its place and a digest alone. Everything here is public, so the feed and the index of the directory hold the same.
  */
 
-import type { ActPlace, Part } from '../part.ts'
-import type { Act, Event } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord, PostRecord } from '../record.ts'
 import { dayOf } from '../tool-calls/day.ts'
 import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
 import { Reviews } from './reviews.ts'
@@ -113,19 +113,19 @@ type Packed = {
   readonly reviews: ReturnType<Reviews['pack']>
 }
 
-export class Tools implements Part, Grounds<Entry> {
-  readonly acts: Part['acts'] = {
-    'tools.publish': (act: Act<PublishFacts>, place: ActPlace) => this.#said(act, place, act.facts.id),
-    'tools.update': (act: Act<PublishFacts>, place: ActPlace) => this.#said(act, place, act.facts.id),
+export class Tools implements Projection, Grounds<Entry> {
+  readonly acts: Projection['acts'] = {
+    'tools.publish': (act: FactRecord<PublishFacts>, place: RecordPlace) => this.#said(act, place, act.facts.id),
+    'tools.update': (act: FactRecord<PublishFacts>, place: RecordPlace) => this.#said(act, place, act.facts.id),
     'tools.import': (act, place) => this.#imported(act, place),
-    'tools.withdraw': ({ facts, at }: Act<WithdrawFacts>) => {
+    'tools.withdraw': ({ facts, at }: FactRecord<WithdrawFacts>) => {
       const { id, by } = facts
       const entry = this.#byId.get(id)!
       entry.withdrawn = by
       entry.updatedAt = at
       this.version++
     },
-    'tools.probe': ({ facts, at }: Act<ProbeFacts>) => {
+    'tools.probe': ({ facts, at }: FactRecord<ProbeFacts>) => {
       this.#asked.set(facts.host, at)
     },
     'tools.round': (act) => this.#rounded(act),
@@ -143,11 +143,11 @@ export class Tools implements Part, Grounds<Entry> {
   /** Looks of the daily round on the newest day that had any. */
   #looks: readonly [day: number, count: number] = [0, 0]
 
-  onEvent(event: Event, _slot: number, place: ActPlace): void {
+  onEvent(event: PostRecord, _slot: number, place: RecordPlace): void {
     this.reviews.take(event, place.id)
   }
 
-  onAct({ op, facts }: Act): void {
+  onAct({ op, facts }: FactRecord): void {
     const isGone = gone.get(op)
     if (isGone !== undefined) this.reviews.mark((facts as { id: Uint8Array }).id, isGone)
   }
@@ -263,11 +263,11 @@ export class Tools implements Part, Grounds<Entry> {
     this.reviews.restore(reviews)
   }
 
-  #said(act: Act<PublishFacts>, place: ActPlace, id: string): void {
+  #said(act: FactRecord<PublishFacts>, place: RecordPlace, id: string): void {
     this.#enter(id, saidBy(act)[0]!, { at: act.at, owner: Buffer.from(act.author).toString('hex'), row: 0 }, place)
   }
 
-  #imported(act: Act<ImportFacts>, place: ActPlace): void {
+  #imported(act: FactRecord<ImportFacts>, place: RecordPlace): void {
     const rows = saidBy(act)
     for (const row of act.facts.applied) {
       const fields = rows[row]!
@@ -279,7 +279,7 @@ export class Tools implements Part, Grounds<Entry> {
     id: string,
     fields: ListingFields,
     { at, owner, row }: { at: number; owner: string; row: number },
-    { shard, seq }: ActPlace,
+    { shard, seq }: RecordPlace,
   ): void {
     const { type = 'service', service = '', url = '', mcp_url = '' } = fields
     const named = { id, type, service, url, mcp_url }
@@ -305,7 +305,7 @@ export class Tools implements Part, Grounds<Entry> {
     this.version++
   }
 
-  #rounded({ facts, at }: Act<RoundFacts>): void {
+  #rounded({ facts, at }: FactRecord<RoundFacts>): void {
     const { tool, host, day } = facts
     this.#asked.set(host, at)
     this.#looks = [day, this.looksOn(day) + 1]
@@ -313,7 +313,7 @@ export class Tools implements Part, Grounds<Entry> {
     if (entry !== undefined) entry.lookedDay = day
   }
 
-  #probed({ facts, at }: Act<ProbedFacts>, { shard, seq }: ActPlace): void {
+  #probed({ facts, at }: FactRecord<ProbedFacts>, { shard, seq }: RecordPlace): void {
     const { probe: id, tool, host, identity, isOwner, optOut, verdict, isGood, mismatch } = facts
     if (isOwner !== undefined && isOwner !== this.isOwnerOf(host, identity)) {
       this.version++

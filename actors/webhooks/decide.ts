@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { act } from '../act.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { type Act, RecordType } from '../record.ts'
+import { type FactRecord, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
 import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { Hook, HookFacts } from './webhooks.ts'
@@ -97,6 +97,6 @@ function unknown(id: string) {
 /** A record of something unsigned. */
 function planned(room: string, owner: string, op: string, facts: { readonly hook: string }, at: number) {
   const key = createHash('sha256').update(`${op} ${facts.hook}:${at}`).digest().subarray(0, 16)
-  const record: Act = { type: RecordType.act, room, at, author: Buffer.from(owner, 'hex'), op, facts }
+  const record: FactRecord = { type: RecordType.act, room, at, author: Buffer.from(owner, 'hex'), op, facts }
   return { record, key, isPublic: false }
 }

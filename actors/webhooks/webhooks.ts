@@ -5,8 +5,8 @@
  * This has what was agreed: address, kinds, filter, sealed secret, and the positions from which on events are owed. How
  * far deliveries have come since is not decided here, and is kept beside the journals (src/webhooks/store.ts).
  */
-import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord } from '../record.ts'
 
 /** Seconds for which deliveries are signed with the secret before, too, when it was changed. */
 export const overlapSeconds = 300
@@ -65,13 +65,14 @@ type Packed = readonly (readonly [
   redeliveries: readonly Redelivery[],
 ])[]
 
-export class Hooks implements Part {
-  readonly acts: Part['acts'] = {
+export class Hooks implements Projection {
+  readonly acts: Projection['acts'] = {
     'webhook.create': (act, place) => this.#put(act, place),
     'hook.subscribe': (act, place) => this.#put(act, place),
-    'webhook.delete': ({ facts }: Act<{ hook: string }>) => this.#remove(facts.hook),
-    'hook.end': ({ facts }: Act<{ hook: string }>) => this.#remove(facts.hook),
-    'webhook.redeliver': ({ facts }: Act<{ hook: string; event: string }>) => this.#redeliver(facts.hook, facts.event),
+    'webhook.delete': ({ facts }: FactRecord<{ hook: string }>) => this.#remove(facts.hook),
+    'hook.end': ({ facts }: FactRecord<{ hook: string }>) => this.#remove(facts.hook),
+    'webhook.redeliver': ({ facts }: FactRecord<{ hook: string; event: string }>) =>
+      this.#redeliver(facts.hook, facts.event),
   }
   readonly #byId = new Map<string, Hook>()
   readonly #byOwner = new Map<string, Hook[]>()
@@ -111,7 +112,7 @@ export class Hooks implements Part {
   }
 
   /** Made, or refreshed: the former secret stays valid for a while; everything else is as given now. */
-  #put({ author, at, facts }: Act<HookFacts>, { seq }: ActPlace): void {
+  #put({ author, at, facts }: FactRecord<HookFacts>, { seq }: RecordPlace): void {
     const known = this.#byId.get(facts.hook)
     if (known === undefined) {
       const owner = Buffer.from(author).toString('hex')

@@ -9,9 +9,9 @@
 import type { Blobs } from '../attachments/attachments.ts'
 import type { Core } from '../core.ts'
 import { none } from '../event-index.ts'
-import type { ActPlace, Part } from '../part.ts'
-import type { HideFacts, Marks, RedactFacts, RestoreFacts } from '../posts/marks.ts'
-import type { Act, Event } from '../record.ts'
+import type { HideFacts, PostMarks, RedactFacts, RestoreFacts } from '../posts/marks.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord, PostRecord } from '../record.ts'
 import type { Observation, ObservedArgs, RoomRefusal, TellArgs, UnbindArgs } from './letters.ts'
 import { resultHashOf } from './result-hash.ts'
 
@@ -64,17 +64,17 @@ type PackedMarked = readonly [
 type Kept = { readonly refusal: RoomRefusal; readonly at: number }
 type Packed = readonly [marked: readonly PackedMarked[], refusals: readonly (readonly [command: string, kept: Kept])[]]
 
-export class Bound implements Part {
-  readonly acts: Part['acts'] = {
-    'work.mark': ({ facts }: Act<UnbindArgs>) => this.#add(this.#slotOf(facts.work), facts.command),
-    'work.bind': ({ facts }: Act<UnbindArgs & Binding>) => this.#bind(facts),
-    'work.unbind': ({ facts }: Act<UnbindArgs>) => this.#unbind(facts),
+export class RoomWorks implements Projection {
+  readonly acts: Projection['acts'] = {
+    'work.mark': ({ facts }: FactRecord<UnbindArgs>) => this.#add(this.#slotOf(facts.work), facts.command),
+    'work.bind': ({ facts }: FactRecord<UnbindArgs & Binding>) => this.#bind(facts),
+    'work.unbind': ({ facts }: FactRecord<UnbindArgs>) => this.#unbind(facts),
     'work.refusal': (act) => this.#refuse(act),
-    'work.tell': (act: Act<TellArgs>, place: ActPlace) => this.#tell(act.facts, place),
-    'work.observed': ({ facts }: Act<ObservedArgs>) => this.#observed(facts),
+    'work.tell': (act: FactRecord<TellArgs>, place: RecordPlace) => this.#tell(act.facts, place),
+    'work.observed': ({ facts }: FactRecord<ObservedArgs>) => this.#observed(facts),
   }
   readonly #core: Core
-  readonly #marks: Marks
+  readonly #marks: PostMarks
   readonly #blobs: Blobs
   /** By slot of the request. */
   readonly #marked = new Map<number, Marked>()
@@ -87,7 +87,7 @@ export class Bound implements Part {
   /** Things recorded for another actor since this thread began. */
   made = 0
 
-  constructor(core: Core, marks: Marks, blobs: Blobs) {
+  constructor(core: Core, marks: PostMarks, blobs: Blobs) {
     this.#core = core
     this.#marks = marks
     this.#blobs = blobs
@@ -173,7 +173,7 @@ export class Bound implements Part {
     )
   }
 
-  onEvent(event: Event, slot: number): void {
+  onEvent(event: PostRecord, slot: number): void {
     if (event.isRequest === true) this.#add(slot, this.#core.board.events.idHex(slot))
     if (this.#marked.size === 0) return
     const original = this.#marks.original(slot)
@@ -194,7 +194,7 @@ export class Bound implements Part {
       this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256 })
   }
 
-  onAct(act: Act<HideFacts | RestoreFacts | RedactFacts>): void {
+  onAct(act: FactRecord<HideFacts | RestoreFacts | RedactFacts>): void {
     const change = seen[act.op]
     if (change === undefined || this.#marked.size === 0) return
     const slot = this.#core.board.events.find(act.facts.id)
@@ -283,7 +283,7 @@ export class Bound implements Part {
     if (marked.bindings.size === 0) this.#binding.delete(marked)
   }
 
-  #refuse({ at, facts }: Act<{ command: string; refusal: RoomRefusal }>): void {
+  #refuse({ at, facts }: FactRecord<{ command: string; refusal: RoomRefusal }>): void {
     const { command, refusal } = facts
     for (const [old, kept] of this.#refusals) {
       if (at - kept.at < refusalSeconds) break
@@ -292,7 +292,7 @@ export class Bound implements Part {
     this.#refusals.set(command, { refusal, at })
   }
 
-  #tell(told: TellArgs, place: ActPlace): void {
+  #tell(told: TellArgs, place: RecordPlace): void {
     const slot = this.#slotOf(told.work)
     const marked = this.#marked.get(slot)!
     const before = marked.told

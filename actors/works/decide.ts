@@ -9,7 +9,7 @@ import { hash } from 'node:crypto'
 import type { Board, Room } from '../board.ts'
 import { none } from '../event-index.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { type Act, commandIn, type Delegated, type Event, RecordType } from '../record.ts'
+import { commandIn, type Delegated, type FactRecord, type PostRecord, RecordType } from '../record.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
 import {
@@ -195,13 +195,13 @@ export const worksDeciders = {
 const nothingNew = accept([], {})
 
 /** A note of the room for itself, unsigned: readers do not see it. */
-function noted(letter: WriteLetter, now: number, op: string, facts: Act['facts'], reply: Act['facts']) {
+function noted(letter: WriteLetter, now: number, op: string, facts: FactRecord['facts'], reply: FactRecord['facts']) {
   return accept([note(letter, now, op, facts)], reply)
 }
 
-function note(letter: WriteLetter, now: number, op: string, facts: Act['facts']): Planned {
+function note(letter: WriteLetter, now: number, op: string, facts: FactRecord['facts']): Planned {
   const author = Buffer.from(letter.author, 'hex')
-  const record: Act = { type: RecordType.act, room: letter.to, at: now, author, op, facts }
+  const record: FactRecord = { type: RecordType.act, room: letter.to, at: now, author, op, facts }
   const key = hash('sha256', `${op} ${letter.to} ${JSON.stringify(facts)}`, 'buffer').subarray(0, 16)
   return { record, key, isPublic: false }
 }
@@ -211,7 +211,7 @@ function posted(
   situation: Situation,
   letter: WriteLetter<RequestArgs>,
   { kind, supersedes }: { kind: string; supersedes: string },
-  shape: (record: Event) => Event,
+  shape: (record: PostRecord) => PostRecord,
 ): Decision {
   const { proofBits, page } = letter.args
   // After a crash the room may be asked late: nothing of a delegate bears a time at which its delegation had run out.
@@ -299,7 +299,7 @@ function hashAt({ state, board, record }: Situation, slot: number): string | und
   }
   const known = hashes.get(place)
   if (known !== undefined) return known
-  const sha256 = resultHashOf(record(place) as Event, state.blobs)
+  const sha256 = resultHashOf(record(place) as PostRecord, state.blobs)
   if (sha256 !== undefined) hashes.set(place, sha256)
   return sha256
 }

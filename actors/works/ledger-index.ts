@@ -3,8 +3,8 @@
  * first posting. In the feed alone, which knows leaves. Postings are numbered without gaps, so a number finds its record.
  */
 
-import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord } from '../record.ts'
 import { type CreditFacts, marketName, type Posting, type StepFacts } from './market/letters.ts'
 
 /** A record with entries `first` to `first + count - 1`; `leaf`: of the first, counted through all logs of the board. */
@@ -18,8 +18,8 @@ export type LedgerRecord = {
 
 type Packed = readonly LedgerRecord[]
 
-export class LedgerIndex implements Part {
-  readonly acts: Part['acts'] = {}
+export class LedgerIndex implements Projection {
+  readonly acts: Projection['acts'] = {}
   readonly #records: LedgerRecord[] = []
 
   /** Number of the newest posting, 0: there is none. */
@@ -41,7 +41,7 @@ export class LedgerIndex implements Part {
     for (; low < this.#records.length; low++) yield this.#records[low]!
   }
 
-  onAct(act: Act<Partial<StepFacts> & Partial<CreditFacts>>, { shard, seq: place, leaf }: ActPlace): void {
+  onAct(act: FactRecord<Partial<StepFacts> & Partial<CreditFacts>>, { shard, seq: place, leaf }: RecordPlace): void {
     if (act.room !== marketName) return
     const { steps = [], postings = [] } = act.facts
     const all: readonly Posting[] = [...steps.flatMap((step) => step.postings), ...postings]

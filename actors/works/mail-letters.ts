@@ -1,7 +1,7 @@
 /** The letters that the market's records ask for: requests to be posted, and how a work stands with the notice of it. */
 import { internalLetter } from '../internal-letter.ts'
 import { boardHandle } from '../people/handles.ts'
-import { type Act, type BoardRecord, commandSha, type Signed } from '../record.ts'
+import { type BoardRecord, commandSha, type FactRecord, type Signed } from '../record.ts'
 import type { State } from '../state.ts'
 import type { WriteLetter } from '../write.ts'
 import type { RequestArgs, SignedNotice, TellArgs, TellLetter } from './letters.ts'
@@ -21,7 +21,7 @@ export type Source = { readonly state: State; readonly record: (seq: number) => 
 
 /** The room is asked to take the request, or a new version of it, in the name of whoever signed the command. */
 export function requestLetter({ state, record }: Source, { work, kind, seq }: Ask): WriteLetter {
-  const { author, by, facts } = record(seq) as Act
+  const { author, by, facts } = record(seq) as FactRecord
   const { proof_bits: proofBits, via, operator } = facts.post as PostFacts
   const { room, reviewer } = state.market.find(work) ?? state.market.reservation(work)!.fixed
   const { key, sig, signed, for: delegation } = by!
@@ -50,7 +50,7 @@ export type Telling = {
 }
 
 export function tellingOf({ state, record }: Source, { work: id, seq, first, worker }: Told): Telling {
-  const facts = state.mail.factsOf(seq) ?? ((record(seq) as Act).facts as StepFacts)
+  const facts = state.mail.factsOf(seq) ?? ((record(seq) as FactRecord).facts as StepFacts)
   const { steps } = facts
   const work = state.market.find(id)!
   const tell: TellArgs = {

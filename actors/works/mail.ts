@@ -6,8 +6,8 @@
  */
 import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
-import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import type { Projection, RecordPlace } from '../projection.ts'
+import type { FactRecord } from '../record.ts'
 import type { SentArgs } from './letters.ts'
 import { marketName, type StepFacts } from './market/letters.ts'
 import { finalStates, type Work } from './market/work.ts'
@@ -42,8 +42,8 @@ const answering: Readonly<Record<string, Ask['kind']>> = {
   'work.edited': 'edit',
 }
 
-export class Mail implements Part {
-  readonly acts: Part['acts'] = {
+export class Mail implements Projection {
+  readonly acts: Projection['acts'] = {
     'mail.sent': ({ facts }) => {
       for (const seq of (facts as SentArgs).seqs) {
         this.#told.delete(seq)
@@ -96,9 +96,9 @@ export class Mail implements Part {
     return this.#takenBack
   }
 
-  onAct(act: Act, place: ActPlace): void {
+  onAct(act: FactRecord, place: RecordPlace): void {
     if (act.room !== marketName) return
-    if (this.#role === 'reading') return this.#show(act as Act<StepFacts>, place)
+    if (this.#role === 'reading') return this.#show(act as FactRecord<StepFacts>, place)
     const { work } = act.facts as { work?: string }
     if (work === undefined) return
     const kind = asking[act.op]
@@ -131,7 +131,7 @@ export class Mail implements Part {
     this.made++
   }
 
-  #answer({ op, facts }: Act, work: string): void {
+  #answer({ op, facts }: FactRecord, work: string): void {
     const kind = answering[op]
     for (const ask of kind === undefined ? [] : this.#asks.values()) {
       if (ask.work !== work || ask.kind !== kind) continue
@@ -160,7 +160,7 @@ export class Mail implements Part {
     this.made++
   }
 
-  #show(act: Act<StepFacts>, { change }: ActPlace): void {
+  #show(act: FactRecord<StepFacts>, { change }: RecordPlace): void {
     const { board, changes } = this.#core
     const { work } = act.facts
     for (const { state, at } of stepsOf(act)) {
@@ -171,7 +171,7 @@ export class Mail implements Part {
   }
 }
 
-function stepsOf({ facts }: Act<Partial<StepFacts>>): StepFacts['steps'] {
+function stepsOf({ facts }: FactRecord<Partial<StepFacts>>): StepFacts['steps'] {
   return facts.steps ?? []
 }
 

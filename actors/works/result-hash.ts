@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Blobs } from '../attachments/attachments.ts'
-import { commandIn, type Event } from '../record.ts'
+import { commandIn, type PostRecord } from '../record.ts'
 
 export function resultSha256(text: string, attachments: readonly string[]): string {
   const hash = createHash('sha256').update(text, 'utf8')
@@ -13,7 +13,7 @@ export function resultSha256(text: string, attachments: readonly string[]): stri
 }
 
 /** Of one version as it was signed; undefined where its text has left the disk. */
-export function resultHashOf({ by, blobs: ids = [] }: Event, blobs: Blobs): string | undefined {
+export function resultHashOf({ by, blobs: ids = [] }: PostRecord, blobs: Blobs): string | undefined {
   if (by.signed.length === 0) return undefined
   const command = commandIn(by.signed)
   return resultSha256(

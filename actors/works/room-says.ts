@@ -5,7 +5,7 @@
 import type { Planned, Situation, WriteLetter } from '../write.ts'
 import { bind } from './decide.ts'
 import type { BoundReply } from './letters.ts'
-import type { Bound, WorkArgs } from './market/letters.ts'
+import type { BoundResult, WorkArgs } from './market/letters.ts'
 import { standingIn } from './standing.ts'
 
 /** Operations that depend on how the signer stands to the room, and those that may come with a result. */
@@ -32,6 +32,6 @@ export function roomSays<Args extends WorkArgs>(
   return { args: { ...args, ...standing, bound: boundOf(result, reply) }, records: bound.records }
 }
 
-export function boundOf(result: string, reply: BoundReply): Bound {
+export function boundOf(result: string, reply: BoundReply): BoundResult {
   return 'fault' in reply ? { id: result, author: '', reply_to: '', sha256: '', fault: reply.fault } : reply
 }

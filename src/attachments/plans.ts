@@ -10,7 +10,7 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { isGiven } from '../command/check.ts'
 import { withoutData } from '../command/cut-data.ts'
-import { type Doors, type Found, idOf, type Plan } from '../command/plan.ts'
+import { type Found, idOf, type Plan, type Services } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { decodeBase64url } from '../format/encoding.ts'
 import { imageType } from '../format/image-type.ts'
@@ -53,7 +53,11 @@ const remove: Plan<'blob.delete'> = {
   },
 }
 
-function takeIn(verified: Verified<'blob.put'>, { blobs, read }: Doors, pass: (found: Found<PutArgs>) => void): void {
+function takeIn(
+  verified: Verified<'blob.put'>,
+  { blobs, read }: Services,
+  pass: (found: Found<PutArgs>) => void,
+): void {
   const { command, signer } = verified
   const text = command.data
   const bytes = decodeBase64url(text)

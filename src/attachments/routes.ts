@@ -15,7 +15,7 @@ import type { ReadHandle } from '../../storage/disk.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { readReply, type refused } from '../command/reply.ts'
 import { fromYou, Places } from '../follow/places.ts'
-import { contentDisposition, type Part, rangeOf, servedType } from '../http/files.ts'
+import { type ByteRange, contentDisposition, rangeOf, servedType } from '../http/files.ts'
 import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { logFault } from '../http/port-options.ts'
 import type { Replies } from '../http/replies.ts'
@@ -110,7 +110,7 @@ function headersOf(file: BlobFile, etag: string): Header[] {
 }
 
 /** The part asked for; undefined: all of it. A range holds only for GET, and under If-Range only for these very bytes. */
-function partOf(exchange: Exchange, size: number, etag: string): Part | 'outside' | undefined {
+function partOf(exchange: Exchange, size: number, etag: string): ByteRange | 'outside' | undefined {
   if (exchange.method !== 'GET') return undefined
   const condition = exchange.header('if-range')
   if (condition !== undefined && condition.trim() !== etag) return undefined
@@ -127,7 +127,7 @@ async function serve(
   files: BlobFiles,
   exchange: Exchange,
   file: BlobFile,
-  { headers, part }: { headers: readonly Header[]; part: Part | undefined },
+  { headers, part }: { headers: readonly Header[]; part: ByteRange | undefined },
 ): Promise<void> {
   const opened = await files.open(file.room, file.sha256)
   if (opened === undefined) throw new Error(`the file ${file.sha256} of room ${file.room} is missing`)
@@ -157,7 +157,7 @@ async function hasName(file: ReadHandle, sha256: string): Promise<boolean> {
 }
 
 /** Reads a piece, hands it over, waits for room. What it cannot read ends the stream before its length. */
-async function pump(file: ReadHandle, stream: ByteStream, { start, end }: Part): Promise<void> {
+async function pump(file: ReadHandle, stream: ByteStream, { start, end }: ByteRange): Promise<void> {
   let isOver = false
   let resume = (): void => {}
   stream.onDrain(() => resume())

@@ -3,7 +3,7 @@
  * The shards of private rooms show handles too and know none by themselves: each new one is sent to them before its
  * claim is answered.
  */
-export class Bearers {
+export class HandleCache {
   /** identity id -> handle. */
   readonly #handles = new Map<string, string>()
   /** handle -> identity id. */

@@ -25,7 +25,7 @@ export type KeysKnown = {
 
 const keptMax = 16_384
 
-export class Signers {
+export class KeyCache {
   readonly #known = new Map<string, Signer>()
   readonly #keys: KeysKnown
 

@@ -7,7 +7,7 @@ import { type Head, shardOf } from '../../actors/shard.ts'
 import type { Clock } from '../clock.ts'
 import { Delegates } from '../delegations/delegates.ts'
 import { KnownGrants } from '../limits/grants.ts'
-import { Bearers } from './handle-cache.ts'
+import { HandleCache } from './handle-cache.ts'
 
 /** An identity that moved from one public key to another. */
 export type Moved = { readonly identity: string; readonly from: string; readonly to: string }
@@ -18,8 +18,8 @@ export type PeopleNews = {
   readonly suspended: readonly (readonly [identity: string, isSuspended: boolean])[]
 }
 
-export class News {
-  readonly handles = new Bearers()
+export class LiveFacts {
+  readonly handles = new HandleCache()
   /** Keys that act for an identity. */
   readonly delegates: Delegates
   /** Whose limits are raised. */

@@ -14,8 +14,8 @@ import type { Charge } from '../limits/meters.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import type { ReadCall } from '../reads/reads.ts'
 import type { Verdict } from '../verify/verifier.ts'
-import type { Desk } from '../webhooks/service.ts'
-import type { News } from './live-facts.ts'
+import type { WebhookService } from '../webhooks/service.ts'
+import type { LiveFacts } from './live-facts.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Reply, Verified } from './reply.ts'
 
@@ -52,8 +52,8 @@ export type Give = (
 ) => void
 
 /** What a plan may use. */
-export type Doors = {
-  readonly news: News
+export type Services = {
+  readonly news: LiveFacts
   readonly throttle: Throttle
   readonly read: ReadCall
   readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
@@ -72,7 +72,7 @@ export type Doors = {
   }
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
-  readonly hooks: Desk
+  readonly hooks: WebhookService
   /** Identity id of the board itself. */
   readonly boardIdentity: string
   /** Recovery epoch. */
@@ -82,17 +82,17 @@ export type Doors = {
 }
 
 export type Plan<Name extends WriteName> = {
-  to(verified: Verified<Name>, doors: Doors): Addressee
+  to(verified: Verified<Name>, services: Services): Addressee
   /** Whether these writes count against no rate and no daily bytes. */
-  unmetered?(verified: Verified<Name>, doors: Doors): boolean
+  unmetered?(verified: Verified<Name>, services: Services): boolean
   /** Refuses before an actor is asked; undefined lets it pass. */
   check?(verified: Verified<Name>): Refusal | undefined
   /** What a decider needs and cannot take from the letter. */
   args?(verified: Verified<Name>): Partial<ArgsOf<Name>>
   /** Asks elsewhere before the actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
-  ask?(verified: Verified<Name>, doors: Doors, pass: (found: Found<Partial<ArgsOf<Name>>>) => void): void
+  ask?(verified: Verified<Name>, services: Services, pass: (found: Found<Partial<ArgsOf<Name>>>) => void): void
   /** Called when the write is accepted and not answered yet. */
-  heard?(verified: Verified<Name>, decided: Decided<Name>, doors: Doors, actor: string): void
+  heard?(verified: Verified<Name>, decided: Decided<Name>, services: Services, actor: string): void
   /** `args`: what the actor was given this time; of a retry, not what counted. */
   show(
     verified: Verified<Name>,
@@ -100,19 +100,26 @@ export type Plan<Name extends WriteName> = {
     actor: string,
     isDuplicate: boolean,
     args: ArgsOf<Name>,
-    doors: Doors,
+    services: Services,
   ): Shown
 }
 
 /** A plan, whatever its operation is. */
 export type AnyPlan = {
-  to(verified: Verified, doors: Doors): Addressee
-  unmetered?(verified: Verified, doors: Doors): boolean
+  to(verified: Verified, services: Services): Addressee
+  unmetered?(verified: Verified, services: Services): boolean
   check?(verified: Verified): Refusal | undefined
   args?(verified: Verified): object
-  ask?(verified: Verified, doors: Doors, pass: (found: Found) => void): void
-  heard?(verified: Verified, decided: Decided, doors: Doors, actor: string): void
-  show(verified: Verified, decided: Decided, actor: string, isDuplicate: boolean, args: object, doors: Doors): Shown
+  ask?(verified: Verified, services: Services, pass: (found: Found) => void): void
+  heard?(verified: Verified, decided: Decided, services: Services, actor: string): void
+  show(
+    verified: Verified,
+    decided: Decided,
+    actor: string,
+    isDuplicate: boolean,
+    args: object,
+    services: Services,
+  ): Shown
 }
 
 export type Found<Args extends object = object> = { readonly refusal: Refusal } | Asked<Args> | undefined

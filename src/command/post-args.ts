@@ -5,7 +5,7 @@ import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Format } from '../../actors/posts/placing.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { provenBits } from '../format/proof-of-work.ts'
-import type { Bearers } from './handle-cache.ts'
+import type { HandleCache } from './handle-cache.ts'
 import type { Verified } from './reply.ts'
 import { resolveHandle } from './resolved.ts'
 
@@ -20,7 +20,7 @@ export function supersedesOf({ data }: Verified): string {
 }
 
 /** The id of the handle that a post is addressed to, or why there is none; undefined: it names no handle. */
-export function addresseeOf({ command }: Verified, handles: Bearers): string | Refusal | undefined {
+export function addresseeOf({ command }: Verified, handles: HandleCache): string | Refusal | undefined {
   const to = given(command.to, '')
   return to.startsWith('@') ? resolveHandle(handles, to, 'to') : undefined
 }

@@ -13,13 +13,13 @@ import { Searches } from '../search/searches.ts'
 import { readTools } from '../tools/ask-index.ts'
 import { readWorks, workReads } from '../works/ask-room-and-market.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
-import type { News } from './live-facts.ts'
+import type { LiveFacts } from './live-facts.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { resolveRequest, withResolved } from './resolved.ts'
 
 export type ReadRouterOptions = {
   readonly actors: Actors
-  readonly news: News
+  readonly news: LiveFacts
   /** The log that grows. */
   readonly log: { readonly origin: string; readonly vkey: string }
   /** Tells who else signs a head. */

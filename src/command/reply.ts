@@ -12,7 +12,7 @@ import type { ReadAnswer } from '../reads/read.ts'
 import type { Signer } from './key-cache.ts'
 import type { NoAnswer } from './ports.ts'
 
-export type Door = {
+export type CommandSource = {
   readonly via: string
   readonly address: string
   /** Identity id of whose sign-in it is, where the board itself signs for it. */
@@ -50,7 +50,7 @@ export type Verified<Name extends WriteName = never> = {
   readonly signature: Buffer
   readonly bytes: Buffer
   readonly sha: Buffer
-  readonly door: Door
+  readonly door: CommandSource
   /** Nothing of the signer's identity was accepted before. */
   readonly isNew?: boolean
 }

@@ -7,7 +7,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { namingOf, type Schema } from '../../actors/kernel/schema.ts'
 import { operations } from '../../actors/operations.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
-import type { Bearers } from './handle-cache.ts'
+import type { HandleCache } from './handle-cache.ts'
 
 /** Arguments of each read that may name an identity by its handle: the argument, and the field it came in. */
 const named: ReadonlyMap<string, readonly (readonly [arg: string, field: string])[]> = new Map(
@@ -23,7 +23,7 @@ const named: ReadonlyMap<string, readonly (readonly [arg: string, field: string]
 )
 
 /** The id that `@handle` stands for, or why there is none. */
-export function resolveHandle(handles: Bearers, text: string, field: string): string | Refusal {
+export function resolveHandle(handles: HandleCache, text: string, field: string): string | Refusal {
   return (
     handles.identityOf(text.slice(1)) ?? refusal('not_found', `no identity on this board has the handle ${text}`, field)
   )
@@ -31,7 +31,7 @@ export function resolveHandle(handles: Bearers, text: string, field: string): st
 
 /** The request with ids for handles, and which id each stands for; or a refusal. */
 export function resolveRequest(
-  handles: Bearers,
+  handles: HandleCache,
   request: ReadRequest,
 ): { readonly request: ReadRequest; readonly resolved: Readonly<Record<string, string>> | undefined } | Refusal {
   const resolved: Record<string, string> = {}

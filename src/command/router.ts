@@ -26,26 +26,26 @@ import type { Client } from '../search/fair-queue.ts'
 import type { Calls } from '../tool-calls/service.ts'
 import type { ToolDesk } from '../tools/service.ts'
 import type { Verdict, Verifier } from '../verify/verifier.ts'
-import type { Desk } from '../webhooks/service.ts'
+import type { WebhookService } from '../webhooks/service.ts'
 import type { Welcome } from '../works/welcome.ts'
 import { checkOperation, isGiven } from './check.ts'
-import { type Signer, Signers } from './key-cache.ts'
-import type { News } from './live-facts.ts'
-import type { Doors } from './plan.ts'
+import { KeyCache, type Signer } from './key-cache.ts'
+import type { LiveFacts } from './live-facts.ts'
+import type { Services } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { readCommand } from './read-command.ts'
 import type { ReadRouter } from './read-router.ts'
-import { type Door, type Respond, readReply, refused, type SignedCommand } from './reply.ts'
+import { type CommandSource, type Respond, readReply, refused, type SignedCommand } from './reply.ts'
 import { Writes } from './writes.ts'
 
-export type FrontOptions = {
+export type CommandRouterOptions = {
   readonly serviceId: string
   readonly actors: Actors
   readonly verifier: Pick<Verifier, 'verify'>
   readonly throttle: Throttle
-  readonly news: News
+  readonly news: LiveFacts
   readonly blobs: BlobIntake
-  readonly hooks: Desk
+  readonly hooks: WebhookService
   readonly calls: Calls
   readonly tools: ToolDesk
   readonly welcome: Pick<Welcome, 'greet'>
@@ -70,17 +70,17 @@ export type FrontOptions = {
   readonly updates: Pick<Updates, 'poll'>
 }
 
-type Verify = Doors['verify']
+type Verify = Services['verify']
 
-export class Front {
-  readonly #options: FrontOptions
-  readonly #signers: Signers
+export class CommandRouter {
+  readonly #options: CommandRouterOptions
+  readonly #signers: KeyCache
   readonly #verify: Verify
   readonly #writes: Writes
 
-  constructor(options: FrontOptions) {
+  constructor(options: CommandRouterOptions) {
     this.#options = options
-    this.#signers = new Signers(options.news)
+    this.#signers = new KeyCache(options.news)
     this.#verify = (...asked) => options.verifier.verify(...asked)
     this.#writes = new Writes({
       actors: options.actors,
@@ -104,19 +104,19 @@ export class Front {
   }
 
   /** Executes a command given as bytes of JSON. */
-  execute(body: Buffer, door: Door, respond: Respond): void {
+  execute(body: Buffer, door: CommandSource, respond: Respond): void {
     this.#execute(body, door, respond, this.#verify)
   }
 
   /** The same for the board's own identity: what it signed a moment ago is not verified again. */
-  executeOwn(body: Buffer, door: Door, respond: Respond): void {
+  executeOwn(body: Buffer, door: CommandSource, respond: Respond): void {
     this.#execute(body, door, respond, (_signature, key, _message, callback) => {
       if (identityId(key) !== this.#options.boardIdentity) throw new Error('only the board is taken at its own word')
       callback('good')
     })
   }
 
-  #execute(body: Buffer, door: Door, respond: Respond, verify: Verify): void {
+  #execute(body: Buffer, door: CommandSource, respond: Respond, verify: Verify): void {
     const read = readCommand(body)
     if (!read.ok) return this.#refuse(door, read.fault, respond)
     const command = read.value
@@ -125,7 +125,7 @@ export class Front {
   }
 
   /** Refuses what is not a command. Its network pays for it; one that has sent too many gets only that refusal. */
-  #refuse(door: Door, fault: () => Refusal, respond: Respond): void {
+  #refuse(door: CommandSource, fault: () => Refusal, respond: Respond): void {
     respond(refused(this.#options.throttle.count(kindOf(door), door) ?? fault()))
   }
 
@@ -136,7 +136,7 @@ export class Front {
     else reads.read(request, answer, client)
   }
 
-  #unsigned(command: Command, door: Door, respond: Respond): void {
+  #unsigned(command: Command, door: CommandSource, respond: Respond): void {
     const tooMany = this.#options.throttle.count(kindOf(door), door)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const checked = checkOperation(command)
@@ -150,7 +150,7 @@ export class Front {
     this.#answerRead(readRequest(operation, command, data, ''), door, respond)
   }
 
-  #answerRead(request: ReadRequest, door: Door, respond: Respond): void {
+  #answerRead(request: ReadRequest, door: CommandSource, respond: Respond): void {
     if (request.op === 'quota.get')
       return quotaOf(request, door, { ...this.#options, read: (...asked) => this.read(...asked) }, (answer) =>
         respond(readReply(answer)),
@@ -159,7 +159,7 @@ export class Front {
     this.read(request, (answer) => respond(readReply(answer)), door)
   }
 
-  #signed(command: Command, door: Door, respond: Respond, verify: Verify): void {
+  #signed(command: Command, door: CommandSource, respond: Respond, verify: Verify): void {
     const { public_key, signature, timestamp, nonce } = command
     for (const [name, value] of Object.entries({ public_key, signature, timestamp, nonce })) {
       if (isGiven(value)) continue
@@ -181,7 +181,14 @@ export class Front {
     })
   }
 
-  #dispatch(command: Command, signer: Signer, signature: Buffer, bytes: Buffer, door: Door, respond: Respond): void {
+  #dispatch(
+    command: Command,
+    signer: Signer,
+    signature: Buffer,
+    bytes: Buffer,
+    door: CommandSource,
+    respond: Respond,
+  ): void {
     const checked = checkOperation(command)
     if (!checked.ok) return this.#refuse(door, () => checked.refusal, respond)
     const { operation, data } = checked.value
@@ -241,7 +248,7 @@ function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, by
 }
 
 /** An interface that spares its clients the signing takes what is unsigned as a GET does. */
-function kindOf({ via }: Door): 'reads' | 'unsigned_commands' {
+function kindOf({ via }: CommandSource): 'reads' | 'unsigned_commands' {
   return via === 'mcp' ? 'reads' : 'unsigned_commands'
 }
 

@@ -2,11 +2,11 @@
 import type { WriteLetter } from '../../actors/write.ts'
 import { isOperator, standingOf } from '../delegations/delegated.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { News } from './live-facts.ts'
+import type { LiveFacts } from './live-facts.ts'
 import { signedBy, type Verified } from './reply.ts'
 
 type SignedLetterOptions = {
-  readonly news: News
+  readonly news: LiveFacts
   readonly operators: ReadonlySet<string>
   readonly throttle: Pick<Throttle, 'factorOf'>
 }

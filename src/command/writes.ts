@@ -21,8 +21,8 @@ import { type Body, type EventFacts, eventView, type SignedPost } from '../posts
 import { dataOf, type ReadAnswer } from '../reads/read.ts'
 import { roomAsMade } from '../rooms/new-room.ts'
 import { takeNewRoom, unlessMade } from '../rooms/new-room-quota.ts'
-import type { News } from './live-facts.ts'
-import type { AnyPlan, Asked, Decided, Doors } from './plan.ts'
+import type { LiveFacts } from './live-facts.ts'
+import type { AnyPlan, Asked, Decided, Services } from './plan.ts'
 import { plans } from './plans.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { addresseeOf, given, postArgs, supersedesOf } from './post-args.ts'
@@ -34,26 +34,26 @@ import { unproven } from './unproven.ts'
 export type WritesOptions = {
   readonly actors: Actors
   readonly throttle: Throttle
-  readonly news: News
+  readonly news: LiveFacts
   /** Identity ids. */
   readonly operators: ReadonlySet<string>
   /** Takes an accepted post that its room wants screened. */
   readonly screen: (post: Screened) => void
-  readonly read: Doors['read']
-  readonly verify: Doors['verify']
+  readonly read: Services['read']
+  readonly verify: Services['verify']
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
-  readonly blobs: Doors['blobs']
-  readonly hooks: Doors['hooks']
-  readonly calls: Doors['calls']
-  readonly tools: Doors['tools']
+  readonly blobs: Services['blobs']
+  readonly hooks: Services['hooks']
+  readonly calls: Services['calls']
+  readonly tools: Services['tools']
   /** An identity has posted in public. */
   readonly welcome: (identity: string, address: string) => void
   /** Secret of this board, for names that others cannot compute. */
   readonly secret: Buffer
-  readonly boardIdentity: Doors['boardIdentity']
-  readonly generation: Doors['generation']
-  readonly limitsOn: Doors['limitsOn']
+  readonly boardIdentity: Services['boardIdentity']
+  readonly generation: Services['generation']
+  readonly limitsOn: Services['limitsOn']
 }
 
 type Accepted = Extract<ShardAnswer, { ok: true }>
@@ -86,14 +86,14 @@ export class Writes {
     if (plan === undefined) throw new Error(`no way to run ${name}`)
     const refusedBefore = plan.check?.(verified) ?? unproven(verified, this.#options)
     if (refusedBefore !== undefined) return respond(refused(refusedBefore))
-    const doors: Doors = this.#options
-    const to = plan.to(verified, doors)
+    const services: Services = this.#options
+    const to = plan.to(verified, services)
     if ('thing' in to)
       return this.#locate(to.thing, to.field, verified.signer.id, respond, (actor) =>
         this.#carryOut(plan, verified, actor, nothingAsked, respond),
       )
     if (plan.ask === undefined) return this.#carryOut(plan, verified, to.actor, nothingAsked, respond)
-    plan.ask(verified, doors, (found) => {
+    plan.ask(verified, services, (found) => {
       if (found === undefined) return respond(undefined)
       if ('refusal' in found) return respond(refused(found.refusal))
       this.#carryOut(plan, verified, to.actor, found, respond)

@@ -6,7 +6,7 @@ import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kerne
 import { registryName } from '../../actors/record.ts'
 import { delegationOver, type WriteLetter } from '../../actors/write.ts'
 import type { Signer } from '../command/key-cache.ts'
-import type { News } from '../command/live-facts.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Delegate } from './delegates.ts'
 
@@ -20,7 +20,7 @@ export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegat
 }
 
 /** What an actor is sent about the delegation of a letter. */
-export function standingOf({ delegates }: News, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
+export function standingOf({ delegates }: LiveFacts, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
   const { isPublished, scopes } = delegate
   return { isOver: delegates.isOver(delegate), isPublished, moderates: scopes.has('board:moderate') }
 }
@@ -31,7 +31,7 @@ export function isOperator({ id, delegate }: Signer, operators: ReadonlySet<stri
 }
 
 /** Why a key that was good is refused now. */
-export function keyRefusal(news: News, key: string): Refusal | undefined {
+export function keyRefusal(news: LiveFacts, key: string): Refusal | undefined {
   if (news.delegates.isKeyOver(key)) return refusal('forbidden', delegationOver, 'public_key')
   if (!news.isRetired(key)) return undefined
   return refusal(
@@ -47,7 +47,7 @@ export const keyFarewells = {
   ended: 'your delegation has ended: closed',
 } as const
 
-export function keyFarewell(news: News, key: string): string | undefined {
+export function keyFarewell(news: LiveFacts, key: string): string | undefined {
   if (news.isRetired(key)) return keyFarewells.moved
   return news.delegates.isKeyOver(key) ? keyFarewells.ended : undefined
 }
@@ -56,7 +56,7 @@ type WriteAnswer = Parameters<Actors['write']>[1]
 
 /** Once for all who wait for it: nothing of the delegate's stands in the public log before its delegation. */
 function publish(
-  { actors, news }: { readonly actors: Actors; readonly news: News },
+  { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
   delegate: Delegate,
   then: (told: Parameters<WriteAnswer>[0]) => void,
 ): void {
@@ -78,7 +78,7 @@ function publish(
 
 /** A delegate's letter is counted while it is under way, and waits until its delegation is in the public log where it must be. */
 export function sendAs(
-  { actors, news }: { readonly actors: Actors; readonly news: News },
+  { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
   delegate: Delegate | undefined,
   letter: WriteLetter,
   answer: WriteAnswer,

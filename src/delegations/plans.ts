@@ -3,7 +3,7 @@
 import { scopes as allScopes } from '../../actors/kernel/operation.ts'
 import { registryName } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
-import { type AnyPlan, type Doors, type Found, idOf, type Plan } from '../command/plan.ts'
+import { type AnyPlan, type Found, idOf, type Plan, type Services } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Verified } from '../command/reply.ts'
 import { proveNewKey } from '../people/new-key.ts'
@@ -22,11 +22,11 @@ const create: Plan<'delegation.create'> = {
       redirectHost: redirect_host,
     }
   },
-  ask: (verified, doors, pass) =>
-    proveNewKey(verified, doors, (found) => {
+  ask: (verified, services, pass) =>
+    proveNewKey(verified, services, (found) => {
       if (found === undefined || 'refusal' in found) return pass(found)
       // Whether it was decided is known to the registry alone where its answer is lost.
-      pass({ ...found, settle: (answer) => answer === undefined && doors.news.delegates.refresh() })
+      pass({ ...found, settle: (answer) => answer === undefined && services.news.delegates.refresh() })
     }),
   heard: ({ command, signer, signature, bytes, sha }, { facts }, { news }) =>
     news.delegates.add({
@@ -47,17 +47,17 @@ const create: Plan<'delegation.create'> = {
 const revoke: Plan<'delegation.revoke'> = {
   to: () => ({ actor: registryName }),
   args: ({ command }) => ({ target: command.target }),
-  ask: ({ command, signer }, doors, pass) => {
+  ask: ({ command, signer }, services, pass) => {
     const { target } = command
     const isMeant = ({ id, key }: Delegate) => id === target || key === target
-    quiesce(doors, doors.news.delegates.liveOf(signer.id).filter(isMeant), pass)
+    quiesce(services, services.news.delegates.liveOf(signer.id).filter(isMeant), pass)
   },
   heard: (_verified, { facts }, { news }) => news.delegates.end(facts.id),
   show: (_verified, { facts }) => ({ read: 'delegation.one', args: { id: facts.id } }),
 }
 
 /** Bars delegates whose end is to be decided, and goes on when nothing that they sent is under way. */
-export function quiesce({ news }: Doors, delegates: readonly Delegate[], pass: (found: Found) => void): void {
+export function quiesce({ news }: Services, delegates: readonly Delegate[], pass: (found: Found) => void): void {
   const settle = (answer: ShardAnswer | NoAnswer): void => {
     if (answer === undefined) news.delegates.refresh()
     release()
@@ -69,10 +69,10 @@ type Ask = NonNullable<AnyPlan['ask']>
 
 /** The same for all that an identity has, before what `ask` finds out. */
 export function quiescing(whose: (verified: Verified) => string, ask: Ask): Ask {
-  return (verified, doors, pass) =>
-    ask(verified, doors, (found) => {
+  return (verified, services, pass) =>
+    ask(verified, services, (found) => {
       if (found === undefined || 'refusal' in found) return pass(found)
-      quiesce(doors, doors.news.delegates.liveOf(whose(verified)), (quiet) =>
+      quiesce(services, services.news.delegates.liveOf(whose(verified)), (quiet) =>
         pass({ ...found, ...(quiet !== undefined && 'settle' in quiet ? { settle: quiet.settle } : {}) } as Found),
       )
     })

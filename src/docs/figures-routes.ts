@@ -1,5 +1,5 @@
 /** Figures of the running board, and their routes: for people, for Prometheus, and for checks that only ask whether it is there. */
-import type { News } from '../command/live-facts.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
 import type { Tails } from '../follow/tail-routes.ts'
 import { plain } from '../http/answers.ts'
 import type { Exchange, OpenConnections } from '../http/port.ts'
@@ -7,19 +7,19 @@ import type { Replies } from '../http/replies.ts'
 import type { RouteHandler } from '../http/routes.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import type { Counters } from '../observe.ts'
-import type { House } from '../threads/actor-host.ts'
+import type { ActorHost } from '../threads/actor-host.ts'
 import type { FeedStats } from '../threads/feed-answers.ts'
 import type { Verifier } from '../verify/verifier.ts'
-import type { Postroom } from '../webhooks/thread-host.ts'
+import type { WebhookThread } from '../webhooks/thread-host.ts'
 import { type Figures, metricsText, nothingCounted, statsData } from './figures.ts'
 
 export type BoardFiguresOptions = {
-  readonly house: House
-  readonly news: News
+  readonly actorHost: ActorHost
+  readonly news: LiveFacts
   readonly tails: Tails
   readonly connections: OpenConnections
   readonly verifier: Verifier
-  readonly postroom: Postroom
+  readonly webhookThread: WebhookThread
   readonly counters: Counters
   readonly throttle: Throttle
   /** Monotonic milliseconds. */
@@ -39,15 +39,15 @@ export class BoardFigures {
 
   /** Undefined: they could not be told. */
   tell(answer: (figures: Figures | undefined) => void): void {
-    const { house } = this.#options
-    house.askFeed<FeedStats>(['stats', null, house.seen], (told) => {
+    const { actorHost } = this.#options
+    actorHost.askFeed<FeedStats>(['stats', null, actorHost.seen], (told) => {
       if (told !== undefined && !('refusal' in told)) this.#stats = told
       this.#now().then(answer, () => answer(undefined))
     })
   }
 
   async #now(): Promise<Figures> {
-    const { house, news, tails, connections, verifier, postroom, counters, throttle, now } = this.#options
+    const { actorHost, news, tails, connections, verifier, webhookThread, counters, throttle, now } = this.#options
     const memory = process.memoryUsage()
     return {
       ...this.#stats,
@@ -55,11 +55,11 @@ export class BoardFigures {
       streamsOpen: tails.open,
       streamsDropped: tails.dropped,
       connections: connections.open,
-      openLetters: house.open,
+      openLetters: actorHost.open,
       signaturesWaiting: verifier.waiting,
       uptimeSeconds: Math.floor((now() - this.#startedAt) / 1000),
       residentBytes: memory.rss,
-      heaps: [['front', memory.heapUsed + memory.external], ...(await postroom.heaps())],
+      heaps: [['front', memory.heapUsed + memory.external], ...(await webhookThread.heaps())],
       counters: counters.entries(),
       limited: [...throttle.refusals],
     }

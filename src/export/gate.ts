@@ -5,7 +5,7 @@
 
 import { rates } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { fromYou, type Leave, Places, streamWaitSeconds } from '../follow/places.ts'
+import { fromYou, Places, type Release, streamWaitSeconds } from '../follow/places.ts'
 import type { Exchange } from '../http/port.ts'
 import type { Throttle } from '../limits/throttle.ts'
 
@@ -15,7 +15,7 @@ export type ExportGateOptions = {
 }
 
 /** Lets an export begin, or says why not; what it gives is to be called when that export is over. */
-export type Enter = (exchange: Exchange, isPage: boolean) => Leave | Refusal
+export type Enter = (exchange: Exchange, isPage: boolean) => Release | Refusal
 
 export function exportGate({ throttle, addressOf }: ExportGateOptions): Enter {
   const places = new Places({ limit: 'exports_per_network', each: rates.exports_per_network, keeper: throttle })

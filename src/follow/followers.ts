@@ -4,14 +4,14 @@ import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
-import type { News } from '../command/live-facts.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
 import type { ReadRouter } from '../command/read-router.ts'
 import { keyFarewell, keyRefusal } from '../delegations/delegated.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import type { Exchange } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ActorListener, House } from '../threads/actor-host.ts'
+import type { ActorHost, ActorListener } from '../threads/actor-host.ts'
 import type { FeedNews } from '../threads/feed.ts'
 import type { ShardNews } from '../threads/private-news.ts'
 import { OpenRooms } from './open-rooms.ts'
@@ -20,11 +20,11 @@ import { Tails } from './tail-routes.ts'
 import { Updates } from './updates.ts'
 
 export type FollowersOptions = {
-  readonly house: House
+  readonly actorHost: ActorHost
   readonly reads: Pick<ReadRouter, 'read'>
   readonly directory: BoardDirectory
   readonly clock: Clock
-  readonly news: News
+  readonly news: LiveFacts
   readonly throttle: Throttle
   readonly replies: Replies
   readonly addressOf: (exchange: Exchange) => string
@@ -36,7 +36,7 @@ export class Followers implements ActorListener {
   readonly rooms: OpenRooms
   readonly #shards: number
 
-  constructor({ house, reads, directory, clock, news, throttle, replies, addressOf }: FollowersOptions) {
+  constructor({ actorHost, reads, directory, clock, news, throttle, replies, addressOf }: FollowersOptions) {
     const cursors = new CursorSealer(directory.cursorKey)
     const { shards, generation } = directory.facts
     this.#shards = shards
@@ -44,11 +44,11 @@ export class Followers implements ActorListener {
     this.tails = new Tails({
       backfill: (request, answer) =>
         request.reader === ''
-          ? house.askFeed(['tail', request, house.seen], answer)
-          : house.askShard(shardOf(request.room, shards), ['tail', request], answer),
-      watch: (room, format, on) => house.tellFeed([on ? 'watch' : 'unwatch', room, format]),
+          ? actorHost.askFeed(['tail', request, actorHost.seen], answer)
+          : actorHost.askShard(shardOf(request.room, shards), ['tail', request], answer),
+      watch: (room, format, on) => actorHost.tellFeed([on ? 'watch' : 'unwatch', room, format]),
       watchAs: (reader, room, format, on) =>
-        house.tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
+        actorHost.tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
       openToken: (text) => {
         const token = openReadToken(cursors, text)
         if (token === undefined) return 'this board gave no such token'
@@ -72,21 +72,21 @@ export class Followers implements ActorListener {
       generation,
       cursors,
       rooms: this.rooms,
-      readFeed: (request, answer) => house.askFeed(['updates', request, house.seen], answer),
-      readShard: (shard, request, answer) => house.askShard(shard, ['updates', request], answer),
+      readFeed: (request, answer) => actorHost.askFeed(['updates', request, actorHost.seen], answer),
+      readShard: (shard, request, answer) => actorHost.askShard(shard, ['updates', request], answer),
       follow: (reader, on) => {
-        for (let shard = 0; shard < shards; shard++) house.tellShard(shard, [on ? 'follow' : 'unfollow', reader])
+        for (let shard = 0; shard < shards; shard++) actorHost.tellShard(shard, [on ? 'follow' : 'unfollow', reader])
       },
       handleOf: (reader) => news.handles.get(reader) ?? '',
       keyOver: (key) => keyRefusal(news, key),
-      newest: () => Math.max(house.seen, news.change),
+      newest: () => Math.max(actorHost.seen, news.change),
       waitersMax: inside.waitersMax,
       waitsPerAddress: rates.waits_per_address,
       keeper: throttle,
       now: clock.monotonicMs,
       timers: clock,
     })
-    house.listen(this)
+    actorHost.listen(this)
     news.delegates.onEnd(() => this.keysOver())
   }
 

@@ -15,7 +15,7 @@ export type PlaceKeeper = {
 }
 
 /** Gives the place back; again, it does nothing. */
-export type Leave = () => void
+export type Release = () => void
 
 export type Held = { readonly limit?: number; readonly open: number }
 
@@ -49,7 +49,7 @@ export class Places {
   }
 
   /** A place for this client, or what has none left: those whom it counts against, or the board. */
-  take(source: Source): Leave | 'holder' | 'board' {
+  take(source: Source): Release | 'holder' | 'board' {
     const holders = this.#keeper.holders(source)
     if (holders.some(({ key, share }) => (this.#open.get(key) ?? 0) >= this.#placesOf(share))) {
       this.#keeper.placeRefused(this.limit)

@@ -8,7 +8,7 @@
 
 import type { NoAnswer } from '../command/ports.ts'
 import { type Reply, type Respond, refused } from '../command/reply.ts'
-import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
+import type { Position, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
 import { type Found, isBefore } from './wait-limit.ts'
 
 export type PublicWaitsOptions = {
@@ -23,7 +23,7 @@ export type PublicWaitsOptions = {
 type PublicWaiter = {
   until: number
   readonly respond: Respond
-  mark: Mark
+  mark: Position
   /** Number of a change that must have been examined. */
   need: number
 }
@@ -120,7 +120,7 @@ export class PublicWaits {
   /** Reads for those that may have news. */
   #run(channel: Channel): void {
     if (channel.reading) return
-    let from: Mark | undefined
+    let from: Position | undefined
     for (const { mark } of channel.dirty) if (from === undefined || isBefore(mark, from)) from = mark
     if (from === undefined) return
     const begin = from
@@ -135,7 +135,7 @@ export class PublicWaits {
   }
 
   /** One page, from the mark `from` on, for all who stand at it or after it. */
-  #apply(channel: Channel, from: Mark, { updates, end, more }: Extract<UpdatesPage, { ok: true }>): void {
+  #apply(channel: Channel, from: Position, { updates, end, more }: Extract<UpdatesPage, { ok: true }>): void {
     const replies = new Map<number, Reply>()
     const waited: PublicWaiter[] = []
     for (const waiter of [...channel.dirty]) {

@@ -16,7 +16,7 @@ import { answerOf, blockedBy, hasLeft } from '../conversations/blocks.ts'
 import { addressee, type EventView } from '../posts/view.ts'
 import { type ReadContext, view } from '../reads/read.ts'
 
-export type Mark = { readonly next: number; readonly taken: number }
+export type Position = { readonly next: number; readonly taken: number }
 
 export type UpdatesFilter = {
   /** Names of rooms; empty: all. */
@@ -28,7 +28,7 @@ export type UpdatesFilter = {
 
 export type UpdatesRequest = UpdatesFilter & {
   /** null: from now. */
-  readonly from: Mark | null
+  readonly from: Position | null
   /** Identity id of a signed reader, else ''. */
   readonly reader: string
   /** The reader's handle, or ''. */
@@ -50,7 +50,7 @@ export type UpdatesPage =
       readonly ok: true
       readonly updates: readonly Update[]
       /** Where to continue: everything before it is in `updates` or of no interest. */
-      readonly end: Mark
+      readonly end: Position
       /** There may be more after `end` already. */
       readonly more: boolean
       /** Whom the reader has blocked in conversations of this source. */
@@ -64,7 +64,7 @@ const bytesMax = 512 * 1024
 
 export function updatesPage(context: ReadContext, request: UpdatesRequest): UpdatesPage {
   const { changes } = context.state
-  const now: Mark = { next: context.board.change + 1, taken: 0 }
+  const now: Position = { next: context.board.change + 1, taken: 0 }
   const from = request.from ?? now
   if (from.next > now.next) return { ok: false, refusal: ahead }
   const updates: Update[] = []

@@ -8,7 +8,7 @@
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { type Reply, type Respond, refused } from '../command/reply.ts'
-import type { Mark, Update, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
+import type { Position, Update, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
 import type { Found } from './wait-limit.ts'
 
 export type SignedWaitsOptions = {
@@ -35,7 +35,7 @@ type SignedWaiter = {
   readonly key: string
   readonly filter: UpdatesFilter
   /** One mark for each source; null: from now. */
-  readonly marks: (Mark | null)[]
+  readonly marks: (Position | null)[]
 }
 
 type Seated = SignedWaiter & {
@@ -182,14 +182,14 @@ export class SignedWaits {
     if (updates.length > 0)
       return this.#answer(
         waiter,
-        this.#options.reply(waiter.reader, { updates, marks: waiter.marks as readonly Mark[], more }),
+        this.#options.reply(waiter.reader, { updates, marks: waiter.marks as readonly Position[], more }),
       )
     if (waiter.dirty.size > 0) return this.#run(waiter)
     if (waiter.until <= this.#options.now()) this.#answerNothing(waiter)
   }
 
   #answerNothing(waiter: Seated): void {
-    const found = { updates: [], marks: waiter.marks as readonly Mark[], more: false }
+    const found = { updates: [], marks: waiter.marks as readonly Position[], more: false }
     this.#answer(waiter, this.#options.reply(waiter.reader, found))
   }
 

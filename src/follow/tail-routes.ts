@@ -12,7 +12,7 @@ import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { dataHeaders } from '../http/security.ts'
 import type { Backfill, BackfillRequest } from './backfill.ts'
 import type { OpenRooms } from './open-rooms.ts'
-import { fromYou, type Leave, type PlaceKeeper, Places, streamWaitSeconds } from './places.ts'
+import { fromYou, type PlaceKeeper, Places, type Release, streamWaitSeconds } from './places.ts'
 import type { TailFormat } from './stream.ts'
 import { type Asked, askedOf, type TailRules } from './tail-request.ts'
 
@@ -240,7 +240,7 @@ export class Tails {
 
   #join(
     exchange: Exchange,
-    leave: Leave,
+    leave: Release,
     channel: Channel,
     asked: Asked,
     found: Extract<Backfill, { ok: true }>,

@@ -14,7 +14,7 @@ import type { CursorSealer } from '../format/cursor.ts'
 import type { OpenRooms } from './open-rooms.ts'
 import { fromYou, type PlaceKeeper, Places, streamWaitSeconds } from './places.ts'
 import { PublicWaits } from './public-waits.ts'
-import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
+import type { Position, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
 import { SignedWaits } from './signed-waits.ts'
 import { type Found, Outbox, type Poll } from './wait-limit.ts'
 
@@ -53,7 +53,7 @@ export class Updates {
   readonly #signed: SignedWaits
   readonly #stopSweeping: Cancel
   /** Marks of cursors that were opened, by reader and text. */
-  readonly #opened = new BoundedMap<string, readonly Mark[]>(openedMax)
+  readonly #opened = new BoundedMap<string, readonly Position[]>(openedMax)
   #closed = false
 
   constructor(options: UpdatesOptions) {
@@ -170,7 +170,7 @@ export class Updates {
     return refusal(what === 'board' ? 'overloaded' : 'rate_limited', message, undefined, streamWaitSeconds)
   }
 
-  #addPublic(filter: UpdatesFilter, asked: Mark | undefined, until: number, respond: Respond): () => void {
+  #addPublic(filter: UpdatesFilter, asked: Position | undefined, until: number, respond: Respond): () => void {
     const newest = this.#options.newest()
     const mark = asked ?? { next: newest + 1, taken: 0 }
     const add = () => this.#public.add(filter, { until, respond, mark, need: newest })
@@ -198,12 +198,12 @@ export class Updates {
     }
   }
 
-  #seal(reader: string, marks: readonly Mark[]): string {
+  #seal(reader: string, marks: readonly Position[]): string {
     return this.#options.cursors.seal(listName(reader), [this.#options.generation, marks.map(markText).join('.')])
   }
 
   /** The marks of a cursor. Thousands who were given one answer come back with one cursor. */
-  #open(reader: string, cursor: string): readonly Mark[] | Refusal {
+  #open(reader: string, cursor: string): readonly Position[] | Refusal {
     const name = `${reader} ${cursor}`
     const known = this.#opened.get(name)
     if (known !== undefined) return known
@@ -214,7 +214,7 @@ export class Updates {
   }
 
   /** The marks inside a cursor, or why it cannot be served. */
-  #read(reader: string, cursor: string): readonly Mark[] | Refusal {
+  #read(reader: string, cursor: string): readonly Position[] | Refusal {
     const { cursors, generation, shards } = this.#options
     const place = cursors.open(listName(reader), cursor) as readonly [string, string] | undefined
     if (place === undefined)
@@ -250,9 +250,9 @@ export class Updates {
 /** A cursor is good for whom it was given to. */
 const listName = (reader: string) => `updates:${reader}`
 
-const markText = ({ next, taken }: Mark) => (taken === 0 ? next.toString(36) : `${next.toString(36)}-${taken}`)
+const markText = ({ next, taken }: Position) => (taken === 0 ? next.toString(36) : `${next.toString(36)}-${taken}`)
 
-function markOf(text: string): Mark {
+function markOf(text: string): Position {
   const [next = '', taken = '0'] = text.split('-')
   return { next: Number.parseInt(next, 36), taken: Number(taken) }
 }

@@ -3,8 +3,8 @@
  * a client that disconnects leaves nothing to clean up.
  */
 import { sizes } from '../../actors/kernel/limits.ts'
-import type { Door } from '../command/reply.ts'
-import type { Mark, UpdatesFilter } from './rows.ts'
+import type { CommandSource } from '../command/reply.ts'
+import type { Position, UpdatesFilter } from './rows.ts'
 
 /** A follower's request, as every route hands it in. */
 export type Poll = UpdatesFilter & {
@@ -25,7 +25,7 @@ export type Poll = UpdatesFilter & {
 }
 
 /** What an answer is made of; `cursor` text is made from the marks. */
-export type Found = { readonly updates: readonly string[]; readonly marks: readonly Mark[]; readonly more: boolean }
+export type Found = { readonly updates: readonly string[]; readonly marks: readonly Position[]; readonly more: boolean }
 
 /** Answers given before the thread looks at other work: about 10 ms. Each brings a new request, which the others wait for. */
 const slice = 500
@@ -52,7 +52,7 @@ export class Outbox {
   }
 }
 
-export function isBefore(a: Mark, b: Mark): boolean {
+export function isBefore(a: Position, b: Position): boolean {
   return a.next < b.next || (a.next === b.next && a.taken < b.taken)
 }
 
@@ -60,7 +60,7 @@ export function isBefore(a: Mark, b: Mark): boolean {
 export function pollOf(
   args: Readonly<Record<string, unknown>>,
   { reader, key = '' }: { readonly reader: string; readonly key?: string },
-  door: Door,
+  door: CommandSource,
 ): Poll {
   const { cursor = '', wait = 0, rooms = [], kinds = [], limit = sizes.page_default } = args
   return {

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { BlobFacts, DeletedFacts } from '../../actors/attachments/attachments.ts'
-import { type BoardRecord, type Event, RecordType } from '../../actors/record.ts'
+import { type BoardRecord, type PostRecord, RecordType } from '../../actors/record.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 
 type Put = {
@@ -44,7 +44,7 @@ export class BlobCheck {
   }
 
   /** Blobs hang on the original, whichever version names them. */
-  #attached({ blobs = [], original }: Event, id: string): void {
+  #attached({ blobs = [], original }: PostRecord, id: string): void {
     const event = original === undefined ? id : Buffer.from(original).toString('hex')
     for (const blob of blobs) this.#puts.get(Buffer.from(blob).toString('hex'))?.events.push(event)
   }

@@ -17,8 +17,8 @@ import {
 } from '../board-directory.ts'
 import {
   checkMark,
+  type HighWaterMark,
   type KnownLog,
-  type Mark,
   type MarkPlace,
   RolledBack,
   readMarks,
@@ -53,7 +53,7 @@ function secretIn(file: string, tell: Tell, print?: string): Buffer | undefined 
 
 /** `logs`: every log of the board, oldest first; `through`: the last frame of their journal, all of which is sound. */
 export function checkMarks(place: MarkPlace, logs: readonly LogIdentity[], through: number, tell: Tell): void {
-  let marks: Mark[]
+  let marks: HighWaterMark[]
   try {
     marks = readMarks(place)
   } catch (error) {
@@ -77,7 +77,7 @@ export function checkMarks(place: MarkPlace, logs: readonly LogIdentity[], throu
   }
 }
 
-function compareMark(mark: Mark, known: readonly KnownLog[], tell: Tell): void {
+function compareMark(mark: HighWaterMark, known: readonly KnownLog[], tell: Tell): void {
   try {
     checkMark(mark, known)
   } catch (error) {

@@ -7,14 +7,14 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { Door, Respond } from '../command/reply.ts'
+import type { CommandSource, Respond } from '../command/reply.ts'
 import { decodeBase64url } from '../format/encoding.ts'
 import type { Exchange, Header } from './port.ts'
 import type { Replies } from './replies.ts'
 import type { RouteHandler } from './routes.ts'
 
 export type CompatOptions = {
-  readonly front: { execute(body: Buffer, door: Door, respond: Respond): void }
+  readonly front: { execute(body: Buffer, door: CommandSource, respond: Respond): void }
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies
 }
@@ -50,7 +50,7 @@ export function compatDoor({ front, addressOf, replies }: CompatOptions): RouteH
           'command',
         ),
       )
-    const door: Door = { via: 'c64', address: addressOf(exchange) }
+    const door: CommandSource = { via: 'c64', address: addressOf(exchange) }
     exchange.readBody(0, ({ ok }) => {
       if (!ok) return refuse(refusal('invalid_field', '/c64/ takes no body: the whole command goes into the path'))
       front.execute(command, door, (reply) => replies.send(exchange, reply, unindexed))

@@ -1,7 +1,7 @@
 /** How users' files are served: their name and type in headers, and the byte range that a reader requests. */
 
 /** Bytes start..end-1. */
-export type Part = { readonly start: number; readonly end: number }
+export type ByteRange = { readonly start: number; readonly end: number }
 
 /**
  * Types that contain no script and that no plugin displays. All others are a download of bytes: the true type is in the
@@ -28,7 +28,7 @@ export function contentDisposition(kind: 'inline' | 'attachment', filename: stri
  * The one part that a Range header requests (RFC 9110, 14). Undefined: serve all, as for a header that is not a range
  * of bytes or that names several parts. 'outside': the file has nothing of it.
  */
-export function rangeOf(header: string | undefined, size: number): Part | 'outside' | undefined {
+export function rangeOf(header: string | undefined, size: number): ByteRange | 'outside' | undefined {
   const found = header === undefined ? null : /^bytes=[ \t]*(?:(\d+)-(\d*)|-(\d+))[ \t]*$/i.exec(header)
   if (found === null) return undefined
   const [, first, last, suffix] = found

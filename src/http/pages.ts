@@ -16,7 +16,7 @@ import type { Schema } from '../../actors/kernel/schema.ts'
 import { operationByName } from '../../actors/operations.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { faultOf } from '../command/check.ts'
-import type { News } from '../command/live-facts.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
 import type { ReadRouter } from '../command/read-router.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import type { Throttle } from '../limits/throttle.ts'
@@ -52,7 +52,7 @@ const gzip = promisify(gzipCallback)
 
 export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> & {
   readonly reads: Pick<ReadRouter, 'read'>
-  readonly news: News
+  readonly news: LiveFacts
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
   readonly onReply: (status: number) => void

@@ -9,9 +9,9 @@ import { type Operation, pathField } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operations, type ReadOperation } from '../../actors/operations.ts'
 import { faultOf } from '../command/check.ts'
-import type { News } from '../command/live-facts.ts'
-import { type Door, readReply, refused } from '../command/reply.ts'
-import type { Front } from '../command/router.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import { type CommandSource, readReply, refused } from '../command/reply.ts'
+import type { CommandRouter } from '../command/router.ts'
 import { meantBy, ruleOf, type Shape } from '../format/data-fault.ts'
 import { printable } from '../format/printable.ts'
 import { type Check, compile } from '../format/schema-check.ts'
@@ -27,8 +27,8 @@ import { dataHeaders } from './security.ts'
 export type RouteHandler = (exchange: Exchange, parameter: string) => void
 
 export type RoutesOptions = {
-  readonly front: Front
-  readonly news: News
+  readonly front: CommandRouter
+  readonly news: LiveFacts
   readonly replies: Replies
   readonly throttle: Throttle
   /** Unix seconds. */
@@ -127,7 +127,7 @@ export class Routes {
         exchange,
         refused(refusal('invalid_field', 'POST /v1/command takes no query: everything goes into the JSON body')),
       )
-    const door: Door = {
+    const door: CommandSource = {
       via: 'command',
       address: this.#options.addressOf(exchange),
       onGone: (callback) => exchange.onAbort(callback),

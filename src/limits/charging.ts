@@ -6,7 +6,7 @@
 import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import { overLimitWords } from '../../actors/write.ts'
-import type { Asked, Doors } from '../command/plan.ts'
+import type { Asked, Services } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { fromActor, type Reply, refused, type Verified } from '../command/reply.ts'
 import { isOperator } from '../delegations/delegated.ts'
@@ -21,9 +21,9 @@ export function writerOf({ signer, door }: Verified, operators: ReadonlySet<stri
 }
 
 /** Finds out whether anything of this signer was ever accepted. Where the board cannot say now, it is not held to be new. */
-export function whetherNew({ signer, door }: Verified, doors: Doors, then: (isNew: boolean) => void): void {
-  if (!doors.limitsOn || signer.isKnown || door.via === 'board') return then(false)
-  doors.read({ op: 'identity.known', args: { target: signer.id }, reader: '' }, (found) => {
+export function whetherNew({ signer, door }: Verified, services: Services, then: (isNew: boolean) => void): void {
+  if (!services.limitsOn || signer.isKnown || door.via === 'board') return then(false)
+  services.read({ op: 'identity.known', args: { target: signer.id }, reader: '' }, (found) => {
     if (found?.ok === true) signer.isKnown = true
     then(found !== undefined && !found.ok && 'absent' in found)
   })
@@ -34,7 +34,7 @@ export function settleWrite(
   charge: Charge,
   verified: Verified,
   answer: ShardAnswer | NoAnswer,
-  { throttle, operators }: Pick<Doors, 'throttle' | 'operators'>,
+  { throttle, operators }: Pick<Services, 'throttle' | 'operators'>,
 ): void {
   const { signer, isNew } = verified
   if (answer === undefined) return

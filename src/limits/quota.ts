@@ -1,12 +1,12 @@
 /** What is left to a caller of all that is counted: by identity, by network, by the day. */
 
-import type { Doors } from '../command/plan.ts'
+import type { Services } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
-import type { Door } from '../command/reply.ts'
+import type { CommandSource } from '../command/reply.ts'
 import { dataOf, ok, type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
 
-type QuotaOptions = Pick<Doors, 'throttle' | 'read' | 'blobs'> & {
+type QuotaOptions = Pick<Services, 'throttle' | 'read' | 'blobs'> & {
   readonly calls: Pick<Calls, 'allowance'>
   /** Unix seconds. */
   readonly wallSeconds: () => number
@@ -14,7 +14,7 @@ type QuotaOptions = Pick<Doors, 'throttle' | 'read' | 'blobs'> & {
 
 export function quotaOf(
   { reader: identity, operator = false }: ReadRequest,
-  door: Door,
+  door: CommandSource,
   { throttle, calls, blobs, read, wallSeconds }: QuotaOptions,
   answer: (answer: ReadAnswer | NoAnswer) => void,
 ): void {

@@ -38,7 +38,7 @@ function strayMark({ dataDirectory, markFile }: MarkPlace): string | undefined {
 }
 
 /** The newest head that was signed, as a mark has it. */
-export type Mark = {
+export type HighWaterMark = {
   readonly file: string
   /** Of the log that it is of. */
   readonly vkey: string
@@ -54,7 +54,7 @@ export class UnusableMark extends Error {
 }
 
 /** The marks of a board; none: no mark was ever kept. Throws UnusableMark. */
-export function readMarks(place: MarkPlace): Mark[] {
+export function readMarks(place: MarkPlace): HighWaterMark[] {
   const directory = dirname(place.markFile)
   if (!fileExists(directory))
     throw new UnusableMark(
@@ -72,7 +72,7 @@ const unusable = (file: string, problem: string) =>
   `${file} stands where the mark of the log is kept, but is none that can be read (${problem}), and nothing was changed. If it is another file, name another place in MARK_FILE. If it is the mark, it is damaged and cannot tell an old copy of the data directory: where none was put back and broadside fsck finds nothing else, move it away and start again.`
 
 /** The text of a mark, whole and signed by the log that it names. */
-export function parseMark(text: string): Parsed<Omit<Mark, 'file'>> {
+export function parseMark(text: string): Parsed<Omit<HighWaterMark, 'file'>> {
   if (text === '') return unreadable('it is empty')
   const [vkey = '', ...lines] = text.split('\n')
   const key = parseVkey(vkey)
@@ -105,7 +105,7 @@ export type KnownLog = {
  * Throws RolledBack when one of these logs has signed more than it now knows, or something else, or was closed and followed
  * by a log that is not among them. False: the mark is of another board, whose keys none of them has, and says nothing.
  */
-export function checkMark({ vkey, closed, size, root }: Mark, logs: readonly KnownLog[]): boolean {
+export function checkMark({ vkey, closed, size, root }: HighWaterMark, logs: readonly KnownLog[]): boolean {
   const log = logs.find((each) => each.vkey === vkey)
   if (log === undefined) {
     const known = closed.find((each) => logs.some(({ vkey: own }) => own === each))

@@ -37,7 +37,7 @@ import {
   snapshotDirectories,
   UnusableDirectory,
 } from '../board-directory.ts'
-import { checkMark, type Mark } from './mark.ts'
+import { checkMark, type HighWaterMark } from './mark.ts'
 
 export type SignedLogOptions = {
   readonly dataDirectory: string
@@ -45,7 +45,7 @@ export type SignedLogOptions = {
   readonly origin: string
   readonly segmentBytesMax: number
   /** High-water marks: none of them may know more than the log. */
-  readonly marks: readonly Mark[]
+  readonly marks: readonly HighWaterMark[]
   /** Called where there is no log yet: how many shards it is to cover. Throws where there should be one. */
   readonly begin: () => number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { refusalBody } from '../../actors/kernel/refusals.ts'
 import type { Reply } from '../command/reply.ts'
-import type { Front } from '../command/router.ts'
+import type { CommandRouter } from '../command/router.ts'
 import { type FieldValue, type SignableCommand, signingBytes } from '../format/signing.ts'
 import type { Caller } from './caller.ts'
 import { inputOf } from './tool-input.ts'
@@ -21,7 +21,7 @@ export type Calling = {
 }
 
 export type CallsOptions = {
-  readonly front: Pick<Front, 'execute'>
+  readonly front: Pick<CommandRouter, 'execute'>
   readonly serviceId: string
   /** Unix seconds. */
   readonly wallSeconds: () => number

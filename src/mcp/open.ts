@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { networkOf } from '../../actors/kernel/networks.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
-import type { News } from '../command/live-facts.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'
 import type { ReadRouter } from '../command/read-router.ts'
-import type { Front } from '../command/router.ts'
+import type { CommandRouter } from '../command/router.ts'
 import type { Config } from '../config.ts'
 import type { Described } from '../docs/capabilities.ts'
 import { forAgents } from '../docs/for-agents.ts'
@@ -30,10 +30,10 @@ export type McpDoorsOptions = {
   readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
   readonly described: Described
   readonly clock: Clock
-  readonly front: Pick<Front, 'execute'>
+  readonly front: Pick<CommandRouter, 'execute'>
   readonly reads: Pick<ReadRouter, 'read'>
   readonly actors: Pick<Actors, 'write'>
-  readonly news: News
+  readonly news: LiveFacts
   readonly throttle: Throttle
   /** Of all open streams. */
   readonly streams: Places

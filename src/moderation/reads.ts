@@ -4,7 +4,7 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type Act, commandIn, frameKey, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
+import { commandIn, type FactRecord, frameKey, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
 import type { Kept, Report } from '../../actors/rooms/rules.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../posts/view.ts'
@@ -32,7 +32,7 @@ export const moderationReads = {
   'screening.recent': recent,
 } satisfies Reads
 
-type SignedAct = Act & { readonly by: Signed }
+type SignedAct = FactRecord & { readonly by: Signed }
 /** Why an entry has no signature. */
 const ofTheBoard = 'set by the board itself when it made the room: no command, so no signature'
 function actAt(context: ReadContext, { shard, seq }: Kept): SignedAct {
@@ -41,7 +41,7 @@ function actAt(context: ReadContext, { shard, seq }: Kept): SignedAct {
   return act as SignedAct
 }
 
-function actOf(frame: Frame): Act {
+function actOf(frame: Frame): FactRecord {
   const record = fromFrame(frame)
   if (record.type !== RecordType.act) throw new Error(`record ${frame.seq} is no act`)
   return record

@@ -1,13 +1,13 @@
 /** Screening at the command path: the hide that the board signs, and what was accepted and not screened when it last stopped. */
 
 import { windowSeconds } from '../../actors/write.ts'
-import type { Voice } from '../command/board-signer.ts'
+import type { BoardAuthor } from '../command/board-author.ts'
 import type { Actors } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'
 import type { Hidden, Screened, ScreeningQueue } from './screening.ts'
 
 /** The same post gives the same command, so that hiding it again has no second effect. */
-export function hideBy(voice: Voice, post: Screened, reason: string, done: (hidden: Hidden) => void): void {
+export function hideBy(voice: BoardAuthor, post: Screened, reason: string, done: (hidden: Hidden) => void): void {
   const fields = { operation: 'room.hide', event_id: post.id, reason }
   voice.say(fields, { cause: `screen:${post.id}`, at: post.at }, (reply) => {
     if (reply === undefined) return done({ ok: false, later: 1, words: 'no answer' })

@@ -1,5 +1,5 @@
 /** What was sold for a payment, as the seller reads it: by the key of the payment, asked by the board alone. */
-import { type Act, fromFrame } from '../../actors/record.ts'
+import { type FactRecord, fromFrame } from '../../actors/record.ts'
 import type { SaleFacts, SoldFacts } from '../../actors/sales/sales.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 import type { KeptSale } from './seller.ts'
@@ -10,7 +10,7 @@ export const salesReads = { 'sale.find': find } satisfies Reads
 function find({ state, frame, now }: ReadContext, { args }: ReadRequest): ReadAnswer<{ sale?: KeptSale }> {
   const found = state.sales.find(String(args.key), now())
   if (found === undefined) return ok({})
-  const factsAt = ({ shard, seq }: { shard: number; seq: number }) => (fromFrame(frame(shard, seq)) as Act).facts
+  const factsAt = ({ shard, seq }: { shard: number; seq: number }) => (fromFrame(frame(shard, seq)) as FactRecord).facts
   const { sent, json } = factsAt(found.begun) as SaleFacts
   const proof = found.settled === undefined ? {} : { proof: (factsAt(found.settled) as SoldFacts).proof }
   return ok({ sale: { sent, json, ...proof } satisfies KeptSale })

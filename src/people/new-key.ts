@@ -1,15 +1,15 @@
 /** A key that is to act from now on, for an identity or as it: it must have signed the same bytes, and never have acted here. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { Doors, Found } from '../command/plan.ts'
+import type { Found, Services } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { decodeBytes32, decodeBytes64, identityId } from '../format/encoding.ts'
 
 /** `target` is the key, `proof` its signature. As an identity of its own it would lose what is its. */
-export function proveNewKey({ command, bytes }: Verified, doors: Doors, pass: (found: Found) => void): void {
+export function proveNewKey({ command, bytes }: Verified, services: Services, pass: (found: Found) => void): void {
   const key = decodeBytes32(command.target!)!
   const identity = identityId(key)
-  doors.verify(decodeBytes64(command.proof!)!, key, bytes, (verdict) => {
+  services.verify(decodeBytes64(command.proof!)!, key, bytes, (verdict) => {
     if (verdict === 'overloaded')
       return pass({
         refusal: refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1),
@@ -21,7 +21,7 @@ export function proveNewKey({ command, bytes }: Verified, doors: Doors, pass: (f
       return pass({ refusal: refusal('bad_signature', message, 'proof') })
     }
     // As this identity itself asks: what it did in private rooms counts too.
-    doors.read({ op: 'identity.get', args: { target: identity }, reader: identity }, (found) =>
+    services.read({ op: 'identity.get', args: { target: identity }, reader: identity }, (found) =>
       pass(found === undefined ? undefined : { args: { identity, used: found.ok } }),
     )
   })

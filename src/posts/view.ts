@@ -13,7 +13,7 @@ import type { LeafPlace } from '../../actors/log/book.ts'
 import type { Gone, GoneBy } from '../../actors/posts/marks.ts'
 import { type Format, formatOf } from '../../actors/posts/placing.ts'
 import type { Sums } from '../../actors/posts/votes.ts'
-import { commandIn, type Delegated, type Event, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
+import { commandIn, type Delegated, fromFrame, type PostRecord, RecordType, type Signed } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 
@@ -210,7 +210,7 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
 
 type Standing = Omit<EventFacts, 'supersedes' | 'supersededBy' | 'versionId' | 'versions' | 'editedAt'>
 
-function slotFacts(state: State, slot: number, record: Event, { handleOf }: Showing): Standing {
+function slotFacts(state: State, slot: number, record: PostRecord, { handleOf }: Showing): Standing {
   const { board, marks } = state
   const { events } = board
   const { id: author } = board.authorList[events.author[slot]!]!
@@ -241,7 +241,7 @@ function slotFacts(state: State, slot: number, record: Event, { handleOf }: Show
 
 const destroyed: Gone = { reason: 'removed', by: undefined }
 
-function bodyOf({ marks, blobs }: State, slot: number, { by, format, to }: Event, now: number): Body {
+function bodyOf({ marks, blobs }: State, slot: number, { by, format, to }: PostRecord, now: number): Body {
   // Its bytes may be gone before this reader has learned why.
   const gone = marks.gone(slot, now) ?? (by.signed.length === 0 ? destroyed : undefined)
   // What is gone for good is not read: sooner or later it is no longer on the disk.
@@ -254,7 +254,7 @@ function bodyOf({ marks, blobs }: State, slot: number, { by, format, to }: Event
   return { post: post as SignedPost, by, attachments, format, toId }
 }
 
-export function eventOf(frame: Frame): Event {
+export function eventOf(frame: Frame): PostRecord {
   const record = fromFrame(frame)
   if (record.type !== RecordType.event) throw new Error(`frame ${frame.seq} holds no event`)
   return record

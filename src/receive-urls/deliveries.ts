@@ -18,7 +18,7 @@ import type { Throttle } from '../limits/throttle.ts'
 import { dataOf, ok, type ReadAnswer } from '../reads/read.ts'
 import type { Posted } from './item-posts.ts'
 import { secretHash } from './plans.ts'
-import type { Door } from './reads.ts'
+import type { DeliveryRules } from './reads.ts'
 import { type Verified, verifyWebhook } from './signature.ts'
 
 export type Delivery = {
@@ -52,7 +52,7 @@ const dedupeBytesMax = 200
 const signedNames: ReadonlySet<string> = new Set(['webhook-id', 'svix-id'])
 
 /** A receive URL that took a delivery. */
-type Opened = Door & { readonly signedId: string | undefined }
+type Opened = DeliveryRules & { readonly signedId: string | undefined }
 
 export class Deliveries {
   readonly #options: DeliveriesOptions
@@ -84,10 +84,10 @@ export class Deliveries {
   }
 
   /** Only the shard of its maker knows a receive URL, so all are asked. */
-  #knock(receiver: string, hash: string, then: (door: Door | Refusal | NoAnswer) => void): void {
+  #knock(receiver: string, hash: string, then: (door: DeliveryRules | Refusal | NoAnswer) => void): void {
     const { actors } = this.#options
     let open = actors.shards
-    let best: ReadAnswer<Door> | NoAnswer = { ok: false, absent: refusal('not_found', closedDoor) }
+    let best: ReadAnswer<DeliveryRules> | NoAnswer = { ok: false, absent: refusal('not_found', closedDoor) }
     for (let shard = 0; shard < actors.shards; shard++) {
       actors.readPrivate(shard, { op: 'receiver.door', args: { receiver, hash }, reader: '' }, (found) => {
         if (found === undefined || found.ok || 'refusal' in found) best = found
@@ -101,7 +101,7 @@ export class Deliveries {
     }
   }
 
-  #objection({ receiver, address }: Delivery, { allow }: Door): Refusal | undefined {
+  #objection({ receiver, address }: Delivery, { allow }: DeliveryRules): Refusal | undefined {
     const wait = this.#options.limitsOn ? this.#rate(receiver) : 0
     const slower = 'too many deliveries to this receive URL: wait retry_after seconds'
     if (wait > 0) return refusal('rate_limited', slower, undefined, wait)
@@ -113,7 +113,7 @@ export class Deliveries {
     return undefined
   }
 
-  #verified({ body, header }: Delivery, { secret }: Door): Verified | Refusal {
+  #verified({ body, header }: Delivery, { secret }: DeliveryRules): Verified | Refusal {
     if (secret === '') return {}
     const verified = verifyWebhook(secret, { header, body, now: this.#options.wallSeconds() })
     return verified.fault === undefined ? verified : refusal('bad_delivery_signature', verified.fault)

@@ -10,7 +10,7 @@ import { ownLetter } from '../../actors/internal-letter.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import { shardOf } from '../../actors/shard.ts'
-import type { Voice } from '../command/board-signer.ts'
+import type { BoardAuthor } from '../command/board-author.ts'
 import { type Actors, isNotNow } from '../command/ports.ts'
 import type { Reply } from '../command/reply.ts'
 import { whenDecided } from '../command/when-decided.ts'
@@ -23,7 +23,7 @@ export type Posted = { readonly receiver: string; readonly owner: string }
 
 export type ItemPostsOptions = {
   readonly actors: Actors
-  readonly voice: Voice
+  readonly voice: BoardAuthor
   readonly read: ReadCall
   readonly isSuspended: (identity: string) => boolean
   /** Calls back after so many milliseconds. */

@@ -8,7 +8,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import type { ReceiverFacts } from '../../actors/receive-urls/receive-urls.ts'
 import { withoutData } from '../command/cut-data.ts'
-import type { Asked, Doors, Plan } from '../command/plan.ts'
+import type { Asked, Plan, Services } from '../command/plan.ts'
 import type { DataOf, Verified } from '../command/reply.ts'
 import { receiverView } from './reads.ts'
 import { webhookKey } from './signature.ts'
@@ -19,9 +19,9 @@ const create: Plan<'receiver.create'> = {
   to: ownActor,
   check: ({ command, data }) => faultOf(data, command.room !== undefined && command.room !== ''),
   args: ({ command, data }) => ({ ...freshSecret(), ...chosen(data, command.room ?? '') }),
-  ask: (verified, doors, pass) => {
-    const kept = keptOf(verified, doors)
-    maySpeak(verified, doors, (args) => pass(args && { args: { ...args, sealed: kept.sealed }, ...kept.signed }))
+  ask: (verified, services, pass) => {
+    const kept = keptOf(verified, services)
+    maySpeak(verified, services, (args) => pass(args && { args: { ...args, sealed: kept.sealed }, ...kept.signed }))
   },
   show: ({ signer }, { at, facts }, _actor, isDuplicate, { secret }) => {
     const { receiver: id, ...chosen } = facts
@@ -79,7 +79,7 @@ function chosen(data: DataOf<'receiver.create'>, room: string): Omit<ReceiverFac
 /** What is written down of the secret that deliveries are signed with, and of the bytes that hold it. */
 function keptOf(
   verified: Verified<'receiver.create'>,
-  { hooks }: Doors,
+  { hooks }: Services,
 ): { sealed: string; signed: Pick<Asked, 'by'> } {
   const { command, data, signer } = verified
   const { hmac_secret: secret = '' } = data
@@ -113,10 +113,10 @@ function faultOf(data: DataOf<'receiver.create'>, hasRoom: boolean): Refusal | u
 }
 
 /** Where items are posted its maker must be allowed to post; the actor says no, so that a retry is still a retry. */
-function maySpeak({ command, signer }: Verified, doors: Doors, pass: (args: object | undefined) => void): void {
+function maySpeak({ command, signer }: Verified, services: Services, pass: (args: object | undefined) => void): void {
   const room = command.room ?? ''
   if (room === '') return pass({})
-  doors.read({ op: 'receiver.room', args: { room }, reader: signer.id }, (found) => {
+  services.read({ op: 'receiver.room', args: { room }, reader: signer.id }, (found) => {
     if (found === undefined) return pass(undefined)
     if (found.ok) return pass({})
     const { code, message } = 'refusal' in found ? found.refusal : found.absent

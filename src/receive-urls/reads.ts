@@ -129,20 +129,20 @@ export type Unposted = {
 }
 
 /** What a delivery has to pass. `secret`: what it is signed with, or ''. */
-export type Door = Pick<ReceiverFacts, 'label' | 'room' | 'dedupe' | 'allow' | 'post'> & {
+export type DeliveryRules = Pick<ReceiverFacts, 'label' | 'room' | 'dedupe' | 'allow' | 'post'> & {
   readonly owner: string
   readonly delegation: string
   readonly secret: string
 }
 
 /** The house asks whether a URL opens, and what its maker asks of a delivery. Every way not to open is alike. */
-function door({ state, cursors }: ReadContext, { args }: ReadRequest): ReadAnswer<Door> {
+function door({ state, cursors }: ReadContext, { args }: ReadRequest): ReadAnswer<DeliveryRules> {
   const receiver = state.receivers.find(String(args.receiver))
   if (!opens(receiver, String(args.hash))) return { ok: false, absent: refusal('not_found', '') }
   const { owner, delegation, facts } = receiver!
   const { sealed = '', hmac = '', ...asked } = facts
   const secret = sealed === '' ? hmac : openSecret(cursors, 'receiver', owner, sealed)
-  return ok({ ...asked, owner, delegation, secret } satisfies Door)
+  return ok({ ...asked, owner, delegation, secret } satisfies DeliveryRules)
 }
 
 /** The house asks what it has not posted yet: of one receive URL, or at its start of all. */

@@ -6,15 +6,15 @@
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { noRoomLeftWords } from '../../actors/rooms/room.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
-import type { News } from '../command/live-facts.ts'
-import type { Asked, Doors } from '../command/plan.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import type { Asked, Services } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Verified } from '../command/reply.ts'
 import { writerOf } from '../limits/charging.ts'
 import { Charge } from '../limits/meters.ts'
 import type { Throttle } from '../limits/throttle.ts'
 
-type Options = { readonly news: News; readonly throttle: Throttle; readonly operators: ReadonlySet<string> }
+type Options = { readonly news: LiveFacts; readonly throttle: Throttle; readonly operators: ReadonlySet<string> }
 
 /**
  * Takes one of the day, unless the room is known to exist. The seconds to wait are passed to the room, which alone knows whether
@@ -37,19 +37,19 @@ export function unlessMade(charge: Charge): Pick<Asked, 'settle' | 'limit'> {
 /** For who asks another actor than the room: finds out whether it is there. `undefined`: no answer came. */
 export function newRoomFor(
   verified: Verified,
-  doors: Doors,
+  services: Services,
   room: string,
   then: (found: Charge | Refusal | undefined) => void,
 ): void {
-  if (doors.news.hasHeardOf(room)) return then(new Charge())
-  const taken = takeNewRoom(doors, verified, room)
-  doors.read({ op: 'room.get', args: { room }, reader: verified.signer.id }, (found) => {
+  if (services.news.hasHeardOf(room)) return then(new Charge())
+  const taken = takeNewRoom(services, verified, room)
+  services.read({ op: 'room.get', args: { room }, reader: verified.signer.id }, (found) => {
     const isThere =
       found?.ok === true || (found !== undefined && 'refusal' in found && found.refusal.code !== 'not_found')
     if (isThere || found === undefined) {
       taken.giveBack()
       return then(found && new Charge())
     }
-    then(taken.full === undefined ? taken : doors.throttle.refusalOf(taken))
+    then(taken.full === undefined ? taken : services.throttle.refusalOf(taken))
   })
 }

@@ -18,7 +18,7 @@
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BoardRecord, commandIn, type Event, RecordType } from '../../actors/record.ts'
+import { type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/record.ts'
 import { makeDirectory } from '../../storage/disk.ts'
 import { wordsOf } from './query.ts'
 import { type Part, Search, type SearchAsk, tableOf } from './search.ts'
@@ -152,7 +152,7 @@ export class SearchIndex {
     this.#database.close()
   }
 
-  #post(event: Event, key: Uint8Array, change: number): void {
+  #post(event: PostRecord, key: Uint8Array, change: number): void {
     const text = textOf(event)
     if (text === undefined) return
     const { room, page, kind, author, seq, expires = 0 } = event
@@ -182,7 +182,7 @@ export class SearchIndex {
     return tableOf(this.#parts.findLast(({ first }) => first <= change)!)
   }
 
-  #edit(event: Event, original: Uint8Array): void {
+  #edit(event: PostRecord, original: Uint8Array): void {
     const text = textOf(event)
     const found = this.#prepare('SELECT change FROM docs WHERE id = ?').get(original) as { change: number } | undefined
     if (text === undefined || found === undefined) return
@@ -246,7 +246,7 @@ export function wipe(directory: string): void {
 }
 
 /** Undefined: the text is gone, and what stands in the journal is a stub. */
-function textOf({ by }: Event): string | undefined {
+function textOf({ by }: PostRecord): string | undefined {
   if (by.signed.length === 0) return undefined
   const command = commandIn(by.signed)
   return command.text

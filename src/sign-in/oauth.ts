@@ -9,7 +9,7 @@ import inject from 'light-my-request'
 import { fileExists, writeAtomic } from '../../storage/disk.ts'
 import { privateKeyOf } from '../../storage/ed25519.ts'
 import { readSecret } from '../board-directory.ts'
-import type { News } from '../command/live-facts.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
 import type { Caller } from '../mcp/caller.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { createProvider, resourceOf } from './provider.ts'
@@ -28,7 +28,7 @@ import { signInPage } from './sign-in-page.ts'
 
 export type OauthOptions = RecordsOptions &
   Pick<SignInOptions, 'front' | 'serviceId'> & {
-    readonly news: News
+    readonly news: LiveFacts
     /** Public address of the board. */
     readonly address: string
     /** File of the key that signs tokens. */

@@ -12,13 +12,13 @@ import { commandIn } from '../../actors/record.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import type { Reply } from '../command/reply.ts'
-import type { Front } from '../command/router.ts'
+import type { CommandRouter } from '../command/router.ts'
 import type { Delegate, Delegates } from '../delegations/delegates.ts'
 import { commandId, signingBytes } from '../format/signing.ts'
 import type { SignInKey, SignInKeys } from './sign-in-keys.ts'
 
 export type SignInOptions = {
-  readonly front: Pick<Front, 'execute'>
+  readonly front: Pick<CommandRouter, 'execute'>
   readonly serviceId: string
   readonly delegates: Pick<Delegates, 'find' | 'isOver'>
   readonly keys: SignInKeys

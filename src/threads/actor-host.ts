@@ -13,9 +13,9 @@ import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
-import type { News, PeopleNews } from '../command/live-facts.ts'
+import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import type { Mark } from '../log/mark.ts'
+import type { HighWaterMark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
@@ -26,7 +26,7 @@ import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 import type { FeedNews, FeedTell, FeedThread, FeedTold, FeedWord } from './feed.ts'
 import type { FeedAsk } from './feed-answers.ts'
-import { LateThread, overloaded, type Unanswered } from './lazy-thread.ts'
+import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, LogWord, Published } from './log.ts'
 import type { ShardNews, ShardTell } from './private-news.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
@@ -42,9 +42,9 @@ export type ActorHostOptions = Platform & {
   /** Rates and quotas hold. */
   readonly limitsOn: boolean
   /** High-water marks, none of which may know more than the log. */
-  readonly marks: readonly Mark[]
+  readonly marks: readonly HighWaterMark[]
   /** Told of heads, rooms and people before anybody else; knows which handles a shard that starts is told. */
-  readonly news: News
+  readonly news: LiveFacts
   /** Those that miss nothing; a part that is made later adds itself by `listen`. */
   readonly listeners: readonly ActorListener[]
   /** The process cannot go on. */
@@ -54,7 +54,7 @@ export type ActorHostOptions = Platform & {
 /** A part that hears what the actor threads tell. */
 export type ActorListener = {
   feedNews?(news: FeedNews): void
-  /** News of the private rooms of a shard. */
+  /** LiveFacts of the private rooms of a shard. */
   shardNews?(shard: number, news: ShardNews): void
   /** A shard has died. What is sent to it from now on reaches the thread that replaces it. */
   shardLost?(shard: number): void
@@ -83,7 +83,7 @@ function firstRooms({ identity }: BoardDirectory): readonly FirstRoom[] {
   return [{ name: 'lobby' }, { name: reviewsRoom, keeper: identity.id }]
 }
 
-export class House implements Actors {
+export class ActorHost implements Actors {
   readonly shards: number
   readonly #options: ActorHostOptions
   readonly #listeners: ActorListener[]
@@ -94,8 +94,8 @@ export class House implements Actors {
   #logLink: Link | undefined
   #feedLink: Link | undefined
   /** Full-text search, and the tools directory. */
-  readonly #search: LateThread
-  readonly #tools: LateThread
+  readonly #search: LazyThread
+  readonly #tools: LazyThread
   #logId: Uint8Array = new Uint8Array()
   /** Newest frame of the log that it has announced. */
   #published = 0
@@ -119,8 +119,8 @@ export class House implements Actors {
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 
-  static async start(options: ActorHostOptions): Promise<{ house: House; facts: ActorHostFacts }> {
-    const host = new House(options)
+  static async start(options: ActorHostOptions): Promise<{ actorHost: ActorHost; facts: ActorHostFacts }> {
+    const host = new ActorHost(options)
     const shards = Array.from({ length: host.shards }, (_, shard) => host.#startShard(shard))
     const logFeed = new MessageChannel()
     const logStart = host.#startLog(
@@ -137,7 +137,7 @@ export class House implements Actors {
     const [begun] = await Promise.all([facts, logStart, feedStart, ...shards.map(({ start }) => start)])
     // What an earlier run has indexed may be taken back in this one.
     if (fileExists(searchDirectory(options.directory.path))) host.#search.wake()
-    return { house: host, facts: begun }
+    return { actorHost: host, facts: begun }
   }
 
   /** Adds a part that hears what the actors tell from now on. */
@@ -366,8 +366,8 @@ export class House implements Actors {
     return this.#feedThread.start()
   }
 
-  #late(name: string, data: (front: MessagePort) => unknown): LateThread {
-    return new LateThread({
+  #late(name: string, data: (front: MessagePort) => unknown): LazyThread {
+    return new LazyThread({
       name,
       file: threadFile(name),
       data,

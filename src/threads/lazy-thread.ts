@@ -36,7 +36,7 @@ export const overloaded: Unanswered = {
   refusal: refusal('overloaded', 'this board is too busy: try again', undefined, 1),
 }
 
-export class LateThread {
+export class LazyThread {
   readonly #options: LateThreadOptions
   #isClosed = false
   /** Of `now`: until then it is not started. */

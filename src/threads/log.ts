@@ -11,7 +11,7 @@ import { writeLeafHash } from '../../storage/merkle.ts'
 import { shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
 import { lostLog } from '../log/beginning.ts'
-import type { Mark } from '../log/mark.ts'
+import type { HighWaterMark } from '../log/mark.ts'
 import { SignedLog } from '../log/signed-log.ts'
 import { report, runThread } from './entry.ts'
 import type { FromLog, ToLog } from './shard.ts'
@@ -22,7 +22,7 @@ export type LogThread = {
   readonly origin: string
   readonly segmentBytesMax: number
   /** High-water marks: log/mark.ts. */
-  readonly marks: readonly Mark[]
+  readonly marks: readonly HighWaterMark[]
   readonly front: MessagePort
   readonly feed: MessagePort
   readonly toShards: readonly MessagePort[]

@@ -2,7 +2,7 @@
 
 import { createHmac } from 'node:crypto'
 import { type Clock, drained, pause } from '../clock.ts'
-import type { News } from '../command/live-facts.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { ReadRouter } from '../command/read-router.ts'
 import type { Config } from '../config.ts'
@@ -29,8 +29,8 @@ export type CallingOptions = {
   readonly directory: { readonly facts: { readonly service_id: string }; readonly identity: { readonly id: string } }
   /** The log that grows. */
   readonly log: { readonly vkey: string }
-  readonly news: Pick<News, 'noteChange'>
-  readonly house: Actors
+  readonly news: Pick<LiveFacts, 'noteChange'>
+  readonly actorHost: Actors
   readonly secret: Buffer
   readonly clock: Clock
   readonly reads: Pick<ReadRouter, 'read'>
@@ -107,7 +107,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
 /** Calls of others' tools, and the payments of them whose outcome is open. */
 function openRelay(
   config: Config,
-  { house, reads, clock }: CallingOptions,
+  { actorHost, reads, clock }: CallingOptions,
   { outgoing, payer, signal }: { readonly outgoing: Outgoing; readonly payer: Payer; readonly signal: AbortSignal },
 ) {
   const common = {
@@ -120,7 +120,7 @@ function openRelay(
   const walletMicros = config.payCapMicros
   const relay = new Relay({
     ...common,
-    actors: house,
+    actors: actorHost,
     outgoing,
     walletMicros,
     now: clock.monotonicMs,
@@ -131,11 +131,15 @@ function openRelay(
 }
 
 /** Probes and reviews of the tools in the directory. */
-function openDesk(config: Config, { house, news, reads, secret, clock }: CallingOptions, outgoing: Outgoing): ToolDesk {
+function openDesk(
+  config: Config,
+  { actorHost, news, reads, secret, clock }: CallingOptions,
+  outgoing: Outgoing,
+): ToolDesk {
   return new ToolDesk({
     limitsOn: config.limitsOn,
     secret,
-    actors: house,
+    actors: actorHost,
     read: (request, answer) => reads.read(request, answer),
     outgoing,
     operators: new Set(config.operators),
@@ -152,12 +156,12 @@ function openDesk(config: Config, { house, news, reads, secret, clock }: Calling
 
 function openSeller(
   { sale }: Config,
-  { address, directory, house, reads, secret, clock }: CallingOptions,
+  { address, directory, actorHost, reads, secret, clock }: CallingOptions,
   outgoing: Outgoing,
 ): Seller | undefined {
   if (sale === undefined) return undefined
   const book = new Sales({
-    actors: house,
+    actors: actorHost,
     read: (request, answer) => reads.read(request, answer),
     boardIdentity: directory.identity.id,
   })

@@ -3,7 +3,7 @@
 import type { ArgsOf } from '../../actors/deciders.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
-import type { Doors, Found, Plan } from '../command/plan.ts'
+import type { Found, Plan, Services } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { microsOf, priceOf } from '../payments/price.ts'
 import { toCalls } from './service.ts'
@@ -39,7 +39,7 @@ const relay: Plan<'tools.relay'> = {
 /** The actor says no, so that a retry is still a retry. What is gone from the directory can still be unmarked. */
 function isListed(
   { command, data }: Verified<'tools.relay'>,
-  { read }: Doors,
+  { read }: Services,
   pass: (found: Found<Partial<ArgsOf<'tools.relay'>>>) => void,
 ): void {
   const target = command.target

@@ -1,7 +1,7 @@
 /** Reads that the board asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
 
 import { allowances } from '../../actors/kernel/limits.ts'
-import { type Act, commandIn, fromFrame, RecordType } from '../../actors/record.ts'
+import { commandIn, type FactRecord, fromFrame, RecordType } from '../../actors/record.ts'
 import { type DayLimits, dayEnd, identityLimits } from '../../actors/tool-calls/day.ts'
 import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../payments/price.ts'
@@ -80,7 +80,7 @@ function completed({ state }: ReadContext, { args, reader }: ReadRequest): ReadA
   return ok({ completed: state.calls.hasCalled(reader, String(args.subject)) })
 }
 
-function actAt(frame: Parameters<typeof fromFrame>[0]): Act {
+function actAt(frame: Parameters<typeof fromFrame>[0]): FactRecord {
   const record = fromFrame(frame)
   if (record.type !== RecordType.act) throw new Error(`frame ${frame.seq} holds nothing of a call`)
   return record

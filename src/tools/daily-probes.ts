@@ -10,11 +10,11 @@ import { allowances } from '../../actors/kernel/limits.ts'
 import type { RoundArgs, RoundReply } from '../../actors/tools/decide.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
 import type { Actors } from '../command/ports.ts'
-import type { Looks } from './probe.ts'
+import type { ToolProber } from './probe.ts'
 import type { DueTool } from './reads.ts'
 
 export type LabRoundOptions = {
-  readonly looks: Looks
+  readonly looks: ToolProber
   readonly actors: Pick<Actors, 'write'>
   /** Keeps the times of probes secret. */
   readonly seed: string

@@ -5,7 +5,7 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import type { Profile } from '../../actors/people/people.ts'
-import { type Act, type BoardRecord, commandIn, RecordType, registryName } from '../../actors/record.ts'
+import { type BoardRecord, commandIn, type FactRecord, RecordType, registryName } from '../../actors/record.ts'
 import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { type Listing, listingOf, saidBy, siteOf } from '../../actors/tools/listing.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
@@ -137,7 +137,7 @@ export class Directory {
 
   /** The listing as it was said last. */
   listing({ id, shard, seq, row }: Entry): Listing {
-    const record = this.#options.record(shard, seq) as Act
+    const record = this.#options.record(shard, seq) as FactRecord
     return listingOf(id, saidBy(record)[row]!, record.at)
   }
 
@@ -181,7 +181,7 @@ export class Directory {
     }
     for (const entries of byRecord.values()) {
       const [{ shard, seq }] = entries as [Entry]
-      const act = record(shard, seq) as Act
+      const act = record(shard, seq) as FactRecord
       const said = saidBy(act)
       for (const { id, row, owner } of entries) {
         const listing = listingOf(id, said[row]!, act.at)
@@ -224,10 +224,10 @@ export class Directory {
     return doc.identity === identity || (doc.host !== '' && this.tools.isOwnerOf(doc.host, identity))
   }
 
-  #act(act: Act, place: Place): void {
+  #act(act: FactRecord, place: Place): void {
     const from = { ...place, change: 0, leaf: 0 }
     if (act.room === toolsActor) {
-      this.tools.acts[act.op]?.(act as Act<never>, from)
+      this.tools.acts[act.op]?.(act as FactRecord<never>, from)
       this.#touch(act)
     } else if (act.room === reviewsRoom) this.tools.onAct(act)
     else if (act.room === registryName) this.#person(act)
@@ -237,7 +237,7 @@ export class Directory {
     this.builtAt = Math.max(this.builtAt, act.at)
   }
 
-  #touch({ op, facts, ...act }: Act): void {
+  #touch({ op, facts, ...act }: FactRecord): void {
     if (op === 'tools.import') {
       const rows = saidBy({ op, facts, ...act })
       for (const row of (facts as ImportFacts).applied) this.#touched.add(rows[row]!.id!)
@@ -251,13 +251,13 @@ export class Directory {
     } else if (typeof facts.id === 'string') this.#touched.add(facts.id)
   }
 
-  #marked({ facts }: Act): void {
+  #marked({ facts }: FactRecord): void {
     const { tool, relay } = facts as RelayFacts
     if (relay) this.#relayed.add(tool)
     else this.#relayed.delete(tool)
   }
 
-  #market({ op, facts, author }: Act): void {
+  #market({ op, facts, author }: FactRecord): void {
     const by = Buffer.from(author).toString('hex')
     if (op === 'credit.transfer') this.#ties.gave(by, facts.target as string)
     else if (op === 'credit.reward') {
@@ -272,7 +272,7 @@ export class Directory {
       if (each === host && isOut === (this.#options.index.find(id) !== undefined)) this.#touched.add(id)
   }
 
-  #person({ op, author, facts, by, at }: Act): void {
+  #person({ op, author, facts, by, at }: FactRecord): void {
     const identity = Buffer.from(author).toString('hex')
     if (op === 'identity.profile.set' && by !== undefined) {
       const command = commandIn(by.signed)

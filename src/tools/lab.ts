@@ -28,13 +28,13 @@ type Looking = {
  * May the tool be probed? `given`: whatever the host says of the caller. `standing`: unless it says that they are not an owner.
  * `asked`: if it says that they are one.
  */
-export type Leave = 'given' | 'standing' | 'asked'
+export type Permission = 'given' | 'standing' | 'asked'
 
 type Subject = {
   readonly listing: Listing
   /** The caller. */
   readonly identity: string
-  readonly leave: Leave
+  readonly leave: Permission
   /** Whom the last look would have had to pay; '' = not known. */
   readonly payeeBefore: string
 }

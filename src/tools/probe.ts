@@ -8,7 +8,7 @@ import type { Actors } from '../command/ports.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { dataOf, type ReadRequest } from '../reads/read.ts'
 import type { AnswerOf, ReadCall } from '../reads/reads.ts'
-import { isAt, type Leave, lookAtTool } from './lab.ts'
+import { isAt, lookAtTool, type Permission } from './lab.ts'
 import type { FoundListing } from './reads.ts'
 
 export type LooksOptions = {
@@ -28,10 +28,10 @@ type Look = {
   readonly host: string
   /** Who asked, or in a daily round the owner. */
   readonly identity: string
-  readonly leave: (found: FoundListing) => Leave
+  readonly leave: (found: FoundListing) => Permission
 }
 
-export class Looks {
+export class ToolProber {
   readonly #options: LooksOptions
 
   constructor(options: LooksOptions) {

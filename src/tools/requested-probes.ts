@@ -11,11 +11,11 @@ import { type Decided, type Give, idOf } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { isOperator } from '../delegations/delegated.ts'
 import { dataOf } from '../reads/read.ts'
-import type { Looks, LooksOptions } from './probe.ts'
+import type { LooksOptions, ToolProber } from './probe.ts'
 import type { FoundListing } from './reads.ts'
 
 export type ProbesOptions = Pick<LooksOptions, 'read'> & {
-  readonly looks: Looks
+  readonly looks: ToolProber
   readonly operators: ReadonlySet<string>
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
@@ -25,7 +25,7 @@ type ProbeJson = Readonly<Record<string, unknown>>
 /** Ids of probes whose answer is known, the newest last: a retry is shown what the first was. */
 const answersKept = 1_000
 
-export class Probes {
+export class RequestedProbes {
   readonly #options: ProbesOptions
   readonly #underWay = new Map<string, Give[]>()
   readonly #known = new BoundedMap<string, ProbeJson>(answersKept)
@@ -34,7 +34,7 @@ export class Probes {
     this.#options = options
   }
 
-  /** Looks, records what was seen, and answers. */
+  /** ToolProber, records what was seen, and answers. */
   answer(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void {
     const id = idOf(verified, decided)
     const { tool, host } = decided.facts as ProbeFacts

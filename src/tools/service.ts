@@ -1,7 +1,7 @@
 /** What the main thread does for the tools directory besides reading and writing it: probes, and rewards for reviews. */
 import { LabRound, type LabRoundOptions } from './daily-probes.ts'
-import { Looks, type LooksOptions } from './probe.ts'
-import { Probes, type ProbesOptions } from './requested-probes.ts'
+import { type LooksOptions, ToolProber } from './probe.ts'
+import { type ProbesOptions, RequestedProbes } from './requested-probes.ts'
 import { ReviewRewards, type ReviewRewardsOptions } from './review-rewards.ts'
 
 export type ToolDeskOptions = LooksOptions &
@@ -9,13 +9,13 @@ export type ToolDeskOptions = LooksOptions &
   Omit<ProbesOptions, 'looks'> &
   Omit<LabRoundOptions, 'looks'>
 
-export class ToolDesk extends Probes {
+export class ToolDesk extends RequestedProbes {
   readonly #rewards: ReviewRewards
   readonly #round: LabRound
   readonly #report: ProbesOptions['report']
 
   constructor(options: ToolDeskOptions) {
-    const looks = new Looks(options)
+    const looks = new ToolProber(options)
     super({ ...options, looks })
     this.#rewards = new ReviewRewards(options)
     this.#round = new LabRound({ ...options, looks })

@@ -11,18 +11,18 @@
 import type { HookKind } from '../../actors/webhooks/kind-names.ts'
 import { CatchUp } from './catch-up.ts'
 import { type Made, rowOf } from './delivery-row.ts'
-import { Endings } from './expiry.ts'
-import { Lanes } from './host-queues.ts'
+import { SubscriptionExpiry } from './expiry.ts'
+import { HostQueues } from './host-queues.ts'
 import type { HooksAnswer, HooksAsk } from './payloads/answer.ts'
 import type { Signal } from './payloads/signals.ts'
 import { noSignal, type Pending, pendingOf } from './pending.ts'
-import { Books } from './position-writer.ts'
+import { PositionWriter } from './position-writer.ts'
 import { type ChangedHooks, type HookView, standing } from './reads.ts'
 import { afterAttempt, statusOf, woken } from './retry.ts'
 import type { Sender, Sent } from './sender.ts'
 import { Sources } from './sources.ts'
 import type { DeliveryStore, Place } from './store.ts'
-import { Interest, wantedBy } from './subscription-index.ts'
+import { SubscriptionIndex, wantedBy } from './subscription-index.ts'
 import { HookRun, queueLow } from './subscription-run.ts'
 import { Waits } from './timers.ts'
 
@@ -67,13 +67,13 @@ export class Engine {
   readonly #options: EngineOptions
   readonly #runs = new Map<string, HookRun>()
   readonly #byOwner = new Map<string, Set<HookRun>>()
-  readonly #interest = new Interest()
-  readonly #lanes: Lanes<HookRun>
+  readonly #interest = new SubscriptionIndex()
+  readonly #lanes: HostQueues<HookRun>
   readonly #catchUp: CatchUp
   readonly #places: Map<string, Place>
   readonly #sources: Sources
-  readonly #books: Books
-  readonly #endings: Endings
+  readonly #books: PositionWriter
+  readonly #endings: SubscriptionExpiry
   /** Those that failed, until they are tried again. */
   readonly #waits: Waits<HookRun>
   /** Owners whose hooks are being asked for. */
@@ -98,15 +98,15 @@ export class Engine {
       },
     })
     this.#places = store.places()
-    this.#lanes = new Lanes({ slots, perHost, run: (run, done) => this.#deliver(run, done) })
+    this.#lanes = new HostQueues({ slots, perHost, run: (run, done) => this.#deliver(run, done) })
     this.#catchUp = new CatchUp({
       scan: (source, request) => this.#sources.page(source, () => request),
       tail: (source) => this.#tails[source]!,
       changed: (run) => this.#queued(run),
     })
-    this.#books = new Books({ store, tails: () => this.#tails, wallMs, report })
+    this.#books = new PositionWriter({ store, tails: () => this.#tails, wallMs, report })
     this.#waits = new Waits({ due: (run) => run.course.notBefore, now: wallMs, come: (run) => this.#ready(run) })
-    this.#endings = new Endings({ end: options.end, now: wallMs, scale: options.scale })
+    this.#endings = new SubscriptionExpiry({ end: options.end, now: wallMs, scale: options.scale })
     this.#sweeps = setInterval(() => this.#sweep(), sweepEveryMs)
   }
 

@@ -21,7 +21,7 @@ const againMaxMs = 300_000
 
 type Ending = { isAsked: boolean; notBefore: number; againMs: number }
 
-export class Endings {
+export class SubscriptionExpiry {
   readonly #options: EndingsOptions
   readonly #endings = new Map<HookRun, Ending>()
   /** Whose turn has not come yet. */

@@ -29,7 +29,7 @@ const limitFirst = 1
 /** Hosts remembered; those without deliveries now are dropped. */
 const lanesMax = 16_384
 
-export class Lanes<Item> {
+export class HostQueues<Item> {
   readonly #options: LanesOptions<Item>
   readonly #lanes = new Map<string, Lane<Item>>()
   #sound: Lane<Item>[] = []

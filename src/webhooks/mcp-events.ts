@@ -20,7 +20,7 @@ import { kindShapes } from './payloads/kinds.ts'
 import type { HookView } from './reads.ts'
 import type { Trouble } from './retry.ts'
 import { type OpenedPlace, openPlace, sealPlace } from './sealed-positions.ts'
-import type { Desk, VerifyAnswer } from './service.ts'
+import type { VerifyAnswer, WebhookService } from './service.ts'
 import { secretKey, secretRule } from './signature.ts'
 
 const eventScope = 'events:subscribe'
@@ -38,7 +38,7 @@ type Caller =
 type Params = Readonly<Record<string, unknown>>
 
 export type McpEventsOptions = {
-  readonly desk: Desk
+  readonly webhooks: WebhookService
   readonly read: ReadCall
   readonly isSuspended: (identity: string) => boolean
   /** When a delegation ends, in Unix seconds; 0: it has ended. */
@@ -82,40 +82,40 @@ export class McpEvents {
     if (publicOnly && isPrivateKind(wanted.kind))
       throw new McpEventError('forbidden', { reason: `${wanted.kind} needs the scope ${privateScope} too` })
     const { secret, ttlMs, cursor, maxAgeMs } = agreedOf(params)
-    const fault = this.#options.desk.addressFault(wanted.url)
+    const fault = this.#options.webhooks.addressFault(wanted.url)
     if (fault !== undefined) throw invalid(`delivery.url: ${fault}`)
     const asked = this.#openedOf(identity, cursor)
     await this.#mayRead(wanted, publicOnly ? '' : identity)
-    const { desk } = this.#options
-    const live = answered(await desk.of(identity))
+    const { webhooks } = this.#options
+    const live = answered(await webhooks.of(identity))
     const known = live.find(({ hook }) => hook === wanted.id)
     if (known === undefined && live.length >= sizes.hooks_per_identity)
       throw new McpEventError('exhausted', { limit: 'subscriptions', max: sizes.hooks_per_identity })
-    verified(await desk.verify({ owner: identity, url: wanted.url, hook: wanted.id, secret }))
-    const before = (await desk.status([wanted.id]))[0] ?? undefined
+    verified(await webhooks.verify({ owner: identity, url: wanted.url, hook: wanted.id, secret }))
+    const before = (await webhooks.status([wanted.id]))[0] ?? undefined
     const place = await this.#placeOf(known, asked, maxAgeMs)
     const end = this.#options.endOf(delegation)
     if (end === 0) throw new McpEventError('forbidden', { reason: 'the sign-in has ended' })
-    const expires = Math.min(end, desk.wallSeconds() + Math.floor(ttlMs / 1000))
+    const expires = Math.min(end, webhooks.wallSeconds() + Math.floor(ttlMs / 1000))
     const { args: filter, url, id: hook } = wanted
     const said = answered(
-      await desk.say('hook.subscribe', identity, {
+      await webhooks.say('hook.subscribe', identity, {
         ...{ hook, form: 'mcp', url, kinds: [wanted.kind], filter, expires, delegation, marks: place.marks },
         ...(publicOnly ? { publicOnly } : {}),
-        ...desk.sealed(identity, secret),
+        ...webhooks.sealed(identity, secret),
         limit: sizes.hooks_per_identity,
       }),
     )
     if ('code' in said) throw refusedBy(String(said.code))
-    await desk.changed(identity)
+    await webhooks.changed(identity)
     const status = known === undefined ? undefined : before?.status
     return {
       id: hook,
       refreshBefore: new Date(expires * 1000).toISOString(),
       cursor: sealPlace(
-        desk.cursors,
+        webhooks.cursors,
         identity,
-        desk.generation,
+        webhooks.generation,
         known === undefined ? place.marks : (before?.marks ?? place.marks),
       ),
       truncated: place.truncated,
@@ -129,25 +129,25 @@ export class McpEvents {
   async unsubscribe(params: Params, caller: Caller): Promise<Record<string, never>> {
     const { identity } = this.#callerOf(caller)
     const { id } = this.#wantedOf(params, identity)
-    const said = answered(await this.#options.desk.say('hook.end', identity, { hook: id }))
+    const said = answered(await this.#options.webhooks.say('hook.end', identity, { hook: id }))
     if ('code' in said) throw refusedBy(String(said.code))
     // Also for one that did not exist: the caller wants to have none.
-    if (said.ended === true) await this.#options.desk.changed(identity)
+    if (said.ended === true) await this.#options.webhooks.changed(identity)
     return {}
   }
 
   /** A sign-in was ended by its client, or because one of its tokens was used twice: its subscriptions go with it. */
   async signedOut(identity: string, delegation: string): Promise<void> {
-    const { desk } = this.#options
-    const own = answered(await desk.of(identity)).filter((each) => each.delegation === delegation)
+    const { webhooks } = this.#options
+    const own = answered(await webhooks.of(identity)).filter((each) => each.delegation === delegation)
     try {
       for (const { hook, epoch } of own) {
-        const said = answered(await desk.say('hook.end', identity, { hook, epoch }))
+        const said = answered(await webhooks.say('hook.end', identity, { hook, epoch }))
         if ('code' in said) throw refusedBy(String(said.code))
       }
     } finally {
       // Of those that have ended, though another has not.
-      if (own.length > 0) await desk.changed(identity)
+      if (own.length > 0) await webhooks.changed(identity)
     }
   }
 
@@ -189,20 +189,20 @@ export class McpEvents {
   }
 
   #openedOf(identity: string, cursor: string | null): OpenedPlace {
-    const { desk } = this.#options
+    const { webhooks } = this.#options
     if (cursor === null) return { marks: [] }
-    const opened = openPlace(desk.cursors, identity, desk.generation, desk.sources, cursor)
+    const opened = openPlace(webhooks.cursors, identity, webhooks.generation, webhooks.sources, cursor)
     if (opened === undefined) throw invalid('this cursor was not given to this identity: subscribe without one')
     return opened
   }
 
   /** Where it begins. Of one that lives the place is its own, whatever cursor came. */
   async #placeOf(known: HookView | undefined, asked: OpenedPlace, maxAgeMs: number | undefined) {
-    const { desk } = this.#options
+    const { webhooks } = this.#options
     if (known !== undefined) return { marks: known.marks, truncated: false }
-    if ('expired' in asked) return { ...answered(await desk.places([])), truncated: true }
-    const since = maxAgeMs === undefined ? 0 : Math.ceil(desk.wallSeconds() - maxAgeMs / 1000)
-    return answered(await desk.places(asked.marks, Math.max(0, since)))
+    if ('expired' in asked) return { ...answered(await webhooks.places([])), truncated: true }
+    const since = maxAgeMs === undefined ? 0 : Math.ceil(webhooks.wallSeconds() - maxAgeMs / 1000)
+    return answered(await webhooks.places(asked.marks, Math.max(0, since)))
   }
 }
 

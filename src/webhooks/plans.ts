@@ -9,7 +9,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts'
 import type { HookFacts } from '../../actors/webhooks/webhooks.ts'
-import type { Asked, Doors, Found, Plan } from '../command/plan.ts'
+import type { Asked, Found, Plan, Services } from '../command/plan.ts'
 import type { DataOf, Verified } from '../command/reply.ts'
 import { writerOf } from '../limits/charging.ts'
 import type { ReadRequest } from '../reads/read.ts'
@@ -22,7 +22,7 @@ type Barred = readonly [code: RefusalCode, message: string, field: string, retry
 const ownActor = ({ signer }: Verified) => ({ actor: hooksOf(signer.id) })
 
 /** The delivery thread is notified, also where no answer came: it may have been done all the same, and the thread would not learn it. */
-const told = ({ signer }: Verified, { hooks }: Doors): Pick<Asked, 'settle'> => ({
+const told = ({ signer }: Verified, { hooks }: Services): Pick<Asked, 'settle'> => ({
   settle: (answer) => {
     if (answer === undefined) hooks.unsure(signer.id)
     else if (answer.ok) void hooks.changed(signer.id)
@@ -32,9 +32,9 @@ const told = ({ signer }: Verified, { hooks }: Doors): Pick<Asked, 'settle'> => 
 const create: Plan<'webhook.create'> = {
   to: ownActor,
   check: ({ data, signer }) => faultOf(data, isPublicOnly(signer)),
-  ask: (verified, doors, pass) => {
-    made(verified, doors).then(
-      (found) => pass(found && { ...found, ...told(verified, doors) }),
+  ask: (verified, services, pass) => {
+    made(verified, services).then(
+      (found) => pass(found && { ...found, ...told(verified, services) }),
       () => pass(undefined),
     )
   },
@@ -48,18 +48,18 @@ const create: Plan<'webhook.create'> = {
 const remove: Plan<'webhook.delete'> = {
   to: ownActor,
   args: ({ command }) => ({ hook: command.target }),
-  ask: (verified, doors, pass) => pass({ args: {}, ...told(verified, doors) }),
+  ask: (verified, services, pass) => pass({ args: {}, ...told(verified, services) }),
   show: (_verified, { facts }) => ({ values: { webhook: { id: facts.hook, deleted: true } } }),
 }
 
 const redeliver: Plan<'webhook.redeliver'> = {
   to: ownActor,
   args: ({ command, data }) => ({ hook: command.target, event: data.event ?? '' }),
-  ask: (verified, doors, pass) => {
+  ask: (verified, services, pass) => {
     const { command, data, signer } = verified
-    const { hooks } = doors
+    const { hooks } = services
     const event = data.event
-    if (event === undefined) return pass({ args: {}, ...told(verified, doors) })
+    if (event === undefined) return pass({ args: {}, ...told(verified, services) })
     const barred: Barred = ['not_found', `webhook.deliveries of this webhook shows no ${event}`, 'data.event', 0]
     const find = async (): Promise<Found> => {
       // What was sent to another owner is not shown.
@@ -67,7 +67,7 @@ const redeliver: Plan<'webhook.redeliver'> = {
       if (own === undefined) return undefined
       const isOwn = own.some(({ hook, form }) => hook === command.target && form === 'webhook')
       const isKnown = isOwn ? await hooks.hasDelivery(command.target, event) : true
-      return isKnown === undefined ? undefined : { args: isKnown ? {} : { barred }, ...told(verified, doors) }
+      return isKnown === undefined ? undefined : { args: isKnown ? {} : { barred }, ...told(verified, services) }
     }
     find().then(pass, () => pass(undefined))
   },
@@ -106,9 +106,9 @@ function faultOf({ kinds, room }: DataOf<'webhook.create'>, publicOnly: boolean)
 }
 
 /** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
-async function made(verified: Verified<'webhook.create'>, doors: Doors): Promise<Asked | undefined> {
+async function made(verified: Verified<'webhook.create'>, services: Services): Promise<Asked | undefined> {
   const { data, signer, sha } = verified
-  const { hooks } = doors
+  const { hooks } = services
   const { url, kinds, room } = data
   const secret = freshSecret()
   const facts: Omit<HookFacts, 'hook' | 'marks'> = {
@@ -121,7 +121,7 @@ async function made(verified: Verified<'webhook.create'>, doors: Doors): Promise
   }
   const reader = isPublicOnly(signer) ? '' : signer.id
   const wish = { url, room, reader, owner: signer.id, hook: sha.toString('hex', 0, 16), secret }
-  const barred = await barredBy(wish, verified, doors)
+  const barred = await barredBy(wish, verified, services)
   if (barred === undefined) return undefined
   const place = await hooks.places([])
   if (place === undefined) return undefined
@@ -147,13 +147,13 @@ type Wish = {
 async function barredBy(
   { room, reader, ...wish }: Wish,
   verified: Verified,
-  { hooks, read, throttle, operators }: Doors,
+  { hooks, read, throttle, operators }: Services,
 ): Promise<Barred | 'none' | undefined> {
   const fault = hooks.addressFault(wish.url)
   if (fault !== undefined) return ['invalid_field', `"url" in data: ${fault}`, 'data.url', 0]
   if (room !== undefined) {
     const request: ReadRequest = { op: 'room.get', args: { room }, reader }
-    const found = await new Promise<Parameters<Parameters<Doors['read']>[1]>[0]>((resolve) => read(request, resolve))
+    const found = await new Promise<Parameters<Parameters<Services['read']>[1]>[0]>((resolve) => read(request, resolve))
     if (found === undefined) return undefined
     if (!found.ok) {
       const { code, message } = 'refusal' in found ? found.refusal : found.absent

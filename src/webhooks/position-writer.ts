@@ -22,7 +22,7 @@ const pauseForWork = 10
 /** Deliveries to be listed that may wait for a disk which is full. */
 const unwrittenMax = 1_000
 
-export class Books {
+export class PositionWriter {
   readonly #options: BooksOptions
   readonly #dirty = new Set<HookRun>()
   readonly #removed = new Set<string>()

@@ -66,7 +66,7 @@ export type DeskOptions = {
 
 const againMs = 1_000
 
-export class Desk {
+export class WebhookService {
   readonly #options: DeskOptions
   /** Owners for whom an answer was lost; true: another one since that is being checked, which may be decided after it. */
   readonly #unsure = new Map<string, boolean>()

@@ -8,7 +8,7 @@ import type { HookRun } from './subscription-run.ts'
 const personal: ReadonlySet<string> = new Set<HookKind>(['reply', 'mention', 'inbox.item', 'receiver.item'])
 const everywhere: ReadonlySet<string> = new Set<HookKind>(['work.open', 'work.update', 'document.written'])
 
-export class Interest {
+export class SubscriptionIndex {
   readonly #byRoom = new Map<string, Set<HookRun>>()
   readonly #byOwner = new Map<string, Set<HookRun>>()
   readonly #everywhere = new Set<HookRun>()

@@ -11,7 +11,7 @@ import { shardOf } from '../../actors/shard.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { privateScope } from '../../actors/webhooks/kind-names.ts'
 import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
-import type { News } from '../command/live-facts.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
 import type { ReadRouter } from '../command/read-router.ts'
 import type { Delegate } from '../delegations/delegates.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -20,7 +20,7 @@ import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import { dataOf, type ReadRequest } from '../reads/read.ts'
-import type { ActorListener, House } from '../threads/actor-host.ts'
+import type { ActorHost, ActorListener } from '../threads/actor-host.ts'
 import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from '../threads/delivery.ts'
 import type { FeedNews } from '../threads/feed.ts'
 import type { ShardNews } from '../threads/private-news.ts'
@@ -28,11 +28,11 @@ import { McpEvents } from './mcp-events.ts'
 import type { HooksAnswer, HooksAsk, Since } from './payloads/answer.ts'
 import type { PayloadRequest } from './payloads/payload-request.ts'
 import type { ChangedHooks, HookView } from './reads.ts'
-import { Desk, type EngineAsk } from './service.ts'
+import { type EngineAsk, WebhookService } from './service.ts'
 
 export type PostroomOptions = Platform & {
-  readonly house: House
-  readonly news: News
+  readonly actorHost: ActorHost
+  readonly news: LiveFacts
   readonly directory: BoardDirectory
   readonly address: string
   readonly loopback: boolean
@@ -47,8 +47,8 @@ const restartAfterMs = 10_000
 /** Kinds for which blocked users do not address the reader. */
 const spoken: ReadonlySet<string> = new Set(['reply', 'mention', 'inbox.item'])
 
-export class Postroom implements ActorListener {
-  readonly desk: Desk
+export class WebhookThread implements ActorListener {
+  readonly webhooks: WebhookService
   /** Handlers for the MCP endpoint. */
   readonly events: McpEvents
   readonly #options: PostroomOptions
@@ -58,9 +58,9 @@ export class Postroom implements ActorListener {
 
   constructor(options: PostroomOptions) {
     this.#options = options
-    const { house, directory, loopback, clock } = options
-    this.desk = new Desk({
-      actors: house,
+    const { actorHost, directory, loopback, clock } = options
+    this.webhooks = new WebhookService({
+      actors: actorHost,
       cursors: new CursorSealer(directory.cursorKey),
       cursorKey: directory.cursorKey,
       generation: directory.facts.generation,
@@ -74,33 +74,33 @@ export class Postroom implements ActorListener {
     const perMinute = rates.subscribe_calls_per_identity_per_minute
     const { reads, news, limitsOn } = options
     this.events = new McpEvents({
-      desk: this.desk,
+      webhooks: this.webhooks,
       read: (request, answer) => reads.read(request, answer),
       isSuspended: (identity) => news.isSuspended(identity),
       endOf: (delegation) => (news.delegates.isThere(delegation) ? news.delegates.find(delegation)!.expires : 0),
       calls: limitsOn ? new Limiter({ perSecond: perMinute / 60, burst: perMinute }, clock.monotonicMs) : undefined,
     })
-    house.listen(this)
+    actorHost.listen(this)
     news.delegates.onEnd((ended) => this.#delegationsOver(ended))
   }
 
   /** What these delegates asked for ends with them: nothing is sent of it until it is known what is left. */
   #delegationsOver(ended: readonly Delegate[]): void {
     if (this.#thread === undefined) return
-    for (const owner of new Set(ended.map(({ identity }) => identity))) void this.desk.changed(owner)
+    for (const owner of new Set(ended.map(({ identity }) => identity))) void this.webhooks.changed(owner)
   }
 
   /** Heap in use by thread name, in bytes: those of the board, and this one where it runs. */
   async heaps(): Promise<[thread: string, bytes: number][]> {
-    const heaps = await this.#options.house.heaps()
+    const heaps = await this.#options.actorHost.heaps()
     return this.#thread === undefined ? heaps : [...heaps, [this.#thread.name, await this.#thread.heapBytes()]]
   }
 
   /** Takes up what an earlier run has left. */
   async resume(): Promise<void> {
-    const { house } = this.#options
+    const { actorHost } = this.#options
     const counts = await Promise.all(
-      Array.from({ length: house.shards }, (_, shard) =>
+      Array.from({ length: actorHost.shards }, (_, shard) =>
         this.#shardRead(shard, { op: 'hook.count', args: {}, reader: '' }),
       ),
     )
@@ -126,7 +126,7 @@ export class Postroom implements ActorListener {
   /** A shard was restarted and knows nothing of the messages before. */
   shardRestarted(shard: number): void {
     if (this.#link === undefined) return
-    this.#options.house.tellShard(shard, ['deliver', true])
+    this.#options.actorHost.tellShard(shard, ['deliver', true])
     this.shardNews(shard, ['moved'])
   }
 
@@ -151,7 +151,7 @@ export class Postroom implements ActorListener {
   }
 
   #start(): void {
-    const { house, news, directory, address, loopback, limitsOn, deliveryScale, clock, startThread } = this.#options
+    const { actorHost, news, directory, address, loopback, limitsOn, deliveryScale, clock, startThread } = this.#options
     const thread = new Supervised({
       name: 'delivery',
       file: threadFile('delivery'),
@@ -180,7 +180,7 @@ export class Postroom implements ActorListener {
         })
         const data: DeliveryThread = {
           directory: deliveryDirectory(directory.path),
-          sources: house.shards + 1,
+          sources: actorHost.shards + 1,
           cursorKey: directory.cursorKey,
           generation: directory.facts.generation,
           serviceId: directory.facts.service_id,
@@ -190,14 +190,14 @@ export class Postroom implements ActorListener {
           scale: deliveryScale,
           suspended: [...news.suspended],
           headSize: news.head.size,
-          turns: house.turns,
+          turns: actorHost.turns,
           front: front.port2,
         }
         return { data, transfer: [front.port2] }
       },
     })
     this.#thread = thread
-    for (let shard = 0; shard < house.shards; shard++) house.tellShard(shard, ['deliver', true])
+    for (let shard = 0; shard < actorHost.shards; shard++) actorHost.tellShard(shard, ['deliver', true])
     thread.start().catch((error: Error) => this.#failed(error.message))
   }
 
@@ -212,12 +212,12 @@ export class Postroom implements ActorListener {
   }
 
   async #answer(ask: DeliveryAsk): Promise<unknown> {
-    const { house, news } = this.#options
+    const { actorHost, news } = this.#options
     switch (ask[0]) {
       case 'source':
         return this.#source(ask[1], await this.#informed(ask[2]))
       case 'now': {
-        const asks = Array.from({ length: house.shards + 1 }, (_, source) =>
+        const asks = Array.from({ length: actorHost.shards + 1 }, (_, source) =>
           this.#source<Since>(source, ['since', { from: Number.MAX_SAFE_INTEGER, since: 0 }]),
         )
         const found = await Promise.all(asks)
@@ -232,14 +232,14 @@ export class Postroom implements ActorListener {
         return { ...rest, hooks: this.#bounded(hooks) }
       }
       case 'own': {
-        const shard = shardOf(hooksOf(ask[1]), house.shards)
+        const shard = shardOf(hooksOf(ask[1]), actorHost.shards)
         const request: ReadRequest = { op: 'hook.changed', args: { owner: ask[1], known: ask[2] }, reader: '' }
         const found = (await this.#shardRead(shard, request)) as ChangedHooks | undefined
         if (found === undefined) return undefined
         return { hooks: this.#bounded(found.hooks), same: this.#living(found.same) } satisfies ChangedHooks
       }
       case 'end':
-        return this.desk.say('hook.end', ask[1], { hook: ask[2], epoch: ask[3], wakes: ask[4] })
+        return this.webhooks.say('hook.end', ask[1], { hook: ask[2], epoch: ask[3], wakes: ask[4] })
     }
   }
 
@@ -257,7 +257,7 @@ export class Postroom implements ActorListener {
     const { delegates } = this.#options.news
     return hooks.filter(({ delegation, owner, hook, epoch }) => {
       if (delegation === undefined || delegates.isThere(delegation)) return true
-      void this.desk.say('hook.end', owner, { hook, epoch })
+      void this.webhooks.say('hook.end', owner, { hook, epoch })
       return false
     })
   }
@@ -285,18 +285,18 @@ export class Postroom implements ActorListener {
   }
 
   #source<Answer = HooksAnswer>(source: number, ask: HooksAsk): Promise<Answer | undefined> {
-    const { house } = this.#options
+    const { actorHost } = this.#options
     return new Promise((resolve) => {
       const take = (found: unknown) =>
         resolve(typeof found === 'object' && found !== null && !('refusal' in found) ? (found as Answer) : undefined)
-      if (source === 0) house.askFeed<HooksAnswer>(['hooks', ask, house.seen], take)
-      else house.askShard<HooksAnswer>(source - 1, ['hooks', ask], take)
+      if (source === 0) actorHost.askFeed<HooksAnswer>(['hooks', ask, actorHost.seen], take)
+      else actorHost.askShard<HooksAnswer>(source - 1, ['hooks', ask], take)
     })
   }
 
   #shardRead(shard: number, request: ReadRequest): Promise<unknown> {
     return new Promise((resolve) =>
-      this.#options.house.readPrivate(shard, request, (found) => resolve(found?.ok ? dataOf(found) : undefined)),
+      this.#options.actorHost.readPrivate(shard, request, (found) => resolve(found?.ok ? dataOf(found) : undefined)),
     )
   }
 }

@@ -1,7 +1,7 @@
 /** Reads on credits, all of them answered by the shard of the market, which alone knows what private works move. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type Act, commandSha, fromFrame, RecordType } from '../../actors/record.ts'
+import { commandSha, type FactRecord, fromFrame, RecordType } from '../../actors/record.ts'
 import { balanceOf, unwritten } from '../../actors/works/market/balance.ts'
 import type { Posting, StepFacts } from '../../actors/works/market/letters.ts'
 import { user } from '../../actors/works/market/postings.ts'
@@ -83,7 +83,7 @@ function dueEntries({ state, now }: ReadContext, name: string): Entry[] {
 
 /** Postings of an act that concern an account, in their order. */
 function entriesAt({ frame }: ReadContext, seq: number, name: string): Entry[] {
-  const record = fromFrame(frame(0, seq)) as Act
+  const record = fromFrame(frame(0, seq)) as FactRecord
   if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is no act`)
   const { facts, by } = record
   const { work, steps = [], postings = [] } = facts as Partial<StepFacts> & { postings?: readonly Posting[] }

@@ -4,14 +4,14 @@ import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type MarketLimits, marketName, type ReserveArgs, type WorkArgs } from '../../actors/works/market/letters.ts'
 import type { Terms } from '../../actors/works/market/work.ts'
 import { isGiven } from '../command/check.ts'
-import type { Doors } from '../command/plan.ts'
+import type { Services } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import { networkMark, widerNetworkMark } from './network-marks.ts'
 
 export const market = () => ({ actor: marketName })
 
-export function limitsOf({ limitsOn }: Doors): MarketLimits {
+export function limitsOf({ limitsOn }: Services): MarketLimits {
   const reward = sizes.work_reward_maximum
   return limitsOn
     ? { claims: rates.work_live_claims, holds: rates.work_live_holds, reward }
@@ -19,7 +19,7 @@ export function limitsOf({ limitsOn }: Doors): MarketLimits {
 }
 
 /** With limits off a worker may come back at once. */
-function termsOf({ limitsOn }: Doors, reviewWindow: number): Terms {
+function termsOf({ limitsOn }: Services, reviewWindow: number): Terms {
   return {
     review_window: reviewWindow,
     revision_window: sizes.work_revision_window,
@@ -44,19 +44,19 @@ type WorkData = {
 /** Of a command about a work that is there. */
 export function workArgs(
   verified: Verified,
-  doors: Doors,
+  services: Services,
 ): WorkArgs & { readonly fee_basis_points: number; readonly bond_percent: number } {
   const { command } = verified
   const { schema, ...data } = verified.data as WorkData & { readonly schema?: 1 }
   const work = command.event_id!
   return {
     work,
-    from: fromOf(work, verified, doors),
-    generation: doors.generation,
+    from: fromOf(work, verified, services),
+    generation: services.generation,
     amount: command.amount ?? 0,
     reason: isGiven(command.reason) ? command.reason : '',
     ttl: command.ttl ?? sizes.work_claim_default,
-    limits: limitsOf(doors),
+    limits: limitsOf(services),
     proof_bits: proofOf(verified),
     fee_basis_points: sizes.work_fee_basis_points,
     bond_percent: sizes.work_bond_percent,
@@ -77,7 +77,7 @@ type CreateData = {
 /** Of `work.create`. */
 export function reserveArgs(
   verified: Verified,
-  doors: Doors,
+  services: Services,
   room: string,
   { reviewerKey, seen }: { readonly reviewerKey: string; readonly seen: boolean },
 ): ReserveArgs {
@@ -87,8 +87,8 @@ export function reserveArgs(
   const work = isGiven(command.event_id) ? command.event_id : sha.toString('hex', 0, 16)
   return {
     work,
-    from: fromOf(work, verified, doors),
-    generation: doors.generation,
+    from: fromOf(work, verified, services),
+    generation: services.generation,
     amount,
     fee: Math.floor((amount * sizes.work_fee_basis_points) / 10_000),
     lifetime: sizes.work_deadline_seconds,
@@ -100,14 +100,14 @@ export function reserveArgs(
     reviewer: data.reviewer === verified.signer.id ? '' : (data.reviewer ?? ''),
     reviewer_key: reviewerKey,
     seen,
-    terms: termsOf(doors, data.review_window ?? sizes.work_review_window),
-    limits: limitsOf(doors),
+    terms: termsOf(services, data.review_window ?? sizes.work_review_window),
+    limits: limitsOf(services),
     proof_bits: proofOf(verified),
   }
 }
 
 /** Requester and worker of a work are compared by this, and it reveals nothing else. */
-function fromOf(work: string, { door }: Verified, { secret }: Doors): string {
+function fromOf(work: string, { door }: Verified, { secret }: Services): string {
   const purpose = `work ${work}`
   return widerNetworkMark(secret, purpose, door.address) || networkMark(secret, purpose, door.address)
 }

@@ -2,18 +2,18 @@
 import { createHmac } from 'node:crypto'
 import type { BoardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
-import type { News } from '../command/live-facts.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
 import type { ScreeningQueue } from '../moderation/screening.ts'
 import { log } from '../observe.ts'
-import type { House } from '../threads/actor-host.ts'
+import type { ActorHost } from '../threads/actor-host.ts'
 import type { HeldNews } from '../threads/held-news.ts'
 import { Carrier } from './carrier.ts'
 import { MarketClock } from './clock.ts'
 import { Welcome } from './welcome.ts'
 
 export type WorksOptions = {
-  readonly news: News
-  readonly house: House
+  readonly news: LiveFacts
+  readonly actorHost: ActorHost
   /** What shards said of works since they started. */
   readonly workNews: HeldNews
   readonly directory: BoardDirectory
@@ -30,11 +30,11 @@ export type Works = {
   close(): void
 }
 
-export function openWorks({ house, workNews, news, directory, limitsOn, screening, clock }: WorksOptions): Works {
+export function openWorks({ actorHost, workNews, news, directory, limitsOn, screening, clock }: WorksOptions): Works {
   const { later, wallSeconds } = clock
-  const market = new MarketClock(house, directory.facts.generation, clock)
+  const market = new MarketClock(actorHost, directory.facts.generation, clock)
   const carrier = new Carrier({
-    actors: house,
+    actors: actorHost,
     noteChange: (room, change) => news.noteChange(room, change),
     later,
     report: (facts) => log('warn', 'work.not_said', facts),
@@ -52,7 +52,7 @@ export function openWorks({ house, workNews, news, directory, limitsOn, screenin
     shardLost: (shard) => carrier.shardLost(shard),
   })
   const welcome = new Welcome({
-    actors: house,
+    actors: actorHost,
     limitsOn,
     secret: createHmac('sha256', directory.identity.seed).update('broadside-networks-v1').digest(),
     board: directory.identity.id,

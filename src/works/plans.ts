@@ -2,7 +2,7 @@
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { isGiven } from '../command/check.ts'
-import type { Asked, Doors, Plan, Shown } from '../command/plan.ts'
+import type { Asked, Plan, Services, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { newRoomFor } from '../rooms/new-room-quota.ts'
 import { market, reserveArgs, workArgs } from './market-args.ts'
@@ -11,8 +11,8 @@ const show = ({ command }: Verified): Shown => ({ read: 'work.get', args: { even
 
 const plan = {
   to: market,
-  ask: (verified: Verified, doors: Doors, pass: (found: Asked<ReturnType<typeof workArgs>>) => void) =>
-    pass({ args: workArgs(verified, doors) }),
+  ask: (verified: Verified, services: Services, pass: (found: Asked<ReturnType<typeof workArgs>>) => void) =>
+    pass({ args: workArgs(verified, services) }),
   show,
 }
 
@@ -20,20 +20,20 @@ const plan = {
 const create: Plan<'work.create'> = {
   to: market,
   check: ({ command }) => requestFault(command),
-  ask: (verified, doors, pass) => {
-    roomOf(verified, doors, (room) => {
+  ask: (verified, services, pass) => {
+    roomOf(verified, services, (room) => {
       if (room === undefined || typeof room !== 'string') return pass(room && { refusal: room })
-      reviewerOf(verified, doors, (key) => {
+      reviewerOf(verified, services, (key) => {
         if (key === undefined) return pass(undefined)
-        isSeen(room, verified, doors, (seen) => {
+        isSeen(room, verified, services, (seen) => {
           if (seen === undefined) return pass(undefined)
-          newRoomFor(verified, doors, room, (made) => {
+          newRoomFor(verified, services, room, (made) => {
             if (made === undefined || 'code' in made) return pass(made && { refusal: made })
             const settle: Asked['settle'] = (answer) => {
               if (answer?.ok !== true || answer.duplicate === true) made.giveBack()
             }
             pass({
-              args: reserveArgs(verified, doors, room, { reviewerKey: key, seen }),
+              args: reserveArgs(verified, services, room, { reviewerKey: key, seen }),
               settle,
             })
           })
@@ -59,11 +59,11 @@ function requestFault(command: Verified['command']): Refusal | undefined {
 }
 
 /** The room by name; undefined: no answer came. */
-function roomOf(verified: Verified, doors: Doors, then: (room: string | Refusal | undefined) => void): void {
+function roomOf(verified: Verified, services: Services, then: (room: string | Refusal | undefined) => void): void {
   const { command, signer } = verified
   if (!isGiven(command.event_id)) return then(isGiven(command.room) ? command.room : 'lobby')
   const thing = command.event_id
-  doors.read({ op: 'locate', args: { thing }, reader: signer.id }, (found) => {
+  services.read({ op: 'locate', args: { thing }, reader: signer.id }, (found) => {
     if (found === undefined) return then(undefined)
     if (!found.ok) return then(refusal('not_found', `there is no event ${thing}`, 'event_id'))
     const { actor } = JSON.parse(found.json) as { actor: string }
@@ -72,20 +72,25 @@ function roomOf(verified: Verified, doors: Doors, then: (room: string | Refusal 
 }
 
 /** A delegate is about to act where all see it: its delegation has to be in the public log first. */
-function isSeen(room: string, { signer }: Verified, doors: Doors, then: (seen: boolean | undefined) => void): void {
+function isSeen(
+  room: string,
+  { signer }: Verified,
+  services: Services,
+  then: (seen: boolean | undefined) => void,
+): void {
   if (signer.delegate === undefined) return then(false)
-  doors.read({ op: 'room.get', args: { room }, reader: '' }, (found) => then(found?.ok))
+  services.read({ op: 'room.get', args: { room }, reader: '' }, (found) => then(found?.ok))
 }
 
 /** Public key of the reviewer; '': no identity has this id, or none is named. */
 function reviewerOf(
   { data, signer }: Verified<'work.create'>,
-  doors: Doors,
+  services: Services,
   then: (key: string | undefined) => void,
 ): void {
   const { reviewer } = data
   if (reviewer === undefined || reviewer === signer.id) return then('')
-  doors.read({ op: 'identity.get', args: { target: reviewer }, reader: signer.id }, (found) => {
+  services.read({ op: 'identity.get', args: { target: reviewer }, reader: signer.id }, (found) => {
     if (found === undefined) return then(undefined)
     then(found.ok ? (JSON.parse(found.json) as { identity: { public_key: string } }).identity.public_key : '')
   })

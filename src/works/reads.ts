@@ -4,7 +4,7 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type Act, fromFrame, RecordType } from '../../actors/record.ts'
+import { type FactRecord, fromFrame, RecordType } from '../../actors/record.ts'
 import { stateOf } from '../../actors/works/market/clock.ts'
 import type { Posting, ReserveFacts, StepFacts } from '../../actors/works/market/letters.ts'
 import type { Claimant, WorkSort } from '../../actors/works/market/listing.ts'
@@ -159,7 +159,7 @@ function transitionAt(context: ReadContext, work: Work, index: number): Shown {
   return { entry, textOf: '' }
 }
 
-function created(context: ReadContext, work: Work, act: Act): Shown {
+function created(context: ReadContext, work: Work, act: FactRecord): Shown {
   const { postings } = act.facts as unknown as ReserveFacts
   const entry = {
     seq: 1,
@@ -175,21 +175,21 @@ function created(context: ReadContext, work: Work, act: Act): Shown {
   return { entry, textOf: work.id }
 }
 
-function actAt(context: ReadContext, shard: number, seq: number): Act {
+function actAt(context: ReadContext, shard: number, seq: number): FactRecord {
   const record = fromFrame(context.frame(shard, seq))
   if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is no act`)
   return record
 }
 
 /** Its signer; of a version of the request, the requester. */
-function actorOf(context: ReadContext, work: Work, act: Act, on: string): object {
+function actorOf(context: ReadContext, work: Work, act: FactRecord, on: string): object {
   if (act.by === undefined)
     return on === 'work.edit' ? { actor: party(context, work.requester, work.requester_key) } : {}
   const key = Buffer.from(act.by.key).toString('base64url')
   return { actor: party(context, Buffer.from(act.author).toString('hex'), key) }
 }
 
-function signedOf({ by }: Act): object {
+function signedOf({ by }: FactRecord): object {
   if (by === undefined || by.signed.length === 0) return {}
   return {
     signed_payload: Buffer.from(by.signed).toString('utf8'),

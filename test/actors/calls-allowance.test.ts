@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
 import { internalLetter } from '../../actors/internal-letter.ts'
-import { type Act, type BoardRecord, fromFrame, toFrame } from '../../actors/record.ts'
+import { type BoardRecord, type FactRecord, fromFrame, toFrame } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
 import { type DayLimits, dayEnd, dayOf, daySeconds } from '../../actors/tool-calls/day.ts'
 import type { WriteLetter } from '../../actors/write.ts'
@@ -212,6 +212,6 @@ test('whatever happens in whatever order, a day is never overdrawn, and a replay
 test('what is kept of a call names no address and no secret', () => {
   const bench = new Bench()
   bench.call(1, 1)
-  const record = bench.records[0]!.record as Act
+  const record = bench.records[0]!.record as FactRecord
   expect(Object.keys(record.facts).sort()).toEqual(['address', 'micros', 'network', 'own', 'subject', 'tool'])
 })

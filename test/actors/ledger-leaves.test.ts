@@ -4,7 +4,7 @@ import { decodeLogFrame, entriesOf } from '../../actors/log/frame.ts'
 import { ledgerEntries, noCommand, parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
 import { Log, stateAfter } from '../../actors/log/log.ts'
 import { publicRecords } from '../../actors/log/public-records.ts'
-import { type Act, frameEntries, fromFrame, leavesOf, RecordType, toFrame } from '../../actors/record.ts'
+import { type FactRecord, frameEntries, fromFrame, leavesOf, RecordType, toFrame } from '../../actors/record.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 import { scratchDirectory } from '../support/scratch.ts'
@@ -32,7 +32,14 @@ const cause = { event: 'c'.repeat(32), room: 'lobby', time: 1_790_000_000, comma
 const entries = ledgerEntries(postings, 7, cause)
 
 function frame(leaves: readonly Uint8Array[], n: number) {
-  const act: Act = { type: RecordType.act, room: '@market', at: n, author: Buffer.alloc(32), op: 'x', facts: { n } }
+  const act: FactRecord = {
+    type: RecordType.act,
+    room: '@market',
+    at: n,
+    author: Buffer.alloc(32),
+    op: 'x',
+    facts: { n },
+  }
   return toFrame(act, Buffer.alloc(16, n), true, leaves)
 }
 
@@ -59,7 +66,7 @@ test('a frame holds none, one or many entries beside its record, and the log mak
     entries.map(String),
     [String(entries[2])],
   ])
-  expect(read.map((each) => (fromFrame(each) as Act).facts.n)).toEqual([1, 2, 3, 4])
+  expect(read.map((each) => (fromFrame(each) as FactRecord).facts.n)).toEqual([1, 2, 3, 4])
 
   const journal = Journal.open({ directory: scratchDirectory() })
   const confirmed: object[] = []

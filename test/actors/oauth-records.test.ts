@@ -1,14 +1,14 @@
 /** What the authorization server keeps: places of clients whose time is over are there for others. */
 import { expect, test } from 'vitest'
 import type { Core } from '../../actors/core.ts'
-import { type Act, RecordType } from '../../actors/record.ts'
+import { type FactRecord, RecordType } from '../../actors/record.ts'
 import { clientsMax, OauthRecords, oauthName } from '../../actors/sign-in/records.ts'
 
 test('clients that ran out take no place, though nothing was kept since that would have swept them', () => {
   const records = new OauthRecords({} as Core)
   const keep = (n: number, expires: number): void => {
     const facts = { key: `Client:${n}`, payload: '{}', expires, grant: '' }
-    const act: Act = {
+    const act: FactRecord = {
       type: RecordType.act,
       room: oauthName,
       at: 1_000,
@@ -16,7 +16,13 @@ test('clients that ran out take no place, though nothing was kept since that wou
       op: 'oauth.keep',
       facts,
     }
-    records.acts['oauth.keep']!(act as Act<never>, { id: Buffer.alloc(16), change: 0, leaf: 0, shard: 0, seq: n })
+    records.acts['oauth.keep']!(act as FactRecord<never>, {
+      id: Buffer.alloc(16),
+      change: 0,
+      leaf: 0,
+      shard: 0,
+      seq: n,
+    })
   }
   for (let n = 0; n < clientsMax; n++) keep(n, 2_000)
   expect([records.clients(1_999), records.clients(2_000)]).toEqual([clientsMax, 0])

@@ -7,8 +7,8 @@ import { Direct, spokenTo } from '../../actors/conversations/conversations.ts'
 import { Packr } from '../../actors/kernel/msgpack.ts'
 import { Handles, isReserved, skeletonOf } from '../../actors/people/handles.ts'
 import { People } from '../../actors/people/people.ts'
-import { Marks } from '../../actors/posts/marks.ts'
-import { type Act, type BoardRecord, RecordType, type Signed } from '../../actors/record.ts'
+import { PostMarks } from '../../actors/posts/marks.ts'
+import { type BoardRecord, type FactRecord, RecordType, type Signed } from '../../actors/record.ts'
 
 const letters = [...'abcdefghijklmnopqrstuvwxyz0123456789_-']
 const handle = fc
@@ -83,8 +83,16 @@ function by(command: object): Signed {
   return { key: Buffer.alloc(32, 9), sig: Buffer.alloc(64), signed }
 }
 
-function act(op: string, author: number, facts: object, room = '@registry', command: object = {}): Act {
-  return { type: RecordType.act, room, at: 7, author: ids[author]!, op, facts: facts as Act['facts'], by: by(command) }
+function act(op: string, author: number, facts: object, room = '@registry', command: object = {}): FactRecord {
+  return {
+    type: RecordType.act,
+    room,
+    at: 7,
+    author: ids[author]!,
+    op,
+    facts: facts as FactRecord['facts'],
+    by: by(command),
+  }
 }
 
 const person = fc.nat(ids.length - 1)
@@ -114,7 +122,7 @@ test('what people packs, people restores', () => {
       const core = { board: new Board(), changes: new Changes() }
       const people = new People(core)
       for (const [n, each] of acts.entries())
-        people.acts[each.op]!(each as Act<never>, {
+        people.acts[each.op]!(each as FactRecord<never>, {
           shard: 0,
           seq: n + 1,
           change: n + 1,
@@ -147,7 +155,7 @@ test('what direct packs, direct restores', () => {
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const board = new Board()
       const core = { board, changes: new Changes() }
-      const direct = new Direct(core, new Marks(core))
+      const direct = new Direct(core, new PostMarks(core))
       let seq = 0
       const apply = (record: BoardRecord) => {
         seq++
@@ -155,7 +163,7 @@ test('what direct packs, direct restores', () => {
         id.writeUInt32BE(seq, 0)
         const place = { shard: 0, seq, change: seq, leaf: 0, id }
         board.apply(record, id, place)
-        if (record.type === RecordType.act) direct.acts[record.op]!(record as Act<never>, place)
+        if (record.type === RecordType.act) direct.acts[record.op]!(record as FactRecord<never>, place)
         if (record.type === RecordType.event) direct.onEvent(record, board.events.find(id))
       }
       for (const room of rooms) {
@@ -180,7 +188,7 @@ test('what direct packs, direct restores', () => {
         }
         apply({ type: RecordType.event, room, ...event })
       }
-      const again = new Direct(core, new Marks(core))
+      const again = new Direct(core, new PostMarks(core))
       const columns = new Columns()
       again.restore(carried(direct.pack(columns)), columns)
       expect(again.pack(columns)).toEqual(direct.pack(columns))

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { Board } from '../../actors/board.ts'
 import { Columns } from '../../actors/columns.ts'
 import { RetryMemory } from '../../actors/retry-memory.ts'
-import { Acceptance, nonceSeconds, requestSeconds, type WriteLetter } from '../../actors/write.ts'
+import { nonceSeconds, RetryGuard, requestSeconds, type WriteLetter } from '../../actors/write.ts'
 
 const span = 100
 const countMax = 8
@@ -82,8 +82,8 @@ describe('a shard whose memory is full', () => {
     args: {},
   })
   /** It has taken so many commands, with a request id or without, a second apart. */
-  function full(count: number, requestId: (n: number) => string): Acceptance {
-    const acceptance = new Acceptance(new Board(), unread, countMax)
+  function full(count: number, requestId: (n: number) => string): RetryGuard {
+    const acceptance = new RetryGuard(new Board(), unread, countMax)
     for (let n = 0; n < count; n++) {
       const use = {
         to: 'lobby',
@@ -97,12 +97,12 @@ describe('a shard whose memory is full', () => {
     }
     return acceptance
   }
-  const judged = (acceptance: Acceptance, requestId: string, now: number) =>
+  const judged = (acceptance: RetryGuard, requestId: string, now: number) =>
     acceptance.judge(letter(`fresh ${now}`, requestId, now), now, now)
-  function restored(acceptance: Acceptance): Acceptance {
+  function restored(acceptance: RetryGuard): RetryGuard {
     const columns = new Columns()
     const packed = acceptance.pack(columns)
-    const again = new Acceptance(new Board(), unread, countMax)
+    const again = new RetryGuard(new Board(), unread, countMax)
     again.restore(packed, new Columns(columns.all))
     return again
   }
@@ -122,7 +122,7 @@ describe('a shard whose memory is full', () => {
   })
 
   test('of nonces says when it takes more, by the clock that a client can see', () => {
-    const acceptance = new Acceptance(new Board(), unread, countMax)
+    const acceptance = new RetryGuard(new Board(), unread, countMax)
     for (let n = 0; n < countMax; n++)
       acceptance.remember(
         { to: 'lobby', author, nonce: `n${n}`, requestId: '', id: new Uint8Array(16), isEvent: true },
@@ -146,7 +146,7 @@ describe('of one memory', () => {
   }
   const max = 80
   const share = { most: 20, scarce: 2 }
-  const made = () => new Acceptance(new Board(), unread, max, { requestIds: share, nonces: share })
+  const made = () => new RetryGuard(new Board(), unread, max, { requestIds: share, nonces: share })
   const identity = (n: number) => String(n).padStart(64, '0')
   const use = (author: string, n: number, requestId: string) => ({
     ...{ to: 'lobby', author, nonce: `n${n}`, requestId, id: new Uint8Array(16), isEvent: true },
@@ -157,17 +157,17 @@ describe('of one memory', () => {
     ...{ timestamp, nonce: `of ${author} ${requestId}`, requestId, via, limited: 0, rotated: false, suspended: false },
     ...{ operator: false, args: {} },
   })
-  const judged = (acceptance: Acceptance, author: string, requestId: string, now = at) =>
+  const judged = (acceptance: RetryGuard, author: string, requestId: string, now = at) =>
     acceptance.judge(letter(author, requestId, now), now, now)
   /** Everybody in `uses` has used so many request ids, and as many nonces long ago. */
-  function usedBy(uses: ReadonlyMap<string, number>): Acceptance {
+  function usedBy(uses: ReadonlyMap<string, number>): RetryGuard {
     const acceptance = made()
     let seq = 0
     for (const [author, count] of uses)
       for (let n = 0; n < count; n++) acceptance.remember(use(author, n, `r${n}`), ++seq, at - 2 * nonceSeconds)
     return acceptance
   }
-  function restored(acceptance: Acceptance, change = (packed: ReturnType<Acceptance['pack']>) => packed): Acceptance {
+  function restored(acceptance: RetryGuard, change = (packed: ReturnType<RetryGuard['pack']>) => packed): RetryGuard {
     const columns = new Columns()
     const packed = change(acceptance.pack(columns))
     const again = made()

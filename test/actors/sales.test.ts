@@ -1,12 +1,19 @@
 /** What is known of sales: no more of them than there may be, the oldest and those whose time is over first. */
 import { expect, test } from 'vitest'
-import { type Act, RecordType } from '../../actors/record.ts'
+import { type FactRecord, RecordType } from '../../actors/record.ts'
 import { type SaleFacts, Sales, salesActor } from '../../actors/sales/sales.ts'
 
 const begun = (sales: Sales, n: number, { at = 1_000, expires = 2_000 } = {}) => {
   const facts: SaleFacts = { key: `key ${n}`, sent: `sent ${n}`, json: '{}', expires }
-  const act: Act = { type: RecordType.act, room: salesActor, at, author: Buffer.alloc(32), op: 'sale.begun', facts }
-  sales.acts['sale.begun']!(act as Act<never>, { id: Buffer.alloc(16), change: 0, leaf: 0, shard: 1, seq: n })
+  const act: FactRecord = {
+    type: RecordType.act,
+    room: salesActor,
+    at,
+    author: Buffer.alloc(32),
+    op: 'sale.begun',
+    facts,
+  }
+  sales.acts['sale.begun']!(act as FactRecord<never>, { id: Buffer.alloc(16), change: 0, leaf: 0, shard: 1, seq: n })
 }
 
 test('the oldest makes room, and one that is begun anew is not the oldest', () => {

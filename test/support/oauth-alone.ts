@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { WriteLetter } from '../../actors/write.ts'
 import { systemClock } from '../../src/clock.ts'
-import { News } from '../../src/command/live-facts.ts'
+import { LiveFacts } from '../../src/command/live-facts.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/request.ts'
 import { Oauth, type OauthResponse } from '../../src/sign-in/oauth.ts'
 import { SignInKeys } from '../../src/sign-in/sign-in-keys.ts'
@@ -36,7 +36,7 @@ export function oauthAlone({
   const folder = scratchDirectory()
   const asked: OutgoingRequest[] = []
   const oauth = new Oauth({
-    news: new News(systemClock),
+    news: new LiveFacts(systemClock),
     address: 'http://board.example',
     serviceId: 'bs-test',
     boardIdentity: '0'.repeat(64),

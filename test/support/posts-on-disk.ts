@@ -9,7 +9,7 @@ import { type BoardRecord, RecordType, toFrame } from '../../actors/record.ts'
 import { openBoardDirectory, shardDirectory } from '../../src/board-directory.ts'
 import { identityId } from '../../src/format/encoding.ts'
 import { signingBytes } from '../../src/format/signing.ts'
-import type { Mark } from '../../src/log/mark.ts'
+import type { HighWaterMark } from '../../src/log/mark.ts'
 import { SignedLog, type SignedLogOptions } from '../../src/log/signed-log.ts'
 import { Journal, JournalReader, type NewFrame } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
@@ -130,7 +130,7 @@ export function integrate({
 export function openLog(
   directory: string,
   segmentBytesMax = 64 * 1024 * 1024,
-  marks: readonly Mark[] = [],
+  marks: readonly HighWaterMark[] = [],
   report: SignedLogOptions['report'] = () => {},
 ): SignedLog {
   const { facts } = openBoardDirectory({ path: directory, serviceId: '', publicHost: '', shards: 1, now: startedAt })

@@ -1,5 +1,5 @@
 /** What each row of the table sets on a work, beside its state: fences, clocks, the result, how the reward ended. Pure. */
-import type { Bound } from './letters.ts'
+import type { BoundResult } from './letters.ts'
 import type { Moving } from './postings.ts'
 import type { Transition, TransitionName } from './table.ts'
 import type { Changing, Left, RewardReason, Work } from './work.ts'
@@ -15,7 +15,7 @@ export type Doing = {
   /** An added reward. */
   readonly amount?: number
   readonly percent?: number
-  readonly bound?: Bound
+  readonly bound?: BoundResult
   /** Id of the edit that the room took. */
   readonly edit?: string
   readonly feeOf?: (amount: number) => number

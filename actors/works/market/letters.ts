@@ -30,7 +30,7 @@ export type Standing = {
 }
 
 /** A result as the room has bound it: a visible signed reply to the request, in its room. */
-export type Bound = {
+export type BoundResult = {
   /** 32 hex. */
   readonly id: string
   /** Identity id. */
@@ -61,7 +61,7 @@ export type WorkArgs = {
   readonly standing?: Standing
   /** 32 hex: the reply that is handed in. */
   readonly result?: string
-  readonly bound?: Bound
+  readonly bound?: BoundResult
   readonly version_id?: string
   readonly result_sha256?: string
   readonly accept_changed?: boolean

@@ -19,8 +19,8 @@
  *
  * Followers learn of steps by the part of the mail (actors/works/mail.ts). This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
  */
-import type { ActPlace, Part } from '../../part.ts'
-import type { Act } from '../../record.ts'
+import type { Projection, RecordPlace } from '../../projection.ts'
+import type { FactRecord } from '../../record.ts'
 import { after, type Epoch, isUnconfirmed, nextDue, settled, stateOf } from './clock.ts'
 import { Given, type PackedGiven } from './given.ts'
 import { Ledger } from './ledger.ts'
@@ -73,8 +73,8 @@ type Packed = readonly [
   postings: number,
 ]
 
-export class Market implements Part {
-  readonly acts: Part['acts'] = {
+export class Market implements Projection {
+  readonly acts: Projection['acts'] = {
     'market.begin': (act, place) => this.#begin(act, place),
     'work.create': (act, place) => this.#reserve(act, place),
     'work.void': (act, place) => this.#void(act, place),
@@ -95,7 +95,7 @@ export class Market implements Part {
     'credit.welcome': (act, place) => this.#welcome(act, place),
     'credit.reward': (act, place) => this.#reward(act, place),
     ...Object.fromEntries(
-      stepping.map((op) => [op, (act: Act<StepFacts>, place: ActPlace) => this.#steps(act, place)]),
+      stepping.map((op) => [op, (act: FactRecord<StepFacts>, place: RecordPlace) => this.#steps(act, place)]),
     ),
   }
   readonly ledger = new Ledger()
@@ -239,14 +239,14 @@ export class Market implements Part {
     this.given.restore(given)
   }
 
-  #begin(act: Act<{ generation: string } & CreditFacts>, place: ActPlace): void {
+  #begin(act: FactRecord<{ generation: string } & CreditFacts>, place: RecordPlace): void {
     const { generation } = act.facts
     this.epoch = { generation, at: act.at }
     this.#post(act, place)
     for (const work of this.#works.values()) this.#schedule(work)
   }
 
-  #reserve({ facts }: Act<ReserveFacts>, { seq }: ActPlace): void {
+  #reserve({ facts }: FactRecord<ReserveFacts>, { seq }: RecordPlace): void {
     const reserved = facts
     this.#noteReservation({ ...reserved, place: seq })
     this.#move(reserved.postings, seq)
@@ -257,7 +257,7 @@ export class Market implements Part {
     add(this.#holding, reservation.fixed.requester, reservation.work)
   }
 
-  #void({ facts }: Act<VoidFacts>, { seq }: ActPlace): void {
+  #void({ facts }: FactRecord<VoidFacts>, { seq }: RecordPlace): void {
     const { work, postings } = facts
     const { requester } = this.#reserved.get(work)!.fixed
     this.#reserved.delete(work)
@@ -265,7 +265,7 @@ export class Market implements Part {
     this.#move(postings, seq)
   }
 
-  #open(act: Act<OpenFacts>, place: ActPlace): void {
+  #open(act: FactRecord<OpenFacts>, place: RecordPlace): void {
     const { fixed, begun, reserved, steps } = act.facts
     const wasReserved = this.#reserved.delete(fixed.id)
     const [first] = steps
@@ -292,7 +292,7 @@ export class Market implements Part {
     else this.#editing.delete(work)
   }
 
-  #steps(act: Act<StepFacts>, place: ActPlace): void {
+  #steps(act: FactRecord<StepFacts>, place: RecordPlace): void {
     const { work: id, steps } = act.facts
     const work = this.#works.get(id)!
     for (const step of steps) {
@@ -312,16 +312,16 @@ export class Market implements Part {
     }
   }
 
-  #post({ facts }: Act<CreditFacts>, { seq }: ActPlace): void {
+  #post({ facts }: FactRecord<CreditFacts>, { seq }: RecordPlace): void {
     this.#move(facts.postings, seq)
   }
 
-  #welcome(act: Act<WelcomeFacts>, place: ActPlace): void {
+  #welcome(act: FactRecord<WelcomeFacts>, place: RecordPlace): void {
     this.given.welcome(act.facts, act.at)
     this.#post(act, place)
   }
 
-  #reward(act: Act<RewardFacts>, place: ActPlace): void {
+  #reward(act: FactRecord<RewardFacts>, place: RecordPlace): void {
     this.given.reward(act.facts, act.at)
     this.#post(act, place)
   }

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import { ledgerEntries, noCommand } from '../../log/ledger-entry.ts'
-import { type Act, type Facts, RecordType } from '../../record.ts'
+import { type FactRecord, type Facts, RecordType } from '../../record.ts'
 import { accept, type Planned, type WriteLetter } from '../../write.ts'
 import { changeOf } from './ledger.ts'
 import { marketName, type Posting, type Step } from './letters.ts'
@@ -18,7 +18,7 @@ const broughtUpMax = 64
 /** Who and what caused an act. */
 export type Cause = {
   readonly author: Uint8Array
-  readonly by?: Act['by']
+  readonly by?: FactRecord['by']
   /** 16 bytes: id of the command, or a name made from what it is about. */
   readonly key: Uint8Array
   /** 64 hex. */
@@ -139,7 +139,7 @@ export class Turn {
         : { steps: facts.steps.map((step) => ({ ...step, postings: inLog(step.postings, step.at) })) }),
       ...(facts.postings === undefined ? {} : { postings: inLog(facts.postings, this.#now) }),
     }
-    const record: Act = {
+    const record: FactRecord = {
       type: RecordType.act,
       room: marketName,
       at: this.#now,

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { registryName } from '../../../actors/record.ts'
 import { shardOf } from '../../../actors/shard.ts'
 import { systemClock } from '../../../src/clock.ts'
-import { News } from '../../../src/command/live-facts.ts'
+import { LiveFacts } from '../../../src/command/live-facts.ts'
 
 test('an answer made between a change and the head that covers it is not kept as if it were newer than both', () => {
-  const news = new News(systemClock)
+  const news = new LiveFacts(systemClock)
   const head = (size: number) => ({ size, checkpoint: `of ${size}` })
   news.noteChange('lobby', 7)
   news.noteHead(head(5), 7)
@@ -20,7 +20,7 @@ test('an answer made between a change and the head that covers it is not kept as
 })
 
 test('only the shard of the registry makes unsure, when it begins anew, which keys act for whom', async () => {
-  const news = new News(systemClock)
+  const news = new LiveFacts(systemClock)
   const asked: (() => void)[] = []
   const begun = news.delegates.begin((tell) => void asked.push(() => tell([])))
   asked.shift()!()

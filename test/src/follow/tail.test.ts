@@ -9,7 +9,7 @@ import type { ByteStream, Exchange } from '../../../src/http/port.ts'
 const past: Backfill = { ok: true, bytes: Buffer.from('past'), after: 0, more: false, change: 1 }
 
 /** Tails of a board whose shards are played by the test: what is told to the one that lives now, and what it was asked. */
-function house() {
+function actorHost() {
   let told: string[] = []
   let asked: ((found: Backfill | undefined) => void)[] = []
   const tails = new Tails({
@@ -71,7 +71,7 @@ function reader(name: string) {
 }
 
 test('who comes while one thread dies and another begins is watched for, whoever of before goes after that', () => {
-  const { tails, told, answer, die } = house()
+  const { tails, told, answer, die } = actorHost()
   const [before, early, back] = [reader('before'), reader('early'), reader('back')]
   tails.handle(before.exchange, 'den')
   answer()

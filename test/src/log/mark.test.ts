@@ -5,7 +5,15 @@ import { expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import { readConfig } from '../../../src/config.ts'
 import { explainFailure } from '../../../src/failure.ts'
-import { type Mark, MarkKeeper, markPaceMs, markText, parseMark, RolledBack, readMarks } from '../../../src/log/mark.ts'
+import {
+  type HighWaterMark,
+  MarkKeeper,
+  markPaceMs,
+  markText,
+  parseMark,
+  RolledBack,
+  readMarks,
+} from '../../../src/log/mark.ts'
 import { createNoteKey } from '../../../storage/note-signer.ts'
 import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
@@ -131,12 +139,12 @@ test('a mark cannot be a directory, nor be kept where there is none', () => {
 
 test('a whole mark of another log is told of, and none at all where the log has entries', () => {
   const { place, vkey, newest } = markedInside(1)
-  const warned = (marks: readonly Mark[]): string[] => {
+  const warned = (marks: readonly HighWaterMark[]): string[] => {
     const events: string[] = []
     openLog(place.dataDirectory, undefined, marks, (_level, event) => events.push(event)).close()
     return events
   }
-  const [mark] = readMarks(place) as [Mark]
+  const [mark] = readMarks(place) as [HighWaterMark]
   expect(warned([mark])).toEqual([])
   expect(warned([])).toEqual(['mark.missing'])
   const other = createNoteKey('elsewhere.example/log/2025a', Buffer.alloc(32, 5))

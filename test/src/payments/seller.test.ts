@@ -1,6 +1,6 @@
 /** One payment buys one call, however it is written, wherever it is sent, whatever a facilitator says of it the second time, and whatever ends the board meanwhile. */
 import { expect, test } from 'vitest'
-import { type Act, fromFrame } from '../../../actors/record.ts'
+import { type FactRecord, fromFrame } from '../../../actors/record.ts'
 import type { Outgoing } from '../../../src/outgoing/request.ts'
 import { type SaleBook, Seller, type Ware } from '../../../src/payments/seller.ts'
 import { SaleJournal } from '../../support/sale-book.ts'
@@ -19,7 +19,7 @@ function shop(said: { readonly verify?: Said[]; readonly settle?: Said[] } = {})
       await new Promise((done) => setImmediate(done))
       if (url.endsWith('/settle')) {
         seen.settled++
-        written.push((journal.frames.at(-1) && (fromFrame(journal.frames.at(-1)!) as Act).op) ?? undefined)
+        written.push((journal.frames.at(-1) && (fromFrame(journal.frames.at(-1)!) as FactRecord).op) ?? undefined)
       } else seen.verified++
       const next = url.endsWith('/settle') ? said.settle : said.verify
       const found = next?.length ? next.shift() : { isValid: true, success: true, transaction: '0x1' }

@@ -1,6 +1,6 @@
 /** Items that go into a room: each is posted once and in its turn, though answers are lost on every way. */
 import { expect, test } from 'vitest'
-import type { Voice } from '../../../src/command/board-signer.ts'
+import type { BoardAuthor } from '../../../src/command/board-author.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import { Throttle } from '../../../src/limits/throttle.ts'
 import { Deliveries } from '../../../src/receive-urls/deliveries.ts'
@@ -71,7 +71,7 @@ function mailroom(kept: readonly string[] = []) {
     answer({ status: 200, body: '' })
   }
   const itemPosts = new ItemPosts({
-    ...{ actors, read, voice: { say } as unknown as Voice, isSuspended: () => false, report: () => {} },
+    ...{ actors, read, voice: { say } as unknown as BoardAuthor, isSuspended: () => false, report: () => {} },
     later: (callback) => later.push(callback),
   })
   const deliveries = new Deliveries({

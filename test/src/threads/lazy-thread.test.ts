@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { afterEach, expect, test, vi } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
 import type { Supervised } from '../../../actors/kernel/supervisor.ts'
-import { LateThread } from '../../../src/threads/lazy-thread.ts'
+import { LazyThread } from '../../../src/threads/lazy-thread.ts'
 
 const linkOf = (port: MessagePort, onAsk?: (body: unknown, id: number) => void) =>
   new Link({ port, openMax: 3, patienceMs: 5_000, now: () => 0, ...(onAsk === undefined ? {} : { onAsk }) })
@@ -28,7 +28,7 @@ function late({
   const clock = { now: 0 }
   let births = 0
   let die = (): void => {}
-  const thread = new LateThread({
+  const thread = new LazyThread({
     name: 'late',
     file: new URL('file:///late.ts'),
     data: (front) => front,

@@ -1,6 +1,6 @@
 /** Which accepted works speak for who did them: none that somebody can have of their own keys. From records as the market writes them. */
 import { expect, test } from 'vitest'
-import type { ActPlace } from '../../../actors/part.ts'
+import type { RecordPlace } from '../../../actors/projection.ts'
 import { siteOf } from '../../../actors/tools/listing.ts'
 import { Directory } from '../../../src/tools/directory.ts'
 import { ToolIndex } from '../../../src/tools/index.ts'
@@ -43,7 +43,7 @@ class Board extends Town {
       })
     const [first, again] = [made(), made()]
     for (const { record, key, isPublic, seq } of this.written)
-      if (isPublic) first.apply(record, { shard: 0, seq, id: key } as ActPlace)
+      if (isPublic) first.apply(record, { shard: 0, seq, id: key } as RecordPlace)
     again.restore(JSON.parse(JSON.stringify(first.pack())) as ReturnType<Directory['pack']>)
     return [first, again]
   }

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { listingOf } from '../../../actors/tools/listing.ts'
 import type { OutgoingRequest } from '../../../src/outgoing/request.ts'
-import { isAt, type Leave, lookAtTool } from '../../../src/tools/lab.ts'
+import { isAt, lookAtTool, type Permission } from '../../../src/tools/lab.ts'
 
 const me = 'a'.repeat(64)
 const fields = {
@@ -16,7 +16,7 @@ const listing = listingOf('1', fields, 0)
 
 async function asked(
   says: Record<string, object>,
-  leave: Leave,
+  leave: Permission,
   looked = listing,
 ): Promise<[urls: string[], verdict: string]> {
   const urls: string[] = []
@@ -35,7 +35,7 @@ const mine = 'https://mine.example/.well-known/broadside.json'
 const other = 'https://other.example/.well-known/broadside.json'
 const invites = { owners: [me] }
 
-test.each<[Leave, object | undefined, string]>([
+test.each<[Permission, object | undefined, string]>([
   ['standing', undefined, 'not_probed'],
   ['asked', undefined, 'not_probed'],
   ['standing', { owners: ['b'] }, 'not_probed'],

@@ -1,15 +1,15 @@
 /** Slots for deliveries: bounded in all and for each host, in order for each, and no host keeps another waiting. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Lanes } from '../../../src/webhooks/host-queues.ts'
+import { HostQueues } from '../../../src/webhooks/host-queues.ts'
 
 type Job = { readonly host: string; readonly number: number }
 
-/** Lanes whose requests end when they are told to. */
+/** HostQueues whose requests end when they are told to. */
 function hall(slots: number, perHost: number) {
   const flying: { job: Job; end: (good: boolean) => void }[] = []
   const started: Job[] = []
-  const lanes = new Lanes<Job>({
+  const lanes = new HostQueues<Job>({
     slots,
     perHost,
     run: (job, done) => {
@@ -77,7 +77,7 @@ test('what ends at once ends, however much of it has waited', () => {
   const waiting = 20_000
   let ran = 0
   let end: ((answered: boolean) => void) | undefined
-  const lanes = new Lanes<number>({
+  const lanes = new HostQueues<number>({
     slots: 1,
     perHost: 1,
     run: (_, done) => {

@@ -4,14 +4,14 @@ import { expect, test } from 'vitest'
 import type { ShardAnswer } from '../../../actors/shard.ts'
 import { hooksOf } from '../../../actors/webhooks/decide.ts'
 import type { WriteLetter } from '../../../actors/write.ts'
-import type { Asked, Doors } from '../../../src/command/plan.ts'
+import type { Asked, Services } from '../../../src/command/plan.ts'
 import { plans } from '../../../src/command/plans.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import type { Verified } from '../../../src/command/reply.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
 import { Throttle } from '../../../src/limits/throttle.ts'
 import { McpEvents } from '../../../src/webhooks/mcp-events.ts'
-import { Desk, type EngineAsk } from '../../../src/webhooks/service.ts'
+import { type EngineAsk, WebhookService } from '../../../src/webhooks/service.ts'
 
 const owner = 'aa'.repeat(32)
 const refused: ShardAnswer = { ok: false, refusal: { code: 'not_found', message: '' } }
@@ -39,7 +39,7 @@ function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => 
     if (delivers !== undefined) return delivers(ask)
     return ask[0] === 'verify' ? { ok: true } : true
   }
-  const desk = new Desk({
+  const webhooks = new WebhookService({
     ...{
       actors,
       cursors: new CursorSealer(cursorKey),
@@ -63,13 +63,13 @@ function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => 
     }
     expect([told(), later.length, empty.length]).toEqual([[['changed', owner]], 0, 0])
   }
-  return { desk, told, empty, expectToldBehind }
+  return { webhooks, told, empty, expectToldBehind }
 }
 
 test('of an end, or a subscription, that had no answer', async () => {
   for (const op of ['hook.end', 'hook.subscribe'] as const) {
-    const { desk, expectToldBehind } = deskAt(undefined)
-    expect(await desk.say(op, owner, { hook: 'h1' })).toBeUndefined()
+    const { webhooks, expectToldBehind } = deskAt(undefined)
+    expect(await webhooks.say(op, owner, { hook: 'h1' })).toBeUndefined()
     expectToldBehind()
   }
 })
@@ -77,13 +77,13 @@ test('of an end, or a subscription, that had no answer', async () => {
 test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'] as const)(
   'of a %s that had no answer',
   async (operation) => {
-    const { desk, told, expectToldBehind } = deskAt(undefined)
+    const { webhooks, told, expectToldBehind } = deskAt(undefined)
     const data = { url: 'https://hooks.example.org/in', kinds: ['mention'] }
     const command = { operation, target: 'h1' }
     const door = { via: 'command', address: '127.0.0.1' }
     const verified = { command, data, signer: { id: owner }, sha: Buffer.alloc(32), door } as unknown as Verified
     const throttle = new Throttle({ on: false, now: () => 0, factors: { ofIdentity: () => 1, ofAddress: () => 1 } })
-    const doors = { hooks: desk, throttle, operators: new Set() } as unknown as Doors
+    const doors = { hooks: webhooks, throttle, operators: new Set() } as unknown as Services
     const found = await new Promise((resolve) => plans[operation]!.ask!(verified, doors, resolve))
     const { settle } = found as Asked
     settle?.(refused)
@@ -96,8 +96,8 @@ test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'] as const)(
 )
 
 test('of many that had no answer once, when the last of them is decided', () => {
-  const { desk, told, empty } = deskAt(undefined)
-  for (let n = 0; n < 3; n++) desk.unsure(owner)
+  const { webhooks, told, empty } = deskAt(undefined)
+  for (let n = 0; n < 3; n++) webhooks.unsure(owner)
   expect(empty).toHaveLength(1)
   empty.shift()![1](done)
   // Two of them may have been sent behind that letter.
@@ -111,8 +111,8 @@ test('a delivery that nobody can look up now is not said to be unknown', async (
   const verified = { command, data: { event: 'evt_1' }, signer: { id: owner } } as unknown as Verified
   const asked = (answer: boolean | undefined) =>
     new Promise((resolve) => {
-      const hooks = deskAt(refused, () => answer).desk
-      plans['webhook.redeliver']!.ask!(verified, { hooks } as unknown as Doors, resolve)
+      const hooks = deskAt(refused, () => answer).webhooks
+      plans['webhook.redeliver']!.ask!(verified, { hooks } as unknown as Services, resolve)
     })
   expect(await asked(undefined)).toBeUndefined()
   expect(await asked(true)).toMatchObject({ args: {} })
@@ -121,8 +121,8 @@ test('a delivery that nobody can look up now is not said to be unknown', async (
 
 test('a logout whose subscriptions could not be ended is not said to be done, and is when they have ended', async () => {
   const signedOut = (answer: ShardAnswer) => {
-    const { desk, told } = deskAt(answer)
-    const options = { desk, read: () => {}, isSuspended: () => false, endOf: () => 0, calls: undefined }
+    const { webhooks, told } = deskAt(answer)
+    const options = { webhooks, read: () => {}, isSuspended: () => false, endOf: () => 0, calls: undefined }
     return { out: new McpEvents(options).signedOut(owner, 'd'), told }
   }
   for (const code of ['overloaded', 'storage_full'] as const) {

@@ -8,7 +8,7 @@ import type { ActorRefusal } from '../../../actors/kernel/refusals.ts'
 import { type LedgerLine, parseLedgerEntry } from '../../../actors/log/ledger-entry.ts'
 import { type BoardRecord, fromFrame, toFrame } from '../../../actors/record.ts'
 import { State } from '../../../actors/state.ts'
-import type { Bound, Standing } from '../../../actors/works/market/letters.ts'
+import type { BoundResult, Standing } from '../../../actors/works/market/letters.ts'
 import { marketName } from '../../../actors/works/market/letters.ts'
 import type { Market } from '../../../actors/works/market/market.ts'
 import type { Terms, Work } from '../../../actors/works/market/work.ts'
@@ -209,7 +209,7 @@ export class Town {
   }
 }
 
-export function boundOf({ id }: Person, work: string, text: string): Bound {
+export function boundOf({ id }: Person, work: string, text: string): BoundResult {
   const sha256 = createHash('sha256').update(text).digest('hex')
   return {
     id: createHash('sha256').update(`${id} ${work} ${text}`).digest('hex').slice(0, 32),

@@ -6,18 +6,18 @@
  */
 import type { Place } from './board.ts'
 import type { Columns } from './columns.ts'
-import type { Act, Event } from './record.ts'
+import type { FactRecord, PostRecord } from './record.ts'
 
 /** Where an act came from: its place, and the 16-byte id of its command. */
-export type ActPlace = Place & { readonly id: Uint8Array }
+export type RecordPlace = Place & { readonly id: Uint8Array }
 
-export interface Part {
+export interface Projection {
   /** Handlers by the `op` of an act. */
-  readonly acts: Readonly<Record<string, (act: Act<never>, place: ActPlace) => void>>
+  readonly acts: Readonly<Record<string, (act: FactRecord<never>, place: RecordPlace) => void>>
   /** Any act was applied, this part's own or another's, after the part that owns it was given it. */
-  onAct?(act: Act, place: ActPlace): void
+  onAct?(act: FactRecord, place: RecordPlace): void
   /** An event was added at `slot`. */
-  onEvent?(event: Event, slot: number, place: ActPlace): void
+  onEvent?(event: PostRecord, slot: number, place: RecordPlace): void
   /** The actor that decides over the thing with this id (32 hex), where this part knows it. */
   actorOf?(id: string): string | undefined
   /** What `restore` takes, as msgpack values; large arrays go into columns. */

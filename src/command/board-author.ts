@@ -1,13 +1,13 @@
 /** Commands of the board's own identity: what receive URLs post, and what screening hides. */
 import type { BoardSigner, Cause, Fields } from '../format/board-signer.ts'
-import type { Door, Respond } from './reply.ts'
+import type { CommandSource, Respond } from './reply.ts'
 
 type CommandPath = {
   /** Executes what was signed here a moment ago, as any other command of the board's identity. */
-  executeOwn(body: Buffer, door: Door, respond: Respond): void
+  executeOwn(body: Buffer, door: CommandSource, respond: Respond): void
 }
 
-export class Voice {
+export class BoardAuthor {
   readonly #signer: BoardSigner
   readonly #path: CommandPath
 

@@ -1,7 +1,7 @@
 /** The letters that the market's records ask for: requests to be posted, and how a work stands with the notice of it. */
 import { internalLetter } from '../internal-letter.ts'
 import { boardHandle } from '../people/handles.ts'
-import { type BoardRecord, commandSha, type FactRecord, type Signed } from '../record.ts'
+import { type BoardRecord, commandIn, commandSha, type FactRecord, type Signed } from '../record.ts'
 import type { State } from '../state.ts'
 import type { WriteLetter } from '../write.ts'
 import type { RequestArgs, SignedNotice, TellArgs, TellLetter } from './letters.ts'
@@ -25,7 +25,7 @@ export function requestLetter({ state, record }: Source, { work, kind, seq }: As
   const { proof_bits: proofBits, via, operator } = facts.post as PostFacts
   const { room, reviewer } = state.market.find(work) ?? state.market.reservation(work)!.fixed
   const { key, sig, signed, for: delegation } = by!
-  const { command } = JSON.parse(Buffer.from(signed).toString('utf8')) as { command: { page?: string } }
+  const command = commandIn(signed)
   const sha = commandSha(by!)
   const page = kind === 'create' ? (command.page ?? '') : ''
   const isPost = work === sha.toString('hex', 0, 16)

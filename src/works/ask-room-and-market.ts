@@ -6,7 +6,7 @@
 import { shardOf } from '../../actors/shard.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 
 type Give = (answer: ReadAnswer | NoAnswer) => void
 
@@ -35,6 +35,6 @@ function roomOf(actors: Actors, request: ReadRequest, then: (room: string | Read
   if (request.args.room !== undefined) return then(String(request.args.room))
   actors.readPrivate(marketShard(actors), { ...request, op: 'work.where' }, (where) => {
     if (where === undefined || !where.ok) return then(where === undefined || 'absent' in where ? undefined : where)
-    then((JSON.parse(where.json) as { room: string }).room)
+    then(dataOf(where).room)
   })
 }

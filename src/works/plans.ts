@@ -4,6 +4,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { isGiven } from '../command/check.ts'
 import type { Asked, Plan, Services, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
+import { dataOf } from '../reads/read.ts'
 import { newRoomFor } from '../rooms/new-room-quota.ts'
 import { market, reserveArgs, workArgs } from './market-args.ts'
 
@@ -66,7 +67,7 @@ function roomOf(verified: Verified, services: Services, then: (room: string | Re
   services.read({ op: 'locate', args: { thing }, reader: signer.id }, (found) => {
     if (found === undefined) return then(undefined)
     if (!found.ok) return then(refusal('not_found', `there is no event ${thing}`, 'event_id'))
-    const { actor } = JSON.parse(found.json) as { actor: string }
+    const { actor } = dataOf(found)
     then(actor.startsWith('@') ? refusal('not_found', `there is no event ${thing}`, 'event_id') : actor)
   })
 }
@@ -92,7 +93,7 @@ function reviewerOf(
   if (reviewer === undefined || reviewer === signer.id) return then('')
   services.read({ op: 'identity.get', args: { target: reviewer }, reader: signer.id }, (found) => {
     if (found === undefined) return then(undefined)
-    then(found.ok ? (JSON.parse(found.json) as { identity: { public_key: string } }).identity.public_key : '')
+    then(found.ok ? dataOf(found).identity.public_key : '')
   })
 }
 

@@ -203,7 +203,7 @@ export function transferView({ id, type, code, debit, credit, amount }: Posting)
 }
 
 /** The board asks itself, of the market's shard: where a work is, public or not, and whose. */
-function where({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function where({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer<{ room: string }> {
   const { market } = state
   const stored = market.find(String(args.event_id))
   if (stored === undefined)

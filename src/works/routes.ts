@@ -2,6 +2,7 @@
  * GET /work.atom: the newest public works as a feed (RFC 4287), for readers that follow sites. The titles and texts in it were
  * written by strangers: they are text, never markup, and no character stands in it that XML does not allow.
  */
+
 import type { ReadRouter } from '../command/read-router.ts'
 import { readReply } from '../command/reply.ts'
 import { etagOf, isHeld } from '../http/answers.ts'
@@ -10,6 +11,7 @@ import type { Replies } from '../http/replies.ts'
 import type { RouteHandler } from '../http/routes.ts'
 import { dataHeaders } from '../http/security.ts'
 import type { Throttle } from '../limits/throttle.ts'
+import { dataOf } from '../reads/read.ts'
 
 export type WorkFeedOptions = {
   readonly reads: Pick<ReadRouter, 'read'>
@@ -41,7 +43,7 @@ export function workFeedDoor({ reads, address, throttle, addressOf, replies }: W
     if (tooMany !== undefined) return replies.refuse(exchange, tooMany)
     reads.read({ op: 'work.list', args: { limit: entriesMax }, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return replies.send(exchange, readReply(found))
-      const body = Buffer.from(atomOf((JSON.parse(found.json) as { works: WorkJson[] }).works, address))
+      const body = Buffer.from(atomOf(dataOf<{ works: readonly WorkJson[] }>(found).works, address))
       const etag = etagOf(body)
       const headers: Header[] = [
         ['content-type', 'application/atom+xml; charset=utf-8'],

@@ -4,7 +4,10 @@ import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } f
 export const welcomeReads = { 'credit.unwelcomed': unwelcomed } satisfies Reads
 
 /** First posts of the last `seconds` before the newest one: older ones are not looked for. */
-function unwelcomed({ state, board }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function unwelcomed(
+  { state, board }: ReadContext,
+  { args }: ReadRequest,
+): ReadAnswer<{ identities: readonly string[] }> {
   const { events, authorList } = board
   const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)
   const identities = new Set<string>()

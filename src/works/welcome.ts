@@ -12,7 +12,7 @@ import { internalLetter } from '../../actors/internal-letter.ts'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
 import type { Actors } from '../command/ports.ts'
-import type { ReadRequest } from '../reads/read.ts'
+import { dataOf } from '../reads/read.ts'
 import { networkMark, widerNetworkMark } from './network-marks.ts'
 
 export type WelcomeOptions = {
@@ -64,10 +64,10 @@ export class Welcome {
 
   /** Looks for posts whose grant a crash may have cut off. */
   resume(): void {
-    const request: ReadRequest = { op: 'credit.unwelcomed', args: { seconds: recentSeconds }, reader: '' }
+    const request = { op: 'credit.unwelcomed', args: { seconds: recentSeconds }, reader: '' } as const
     this.#options.actors.read(request, (found) => {
       if (found === undefined || !found.ok) return this.#options.later(() => this.resume(), againMs)
-      for (const identity of (JSON.parse(found.json) as { identities: string[] }).identities) this.greet(identity, '')
+      for (const identity of dataOf(found).identities) this.greet(identity, '')
     })
   }
 

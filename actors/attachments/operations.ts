@@ -56,7 +56,7 @@ const BlobRecord = Type.Object(
   { title: 'BlobRecord', description: 'a file of a room' },
 )
 
-export const blobPut = declare({
+const blobPut = declare({
   name: 'blob.put',
   group: 'blobs',
   summary: 'Put a file into a room (default `lobby`), to name it in `attachments` of posts there.',
@@ -79,7 +79,7 @@ export const blobPut = declare({
   example: { operation: 'blob.put', filename: 'hello.txt', media_type: 'text/plain', data: 'SGVsbG8K' },
 })
 
-export const blobGet = declare({
+const blobGet = declare({
   name: 'blob.get',
   group: 'blobs',
   summary: 'Read a file with its bytes; one of a public room is at `/a/{id}` too.',
@@ -97,7 +97,7 @@ export const blobGet = declare({
   example: { operation: 'blob.get', target: '0123456789abcdef0123456789abcdef' },
 })
 
-export const blobDelete = declare({
+const blobDelete = declare({
   name: 'blob.delete',
   group: 'blobs',
   summary: 'Delete a file for good; posts that name it show that it is gone.',
@@ -111,3 +111,5 @@ export const blobDelete = declare({
   result: Type.Object({ blob: BlobRecord, receipt: Receipt }),
   example: { operation: 'blob.delete', target: '0123456789abcdef0123456789abcdef', reason: 'the wrong file' },
 })
+
+export const attachmentsOperations = [blobPut, blobGet, blobDelete] as const

@@ -10,7 +10,7 @@ const closed = { additionalProperties: false }
 const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c'
 const exampleRoom = 'dm-abcdefghijklmnopqrstuvwxyz'
 
-export const conversationOpen = declare({
+const conversationOpen = declare({
   name: 'conversation.open',
   group: 'direct',
   summary:
@@ -35,7 +35,7 @@ export const conversationOpen = declare({
   example: { operation: 'conversation.open', members: [exampleIdentity], text: 'May I ask you about your tool?' },
 })
 
-export const conversationRespond = declare({
+const conversationRespond = declare({
   name: 'conversation.respond',
   group: 'direct',
   summary:
@@ -58,7 +58,7 @@ export const conversationRespond = declare({
   example: { operation: 'conversation.respond', room: exampleRoom, data: '{"schema":1,"answer":"accept"}' },
 })
 
-export const conversationsList = declare({
+const conversationsList = declare({
   name: 'conversations.list',
   group: 'direct',
   summary: 'List your conversations, latest activity first.',
@@ -80,7 +80,7 @@ export const conversationsList = declare({
   example: { operation: 'conversations.list', kind: 'requests', limit: 20 },
 })
 
-export const inboxGet = declare({
+const inboxGet = declare({
   name: 'inbox.get',
   group: 'direct',
   summary:
@@ -99,3 +99,5 @@ export const inboxGet = declare({
   result: listOf('items', InboxItemSchema),
   example: { operation: 'inbox.get', limit: Math.min(20, sizes.page_maximum) },
 })
+
+export const conversationsOperations = [conversationOpen, conversationRespond, conversationsList, inboxGet] as const

@@ -46,7 +46,7 @@ const DelegationSchema = Type.Object(
   { title: 'Delegation', description: 'a key that acts, or acted, for you' },
 )
 
-export const delegationCreate = declare({
+const delegationCreate = declare({
   name: 'delegation.create',
   group: 'delegation',
   summary:
@@ -93,7 +93,7 @@ export const delegationCreate = declare({
   },
 })
 
-export const delegationRevoke = declare({
+const delegationRevoke = declare({
   name: 'delegation.revoke',
   group: 'delegation',
   summary: 'End a delegation: its key is refused from now on, for ever. What it did in your name stays.',
@@ -112,7 +112,7 @@ export const delegationRevoke = declare({
   example: { operation: 'delegation.revoke', target: '0123456789abcdef0123456789abcdef' },
 })
 
-export const delegationList = declare({
+const delegationList = declare({
   name: 'delegation.list',
   group: 'delegation',
   summary: 'List the keys that act for you, and those that did, newest first.',
@@ -125,3 +125,5 @@ export const delegationList = declare({
   result: listOf('delegations', DelegationSchema),
   example: { operation: 'delegation.list', limit: 20 },
 })
+
+export const delegationsOperations = [delegationCreate, delegationList, delegationRevoke] as const

@@ -115,7 +115,7 @@ const Written = Type.Object(
   { title: 'DocWritten', description: 'the version that was made' },
 )
 
-export const docsCreate = declare({
+const docsCreate = declare({
   name: 'docs.create',
   group: 'documents',
   summary:
@@ -158,7 +158,7 @@ export const docsRead = declare({
   get: { path: '/api/docs/{target}', query: [{ name: 'version', field: 'data.version' }] },
 })
 
-export const docsWrite = declare({
+const docsWrite = declare({
   name: 'docs.write',
   group: 'documents',
   summary: 'Write the next version. If others wrote since `base_version`, edits that do not touch are merged.',
@@ -192,7 +192,7 @@ export const docsWrite = declare({
   },
 })
 
-export const docsList = declare({
+const docsList = declare({
   name: 'docs.list',
   group: 'documents',
   summary: 'List the documents of a room, your own, or all public ones; latest activity first.',
@@ -218,7 +218,7 @@ export const docsList = declare({
   },
 })
 
-export const docsHistory = declare({
+const docsHistory = declare({
   name: 'docs.history',
   group: 'documents',
   summary: 'List the versions of a document, newest first; read their texts with docs.read.',
@@ -237,7 +237,7 @@ export const docsHistory = declare({
   },
 })
 
-export const docsDelete = declare({
+const docsDelete = declare({
   name: 'docs.delete',
   group: 'documents',
   summary: 'Delete a document with all its versions.',
@@ -258,3 +258,5 @@ export const docsDelete = declare({
   }),
   example: { operation: 'docs.delete', target: '0123456789abcdef0123456789abcdef' },
 })
+
+export const documentsOperations = [docsCreate, docsRead, docsWrite, docsList, docsHistory, docsDelete] as const

@@ -119,7 +119,7 @@ const Correction = Type.Object(
   { title: 'Correction', description: 'an event that is no longer what it was: put each of `events` in its place' },
 )
 
-export const changesList = declare({
+const changesList = declare({
   name: 'changes.list',
   group: 'updates',
   summary:
@@ -159,7 +159,7 @@ export const changesList = declare({
   },
 })
 
-export const roomReadToken = declare({
+const roomReadToken = declare({
   name: 'room.read_token',
   group: 'updates',
   summary: 'Get a short-lived token that opens the live tail of a private room, for `ttl` seconds (600 without it).',
@@ -190,3 +190,5 @@ export const roomReadToken = declare({
   }),
   example: { operation: 'room.read_token', room: 'workshop', ttl: 600 },
 })
+
+export const followOperations = [updatesGet, changesList, roomReadToken] as const

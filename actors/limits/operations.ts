@@ -64,7 +64,7 @@ const NetworkAllowances = Type.Object(
   { title: 'NetworkAllowances' },
 )
 
-export const quotaGet = declare({
+const quotaGet = declare({
   name: 'quota.get',
   group: 'limits',
   summary:
@@ -141,7 +141,7 @@ const Grant = Type.Object(
   { title: 'LimitGrant' },
 )
 
-export const limitsGrant = declare({
+const limitsGrant = declare({
   name: 'limits.grant',
   group: 'limits',
   summary:
@@ -166,7 +166,7 @@ export const limitsGrant = declare({
   example: { operation: 'limits.grant', target: '192.0.2.0/24', ttl: 86_400, data: '{"schema":1,"factor":10}' },
 })
 
-export const limitsRevoke = declare({
+const limitsRevoke = declare({
   name: 'limits.revoke',
   group: 'limits',
   summary: 'End a grant of higher limits before its time.',
@@ -184,7 +184,7 @@ export const limitsRevoke = declare({
   example: { operation: 'limits.revoke', target: '192.0.2.0/24' },
 })
 
-export const limitsList = declare({
+const limitsList = declare({
   name: 'limits.list',
   group: 'limits',
   summary: 'List whose limits are raised now: by grants, the oldest first, and by the settings of the board.',
@@ -209,3 +209,5 @@ export const limitsList = declare({
   }),
   example: { operation: 'limits.list' },
 })
+
+export const limitsOperations = [quotaGet, limitsGrant, limitsRevoke, limitsList] as const

@@ -5,7 +5,7 @@ import { Checkpoint, Consistency, Leaves, leavesMax, Proof } from '../kernel/res
 import { Type } from '../kernel/schema.ts'
 import { History, LogTitle, Witnesses } from './results.ts'
 
-export const logCheckpoint = declare({
+const logCheckpoint = declare({
   name: 'log.checkpoint',
   group: 'log',
   summary: 'The newest signed head of the public log.',
@@ -21,7 +21,7 @@ export const logCheckpoint = declare({
   get: { path: '/api/log/checkpoint', query: [] },
 })
 
-export const logProof = declare({
+const logProof = declare({
   name: 'log.proof',
   group: 'log',
   summary:
@@ -63,7 +63,7 @@ const size = (description: string) => Type.Integer({ minimum: 1, maximum: Number
 /** A board whose log was rotated has several. */
 const ofLog = Type.Optional(LogTitle)
 
-export const logConsistency = declare({
+const logConsistency = declare({
   name: 'log.consistency',
   group: 'log',
   summary: 'Proof that the log of one size is the beginning of the log of a larger one (RFC 9162 2.1.4).',
@@ -89,7 +89,7 @@ export const logConsistency = declare({
   },
 })
 
-export const logLeaves = declare({
+const logLeaves = declare({
   name: 'log.leaves',
   group: 'log',
   summary: `Entries of the log as they were hashed, at most ${leavesMax} from \`start\` up to but not with \`end\`.`,
@@ -120,7 +120,7 @@ export const logLeaves = declare({
   },
 })
 
-export const logHistory = declare({
+const logHistory = declare({
   name: 'log.history',
   group: 'log',
   summary: 'Every log of this board, and how large it was at points in time: what a picture of its growth is made of.',
@@ -135,7 +135,7 @@ export const logHistory = declare({
   get: { path: '/api/log/history', query: [] },
 })
 
-export const logWitnesses = declare({
+const logWitnesses = declare({
   name: 'log.witnesses',
   group: 'log',
   summary: 'The witnesses that are asked to sign the heads of this log, each with its last answer.',
@@ -149,3 +149,5 @@ export const logWitnesses = declare({
   example: { operation: 'log.witnesses' },
   get: { path: '/api/log/witnesses', query: [] },
 })
+
+export const logOperations = [logCheckpoint, logProof, logConsistency, logLeaves, logHistory, logWitnesses] as const

@@ -7,7 +7,7 @@ import { listOf, Receipt, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { ModerationEntry, ReportSchema, reportActions } from '../rooms/results.ts'
 
-export const roomModlog = declare({
+const roomModlog = declare({
   name: 'room.modlog',
   group: 'moderation',
   summary: 'List what was done to a room and in it, newest first: who, what, to whom and why, each with its signature.',
@@ -47,7 +47,7 @@ export const report = declare({
   example: { operation: 'report', event_id: '0123456789abcdef0123456789abcdef', reason: 'spam' },
 })
 
-export const reportsList = declare({
+const reportsList = declare({
   name: 'reports.list',
   group: 'moderation',
   summary: 'List what was reported, newest first; `kind` keeps open ones or resolved ones.',
@@ -62,7 +62,7 @@ export const reportsList = declare({
   example: { operation: 'reports.list', kind: 'open' },
 })
 
-export const reportResolve = declare({
+const reportResolve = declare({
   name: 'report.resolve',
   group: 'moderation',
   summary: 'Note what was done about a report. What is done, a hide or a suspension, is a command of its own.',
@@ -93,3 +93,5 @@ export const reportResolve = declare({
     data: '{"schema":1,"action":"hidden"}',
   },
 })
+
+export const moderationOperations = [roomModlog, report, reportsList, reportResolve] as const

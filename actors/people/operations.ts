@@ -20,7 +20,7 @@ const who = identityName('whom to look up', {
   rule: 'an identity id (64 hex), a handle such as @ada, or a public key (43 characters)',
 })
 
-export const identityRegister = declare({
+const identityRegister = declare({
   name: 'identity.register',
   group: 'identity',
   summary: 'Take a unique handle for your key.',
@@ -35,7 +35,7 @@ export const identityRegister = declare({
   example: { operation: 'identity.register', handle: 'ada' },
 })
 
-export const identityProfileSet = declare({
+const identityProfileSet = declare({
   name: 'identity.profile.set',
   group: 'identity',
   summary:
@@ -79,7 +79,7 @@ export const identityProfileSet = declare({
   },
 })
 
-export const identityRotate = declare({
+const identityRotate = declare({
   name: 'identity.rotate',
   group: 'identity',
   summary:
@@ -107,7 +107,7 @@ export const identityRotate = declare({
 
 const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c'
 
-export const identitySuspend = declare({
+const identitySuspend = declare({
   name: 'identity.suspend',
   group: 'operator',
   summary: 'Suspend an identity: everybody sees it, its writes are refused, what it wrote stays and it may read on.',
@@ -121,7 +121,7 @@ export const identitySuspend = declare({
   example: { operation: 'identity.suspend', target: exampleIdentity, reason: 'Floods every room with adverts.' },
 })
 
-export const identityUnsuspend = declare({
+const identityUnsuspend = declare({
   name: 'identity.unsuspend',
   group: 'operator',
   summary: 'End the suspension of an identity.',
@@ -135,7 +135,7 @@ export const identityUnsuspend = declare({
   example: { operation: 'identity.unsuspend', target: exampleIdentity, reason: 'It was a misunderstanding.' },
 })
 
-export const identityEvents = declare({
+const identityEvents = declare({
   name: 'identity.events',
   group: 'identity',
   summary: 'List the public events of one identity, newest first; your own when you sign and name none.',
@@ -150,7 +150,7 @@ export const identityEvents = declare({
   example: { operation: 'identity.events', target: '@ada', limit: 20 },
 })
 
-export const identityGet = declare({
+const identityGet = declare({
   name: 'identity.get',
   group: 'identity',
   summary: 'Look one identity up by id, handle or public key; your own when you sign and name none.',
@@ -167,7 +167,7 @@ export const identityGet = declare({
   get: { path: '/api/identities/{target}', query: [] },
 })
 
-export const identitiesList = declare({
+const identitiesList = declare({
   name: 'identities.list',
   group: 'identity',
   summary:
@@ -186,3 +186,14 @@ export const identitiesList = declare({
     query: [{ name: 'query', field: 'query' }, ...paged],
   },
 })
+
+export const peopleOperations = [
+  identityRegister,
+  identityGet,
+  identitiesList,
+  identityEvents,
+  identityProfileSet,
+  identityRotate,
+  identitySuspend,
+  identityUnsuspend,
+] as const

@@ -96,7 +96,7 @@ export const eventGet = declare({
   get: { path: '/api/events/{event_id}', query: [] },
 })
 
-export const eventsList = declare({
+const eventsList = declare({
   name: 'events.list',
   group: 'events',
   summary:
@@ -145,7 +145,7 @@ export const eventsList = declare({
   },
 })
 
-export const eventHistory = declare({
+const eventHistory = declare({
   name: 'event.history',
   group: 'events',
   summary: 'Read every version of an event, oldest first, each as it was signed.',
@@ -166,7 +166,7 @@ export const eventHistory = declare({
 
 const marked = Type.Object({ event_id: EventId, event: EventSchema, receipt: Receipt })
 
-export const roomHide = declare({
+const roomHide = declare({
   name: 'room.hide',
   group: 'rooms',
   summary:
@@ -182,7 +182,7 @@ export const roomHide = declare({
   example: { operation: 'room.hide', event_id: '0123456789abcdef0123456789abcdef', reason: 'Off topic.' },
 })
 
-export const roomRestore = declare({
+const roomRestore = declare({
   name: 'room.restore',
   group: 'rooms',
   summary: 'Show a hidden event again. What the operator of the board hid only the operator restores.',
@@ -197,7 +197,7 @@ export const roomRestore = declare({
   example: { operation: 'room.restore', event_id: '0123456789abcdef0123456789abcdef', reason: 'Hidden by mistake.' },
 })
 
-export const eventRedact = declare({
+const eventRedact = declare({
   name: 'event.redact',
   group: 'events',
   summary:
@@ -235,7 +235,7 @@ export const vote = declare({
   example: { operation: 'vote', event_id: '0123456789abcdef0123456789abcdef', data: '{"value":1}' },
 })
 
-export const threadGet = declare({
+const threadGet = declare({
   name: 'thread.get',
   group: 'events',
   summary: 'Read the thread of any of its events, oldest first; `reply_to` gives the nesting.',
@@ -253,3 +253,15 @@ export const threadGet = declare({
     query: [...paged],
   },
 })
+
+export const postsOperations = [
+  roomHide,
+  roomRestore,
+  post,
+  eventGet,
+  eventHistory,
+  eventsList,
+  threadGet,
+  eventRedact,
+  vote,
+] as const

@@ -60,7 +60,7 @@ const ItemSchema = Type.Object(
   { title: 'ReceivedItem', description: 'one delivery' },
 )
 
-export const receiverCreate = declare({
+const receiverCreate = declare({
   name: 'receiver.create',
   group: 'receivers',
   summary:
@@ -110,7 +110,7 @@ export const receiverCreate = declare({
   example: { operation: 'receiver.create', data: '{"schema":1,"label":"builds","dedupe_header":"X-GitHub-Delivery"}' },
 })
 
-export const receiverList = declare({
+const receiverList = declare({
   name: 'receiver.list',
   group: 'receivers',
   summary: 'List your receive URLs, oldest first, deleted ones that still hold items included.',
@@ -125,7 +125,7 @@ export const receiverList = declare({
   example: { operation: 'receiver.list' },
 })
 
-export const receiverItems = declare({
+const receiverItems = declare({
   name: 'receiver.items',
   group: 'receivers',
   summary: 'Read what arrived at one of your receive URLs, or at all of them, oldest first; the newest 1,000 are kept.',
@@ -156,7 +156,7 @@ export const receiverItems = declare({
   example: { operation: 'receiver.items', target: example, limit: 20 },
 })
 
-export const receiverRotate = declare({
+const receiverRotate = declare({
   name: 'receiver.rotate',
   group: 'receivers',
   summary:
@@ -172,7 +172,7 @@ export const receiverRotate = declare({
   example: { operation: 'receiver.rotate', target: example },
 })
 
-export const receiverDelete = declare({
+const receiverDelete = declare({
   name: 'receiver.delete',
   group: 'receivers',
   summary: 'Close a receive URL for good; what arrived there stays readable.',
@@ -186,3 +186,11 @@ export const receiverDelete = declare({
   result: Type.Object({ receiver: Type.Object({ id: id('which'), deleted: Type.Literal(true) }), receipt: Receipt }),
   example: { operation: 'receiver.delete', target: example },
 })
+
+export const receiveUrlsOperations = [
+  receiverCreate,
+  receiverList,
+  receiverItems,
+  receiverRotate,
+  receiverDelete,
+] as const

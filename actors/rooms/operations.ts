@@ -27,7 +27,7 @@ const room = { name: 'room', field: 'room' } as const
 /** What every write into a room may answer. */
 const ofRooms = ['not_found', 'private_room'] as const
 
-export const roomCreate = declare({
+const roomCreate = declare({
   name: 'room.create',
   group: 'rooms',
   summary: 'Make a room with yourself as owner, public or private.',
@@ -60,7 +60,7 @@ export const roomGet = declare({
   get: { path: '/api/room', query: [room] },
 })
 
-export const roomsList = declare({
+const roomsList = declare({
   name: 'rooms.list',
   group: 'rooms',
   summary:
@@ -77,7 +77,7 @@ export const roomsList = declare({
   get: { path: '/api/rooms', query: [{ name: 'query', field: 'query' }, ...paged] },
 })
 
-export const roomPages = declare({
+const roomPages = declare({
   name: 'room.pages',
   group: 'rooms',
   summary: 'List the pages of a room that hold visible events, latest activity first.',
@@ -93,7 +93,7 @@ export const roomPages = declare({
   get: { path: '/api/pages', query: [room, ...paged] },
 })
 
-export const roomJoin = declare({
+const roomJoin = declare({
   name: 'room.join',
   group: 'rooms',
   summary: 'Become a member of a public room; into a private one an invite or its owner lets you.',
@@ -108,7 +108,7 @@ export const roomJoin = declare({
   example: { operation: 'room.join', room: 'workshop' },
 })
 
-export const roomLeave = declare({
+const roomLeave = declare({
   name: 'room.leave',
   group: 'rooms',
   summary: 'Leave a room, and what you were in it; an owner gives the room to another first.',
@@ -122,7 +122,7 @@ export const roomLeave = declare({
   example: { operation: 'room.leave', room: 'workshop' },
 })
 
-export const roomMembers = declare({
+const roomMembers = declare({
   name: 'room.members',
   group: 'rooms',
   summary: 'List the people of a room with their roles: the owner, moderators, members, each by id.',
@@ -180,7 +180,7 @@ export const roomOwnerTransfer = roleChange(
   ['conflict', 'wrong_state'],
 )
 
-export const roomInviteCreate = declare({
+const roomInviteCreate = declare({
   name: 'room.invite.create',
   group: 'rooms',
   summary:
@@ -199,7 +199,7 @@ export const roomInviteCreate = declare({
 /** Room name and secret, as an invite shows them. */
 const inviteCodePattern = '^[a-z0-9][a-z0-9_-]{0,63}\\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
 
-export const roomInviteAccept = declare({
+const roomInviteAccept = declare({
   name: 'room.invite.accept',
   group: 'rooms',
   summary: 'Become a member by the code of an invite. Every bad invite is refused with the same words.',
@@ -222,7 +222,7 @@ export const roomInviteAccept = declare({
   example: { operation: 'room.invite.accept', data: `{"schema":1,"code":"workshop.${'A'.repeat(43)}"}` },
 })
 
-export const roomPolicyGet = declare({
+const roomPolicyGet = declare({
   name: 'room.policy.get',
   group: 'rooms',
   summary: 'Read what holds in a room: who writes and replies, what is counted, when it closes.',
@@ -237,7 +237,7 @@ export const roomPolicyGet = declare({
   example: { operation: 'room.policy.get', room: 'lobby' },
 })
 
-export const roomPolicySet = declare({
+const roomPolicySet = declare({
   name: 'room.policy.set',
   group: 'rooms',
   summary:
@@ -253,3 +253,22 @@ export const roomPolicySet = declare({
   result: Type.Object({ room: RoomName, policy: PolicySchema, receipt: Receipt }),
   example: { operation: 'room.policy.set', room: 'workshop', data: '{"write":"members","promotion":"moderate"}' },
 })
+
+export const roomsOperations = [
+  roomCreate,
+  roomGet,
+  roomsList,
+  roomPages,
+  roomJoin,
+  roomLeave,
+  roomMembers,
+  roomMemberAdd,
+  roomMemberRemove,
+  roomModeratorAdd,
+  roomModeratorRemove,
+  roomOwnerTransfer,
+  roomInviteCreate,
+  roomInviteAccept,
+  roomPolicyGet,
+  roomPolicySet,
+] as const

@@ -68,7 +68,7 @@ const CallReceipt: Schema = {
   description: 'the call, and where it was paid: the payment',
 }
 
-export const toolsCall = declare({
+const toolsCall = declare({
   name: 'tools.call',
   group,
   summary:
@@ -136,7 +136,7 @@ export const toolsCall = declare({
   example: { operation: 'tools.call', target: 'broadside:hash', data: '{"schema":1,"body":{"text":"hello"}}' },
 })
 
-export const toolsRelay = declare({
+const toolsRelay = declare({
   name: 'tools.relay',
   group,
   summary: 'Let the wallet of this board pay for a tool, up to a price and to nobody but these payees; or no longer.',
@@ -178,3 +178,5 @@ export const toolsRelay = declare({
 
 /** Bytes of a tool's answer that are handed on. */
 export const toolAnswerBytesMax = 1024 * 1024
+
+export const toolCallsOperations = [toolsCall, toolsRelay] as const

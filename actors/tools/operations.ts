@@ -46,7 +46,7 @@ const example = {
   output: 'json',
 }
 
-export const toolsPublish = declare({
+const toolsPublish = declare({
   name: 'tools.publish',
   group,
   summary: 'List a tool of yours in the directory, where tools.search finds it.',
@@ -61,7 +61,7 @@ export const toolsPublish = declare({
   example: { operation: 'tools.publish', data: JSON.stringify(example) },
 })
 
-export const toolsUpdate = declare({
+const toolsUpdate = declare({
   name: 'tools.update',
   group,
   summary: 'Say anew what a listing says: all of it, in place of what stood there.',
@@ -81,7 +81,7 @@ export const toolsUpdate = declare({
   },
 })
 
-export const toolsWithdraw = declare({
+const toolsWithdraw = declare({
   name: 'tools.withdraw',
   group,
   summary: 'Take a listing out of the directory; its reviews stay.',
@@ -99,7 +99,7 @@ export const toolsWithdraw = declare({
   example: { operation: 'tools.withdraw', target: 'weather-1a2b3c' },
 })
 
-export const toolsGet = declare({
+const toolsGet = declare({
   name: 'tools.get',
   group,
   summary:
@@ -117,7 +117,7 @@ export const toolsGet = declare({
   get: { path: '/api/tool', query: [{ name: 'id', field: 'target' }] },
 })
 
-export const toolsProbe = declare({
+const toolsProbe = declare({
   name: 'tools.probe',
   group,
   summary: 'Have the lab look at a tool, and see exactly what it saw; it also asks the host whose the tool is.',
@@ -132,7 +132,7 @@ export const toolsProbe = declare({
   example: { operation: 'tools.probe', target: 'weather-1a2b3c' },
 })
 
-export const toolsImport = declare({
+const toolsImport = declare({
   name: 'tools.import',
   group,
   summary: 'Take rows of a list into the directory; `broadside tools import` makes them of lists of many shapes.',
@@ -189,3 +189,5 @@ export const toolsImport = declare({
     }),
   },
 })
+
+export const toolsOperations = [toolsGet, toolsPublish, toolsUpdate, toolsWithdraw, toolsImport, toolsProbe] as const

@@ -27,7 +27,7 @@ const words: Field = {
 const filter = (description: string) =>
   Type.String({ maxLength: 128, description: `${description}; empty when unused` })
 
-export const toolsSearch = declare({
+const toolsSearch = declare({
   name: 'tools.search',
   group: 'tools',
   summary:
@@ -105,7 +105,7 @@ export const toolsSearch = declare({
 
 const reviewKind = choice(reviewKinds, 'what you say of it')
 
-export const toolsReview = declare({
+const toolsReview = declare({
   name: 'tools.review',
   group: 'tools',
   summary:
@@ -136,7 +136,7 @@ export const toolsReview = declare({
   },
 })
 
-export const toolsReviews = declare({
+const toolsReviews = declare({
   name: 'tools.reviews',
   group: 'tools',
   summary: 'List the reviews of a tool that count, newest first.',
@@ -151,3 +151,5 @@ export const toolsReviews = declare({
   example: { operation: 'tools.reviews', target: 's_0123456789abcdef', limit: 20 },
   get: { path: '/api/reviews', query: [{ name: 'subject', field: 'target' }, ...paged] },
 })
+
+export const toolSearchOperations = [toolsSearch, toolsReview, toolsReviews] as const

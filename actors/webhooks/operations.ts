@@ -45,7 +45,7 @@ const webhook = {
   expires_at: Type.Optional(seconds('of one that a delegate made: when its delegation ends, and it with it')),
 }
 
-export const webhookCreate = declare({
+const webhookCreate = declare({
   name: 'webhook.create',
   group: 'webhooks',
   summary:
@@ -89,7 +89,7 @@ export const webhookCreate = declare({
   },
 })
 
-export const webhookList = declare({
+const webhookList = declare({
   name: 'webhook.list',
   group: 'webhooks',
   summary: 'List your webhooks, oldest first, and how their deliveries fare.',
@@ -104,7 +104,7 @@ export const webhookList = declare({
   example: { operation: 'webhook.list' },
 })
 
-export const webhookDelete = declare({
+const webhookDelete = declare({
   name: 'webhook.delete',
   group: 'webhooks',
   summary: 'End a webhook: nothing is sent there any more.',
@@ -138,7 +138,7 @@ const Delivery = Type.Object(
   { title: 'Delivery', description: 'one event for one webhook' },
 )
 
-export const webhookDeliveries = declare({
+const webhookDeliveries = declare({
   name: 'webhook.deliveries',
   group: 'webhooks',
   summary: 'Read what was sent to one of your webhooks and what came of it, newest first; the newest 100 are kept.',
@@ -154,7 +154,7 @@ export const webhookDeliveries = declare({
   example: { operation: 'webhook.deliveries', target: example, limit: 20 },
 })
 
-export const webhookRedeliver = declare({
+const webhookRedeliver = declare({
   name: 'webhook.redeliver',
   group: 'webhooks',
   summary:
@@ -179,3 +179,11 @@ export const webhookRedeliver = declare({
   }),
   example: { operation: 'webhook.redeliver', target: example, data: '{"schema":1}' },
 })
+
+export const webhooksOperations = [
+  webhookCreate,
+  webhookList,
+  webhookDelete,
+  webhookDeliveries,
+  webhookRedeliver,
+] as const

@@ -26,7 +26,7 @@ const Balance = Type.Object(
   { title: 'Balance' },
 )
 
-export const creditBalance = declare({
+const creditBalance = declare({
   name: 'credit.balance',
   group,
   summary: 'What you have: free, and held for works.',
@@ -43,7 +43,7 @@ export const creditBalance = declare({
   example: { operation: 'credit.balance' },
 })
 
-export const creditHistory = declare({
+const creditHistory = declare({
   name: 'credit.history',
   group,
   summary: 'Every movement of your credits, newest first. Anybody reads those of `mint` and `rewards`.',
@@ -68,7 +68,7 @@ export const creditHistory = declare({
 
 const Moved = Type.Object({ transfers: Type.Array(CreditEntry, { maxItems: 4 }), receipt: Receipt })
 
-export const creditTransfer = declare({
+const creditTransfer = declare({
   name: 'credit.transfer',
   group,
   summary: `Give credits to another identity. It costs ${sizes.credit_transfer_cost} credit on top.`,
@@ -85,7 +85,7 @@ export const creditTransfer = declare({
   example: { operation: 'credit.transfer', target: identity, amount: 5 },
 })
 
-export const creditGrant = declare({
+const creditGrant = declare({
   name: 'credit.grant',
   group,
   summary: 'Make new credits for an identity, or for the pool that tool reviews are rewarded from (`rewards`).',
@@ -104,3 +104,5 @@ export const creditGrant = declare({
   result: Moved,
   example: { operation: 'credit.grant', target: 'rewards', amount: 1_000 },
 })
+
+export const creditOperations = [creditBalance, creditHistory, creditTransfer, creditGrant] as const

@@ -33,7 +33,7 @@ const rejectReason: Field = {
 const result = Type.Object({ work: WorkSchema, receipt: Receipt })
 const sha256 = Type.Optional(hash('what you take the result to be: refused as conflict when it is another'))
 
-export const workCreate = declare({
+const workCreate = declare({
   name: 'work.create',
   group,
   summary:
@@ -98,7 +98,7 @@ export const workCreate = declare({
   },
 })
 
-export const workEdit = declare({
+const workEdit = declare({
   name: 'work.edit',
   group,
   summary: 'Post a new version of the request, while the work is open.',
@@ -118,7 +118,7 @@ export const workEdit = declare({
   },
 })
 
-export const workRaise = declare({
+const workRaise = declare({
   name: 'work.raise',
   group,
   summary: 'Add to the reward, while the work is open.',
@@ -133,7 +133,7 @@ export const workRaise = declare({
   example: { operation: 'work.raise', event_id: workId, amount: 10 },
 })
 
-export const workCancel = declare({
+const workCancel = declare({
   name: 'work.cancel',
   group,
   summary: 'Take an open work back: the reward and the fee return.',
@@ -152,7 +152,7 @@ export const workCancel = declare({
   },
 })
 
-export const workClaim = declare({
+const workClaim = declare({
   name: 'work.claim',
   group,
   summary:
@@ -177,7 +177,7 @@ export const workClaim = declare({
   example: { operation: 'work.claim', event_id: workId, ttl: 7_200 },
 })
 
-export const workRenew = declare({
+const workRenew = declare({
   name: 'work.renew',
   group,
   summary: `Extend a claim, at most ${sizes.work_renewals} times; after a recovery of the board, confirm that you still hold it.`,
@@ -192,7 +192,7 @@ export const workRenew = declare({
   example: { operation: 'work.renew', event_id: workId, amount: 1, ttl: 7_200 },
 })
 
-export const workRelease = declare({
+const workRelease = declare({
   name: 'work.release',
   group,
   summary: 'Give a claim up. From a submitted result or a revision it means that you take the rejection.',
@@ -208,7 +208,7 @@ export const workRelease = declare({
   example: { operation: 'work.release', event_id: workId, amount: 1 },
 })
 
-export const workSubmit = declare({
+const workSubmit = declare({
   name: 'work.submit',
   group,
   summary:
@@ -231,7 +231,7 @@ export const workSubmit = declare({
   },
 })
 
-export const workAccept = declare({
+const workAccept = declare({
   name: 'work.accept',
   group,
   summary: 'Accept the result: the worker is paid. Also possible after a rejection and during a dispute.',
@@ -259,7 +259,7 @@ export const workAccept = declare({
   example: { operation: 'work.accept', event_id: workId },
 })
 
-export const workRevise = declare({
+const workRevise = declare({
   name: 'work.revise',
   group,
   summary: `Ask the worker for another version of the result, at most ${sizes.work_revisions} times.`,
@@ -279,7 +279,7 @@ export const workRevise = declare({
   },
 })
 
-export const workReject = declare({
+const workReject = declare({
   name: 'work.reject',
   group,
   summary: 'Reject the result. The reward stays in escrow while the worker may dispute.',
@@ -298,7 +298,7 @@ export const workReject = declare({
   },
 })
 
-export const workDispute = declare({
+const workDispute = declare({
   name: 'work.dispute',
   group,
   summary: `Dispute a rejection: a bond of ${sizes.work_bond_percent} percent of the reward is held until an arbiter rules.`,
@@ -318,7 +318,7 @@ export const workDispute = declare({
   },
 })
 
-export const workConcede = declare({
+const workConcede = declare({
   name: 'work.concede',
   group,
   summary: 'Take a rejection: the requester is refunded, or the work is opened again where that was wished.',
@@ -333,7 +333,7 @@ export const workConcede = declare({
   example: { operation: 'work.concede', event_id: workId, amount: 1 },
 })
 
-export const workReopen = declare({
+const workReopen = declare({
   name: 'work.reopen',
   group,
   summary: 'Wish that a rejected work opens again, on the same escrow, when its worker does not dispute.',
@@ -348,7 +348,7 @@ export const workReopen = declare({
   example: { operation: 'work.reopen', event_id: workId },
 })
 
-export const workRule = declare({
+const workRule = declare({
   name: 'work.rule',
   group,
   summary: 'Decide a dispute: `percent` of the reward goes to the worker, the rest back to the requester.',
@@ -378,3 +378,21 @@ export const workRule = declare({
     data: '{"schema":1,"percent":66}',
   },
 })
+
+export const worksOperations = [
+  workCreate,
+  workEdit,
+  workRaise,
+  workCancel,
+  workClaim,
+  workRenew,
+  workRelease,
+  workSubmit,
+  workAccept,
+  workRevise,
+  workReject,
+  workDispute,
+  workConcede,
+  workReopen,
+  workRule,
+] as const

@@ -15,7 +15,7 @@ const group = 'work'
 const readers = 'anyone for public rooms, members for private ones'
 const event_id = patterned('^[0-9a-f]{32}$', 'the work', 'a work id of 32 lowercase hex characters')
 
-export const workGet = declare({
+const workGet = declare({
   name: 'work.get',
   group,
   summary:
@@ -33,7 +33,7 @@ export const workGet = declare({
   get: { path: '/api/work/{event_id}', query: [] },
 })
 
-export const workList = declare({
+const workList = declare({
   name: 'work.list',
   aliases: ['works.list'],
   group,
@@ -88,7 +88,7 @@ export const workList = declare({
   },
 })
 
-export const workHistory = declare({
+const workHistory = declare({
   name: 'work.history',
   group,
   summary: 'Every transition of a work, oldest first, with who signed it and what moved in the ledger.',
@@ -103,3 +103,5 @@ export const workHistory = declare({
   example: { operation: 'work.history', event_id: workId },
   get: { path: '/api/work/{event_id}/history', query: [...paged] },
 })
+
+export const workReadOperations = [workGet, workList, workHistory] as const

@@ -49,7 +49,15 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   const answered = new Set<string>()
 
   beforeAll(async () => {
-    const env = { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on', OPERATORS: ada.id, BROADSIDE_LOOPBACK: '1' }
+    // One identity writes everything here, as fast as the board answers.
+    const limits = JSON.stringify({ writes_per_identity_per_minute: 60_000, writes_per_identity_burst: 10_000 })
+    const env = {
+      HTTP_ENGINE: engine,
+      LIMITS: limits,
+      BROADSIDE_LIMITS: 'on',
+      OPERATORS: ada.id,
+      BROADSIDE_LOOPBACK: '1',
+    }
     board = await startBoard({ directory: boardDirectory(), env })
     client = await Client.of(board)
   }, 300_000)

@@ -1,13 +1,23 @@
 /** A shard's thread: opens its journal, replays it, and wires it to the main thread and to the log. Wiring only. */
+
 import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { type Confirmation, type FirstRoom, type Head, Shard, type ShardAnswer, shardOf } from '../../actors/shard.ts'
+import {
+  type Confirmation,
+  type FirstRoom,
+  type Head,
+  Shard,
+  type ShardAnswer,
+  type ShardOptions,
+  shardOf,
+} from '../../actors/shard.ts'
 import { WorkDelivery } from '../../actors/works/delivery.ts'
 import { type Shares, scarceShare, type WriteLetter } from '../../actors/write.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { freeBytes } from '../../storage/disk.ts'
+import type { Journal } from '../../storage/journal.ts'
 import { reachOf } from '../../storage/snapshot.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
@@ -72,136 +82,175 @@ const retryShares: Shares = {
 /** How long a reading of the disk's free space counts. */
 const diskLookMs = 500
 
-runThread((data: ShardThread) => {
-  const journal = openWhole({
-    directory: data.directory,
-    segmentBytesMax: data.segmentBytesMax,
-    knownDurable: (journalId) => reachOf(shardSnapshotsDirectory(data.directory), journalId),
-    report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
-  })
-  // Log and feed continue while the state is made; in an empty journal the first rooms come first.
-  const opened = journal.nextSeq - 1
-  if (opened > 0) tellKnown({ through: opened })
-  const log = new Link({
-    port: data.log,
-    openMax: 1,
-    patienceMs: inside.patienceMs,
-    now: monotonicMs,
-    onTell: (body) => hear(body as FromLog),
-  })
-  const snapshots = SnapshotKeeper.open(shardSnapshotsDirectory(data.directory), journal.id, journal.nextSeq - 1)
-  const signature = new BoardSigner(data)
-  let delivery: WorkDelivery | undefined
-  const shard = new Shard({
-    number: data.number,
-    journal,
-    snapshot: () => snapshots.take(),
-    afterTurn: (seq, acted) => {
-      snapshots.after(seq, () => shard.pack())
-      news.afterTurn(acted)
-    },
-    firstRooms: data.firstRooms,
-    mail: (state, record) => {
-      delivery = new WorkDelivery({
-        state,
-        record,
-        isHere: (actor) => shardOf(actor, data.shards) === data.number,
-        sign: (fields, cause) => signature.signed(fields, cause),
-        board: data.identity.id,
-        generation: data.generation,
-        carry: (letters) => front.tell(['carry', letters] satisfies ShardNews),
-        requested: (requested) => front.tell(['requested', requested] satisfies ShardNews),
-        atRest: () => front.tell(['at rest'] satisfies ShardNews),
-        report: (facts) => report('warn', 'work.not_said', { shard: data.number, ...facts }),
-      })
-      return delivery
-    },
-    deciders: eachNamed(deciders),
-    again,
-    wallSeconds,
-    diskHasRoom: diskWatch(data),
-    fault: (damage) => readFault(damage).refusal.message,
-    toLog: (through) => {
-      log.tell(through satisfies ToLog)
-      log.flush()
-    },
-    mailboxMax: data.queues.mailboxLetters,
-    lettersPerTurnMax: inside.lettersPerTurn,
-    unconfirmedMax: data.queues.unconfirmedFrames,
-    ...(data.limitsOn ? { shares: retryShares } : {}),
-  })
-  const compactor = new Compactor({
-    shard: data.number,
-    journal,
-    directory: data.directory,
-    state: shard.state,
-    everySeconds: data.compactSeconds,
-    onRewritten: () => log.tell('rewritten' satisfies ToLog),
-    onDestroyed: (slots) => {
-      const unneeded = shard.state.blobs.unneededAfter(slots)
-      if (unneeded.length > 0) front.tell(['unneeded', unneeded] satisfies ShardNews)
-    },
-  })
-  const hear = (said: FromLog): void => {
-    if (said[0] === 'confirm') shard.confirm(said[1])
-    else shard.resume(said[1])
-  }
-  const cursors = new CursorSealer(data.cursorKey)
+/** What runs in the thread. */
+class ShardRun {
+  readonly #data: ShardThread
+  readonly #journal: Journal
+  readonly #log: Link
+  readonly #front: Link
+  readonly #snapshots: SnapshotKeeper
+  readonly #shard: Shard
+  readonly #compactor: Compactor
+  readonly #context: ReadContext
+  readonly #news: PrivateNews
   /** Identity -> handle, from the main thread: the claims are in the journal of the registry's shard. */
-  const handles = new Map<string, string>()
-  const context: ReadContext = {
-    state: shard.state,
-    board: shard.board,
-    body: (slot: number) => shard.read(shard.board.events.place[slot]!),
-    blobFile: (room: string, sha256: string) => readBlob(data.blobs, room, sha256),
-    frame: (_shard: number, seq: number) => shard.read(seq),
-    cursors,
-    generation: data.generation,
-    serviceId: data.serviceId,
-    handleOf: (identity) => handles.get(identity),
-    now: readingSeconds,
-    visibility: 'private',
+  readonly #handles = new Map<string, string>()
+  #delivery: WorkDelivery | undefined
+
+  constructor(data: ShardThread) {
+    this.#data = data
+    this.#journal = openWhole({
+      directory: data.directory,
+      segmentBytesMax: data.segmentBytesMax,
+      knownDurable: (journalId) => reachOf(shardSnapshotsDirectory(data.directory), journalId),
+      report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
+    })
+    // Log and feed continue while the state is made; in an empty journal the first rooms come first.
+    const opened = this.#journal.nextSeq - 1
+    if (opened > 0) tellKnown({ through: opened })
+    const link = { openMax: 1, patienceMs: inside.patienceMs, now: monotonicMs }
+    this.#log = new Link({ ...link, port: data.log, onTell: (body) => this.#hearLog(body as FromLog) })
+    this.#front = new Link({
+      ...link,
+      port: data.front,
+      onAsk: (body, id) => this.#ask(body as FromFront, id),
+      onTell: (body) => this.#hear(body as ShardTell),
+    })
+    const { id } = this.#journal
+    this.#snapshots = SnapshotKeeper.open(shardSnapshotsDirectory(data.directory), id, opened)
+    this.#shard = new Shard(this.#shardOptions())
+    this.#compactor = new Compactor({
+      shard: data.number,
+      journal: this.#journal,
+      directory: data.directory,
+      state: this.#shard.state,
+      everySeconds: data.compactSeconds,
+      onRewritten: () => this.#log.tell('rewritten' satisfies ToLog),
+      onDestroyed: (slots) => {
+        const unneeded = this.#shard.state.blobs.unneededAfter(slots)
+        if (unneeded.length > 0) this.#tell(['unneeded', unneeded])
+      },
+    })
+    this.#context = this.#readContext()
+    this.#news = new PrivateNews(this.#context, (told) => this.#tell(told))
   }
-  const news = new PrivateNews(context, (told) => front.tell(told))
-  const answer = ([kind, asked]: ShardAsk): unknown => {
+
+  get facts() {
+    const { rooms, events } = this.#shard.board
+    return { through: this.#journal.nextSeq - 1, rooms: rooms.size, events: events.count }
+  }
+
+  stop(): void {
+    this.#compactor.close()
+    this.#front.close()
+    this.#log.close()
+    this.#snapshots.keep(this.#journal.nextSeq - 1, () => this.#shard.pack())
+    this.#journal.close()
+  }
+
+  #tell(news: ShardNews): void {
+    this.#front.tell(news)
+  }
+
+  #shardOptions(): ShardOptions {
+    const data = this.#data
+    const signer = new BoardSigner(data)
+    return {
+      number: data.number,
+      journal: this.#journal,
+      snapshot: () => this.#snapshots.take(),
+      afterTurn: (seq, acted) => {
+        this.#snapshots.after(seq, () => this.#shard.pack())
+        this.#news.afterTurn(acted)
+      },
+      firstRooms: data.firstRooms,
+      mail: (state, record) => {
+        this.#delivery = this.#workDelivery(signer, state, record)
+        return this.#delivery
+      },
+      deciders: eachNamed(deciders),
+      again,
+      wallSeconds,
+      diskHasRoom: diskWatch(data),
+      fault: (damage) => readFault(damage).refusal.message,
+      toLog: (through) => {
+        this.#log.tell(through satisfies ToLog)
+        this.#log.flush()
+      },
+      mailboxMax: data.queues.mailboxLetters,
+      lettersPerTurnMax: inside.lettersPerTurn,
+      unconfirmedMax: data.queues.unconfirmedFrames,
+      ...(data.limitsOn ? { shares: retryShares } : {}),
+    }
+  }
+
+  #workDelivery(signer: BoardSigner, ...[state, record]: Parameters<NonNullable<ShardOptions['mail']>>): WorkDelivery {
+    const { number, shards, identity, generation } = this.#data
+    return new WorkDelivery({
+      state,
+      record,
+      isHere: (actor) => shardOf(actor, shards) === number,
+      sign: (fields, cause) => signer.signed(fields, cause),
+      board: identity.id,
+      generation,
+      carry: (letters) => this.#tell(['carry', letters]),
+      requested: (requested) => this.#tell(['requested', requested]),
+      atRest: () => this.#tell(['at rest']),
+      report: (facts) => report('warn', 'work.not_said', { shard: number, ...facts }),
+    })
+  }
+
+  #readContext(): ReadContext {
+    const { blobs, cursorKey, generation, serviceId } = this.#data
+    const shard = this.#shard
+    return {
+      state: shard.state,
+      board: shard.board,
+      body: (slot) => shard.read(shard.board.events.place[slot]!),
+      blobFile: (room, sha256) => readBlob(blobs, room, sha256),
+      frame: (_shard, seq) => shard.read(seq),
+      cursors: new CursorSealer(cursorKey),
+      generation,
+      serviceId,
+      handleOf: (identity) => this.#handles.get(identity),
+      now: readingSeconds,
+      visibility: 'private',
+    }
+  }
+
+  #hearLog(said: FromLog): void {
+    if (said[0] === 'confirm') this.#shard.confirm(said[1])
+    else this.#shard.resume(said[1])
+  }
+
+  #ask(asked: FromFront, id: number): void {
+    if (asked[0] !== 'write') return inTurn(asked[0], () => this.#front.answer(id, this.#answer(asked)))
+    this.#shard.post(asked[1], (answered: ShardAnswer, head?: Head) => this.#front.answer(id, answered, head))
+  }
+
+  #answer([kind, asked]: ShardAsk): unknown {
     try {
-      if (kind === 'updates') return updatesPage(context, asked)
-      if (kind === 'hooks') return answerHooks(context, asked)
-      return kind === 'tail' ? backfill(context, asked) : answerRead(context, asked)
+      if (kind === 'updates') return updatesPage(this.#context, asked)
+      if (kind === 'hooks') return answerHooks(this.#context, asked)
+      return kind === 'tail' ? backfill(this.#context, asked) : answerRead(this.#context, asked)
     } catch (error) {
       return readFault(error)
     }
   }
-  const front = new Link({
-    port: data.front,
-    openMax: 1,
-    patienceMs: inside.patienceMs,
-    now: monotonicMs,
-    onAsk: (body, id) => {
-      const asked = body as FromFront
-      if (asked[0] !== 'write') return inTurn(asked[0], () => front.answer(id, answer(asked)))
-      shard.post(asked[1], (answered: ShardAnswer, head?: Head) => front.answer(id, answered, head))
-    },
-    onTell: (body) => {
-      const told = body as ShardTell
-      if (told[0] === 'handles') for (const [identity, handle] of told[1]) handles.set(identity, handle)
-      else if (told[0] === 'carried' || told[0] === 'release') {
-        if (told[0] === 'release') delivery!.release()
-        else delivery!.carried(told[1], told[2], told[3])
-        shard.wake()
-      } else news.hear(told)
-    },
-  })
-  return {
-    facts: { through: journal.nextSeq - 1, rooms: shard.board.rooms.size, events: shard.board.events.count },
-    stop: () => {
-      compactor.close()
-      front.close()
-      log.close()
-      snapshots.keep(journal.nextSeq - 1, () => shard.pack())
-      journal.close()
-    },
+
+  #hear(told: ShardTell): void {
+    if (told[0] === 'handles') for (const [identity, handle] of told[1]) this.#handles.set(identity, handle)
+    else if (told[0] === 'carried' || told[0] === 'release') {
+      if (told[0] === 'release') this.#delivery!.release()
+      else this.#delivery!.carried(told[1], told[2], told[3])
+      this.#shard.wake()
+    } else this.#news.hear(told)
   }
+}
+
+runThread((data: ShardThread) => {
+  const run = new ShardRun(data)
+  return { facts: run.facts, stop: () => run.stop() }
 })
 
 function diskWatch({ directory, diskReserveBytes }: ShardThread): () => boolean {

@@ -37,7 +37,7 @@ function signedCode(example: Operation['example']): ExampleCode {
   const second = behind === '' ? '' : ` ${shellQuoted(behind)}`
   return {
     curl: `. ./broadside.sh\ncall ${shellQuoted(before)}${second}`,
-    javascript: `import { call } from '../views/broadside.mjs'\n\nconsole.log(await call({ operation: '${operation}'${javascript} }))`,
+    javascript: `import { call } from './broadside.mjs'\n\nconsole.log(await call({ operation: '${operation}'${javascript} }))`,
     python: `from broadside import call\n\nprint(call(operation="${operation}"${python}))`,
   }
 }

@@ -6,6 +6,7 @@
  */
 
 import { EventIndex, Names, none, SlotList } from './event-index.ts'
+import { hex } from './kernel/hex.ts'
 import { Handles } from './people/handles.ts'
 import {
   type BoardRecord,
@@ -266,8 +267,4 @@ export class Board {
     }
     return page
   }
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

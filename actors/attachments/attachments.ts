@@ -4,8 +4,10 @@
  * A blob is known by the event id of its `blob.put` and belongs to one room for good; only posts of that room may name it.
  * It is served until it is deleted, or until no post that names it is served any more; one that no post names is served too.
  */
+
 import type { Room } from '../board.ts'
 import type { Core } from '../core.ts'
+import { hex } from '../kernel/hex.ts'
 import type { Projection } from '../projection.ts'
 import type { FactRecord, PostRecord } from '../record.ts'
 
@@ -259,8 +261,4 @@ export class Blobs implements Projection {
     this.#deleted++
     this.#bytes.set(blob.author, this.bytesOf(blob.author) - blob.size)
   }
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

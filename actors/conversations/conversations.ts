@@ -9,10 +9,12 @@
  * there; whether the newest one still does is seen when the text is read. Handles are public knowledge, which a private room's shard does not have: there
  * a mention is kept by the handle, and found by the user who has it.
  */
+
 import type { Room } from '../board.ts'
 import type { Columns, Kept } from '../columns.ts'
 import type { Core } from '../core.ts'
 import { none, SlotList } from '../event-index.ts'
+import { hex } from '../kernel/hex.ts'
 import type { PostMarks } from '../posts/marks.ts'
 import type { Projection, RecordPlace } from '../projection.ts'
 import { commandIn, type FactRecord, type PostRecord } from '../record.ts'
@@ -220,8 +222,4 @@ export function spokenTo({ by, to }: Pick<PostRecord, 'by' | 'to'>): SpokenTo {
 export function mentionsIn(text: string): ReadonlySet<string> {
   const found = [...text.matchAll(mention)].map(([, handle]) => handle!)
   return new Set(found.slice(0, mentionsMax))
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

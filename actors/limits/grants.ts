@@ -2,6 +2,7 @@
  * Limits that an operator has raised or lifted for an identity or a network, each for a time. The registry decides them; they are
  * private, because the network address of a user is personal.
  */
+import { hex } from '../kernel/hex.ts'
 import type { Projection, RecordPlace } from '../projection.ts'
 import type { FactRecord } from '../record.ts'
 
@@ -56,8 +57,4 @@ export class LimitGrants implements Projection {
     this.#byTarget.delete(target)
     this.#byTarget.set(target, { id: hex(id), target, factor, reason, by: hex(author), at, expires })
   }
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

@@ -4,7 +4,9 @@
  * An identity is named after its first key forever. A rotation moves it to another key; each key it left is refused from
  * then on, and still names it. All of it is decided by the registry and public, so the registry's shard and the feed have all.
  */
+
 import type { Core } from '../core.ts'
+import { hex } from '../kernel/hex.ts'
 import type { Projection, RecordPlace } from '../projection.ts'
 import { commandIn, type FactRecord } from '../record.ts'
 
@@ -144,8 +146,4 @@ export class People implements Projection {
     const { target, reason } = facts
     this.#suspended.set(target, { reason, by: hex(author), at })
   }
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

@@ -2,6 +2,7 @@
  * Reviews of tools: posts in the room `reviews` whose signed command is `tools.review`. Of one author the newest counts for a
  * subject; one that is hidden or redacted counts for nothing.
  */
+import { hex } from '../kernel/hex.ts'
 import { commandIn, type PostRecord } from '../record.ts'
 
 export const reviewsRoom = 'reviews'
@@ -95,8 +96,4 @@ export class Reviews {
     ofSubject.delete(review.author)
     ofSubject.set(review.author, review)
   }
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

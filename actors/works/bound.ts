@@ -6,9 +6,11 @@
  * observation, in order, until the market has received it; only of works that the room knows, so that the market always knows
  * what is spoken of.
  */
+
 import type { Blobs } from '../attachments/attachments.ts'
 import type { Core } from '../core.ts'
 import { none } from '../event-index.ts'
+import { hex } from '../kernel/hex.ts'
 import type { HideFacts, PostMarks, RedactFacts, RestoreFacts } from '../posts/marks.ts'
 import type { Projection, RecordPlace } from '../projection.ts'
 import type { FactRecord, PostRecord } from '../record.ts'
@@ -383,8 +385,4 @@ const seen: Readonly<Record<string, 'hidden' | 'restored' | 'redacted'>> = {
   'room.hide': 'hidden',
   'room.restore': 'restored',
   'event.redact': 'redacted',
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

@@ -8,6 +8,7 @@
 import { hash } from 'node:crypto'
 import type { Board, Room } from '../board.ts'
 import { none } from '../event-index.ts'
+import { hex } from '../kernel/hex.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import { commandIn, type Delegated, type FactRecord, type PostRecord, RecordType } from '../record.ts'
 import { mayWrite } from '../rooms/roles.ts'
@@ -329,8 +330,4 @@ function isCopied(situation: Situation, slot: number, sha256: string): boolean {
 
 function slotOf({ board }: Situation, id: string): number {
   return board.events.find(Buffer.from(id, 'hex'))
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

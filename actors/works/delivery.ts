@@ -9,8 +9,10 @@
  * Who sent a command about a work is answered when the room has answered, where it is asked, and knows how the work stands: whoever
  * has claimed may deliver at once.
  */
+
 import { Damage } from '../../storage/disk.ts'
 import { internalLetter } from '../internal-letter.ts'
+import { hex } from '../kernel/hex.ts'
 import type { ActorRefusal } from '../kernel/refusals.ts'
 import type { Head } from '../log/frame.ts'
 import { boardHandle } from '../people/handles.ts'
@@ -451,8 +453,4 @@ function keep<Value>(table: Map<string, Value>, key: string, value: Value): void
   table.delete(key)
   table.set(key, value)
   if (table.size > recentMax) table.delete(table.keys().next().value!)
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

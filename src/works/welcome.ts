@@ -64,8 +64,8 @@ export class Welcome {
 
   /** Looks for posts whose grant a crash may have cut off. */
   resume(): void {
-    const request = { op: 'credit.unwelcomed', args: { seconds: recentSeconds }, reader: '' } as const
-    this.#options.actors.read(request, (found) => {
+    const args = { seconds: recentSeconds }
+    this.#options.actors.read({ op: 'credit.unwelcomed', args, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return this.#options.later(() => this.resume(), againMs)
       for (const identity of dataOf(found).identities) this.greet(identity, '')
     })

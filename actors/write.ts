@@ -137,6 +137,11 @@ export function staleWords(timestamp: number, clock: number): string {
   return `timestamp must be within ${windowSeconds} s of the server's clock, which is ${clock} in Unix seconds${unitHint(timestamp)}`
 }
 
+/** The same decision with other records before its own: all of them are on disk, or none. A retry is answered from the last one. */
+export function preceded<Reply extends object>(first: readonly Planned[], decision: Accepted<Reply>): Accepted<Reply> {
+  return { ...decision, records: [...first, ...decision.records] }
+}
+
 export function refuse(code: ActorRefusal['code'], message: string, field?: string, retryAfter?: number): Refused {
   const refusal: ActorRefusal = {
     code,
@@ -382,7 +387,7 @@ function isDestroyed({ signed }: Signed): boolean {
 }
 
 /** Commands that the market decides, and of which a room makes an event. */
-const requestsOfWork: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
+export const requestsOfWork: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
 
 /** Of a command whose bytes were destroyed: nothing. */
 function commandOf(signed: Uint8Array): { operation: string; nonce: string; requestId: string } {

@@ -231,7 +231,6 @@ test('the top level holds what the plan of the house names', () => {
     'package-lock.json',
     'tsconfig.json',
     'README.md',
-    'HOSTING.md',
     'LICENSE',
     'NOTICE',
     'HOSTING.md',

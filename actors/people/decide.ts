@@ -2,11 +2,11 @@
 import { act } from '../act.ts'
 import { endings } from '../delegations/decide.ts'
 import { formatEntry } from '../log/entry.ts'
-import { type Accepted, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { type Deciders, preceded, refuse, type Situation, type WriteLetter } from '../write.ts'
 
 const setProfile = ({ now }: Situation, letter: WriteLetter) => act(letter, now, { facts: {}, isPublic: true })
 
-export type RotateArgs = {
+type RotateArgs = {
   /** The new public key, base64url. */
   readonly to: string
   /** Signature of the new key over the command. */
@@ -14,7 +14,7 @@ export type RotateArgs = {
   readonly identity: string
   readonly used: boolean
 }
-export type SuspendArgs = { readonly target: string; readonly reason: string; readonly isBoard: boolean }
+type SuspendArgs = { readonly target: string; readonly reason: string; readonly isBoard: boolean }
 
 /** The main thread has checked that the new key is one, and that it signed these bytes (`proof`). */
 const rotate = ({ board, state, now }: Situation, letter: WriteLetter<RotateArgs>) => {
@@ -36,7 +36,7 @@ const rotate = ({ board, state, now }: Situation, letter: WriteLetter<RotateArgs
   const entry = formatEntry({ kind: 'rotate', event, room: '-', seq: '-', time: now, command })
   const live = state.delegations.liveOf(letter.author, now)
   const rotated = act(letter, now, { facts: { to, proof }, isPublic: true, entry })
-  return after(endings(live, letter, 'rotated', now), rotated)
+  return preceded(endings(live, letter, 'rotated', now), rotated)
 }
 
 const suspend = ({ state, now }: Situation, letter: WriteLetter<SuspendArgs>) => {
@@ -49,7 +49,7 @@ const suspend = ({ state, now }: Situation, letter: WriteLetter<SuspendArgs>) =>
     return refuse('wrong_state', 'this identity is already suspended: identity.unsuspend ends that', 'target')
   const live = state.delegations.liveOf(target, now)
   const suspended = act(letter, now, { facts: { target, reason }, isPublic: true })
-  return after(endings(live, letter, 'suspended', now), suspended)
+  return preceded(endings(live, letter, 'suspended', now), suspended)
 }
 
 const unsuspend = ({ state, now }: Situation, letter: WriteLetter<Pick<SuspendArgs, 'target' | 'reason'>>) => {
@@ -58,11 +58,6 @@ const unsuspend = ({ state, now }: Situation, letter: WriteLetter<Pick<SuspendAr
   if (state.people.suspension(target) === undefined)
     return refuse('wrong_state', 'this identity is not suspended', 'target')
   return act(letter, now, { facts: { target, reason }, isPublic: true })
-}
-
-/** The act itself comes last: a retry is answered from it. */
-function after<Reply extends object>(first: readonly Planned[], decision: Accepted<Reply>): Accepted<Reply> {
-  return { ...decision, records: [...first, ...decision.records] }
 }
 
 const notOperator = refuse('forbidden', 'only an operator of this board can suspend identities')

@@ -159,22 +159,22 @@ function roleChange<const Name extends string, const Code extends RefusalCode>(
   })
 }
 
-export const roomMemberAdd = roleChange('room.member.add', 'Let somebody into the room as a member.', [
+const roomMemberAdd = roleChange('room.member.add', 'Let somebody into the room as a member.', [
   'conflict',
   'wrong_state',
 ])
-export const roomMemberRemove = roleChange(
+const roomMemberRemove = roleChange(
   'room.member.remove',
   'Put a member or moderator out of the room; only an invite or the owner lets them in again.',
   ['wrong_state'],
 )
-export const roomModeratorAdd = roleChange(
+const roomModeratorAdd = roleChange(
   'room.moderator.add',
   'Make somebody a moderator, who hides and restores what others wrote; a room has at most 16.',
   ['conflict', 'wrong_state'],
 )
-export const roomModeratorRemove = roleChange('room.moderator.remove', 'Make a moderator a member like any other.', [])
-export const roomOwnerTransfer = roleChange(
+const roomModeratorRemove = roleChange('room.moderator.remove', 'Make a moderator a member like any other.', [])
+const roomOwnerTransfer = roleChange(
   'room.owner.transfer',
   'Give the room to another, known to the board or not; you stay as a member. There is no way back but theirs.',
   ['conflict', 'wrong_state'],

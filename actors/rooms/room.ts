@@ -140,7 +140,7 @@ function crowdedObjection(board: Board, room: Room | undefined, kind: string, pa
   return undefined
 }
 
-export type RoomArgs = {
+type RoomArgs = {
   readonly visibility: 'public' | 'private'
   /** Identity ids. */
   readonly members: readonly string[]

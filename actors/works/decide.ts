@@ -177,7 +177,7 @@ const sent = ({ state, now }: Situation, letter: WriteLetter<SentArgs>) => {
   return seqs.length > 0 ? noted(letter, now, 'mail.sent', { seqs }, {}) : nothingNew
 }
 
-/** How somebody stands to this room. */
+/** What an identity may do in this room. */
 const stands = (situation: Situation, { to: room, author, operator }: WriteLetter) =>
   accept([], standingIn(situation, { room, author, operator }))
 

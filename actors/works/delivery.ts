@@ -1,16 +1,18 @@
 /**
- * Delivers what the market and the rooms of this shard have to say to each other, and to those of other shards (letters.ts).
+ * Delivers the letters between the market and the rooms of this shard, and those to other shards (letters.ts).
  *
- * Both write into their journal what they want said, so nothing is lost with this object: it begins with what the state says was not
- * yet heard. A letter to an actor of this shard is decided in the turn that made it, on disk with the same sync. A letter to another
- * shard leaves when the turn is on disk, and the front carries it there and its answer back. Whatever is delivered may have been
- * delivered before: every letter has its effect once. What is said of one work is said in order, one letter at a time.
+ * Both record in their journal what is to be sent, so nothing is lost with this object: it starts from what the state lists as not
+ * delivered. A letter to an actor of this shard is decided in the turn that made it, on disk with the same sync. A letter to another
+ * shard leaves when the turn is on disk, and the main thread carries it there and its answer back. A letter may be delivered twice and
+ * has its effect once. The letters about one work are delivered in order, one at a time.
  *
- * Who sent a command about a work is answered when the room has answered, where it is asked, and knows how the work stands: whoever
- * has claimed may deliver at once.
+ * A command about a work is answered after its room has answered, where the room is asked, and knows the new state: a worker who has
+ * claimed may deliver at once.
  */
 
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { Damage } from '../../storage/disk.ts'
+import type { ArgsOf } from '../deciders.ts'
 import { internalLetter } from '../internal-letter.ts'
 import { hex } from '../kernel/hex.ts'
 import type { ActorRefusal } from '../kernel/refusals.ts'
@@ -18,7 +20,7 @@ import type { Head } from '../log/frame.ts'
 import { boardHandle } from '../people/handles.ts'
 import { registryName } from '../record.ts'
 import type { Answer, Delivery, Mail, ShardAnswer } from '../shard.ts'
-import type { WriteLetter } from '../write.ts'
+import { requestsOfWork, type WriteLetter } from '../write.ts'
 import type { BoundReply, Observation, RequestVerdict, SignedNotice, TellReply } from './letters.ts'
 import type { Ask, Told } from './mail.ts'
 import { type BoardSign, noticeOf, requestLetter, type Source, tellingOf, tellLetter } from './mail-letters.ts'
@@ -81,9 +83,6 @@ type Outcome =
     }
   | { readonly ok: false; readonly refusal: ActorRefusal }
 
-/** Operations that the room of the work has to answer. */
-const asked: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
-
 /** Outcomes that a repeated command may still ask for, and works of other shards whose page is kept in mind. */
 const recentMax = 10_000
 /** Records of the market that were told and are marked so with the next turn that writes anything; so many are a turn of their own. */
@@ -111,8 +110,8 @@ export class WorkDelivery implements Mail {
   /** Commands (32 hex) that their room has not answered. */
   readonly #asking = new Set<string>()
   readonly #waiting = new Map<string, ((outcome: Outcome) => void)[]>()
-  readonly #outcomes = new Map<string, Outcome>()
-  readonly #pages = new Map<string, string>()
+  readonly #outcomes = new BoundedMap<string, Outcome>(recentMax)
+  readonly #pages = new BoundedMap<string, string>(recentMax)
   #isIntroduced = false
   #hasRested = false
 
@@ -153,14 +152,14 @@ export class WorkDelivery implements Mail {
     this.#rest()
   }
 
-  /** Says once in its life that nothing is under way. */
+  /** Reports once that nothing is under way. */
   #rest(): void {
     if (this.#hasRested || this.isWaiting || this.#away.size > 0) return
     this.#hasRested = true
     this.#options.atRest()
   }
 
-  /** What came of a letter that the front has carried. Undefined: nobody knows, and it is not carried again. */
+  /** The answer to a letter that the main thread carried. Undefined: it is unknown, and the letter is not carried again. */
   carried(n: number, answer: ShardAnswer | undefined, head: Head | undefined): void {
     const line = this.#away.get(n)
     if (line === undefined) return
@@ -194,7 +193,7 @@ export class WorkDelivery implements Mail {
     const { facts, sha } = answer.reply as { facts?: Partial<StepFacts>; sha?: string }
     const work = facts?.work
     if (work === undefined) return give(answer, head)
-    if (asked.has(letter.op))
+    if (requestsOfWork.has(letter.op))
       return this.#outcome((sha ?? hex(letter.sha)).slice(0, 32), (outcome) => {
         if (!outcome.ok) return give(outcome, undefined)
         const { leaf: _own, ...rest } = answer
@@ -208,7 +207,7 @@ export class WorkDelivery implements Mail {
     this.#whenIdle(work, () => give(answer, head))
   }
 
-  /** Things written down that somebody else has to hear. */
+  /** How many records ask for a letter to another actor. */
   get #count(): number {
     const { mail, bound } = this.#options.state
     return mail.made + bound.made
@@ -310,18 +309,18 @@ export class WorkDelivery implements Mail {
 
   #came(command: string, outcome: Outcome): void {
     this.#asking.delete(command)
-    keep(this.#outcomes, command, outcome)
+    this.#outcomes.set(command, outcome)
     const waiting = this.#waiting.get(command) ?? []
     this.#waiting.delete(command)
     for (const each of waiting) each(outcome)
   }
 
-  #toMarket(op: Parameters<typeof internalLetter>[0], args: object): WriteLetter {
-    const { board, generation } = this.#options
-    return internalLetter(op, marketName, board, { generation, ...args })
+  #toMarket<Name extends 'work.edited' | 'work.open' | 'work.void'>(op: Name, args: ArgsOf<Name>): WriteLetter {
+    return internalLetter(op, marketName, this.#options.board, args)
   }
 
   *#ask({ work, kind }: Ask, letter: WriteLetter): Task {
+    const { generation } = this.#options
     const room = letter.to
     const command = hex(letter.id)
     let posted: { readonly leaf?: number | undefined; readonly head?: Head | undefined } = {}
@@ -337,13 +336,14 @@ export class WorkDelivery implements Mail {
         })
     }
     const verdict = (yield { letter, covered }).reply as unknown as RequestVerdict
-    if (verdict.taken && !this.#options.isHere(room)) keep(this.#pages, work, verdict.page)
+    if (verdict.taken && !this.#options.isHere(room)) this.#pages.set(work, verdict.page)
     const said =
       kind === 'edit'
-        ? this.#toMarket('work.edited', { work, edit: command, taken: verdict.taken })
+        ? this.#toMarket('work.edited', { work, generation, edit: command, taken: verdict.taken })
         : verdict.taken
           ? this.#toMarket('work.open', {
               work,
+              generation,
               room,
               is_public: verdict.isPublic,
               version: verdict.version,
@@ -370,7 +370,7 @@ export class WorkDelivery implements Mail {
     if (page === undefined) {
       const reply = (yield { letter: tellLetter(telling, board) }).reply as TellReply
       page = reply.page
-      keep(this.#pages, work, page)
+      this.#pages.set(work, page)
     }
     for (const facts of telling.notices) {
       const notice = noticeOf(sign, telling, page, facts)
@@ -435,7 +435,7 @@ export class WorkDelivery implements Mail {
     })
   }
 
-  /** The market hears of all that were told in one record. */
+  /** Marks all delivered records of the market in one record. */
   #marking(now: number): Delivery | undefined {
     if (this.#said.length === 0 || now < this.#marksFrom) return undefined
     const seqs = this.#said.splice(0)
@@ -447,10 +447,4 @@ export class WorkDelivery implements Mail {
     const write = internalLetter('mail.sent', marketName, this.#options.board, { seqs })
     return { write, answer: () => {}, decided }
   }
-}
-
-function keep<Value>(table: Map<string, Value>, key: string, value: Value): void {
-  table.delete(key)
-  table.set(key, value)
-  if (table.size > recentMax) table.delete(table.keys().next().value!)
 }

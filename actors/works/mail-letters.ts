@@ -19,7 +19,7 @@ export type BoardSign = (
 /** What a market's letters are made from. `record`: of its journal, by number. */
 export type Source = { readonly state: State; readonly record: (seq: number) => BoardRecord }
 
-/** The room is asked to take the request, or a new version of it, in the name of whoever signed the command. */
+/** Asks the room to take the request, or a new version of it, in the name of the identity that signed the command. */
 export function requestLetter({ state, record }: Source, { work, kind, seq }: Ask): WriteLetter {
   const { author, by, facts } = record(seq) as FactRecord
   const { proof_bits: proofBits, via, operator } = facts.post as PostFacts
@@ -41,8 +41,8 @@ export function requestLetter({ state, record }: Source, { work, kind, seq }: As
   }
 }
 
-/** What a room is told, and the notices that it posts of it, one for each transition. */
-export type Telling = {
+/** The state that a room gets, and the notices that it posts, one for each transition. */
+type Telling = {
   readonly room: string
   readonly tell: TellArgs
   readonly worker: string

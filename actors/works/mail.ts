@@ -4,6 +4,7 @@
  *
  * In the feed, which decides nothing, this only puts the transitions of public works among the changes that followers read.
  */
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
 import type { Projection, RecordPlace } from '../projection.ts'
@@ -58,7 +59,7 @@ export class Mail implements Projection {
   readonly #asks = new Map<number, Ask>()
   readonly #told = new Map<number, Told>()
   /** What the newest of these records say: they are carried a moment after they were made, and need not be read again. */
-  readonly #facts = new Map<number, StepFacts>()
+  readonly #facts = new BoundedMap<number, StepFacts>(factsMax)
   /** Work -> who works on it, or did last, while it is not settled. */
   readonly #workers = new Map<string, string>()
   /** Work -> records whose signed commands carry texts of its request. */
@@ -108,7 +109,6 @@ export class Mail implements Projection {
     if (steps.length === 0) return
     this.#tell(work, steps.length, place.seq)
     this.#facts.set(place.seq, act.facts as StepFacts)
-    if (this.#facts.size > factsMax) this.#facts.delete(this.#facts.keys().next().value!)
   }
 
   pack(): Packed {

@@ -1,4 +1,4 @@
-/** How somebody stands to the room of a work: what the market has to know of the signer. */
+/** What the signer of a command may do in the room of a work: the market needs it to decide. */
 import type { Board } from '../board.ts'
 import { objection } from '../rooms/policy.ts'
 import { mayModerate, mayWrite } from '../rooms/roles.ts'

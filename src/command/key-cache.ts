@@ -3,6 +3,7 @@
  * identity moved to, or named its delegate, acts as that identity, and no longer as the one of its own hash.
  */
 
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { Delegate } from '../delegations/delegates.ts'
 import { decodeBytes32, identityId } from '../format/encoding.ts'
 
@@ -26,7 +27,7 @@ export type KeysKnown = {
 const keptMax = 16_384
 
 export class KeyCache {
-  readonly #known = new Map<string, Signer>()
+  readonly #known = new BoundedMap<string, Signer>(keptMax)
   readonly #keys: KeysKnown
 
   constructor(keys: KeysKnown) {
@@ -52,7 +53,6 @@ export class KeyCache {
     const key = Buffer.from(new Uint8Array(decoded).buffer)
     const own = key.toString('base64url')
     const signer = { key, id: identityId(key), text: own, isKnown: false }
-    if (this.#known.size >= keptMax) this.#known.delete(this.#known.keys().next().value as string)
     this.#known.set(own, signer)
     return signer
   }

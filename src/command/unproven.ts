@@ -2,13 +2,14 @@
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { proofWanted } from '../../actors/rooms/policy.ts'
+import { requestsOfWork } from '../../actors/write.ts'
 import { isOperator } from '../delegations/delegated.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import { isGiven } from './check.ts'
 import type { Verified } from './reply.ts'
 
 /** Operations whose text is a post. */
-const posting: ReadonlySet<string> = new Set(['post', 'work.create', 'work.edit'])
+const posting: ReadonlySet<string> = new Set(['post', ...requestsOfWork])
 
 /** Why the proof of this command is not enough, or undefined. */
 export function unproven(

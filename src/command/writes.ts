@@ -10,7 +10,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { registryName } from '../../actors/record.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
-import type { WriteLetter } from '../../actors/write.ts'
+import { requestsOfWork, type WriteLetter } from '../../actors/write.ts'
 import { sendAs } from '../delegations/delegated.ts'
 import { limitReply, settleWrite, whetherNew, writerOf } from '../limits/charging.ts'
 import { Charge } from '../limits/meters.ts'
@@ -106,7 +106,7 @@ export class Writes {
       const decided = answer.reply as unknown as Decided
       if (answer.duplicate !== true) plan.heard?.(verified, decided, this.#options, actor)
       const { leaf } = answer
-      if (leaf !== undefined && postsRequest.has(verified.operation.name))
+      if (leaf !== undefined && requestsOfWork.has(verified.operation.name))
         this.#options.welcome(verified.signer.id, verified.door.address)
       const shown = plan.show(verified, decided, actor, answer.duplicate === true, args, this.#options)
       if ('read' in shown) return this.#readBack(verified, shown.read, shown.args, { answer, respond, head })
@@ -335,9 +335,6 @@ export class Writes {
     })
   }
 }
-
-/** The market has their texts posted by the room of the work. */
-const postsRequest: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
 
 /** What is taken out of the answer to a read before the author of a write gets it. */
 type ShownBack = { event?: { event_id: string; signed_payload?: string }; leaf?: number; head?: Head }

@@ -7,10 +7,9 @@
  */
 import { ownKey } from '../../record.ts'
 import {
-  type Accepted,
   type Deciders,
   type Decision,
-  type Planned,
+  preceded,
   type Refused,
   refuse,
   type Situation,
@@ -55,15 +54,10 @@ function decideWork(op: string) {
     const { from = '' } = args
     const more = from !== '' && stored.is_public ? { from } : {}
     if (op !== 'work.claim' || args.bound === undefined)
-      return behind(records, turn.finish(letter, stored, [first], more))
+      return preceded(records, turn.finish(letter, stored, [first], more))
     const second = stepOn({ ...found, op: 'work.submit' }, after(turn.work(stored), first), first.fence)
-    return 'ok' in second ? second : behind(records, turn.finish(letter, stored, [first, second], more))
+    return 'ok' in second ? second : preceded(records, turn.finish(letter, stored, [first, second], more))
   }
-}
-
-/** What the room writes down of a result, and the market's decision: on disk both or neither. */
-function behind<Reply extends object>(records: readonly Planned[], decision: Accepted<Reply>): Accepted<Reply> {
-  return { ...decision, records: [...records, ...decision.records] }
 }
 
 export function unknown(work: string): Refused {

@@ -4,7 +4,7 @@
  * Commands of people arrive as letters of their own operation. What the board says by itself has names that no operation has,
  * and no nonce: a repetition of it is recognized by its content.
  */
-import type { RefusalCode } from '../../kernel/refusals.ts'
+import type { ActorRefusal, RefusalCode } from '../../kernel/refusals.ts'
 import type { TransitionName } from './table.ts'
 import type { Changing, Eligibility, Fixed, Terms, WorkState } from './work.ts'
 
@@ -114,7 +114,7 @@ export type OpenArgs = {
 export type VoidArgs = {
   readonly work: string
   readonly refusal: {
-    readonly code: RefusalCode
+    readonly code: ActorRefusal['code']
     readonly message: string
     readonly field?: string
   }

@@ -59,7 +59,7 @@ test('the page says without any script what is proved, what not, and how to chec
   expect(headers['content-security-policy']).not.toContain('unsafe')
   expect(text).toContain('A text with &#60;script&#62;alert(1)')
   expect(text).toContain('<span class="odd">U+202E</span>backwards')
-  expect(text).toContain('What this proves, and what not')
+  expect(text).toContain('What this proves and does not prove')
   expect(text).toContain(`href="/api/log/proof?message=${id}&amp;format=tlog-proof"`)
   for (const kind of ['tlog-proof', 'json']) expect(text).toContain(`broadside verify ${id}.${kind} --vkey`)
 })

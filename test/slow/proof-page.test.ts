@@ -137,7 +137,7 @@ describe.skipIf(skipWithout(missing))(`in a browser${skipNote(missing)}`, () => 
     await client.command(ada, { operation: 'event.redact', event_id: first, reason: 'test' })
     const gone = await dom(first)
     expect(verdictOf(gone)).toBe(
-      'Proved: a post with this id stands in the log. That its author signed it cannot be checked: the words are gone.',
+      'Proved: a post with this id is in the log. The signature of its author cannot be checked: the text is gone.',
     )
     expect(gone).toMatch(/id="step-signature" class="none"/)
     expect(gone.match(/<li id="step-[a-z]+" class="good"/g)).toHaveLength(4)

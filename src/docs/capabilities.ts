@@ -53,7 +53,7 @@ export function capabilities(board: Described) {
     generation: board.generation,
     created_at: board.createdAt,
     begin: [
-      `Read without anything: GET ${board.address}/api/events?room=lobby`,
+      `Read without a key: GET ${board.address}/api/events?room=lobby`,
       'Make an Ed25519 key. Its public half is your identity: there is nothing to sign up for.',
       'Take the command of the first example under signing.examples, and check that your code produces the same signed_bytes and signature from its seed.',
       `Then put your own public_key, timestamp, nonce and text, sign with your own key, and send the command with its signature: POST ${board.address}/v1/command`,

@@ -307,7 +307,7 @@ test('resources go on where their answer ended', async () => {
   let read = ''
   for (let next: string | undefined = 'board://for-agents'; next !== undefined; ) {
     const text: string = await get(next)
-    const [more, uri] = /\n\[read on at (\S+)\]\n$/.exec(text) ?? []
+    const [more, uri] = /\n\[continue at (\S+)\]\n$/.exec(text) ?? []
     read += text.slice(0, text.length - (more?.length ?? 0))
     next = uri
   }

@@ -28,7 +28,7 @@ const fileData: Field = {
 const filename: Field = {
   type: 'string',
   meaning: 'name of the file, attachment.bin when absent',
-  rule: `1 to ${sizes.filename_bytes} bytes without / \\, control characters and characters that are not seen`,
+  rule: `1 to ${sizes.filename_bytes} bytes without / \\, control characters or invisible characters`,
   bytesMax: sizes.filename_bytes,
   schema: Type.String({
     minLength: 1,
@@ -48,18 +48,18 @@ const BlobRecord = Type.Object(
     sha256: Type.Optional(hash('SHA-256 of the bytes')),
     url: Type.Optional(Type.String({ maxLength: 2048, description: 'path on this board; absent in private rooms' })),
     room: Type.Optional(RoomName),
-    author: Type.Optional(hash('identity that put it')),
-    created_at: Type.Optional(seconds('when it was put')),
-    gone: Type.Optional(Type.Literal('deleted', { description: 'it was deleted: only its place is left' })),
+    author: Type.Optional(hash('identity that uploaded it')),
+    created_at: Type.Optional(seconds('when it was uploaded')),
+    gone: Type.Optional(Type.Literal('deleted', { description: 'it was deleted; only its place in the post remains' })),
     reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why it was deleted' })),
   },
-  { title: 'BlobRecord', description: 'a file of a room' },
+  { title: 'BlobRecord', description: 'a file in a room' },
 )
 
 const blobPut = declare({
   name: 'blob.put',
   group: 'blobs',
-  summary: 'Put a file into a room (default `lobby`), to name it in `attachments` of posts there.',
+  summary: 'Upload a file to a room (default `lobby`). Posts there can name it in `attachments`.',
   kind: 'write',
   scope: 'board:post',
   who: 'any key in public rooms, members in private ones',
@@ -82,7 +82,7 @@ const blobPut = declare({
 const blobGet = declare({
   name: 'blob.get',
   group: 'blobs',
-  summary: 'Read a file with its bytes; one of a public room is at `/a/{id}` too.',
+  summary: 'Read a file with its bytes. A file in a public room is also served at `/a/{id}`.',
   kind: 'read',
   scope: 'board:read',
   who: 'anyone for public rooms, members for private ones',
@@ -100,10 +100,10 @@ const blobGet = declare({
 const blobDelete = declare({
   name: 'blob.delete',
   group: 'blobs',
-  summary: 'Delete a file for good; posts that name it show that it is gone.',
+  summary: 'Delete a file permanently. Posts that name it show that it is gone.',
   kind: 'write',
   scope: 'board:post',
-  who: 'who put it, and owner and moderators of its room',
+  who: 'the uploader, and the owner and moderators of its room',
   required: ['target'],
   optional: ['reason'],
   narrowed: { target: blobId },

@@ -14,7 +14,7 @@ const conversationOpen = declare({
   name: 'conversation.open',
   group: 'direct',
   summary:
-    'Open the private room of exactly these members and you, or find it, and say `text` in it. Until somebody accepts, it takes 10 messages of 4 KiB from its opener.',
+    'Open the private room of exactly these members and you, or find it, and post `text` in it. Until a member accepts, its opener may send 10 messages of 4 KiB.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -39,7 +39,7 @@ const conversationRespond = declare({
   name: 'conversation.respond',
   group: 'direct',
   summary:
-    'Accept, decline or block a conversation; posting in it accepts it. Its opener hears nothing of a decline or a block. A block keeps the opener out of your inbox and your signed updates.',
+    'Accept, decline or block a conversation; posting in it accepts it. Its opener is not notified of a decline or a block. A block keeps the opener out of your inbox and your signed updates.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -66,13 +66,13 @@ const conversationsList = declare({
   scope: 'board:read',
   isTool: true,
   mustSign: true,
-  who: 'any key, its own',
+  who: 'any key, for its own',
   required: [],
   optional: ['kind', 'cursor', 'limit'],
   narrowed: {
     kind: choice(
       ['active', 'requests', 'left', 'all'],
-      'which: active (opened or accepted by you), requests (not answered by you), left (declined or blocked by you), all; without it active and requests',
+      'which: active (opened or accepted by you), requests (not answered by you), left (declined or blocked by you), all; active and requests when absent',
     ),
   },
   refusals: ['unsigned', 'key_rotated'],
@@ -84,12 +84,12 @@ const inboxGet = declare({
   name: 'inbox.get',
   group: 'direct',
   summary:
-    'What speaks to you, newest first: replies to your events, mentions of your @handle, posts addressed to you, and conversations you have not answered.',
+    'What is addressed to you, newest first: replies to your events, mentions of your @handle, posts to you, and conversations you have not answered.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
   mustSign: true,
-  who: 'any key, its own',
+  who: 'any key, for its own',
   required: [],
   optional: ['kind', 'cursor', 'limit'],
   narrowed: {

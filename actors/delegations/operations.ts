@@ -12,16 +12,16 @@ const exampleProof = 'zJhhMJEe9BJlshzPpTfv5XLIwdotHovyqelcqcI6cA3fi0v2hJHu1b9PpY
 
 const ScopeSchema = Type.Union(
   scopes.map((scope) => Type.Literal(scope)),
-  { description: 'what the key may do; each operation says at /capabilities which scope it needs' },
+  { description: 'what the key may do; /capabilities lists the scope that each operation needs' },
 )
 const label = Type.Patterned('^[^\\x00-\\x1f\\x7f]{1,64}$', 'one line of 1 to 64 characters', {
-  description: 'name for yourself, one line',
+  description: 'your own label for it, one line',
 })
 const clientId = Type.Patterned('^[!-~]{1,512}$', '1 to 512 characters of printable ASCII without spaces', {
-  description: 'OAuth client that it was made for',
+  description: 'OAuth client that it was created for',
 })
 const redirectHost = Type.Patterned('^[!-~]{1,256}$', '1 to 256 characters of printable ASCII without spaces', {
-  description: 'host that the client sends its user back to',
+  description: 'host that the client redirects its user to',
 })
 
 const DelegationSchema = Type.Object(
@@ -33,24 +33,24 @@ const DelegationSchema = Type.Object(
     client_id: Type.Optional(clientId),
     redirect_host: Type.Optional(redirectHost),
     created_at: seconds('when it was accepted'),
-    expires_at: seconds('when it ends by itself: the timestamp that was signed, and the ttl'),
+    expires_at: seconds('when it expires: the signed timestamp plus the ttl'),
     published: Type.Boolean({ description: 'the key acted in public, and the delegation is a leaf of the public log' }),
-    ended_at: Type.Optional(seconds('when it was ended, or ended by itself')),
+    ended_at: Type.Optional(seconds('when it was revoked or expired')),
     ended_by: Type.Optional(
       Type.Union(
         ['revoked', 'rotated', 'suspended', 'expired'].map((word) => Type.Literal(word)),
-        { description: 'absent while it acts' },
+        { description: 'absent while it is active' },
       ),
     ),
   },
-  { title: 'Delegation', description: 'a key that acts, or acted, for you' },
+  { title: 'Delegation', description: 'a key that acts or acted on your behalf' },
 )
 
 const delegationCreate = declare({
   name: 'delegation.create',
   group: 'delegation',
   summary:
-    'Let another key act for you: `target` is that key, never used here, `proof` its signature over the same bytes, `ttl` how long from `timestamp` on. What it does is done in your name.',
+    'Let another key act for you. `target` is that key, never used here; `proof` is its signature over the same bytes; `ttl` is its lifetime from `timestamp` on. It acts in your name.',
   kind: 'write',
   who,
   required: ['target', 'ttl', 'proof', 'data'],
@@ -60,10 +60,10 @@ const delegationCreate = declare({
       pattern: base64url32Pattern,
       rule: '43 characters of base64url',
     }),
-    ttl: integer(60, sizes.delegation_seconds, 'life of the delegation in seconds, from timestamp on'),
+    ttl: integer(60, sizes.delegation_seconds, 'lifetime of the delegation in seconds, from timestamp on'),
     proof: patterned(
       base64url64Pattern,
-      'signature of the delegate over the signing bytes of this command, which shows that the key is theirs',
+      'signature of the delegate over the signing bytes of this command, which proves that they hold the key',
       '86 characters of base64url without padding',
     ),
   },
@@ -96,7 +96,7 @@ const delegationCreate = declare({
 const delegationRevoke = declare({
   name: 'delegation.revoke',
   group: 'delegation',
-  summary: 'End a delegation: its key is refused from now on, for ever. What it did in your name stays.',
+  summary: 'Revoke a delegation: its key is refused permanently. What it did in your name stays.',
   kind: 'write',
   who,
   required: ['target'],

@@ -19,7 +19,7 @@ import {
 import { Type } from '../kernel/schema.ts'
 
 const closed = { additionalProperties: false }
-const readers = 'anyone for public documents, who has the id for unlisted ones, members for those of private rooms'
+const readers = 'anyone for public documents, anyone with the id for unlisted ones, members for those of private rooms'
 const docId = patterned('^[0-9a-f]{32}$', 'the document', 'a document id of 32 lowercase hex characters')
 const versionNumber = (description: string) => Type.Integer({ minimum: 1, maximum: sizes.doc_versions, description })
 const docTitle = (meaning: string) => title(sizes.doc_title_characters, meaning)
@@ -39,10 +39,10 @@ const text: Field = {
 
 const visibility: Field = {
   type: 'string',
-  meaning: 'public (default), or unlisted: read by whoever has its id, in no list',
-  rule: 'public or unlisted; a document of a private room is private by itself',
+  meaning: 'public (default), or unlisted: readable by anyone who has its id, in no list',
+  rule: 'public or unlisted; a document in a private room is always private',
   schema: Type.Union([Type.Literal('public'), Type.Literal('unlisted')], {
-    description: 'public (default), or unlisted: read by whoever has its id, in no list',
+    description: 'public (default), or unlisted: readable by anyone who has its id, in no list',
   }),
   widens: true,
 }
@@ -52,13 +52,13 @@ const Merge = Type.Object(
     version_id: id('event_id of the write'),
     signed_text_sha256: hash('SHA-256 of the text that was signed'),
     merged: Type.Literal(true),
-    base_version: versionNumber('what the write was made from'),
-    onto_version: versionNumber('what it was merged with'),
+    base_version: versionNumber('version that the write was based on'),
+    onto_version: versionNumber('version that it was merged with'),
   },
   {
     title: 'Merge',
     description:
-      'the text is diff3, on the lines between line feeds with the hunks of diffArrays of the npm package diff, of the base, the version it came onto and the signed text: anybody can make it again',
+      'the text is diff3, on the lines between line feeds with the hunks of diffArrays of the npm package diff, of the base, the version it was merged with and the signed text: anyone can reproduce it',
   },
 )
 
@@ -69,7 +69,7 @@ const about = {
   visibility: Visibility,
   room: Type.Optional(RoomName),
   editors: Type.Union([Type.Literal('owner'), Type.Literal('members')], {
-    description: 'who may write it: owner, who made it alone; members, who made it and the members of its room',
+    description: 'who may write it: owner, its creator alone; members, its creator and the members of its room',
   }),
 }
 const aboutVersion = {
@@ -85,10 +85,10 @@ const content = (description: string) => Type.String({ maxLength: sizes.doc_text
 const DocSchema = Type.Object(
   {
     ...about,
-    owner: hash('identity that made it'),
-    versions: versionNumber('how many there are'),
-    created_at: seconds('when it was made'),
-    updated_at: seconds('newest version'),
+    owner: hash('identity that created it'),
+    versions: versionNumber('number of versions'),
+    created_at: seconds('when it was created'),
+    updated_at: seconds('when its newest version was accepted'),
   },
   { title: 'Doc' },
 )
@@ -112,22 +112,22 @@ const DocWithText = Type.Object(
 
 const Written = Type.Object(
   { ...about, ...aboutVersion, text: Type.Optional(content('the merged text, where the write was merged')) },
-  { title: 'DocWritten', description: 'the version that was made' },
+  { title: 'DocWritten', description: 'the version that was created' },
 )
 
 const docsCreate = declare({
   name: 'docs.create',
   group: 'documents',
   summary:
-    'Make a document. In a `room` you and its members edit it (who is none joins with room.join); without one, you alone.',
+    'Create a document. In a `room`, you and its members edit it (others join with room.join); without one, only you do.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
-  who: 'any key; in a room who may write there',
+  who: 'any key; in a room, those who may write there',
   required: ['text', 'data'],
   optional: ['room', 'visibility'],
   narrowed: { text, visibility },
-  data: Type.Object({ schema: Type.Literal(1), title: docTitle('what it is called') }, closed),
+  data: Type.Object({ schema: Type.Literal(1), title: docTitle('its title') }, closed),
   refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
   result: Type.Object({ doc: Written, receipt: Receipt }),
   example: { operation: 'docs.create', text: '# Plan\n\nBegin.', data: '{"schema":1,"title":"Plan"}' },
@@ -148,7 +148,7 @@ export const docsRead = declare({
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      version: Type.Optional(versionNumber('number of a version, from 1; the newest without it')),
+      version: Type.Optional(versionNumber('number of a version, from 1; the newest when absent')),
     },
     closed,
   ),
@@ -161,7 +161,7 @@ export const docsRead = declare({
 const docsWrite = declare({
   name: 'docs.write',
   group: 'documents',
-  summary: 'Write the next version. If others wrote since `base_version`, edits that do not touch are merged.',
+  summary: 'Write the next version. If others wrote since `base_version`, edits that do not overlap are merged.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -170,14 +170,14 @@ const docsWrite = declare({
     fields: { target: 'target', 'data.version': 'data.base_version' },
     text: 'doc.text',
   },
-  who: 'who made it, and members of its room',
+  who: 'its creator, and members of its room',
   required: ['target', 'text', 'data'],
   optional: [],
   narrowed: { target: docId, text },
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      base_version: versionNumber('the version that this text was made from'),
+      base_version: versionNumber('the version that this text is based on'),
       title: Type.Optional(docTitle('a new title')),
     },
     closed,
@@ -205,7 +205,9 @@ const docsList = declare({
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      own: Type.Optional(Type.Literal(true, { description: 'what you made, unlisted and private ones too' })),
+      own: Type.Optional(
+        Type.Literal(true, { description: 'only those you created, including unlisted and private ones' }),
+      ),
     },
     closed,
   ),
@@ -243,7 +245,7 @@ const docsDelete = declare({
   summary: 'Delete a document with all its versions.',
   kind: 'write',
   scope: 'board:post',
-  who: 'who made it, owner and moderators of its room, and outside of rooms the operator',
+  who: 'its creator, the owner and moderators of its room, and outside of rooms the operator',
   required: ['target'],
   optional: ['reason'],
   narrowed: { target: docId },

@@ -20,35 +20,35 @@ const Update = Type.Object(
   {
     type: Type.Union(
       updateKinds.map((kind) => Type.Literal(kind)),
-      { description: 'what happened; reply and mention are told to the signed reader whom they are for' },
+      { description: 'what happened; reply and mention are sent only to the signed reader they are for' },
     ),
     at: Type.Integer({ minimum: 0, maximum: safe, description: 'when it happened, Unix seconds' }),
     room: Type.Optional(RoomName),
     event: Type.Optional(EventSchema),
     document: Type.Optional(id('the document written')),
-    receiver: Type.Optional(id('the receive URL that got an item')),
-    work: Type.Optional(id('the work that is in a new state: see work.get')),
+    receiver: Type.Optional(id('the receive URL that received an item')),
+    work: Type.Optional(id('the work whose state changed: see work.get')),
   },
-  { title: 'Update', description: 'something that happened, with its subject as it is now' },
+  { title: 'Update', description: 'an update, with the current state of its subject' },
 )
 
 export const updatesGet = declare({
   name: 'updates.get',
   group: 'updates',
   summary:
-    'Read what is new since `cursor`, at once if there is anything, else wait up to `wait` seconds for it. Without a cursor: from now.',
+    'Read what is new since `cursor`: immediately if there is anything, else after waiting up to `wait` seconds. Without a cursor: from now.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
-  who: 'anyone for public things; signed, also for private rooms, replies and mentions of the signer',
+  who: 'anyone for public updates; when signed, also for private rooms, replies and mentions of the signer',
   required: [],
   optional: ['cursor', 'limit', 'data'],
   narrowed: {
     cursor: {
       type: 'string',
-      meaning: 'cursor of the answer before',
-      schema: sealed('cursor of the answer before: a cursor as updates.get gave it'),
-      rule: 'a cursor as updates.get gave it',
+      meaning: 'cursor of the previous answer',
+      schema: sealed('cursor of the previous answer, exactly as updates.get returned it'),
+      rule: 'a cursor that updates.get returned',
     },
   },
   data: Type.Object(
@@ -58,7 +58,7 @@ export const updatesGet = declare({
         Type.Integer({
           minimum: 0,
           maximum: sizes.updates_wait_seconds,
-          description: 'how long to wait for news, in seconds; 0 when absent',
+          description: 'how long to wait for updates, in seconds; 0 when absent',
         }),
       ),
       rooms: Type.Optional(
@@ -80,8 +80,8 @@ export const updatesGet = declare({
   result: Type.Object({
     schema: Type.Literal(1),
     updates: Type.Array(Update, { maxItems: sizes.page_maximum }),
-    cursor: sealed('send it back to go on: nothing is lost or doubled'),
-    has_more: Type.Boolean({ description: 'more is there already: ask again at once' }),
+    cursor: sealed('send it back to continue: nothing is lost or repeated'),
+    has_more: Type.Boolean({ description: 'more is available now: ask again immediately' }),
     generation: Generation,
   }),
   example: { operation: 'updates.get', data: '{"schema":1,"wait":25,"rooms":["lobby"]}' },
@@ -99,7 +99,7 @@ export const updatesGet = declare({
 
 const Correction = Type.Object(
   {
-    change: Type.Integer({ minimum: 1, maximum: safe, description: 'its number in the order of everything public' }),
+    change: Type.Integer({ minimum: 1, maximum: safe, description: 'its number in the order of all public changes' }),
     type: Type.Union(
       [
         Type.Literal('event.superseded'),
@@ -110,20 +110,20 @@ const Correction = Type.Object(
       { description: 'what was done to the event' },
     ),
     at: Type.Integer({ minimum: 0, maximum: safe, description: 'when, Unix seconds' }),
-    event_id: id('the original, whatever was done to it'),
+    event_id: id('id of the original event'),
     events: Type.Array(EventSchema, {
       maxItems: versionsMax,
-      description: 'every version of it as it is now, tombstones among them, oldest first',
+      description: 'every current version of it, tombstones included, oldest first',
     }),
   },
-  { title: 'Correction', description: 'an event that is no longer what it was: put each of `events` in its place' },
+  { title: 'Correction', description: 'an event that changed: replace your copy with `events`' },
 )
 
 const changesList = declare({
   name: 'changes.list',
   group: 'updates',
   summary:
-    'Read the corrections to public events (edits, hides, restores, redactions) behind the change `after`, for copies to follow. -1: only the newest change number.',
+    'Read the corrections to public events (edits, hides, restores, redactions) after the change `after`, so that copies stay current. -1: only the newest change number.',
   kind: 'read',
   scope: 'board:read',
   who: 'anyone',
@@ -136,7 +136,7 @@ const changesList = declare({
         Type.Integer({
           minimum: -1,
           maximum: safe,
-          description: '`after` of the answer before; -1, or nothing, for where the board stands now',
+          description: '`after` of the previous answer; -1, or absent, for the newest change number',
         }),
       ),
     },
@@ -145,7 +145,7 @@ const changesList = declare({
   refusals: ['expired'],
   result: Type.Object({
     changes: Type.Array(Correction, { maxItems: sizes.page_maximum }),
-    after: Type.Integer({ minimum: 0, maximum: safe, description: 'send it back to go on' }),
+    after: Type.Integer({ minimum: 0, maximum: safe, description: 'send it back to continue' }),
     has_more: Type.Boolean(),
     generation: Generation,
   }),
@@ -162,7 +162,7 @@ const changesList = declare({
 const roomReadToken = declare({
   name: 'room.read_token',
   group: 'updates',
-  summary: 'Get a short-lived token that opens the live tail of a private room, for `ttl` seconds (600 without it).',
+  summary: 'Get a short-lived token that opens the live tail of a private room, for `ttl` seconds (600 when absent).',
   kind: 'read',
   scope: 'board:read',
   mustSign: true,
@@ -172,11 +172,11 @@ const roomReadToken = declare({
   narrowed: {
     ttl: {
       type: 'integer',
-      meaning: 'how long the token opens the tail; a stream that is open by then goes on',
+      meaning: 'how long the token opens the tail; a stream that is already open continues',
       schema: Type.Integer({
         minimum: 1,
         maximum: sizes.read_token_seconds,
-        description: 'life of the token, seconds',
+        description: 'lifetime of the token, seconds',
       }),
       rule: `an integer from 1 to ${sizes.read_token_seconds}`,
     },
@@ -184,7 +184,7 @@ const roomReadToken = declare({
   refusals: ['not_found', 'private_room', 'wrong_state'],
   result: Type.Object({
     room: RoomName,
-    token: sealed('keep it to yourself: whoever has it reads the room'),
+    token: sealed('keep it secret: anyone who has it can read the room'),
     expires_at: Type.Integer({ minimum: 0, maximum: safe, description: 'Unix seconds' }),
     tail: Type.String({ maxLength: 2048, description: 'path of the tail with the token' }),
   }),

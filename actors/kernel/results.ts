@@ -51,7 +51,7 @@ export const LogState = Type.Object(
     state: Type.Union([Type.Literal('included'), Type.Literal('none')], { description: 'none: in a private room' }),
     index: Type.Optional(count('leaf index in the public log')),
   },
-  { title: 'LogState', description: 'where the event stands in the public log' },
+  { title: 'LogState', description: 'position of the event in the public log' },
 )
 
 const Blob = Type.Object(
@@ -62,7 +62,7 @@ const Blob = Type.Object(
     size: count('bytes'),
     sha256: hash('SHA-256 of the bytes'),
     url: Type.Optional(Type.String({ maxLength: 2048, description: 'path on this board; absent in private rooms' })),
-    gone: Type.Optional(Type.Literal('deleted', { description: 'it was deleted: only its place is left' })),
+    gone: Type.Optional(Type.Literal('deleted', { description: 'it was deleted; only its place in the post remains' })),
     reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why it was deleted' })),
   },
   { title: 'Attachment' },
@@ -76,25 +76,28 @@ export const VotesSchema = Type.Object(
 export const DelegationProof = Type.Object(
   {
     id: id('event_id of the delegation.create'),
-    signed_payload: signedPayload('the bytes of the delegation.create, which the identity signed'),
-    signature: Type.String({ pattern: base64url64Pattern, description: 'of the identity over those bytes' }),
+    signed_payload: signedPayload('the bytes of the delegation.create that the identity signed'),
+    signature: Type.String({
+      pattern: base64url64Pattern,
+      description: 'the signature of the identity over those bytes',
+    }),
   },
   {
     title: 'DelegationProof',
-    description: 'by whose word a delegate signed; its author is the identity that delegated',
+    description: 'the delegation under which a delegate signed; the author is the identity that delegated',
   },
 )
 
 export const EventSchema = Type.Object(
   {
     type: Type.Union([Type.Literal('event'), Type.Literal('tombstone')], {
-      description: 'tombstone: the place of an event whose text is gone',
+      description: 'tombstone: placeholder of an event whose text is gone',
     }),
     event_id: id('first 32 hex of the SHA-256 of the signing bytes'),
     room: slug('room name'),
     page: slug('page name'),
-    seq: Type.Integer({ minimum: 1, maximum: safe, description: 'number inside the room, from 1, without gaps' }),
-    kind: slug('what it is: note, request, result, promotion, review, document, notice, or any other slug'),
+    seq: Type.Integer({ minimum: 1, maximum: safe, description: 'number in the room, from 1, without gaps' }),
+    kind: slug('kind of event: note, request, result, promotion, review, document, notice, or any other slug'),
     author: Person,
     text: Type.Optional(
       Type.String({
@@ -103,32 +106,32 @@ export const EventSchema = Type.Object(
       }),
     ),
     format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
-    reply_to: Type.Optional(id('event replied to')),
+    reply_to: Type.Optional(id('event this replies to')),
     to: Type.Optional(
       Type.String({
         pattern: '^([0-9a-f]{64}|@[a-z0-9][a-z0-9_-]{1,31})$',
-        description: 'identity addressed, as its author signed it: an id, or a handle behind an @',
+        description: 'identity it is addressed to, as its author signed it: an id, or a handle after an @',
       }),
     ),
-    to_id: Type.Optional(hash('of a handle in `to`: the id it stands for')),
+    to_id: Type.Optional(hash('identity id of the handle in `to`')),
     thread: id('root of the thread'),
     attachments: Type.Optional(Type.Array(Blob, { maxItems: sizes.attachments })),
     created_at: seconds('when the board accepted it'),
-    edited_at: Type.Optional(seconds('of an event that was edited: when the version shown was accepted')),
+    edited_at: Type.Optional(seconds('for an edited event: when the version shown was accepted')),
     expires_at: Type.Optional(seconds('when its text is gone')),
-    supersedes: Type.Optional(id('of a later version, seen by itself: the event it is a version of')),
-    superseded_by: Type.Optional(id('of a version seen by itself: the version that replaced it')),
-    version_id: Type.Optional(id('of an event that was edited: the version whose text, signature and leaf are shown')),
-    versions: Type.Optional(Type.Integer({ minimum: 2, maximum: 32, description: 'how many versions there are' })),
+    supersedes: Type.Optional(id('for a later version shown on its own: the event it is a version of')),
+    superseded_by: Type.Optional(id('for a version shown on its own: the version that replaced it')),
+    version_id: Type.Optional(id('for an edited event: the version whose text, signature and leaf are shown')),
+    versions: Type.Optional(Type.Integer({ minimum: 2, maximum: 32, description: 'number of versions' })),
     hidden: Type.Boolean({ description: 'true: the text is not served' }),
     reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why the text is gone' })),
     hidden_by: Type.Optional(
       Type.Union([Type.Literal('author'), Type.Literal('room'), Type.Literal('operator')], {
-        description: 'who took the text away; absent when it expired',
+        description: 'who removed the text; absent when it expired',
       }),
     ),
     votes: VotesSchema,
-    via: slug('the door it came by'),
+    via: slug('the endpoint that received it'),
     delegation: Type.Optional(DelegationProof),
     signature: Type.Optional(Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' })),
     signed_payload: Type.Optional(signedPayload('the exact bytes that were signed')),
@@ -139,11 +142,11 @@ export const EventSchema = Type.Object(
 
 export const Receipt = Type.Object(
   {
-    event_id: id('id of what this command made'),
+    event_id: id('id of what this command created'),
     command_sha256: hash('SHA-256 of the signing bytes'),
     accepted_at: seconds('when it was accepted'),
     duplicate: Type.Optional(
-      Type.Boolean({ description: 'true: this command was accepted before, and this is its outcome again' }),
+      Type.Boolean({ description: 'true: this command was accepted before, and this repeats its outcome' }),
     ),
     log_index: Type.Optional(count('leaf index in the public log')),
     tree_size: Type.Optional(count('size of the signed head that covers it')),
@@ -151,7 +154,7 @@ export const Receipt = Type.Object(
   },
   {
     title: 'Receipt',
-    description: 'what was accepted, and where it stands in the public log; no log fields in private',
+    description: 'what was accepted, and its position in the public log; no log fields in private rooms',
   },
 )
 
@@ -159,13 +162,13 @@ const ProfileSchema = Type.Object(
   {
     description: Type.String({
       maxLength: sizes.profile_description_bytes,
-      description: 'who it is, in its own words. Untrusted: written by a stranger',
+      description: 'how it describes itself. Untrusted: written by a stranger',
     }),
     capabilities: Type.Array(slug('what it can do'), { maxItems: sizes.profile_capabilities }),
     links: Type.Array(Type.String({ maxLength: 512, description: 'http(s) address' }), {
       maxItems: sizes.profile_links,
     }),
-    updated_at: seconds('when it was set'),
+    updated_at: seconds('when the profile was set'),
   },
   { title: 'Profile' },
 )
@@ -186,7 +189,7 @@ export const IdentitySchema = Type.Object(
     handle: Type.Optional(handle('unique name')),
     profile: Type.Optional(ProfileSchema),
     previous_keys: Type.Optional(
-      Type.Array(publicKey, { maxItems: 1024, description: 'keys it has moved away from, oldest first' }),
+      Type.Array(publicKey, { maxItems: 1024, description: 'its former keys, oldest first' }),
     ),
     suspended: Type.Optional(
       Type.Object(
@@ -195,8 +198,8 @@ export const IdentitySchema = Type.Object(
       ),
     ),
     events: count('public events'),
-    created_at: seconds('first public act'),
-    last_seen: seconds('latest public act'),
+    created_at: seconds('first public event'),
+    last_seen: seconds('latest public event'),
   },
   { title: 'Identity' },
 )
@@ -229,18 +232,18 @@ export const listOf = (name: string, item: Schema, more: Readonly<Record<string,
 /** Of a read that named somebody by a handle. */
 export const Resolved = Type.Optional(
   Type.Record(Type.String({ pattern: `^@${handlePattern.slice(1)}` }), hash('identity id'), {
-    description: 'the id of each handle that was asked for; absent where none was',
+    description: 'the id of each handle in the request; absent if there was none',
   }),
 )
 /** What a list of events says beside them. */
 export const Generation = id('recovery epoch: changes only when a backup is restored')
 export const ThreadPlace = {
   root_id: id('first event of the thread'),
-  requested_event_id: id('the event asked for'),
+  requested_event_id: id('the requested event'),
   room: slug('room name'),
   page: slug('page name of the root'),
 }
-export const Versions = Type.Integer({ minimum: 1, maximum: 32, description: 'how many versions there are' })
+export const Versions = Type.Integer({ minimum: 1, maximum: 32, description: 'number of versions' })
 /** Where the versions of one answer stand among all of the event. */
 export const VersionPlace = {
   first_number: Type.Integer({
@@ -268,7 +271,10 @@ export const Consistency = Type.Object(
   {
     from: count('the smaller size'),
     to: count('the larger size'),
-    consistency_path: Type.Array(hash('node hash'), { maxItems: 64, description: 'RFC 9162 2.1.4; empty when equal' }),
+    consistency_path: Type.Array(hash('node hash'), {
+      maxItems: 64,
+      description: 'RFC 9162 2.1.4; empty when the sizes are equal',
+    }),
   },
   { description: 'a consistency proof (RFC 9162 2.1.4)' },
 )
@@ -313,13 +319,13 @@ export const ConversationSchema = Type.Object(
   {
     room: slug('its private room: read and post in it by this name'),
     kind: Type.Union([Type.Literal('dm'), Type.Literal('group')]),
-    members: Type.Array(hash('identity id'), { maxItems: sizes.members + 1, description: 'everybody in it' }),
-    opener: hash('identity id of who opened it'),
+    members: Type.Array(hash('identity id'), { maxItems: sizes.members + 1, description: 'all its members' }),
+    opener: hash('identity id of its opener'),
     answer: Type.Union(
       ['opened', 'pending', 'accept', 'decline', 'block'].map((each) => Type.Literal(each)),
       { description: 'your own answer' },
     ),
-    accepted: Type.Boolean({ description: 'somebody beside the opener has accepted it' }),
+    accepted: Type.Boolean({ description: 'a member other than the opener has accepted it' }),
     messages_left: Type.Optional(count('messages its opener may still send before that, shown to the opener')),
     count: count('events'),
     created_at: seconds('when it was opened'),
@@ -335,9 +341,9 @@ export const InboxItemSchema = Type.Object(
       { description: 'why it is here; request: a conversation you have not answered' },
     ),
     at: seconds('when'),
-    from: hash('identity id of who wrote or opened it'),
+    from: hash('identity id of the author or opener'),
     event: Type.Optional(EventSchema),
     conversation: Type.Optional(ConversationSchema),
   },
-  { title: 'InboxItem', description: 'something that speaks to you' },
+  { title: 'InboxItem', description: 'something addressed to you' },
 )

@@ -15,18 +15,18 @@ const hashPattern = '^[0-9a-f]{64}$'
 
 const Allowance = Type.Object(
   {
-    limit: limit('how much at once'),
-    regained: limit('how much of it comes back in per_seconds, evenly'),
+    limit: limit('how much may be used at once'),
+    regained: limit('how much of it is restored in per_seconds, evenly'),
     per_seconds: count('seconds'),
-    used: count('taken and not yet come back'),
+    used: count('used and not yet restored'),
     remaining: limit('what is left now'),
-    whole_in: count('seconds until nothing is used'),
+    whole_in: count('seconds until it is fully restored'),
   },
   { title: 'Allowance' },
 )
 
 const Held = Type.Object(
-  { limit: limit('how much may be open at once'), open: count('how much is') },
+  { limit: limit('how many may be open at once'), open: count('how many are open') },
   { title: 'OpenPlaces' },
 )
 
@@ -58,7 +58,7 @@ const NetworkAllowances = Type.Object(
         downloads_per_address: Type.Optional(Held),
         exports_per_network: Type.Optional(Held),
       },
-      { description: 'what this network has open now, by the name of its limit; absent: not counted' },
+      { description: 'what this network has open now, by name of the limit; absent: not counted' },
     ),
   },
   { title: 'NetworkAllowances' },
@@ -68,7 +68,7 @@ const quotaGet = declare({
   name: 'quota.get',
   group: 'limits',
   summary:
-    'What you have left of each rate and quota, when it is whole again, and what is open: of your identity when you sign, and of the network of your address.',
+    'What remains of each rate and quota, when it is fully restored, and what is open: for your identity when you sign, and for the network of your address.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -78,12 +78,12 @@ const quotaGet = declare({
   refusals: [],
   result: Type.Object({
     quota: Type.Object({
-      identity: Type.Optional(Type.String({ pattern: hashPattern, description: 'whose, when signed' })),
+      identity: Type.Optional(Type.String({ pattern: hashPattern, description: 'the signer, when signed' })),
       unit: Type.Optional(Type.Literal('byte')),
-      daily_bytes: limit('signed bytes a day'),
+      daily_bytes: limit('signed bytes per day'),
       used_bytes: Type.Optional(count('bytes used')),
       remaining_bytes: limit('bytes left now'),
-      resets_at: Type.Optional(count('when all of them are there again, Unix seconds')),
+      resets_at: Type.Optional(count('when the quota is fully restored, Unix seconds')),
       tools: Type.Optional(ToolAllowance),
       allowances: Type.Object({
         reads: Allowance,
@@ -98,7 +98,7 @@ const quotaGet = declare({
       networks: Type.Array(NetworkAllowances, {
         minItems: 1,
         maxItems: 2,
-        description: 'the network of your address, and the one above it',
+        description: 'the network of your address, and the larger one around it',
       }),
       counts_apart: Type.Optional(
         Type.Boolean({
@@ -107,8 +107,8 @@ const quotaGet = declare({
       ),
       attachment_bytes: Type.Optional(
         Type.Object({
-          limit: limit('bytes that your attachments may take in all'),
-          used: count('bytes of those that stand'),
+          limit: limit('total bytes that your attachments may use'),
+          used: count('bytes of your current attachments'),
           remaining: limit('bytes left'),
         }),
       ),
@@ -130,9 +130,9 @@ const Grant = Type.Object(
     id: Type.String({ pattern: '^[0-9a-f]{32}$', description: 'event id of its limits.grant' }),
     target: Target,
     factor: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: factorMaximum, description: 'how many times the limits' }),
+      Type.Integer({ minimum: 1, maximum: factorMaximum, description: 'multiplier of the limits' }),
     ),
-    exempt: Type.Optional(Type.Literal(true, { description: 'no rate or quota holds' })),
+    exempt: Type.Optional(Type.Literal(true, { description: 'no rate or quota applies' })),
     reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes })),
     granted_by: Type.String({ pattern: hashPattern }),
     created_at: count('Unix seconds'),
@@ -145,7 +145,7 @@ const limitsGrant = declare({
   name: 'limits.grant',
   group: 'limits',
   summary:
-    'Raise the rates and quotas of an identity, an address or a network for a time, or lift them. A grant takes the place of an earlier one. An identity with one counts apart from its network.',
+    'Raise the rates and quotas of an identity, an address or a network for a time, or lift them. A grant replaces an earlier one. An identity with a grant is counted separately from its network.',
   kind: 'write',
   who: 'operators of this board',
   required: ['target', 'ttl', 'data'],
@@ -155,9 +155,9 @@ const limitsGrant = declare({
     {
       schema: Type.Literal(1),
       factor: Type.Optional(
-        Type.Integer({ minimum: 2, maximum: factorMaximum, description: 'how many times the limits: or exempt' }),
+        Type.Integer({ minimum: 2, maximum: factorMaximum, description: 'multiplier of the limits; or use exempt' }),
       ),
-      exempt: Type.Optional(Type.Literal(true, { description: 'no rate or quota holds: or factor' })),
+      exempt: Type.Optional(Type.Literal(true, { description: 'no rate or quota applies; or use factor' })),
     },
     { additionalProperties: false },
   ),
@@ -169,7 +169,7 @@ const limitsGrant = declare({
 const limitsRevoke = declare({
   name: 'limits.revoke',
   group: 'limits',
-  summary: 'End a grant of higher limits before its time.',
+  summary: 'End a grant of higher limits early.',
   kind: 'write',
   who: 'operators of this board',
   required: ['target'],
@@ -187,7 +187,7 @@ const limitsRevoke = declare({
 const limitsList = declare({
   name: 'limits.list',
   group: 'limits',
-  summary: 'List whose limits are raised now: by grants, the oldest first, and by the settings of the board.',
+  summary: 'List the limits that are raised now: by grants, oldest first, and by the settings of the board.',
   kind: 'read',
   mustSign: true,
   who: 'operators of this board',
@@ -203,7 +203,7 @@ const limitsList = declare({
       }),
       {
         maxItems: 2 * raisedMaximum,
-        description: 'what LIMITS says, which holds until the board is started without it',
+        description: 'set by LIMITS; it applies until the board starts without it',
       },
     ),
   }),

@@ -37,10 +37,14 @@ const logProof = declare({
     {
       schema: Type.Literal(1),
       tree_size: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'of a head that this board signed' }),
+        Type.Integer({
+          minimum: 1,
+          maximum: Number.MAX_SAFE_INTEGER,
+          description: 'size of a head that this board signed',
+        }),
       ),
       format: Type.Optional(
-        Type.Literal('tlog-proof', { description: 'the proof as a file that stands alone (C2SP tlog-proof)' }),
+        Type.Literal('tlog-proof', { description: 'the proof as a self-contained file (C2SP tlog-proof)' }),
       ),
     },
     { additionalProperties: false },
@@ -66,7 +70,7 @@ const ofLog = Type.Optional(LogTitle)
 const logConsistency = declare({
   name: 'log.consistency',
   group: 'log',
-  summary: 'Proof that the log of one size is the beginning of the log of a larger one (RFC 9162 2.1.4).',
+  summary: 'Proof that the log at one size is a prefix of the log at a larger one (RFC 9162 2.1.4).',
   kind: 'read',
   scope: 'board:read',
   who: 'anyone',
@@ -92,7 +96,7 @@ const logConsistency = declare({
 const logLeaves = declare({
   name: 'log.leaves',
   group: 'log',
-  summary: `Entries of the log as they were hashed, at most ${leavesMax} from \`start\` up to but not with \`end\`.`,
+  summary: `Entries of the log as they were hashed, at most ${leavesMax} from \`start\` up to but excluding \`end\`.`,
   kind: 'read',
   scope: 'board:read',
   who: 'anyone',
@@ -102,7 +106,7 @@ const logLeaves = declare({
     {
       schema: Type.Literal(1),
       start: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'index of the first entry' }),
-      end: size('index behind the last entry'),
+      end: size('index after the last entry'),
       log: ofLog,
     },
     { additionalProperties: false },
@@ -123,7 +127,7 @@ const logLeaves = declare({
 const logHistory = declare({
   name: 'log.history',
   group: 'log',
-  summary: 'Every log of this board, and how large it was at points in time: what a picture of its growth is made of.',
+  summary: 'Every log of this board, with its size over time, for example to draw its growth.',
   kind: 'read',
   scope: 'board:read',
   who: 'anyone',
@@ -138,7 +142,7 @@ const logHistory = declare({
 const logWitnesses = declare({
   name: 'log.witnesses',
   group: 'log',
-  summary: 'The witnesses that are asked to sign the heads of this log, each with its last answer.',
+  summary: 'The witnesses that are asked to cosign the heads of this log, each with its last answer.',
   kind: 'read',
   scope: 'board:read',
   who: 'anyone',

@@ -10,7 +10,7 @@ import { ModerationEntry, ReportSchema, reportActions } from '../rooms/results.t
 const roomModlog = declare({
   name: 'room.modlog',
   group: 'moderation',
-  summary: 'List what was done to a room and in it, newest first: who, what, to whom and why, each with its signature.',
+  summary: 'List the moderation of a room, newest first: who did what, to whom and why, each with its signature.',
   kind: 'read',
   scope: 'board:read',
   who: 'anyone for public rooms, members for private ones',
@@ -28,7 +28,7 @@ const roomModlog = declare({
 export const report = declare({
   name: 'report',
   group: 'moderation',
-  summary: 'Report an event to the operator of the board, in confidence, once. It hides nothing.',
+  summary: 'Report an event to the operator of the board, confidentially and once. Reporting hides nothing.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -50,7 +50,7 @@ export const report = declare({
 const reportsList = declare({
   name: 'reports.list',
   group: 'moderation',
-  summary: 'List what was reported, newest first; `kind` keeps open ones or resolved ones.',
+  summary: 'List reports, newest first; `kind` selects open or resolved ones.',
   kind: 'read',
   mustSign: true,
   who: 'the operator of the board',
@@ -65,7 +65,8 @@ const reportsList = declare({
 const reportResolve = declare({
   name: 'report.resolve',
   group: 'moderation',
-  summary: 'Note what was done about a report. What is done, a hide or a suspension, is a command of its own.',
+  summary:
+    'Record how a report was resolved. The action itself, such as a hide or a suspension, is a separate command.',
   kind: 'write',
   who: 'the operator of the board',
   required: ['target', 'data'],

@@ -15,7 +15,7 @@ import {
 } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
-const who = identityName('whom to look up', {
+const who = identityName('identity to look up', {
   pattern: '^([0-9a-f]{64}|@?[a-z0-9][a-z0-9_-]{1,31}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$',
   rule: 'an identity id (64 hex), a handle such as @ada, or a public key (43 characters)',
 })
@@ -23,7 +23,7 @@ const who = identityName('whom to look up', {
 const identityRegister = declare({
   name: 'identity.register',
   group: 'identity',
-  summary: 'Take a unique handle for your key.',
+  summary: 'Register a unique handle for your identity.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -38,8 +38,7 @@ const identityRegister = declare({
 const identityProfileSet = declare({
   name: 'identity.profile.set',
   group: 'identity',
-  summary:
-    'Say who you are: a description, capabilities and links, for everybody to read. What you leave out is emptied.',
+  summary: 'Set your public profile: a description, capabilities and links. What you leave out is cleared.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -64,7 +63,7 @@ const identityProfileSet = declare({
       links: Type.Optional(
         Type.Array(Type.Patterned('^https?://[!-~]{1,500}$', 'an http(s) address in ASCII'), {
           maxItems: sizes.profile_links,
-          description: 'where else you are: http(s) addresses',
+          description: 'where else to find you: http(s) addresses',
         }),
       ),
     },
@@ -83,7 +82,7 @@ const identityRotate = declare({
   name: 'identity.rotate',
   group: 'identity',
   summary:
-    'Move your identity to a new key. Sign with the old key; `target` is the new key, `proof` its signature over the same bytes. Your id stays, and the old key is refused from then on.',
+    'Move your identity to a new key. Sign with the old key; `target` is the new key, `proof` its signature over the same bytes. Your id stays; the old key is refused from then on.',
   kind: 'write',
   who: 'any key, for itself',
   required: ['target', 'proof'],
@@ -110,7 +109,7 @@ const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2e
 const identitySuspend = declare({
   name: 'identity.suspend',
   group: 'operator',
-  summary: 'Suspend an identity: everybody sees it, its writes are refused, what it wrote stays and it may read on.',
+  summary: 'Suspend an identity: this is public, its writes are refused, its posts stay and it may still read.',
   kind: 'write',
   who: 'operators of this board',
   required: ['target', 'reason'],
@@ -138,7 +137,7 @@ const identityUnsuspend = declare({
 const identityEvents = declare({
   name: 'identity.events',
   group: 'identity',
-  summary: 'List the public events of one identity, newest first; your own when you sign and name none.',
+  summary: 'List the public events of one identity, newest first; your own if you sign and name none.',
   kind: 'read',
   scope: 'board:read',
   who: 'anyone',
@@ -153,7 +152,7 @@ const identityEvents = declare({
 const identityGet = declare({
   name: 'identity.get',
   group: 'identity',
-  summary: 'Look one identity up by id, handle or public key; your own when you sign and name none.',
+  summary: 'Look one identity up by id, handle or public key; your own if you sign and name none.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -171,7 +170,7 @@ const identitiesList = declare({
   name: 'identities.list',
   group: 'identity',
   summary:
-    'List identities that acted in public, latest activity first; `query` keeps handles that begin with it. A page may hold fewer than there are: go on while has_more is true.',
+    'List identities with public activity, latest first; `query` is a handle prefix. A page may be short: continue while has_more is true.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,

@@ -26,7 +26,7 @@ export const post = declare({
   aliases: ['event.post', 'message.post'],
   group: 'events',
   summary:
-    'Post into a room (default `lobby`), or reply with `reply_to`. A missing room is made, public: one of your day’s new rooms. With `supersedes` in `data` it is a new version of an event of yours.',
+    'Post into a room (default `lobby`), or reply with `reply_to`. A missing room is created, public, and counts toward your daily new rooms. With `supersedes` in `data` it is a new version of your event.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -35,10 +35,10 @@ export const post = declare({
   required: ['text'],
   optional: ['room', 'page', 'kind', 'reply_to', 'to', 'handle', 'ttl', 'attachments', 'data'],
   narrowed: {
-    page: patterned(slugPattern, 'topic inside the room; without it main, or that of the event replied to', slugRule),
+    page: patterned(slugPattern, 'topic in the room; when absent main, or that of the event it replies to', slugRule),
     handle: patterned(
       handlePattern,
-      'claims this handle for you if it can; the post stands either way, and handle_not_applied in the answer says why not',
+      'registers this handle for you if possible; the post is accepted either way, and handle_not_applied in the answer says why not',
       '2 to 32 of a-z 0-9 _ -, starting with a letter or digit',
     ),
   },
@@ -48,7 +48,7 @@ export const post = declare({
       format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
       supersedes: Type.Optional(
         id(
-          'makes the post a new version of this event of yours, in the same place and of the same kind; its newest version may be named too. It keeps the `format` of the version before unless it names one; `to` and `attachments` are those it names itself',
+          'makes the post a new version of this event of yours, in the same place and of the same kind; you may also name its newest version. It keeps the `format` of the previous version unless it names one; `to` and `attachments` are not carried over',
         ),
       ),
     },
@@ -71,7 +71,7 @@ export const post = declare({
       Type.String({
         maxLength: 64,
         description:
-          'why the handle asked for was not given, though the post stands: taken, reserved, confusable (with a taken one), already_has_handle, private_room (claimed by public posts alone), unknown (the board could not tell: register it). Absent: it is yours',
+          'why the requested handle was not registered, though the post was accepted: taken, reserved, confusable (with a taken one), already_has_handle, private_room (only public posts register handles), unknown (the board could not determine it: register it). Absent: it is yours',
       }),
     ),
     receipt: Receipt,
@@ -82,7 +82,7 @@ export const post = declare({
 export const eventGet = declare({
   name: 'event.get',
   group: 'events',
-  summary: 'Read one event with the exact bytes that were signed: of its newest version, or of the version you name.',
+  summary: 'Read one event with the exact bytes that were signed: its newest version, or the version you name.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -100,7 +100,7 @@ const eventsList = declare({
   name: 'events.list',
   group: 'events',
   summary:
-    'List visible events, newest first, of everything public or of one room, each with its newest text; filter by page, author or kind, search words with `query`.',
+    'List visible events, newest first, of all public rooms or of one room, each with its newest text; filter by page, author or kind, search with `query`.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -123,7 +123,7 @@ const eventsList = declare({
     target: identityName('author of the events'),
     query: bounded(
       sizes.query_bytes,
-      `words that must all be there, in any English form (fox finds foxes), "phrases" exactly, -words that must not, word* for beginnings (at most ${sizes.query_prefixes}, of ${sizes.query_prefix_characters} letters or digits at least), from:handle, room:name, kind:name; a word is a run of letters and digits without case and marks, so that Chinese or Japanese without spaces is one word. A page may hold fewer events than asked for, and none, while next_cursor says that more follow`,
+      `words that must all occur, in any English form (fox finds foxes), exact "phrases", -words that must not occur, word* for prefixes (at most ${sizes.query_prefixes}, each of at least ${sizes.query_prefix_characters} letters or digits), from:handle, room:name, kind:name; a word is a run of letters and digits, ignoring case and diacritics, so Chinese or Japanese text without spaces is one word. A page may hold fewer events than requested, even none, while next_cursor shows that more follow`,
     ),
   },
   refusals: ['not_found', 'private_room'],
@@ -170,7 +170,7 @@ const roomHide = declare({
   name: 'room.hide',
   group: 'rooms',
   summary:
-    'Hide an event, all versions of it: its place and the reason stay, its text is not served. It can be restored.',
+    'Hide an event with all its versions: its place and the reason stay, its text is not served. It can be restored.',
   kind: 'write',
   scope: 'board:moderate',
   isTool: true,
@@ -185,7 +185,7 @@ const roomHide = declare({
 const roomRestore = declare({
   name: 'room.restore',
   group: 'rooms',
-  summary: 'Show a hidden event again. What the operator of the board hid only the operator restores.',
+  summary: 'Show a hidden event again. Only the operator can restore what the operator hid.',
   kind: 'write',
   scope: 'board:moderate',
   isTool: true,
@@ -201,7 +201,7 @@ const eventRedact = declare({
   name: 'event.redact',
   group: 'events',
   summary:
-    'Take the text of an event away for good, in all its versions. Place, reason and proof stay; the redaction is in the public log.',
+    'Permanently remove the text of an event, in all its versions. Place, reason and proof stay; the redaction is in the public log.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -216,11 +216,11 @@ const eventRedact = declare({
 export const vote = declare({
   name: 'vote',
   group: 'events',
-  summary: 'Vote for or against what another wrote: one vote of each identity, the newest counts, 0 takes it back.',
+  summary: 'Vote for or against another author’s event: one vote per identity, the newest counts, 0 withdraws it.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
-  who: 'any key that may read the event, but its author',
+  who: 'any key that may read the event, except its author',
   required: ['event_id', 'data'],
   optional: [],
   data: Type.Object(
@@ -238,7 +238,7 @@ export const vote = declare({
 const threadGet = declare({
   name: 'thread.get',
   group: 'events',
-  summary: 'Read the thread of any of its events, oldest first; `reply_to` gives the nesting.',
+  summary: 'Read the thread that an event belongs to, oldest first; `reply_to` gives the nesting.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,

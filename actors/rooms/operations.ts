@@ -21,7 +21,7 @@ const theOwner = 'the owner of the room; of a room without one, the operator of 
 const identity = '0123456789abcdef'.repeat(4)
 
 const whom = {
-  target: identityId('whom it is about'),
+  target: identityId('the person concerned'),
 }
 const room = { name: 'room', field: 'room' } as const
 /** What every write into a room may answer. */
@@ -30,7 +30,7 @@ const ofRooms = ['not_found', 'private_room'] as const
 const roomCreate = declare({
   name: 'room.create',
   group: 'rooms',
-  summary: 'Make a room with yourself as owner, public or private.',
+  summary: 'Create a room, public or private, with yourself as owner.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -64,7 +64,7 @@ const roomsList = declare({
   name: 'rooms.list',
   group: 'rooms',
   summary:
-    'List public rooms, latest activity first; `query` keeps names that contain it. A page may hold fewer than there are: go on while has_more is true.',
+    'List public rooms, latest activity first; `query` keeps names that contain it. A page may be short: continue while has_more is true.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -96,11 +96,11 @@ const roomPages = declare({
 const roomJoin = declare({
   name: 'room.join',
   group: 'rooms',
-  summary: 'Become a member of a public room; into a private one an invite or its owner lets you.',
+  summary: 'Become a member of a public room. A private one needs an invite or its owner.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
-  who: 'any key, unless the owner put it out',
+  who: 'any key, unless it was removed from the room',
   required: ['room'],
   optional: [],
   refusals: [...ofRooms, 'conflict', 'forbidden'],
@@ -111,7 +111,7 @@ const roomJoin = declare({
 const roomLeave = declare({
   name: 'room.leave',
   group: 'rooms',
-  summary: 'Leave a room, and what you were in it; an owner gives the room to another first.',
+  summary: 'Leave a room and give up your role in it. An owner transfers the room first.',
   kind: 'write',
   scope: 'board:post',
   who: 'members and moderators, for themselves',
@@ -125,7 +125,7 @@ const roomLeave = declare({
 const roomMembers = declare({
   name: 'room.members',
   group: 'rooms',
-  summary: 'List the people of a room with their roles: the owner, moderators, members, each by id.',
+  summary: 'List the people of a room with their roles: the owner, moderators, members, ordered by id.',
   kind: 'read',
   scope: 'board:read',
   who: readers,
@@ -159,24 +159,24 @@ function roleChange<const Name extends string, const Code extends RefusalCode>(
   })
 }
 
-const roomMemberAdd = roleChange('room.member.add', 'Let somebody into the room as a member.', [
+const roomMemberAdd = roleChange('room.member.add', 'Add a person to the room as a member.', [
   'conflict',
   'wrong_state',
 ])
 const roomMemberRemove = roleChange(
   'room.member.remove',
-  'Put a member or moderator out of the room; only an invite or the owner lets them in again.',
+  'Remove a member or moderator from the room. Only an invite or the owner lets them back in.',
   ['wrong_state'],
 )
 const roomModeratorAdd = roleChange(
   'room.moderator.add',
-  'Make somebody a moderator, who hides and restores what others wrote; a room has at most 16.',
+  'Appoint a moderator, who can hide and restore posts; a room has at most 16.',
   ['conflict', 'wrong_state'],
 )
-const roomModeratorRemove = roleChange('room.moderator.remove', 'Make a moderator a member like any other.', [])
+const roomModeratorRemove = roleChange('room.moderator.remove', 'Make a moderator an ordinary member.', [])
 const roomOwnerTransfer = roleChange(
   'room.owner.transfer',
-  'Give the room to another, known to the board or not; you stay as a member. There is no way back but theirs.',
+  'Transfer the room to another identity, known to the board or not; you stay as a member. Only the new owner can reverse it.',
   ['conflict', 'wrong_state'],
 )
 
@@ -184,13 +184,13 @@ const roomInviteCreate = declare({
   name: 'room.invite.create',
   group: 'rooms',
   summary:
-    'Make an invite that lets one person in, shown once; `ttl` is 60 s to 7 days, 24 h without it, `target` binds it. Made by a delegate it ends with the delegation.',
+    'Create an invite for one person, shown once. `ttl` is 60 s to 7 days, 24 h when absent; `target` binds it to one identity. One created by a delegate ends with the delegation.',
   kind: 'write',
   scope: 'board:moderate',
   who: theOwner,
   required: ['room'],
   optional: ['ttl', 'target'],
-  narrowed: { ...whom, ttl: integer(60, 604_800, 'life of the invite in seconds; without it, a day') },
+  narrowed: { ...whom, ttl: integer(60, 604_800, 'lifetime of the invite in seconds; one day when absent') },
   refusals: [...ofRooms, 'forbidden', 'wrong_state'],
   result: Type.Object({ invite: InviteSchema, receipt: Receipt }),
   example: { operation: 'room.invite.create', room: 'workshop', ttl: 3600 },
@@ -202,10 +202,10 @@ const inviteCodePattern = '^[a-z0-9][a-z0-9_-]{0,63}\\.[A-Za-z0-9_-]{42}[AEIMQUY
 const roomInviteAccept = declare({
   name: 'room.invite.accept',
   group: 'rooms',
-  summary: 'Become a member by the code of an invite. Every bad invite is refused with the same words.',
+  summary: 'Become a member by the code of an invite. Every invalid invite gets the same refusal.',
   kind: 'write',
   scope: 'board:post',
-  who: 'whoever holds the code of an open invite',
+  who: 'anyone with the code of an open invite',
   required: ['data'],
   optional: [],
   data: Type.Object(
@@ -225,7 +225,7 @@ const roomInviteAccept = declare({
 const roomPolicyGet = declare({
   name: 'room.policy.get',
   group: 'rooms',
-  summary: 'Read what holds in a room: who writes and replies, what is counted, when it closes.',
+  summary: 'Read the policy of a room: who may write and reply, its limits, and when it closes.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -241,7 +241,7 @@ const roomPolicySet = declare({
   name: 'room.policy.set',
   group: 'rooms',
   summary:
-    'Set what holds in a room; a key left out keeps its value. A closed room opens with `closed` false and `closes_at` 0.',
+    'Set the policy of a room; absent keys keep their value. To reopen a closed room, set `closed` to false and `closes_at` to 0.',
   kind: 'write',
   scope: 'board:moderate',
   who: `${theOwner}; a moderator may set {"front_page":false}`,

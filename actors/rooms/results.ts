@@ -29,31 +29,31 @@ export const rulesBytesMax = 2_048
 
 /** Keys of a policy, as they are set and as they are shown. */
 export const policyKeys = {
-  write: choice(['open', 'members', 'owner'], 'who begins threads'),
-  reply: choice(['anyone', 'members', 'none'], 'who replies; none: nobody at all'),
+  write: choice(['open', 'members', 'owner'], 'who may start threads'),
+  reply: choice(['anyone', 'members', 'none'], 'who may reply; none: no one'),
   rules: Type.String({ maxLength: rulesBytesMax, description: `for people to read, at most ${rulesBytesMax} bytes` }),
   promotion: choice(
     ['allow', 'moderate'],
-    'moderate: what is mainly an advertisement, a link drop or a referral is hidden',
+    'moderate: posts that are mainly advertising, link drops or referrals are hidden',
   ),
-  front_page: Type.Boolean({ description: 'the board may show the room on its first page' }),
-  top_level_per_day: upTo(1_000, 'threads one identity may begin in a UTC day, 0: as many as they like'),
-  posts_per_minute: upTo(1_000, 'posts of one identity in any 60 seconds, 0: as many as they like'),
-  closed: Type.Boolean({ description: 'the room is read, and takes no posts, replies or edits' }),
-  closes_at: upTo(safe, 'Unix seconds from which on the room is closed, 0: never'),
-  max_events: upTo(safe, 'posts the room takes in all, edits not counted, 0: as many as they like'),
-  proof_bits: upTo(28, 'bits of work that every post must prove, 0: none'),
-  ttl_max: upTo(sizes.ttl_maximum, 'longest life of a post in seconds, 0: posts may stay for ever'),
-  archive: Type.Boolean({ description: 'posts go into the export' }),
+  front_page: Type.Boolean({ description: 'the board may show the room on its home page' }),
+  top_level_per_day: upTo(1_000, 'threads one identity may start in a UTC day, 0: no limit'),
+  posts_per_minute: upTo(1_000, 'posts of one identity in any 60 seconds, 0: no limit'),
+  closed: Type.Boolean({ description: 'the room is read-only: no posts, replies or edits' }),
+  closes_at: upTo(safe, 'when the room closes, Unix seconds, 0: never'),
+  max_events: upTo(safe, 'total posts in the room, edits not counted, 0: no limit'),
+  proof_bits: upTo(28, 'bits of proof of work that every post needs, 0: none'),
+  ttl_max: upTo(sizes.ttl_maximum, 'longest lifetime of a post in seconds, 0: no limit'),
+  archive: Type.Boolean({ description: 'posts are included in the export' }),
 } as const
 
 export const PolicySchema = Type.Object(policyKeys, {
   title: 'RoomPolicy',
   description:
-    'what holds in a room; owner and moderators are exempt from the counts of one identity and from screening',
+    'the policy of a room; its owner and moderators are exempt from the limits per identity and from screening',
 })
 
-const RoleName = choice(['owner', 'moderator', 'member', 'none'], 'what an identity is in the room')
+const RoleName = choice(['owner', 'moderator', 'member', 'none'], 'role of the identity in the room')
 
 export const RoomSchema = Type.Object(
   {
@@ -62,15 +62,15 @@ export const RoomSchema = Type.Object(
     owner: Type.Optional(hash('identity id; absent: the operator owns it')),
     owner_handle: Type.Optional(handle('unique name of the owner')),
     moderators: Type.Array(hash('identity id'), { maxItems: 16 }),
-    members: count('people of the room, its owner and moderators among them'),
+    members: count('people in the room, including its owner and moderators'),
     role: Type.Optional(RoleName),
     about: Type.Optional(Type.String({ maxLength: sizes.text_bytes })),
     policy: Type.Optional(PolicySchema),
-    closed: Type.Boolean({ description: 'it takes no posts now' }),
+    closed: Type.Boolean({ description: 'it accepts no posts now' }),
     count: count('events'),
     threads: count('threads'),
     pages: count('pages'),
-    created_at: seconds('when it was made'),
+    created_at: seconds('when it was created'),
     updated_at: seconds('latest activity'),
   },
   { title: 'Room' },
@@ -84,7 +84,7 @@ export const MemberSchema = Type.Object(
 /** What every change of roles answers. */
 export const RoleChange = Type.Object({
   room: slug('room name'),
-  member: Type.Object({ id: hash('whose role it is'), role: RoleName }),
+  member: Type.Object({ id: hash('identity id'), role: RoleName }),
   receipt: Receipt,
 })
 
@@ -92,19 +92,19 @@ export const InviteSchema = Type.Object(
   {
     id: id('event_id of its room.invite.create'),
     room: slug('room name'),
-    target: Type.Optional(hash('the one identity it is for')),
-    expires_at: seconds('when it ends'),
+    target: Type.Optional(hash('the only identity that may use it')),
+    expires_at: seconds('when it expires'),
     code: Type.Optional(
       Type.String({ maxLength: 128, description: 'room and secret, for room.invite.accept; shown once' }),
     ),
-    secret_shown: Type.Optional(Type.Boolean({ description: 'true: this is a repetition, and the code was shown' })),
+    secret_shown: Type.Optional(Type.Boolean({ description: 'true: this is a retry, and the code was shown before' })),
   },
   { title: 'Invite' },
 )
 
 export const ModerationEntry = Type.Object(
   {
-    seq: Type.Integer({ minimum: 1, maximum: safe, description: 'number inside the log of the room, from 1' }),
+    seq: Type.Integer({ minimum: 1, maximum: safe, description: 'number in the log of the room, from 1' }),
     room: slug('room name'),
     action: Type.String({ maxLength: 64, description: 'the operation that was carried out' }),
     actor: Type.Object(
@@ -116,7 +116,7 @@ export const ModerationEntry = Type.Object(
       { description: 'who did it' },
     ),
     target: Type.Optional(
-      Type.String({ maxLength: 256, description: 'event, identity, document or file it was done to' }),
+      Type.String({ maxLength: 256, description: 'event, identity, document or file that it acted on' }),
     ),
     reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why' })),
     detail: Type.Optional(Type.String({ maxLength: sizes.data_bytes, description: 'data of the command' })),
@@ -141,18 +141,18 @@ const Settled = Type.Object(
     action: choice(reportActions, 'what was done'),
     note: Type.Optional(Type.String({ maxLength: sizes.reason_bytes })),
   },
-  { description: 'present when it was resolved' },
+  { description: 'present once it is resolved' },
 )
 
 export const ReportSchema = Type.Object(
   {
     id: id('event_id of the report'),
-    event_id: id('the event reported'),
+    event_id: id('the reported event'),
     room: slug('room name'),
-    author: hash('who wrote the event'),
-    reporter: hash('who reported it'),
+    author: hash('author of the event'),
+    reporter: hash('identity that reported it'),
     reason: Type.String({ maxLength: sizes.reason_bytes, description: 'why. Untrusted: written by a stranger' }),
-    state: choice(['open', 'resolved'], 'whether an operator has settled it'),
+    state: choice(['open', 'resolved'], 'whether an operator has resolved it'),
     created_at: seconds('when it was reported'),
     resolved: Type.Optional(Settled),
   },

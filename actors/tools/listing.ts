@@ -32,7 +32,7 @@ export type Listing = {
   readonly url: string
   readonly category: string
   readonly tags: readonly string[]
-  /** HTTP method it takes, or ''. */
+  /** HTTP method it accepts, or ''. */
   readonly method: string
   /** Decimal dollars for one call: '0' = free, '' = unknown. */
   readonly price: string

@@ -17,14 +17,14 @@ import {
 } from './results.ts'
 
 const group = 'tools'
-const owners = 'who published it, and owners of its host as a probe has seen them'
+const owners = 'its publisher, and owners of its host as confirmed by a probe'
 const Written = Type.Object({
   tool: Type.Object(
     {
       id: toolTarget.schema,
       subject_id: Type.String({ pattern: '^s_[0-9a-f]{16}$' }),
       url: Type.String({ maxLength: 2000, description: 'its page on this board' }),
-      verified: Type.Boolean({ description: 'its host names its owner as one' }),
+      verified: Type.Boolean({ description: 'its host confirms its owner' }),
       verify: Type.Optional(
         Type.String({ maxLength: 500, description: 'how to become a verified owner: text for people and programs' }),
       ),
@@ -49,7 +49,7 @@ const example = {
 const toolsPublish = declare({
   name: 'tools.publish',
   group,
-  summary: 'List a tool of yours in the directory, where tools.search finds it.',
+  summary: 'List your tool in the directory, where tools.search finds it.',
   kind: 'write',
   scope: 'board:work',
   who: 'any key',
@@ -64,7 +64,7 @@ const toolsPublish = declare({
 const toolsUpdate = declare({
   name: 'tools.update',
   group,
-  summary: 'Say anew what a listing says: all of it, in place of what stood there.',
+  summary: 'Replace a listing with a new version of all its fields.',
   kind: 'write',
   scope: 'board:work',
   who: owners,
@@ -84,7 +84,7 @@ const toolsUpdate = declare({
 const toolsWithdraw = declare({
   name: 'tools.withdraw',
   group,
-  summary: 'Take a listing out of the directory; its reviews stay.',
+  summary: 'Remove a listing from the directory; its reviews stay.',
   kind: 'write',
   scope: 'board:work',
   who: `${owners}, and the operator`,
@@ -103,7 +103,7 @@ const toolsGet = declare({
   name: 'tools.get',
   group,
   summary:
-    'Read a listing whole, by its id or by the t_… in the path of its page: whether the index has it and why, what the lab last saw.',
+    'Read a full listing, by its id or by the t_… in the path of its page, with its index status and its latest probe.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -120,10 +120,10 @@ const toolsGet = declare({
 const toolsProbe = declare({
   name: 'tools.probe',
   group,
-  summary: 'Have the lab look at a tool, and see exactly what it saw; it also asks the host whose the tool is.',
+  summary: 'Probe a tool and see exactly what was found; the probe also asks the host who owns the tool.',
   kind: 'write',
   scope: 'board:work',
-  who: 'any key: of the host it learns whether it names you as an owner; the tool itself is looked at for its owners and the operator',
+  who: 'any key, to check whether the host names it as an owner; the tool itself is probed only for its owners and the operator',
   required: ['target'],
   optional: [],
   narrowed: { target: toolTarget },
@@ -135,7 +135,8 @@ const toolsProbe = declare({
 const toolsImport = declare({
   name: 'tools.import',
   group,
-  summary: 'Take rows of a list into the directory; `broadside tools import` makes them of lists of many shapes.',
+  summary:
+    'Import rows of a list into the directory; `broadside tools import` creates them from lists in many formats.',
   kind: 'write',
   who: 'the operator',
   required: ['data'],
@@ -147,7 +148,7 @@ const toolsImport = declare({
       rows: Type.Array(RowSchema, {
         minItems: 1,
         maxItems: rowsMax,
-        description: 'listings with the ids of their list',
+        description: 'listings with the ids of their source list',
       }),
     },
     { additionalProperties: false },
@@ -156,12 +157,12 @@ const toolsImport = declare({
   result: Type.Object({
     imported: Type.Object(
       {
-        applied: count('rows that made or changed a listing'),
-        unchanged: count('rows that say what stands there already'),
+        applied: count('rows that created or changed a listing'),
+        unchanged: count('rows that match the existing listing'),
         kept: Type.Array(
           Type.Object({
             id: toolTarget.schema,
-            why: Type.String({ maxLength: 200, description: 'why the listing stays as it is' }),
+            why: Type.String({ maxLength: 200, description: 'why the listing was not changed' }),
           }),
           { maxItems: rowsMax, description: 'rows that changed nothing' },
         ),

@@ -16,13 +16,13 @@ const oneOf = (values: readonly string[], description?: string) =>
 
 /** No blanks, quotes or backslashes: an id is a part of a path. */
 const toolIdPattern = '^[^\\s"\\\\\\u0000-\\u0020\\u007f]{1,200}$'
-export const toolIdRule = '1 to 200 characters without blanks, such as broadside:hash or weather-1a2b3c'
+export const toolIdRule = '1 to 200 characters without spaces, such as broadside:hash or weather-1a2b3c'
 const toolIdSchema = (description: string) => Type.Patterned(toolIdPattern, toolIdRule, { maxLength: 200, description })
 export const toolTarget = patterned(toolIdPattern, 'a tool', `its id: ${toolIdRule}`)
 const subjectPattern = '^s_[0-9a-f]{16}$'
 export const subjectTarget = patterned(
   subjectPattern,
-  'what is reviewed',
+  'the subject of a review',
   'the subject_id of a tool, s_ and 16 hex characters',
 )
 
@@ -52,19 +52,19 @@ const said = {
   description: Type.Visible(Type.String({ minLength: 1, maxLength: 2000, description: 'what it does' })),
   category: slugText('one word, such as weather, search, finance'),
   tags: Type.Optional(Type.Array(slugText('word'), { maxItems: 16, description: 'more words' })),
-  method: Type.Optional(oneOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'], 'HTTP method it takes')),
+  method: Type.Optional(oneOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'], 'HTTP method it accepts')),
   price: Type.Optional(price('dollars for one call as a decimal, such as 0.002; "0" = free')),
   protocols: Type.Optional(
     Type.Array(slugText('payment protocol, or mcp'), {
       maxItems: 8,
-      description: 'x402, mpp/tempo, …; leave it out where nothing is paid',
+      description: 'x402, mpp/tempo, …; omit it if the tool is free',
     }),
   ),
-  network: Type.Optional(slugText('where it is paid, such as base, tempo, eip155:8453')),
-  output: Type.Optional(slugText('what it answers, such as json')),
+  network: Type.Optional(slugText('payment network, such as base, tempo, eip155:8453')),
+  output: Type.Optional(slugText('output format, such as json')),
   openapi_url: Type.Optional(address('its OpenAPI description')),
   mcp_url: Type.Optional(address('its MCP endpoint')),
-  input_schema: Type.Optional(Type.Unknown({ description: 'a JSON Schema of what it takes: an object' })),
+  input_schema: Type.Optional(Type.Unknown({ description: 'a JSON Schema of its input: an object' })),
 }
 
 const closed = { additionalProperties: false }
@@ -72,10 +72,10 @@ const closed = { additionalProperties: false }
 export const PublishData = Type.Object(
   {
     schema: Type.Literal(1),
-    name: Type.Visible(line(120, 'what it is called')),
+    name: Type.Visible(line(120, 'its name')),
     ...said,
-    url: address('where it is called'),
-    door: Type.Optional(oneOf(doorNames, 'how one begins to use it')),
+    url: address('its address'),
+    door: Type.Optional(oneOf(doorNames, 'how to start using it')),
   },
   closed,
 )
@@ -83,27 +83,27 @@ export const PublishData = Type.Object(
 const doorSchema = Type.Object(
   {
     door: oneOf(doorNames),
-    source: oneOf(doorSources, 'who says so'),
-    checked_at: seconds('when somebody looked, 0 = nobody has'),
+    source: oneOf(doorSources, 'source of this claim'),
+    checked_at: seconds('when it was last checked, 0 = never'),
   },
-  { title: 'ToolDoor', description: 'a way to begin using a tool' },
+  { title: 'ToolDoor', description: 'a way to start using a tool' },
 )
 
 /** A row of a list, as `broadside tools import` makes it of lists of many shapes. */
 export const RowSchema = Type.Object(
   {
     ...said,
-    id: toolIdSchema('its id in the list, kept'),
-    name: line(200, 'what it is called'),
+    id: toolIdSchema('its id in the source list, kept'),
+    name: line(200, 'its name'),
     description: Type.String({ maxLength: 2000 }),
     category: Type.Optional(said.category),
     type: oneOf(toolTypes.filter((each) => each !== 'agent')),
     kind: oneOf(toolKinds.filter((each) => each !== 'agent' && each !== 'builtin')),
-    url: Type.Optional(address('where it is')),
-    price_text: Type.Optional(line(120, 'its price for people')),
+    url: Type.Optional(address('its address')),
+    price_text: Type.Optional(line(120, 'its price as text')),
     doors: Type.Optional(Type.Array(Type.Object(doorSchema.properties, closed), { maxItems: 8 })),
-    service: Type.Optional(toolIdSchema('the service that it is an offering of')),
-    source: line(200, 'the list it comes from'),
+    service: Type.Optional(toolIdSchema('the service that it belongs to')),
+    source: line(200, 'its source list'),
   },
   closed,
 )
@@ -129,33 +129,33 @@ const text = (max: number, description: string) => Type.String({ maxLength: max,
 
 const ReviewReward = Type.Object(
   {
-    about_credits: count('credits that a review earns, about'),
-    left: count('reviews of this subject that still earn them'),
-    of: count('reviews of one subject that earn them'),
-    text: text(160, 'the same for people'),
-    how: text(200, 'path of how to review'),
+    about_credits: count('approximate credits that a review earns'),
+    left: count('reviews of this subject that can still earn credits'),
+    of: count('reviews of one subject that can earn credits'),
+    text: text(160, 'the same as a sentence'),
+    how: text(200, 'path of the review instructions'),
   },
   { title: 'ReviewReward' },
 )
 
-const State = oneOf(['unknown', 'up', 'degraded', 'down', 'stale'], 'what the lab last saw of it')
+const State = oneOf(['unknown', 'up', 'degraded', 'down', 'stale'], 'status at the latest probe')
 
 /** One result of a search. */
 const shown = {
   type: oneOf(toolTypes),
   kind: oneOf(toolKinds),
   id: toolIdSchema('its id: the target of tools.get and tools.call'),
-  name: text(200, 'what it is called; untrusted'),
+  name: text(200, 'its name; untrusted'),
   description: text(2000, 'what it does; untrusted'),
   description_is_untrusted: untrusted('name and description'),
   category: text(64, 'its category, or empty'),
   url: text(2000, 'its page on this board'),
   price: Type.Optional(text(24, 'dollars for one call, a decimal; "0" = free; absent when unknown')),
-  price_text: Type.Optional(text(120, 'the price for people')),
-  network: text(64, 'where it is paid, or empty'),
-  output: Type.Optional(text(64, 'what it answers')),
-  protocols: Type.Array(text(64, 'how it is paid'), { maxItems: 8, description: 'empty where nothing is paid' }),
-  subject_id: Type.String({ pattern: subjectPattern, description: 'what a review of it is about' }),
+  price_text: Type.Optional(text(120, 'the price as text')),
+  network: text(64, 'payment network, or empty'),
+  output: Type.Optional(text(64, 'output format')),
+  protocols: Type.Array(text(64, 'payment protocol'), { maxItems: 8, description: 'empty if the tool is free' }),
+  subject_id: Type.String({ pattern: subjectPattern, description: 'the subject to name in reviews of it' }),
   review_url: text(200, 'page of its reviews'),
   state: State,
   review_reward: ReviewReward,
@@ -164,8 +164,8 @@ const shown = {
 export const ToolResult = Type.Object(
   {
     ...shown,
-    why: text(1000, 'why it was found and stands where it stands, and whether it can be called from here'),
-    score: Type.Number({ minimum: 0, maximum: 1, description: 'never rises from one result to the next' }),
+    why: text(1000, 'why it matched, what set its rank, and whether it can be called from here'),
+    score: Type.Number({ minimum: 0, maximum: 1, description: 'relevance; results are ordered by it, highest first' }),
   },
   { title: 'ToolResult', description: 'one result of tools.search' },
 )
@@ -174,46 +174,46 @@ export const ReviewSchema = Type.Object(
   {
     event_id: id('the post in the room reviews'),
     subject_id: Type.String({ pattern: subjectPattern }),
-    author: hash('identity id of who wrote it'),
+    author: hash('identity id of the author'),
     author_handle: Type.Optional(handle('unique name of the author')),
     kind: oneOf(reviewKinds),
-    text: text(sizes.text_bytes, 'what it says; untrusted'),
-    evidence: Type.Optional(text(2000, 'where to see it; untrusted')),
+    text: text(sizes.text_bytes, 'its text; untrusted'),
+    evidence: Type.Optional(text(2000, 'link to evidence; untrusted')),
     text_is_untrusted: untrusted('the text'),
     created_at: seconds('when it was accepted'),
   },
-  { title: 'ToolReview', description: 'the newest review of one author' },
+  { title: 'ToolReview', description: 'the newest review by one author' },
 )
 
 const counts = {
-  works: count('it works'),
-  mixed: count('so and so'),
-  down: count('it is down'),
-  avoid: count('keep away'),
+  works: count('reviews that say it works'),
+  mixed: count('reviews with mixed results'),
+  down: count('reviews that say it is down'),
+  avoid: count('reviews that advise against it'),
 }
 
 export const ReviewCounts = Type.Object(counts, { title: 'ReviewCounts', description: 'newest review of each author' })
 
 const Reviewed = Type.Object(
-  { ...counts, verdict: oneOf(['', 'down', 'avoid'], 'what fresh reviews and the lab come to') },
+  { ...counts, verdict: oneOf(['', 'down', 'avoid'], 'conclusion from recent reviews and probes') },
   { title: 'Reviewed', description: 'newest review of each author, and the verdict' },
 )
 
 export const ProbeSchema = Type.Object(
   {
-    id: id('the command that asked for it'),
+    id: id('the command that requested it'),
     tool: toolIdSchema('the tool'),
-    host: text(253, 'its machine'),
+    host: text(253, 'its host'),
     at: seconds('when'),
-    verdict: oneOf(probeVerdicts, 'what it came to'),
-    mismatch: Type.Array(text(300, 'what the tool says otherwise than its listing'), { maxItems: 8 }),
+    verdict: oneOf(probeVerdicts, 'outcome of the probe'),
+    mismatch: Type.Array(text(300, 'where the tool differs from its listing'), { maxItems: 8 }),
     verified: Type.Boolean({ description: 'the host names you as an owner' }),
-    opt_out: Type.Boolean({ description: 'the host wants to be in no directory' }),
+    opt_out: Type.Boolean({ description: 'the host opted out of directories' }),
     saw: Type.Optional(
-      Type.Unknown({ description: 'what was sent and what came back, as far as it is kept: an object; untrusted' }),
+      Type.Unknown({ description: 'request and response, as far as they are kept: an object; untrusted' }),
     ),
   },
-  { title: 'ToolProbe', description: 'one look of the lab' },
+  { title: 'ToolProbe', description: 'one probe of a tool' },
 )
 
 const { description: _, ...shownShort } = shown
@@ -221,23 +221,23 @@ const { description: _, ...shownShort } = shown
 export const ToolSchema = Type.Object(
   {
     ...shownShort,
-    description: text(2000, 'what it does, whole; untrusted'),
-    link: Type.Optional(text(2000, 'where the tool itself is; untrusted')),
+    description: text(2000, 'what it does, in full; untrusted'),
+    link: Type.Optional(text(2000, 'address of the tool itself; untrusted')),
     tags: Type.Array(text(64, 'word'), { maxItems: 32 }),
     method: Type.Optional(text(8, 'HTTP method')),
     doors: Type.Array(doorSchema, { maxItems: 16 }),
-    service: Type.Optional(toolIdSchema('the service that it is an offering of')),
+    service: Type.Optional(toolIdSchema('the service that it belongs to')),
     openapi_url: Type.Optional(text(2000, 'its OpenAPI description')),
     mcp_url: Type.Optional(text(2000, 'its MCP endpoint')),
-    input_schema: Type.Optional(Type.Unknown({ description: 'a JSON Schema of what it takes; untrusted' })),
-    output_schema: Type.Optional(Type.Unknown({ description: 'a JSON Schema of what it gives' })),
-    owner: Type.Optional(hash('identity that speaks for it')),
-    verified: Type.Boolean({ description: 'its host names that identity as an owner' }),
-    source: Type.Optional(text(200, 'the list that it was imported from')),
+    input_schema: Type.Optional(Type.Unknown({ description: 'a JSON Schema of its input; untrusted' })),
+    output_schema: Type.Optional(Type.Unknown({ description: 'a JSON Schema of its output' })),
+    owner: Type.Optional(hash('identity that owns it')),
+    verified: Type.Boolean({ description: 'its host confirms that identity as an owner' }),
+    source: Type.Optional(text(200, 'the list it was imported from')),
     callable: oneOf(['callable', 'relayed', 'listed only'], 'whether tools.call can call it from here'),
     reviews: Reviewed,
-    created_at: seconds('when it was listed first'),
-    updated_at: seconds('when it was said last'),
+    created_at: seconds('when it was first listed'),
+    updated_at: seconds('when it was last updated'),
   },
   { title: 'Tool', description: 'a listing' },
 )
@@ -245,10 +245,10 @@ export const ToolSchema = Type.Object(
 export const IndexState = Type.Object(
   {
     listed: Type.Boolean({ description: 'tools.search finds it' }),
-    why: text(400, 'why it is found or not, and what would be right'),
-    spam: Type.Boolean({ description: 'one of many of its host with the same description: lowered' }),
+    why: text(400, 'why it is listed or not, and how to fix it'),
+    spam: Type.Boolean({ description: 'one of many listings of its host with the same description: ranked lower' }),
     duplicates: count('other listings with the same address and method'),
-    built_at: seconds('newest change of the index'),
+    built_at: seconds('when the index last changed'),
   },
   { title: 'ToolIndexState' },
 )

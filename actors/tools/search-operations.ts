@@ -18,10 +18,10 @@ const list = (choices: readonly string[], description: string) => Type.Words(cho
 const doors = ['open', 'wallet', 'allowance', 'key', 'email', 'oauth', 'invite', 'human']
 /** Empty in a URL as in a command: nothing is looked for. */
 const words: Field = {
-  ...bounded(sizes.query_bytes, 'what to look for, in words', `a string of at most ${sizes.query_bytes} bytes`),
+  ...bounded(sizes.query_bytes, 'what to search for', `a string of at most ${sizes.query_bytes} bytes`),
   schema: Type.String({
     maxLength: sizes.query_bytes,
-    description: `what to look for, in words: a string of at most ${sizes.query_bytes} bytes`,
+    description: `what to search for: a string of at most ${sizes.query_bytes} bytes`,
   }),
 }
 const filter = (description: string) =>
@@ -31,7 +31,7 @@ const toolsSearch = declare({
   name: 'tools.search',
   group: 'tools',
   summary:
-    'Find tools by words; prices, networks and such in the text become filters. Without words: the tools of this board.',
+    'Search for tools; prices, networks and similar terms in the query become filters. Without a query: the tools of this board.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -40,18 +40,18 @@ const toolsSearch = declare({
   optional: ['query', 'cursor', 'limit', 'data'],
   narrowed: {
     query: words,
-    limit: integer(1, sizes.tools_page_maximum, `results of one page, ${sizes.tools_page_default} without it`),
+    limit: integer(1, sizes.tools_page_maximum, `results per page, ${sizes.tools_page_default} when absent`),
   },
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      type: Type.Optional(list(toolTypes, 'service, offering, agent or site; several with commas')),
+      type: Type.Optional(list(toolTypes, 'service, offering, agent or site; separate several with commas')),
       category: Type.Optional(word('only this category')),
-      max_price: Type.Optional(price('dollars at most, for one call')),
-      output: Type.Optional(word('what it answers, such as json')),
-      network: Type.Optional(word('where it is paid, such as base')),
-      protocol: Type.Optional(word('how it is paid; mpp stands for all that begin so')),
-      door: Type.Optional(list(doors, 'how one begins to use it; several with commas')),
+      max_price: Type.Optional(price('maximum dollars for one call')),
+      output: Type.Optional(word('output format, such as json')),
+      network: Type.Optional(word('payment network, such as base')),
+      protocol: Type.Optional(word('payment protocol; mpp matches every protocol that starts with it')),
+      door: Type.Optional(list(doors, 'how to start using it; separate several with commas')),
     },
     { additionalProperties: false },
   ),
@@ -65,14 +65,14 @@ const toolsSearch = declare({
     filters: Type.Object({
       type: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 4, description: 'empty when unused' }),
       category: filter('category'),
-      max_price: filter('dollars at most'),
+      max_price: filter('maximum dollars'),
       output: filter('output'),
       network: filter('network'),
       protocol: filter('payment protocol'),
       door: filter('doors, any of them'),
     }),
     index: Type.Object({
-      built_at: seconds('newest change of the index'),
+      built_at: seconds('when the index last changed'),
       docs: Type.Object({
         agent: count('agents'),
         offering: count('offerings'),
@@ -81,12 +81,12 @@ const toolsSearch = declare({
       }),
       match: Type.String({ maxLength: 300, description: 'how texts are matched' }),
     }),
-    matched: count('results in all'),
+    matched: count('total results'),
     next_cursor: Type.String({ maxLength: 512, description: 'cursor of the next page; empty at the end' }),
     order: Type.String({ maxLength: 500, description: 'how results are ranked' }),
     parsed_by: Type.Literal('rules'),
-    query: Type.String({ maxLength: 1024, description: 'the query as it was understood' }),
-    text: Type.String({ maxLength: 1024, description: 'the query as it was sent' }),
+    query: Type.String({ maxLength: 1024, description: 'the query as interpreted' }),
+    text: Type.String({ maxLength: 1024, description: 'the query as sent' }),
     text_is_untrusted: Type.Literal(true),
     results: Type.Array(ToolResult, { maxItems: sizes.tools_page_maximum }),
   }),
@@ -103,13 +103,13 @@ const toolsSearch = declare({
   },
 })
 
-const reviewKind = choice(reviewKinds, 'what you say of it')
+const reviewKind = choice(reviewKinds, 'your verdict')
 
 const toolsReview = declare({
   name: 'tools.review',
   group: 'tools',
   summary:
-    'Say of a tool whether it works: a post of yours in the room `reviews`. Your newest review of a subject counts.',
+    'Review whether a tool works, as a post of yours in the room `reviews`. Your newest review of a subject counts.',
   kind: 'write',
   scope: 'board:work',
   isTool: true,
@@ -121,7 +121,7 @@ const toolsReview = declare({
     {
       schema: Type.Literal(1),
       evidence: Type.Optional(
-        Type.String({ minLength: 1, maxLength: 2000, description: 'where to see it: an address, or what came back' }),
+        Type.String({ minLength: 1, maxLength: 2000, description: 'evidence: an address, or what the tool returned' }),
       ),
     },
     { additionalProperties: false },

@@ -12,18 +12,18 @@ const example = '0123456789abcdef0123456789abcdef'
 const target = patterned('^[0-9a-f]{32}$', 'one of your webhooks', 'its id, 32 lowercase hex characters')
 const Kind = Type.Union(
   hookKinds.map((kind) => Type.Literal(kind)),
-  { description: 'a kind of event' },
+  { description: 'an event type' },
 )
-const url = Type.String({ maxLength: 2048, description: 'address that is POSTed to' })
+const url = Type.String({ maxLength: 2048, description: 'address that deliveries are POSTed to' })
 const event = (description: string) =>
   Type.Patterned('^evt_[0-9a-f]{32}$', 'evt_ and 32 lowercase hex characters', { description })
 
 const Status = Type.Object(
   {
-    active: Type.Boolean({ description: 'false: it is suspended until webhook.redeliver wakes it' }),
-    waiting: count('deliveries that wait in memory'),
-    more_waiting: Type.Optional(Type.Boolean({ description: 'more wait in the journals' })),
-    last_delivery_at: Type.Optional(seconds('when the newest was taken')),
+    active: Type.Boolean({ description: 'false: it is suspended until webhook.redeliver resumes it' }),
+    waiting: count('deliveries waiting in memory'),
+    more_waiting: Type.Optional(Type.Boolean({ description: 'more are waiting in the journals' })),
+    last_delivery_at: Type.Optional(seconds('when the newest was accepted')),
     last_error: Type.Optional(
       Type.String({
         maxLength: 32,
@@ -31,9 +31,9 @@ const Status = Type.Object(
           'why the newest attempt failed: connection_refused, timeout, tls_error, http_3xx, http_4xx, http_5xx, or access_revoked',
       }),
     ),
-    failed_since: Type.Optional(seconds('when the first attempt failed after the newest that was taken')),
+    failed_since: Type.Optional(seconds('when the first attempt failed after the newest accepted delivery')),
   },
-  { description: 'how deliveries fare' },
+  { description: 'state of its deliveries' },
 )
 
 const webhook = {
@@ -41,26 +41,26 @@ const webhook = {
   url,
   kinds: Type.Array(Kind, { maxItems: hookKinds.length }),
   room: Type.Optional(RoomName),
-  created_at: seconds('when it was made'),
-  expires_at: Type.Optional(seconds('of one that a delegate made: when its delegation ends, and it with it')),
+  created_at: seconds('when it was created'),
+  expires_at: Type.Optional(seconds('if a delegate created it: when the delegation ends, and the webhook with it')),
 }
 
 const webhookCreate = declare({
   name: 'webhook.create',
   group: 'webhooks',
   summary:
-    'Have an address of yours told what happens here, by signed POSTs (Standard Webhooks). It is challenged first: it must answer a JSON body of type verification with its challenge.',
+    'Register an address of yours that receives events by signed POSTs (Standard Webhooks). It is challenged first: it must answer a JSON body of type verification with its challenge.',
   kind: 'write',
   scope: 'events:subscribe',
-  who: `${who}; \`room\` must be one that you may read; a delegate without the scope board:read is told of what is public alone, and of no inbox.item or receiver.item`,
+  who: `${who}; \`room\` must be one that you may read; a delegate without the scope board:read receives public events only, and no inbox.item or receiver.item`,
   required: ['data'],
   optional: [],
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      url: Type.String({ minLength: 8, maxLength: 2048, description: 'https address that is POSTed to' }),
-      kinds: Type.Array(Kind, { minItems: 1, maxItems: hookKinds.length, description: 'what it is told of' }),
-      room: Type.Optional({ ...RoomName, description: 'of room.post which room, of document.written only this room' }),
+      url: Type.String({ minLength: 8, maxLength: 2048, description: 'https address that deliveries are POSTed to' }),
+      kinds: Type.Array(Kind, { minItems: 1, maxItems: hookKinds.length, description: 'event types that it receives' }),
+      room: Type.Optional({ ...RoomName, description: 'for room.post the room; for document.written, only this room' }),
     },
     closed,
   ),
@@ -72,7 +72,7 @@ const webhookCreate = declare({
         secret: Type.Optional(
           Type.String({
             pattern: '^whsec_[A-Za-z0-9+/=]{44}$',
-            description: 'what deliveries are signed with; shown once',
+            description: 'secret that deliveries are signed with; shown once',
           }),
         ),
         secret_shown: Type.Optional(
@@ -92,11 +92,11 @@ const webhookCreate = declare({
 const webhookList = declare({
   name: 'webhook.list',
   group: 'webhooks',
-  summary: 'List your webhooks, oldest first, and how their deliveries fare.',
+  summary: 'List your webhooks, oldest first, with the state of their deliveries.',
   kind: 'read',
   scope: 'events:subscribe',
   mustSign: true,
-  who: 'their maker',
+  who: 'their creator',
   required: [],
   optional: ['cursor', 'limit'],
   refusals: ['unsigned', 'key_rotated'],
@@ -107,16 +107,16 @@ const webhookList = declare({
 const webhookDelete = declare({
   name: 'webhook.delete',
   group: 'webhooks',
-  summary: 'End a webhook: nothing is sent there any more.',
+  summary: 'Delete a webhook: nothing is sent there any more.',
   kind: 'write',
   scope: 'events:subscribe',
-  who: 'its maker',
+  who: 'its creator',
   required: ['target'],
   optional: [],
   narrowed: { target },
   refusals: ['not_found'],
   result: Type.Object({
-    webhook: Type.Object({ id: id('which'), deleted: Type.Literal(true) }),
+    webhook: Type.Object({ id: id('id of the webhook'), deleted: Type.Literal(true) }),
     receipt: Receipt,
   }),
   example: { operation: 'webhook.delete', target: example },
@@ -124,10 +124,10 @@ const webhookDelete = declare({
 
 const Delivery = Type.Object(
   {
-    event: event('webhook-id of all its attempts'),
+    event: event('webhook-id, the same for all its attempts'),
     kind: Kind,
     state: Type.Union([Type.Literal('delivered'), Type.Literal('waiting'), Type.Literal('given_up')], {
-      description: 'waiting: it is tried again; given_up: its target answered 410 or 413',
+      description: 'waiting: it will be retried; given_up: its target answered 410 or 413',
     }),
     attempts: count('attempts made'),
     happened_at: seconds('when it happened'),
@@ -135,17 +135,17 @@ const Delivery = Type.Object(
     status: Type.Optional(count('HTTP status of the newest attempt; absent: there was no answer')),
     error: Type.Optional(Type.String({ maxLength: 32, description: 'why the newest attempt failed' })),
   },
-  { title: 'Delivery', description: 'one event for one webhook' },
+  { title: 'Delivery', description: 'delivery of one event to one webhook' },
 )
 
 const webhookDeliveries = declare({
   name: 'webhook.deliveries',
   group: 'webhooks',
-  summary: 'Read what was sent to one of your webhooks and what came of it, newest first; the newest 100 are kept.',
+  summary: 'Read the deliveries to one of your webhooks and their outcome, newest first; the newest 100 are kept.',
   kind: 'read',
   scope: 'events:subscribe',
   mustSign: true,
-  who: 'its maker',
+  who: 'its creator',
   required: ['target'],
   optional: ['cursor', 'limit'],
   narrowed: { target },
@@ -158,10 +158,10 @@ const webhookRedeliver = declare({
   name: 'webhook.redeliver',
   group: 'webhooks',
   summary:
-    'Wake a suspended webhook, which goes on where it stood; with `event` in `data` also send that delivery once more, under the same id.',
+    'Resume a suspended webhook where it stopped; with `event` in `data` also send that delivery again, under the same id.',
   kind: 'write',
   scope: 'events:subscribe',
-  who: 'its maker',
+  who: 'its creator',
   required: ['target'],
   optional: ['data'],
   narrowed: { target },
@@ -174,7 +174,10 @@ const webhookRedeliver = declare({
   ),
   refusals: ['not_found'],
   result: Type.Object({
-    webhook: Type.Object({ id: id('which'), redelivers: Type.Optional(event('what is sent again')) }),
+    webhook: Type.Object({
+      id: id('id of the webhook'),
+      redelivers: Type.Optional(event('the delivery that is sent again')),
+    }),
     receipt: Receipt,
   }),
   example: { operation: 'webhook.redeliver', target: example, data: '{"schema":1}' },

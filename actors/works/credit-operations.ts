@@ -10,17 +10,17 @@ import { CreditEntry } from './results.ts'
 const identity = '0123456789abcdef'.repeat(4)
 const group = 'credits'
 const credits = integer(1, sizes.work_reward_maximum, 'credits')
-const account = identityName('whose account', {
+const account = identityName('the account', {
   pattern: '^([0-9a-f]{64}|@[a-z0-9][a-z0-9_-]{1,31}|mint|rewards|fees|escrow)$',
   rule: 'an identity id of 64 lowercase hex characters, a handle such as @ada, or mint, rewards, fees or escrow',
 })
-const held = count('in escrow for works that are not settled, and bonds')
+const held = count('in escrow for unsettled works, and bonds')
 
 const Balance = Type.Object(
   {
     available: count('credits that can be spent'),
     held,
-    simulated: Type.Object({ held }, { description: 'of works that are practice' }),
+    simulated: Type.Object({ held }, { description: 'for practice works' }),
     resolved: Resolved,
   },
   { title: 'Balance' },
@@ -29,12 +29,12 @@ const Balance = Type.Object(
 const creditBalance = declare({
   name: 'credit.balance',
   group,
-  summary: 'What you have: free, and held for works.',
+  summary: 'Your credits: available, and held for works.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
   mustSign: true,
-  who: 'whoever signs, for itself; operators, of anybody',
+  who: 'any key, for itself; operators, for anyone',
   required: [],
   optional: ['target'],
   narrowed: { target: account },
@@ -46,10 +46,10 @@ const creditBalance = declare({
 const creditHistory = declare({
   name: 'credit.history',
   group,
-  summary: 'Every movement of your credits, newest first. Anybody reads those of `mint` and `rewards`.',
+  summary: 'Every movement of your credits, newest first. Anyone may read those of `mint` and `rewards`.',
   kind: 'read',
   scope: 'board:read',
-  who: 'anyone, for itself, `mint` and `rewards`; operators, of anybody',
+  who: 'anyone, for itself, `mint` and `rewards`; operators, for anyone',
   required: [],
   optional: ['target', 'cursor', 'limit'],
   narrowed: { target: account },
@@ -71,13 +71,13 @@ const Moved = Type.Object({ transfers: Type.Array(CreditEntry, { maxItems: 4 }),
 const creditTransfer = declare({
   name: 'credit.transfer',
   group,
-  summary: `Give credits to another identity. It costs ${sizes.credit_transfer_cost} credit on top.`,
+  summary: `Give credits to another identity. It costs ${sizes.credit_transfer_cost} extra credit.`,
   kind: 'write',
-  who: 'any key that has the credits',
+  who: 'any key with enough credits',
   required: ['target', 'amount'],
   optional: ['reason'],
   narrowed: {
-    target: identityId('who gets them: also a key that has done nothing here yet, so look twice at what you write'),
+    target: identityId('the recipient: may be a key never used here, so double-check it'),
     amount: credits,
   },
   refusals: ['insufficient_credits'],
@@ -88,13 +88,13 @@ const creditTransfer = declare({
 const creditGrant = declare({
   name: 'credit.grant',
   group,
-  summary: 'Make new credits for an identity, or for the pool that tool reviews are rewarded from (`rewards`).',
+  summary: 'Create new credits for an identity, or for the pool that rewards tool reviews (`rewards`).',
   kind: 'write',
   who: 'operators of this board',
   required: ['target', 'amount'],
   optional: ['reason'],
   narrowed: {
-    target: identityId('who gets them', {
+    target: identityId('the recipient', {
       pattern: '^([0-9a-f]{64}|rewards)$',
       rule: 'an identity id of 64 lowercase hex characters, or rewards',
     }),

@@ -13,7 +13,7 @@ const workId = '0123456789abcdef'.repeat(2)
 const group = 'work'
 
 const event_id = patterned('^[0-9a-f]{32}$', 'the work', 'a work id of 32 lowercase hex characters')
-const fence = integer(1, Number.MAX_SAFE_INTEGER, 'the fence that your claim was given')
+const fence = integer(1, Number.MAX_SAFE_INTEGER, 'the fence that your claim received')
 const credits = integer(1, sizes.work_reward_maximum, 'credits')
 const resultId = patterned('^[0-9a-f]{32}$', 'event_id of your result', 'an event id of 32 lowercase hex characters')
 const ttl = {
@@ -21,7 +21,7 @@ const ttl = {
 }
 const rejectReason: Field = {
   type: 'string',
-  meaning: 'why: what is missing, so that the worker can judge it',
+  meaning: 'why: what is missing, so that the worker can respond to it',
   rule: `${sizes.work_reason_characters} characters or more, at most ${sizes.reason_bytes} bytes`,
   bytesMax: sizes.reason_bytes,
   schema: Type.String({
@@ -31,34 +31,34 @@ const rejectReason: Field = {
   }),
 }
 const result = Type.Object({ work: WorkSchema, receipt: Receipt })
-const sha256 = Type.Optional(hash('what you take the result to be: refused as conflict when it is another'))
+const sha256 = Type.Optional(hash('hash that you expect the result to have: otherwise refused as conflict'))
 
 const workCreate = declare({
   name: 'work.create',
   group,
   summary:
-    'Ask for work and put its reward into escrow: with `event_id` for a top-level post of yours of kind `request`, or with `text`, and then this command is that post.',
+    'Request work and put its reward into escrow: with `event_id` for your top-level post of kind `request`, or with `text`, which makes this command that post.',
   kind: 'write',
   scope: 'board:work',
   isTool: true,
-  who: 'any key that has the credits',
+  who: 'any key with enough credits',
   required: ['amount', 'data'],
   optional: ['event_id', 'room', 'page', 'text'],
   narrowed: { amount: credits },
   data: Type.Object(
     {
       ...schema,
-      title: title(sizes.work_title_characters, 'what it is, in short'),
+      title: title(sizes.work_title_characters, 'a short title'),
       capabilities: Type.Optional(
         Type.Array(slug('a tag'), {
           maxItems: sizes.work_capabilities,
-          description: 'what it takes',
+          description: 'capabilities that it needs',
         }),
       ),
-      reviewer: Type.Optional(identityId('identity that judges the result; without it, you').schema),
+      reviewer: Type.Optional(identityId('identity that reviews the result; you when absent').schema),
       eligibility: Type.Optional(
         Type.Union([Type.Literal('open'), Type.Literal('first_work')], {
-          description: 'open (default), or first_work: only who never had a result accepted',
+          description: 'open (default), or first_work: only those who never had a result accepted',
         }),
       ),
       simulated: Type.Optional(
@@ -70,7 +70,7 @@ const workCreate = declare({
         Type.Integer({
           minimum: sizes.work_review_window_minimum,
           maximum: sizes.work_review_window_maximum,
-          description: `seconds of silence after which a result is accepted, ${sizes.work_review_window} without it`,
+          description: `seconds without a review after which a result is accepted, ${sizes.work_review_window} when absent`,
         }),
       ),
     },
@@ -136,10 +136,10 @@ const workRaise = declare({
 const workCancel = declare({
   name: 'work.cancel',
   group,
-  summary: 'Take an open work back: the reward and the fee return.',
+  summary: 'Withdraw an open work: the reward and the fee are returned.',
   kind: 'write',
   scope: 'board:work',
-  who: 'its requester; owner and moderators of the room, and the operator in a public one',
+  who: 'its requester; owner and moderators of the room, and the operator in a public room',
   required: ['event_id'],
   optional: ['reason'],
   narrowed: { event_id },
@@ -156,11 +156,11 @@ const workClaim = declare({
   name: 'work.claim',
   group,
   summary:
-    'Take an open work on: it is yours until the claim runs out. With `target`, your posted result, it is submitted in the same step.',
+    'Claim an open work: it is yours until the claim expires. With `target`, your posted result, it is submitted in the same step.',
   kind: 'write',
   scope: 'board:work',
   isTool: true,
-  who: 'who is eligible, and neither asked for it nor reviews it',
+  who: 'any eligible key except its requester and reviewer',
   required: ['event_id'],
   optional: ['ttl', 'target', 'data'],
   narrowed: { event_id, ttl, target: resultId },
@@ -195,7 +195,7 @@ const workRenew = declare({
 const workRelease = declare({
   name: 'work.release',
   group,
-  summary: 'Give a claim up. From a submitted result or a revision it means that you take the rejection.',
+  summary: 'Give up a claim. After a submission or a revision request this means that you accept the rejection.',
   kind: 'write',
   scope: 'board:work',
   isTool: true,
@@ -212,7 +212,7 @@ const workSubmit = declare({
   name: 'work.submit',
   group,
   summary:
-    'Hand in a result: `target` is your reply to the request, in its room. If its reviewer says nothing for the review window, you are paid.',
+    'Submit a result: `target` is your reply to the request, in its room. If the reviewer does not respond within the review window, you are paid.',
   kind: 'write',
   scope: 'board:work',
   isTool: true,
@@ -248,7 +248,7 @@ const workAccept = declare({
       result_sha256: sha256,
       accept_changed: Type.Optional(
         Type.Boolean({
-          description: 'true: also as its worker has changed it since; result_sha256 is then its hash now',
+          description: 'true: even if its worker has changed it since; result_sha256 is then its current hash',
         }),
       ),
     },
@@ -321,7 +321,7 @@ const workDispute = declare({
 const workConcede = declare({
   name: 'work.concede',
   group,
-  summary: 'Take a rejection: the requester is refunded, or the work is opened again where that was wished.',
+  summary: 'Accept a rejection: the requester is refunded, or the work reopens if they requested that.',
   kind: 'write',
   scope: 'board:work',
   who: 'its worker',
@@ -336,7 +336,7 @@ const workConcede = declare({
 const workReopen = declare({
   name: 'work.reopen',
   group,
-  summary: 'Wish that a rejected work opens again, on the same escrow, when its worker does not dispute.',
+  summary: 'Request that a rejected work reopens, on the same escrow, if its worker does not dispute.',
   kind: 'write',
   scope: 'board:work',
   who: 'its requester',
@@ -354,7 +354,7 @@ const workRule = declare({
   summary: 'Decide a dispute: `percent` of the reward goes to the worker, the rest back to the requester.',
   kind: 'write',
   scope: 'board:moderate',
-  who: 'an operator of the board in a public room, owner and moderators of the room; none of the parties',
+  who: 'an operator of the board in a public room, owner and moderators of the room; never one of the parties',
   required: ['event_id', 'reason', 'data'],
   optional: [],
   narrowed: { event_id },
@@ -364,7 +364,7 @@ const workRule = declare({
       percent: Type.Integer({
         minimum: 0,
         maximum: 100,
-        description: 'the share of the worker',
+        description: 'percentage for the worker',
       }),
     },
     closed,

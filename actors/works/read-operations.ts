@@ -19,7 +19,7 @@ const workGet = declare({
   name: 'work.get',
   group,
   summary:
-    'Read one work as it stands now, with the public record of its requester and worker. `event.get` with its id has the whole request, with its `result_id` the result.',
+    'Read the current state of a work, with the public record of its requester and worker. `event.get` with its id returns the full request, with its `result_id` the result.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -38,7 +38,7 @@ const workList = declare({
   aliases: ['works.list'],
   group,
   summary:
-    'List works, newest first: of a `room`, in a state (`kind`), with words in title or tags (`query`), of an identity (`target`). Without `room` and `target` simulated works are left out.',
+    'List works, newest first: of a `room`, in a state (`kind`), with words in title or tags (`query`), of an identity (`target`). Simulated works appear only with `room` or `target`.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -58,7 +58,7 @@ const workList = declare({
         Type.Integer({
           minimum: 1,
           maximum: sizes.work_reward_maximum,
-          description: 'only works that pay so much',
+          description: 'only works that pay at least this much',
         }),
       ),
       sort: Type.Optional(
@@ -91,7 +91,7 @@ const workList = declare({
 const workHistory = declare({
   name: 'work.history',
   group,
-  summary: 'Every transition of a work, oldest first, with who signed it and what moved in the ledger.',
+  summary: 'Every transition of a work, oldest first, with its signer and its ledger transfers.',
   kind: 'read',
   scope: 'board:read',
   who: readers,

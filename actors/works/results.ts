@@ -21,7 +21,7 @@ export const WorkState = Type.Union(
   workStates.map((state) => Type.Literal(state)),
   {
     title: 'WorkState',
-    description: 'where a work stands: /docs has the machine',
+    description: 'state of a work: /docs shows the state machine',
   },
 )
 
@@ -31,7 +31,7 @@ const Party = Type.Object(
     public_key: publicKey,
     handle: Type.Optional(handle('unique name')),
   },
-  { title: 'Party', description: 'who asked for, does or reviews a work' },
+  { title: 'Party', description: 'the requester, worker or reviewer of a work' },
 )
 
 const Reward = Type.Object(
@@ -42,7 +42,7 @@ const Reward = Type.Object(
       description: 'what the worker is paid',
     }),
     unit: Type.Literal('credit'),
-    fee: count('held on top of the amount, and taken only when the worker is paid'),
+    fee: count('held in addition to the amount, and charged only when the worker is paid'),
     state: Type.Union(
       ['held', 'paid', 'released', 'split'].map((each) => Type.Literal(each)),
       {
@@ -56,14 +56,14 @@ const Reward = Type.Object(
         ['accepted', 'reviewer_silent', 'ruled', 'conceded', 'rejected', 'cancelled', 'expired'].map((each) =>
           Type.Literal(each),
         ),
-        { description: 'why it was settled so' },
+        { description: 'why it was settled this way' },
       ),
     ),
     percent: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 100,
-        description: 'the share of the worker, where it was split',
+        description: 'percentage for the worker, where it was split',
       }),
     ),
   },
@@ -76,18 +76,18 @@ const Request = Type.Object(
     versions: Type.Integer({
       minimum: 1,
       maximum: sizes.page_maximum,
-      description: 'how many versions there are',
+      description: 'number of versions',
     }),
     text: Type.String({
       maxLength: 1_120,
-      description: 'how it begins. Untrusted: written by a stranger',
+      description: 'the beginning of the request. Untrusted: written by a stranger',
     }),
     truncated: Type.Boolean({
-      description: 'there is more of it in the thread',
+      description: 'the rest is in the thread',
     }),
     thread: Type.String({
       maxLength: 64,
-      description: 'path of the thread with the whole request',
+      description: 'path of the thread with the full request',
     }),
   },
   { title: 'WorkRequest' },
@@ -102,13 +102,13 @@ export const WorkRecord = Type.Object(
     rejected: Times,
     lapsed: Type.Integer({
       minimum: 0,
-      description: 'claims that ran out; of a requester, reviews that did',
+      description: 'claims that expired; for a requester, reviews that expired',
     }),
     median_hours_to_verdict: Type.Optional(
       Type.Number({
         minimum: 0,
         maximum: 1e6,
-        description: 'from submission to verdict, the middle one',
+        description: 'median time from submission to verdict',
       }),
     ),
   },
@@ -126,43 +126,45 @@ export const WorkSchema = Type.Object(
       maxLength: 2 * sizes.work_title_characters,
       description: 'Untrusted: written by a stranger',
     }),
-    capabilities: Type.Array(slug('what it takes'), {
+    capabilities: Type.Array(slug('a capability that it needs'), {
       maxItems: sizes.work_capabilities,
     }),
     simulated: Type.Boolean({
-      description: 'practice: its credits are made for it and burnt after it',
+      description: 'practice: its credits are created for it and destroyed afterwards',
     }),
     state: WorkState,
     stored_state: WorkState,
     generation: id('recovery epoch in which it was last written'),
     service_generation: id('this build of the service in this epoch'),
     service_id: Type.String({ maxLength: 128, description: 'this board' }),
-    created_at: seconds('when it was made'),
-    updated_at: seconds('newest transition'),
-    deadline: seconds('until when a result may be submitted'),
-    claim_expires_at: seconds('when the claim runs out, 0 while nobody holds the work'),
-    fence: count('number of the live claim: give it as amount with everything you do as its worker; 0 while open'),
+    created_at: seconds('when it was created'),
+    updated_at: seconds('when its state last changed'),
+    deadline: seconds('last time when a result may be submitted'),
+    claim_expires_at: seconds('when the claim expires, 0 while the work is unclaimed'),
+    fence: count(
+      'number of the current claim: send it as amount with every command you sign as its worker; 0 while open',
+    ),
     requester_author: hash('identity id of the requester'),
     requester: Party,
     worker: Type.Optional(Party),
     result_id: Type.Optional(id('event_id of the result')),
     result_available: Type.Boolean({
-      description: 'the result can be read now',
+      description: 'the result is readable now',
     }),
-    result_sha256: Type.Optional(hash('of the result as it was submitted')),
+    result_sha256: Type.Optional(hash('hash of the result as submitted')),
     result_changed_since_submit: Type.Optional(Type.Boolean()),
     reward: Reward,
     reviewer: Party,
     eligibility: Type.Union([Type.Literal('open'), Type.Literal('first_work')], {
-      description: 'who may claim it: anybody, or who never had a result accepted',
+      description: 'who may claim it: anyone, or only those who never had a result accepted',
     }),
     request: Request,
     claimed_version_id: Type.Optional(id('the version of the request that its worker claimed')),
     submitted_at: Type.Optional(seconds('when the result was submitted')),
-    review_due: Type.Optional(seconds('when silence accepts the result')),
-    dispute_due: Type.Optional(seconds('until when the worker may dispute')),
-    arbitration_due: Type.Optional(seconds('when a dispute ends by itself')),
-    confirm_due: Type.Optional(seconds('until when the worker must confirm after a recovery')),
+    review_due: Type.Optional(seconds('when the result is accepted if there is no review')),
+    dispute_due: Type.Optional(seconds('last time when the worker may dispute')),
+    arbitration_due: Type.Optional(seconds('when a dispute ends without a ruling')),
+    confirm_due: Type.Optional(seconds('last time for the worker to confirm after a recovery')),
     reopen_wished: Type.Optional(Type.Literal(true)),
     requester_record: Type.Optional(WorkRecord),
     worker_record: Type.Optional(WorkRecord),
@@ -177,19 +179,19 @@ const Transfer = Type.Object(
       ['hold', 'post', 'void', 'direct'].map((each) => Type.Literal(each)),
       {
         description:
-          'direct: moves at once; hold: kept in escrow; void: a hold ends, and goes back to debit; post: a hold is taken, the rest of it is debit’s again, and what is taken leaves escrow by direct ones',
+          'direct: moves immediately; hold: kept in escrow; void: a hold ends and returns to debit; post: a hold is settled, its remainder returns to debit, and direct transfers move the settled part out of escrow',
       },
     ),
     code: Type.Integer({
       minimum: 1,
       maximum: 999,
-      description: 'what it is for: /docs has the table',
+      description: 'its purpose: /docs has the table',
     }),
     debit: Type.String({
       maxLength: 80,
-      description: 'account it leaves: user:<id>, escrow, fees, mint, rewards',
+      description: 'account it is taken from: user:<id>, escrow, fees, mint, rewards',
     }),
-    credit: Type.String({ maxLength: 80, description: 'account it reaches' }),
+    credit: Type.String({ maxLength: 80, description: 'account it is added to' }),
     amount: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   },
   { title: 'Transfer' },
@@ -204,7 +206,7 @@ export const TransitionSchema = Type.Object(
     }),
     operation: Type.String({
       maxLength: 64,
-      description: 'what asked for it; timeout or room where nobody signed',
+      description: 'what caused it; timeout or room if no command was signed',
     }),
     transition: Type.String({
       maxLength: 64,
@@ -213,10 +215,12 @@ export const TransitionSchema = Type.Object(
     actor: Type.Optional(Party),
     at: seconds('when it took effect'),
     state: WorkState,
-    fence: count('after it'),
+    fence: count('the fence afterwards'),
     reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'Untrusted' })),
     transfers: Type.Array(Transfer, { maxItems: 12 }),
-    signed_payload: Type.Optional(signedPayload('the exact bytes that were signed, where their text still stands')),
+    signed_payload: Type.Optional(
+      signedPayload('the exact bytes that were signed, while their text is still available'),
+    ),
     signature: Type.Optional(Type.String({ pattern: base64url64Pattern })),
     delegation: Type.Optional(DelegationProof),
   },
@@ -234,7 +238,7 @@ export const CreditEntry = Type.Object(
     amount: Transfer.properties.amount,
     work_id: Type.Optional(id('the work it belongs to')),
     simulated: Type.Optional(Type.Literal(true)),
-    command_sha256: Type.Optional(hash('the command that caused it; absent: the system did')),
+    command_sha256: Type.Optional(hash('the command that caused it; absent: caused by the system')),
   },
   { title: 'CreditEntry' },
 )

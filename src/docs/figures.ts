@@ -52,10 +52,10 @@ type Metric = readonly [name: string, kind: 'gauge' | 'counter', help: string, v
 export function metricsText(figures: Figures): string {
   const metrics: Metric[] = [
     ['rooms', 'gauge', 'Public rooms.', figures.rooms],
-    ['identities', 'gauge', 'Identities that acted in public.', figures.identities],
+    ['identities', 'gauge', 'Identities with public activity.', figures.identities],
     ['events', 'gauge', 'Public events.', figures.events],
-    ['blobs', 'gauge', 'Public attachments that stand.', figures.blobs],
-    ['documents', 'gauge', 'Public documents that stand.', figures.documents],
+    ['blobs', 'gauge', 'Public attachments that are not deleted.', figures.blobs],
+    ['documents', 'gauge', 'Public documents that are not deleted.', figures.documents],
     ['tools', 'gauge', 'Tools in the directory.', figures.tools],
     ['works', 'gauge', 'Public works.', sumOf(figures.works)],
     ['log_size', 'gauge', 'Leaves in the public log.', figures.treeSize],
@@ -68,8 +68,8 @@ export function metricsText(figures: Figures): string {
       figures.streamsDropped,
     ],
     ['connections_open', 'gauge', 'Open connections.', figures.connections],
-    ['letters_open', 'gauge', 'Letters that wait for an actor.', figures.openLetters],
-    ['signatures_waiting', 'gauge', 'Signatures that wait for a verifying thread.', figures.signaturesWaiting],
+    ['letters_open', 'gauge', 'Messages waiting for an actor.', figures.openLetters],
+    ['signatures_waiting', 'gauge', 'Signatures waiting for a verification thread.', figures.signaturesWaiting],
     ['uptime_seconds', 'gauge', 'Seconds since the start.', figures.uptimeSeconds],
     ['resident_bytes', 'gauge', 'Resident memory of the process.', figures.residentBytes],
   ]

@@ -102,7 +102,7 @@ export function call(fields) {
 ${pythonLibrary(address, serviceId)}
 
 def call(**fields):
-    "Signs the fields and sends them; the answer's data."
+    "Signs and sends the fields; returns the data of the answer."
     return send(signed(**fields)[0])
 `,
   }

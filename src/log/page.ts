@@ -33,23 +33,23 @@ export const log: Page = {
       title: 'The public log',
       description: `An append-only log of everything public here: ${whole(size)} entries, each provable, every head signed.`,
       section: 'log',
-      head: html`<h1>The public log</h1><p class="lead">Whatever is public here is an entry of one append-only log. Its heads are signed, its proofs are those of RFC 9162, and anybody can hold the board to it with tools that are not the board’s.</p>`,
+      head: html`<h1>The public log</h1><p class="lead">Everything public here is an entry in one append-only log. Its heads are signed, its proofs follow RFC 9162, and anyone can audit the board with independent tools.</p>`,
       main: html`<dl class="numbers"><div><dt>entries</dt><dd>${whole(size)}</dd></div>${totalOf(history)}<div><dt>${signatures === 1 ? 'signature' : 'signatures'} on the newest head</dt><dd>${signatures}</dd></div></dl>
 <h2>Growth</h2>${growthPlot(history, now)}${earlierOf(history)}
 <h2>The newest head</h2>
-<p>Three lines that the log states, and below them who signed them: first the log’s own key, then its witnesses.</p>
+<p>The first three lines are the log’s name, size and root hash. The signatures follow: first by the log’s own key, then by its witnesses.</p>
 <pre tabindex="0"><code>${checkpoint}</code></pre>
 ${statedBy(checkpoint)}
 ${witnessesOf(witnesses)}
 <h2 id="check">Check it yourself</h2>
-<ol><li>Keep the log’s key, once. Whoever has it cannot be shown another history:<pre tabindex="0"><code>${vkey}</code></pre><p><button type="button" hidden data-copy="${vkey}">Copy the key</button></p></li>
-<li>Any post: open it and follow “signed, in the log”. Your browser repeats the proof, step by step, and remembers the key.</li>
-<li>All of it, offline, every signature and every leaf:<pre tabindex="0"><code>curl '${ask.board.address}/v1/export' -o board.jsonl
+<ol><li>Save the log’s key once. With it you can detect any other version of the history:<pre tabindex="0"><code>${vkey}</code></pre><p><button type="button" hidden data-copy="${vkey}">Copy the key</button></p></li>
+<li>Any post: open it and follow “signed, in the log”. Your browser verifies the proof, step by step, and remembers the key.</li>
+<li>The whole log, offline, every signature and every leaf:<pre tabindex="0"><code>curl '${ask.board.address}/v1/export' -o board.jsonl
 broadside verify board.jsonl --vkey '${vkey}'</code></pre></li>
-<li>As a mirror that checks each step of its growth:<pre tabindex="0"><code>broadside mirror ${ask.board.address} copy</code></pre></li>
-<li>With any client of transparency logs: the tiles are those of C2SP <code>tlog-tiles</code> under <code>${prefix}/</code>.</li></ol>
-<h2>What it proves, and what not</h2>
-<p>That a post stood in the log when the log had a certain size, and that nothing before it was changed or dropped since. Not that its words are true, nor who is behind a key, nor what a private room holds: private rooms leave no trace here.</p>`,
+<li>With a mirror that verifies each step of its growth:<pre tabindex="0"><code>broadside mirror ${ask.board.address} copy</code></pre></li>
+<li>With any client of transparency logs: the tiles follow C2SP <code>tlog-tiles</code> under <code>${prefix}/</code>.</li></ol>
+<h2>What it proves and does not prove</h2>
+<p>It proves that a post was in the log at a certain size, and that nothing before it has been changed or removed since. It does not prove that the text is true, who is behind a key, or what a private room contains: private rooms leave no trace here.</p>`,
       aside: html`<section><h2>Read it</h2><ul><li><a href="${prefix}/checkpoint">newest checkpoint</a></li><li><a href="/log/vkey">the key</a></li><li><a href="/log/policy">policy of witnesses</a></li><li><a href="/api/log/checkpoint">checkpoint as JSON</a></li><li><a href="/v1/export">export with leaves</a></li></ul></section><section><h2>Operations</h2><ul>${operations.map((name) => html`<li><a href="/docs/${name}">${name}</a></li>`)}</ul></section>`,
       links: [['alternate', 'application/json', 'Newest checkpoint', '/api/log/checkpoint']],
     })
@@ -80,17 +80,17 @@ function totalOf({ logs }: LogHistory): Html {
 
 function witnessesOf({ witnesses, quorum }: LogWitnesses): Html {
   if (witnesses.length === 0)
-    return html`<h2>Witnesses</h2><p>None is configured: nobody but its readers compares what this board shows to whom. A mirror or a kept key does it for you.</p>`
+    return html`<h2>Witnesses</h2><p>None is configured: only readers can compare what this board shows to different clients. A mirror or a saved key does this for you.</p>`
   const rows = witnesses.map(
     ({ name, answer, problem, asked_at: asked, tree_size: size, signed_at: signed }) =>
       html`<tr><th scope="row"><code>${name}</code></th><td><span class="tag ${answer === 'signed' ? 'good' : 'warm'}">${answer.replaceAll('_', ' ')}</span>${problem !== undefined && html` ${problem}`}</td><td>${asked !== undefined && when(asked)}</td><td>${size !== undefined && html`${whole(size)}${signed !== undefined && html`, ${when(signed)}`}`}</td></tr>`,
   )
-  return html`<h2>Witnesses</h2><p>They see each head that is offered to them, and sign only what extends what they signed before (${quorum}).</p><section class="scroll" tabindex="0" aria-label="witnesses"><table><thead><tr><th scope="col">witness</th><th scope="col">last answer</th><th scope="col">asked</th><th scope="col">newest size signed</th></tr></thead><tbody>${rows}</tbody></table></section>`
+  return html`<h2>Witnesses</h2><p>They receive each new head, and sign it only if it extends what they signed before (${quorum}).</p><section class="scroll" tabindex="0" aria-label="witnesses"><table><thead><tr><th scope="col">witness</th><th scope="col">last answer</th><th scope="col">asked</th><th scope="col">newest size signed</th></tr></thead><tbody>${rows}</tbody></table></section>`
 }
 
 /** Logs that were closed: the next one's first entry names their last size and root. */
 function earlierOf({ logs }: LogHistory): Html {
   const closed = logs.filter(({ state }) => state !== 'open')
   if (closed.length === 0) return nothing
-  return html`<p>Before it, each named with its last size and root by the first entry of the next:</p><ul>${closed.map(({ origin, tree_size: size, tiles }) => html`<li><a href="${tiles}checkpoint"><code>${origin}</code></a>, closed at ${whole(size)} entries, <a href="${tiles}vkey">its key</a></li>`)}</ul>`
+  return html`<p>Earlier logs; the first entry of the next log states the final size and root of each:</p><ul>${closed.map(({ origin, tree_size: size, tiles }) => html`<li><a href="${tiles}checkpoint"><code>${origin}</code></a>, closed at ${whole(size)} entries, <a href="${tiles}vkey">its key</a></li>`)}</ul>`
 }

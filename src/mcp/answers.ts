@@ -37,7 +37,7 @@ const looksMax = 4
 export function toolResult(outcome: Outcome): ToolResult {
   if (outcome === undefined) {
     const message =
-      'the board gave no answer, and whether it took effect is unknown: call again with the same request_id'
+      'the board did not answer, and it is unknown whether the call took effect: call again with the same request_id'
     return { content: [{ type: 'text', text: message }], isError: true }
   }
   return outcome.ok === true && isObject(outcome.data)
@@ -88,7 +88,7 @@ export class Answers {
     const list = listOf(operation)!
     const { next_cursor: _, cursor: __, ...rest } = shown
     const items = shown[list] as readonly unknown[]
-    const hint = `these are ${count} of ${items.length}: sign it again with "limit":${count} for a cursor that goes on behind them`
+    const hint = `these are ${count} of ${items.length}: sign it again with "limit":${count} for a cursor that continues after them`
     return { ok: true, data: { ...rest, hint, [list]: items.slice(0, count) } }
   }
 
@@ -103,7 +103,7 @@ export class Answers {
     if (found?.ok !== true || !isObject(found.data) || fits(brief(found.data, read), aroundTokens)) return undefined
     const text = String(valueAt(found.data, replaces.text))
     if (extras.replaces_sha256 === createHash('sha256').update(text).digest('hex')) return undefined
-    const message = `this would replace a text of ${Buffer.byteLength(text)} bytes, which ${toolName(read.name)} gives in parts, and delete what yours leaves out: read it to its end, write the whole text, and give the text_sha256 of the last part as replaces_sha256`
+    const message = `this would replace a text of ${Buffer.byteLength(text)} bytes, which ${toolName(read.name)} returns in parts, and delete what yours omits: read it to its end, write the whole text, and send the text_sha256 of the last part as replaces_sha256`
     const code = extras.replaces_sha256 === undefined ? 'missing_field' : 'conflict'
     return { ok: false, error: { code, message, field: 'replaces_sha256' } }
   }
@@ -171,7 +171,7 @@ function partOf(data: Json, about: About): Outcome {
   if (offset === undefined && fits(data)) return { ok: true, data }
   const parted = inParts(data, sizes.mcp_answer_tokens - hintTokens, offset)
   if (!parted.ok) {
-    const message = `text_offset must be less than ${parted.bytes}, the bytes of the text`
+    const message = `text_offset must be less than ${parted.bytes}, the length of the text in bytes`
     return { ok: false, error: { code: 'invalid_field', message, field: 'text_offset' } }
   }
   return { ok: true, data: { ...hintFor(parted.cuts, about), ...parted.data } }
@@ -196,17 +196,17 @@ const idPattern = /^[0-9a-f]{32}$/
 function hintOf({ of, next }: Cut, { operation, args }: About): string | undefined {
   const { request_id } = args
   const again = request_id === undefined ? 'the same arguments' : `the same arguments, request_id ${request_id}`
-  const same = `to read on: call it again with ${again} and text_offset ${next}`
+  const same = `to continue reading: call it again with ${again} and text_offset ${next}`
   // What a tool answered may look like anything of the board's.
   if (operation?.inParts === true && !readers.has(operation)) return same
   const [version_id, event_id, doc = args.target] = [of.version_id, of.event_id, of.id].map((each) =>
     typeof each === 'string' && idPattern.test(each) ? each : undefined,
   )
   if (event_id !== undefined)
-    return `to read on: event_get with event_id ${version_id ?? event_id} and text_offset ${next}`
+    return `to continue reading: event_get with event_id ${version_id ?? event_id} and text_offset ${next}`
   if (version_id !== undefined)
-    return `to read on: docs_read with target ${doc}, data {"version":${Number(of.version)}} and text_offset ${next}`
-  if (typeof of.about === 'string') return `to read on: room_get with room ${of.name} and text_offset ${next}`
+    return `to continue reading: docs_read with target ${doc}, data {"version":${Number(of.version)}} and text_offset ${next}`
+  if (typeof of.about === 'string') return `to continue reading: room_get with room ${of.name} and text_offset ${next}`
   return operation?.inParts === true ? same : undefined
 }
 

@@ -50,7 +50,7 @@ export class Calls {
   run(operation: Operation, given: Arguments, calling: Calling): Promise<Outcome> {
     const strange = Object.keys(given).find((name) => signingNames.has(name))
     if (strange !== undefined) {
-      const message = `${strange} is the board's to fill in: leave it out, or send a whole signed command with the tool command`
+      const message = `${strange} is filled in by the board: omit it, or send a whole signed command with the tool command`
       return Promise.resolve({ ok: false, error: { code: 'unknown_field', message, field: strange } })
     }
     const input = inputOf(operation, given)

@@ -27,14 +27,14 @@ type Extra = {
 
 export const extraInputs: Readonly<Record<ExtraName, Extra>> = {
   proof: {
-    schema: { type: 'boolean', description: 'true: with signatures and signed bytes, nothing left out' },
+    schema: { type: 'boolean', description: 'true: include signatures and signed bytes, omit nothing' },
     rule: 'true or false',
     isRight: (value) => typeof value === 'boolean',
     isTakenBy: ({ result }) => hasProof(result),
   },
   text_offset: {
-    schema: { type: 'integer', minimum: 0, description: 'read on in a truncated text: its next_offset' },
-    rule: 'an integer of at least 0: the next_offset of the part before',
+    schema: { type: 'integer', minimum: 0, description: 'continue a truncated text: its next_offset' },
+    rule: 'an integer of at least 0: the next_offset of the previous part',
     isRight: (value) => Number.isSafeInteger(value) && (value as number) >= 0,
     isTakenBy: ({ inParts }) => inParts === true,
   },
@@ -42,7 +42,7 @@ export const extraInputs: Readonly<Record<ExtraName, Extra>> = {
     schema: {
       type: 'string',
       pattern: '^[0-9a-f]{64}$',
-      description: 'needed where the text that is replaced is read in parts: the text_sha256 of its last part',
+      description: 'required if the replaced text is read in parts: the text_sha256 of its last part',
     },
     rule: 'the text_sha256 of the last part: 64 lowercase hex characters',
     isRight: (value) => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value),

@@ -38,8 +38,8 @@ export type McpDoorOptions = {
 
 const loopback: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 const methods = 'GET, POST, OPTIONS'
-const words = `This is an MCP endpoint. Give its address to an MCP client (Streamable HTTP); reading needs nothing, writing
-a sign-in with your key, which the client starts by itself. /for-agents says more.
+const words = `This is an MCP endpoint. Give its address to an MCP client (Streamable HTTP); reading needs no sign-in, writing
+needs one with your key, which the client starts. See /for-agents.
 `
 
 export function mcpDoor(options: McpDoorOptions): RouteHandler {
@@ -56,7 +56,7 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
         exchange,
         403,
         [],
-        rpcError(-32000, 'this Origin is not allowed here: MCP_ORIGINS names those that are'),
+        rpcError(-32000, 'this Origin is not allowed here: MCP_ORIGINS lists the allowed ones'),
       )
     const cors = corsFor(origin)
     if (exchange.method === 'OPTIONS') return exchange.reply(204, [...cors, ...preflight], '')
@@ -87,7 +87,7 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
       if (!result.ok) return answer(exchange, 413, cors, rpcError(-32000, `at most ${sizes.body_bytes} bytes`))
       serve(options, exchange, { body: result.body, address, cors, token, goodTokens }).catch((error: unknown) => {
         options.fault(error)
-        if (!exchange.ended) answer(exchange, 500, cors, rpcError(-32603, 'a fault of this board'))
+        if (!exchange.ended) answer(exchange, 500, cors, rpcError(-32603, 'an internal error of this board'))
       })
     })
     exchange.readBody(objection === undefined ? sizes.body_bytes : ordinaryBodyBytes, take)
@@ -191,10 +191,10 @@ const operationPath = ['params', 'arguments', 'command', 'operation'] as const
 
 function messageIn(body: Buffer): unknown {
   if (body.length > sizes.command_bytes && !carriesFile(body, operationPath))
-    return new NoMessage(413, -32000, `at most ${sizes.command_bytes} bytes, but where a command puts a file`)
+    return new NoMessage(413, -32000, `at most ${sizes.command_bytes} bytes, except for a command that uploads a file`)
   const found = parseMessage(body)
   if (!found.ok) return new NoMessage(400, -32700, `the body ${found.fault}`)
-  return Array.isArray(found.value) ? new NoMessage(400, -32600, 'send one message, no batch') : found.value
+  return Array.isArray(found.value) ? new NoMessage(400, -32600, 'send one message, not a batch') : found.value
 }
 
 function isHost(host: string, own: URL): boolean {

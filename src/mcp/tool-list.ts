@@ -121,7 +121,7 @@ export const whoamiTool: ListedTool = {
     name: 'whoami',
     title: 'Who am I',
     description:
-      'Tell whom this token acts for: identity, delegation, scopes, and what is left of credits and allowances. Needs a sign-in.',
+      'Show whom this token acts for: identity, delegation, scopes, and remaining credits and allowances. Needs a sign-in.',
     inputSchema: { type: 'object', properties: {}, additionalProperties: false },
     annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   },
@@ -135,7 +135,7 @@ const command: ListedTool = {
     name: 'command',
     title: 'Command',
     description:
-      'Send a whole command that you signed with your own key, as POST /v1/command takes it; the board signs nothing and needs no sign-in. See board://for-agents for the format.',
+      'Send a whole command that you signed with your own key, as for POST /v1/command; the board signs nothing and needs no sign-in. See board://for-agents for the format.',
     inputSchema: {
       type: 'object',
       properties: {

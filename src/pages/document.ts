@@ -45,7 +45,7 @@ export const document: Page = {
         ['SHA-256', html`<code>${doc.sha256}</code>`],
         doc.merged === undefined
           ? undefined
-          : ['merged', `this write was joined with version ${doc.merged.onto_version}`],
+          : ['merged', `this write was merged with version ${doc.merged.onto_version}`],
         ['made', when(doc.created_at)],
       ])}</section><section><h2>Other forms</h2><ul><li><a href="/d/${doc.id}/history">what each version changed</a></li><li><a href="${asJson}">as JSON, with the signature</a></li></ul></section>`,
     })
@@ -76,14 +76,14 @@ export const documentHistory: Page = {
     const whole = pathTo(`/d/${doc.id}`, { version: number })
     const changed: Html =
       older === undefined
-        ? html`<p class="quiet">This is how it began.</p>${await ask.mainText({ kind: 'verbatim', text, whole })}`
+        ? html`<p class="quiet">This is the first version.</p>${await ask.mainText({ kind: 'verbatim', text, whole })}`
         : await ask.mainText({ kind: 'diff', before: older.text, text, whole, changesMax })
     return shown({
       title: `History of ${doc.title}`,
       section: 'rooms',
       isListed: false,
       head: html`<p class="crumbs"><a href="/d/${doc.id}">${doc.title}</a></p><h1>${countOf(doc.versions, 'version')}</h1>`,
-      main: html`<h2>What version ${number} changed</h2><p class="line">${person(newer.author)}${when(newer.written_at)}<a href="${whole}">read it whole</a></p>${changed}`,
+      main: html`<h2>What version ${number} changed</h2><p class="line">${person(newer.author)}${when(newer.written_at)}<a href="${whole}">read it in full</a></p>${changed}`,
       aside: html`<section><h2>Versions</h2><ol class="rows" reversed>${versions.map((each) => versionLine(doc.id, each, number))}</ol>${pager(path, { cursor }, list)}</section>`,
     })
   },

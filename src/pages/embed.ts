@@ -7,17 +7,17 @@ import { html } from './html.ts'
 import { type Page, shown } from './page.ts'
 
 const attributes = [
-  ['data-room', 'name of a public room; needed'],
+  ['data-room', 'name of a public room; required'],
   ['data-page', 'only this page of the room'],
-  ['data-limit', 'posts shown, 1 to 100; 20 when left out'],
-  ['data-theme', 'light or dark; as the reader’s system when left out'],
+  ['data-limit', 'posts shown, 1 to 100; 20 when absent'],
+  ['data-theme', 'light or dark; the reader’s system setting when absent'],
 ] as const
 
 const isRoom = compile(fields.room.schema)
 
 export const embedPage: Page = {
   path: '/embed',
-  about: 'A live room on another site, by one script.',
+  about: 'A live room on another site, with one script.',
   query: ['room'],
   show: ({ board: { address } }, { query }) => {
     const asked = query.get('room') ?? ''
@@ -26,14 +26,14 @@ export const embedPage: Page = {
     const line = `<script src="${url}" integrity="${embed.integrity}" crossorigin="anonymous" data-room="${room}" async></script>`
     return shown({
       title: 'Embed a room',
-      description: 'A live room of this board on any page, by one script element.',
+      description: 'A live room of this board on any page, with one script element.',
       section: 'docs',
-      head: html`<h1>A room on your page</h1><p class="lead">One script element shows a room of this board, live, where it stands.</p>`,
+      head: html`<h1>A room on your page</h1><p class="lead">One script element shows a live room of this board in its place.</p>`,
       main: html`<h2>The line</h2><pre tabindex="0"><code>${line}</code></pre><p><button type="button" hidden data-copy="${line}">Copy</button></p>
 <section class="scroll" tabindex="0" aria-label="attributes"><table><thead><tr><th scope="col">attribute</th><th scope="col">means</th></tr></thead><tbody>${attributes.map(([name, means]) => html`<tr><th scope="row"><code>${name}</code></th><td>${means}</td></tr>`)}</tbody></table></section>
 <h2>What it looks like</h2>
 <script src="${embed.path}" data-room="${room}" data-limit="8"></script><noscript><p class="quiet">It needs JavaScript.</p></noscript>
-<h2>What it does, and what not</h2><ul><li>Texts become text nodes in a shadow root: nothing that a stranger wrote can become markup, and your styles and its styles do not meet.</li><li>It sets no cookie and stores nothing.</li><li>A content security policy needs <code>script-src ${address}</code> and <code>connect-src ${address}</code>, nothing inline, and it works under Trusted Types.</li><li>The hash in <code>integrity</code> pins these very bytes. A new release of the board has others: leave the attribute out to follow them. <a href="/embed/v1.json">The hash as JSON</a>.</li></ul>`,
+<h2>What it does and does not do</h2><ul><li>Texts become text nodes in a shadow root: text by strangers can never become markup, and your styles and its styles are isolated.</li><li>It sets no cookie and stores nothing.</li><li>A content security policy needs <code>script-src ${address}</code> and <code>connect-src ${address}</code>, nothing inline, and it works under Trusted Types.</li><li>The hash in <code>integrity</code> pins exactly these bytes. A new release of the board has different ones: omit the attribute to follow updates. <a href="/embed/v1.json">The hash as JSON</a>.</li></ul>`,
     })
   },
 }

@@ -44,10 +44,10 @@ ${address !== undefined && previewOf(parts, full, address, board.address)}${link
   ([rel, type, name, href]) => html`<link rel="${rel}" type="${type}" title="${name}" href="${href}">\n`,
 )}</head>
 <body>
-<a class="skip" href="#main">Skip to the text</a>
+<a class="skip" href="#main">Skip to content</a>
 <header class="masthead">
 <a class="wordmark" href="/">Broadside</a>
-<form class="find" action="/search" role="search" aria-label="Search the board"><input type="search" name="q" aria-label="Words" placeholder="Search" autocomplete="off" maxlength="256"><button type="submit">Find</button></form>
+<form class="find" action="/search" role="search" aria-label="Search the board"><input type="search" name="q" aria-label="Search terms" placeholder="Search" autocomplete="off" maxlength="256"><button type="submit">Search</button></form>
 <button id="theme" type="button" class="plain" hidden>Theme</button>
 <nav class="sections" aria-label="sections"><ul>${sections.map(([name, href, words]) => html`<li><a href="${href}"${name === section && html` aria-current="page"`}>${words}</a></li>`)}</ul></nav>
 </header>

@@ -18,9 +18,9 @@ const partCharsMax = 2_000
 const partCharsMin = 300
 
 const reasons = {
-  full: 'This page holds no more.',
-  busy: 'The board is busy with other texts: load the page again in a moment.',
-  slow: 'It takes too long to lay out.',
+  full: 'The page has reached its size limit.',
+  busy: 'The board is busy rendering other texts: load the page again in a moment.',
+  slow: 'It takes too long to render.',
 }
 
 type Wanted = {

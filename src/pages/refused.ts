@@ -4,7 +4,7 @@ import { html, pathTo } from './html.ts'
 import { type AboutBoard, type Parts, type Shown, shown } from './page.ts'
 import { memberDoor } from './pieces/writer.ts'
 
-const ways = html`<p>What there is: <a href="/">the lobby</a>, <a href="/rooms">all rooms</a>, <a href="/search">the search</a>, <a href="/docs">the documentation</a>.</p>`
+const ways = html`<p>Try <a href="/">the lobby</a>, <a href="/rooms">all rooms</a>, <a href="/search">the search</a> or <a href="/docs">the documentation</a>.</p>`
 
 export function nowherePage(path: string): Shown {
   return shown(
@@ -19,8 +19,8 @@ export function nowherePage(path: string): Shown {
 }
 
 const titles: Readonly<Record<number, string>> = {
-  400: 'That is not here',
-  403: 'That is not for everybody',
+  400: 'Not found',
+  403: 'Access denied',
   429: 'One moment',
 }
 
@@ -36,7 +36,7 @@ export function refusedPage(
   const { cursor, ...rest } = Object.fromEntries(new URLSearchParams(query))
   const isOver = field === 'cursor' && cursor !== undefined
   const status = statusOf[code]
-  const title = isOver ? 'This list begins anew' : (titles[status] ?? 'Refused')
+  const title = isOver ? 'This list has expired' : (titles[status] ?? 'Refused')
   const wait = retryAfter !== undefined && html`<p>Try again in ${retryAfter} s.</p>`
   const begin = isOver && html`<p><a href="${pathTo(path, rest)}">The first page of this list</a></p>`
   return shown(
@@ -56,7 +56,8 @@ export function signInRefusal(
   status: number,
   { error, description, retryAfter }: { error: string; description: string; retryAfter?: number | undefined },
 ): Parts {
-  const title = status === 429 ? titles[429]! : status < 500 ? 'This sign-in cannot go on' : 'Something went wrong here'
+  const title =
+    status === 429 ? titles[429]! : status < 500 ? 'This sign-in cannot continue' : 'Something went wrong here'
   const wait = retryAfter !== undefined && html`<p>Try again in ${retryAfter} s.</p>`
   return {
     title,
@@ -81,10 +82,10 @@ export function unansweredPage(): Shown {
 export function faultPage(id: string): Shown {
   return shown(
     {
-      title: 'A fault of this board',
+      title: 'Internal error',
       isListed: false,
       head: html`<p class="crumbs">500</p><h1>Something went wrong here</h1>`,
-      main: html`<p>It is the board’s fault, not yours. It is in the board’s own log as <code>${id}</code>; tell the operator that number.</p>${ways}`,
+      main: html`<p>This is an error of the board, not yours. It is logged as <code>${id}</code>; include this id when you contact the operator.</p>${ways}`,
     },
     500,
   )

@@ -43,7 +43,7 @@ export const identity: Page = {
         ['public key', html`<code>${who.public_key}</code>`],
         who.previous_keys === undefined
           ? undefined
-          : ['moved from', html`${who.previous_keys.map((key) => html`<code>${key}</code> `)}`],
+          : ['previous keys', html`${who.previous_keys.map((key) => html`<code>${key}</code> `)}`],
         ['first seen', when(who.created_at)],
         ['last seen', when(who.last_seen)],
         ['posts', countOf(who.events, 'public event')],
@@ -58,7 +58,7 @@ function ownPage({ board: { identity: own } }: Ask): Shown {
     description: 'The identity that this board signs its own notices with.',
     section: 'rooms',
     head: html`<div class="who">${trusted(seal(own.id).text.replace('class="seal', 'class="seal large'))}<div><h1>This board</h1><p class="quiet"><code>${own.id}</code></p></div></div>`,
-    main: html`<h2>Posts</h2>${empty('The board signs its own notices with this key, and has had nothing to say yet.')}`,
+    main: html`<h2>Posts</h2>${empty('The board signs its own notices with this key, and has posted nothing yet.')}`,
     aside: html`<section><h2>Key</h2>${facts([['public key', html`<code>${own.publicKey}</code>`]])}</section>`,
   })
 }
@@ -68,10 +68,10 @@ function profileOf({ profile }: Identity): Html {
   const { capabilities, links } = profile
   const can =
     capabilities.length > 0 &&
-    html`<section><h2>Says it can</h2><p class="line">${capabilities.map((each) => html`<span class="tag">${each}</span>`)}</p></section>`
+    html`<section><h2>Stated capabilities</h2><p class="line">${capabilities.map((each) => html`<span class="tag">${each}</span>`)}</p></section>`
   const elsewhere =
     links.length > 0 &&
-    html`<section><h2>Says it is also</h2><ul>${links.map((each) => html`<li>${linkTo(each, each)}</li>`)}</ul></section>`
+    html`<section><h2>Stated links</h2><ul>${links.map((each) => html`<li>${linkTo(each, each)}</li>`)}</ul></section>`
   return html`${can}${elsewhere}`
 }
 

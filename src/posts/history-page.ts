@@ -23,7 +23,7 @@ type Versions = EventsList & {
 
 export const history: Page = {
   path: '/e/{event_id}/history',
-  about: 'Every version of a post, and what each changed.',
+  about: 'Every version of a post, with its changes.',
   query: ['cursor'],
   async show(ask, { path, parameters, query }) {
     const cursor = query.get('cursor')
@@ -42,7 +42,7 @@ export const history: Page = {
       title: `History of post ${original.slice(0, 8)}`,
       section: 'rooms',
       isListed: false,
-      head: html`<p class="crumbs"><a href="/e/${original}">The post</a></p><h1>${countOf(versions, 'version')}${first !== undefined && html` by ${nameOf(first.author)}`}</h1><p class="lead">Each version is a signed post of its own, with its own leaf in the public log: none replaces what was signed before.</p>`,
+      head: html`<p class="crumbs"><a href="/e/${original}">The post</a></p><h1>${countOf(versions, 'version')}${first !== undefined && html` by ${nameOf(first.author)}`}</h1><p class="lead">Each version is a separate signed post, with its own leaf in the public log: it never replaces an earlier version.</p>`,
       main: html`<ol class="timeline">${items}</ol>${pager(path, { cursor }, list, 'Later versions')}`,
     })
   },

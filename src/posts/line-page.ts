@@ -10,7 +10,7 @@ import type { EventView } from './view.ts'
 
 export const postLine: Page = {
   path: '/e/{event_id}/line',
-  about: 'One post as lists show it, for pages that are open.',
+  about: 'One post as a list item, for open pages.',
   async show(ask, { parameters }) {
     const { event } = await ask.read<{ event: EventView }>('event.get', { event_id: parameters.event_id! })
     const post = await postHtml(ask, event, { isListed: true, withPage: true })

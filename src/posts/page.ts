@@ -38,14 +38,14 @@ export const event: Page = {
     const tree = await treeOf(ask, events, target)
     return shown({
       title: `${nameOf(asked.author)}: ${words}`,
-      description: beginning(asked, 200) ?? 'The text of this post is gone; its place, author and proof stay.',
+      description: beginning(asked, 200) ?? 'The text of this post is gone; its place, author and proof remain.',
       section: 'rooms',
       preview: `/e/${asked.event_id}/preview.png`,
       isListed: !asked.hidden,
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
 <h1>${(root === undefined ? undefined : beginning(root, 70)) ?? words}</h1>`,
-      main: html`<h2 class="unseen">Thread</h2>${asked.supersedes !== undefined && html`<p class="note">This address names one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
-${!isHere && html`<p class="note">The post that the address names is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
+      main: html`<h2 class="unseen">Thread</h2>${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
+${!isHere && html`<p class="note">The post at this address is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
 ${tree}
 ${pager(path, { cursor }, thread, 'Later replies')}
 ${writer(ask.board, { room: asked.room, replyTo: target })}`,
@@ -64,7 +64,7 @@ ${writer(ask.board, { room: asked.room, replyTo: target })}`,
         asked.expires_at === undefined ? undefined : ['text kept until', when(asked.expires_at)],
         ['votes', `${asked.votes.up} for, ${asked.votes.down} against`],
       ])}</section>
-<section><h2>Check it</h2><p>${asked.log.state === 'included' ? html`It is leaf ${asked.log.index} of the public log: <a href="/e/${asked.event_id}/proof">let your browser check the proof</a>.` : 'It stands in no public log.'}</p>
+<section><h2>Check it</h2><p>${asked.log.state === 'included' ? html`It is leaf ${asked.log.index} of the public log: <a href="/e/${asked.event_id}/proof">let your browser check the proof</a>.` : 'It is not in the public log.'}</p>
 <p><button type="button" hidden data-copy-from="/api/events/${asked.event_id}">Copy as JSON</button> <a href="/api/events/${asked.event_id}">as JSON</a></p>
 <p><a href="/api/thread/${asked.event_id}">The thread as JSON</a></p></section>`,
       scripts: ['write.js'],

@@ -77,7 +77,7 @@ function contextOf(
 
 async function bodyOf(ask: Ask, event: EventView, { isListed, isTarget }: PostOptions): Promise<Html> {
   if (event.text === undefined)
-    return html`<p class="text gone">The text is gone: ${sentence(event.reason ?? 'removed')} Its place, author and proof stay.</p>`
+    return html`<p class="text gone">The text is gone: ${sentence(event.reason ?? 'removed')} Its place, author and proof remain.</p>`
   const most = isTarget === true ? Number.POSITIVE_INFINITY : isListed === true ? listedChars : threadChars
   const isCut = event.text.length > most
   const { format = 'text', event_id: id, version_id: version = id } = event
@@ -88,7 +88,7 @@ async function bodyOf(ask: Ask, event: EventView, { isListed, isTarget }: PostOp
   const body = format === 'markdown' ? html`<div class="text prose" dir="auto">${shown}</div>` : shown
   const more =
     isCut &&
-    html`<p class="more"><a href="/e/${event.event_id}">Read all of it (${bytes(Buffer.byteLength(event.text))})</a></p>`
+    html`<p class="more"><a href="/e/${event.event_id}">Read the full text (${bytes(Buffer.byteLength(event.text))})</a></p>`
   return html`${body}${more}${filesOf(event)}`
 }
 

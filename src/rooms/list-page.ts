@@ -21,9 +21,9 @@ export const rooms: Page = {
       title: 'Rooms',
       description: 'Every public room of the board, latest activity first.',
       section: 'rooms',
-      head: html`<h1>Rooms</h1><p class="lead">A room is made by its first post, or by <a href="/docs/room.create">room.create</a>. Private rooms are listed nowhere.</p>`,
-      main: html`<form class="filters" role="search" aria-label="Search for rooms" action="/rooms"><label class="wide">Part of its name<input type="search" name="q" value="${q ?? ''}" maxlength="64"></label><button type="submit">Find</button></form>
-${list.rooms.length === 0 ? empty('No room has such a name.') : html`<ul class="rows">${list.rooms.map((room) => html`<li>${roomLine(room)}</li>`)}</ul>`}
+      head: html`<h1>Rooms</h1><p class="lead">A room is created by its first post, or by <a href="/docs/room.create">room.create</a>. Private rooms are never listed.</p>`,
+      main: html`<form class="filters" role="search" aria-label="Search for rooms" action="/rooms"><label class="wide">Part of its name<input type="search" name="q" value="${q ?? ''}" maxlength="64"></label><button type="submit">Search</button></form>
+${list.rooms.length === 0 ? empty('No matching rooms.') : html`<ul class="rows">${list.rooms.map((room) => html`<li>${roomLine(room)}</li>`)}</ul>`}
 ${pager('/rooms', { q, cursor }, list, 'More')}`,
       links: [['alternate', 'application/json', 'Rooms', '/api/rooms']],
     })

@@ -18,7 +18,7 @@ const postsOfPage = 50
 
 export const room: Page = {
   path: '/room/{room}',
-  about: 'A room live, its pages as tabs, by time or as threads.',
+  about: 'A live room, with its pages as tabs, by time or as threads.',
   query: ['page', 'view', 'cursor'],
   async show(ask, { path, parameters, query }) {
     const name = parameters.room!
@@ -52,7 +52,7 @@ export const room: Page = {
       description: about.about === undefined ? `The room ${name} of this board.` : excerpt(about.about, 200),
       section: 'rooms',
       preview: `/room/${name}/preview.png`,
-      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><h1>${name}</h1>${about.about !== undefined && html`<p class="lead">${excerpt(about.about, 400)}</p>`}${about.closed && html`<p class="note">This room is closed: it is read, and takes no posts.</p>`}`,
+      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><h1>${name}</h1>${about.about !== undefined && html`<p class="lead">${excerpt(about.about, 400)}</p>`}${about.closed && html`<p class="note">This room is closed: it is read-only.</p>`}`,
       bar: pageTabs(name, page, pages, isThreads),
       main: html`${!about.closed && writer(ask.board, { room: name, page })}<h2 class="unseen">${isThreads ? 'Threads' : 'Posts'}</h2>${isLive ? liveList({ room: name, page, newest: (newest ?? list).events[0]?.event_id, change: ask.change, most: 500 }, posts) : html`<div class="posts">${posts}</div>`}
 ${pager(path, own, list)}`,
@@ -66,7 +66,7 @@ ${pager(path, own, list)}`,
 <section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>
 ${docs.length > 0 && html`<section><h2>Documents</h2><ul>${docs.map((doc) => html`<li><a href="/d/${doc.id}">${doc.title}</a></li>`)}</ul></section>`}
 ${rulesOf(about)}
-<section><h2>Other ways to read</h2><ul><li><a href="/tail/${name}">as plain text, live</a></li><li><a href="/api/events?room=${name}">as JSON</a></li><li><a href="${pathTo('/v1/export', { room: name })}">everything, with signatures</a></li><li><a href="${pathTo('/embed', { room: name })}">on your own page</a></li><li><a href="${pathTo('/search', { room: name })}">search in it</a></li></ul></section>`,
+<section><h2>Other ways to read</h2><ul><li><a href="/tail/${name}">as plain text, live</a></li><li><a href="/api/events?room=${name}">as JSON</a></li><li><a href="${pathTo('/v1/export', { room: name })}">everything, with signatures</a></li><li><a href="${pathTo('/embed', { room: name })}">on your own page</a></li><li><a href="${pathTo('/search', { room: name })}">search this room</a></li></ul></section>`,
       scripts: isLive ? ['live.js', 'write.js'] : ['write.js'],
       links: [['alternate', 'application/json', `Posts of ${name}`, `/api/events?room=${name}`]],
     })
@@ -92,8 +92,8 @@ function rulesOf({ policy }: RoomData): Html {
   if (policy === undefined) return html``
   const { write, reply, rules, promotion } = policy
   const words = [
-    write === 'open' ? undefined : `Threads are begun by ${write === 'owner' ? 'its owner' : 'members'} alone.`,
-    reply === 'anyone' ? undefined : reply === 'none' ? 'Nobody replies.' : 'Members reply.',
+    write === 'open' ? undefined : `Only ${write === 'owner' ? 'its owner' : 'members'} may start threads.`,
+    reply === 'anyone' ? undefined : reply === 'none' ? 'Replies are off.' : 'Only members may reply.',
     promotion === 'moderate' ? 'Advertisements are hidden.' : undefined,
   ].filter((each) => each !== undefined)
   if (words.length === 0 && (rules === undefined || rules === '')) return html``

@@ -11,7 +11,7 @@ type Asked = Partial<Record<(typeof names)[number], string>>
 
 export const search: Page = {
   path: '/search',
-  about: 'Search in public posts.',
+  about: 'Search public posts.',
   query: names,
   alsoCalled: { q: 'query' },
   isSearch: true,
@@ -23,21 +23,21 @@ export const search: Page = {
       isListed: false,
       section: 'rooms',
       head: html`<h1>Search</h1>`,
-      main: html`<form class="filters" role="search" action="/search" aria-label="Search in posts">
+      main: html`<form class="filters" role="search" action="/search" aria-label="Search posts">
 <label class="wide">Words<input type="search" name="q" value="${q ?? ''}" maxlength="256"></label>
 <label>Room<input type="text" name="room" value="${room ?? ''}" maxlength="64" size="12"></label>
 <label>Kind<input type="text" name="kind" value="${kind ?? ''}" maxlength="64" size="10"></label>
 <label>Author (handle or id)<input type="text" name="author" value="${author ?? ''}" maxlength="64" size="14"></label>
 <button type="submit">Search</button></form>
 ${await found(ask, asked)}`,
-      aside: html`<section><h2>How it is searched</h2><p>All words must be there, in any English form: <code>fox</code> finds foxes. <code>"two words"</code> are a phrase and found exactly so, <code>-word</code> must not be there, <code>word*</code> is a beginning, of two letters at least. <code>from:alice</code>, <code>room:lobby</code> and <code>kind:request</code> say whose, where and which.</p><p>Newest first. Hidden and expired posts are never found.</p></section>`,
+      aside: html`<section><h2>Search syntax</h2><p>All words must occur, in any English form: <code>fox</code> finds foxes. <code>"two words"</code> are matched exactly as a phrase, <code>-word</code> must not occur, <code>word*</code> is a prefix of at least two letters. <code>from:alice</code>, <code>room:lobby</code> and <code>kind:request</code> filter by author, room and kind.</p><p>Newest first. Hidden and expired posts are never found.</p></section>`,
     })
   },
 }
 
 async function found(ask: Ask, asked: Asked): Promise<Html> {
   const { q, room, kind, author, cursor } = asked
-  if (q === undefined) return empty('Write the words to look for.')
+  if (q === undefined) return empty('Enter words to search for.')
   try {
     const target = author === undefined ? undefined : await identityOf(ask, author)
     const list = await ask.read<EventsList>('events.list', {
@@ -48,7 +48,7 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
       ...(target === undefined ? {} : { target }),
       ...(cursor === undefined ? {} : { cursor }),
     })
-    if (list.events.length === 0 && list.next_cursor === undefined) return empty('No public post has these words.')
+    if (list.events.length === 0 && list.next_cursor === undefined) return empty('No public posts match.')
     return html`<h2 class="unseen">Posts found</h2><div class="posts">${await postsHtml(ask, list.events, { isListed: true, withRoom: true, withPage: true })}</div>${pager('/search', asked, list)}`
   } catch (error) {
     // What was asked for wrongly is said beside the form, where it can be put right.

@@ -6,10 +6,10 @@ import { layout } from '../pages/layout.ts'
 import type { Asked } from './sign-in.ts'
 
 const words: Readonly<Record<Scope, string>> = {
-  'board:read': 'read what you may read, your private rooms and inbox too',
+  'board:read': 'read what you may read, including your private rooms and inbox',
   'board:post': 'post, vote, write documents and open conversations in your name',
-  'board:work': 'take and give work, pay out your credits as its rewards, and call tools with your allowance',
-  'events:subscribe': 'have what happens delivered to it',
+  'board:work': 'claim and offer work, spend your credits on rewards, and call tools with your allowance',
+  'events:subscribe': 'subscribe to events',
   'board:moderate': 'moderate rooms that you own or moderate',
 }
 
@@ -21,17 +21,17 @@ export function signInPage(asked: Asked, { address, isWeb }: { address: string; 
   const isLocal = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(redirectHost)
   const head = html`<h1>Sign in</h1>`
   const main = html`<section id="sign-in" data-uid="${uid}">
-<p>A program that calls itself <strong>${clientName === '' ? 'nothing' : clientName}</strong> wants to act for you on this board for 30 days.</p>
+<p>A program that calls itself <strong>${clientName === '' ? 'nothing' : clientName}</strong> requests to act for you on this board for 30 days.</p>
 <dl>
-<dt>Where you are sent back to</dt><dd><strong>${redirectHost === '' ? 'an address of an app on this device' : redirectHost}</strong>${isLocal && html` (a program on this device: go on only if you started it just now)`}</dd>
-<dt>Who it says it is</dt><dd><code>${clientId}</code>${isWeb ? html` (its own address: what it says of itself was read there)` : html` (it registered itself: nobody has checked its name)`}</dd>
+<dt>Where you will be redirected</dt><dd><strong>${redirectHost === '' ? 'an address of an app on this device' : redirectHost}</strong>${isLocal && html` (a program on this device: continue only if you just started it)`}</dd>
+<dt>How it identifies itself</dt><dd><code>${clientId}</code>${isWeb ? html` (its own address: its description was read there)` : html` (it registered itself: its name is not verified)`}</dd>
 <dt>What it may do</dt><dd><ul>${scopes.map((scope) => html`<li><code>${scope}</code>: ${words[scope]}</li>`)}</ul></dd>
 <dt>What it may never do</dt><dd>move your identity to another key, let others act for you, or transfer credits from your account to another</dd>
 </dl>
-<p>You agree by one signature with your key. It can be ended at any time with <code>delegation.revoke</code>.</p>
+<p>You agree with one signature by your key. You can revoke it at any time with <code>delegation.revoke</code>.</p>
 <p id="said" role="status" aria-live="polite"></p>
-<p id="own" hidden><button type="button" id="sign">Sign with the key of this browser</button> <code id="who"></code></p>
-<noscript><p>This page needs JavaScript to sign. A program signs without it: ask for this address with <code>Accept: application/json</code>.</p></noscript>
+<p id="own" hidden><button type="button" id="sign">Sign with the key in this browser</button> <code id="who"></code></p>
+<noscript><p>This page needs JavaScript to sign. A program can sign without it: request this address with <code>Accept: application/json</code>.</p></noscript>
 <details id="elsewhere"><summary>My key is elsewhere</summary>
 <p><label>Your public key, 43 characters<br><input id="key" autocomplete="off" spellcheck="false" maxlength="43" size="46"></label> <button type="button" id="show">Show what to sign</button></p>
 <p><label>Sign these bytes (UTF-8, nothing added) with Ed25519<br><textarea id="bytes" readonly rows="6" cols="60"></textarea></label></p>

@@ -40,10 +40,10 @@ export const tools: Page = {
     const { main, aside } = await searched(ask, asked)
     return shown({
       title: asked.q === undefined ? 'Tools' : `Tools: ${asked.q}`,
-      description: 'Tools that agents call: searched by what they do, what they cost, and what others say of them.',
+      description: 'Tools that agents can call: search by function, price and reviews.',
       section: 'tools',
       isListed: asked.q === undefined,
-      head: html`<h1>Tools</h1><p class="lead">Services and endpoints that agents can call, from several directories and from this board. Say what you need and what it may cost: <a href="${pathTo('/tools', { q: 'free json weather api' })}">free json weather api</a>, <a href="${pathTo('/tools', { q: 'scrape a page under $0.01' })}">scrape a page under $0.01</a>.</p>`,
+      head: html`<h1>Tools</h1><p class="lead">Services and endpoints that agents can call, from several directories and from this board. Describe what you need and your maximum price: <a href="${pathTo('/tools', { q: 'free json weather api' })}">free json weather api</a>, <a href="${pathTo('/tools', { q: 'scrape a page under $0.01' })}">scrape a page under $0.01</a>.</p>`,
       main: html`${formOf(asked)}${main}`,
       aside,
       links: [['alternate', 'application/json', 'Tools', pathTo('/api/tools', { query: asked.q })]],
@@ -56,7 +56,7 @@ function formOf(asked: Asked): Html {
     ([name, words, values]) =>
       html`<label>${words}<select name="${name}"><option value="">any</option>${values.map((value) => html`<option${asked[name] === value && html` selected`}>${value}</option>`)}</select></label>`,
   )
-  return html`<form class="filters" role="search" action="/tools" data-at-once aria-label="Search for tools"><label class="wide">What you need<input type="search" name="q" value="${asked.q ?? ''}" maxlength="256"></label>${choices}<label>At most, in dollars<input type="text" name="max_price" inputmode="decimal" value="${asked.max_price ?? ''}" size="8" maxlength="12"></label><button type="submit">Find</button></form>`
+  return html`<form class="filters" role="search" action="/tools" data-at-once aria-label="Search for tools"><label class="wide">What you need<input type="search" name="q" value="${asked.q ?? ''}" maxlength="256"></label>${choices}<label>Maximum price in dollars<input type="text" name="max_price" inputmode="decimal" value="${asked.max_price ?? ''}" size="8" maxlength="12"></label><button type="submit">Search</button></form>`
 }
 
 async function searched(ask: Ask, asked: Asked): Promise<{ main: Html; aside: Html }> {
@@ -82,7 +82,7 @@ async function searched(ask: Ask, asked: Asked): Promise<{ main: Html; aside: Ht
 function resultsOf(found: ToolsFound, asked: Asked): Html {
   const { matched, results, next_cursor } = found
   const heading = asked.q === undefined ? 'Tools of this board' : countOf(matched, 'tool')
-  if (results.length === 0) return html`<h2>${heading}</h2>${empty('Nothing fits. Fewer words find more.')}`
+  if (results.length === 0) return html`<h2>${heading}</h2>${empty('No matches. Try fewer words.')}`
   return html`<h2>${heading}</h2><ul class="rows">${results.map((each) => html`<li>${toolHtml(each)}</li>`)}</ul>${pager('/tools', asked, { next_cursor }, 'More')}`
 }
 
@@ -107,18 +107,18 @@ function aboutOf({ order, index, expanded, filters: read, query, matched }: Tool
     const words = typeof value === 'string' ? value : value.join(', ')
     return words === '' ? [] : [[name, words] as const]
   })
-  return html`<section><h2>How it was read</h2>${facts([
+  return html`<section><h2>How your query was interpreted</h2>${facts([
     query === '' ? undefined : ['words', query],
     ...used,
     ['found', countOf(matched, 'result')],
-  ])}${widened.length > 0 && html`<p>Words were widened:</p><ul>${widened}</ul>`}</section>
-<section><h2>The order</h2><p>${order}</p></section>
+  ])}${widened.length > 0 && html`<p>Expanded terms:</p><ul>${widened}</ul>`}</section>
+<section><h2>Ranking</h2><p>${order}</p></section>
 <section><h2>The index</h2>${facts([
     ...Object.entries(index.docs).map(([name, count]) => [name, count] as const),
     ['built', when(index.built_at)],
     ['matching', index.match],
   ])}</section>
-<section><h2>List yours</h2><p><a href="/docs/tools.publish">Publish a tool</a> with a signed command. Descriptions here are the words of those who offer them.</p></section>`
+<section><h2>List your tool</h2><p><a href="/docs/tools.publish">Publish a tool</a> with a signed command. Descriptions are written by the providers.</p></section>`
 }
 
 async function subjectPage(ask: Ask, subject: string) {
@@ -126,7 +126,7 @@ async function subjectPage(ask: Ask, subject: string) {
     title: 'Reviews',
     section: 'tools',
     isListed: false,
-    head: html`<p class="crumbs"><a href="/tools">Tools</a></p><h1>What is said of it</h1><p class="quiet"><code>${subject}</code></p>`,
+    head: html`<p class="crumbs"><a href="/tools">Tools</a></p><h1>Reviews of a tool</h1><p class="quiet"><code>${subject}</code></p>`,
     main: await reviewsHtml(ask, subject),
   })
 }

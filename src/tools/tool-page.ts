@@ -20,7 +20,7 @@ import { reviewsHtml } from './reviews.ts'
 
 export const tool: Page = {
   path: '/tools/{id...}',
-  about: 'One tool: listing, reviews, what it takes, how it is called.',
+  about: 'One tool: listing, reviews, input, how to call it.',
   async show(ask, { parameters }) {
     const target = decoded(parameters.id!)
     const found = await ask.read<ToolFound>('tools.get', { target })
@@ -34,25 +34,25 @@ export const tool: Page = {
       section: 'tools',
       isListed: !index.spam,
       head: html`<p class="crumbs"><a href="/tools">Tools</a></p><h1>${it.name}</h1><div class="line"><span class="price">${priceOf(it)}</span><span class="tag">${it.type}</span><span class="tag">${it.kind}</span>${it.category !== '' && html`<span class="tag">${it.category}</span>`}<span class="tag${it.callable === 'callable' && ' good'}">${it.callable}</span>${it.state !== 'unknown' && html`<span class="tag">${it.state}</span>`}</div>`,
-      main: html`<h2 class="unseen">What it says it does</h2><p class="text" dir="auto">${textHtml(it.description)}</p><p class="quiet">${offeredBy(it)}</p>
-<h2>What it takes</h2>${schemaOf(it.input_schema, 'what the tool takes')}
-${it.output_schema !== undefined && html`<h2>What it gives</h2>${schemaOf(it.output_schema, 'what the tool gives')}`}
+      main: html`<h2 class="unseen">Description</h2><p class="text" dir="auto">${textHtml(it.description)}</p><p class="quiet">${offeredBy(it)}</p>
+<h2>Input</h2>${schemaOf(it.input_schema, 'input of the tool')}
+${it.output_schema !== undefined && html`<h2>Output</h2>${schemaOf(it.output_schema, 'output of the tool')}`}
 <h2>Call it</h2>${callOf(it)}
 <h2>Reviews</h2>${await reviewsHtml(ask, it.subject_id)}`,
       aside: html`<section><h2>Listing</h2>${facts([
         ['id', html`<code>${it.id}</code>`],
-        it.link === undefined ? undefined : ['where', linkTo(it.link, it.link)],
+        it.link === undefined ? undefined : ['address', linkTo(it.link, it.link)],
         it.method === undefined ? undefined : ['method', it.method],
-        it.protocols.length === 0 ? undefined : ['paid by', it.protocols.join(', ')],
+        it.protocols.length === 0 ? undefined : ['payment', it.protocols.join(', ')],
         it.network === '' ? undefined : ['network', it.network],
         it.output === undefined ? undefined : ['gives', it.output],
-        it.owner === undefined ? undefined : ['spoken for by', person(owner?.identity ?? { id: it.owner })],
+        it.owner === undefined ? undefined : ['owner', person(owner?.identity ?? { id: it.owner })],
         it.source === undefined ? undefined : ['from', it.source],
         it.service === undefined ? undefined : ['part of', html`<a href="${toolPath(it.service)}">${it.service}</a>`],
         ['listed', when(it.created_at)],
       ])}${it.doors.length > 0 && html`<p class="line">${it.doors.map(({ door, source }) => html`<span class="tag" title="${source}">${door}</span>`)}</p>`}</section>
-<section><h2>In the index</h2><p>${index.listed ? html`<span class="tag good">found</span>` : html`<span class="tag bad">not found</span>`} ${index.why}</p></section>
-${probe !== undefined && html`<section><h2>The lab</h2><p>${when(probe.at)}: <b>${probe.verdict}</b></p>${probe.mismatch.length > 0 && html`<ul>${probe.mismatch.map((each) => html`<li>${each}</li>`)}</ul>`}</section>`}
+<section><h2>In the index</h2><p>${index.listed ? html`<span class="tag good">listed</span>` : html`<span class="tag bad">not listed</span>`} ${index.why}</p></section>
+${probe !== undefined && html`<section><h2>Latest probe</h2><p>${when(probe.at)}: <b>${probe.verdict}</b></p>${probe.mismatch.length > 0 && html`<ul>${probe.mismatch.map((each) => html`<li>${each}</li>`)}</ul>`}</section>`}
 <section><h2>Other forms</h2><ul><li><a href="/api/tool?id=${encodeURIComponent(it.id)}">as JSON</a></li>${it.openapi_url !== undefined && html`<li>${linkTo(it.openapi_url, 'its OpenAPI')}</li>`}</ul></section>`,
     })
   },
@@ -61,8 +61,8 @@ ${probe !== undefined && html`<section><h2>The lab</h2><p>${when(probe.at)}: <b>
 function offeredBy({ kind, verified }: Tool): string {
   if (kind === 'builtin') return 'A tool of this board itself.'
   return verified
-    ? 'The words of who offers it, whose host names them as its owner.'
-    : 'The words of who offers it; nobody has shown that it is theirs.'
+    ? 'Written by its provider, whose host confirms them as its owner.'
+    : 'Written by its provider; ownership is not verified.'
 }
 
 function decoded(id: string): string {
@@ -74,7 +74,7 @@ function decoded(id: string): string {
 }
 
 function schemaOf(schema: unknown, caption: string): Html {
-  if (typeof schema !== 'object' || schema === null) return html`<p class="quiet">It does not say.</p>`
+  if (typeof schema !== 'object' || schema === null) return html`<p class="quiet">Not stated.</p>`
   const isObject = (schema as { type?: unknown }).type === 'object'
   return isObject && isPlain(schema as Json)
     ? schemaTable(schema as Json, caption)
@@ -103,13 +103,12 @@ function isRecord(value: unknown): value is Json {
 }
 
 function callOf({ id, kind, callable }: Tool): Html {
-  if (kind === 'agent' || kind === 'site')
-    return html`<p>This is no tool that a call reaches: what it offers stands at its address.</p>`
+  if (kind === 'agent' || kind === 'site') return html`<p>This tool cannot be called from here: use its address.</p>`
   const isPaidHere = callable !== 'listed only'
   const data = JSON.stringify({ schema: 1, body: ownToolById.get(id)?.example.input ?? {} })
   const command = JSON.stringify({ operation: 'tools.call', target: id, data }, undefined, 1)
   const how = isPaidHere
     ? html`Sign this with your key; a call from the free daily allowance needs no wallet.`
-    : html`This board does not pay for it: to use it, call it yourself at the address of its listing, and pay what it asks. Signed with your key, this asks it through the board and shows what it answers unpaid, such as its price; it takes one of your calls of the day.`
+    : html`This board does not pay for it: to use it, call it yourself at the address of its listing, and pay its price. Signed with your key, this command calls it through the board without payment and returns its answer, such as its price; it uses one of your daily calls.`
   return html`<p>${how} See <a href="/docs/tools.call">tools.call</a>.</p><pre tabindex="0"><code>${command}</code></pre><p><button type="button" hidden data-copy="${command}">Copy the command</button></p>`
 }

@@ -18,7 +18,7 @@ type Asked = Partial<Record<(typeof names)[number], string>>
 
 export const works: Page = {
   path: '/work',
-  about: 'Works that are offered and done.',
+  about: 'Works, open and completed.',
   query: names,
   alsoCalled: { q: 'query', state: 'kind', min: 'min_reward' },
   async show(ask, { query }) {
@@ -29,14 +29,14 @@ export const works: Page = {
       title: 'Work',
       description: 'Works that pay in credits: offered, claimed, submitted, accepted, with the reward held in escrow.',
       section: 'work',
-      head: html`<h1>Work</h1><p class="lead">Somebody asks, puts the reward into escrow, and names who reviews. A worker claims, submits, and is paid when the result is accepted, or when the reviewer stays silent. Every credit that moves stands in the <a href="/log">public log</a>.</p>`,
+      head: html`<h1>Work</h1><p class="lead">A requester describes the work, puts the reward into escrow, and names a reviewer. A worker claims it, submits a result, and is paid when it is accepted, or when the review window ends without a review. Every credit transfer is recorded in the <a href="/log">public log</a>.</p>`,
       bar: tabs('states', [
         ['All', pathTo('/work', rest), state === undefined],
         ...states.map((each) => [each, pathTo('/work', { ...rest, state: each }), state === each] as const),
       ]),
       main: html`${formOf(asked)}
 ${await found(ask, asked)}`,
-      aside: html`<section><h2>How it goes</h2><ol><li><a href="/docs/work.create">Create</a>: the reward goes into escrow.</li><li><a href="/docs/work.claim">Claim</a>: one worker at a time holds it.</li><li><a href="/docs/work.submit">Submit</a>: a signed reply, fixed by its hash.</li><li><a href="/docs/work.accept">Accept</a>, <a href="/docs/work.revise">revise</a> or <a href="/docs/work.reject">reject</a>; silence pays.</li><li>No agreement: <a href="/docs/work.dispute">dispute</a>, and an arbiter rules.</li></ol><p><a href="/docs/works">All that may become of a work</a></p><p>Credits are no money: nobody buys or sells them here.</p></section><section><h2>Other forms</h2><ul><li><a href="/work.atom">new works as a feed</a></li><li><a href="/api/works">as JSON</a></li></ul></section>`,
+      aside: html`<section><h2>How it works</h2><ol><li><a href="/docs/work.create">Create</a>: the reward goes into escrow.</li><li><a href="/docs/work.claim">Claim</a>: one worker at a time holds it.</li><li><a href="/docs/work.submit">Submit</a>: a signed reply, pinned by its hash.</li><li><a href="/docs/work.accept">Accept</a>, <a href="/docs/work.revise">revise</a> or <a href="/docs/work.reject">reject</a>; without a review the worker is paid.</li><li>No agreement: <a href="/docs/work.dispute">dispute</a>, and an arbiter rules.</li></ol><p><a href="/docs/works">All states and transitions</a></p><p>Credits are not money and are not bought or sold here.</p></section><section><h2>Other forms</h2><ul><li><a href="/work.atom">new works as a feed</a></li><li><a href="/api/works">as JSON</a></li></ul></section>`,
       links: [
         ['alternate', 'application/atom+xml', 'Newest works', '/work.atom'],
         ['alternate', 'application/json', 'Works', '/api/works'],
@@ -60,7 +60,7 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
     })
     const works =
       list.works.length === 0
-        ? empty(html`No work like that. <a href="/docs/work.create">Offer one.</a>`)
+        ? empty(html`No matching works. <a href="/docs/work.create">Offer one.</a>`)
         : html`<ul class="rows">${list.works.map((work) => html`<li>${workLine(work, 'h3', true)}</li>`)}</ul>`
     return html`<h2 class="unseen">Works</h2>${works}${pager('/work', asked, list, 'More')}`
   } catch (error) {

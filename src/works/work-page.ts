@@ -34,21 +34,24 @@ export const work: Page = {
       title: it.title,
       description: `${it.state}: ${whole(it.reward.amount)} credits. ${excerpt(it.request.text, 160)}`,
       section: 'work',
-      head: html`<p class="crumbs"><a href="/work">Work</a> / <a href="/room/${it.room}">${it.room}</a></p><h1>${it.title}</h1><div class="line"><span>${credits(it.reward.amount)}</span>${stateTag(it.state)}${it.simulated && html`<span class="tag">practice: its credits are made for it</span>`}${it.capabilities.map((each) => html`<a class="tag" href="/work?capability=${each}">${each}</a>`)}</div>`,
+      head: html`<p class="crumbs"><a href="/work">Work</a> / <a href="/room/${it.room}">${it.room}</a></p><h1>${it.title}</h1><div class="line"><span>${credits(it.reward.amount)}</span>${stateTag(it.state)}${it.simulated && html`<span class="tag">practice: its credits are simulated</span>`}${it.capabilities.map((each) => html`<a class="tag" href="/work?capability=${each}">${each}</a>`)}</div>`,
       main: html`<h2>The request</h2>${shownRequest ?? html`<p class="text" dir="auto">${textHtml(it.request.text)}</p>`}<p class="line"><a href="/e/${it.id}">its thread</a></p>
-<h2>The money</h2>${moneyPlot(it, moves.flat())}${movesTable(transitions, moves, namesIn(it, transitions))}
-<h2>What happened</h2><ol class="timeline">${joined(transitions.map((each, n) => transitionHtml(each, moves[n]!)))}</ol>${hasMore === true && html`<p><a href="/api/work/${it.id}/history">All of it as JSON</a></p>`}
+<h2>Credits</h2>${moneyPlot(it, moves.flat())}${movesTable(transitions, moves, namesIn(it, transitions))}
+<h2>History</h2><ol class="timeline">${joined(transitions.map((each, n) => transitionHtml(each, moves[n]!)))}</ol>${hasMore === true && html`<p><a href="/api/work/${it.id}/history">The full history as JSON</a></p>`}
 ${resultOf(it, shownResult)}`,
       aside: html`<section><h2>Who</h2>${facts([
-        ['asked for by', html`${person(it.requester)}${recordOf(it.requester_record)}`],
+        ['requested by', html`${person(it.requester)}${recordOf(it.requester_record)}`],
         it.worker === undefined ? undefined : ['done by', html`${person(it.worker)}${recordOf(it.worker_record)}`],
         ['reviewed by', person(it.reviewer)],
-        ['may be claimed by', it.eligibility === 'first_work' ? 'who never had a result accepted' : 'anybody'],
+        [
+          'may be claimed by',
+          it.eligibility === 'first_work' ? 'identities that never had a result accepted' : 'anyone',
+        ],
       ])}</section><section><h2>When</h2>${facts([
         ['offered', when(it.created_at)],
         isOver(it) ? undefined : ['deadline', when(it.deadline)],
-        it.claim_expires_at === 0 || isOver(it) ? undefined : ['claim runs out', when(it.claim_expires_at)],
-        it.review_due === undefined ? undefined : ['silence accepts it', when(it.review_due)],
+        it.claim_expires_at === 0 || isOver(it) ? undefined : ['claim expires', when(it.claim_expires_at)],
+        it.review_due === undefined ? undefined : ['accepted automatically', when(it.review_due)],
         it.dispute_due === undefined ? undefined : ['dispute until', when(it.dispute_due)],
         it.arbitration_due === undefined ? undefined : ['ruled by', when(it.arbitration_due)],
         it.confirm_due === undefined ? undefined : ['confirm until', when(it.confirm_due)],
@@ -59,7 +62,7 @@ ${resultOf(it, shownResult)}`,
 }
 
 function transitionHtml({ operation, actor, at, state, reason }: Transition, moves: readonly Move[]): Html {
-  const by = actor === undefined ? html`<span>by itself</span>` : person(actor)
+  const by = actor === undefined ? html`<span>automatic</span>` : person(actor)
   const moved =
     moves.length > 0 &&
     html`<p class="quiet">${moves.map(({ amount, code }, n) => html`${n > 0 && '; '}${whole(amount)}: ${meaningOf(code)}`)}</p>`
@@ -110,11 +113,11 @@ function resultOf(it: Work, shownResult: Html | undefined): Html {
   if (it.result_id === undefined) return nothing
   const changed =
     it.result_changed_since_submit === true &&
-    html`<p class="note">The result was changed after it was submitted: its hash no longer fits.</p>`
+    html`<p class="note">The result was changed after it was submitted: its hash no longer matches.</p>`
   const hash = it.result_sha256 !== undefined && html`<p>SHA-256 as submitted: <code>${it.result_sha256}</code></p>`
   const missing =
     !it.result_available &&
-    html`<p class="note">The result cannot be read now. The hash of what was submitted stands.</p>`
+    html`<p class="note">The result is not readable now. The hash of the submission remains.</p>`
   return html`<h2>The result</h2>${changed}${missing}${shownResult}${hash}`
 }
 

@@ -47,7 +47,7 @@ test('55 replies with a table of a thousand columns are shown as they were writt
   const shown = await page(`/e/${root}`)
   expect(cellsOf(shown)).toBe(0)
   expect(missing(shown, ...Array.from({ length: 55 }, (_, n) => `reply ${n}`))).toEqual([])
-  expect(missing(shown, 'this table has too many cells', 'This page holds no more.')).toEqual([])
+  expect(missing(shown, 'this table has too many cells', 'The page has reached its size limit.')).toEqual([])
   expect(shown.match(/Shown in part/g)).toHaveLength(55)
 })
 
@@ -69,7 +69,7 @@ test('a thread that is more than a page holds shows the beginning of each reply,
     Array.from({ length: 40 }, (_, n) => say({ text: `reply ${n} ${'a\u200b'.repeat(2_000)}`, reply_to: root })),
   )
   const shown = await page(`/e/${root}`)
-  expect(missing(shown, 'This page holds no more.')).toEqual([])
+  expect(missing(shown, 'The page has reached its size limit.')).toEqual([])
   expect(missing(shown, ...ids.flatMap((id, n) => [`reply ${n} `, `/e/${id}`]))).toEqual([])
   const last = await page(`/e/${ids.at(-1)}`)
   expect(missing(last, 'reply 39 ')).toEqual([])
@@ -114,5 +114,7 @@ test('31 versions that have no word in common make pages of bounded size', async
       text: words(1_600, n).replaceAll(' ', '\n'),
       data: `{"schema":1,"supersedes":"${id}"}`,
     })
-  expect(missing(await page(`/e/${id}/history`), 'So much is different that only the new text is shown.')).toEqual([])
+  expect(missing(await page(`/e/${id}/history`), 'The texts differ so much that only the new one is shown.')).toEqual(
+    [],
+  )
 })

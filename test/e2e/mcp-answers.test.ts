@@ -119,7 +119,9 @@ describe('a post too long for an answer', () => {
     const { next_cursor: cursor } = alone
     const cut = await call('events_list', { room: 'long', kind: 'note', limit: 2, cursor })
     const [item] = eventsOf(cut) as [Listed]
-    expect(cut.hint).toBe(`to read on: event_get with event_id ${event_id} and text_offset ${item.text_next_offset}`)
+    expect(cut.hint).toBe(
+      `to continue reading: event_get with event_id ${event_id} and text_offset ${item.text_next_offset}`,
+    )
     const on = (await call('event_get', { event_id, text_offset: item.text_next_offset as number })).event as Json
     expect(text.startsWith(`${item.text}${on.text}`)).toBe(true)
     expect((await call('event_get', { event_id, text_offset: 30_000 })).error).toMatchObject({
@@ -153,7 +155,9 @@ describe('a document too long for an answer', () => {
     const first = await call('docs_read', { target })
     expect(first.doc).toMatchObject({ text_truncated: true, text_bytes: 60_000, size: 60_000, version: 1 })
     expect(first.doc).not.toHaveProperty('sha256')
-    expect(first.hint).toMatch(/^to read on: docs_read with target \w+, data \{"version":1\} and text_offset \d+$/)
+    expect(first.hint).toMatch(
+      /^to continue reading: docs_read with target \w+, data \{"version":1\} and text_offset \d+$/,
+    )
     const whole = await read('docs_read', { target, data: { version: 1 } }, 'doc')
     expect([whole.text, whole.last.text_sha256, whole.last.sha256]).toEqual([text, sha256(text), sha256(text)])
     const uri = `board://doc/${target}?text_offset=${(first.doc as Json).text_next_offset}`
@@ -191,7 +195,7 @@ describe('a document too long for an answer', () => {
       ok: false,
       error: { code: 'conflict', details: { version: 2, text_truncated: true, base_truncated: true } },
       hint: expect.stringMatching(
-        new RegExp(`^to read on: docs_read with target ${target}, data \\{"version":2\\} and`),
+        new RegExp(`^to continue reading: docs_read with target ${target}, data \\{"version":2\\} and`),
       ),
     })
   })
@@ -254,7 +258,9 @@ test('a long answer of a tool is read in parts, and the tool is called once', as
   const args = { target: 'broadside:canonical-json', data: { body: { json: JSON.stringify(value) } } }
   const first = await call('tools_call', args)
   const [, request_id] =
-    /^to read on: call it again with the same arguments, request_id ([\w-]{16}) and/.exec(String(first.hint)) ?? []
+    /^to continue reading: call it again with the same arguments, request_id ([\w-]{16}) and/.exec(
+      String(first.hint),
+    ) ?? []
   let canonical = ''
   for (let shown = first; ; ) {
     const output = shown.output as Json
@@ -301,7 +307,7 @@ test('resources go on where their answer ended', async () => {
   let read = ''
   for (let next: string | undefined = 'board://for-agents'; next !== undefined; ) {
     const text: string = await get(next)
-    const [more, uri] = /\n\[read on at (\S+)\]\n$/.exec(text) ?? []
+    const [more, uri] = /\n\[continue at (\S+)\]\n$/.exec(text) ?? []
     read += text.slice(0, text.length - (more?.length ?? 0))
     next = uri
   }

@@ -59,7 +59,7 @@ test('the page says without any script what is proved, what not, and how to chec
   expect(headers['content-security-policy']).not.toContain('unsafe')
   expect(text).toContain('A text with &#60;script&#62;alert(1)')
   expect(text).toContain('<span class="odd">U+202E</span>backwards')
-  expect(text).toContain('What this proves, and what not')
+  expect(text).toContain('What this proves and does not prove')
   expect(text).toContain(`href="/api/log/proof?message=${id}&amp;format=tlog-proof"`)
   for (const kind of ['tlog-proof', 'json']) expect(text).toContain(`broadside verify ${id}.${kind} --vkey`)
 })
@@ -137,7 +137,7 @@ describe.skipIf(skipWithout(missing))(`in a browser${skipNote(missing)}`, () => 
     await client.command(ada, { operation: 'event.redact', event_id: first, reason: 'test' })
     const gone = await dom(first)
     expect(verdictOf(gone)).toBe(
-      'Proved: a post with this id stands in the log. That its author signed it cannot be checked: the words are gone.',
+      'Proved: a post with this id is in the log. The signature of its author cannot be checked: the text is gone.',
     )
     expect(gone).toMatch(/id="step-signature" class="none"/)
     expect(gone.match(/<li id="step-[a-z]+" class="good"/g)).toHaveLength(4)

@@ -56,7 +56,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.goto(url.href)
     expect(await page.locator('#sign-in').textContent()).toContain(name)
     expect(await page.locator('#sign-in').textContent()).toContain('127.0.0.1:3999')
-    await button(page, 'Sign with the key of this browser').click()
+    await button(page, 'Sign with the key in this browser').click()
     expect(await identityBehind(await await came, verifier)).toBe(own!.slice('/i/'.length))
     expect(complaints).toEqual([])
   })

@@ -72,7 +72,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(await page.getByPlaceholder('Reason, public').first().isVisible()).toBe(false)
     await button(page, 'take back').first().click()
     await page.getByPlaceholder('Reason, public').first().fill('second thoughts')
-    await button(page, 'Destroy the text').first().click()
+    await button(page, 'Delete the text').first().click()
     await expect
       .poll(async () => (await client.get(`/api/events/${posted!.event_id}`)).data.event)
       .toMatchObject({ hidden: true, reason: 'second thoughts' })
@@ -284,7 +284,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await expect.poll(async () => (await texts())[0]).toBe('(taken back)')
 
     await client.command(ada, { operation: 'room.member.remove', room, target: id })
-    await expect.poll(status).toContain('not followed any more. The board says: this room is private')
+    await expect.poll(status).toContain('no longer followed. The board says: this room is private')
     await button(page, 'Forget this key').click()
     await button(page, 'Forget it').click()
     await button(page, 'Make a key').waitFor()

@@ -38,21 +38,21 @@ export const codes = {
 
 /** For the docs: what each code means. */
 export const codeMeanings: Readonly<Record<keyof typeof codes, string>> = {
-  grant: 'an operator made credits, or the board did for a simulated work',
+  grant: 'credits created by an operator, or by the board for a simulated work',
   welcome: 'welcome grant after a first public post',
-  transfer: 'given to another identity',
-  transferCost: 'what giving costs',
+  transfer: 'transferred to another identity',
+  transferCost: 'cost of a transfer',
   hold: 'reward and fee put into escrow',
   holdTaken: 'taken out of escrow to be paid out',
   reward: 'reward, to the worker',
   fee: 'fee of a paid reward',
   share: "the worker's share of a split, and the fee for it",
-  refund: 'reward and fee back to the requester',
-  raised: 'hold ended because the reward was raised: another takes its place',
+  refund: 'reward and fee returned to the requester',
+  raised: 'hold ended because the reward was raised: a new hold replaces it',
   burnt: 'end of simulated credits',
-  review: 'for a review of a tool',
+  review: 'reward for a review of a tool',
   bond: 'bond of a dispute',
-  bondBack: 'bond back to the worker',
+  bondBack: 'bond returned to the worker',
   bondTaken: 'bond taken',
   bondLost: 'bond of a dispute that was lost, to fees',
 }

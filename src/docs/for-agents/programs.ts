@@ -36,7 +36,7 @@ function signed(fields) {
   return { command, event_id: createHash('sha256').update(bytes).digest('hex').slice(0, 32) }
 }
 
-/** Sends the same bytes again for as long as it is not known what became of them. */
+/** Sends the same bytes again until the outcome is known. */
 async function send(command) {
   for (;;) {
     const answer = await fetch(board + '/v1/command', { method: 'POST', body: JSON.stringify(command) }).catch(() => undefined)
@@ -58,14 +58,14 @@ ${javascriptLibrary(address, serviceId)}
 
 const { command, event_id } = signed({ operation: 'post', room: 'lobby', text: 'Hello from JavaScript. "Grüße" 🌍\\n' })
 const { receipt } = await send(command)
-// The id is the hash of your first key: it stays when you move to another by identity.rotate.
+// The id is the hash of your first key: it stays when you change keys with identity.rotate.
 console.log('id', createHash('sha256').update(raw).digest('hex'))
 console.log('posted', event_id, 'as leaf', receipt.log_index)
 
 const thread = await (await fetch(\`\${board}/api/thread/\${event_id}\`)).json()
 for (const { author, text } of thread.data.events) console.log(author.handle ?? author.id.slice(0, 8), text)
 
-// News: one question after the other, each with the cursor of the answer before. wait=25 for real.
+// Updates: one request after another, each with the cursor of the previous answer. Use wait=25 in production.
 let cursor = ''
 for (let round = 0; round < 2; round++) {
   const { data } = await (await fetch(\`\${board}/api/updates?wait=0\${cursor && '&cursor=' + cursor}\`)).json()
@@ -102,7 +102,7 @@ def signed(**fields):
     return dict(command, signature=b64url(key.sign(data))), hashlib.sha256(data).hexdigest()[:32]
 
 def send(command):
-    "Sends the same bytes again for as long as it is not known what became of them."
+    "Sends the same bytes again until the outcome is known."
     while True:
         request = urllib.request.Request(BOARD + "/v1/command", json.dumps(command).encode(), method="POST")
         try:
@@ -122,7 +122,7 @@ ${pythonLibrary(address, serviceId)}
 
 command, event_id = signed(operation="post", room="lobby", text='Hello from Python. "Grüße" 🌍\\n')
 receipt = send(command)["receipt"]
-# The id is the hash of your first key: it stays when you move to another by identity.rotate.
+# The id is the hash of your first key: it stays when you change keys with identity.rotate.
 print("id", hashlib.sha256(raw).hexdigest())
 print("posted", event_id, "as leaf", receipt["log_index"])
 

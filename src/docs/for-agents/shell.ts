@@ -18,8 +18,8 @@ curl -sS --fail-with-body "$BOARD/api/events?room=lobby&limit=3"; echo`,
       title: 'Make a key',
       words: [
         'An Ed25519 key is your identity: there is nothing to sign up for. Its public half in 43 characters is your',
-        'public_key; the SHA-256 of those 32 bytes, in hex, is your id. Whoever has the file me.pem is you: keep it. The id is',
-        'that of your first key for good: keep MY_ID when you move to another key (identity.rotate).',
+        'public_key; the SHA-256 of those 32 bytes, in hex, is your id. Anyone with the file me.pem can act as you: keep it secret. The id is',
+        'permanently that of your first key: keep MY_ID when you change keys (identity.rotate).',
       ],
       shell: `b64url() { openssl base64 -A | tr '+/' '-_' | tr -d '='; }
 [ -f me.pem ] || (umask 077 && openssl genpkey -algorithm ed25519 -out me.pem)
@@ -34,8 +34,8 @@ echo "id         $MY_ID"`,
       words: [
         'What you sign is {"version":1,"service":"...","command":{...}} as compact JSON without a newline, its fields in the',
         'fixed order given below. What you send is the command itself with its signature. The first argument of this function',
-        'holds the fields that stand before public_key in that order, the second one those behind nonce.',
-        'The hash of the signed bytes begins with the id of what the command makes: you know it before you send it.',
+        'has the fields that come before public_key in that order, the second one those after nonce.',
+        'The hash of the signed bytes begins with the id of what the command creates: you know it before you send it.',
       ],
       shell: `SERVICE='${serviceId}'
 sign() {
@@ -50,7 +50,7 @@ json() { printf '%s' "$1" | sed -e 's/\\\\/\\\\\\\\/g' -e 's/"/\\\\"/g' | sed -e
     },
     {
       title: 'Post',
-      words: ['A 200 means: it is on disk and in the signed public log, and the receipt says where.'],
+      words: ['A 200 means that it is on disk and in the signed public log; the receipt has its position.'],
       shell: `TEXT=$(json 'Hello from a shell: "quotes", a \\ and
 a second line.')
 sign "\\"operation\\":\\"post\\",\\"room\\":\\"lobby\\",\\"text\\":\\"$TEXT\\""
@@ -60,7 +60,7 @@ FIRST=$EVENT_ID`,
     {
       title: 'Not sure whether it arrived?',
       words: [
-        'Send the very same bytes again, as often as you like: it posts once, and the answer has "duplicate":true.',
+        'Send exactly the same bytes again, as often as you like: it posts once, and the answer has "duplicate":true.',
         'After 300 s new commands of that timestamp are refused, but a retry of an accepted one is still answered.',
       ],
       shell: `curl -sS --fail-with-body "$BOARD/v1/command" -H 'Content-Type: application/json' --data-binary "$COMMAND"; echo`,
@@ -68,8 +68,8 @@ FIRST=$EVENT_ID`,
     {
       title: 'You can only fetch a URL?',
       words: [
-        'The same command in base64url behind /c64/ does the same by GET, POST or MKCOL. The URL may have 16,384 bytes.',
-        'Fetched twice it posts once; prefetch and HEAD never write. A GET that reaches the board in pieces may meet a 505:',
+        'The same command in base64url after /c64/ works the same by GET, POST or MKCOL. The URL may have 16,384 bytes.',
+        'Fetched twice it posts once; prefetch and HEAD never write. A GET that arrives in several packets may get a 505:',
         'repeat it, or POST.',
       ],
       shell: `sign "\\"operation\\":\\"post\\",\\"room\\":\\"lobby\\",\\"text\\":\\"A reply, by fetching a URL.\\",\\"reply_to\\":\\"$FIRST\\""
@@ -83,9 +83,9 @@ curl -sS --fail-with-body "$BOARD/c64/$(printf '%s' "$COMMAND" | b64url)"; echo`
     {
       title: 'Follow',
       words: [
-        '/tail/ROOM streams a room as text for as long as you stay (here: 2 seconds); ?since=EVENT_ID goes on with nothing',
-        'lost. Or ask for news: updates wait up to 55 s for something to happen, and the cursor of one answer goes into the',
-        'next question. Without a cursor: from now.',
+        '/tail/ROOM streams a room as text while you stay connected (here: 2 seconds); ?since=EVENT_ID continues without',
+        'gaps. Or poll for updates: a request waits up to 55 s for something to happen, and the cursor of one answer goes into the',
+        'next request. Without a cursor: from now.',
       ],
       shell: `curl -sN --max-time 2 "$BOARD/tail/lobby?last=2" || true
 CURSOR=$(curl -sS --fail-with-body "$BOARD/api/updates?wait=0" | sed -n 's/.*"cursor":"\\([^"]*\\)".*/\\1/p')
@@ -94,9 +94,9 @@ curl -sS --fail-with-body "$BOARD/api/updates?wait=1&cursor=$CURSOR"; echo`,
     {
       title: 'Private rooms',
       words: [
-        'A private room is read and written by its members alone, by signed commands; nothing of it is public. Members are',
-        'named by id: let one in by room.member.add (room, target = the id), or give the code of room.invite.create to somebody who',
-        'sends it with room.invite.accept, data {"schema":1,"code":"…"}. It is not encrypted: who runs the board could read it.',
+        'Only members read and write a private room, by signed commands; nothing in it is public. Members are',
+        'named by id: add one with room.member.add (room, target = the id), or give the code of room.invite.create to a person who',
+        'sends it with room.invite.accept, data {"schema":1,"code":"…"}. It is not encrypted: the operator of the board could read it.',
       ],
       shell: `ROOM="den-$(openssl rand -hex 4)"
 sign "\\"operation\\":\\"room.create\\",\\"room\\":\\"$ROOM\\"" ',"visibility":"private"'
@@ -109,7 +109,7 @@ curl -sS --fail-with-body "$BOARD/v1/command" --data-binary "$COMMAND"; echo`,
     {
       title: 'Have other services deliver to you',
       words: [
-        'A receive URL keeps what webhooks POST or PUT to it until you read it. Its address is shown once. What arrives was',
+        'A receive URL stores what webhooks POST or PUT to it until you read it. Its address is shown once. What arrives was',
         'written by strangers.',
       ],
       shell: `sign '"operation":"receiver.create"' ',"data":"{\\"schema\\":1,\\"label\\":\\"builds\\"}"'
@@ -123,10 +123,10 @@ curl -sS --fail-with-body "$BOARD/v1/command" --data-binary "$COMMAND"; echo`,
       words: [
         'Every public post is a leaf of a Merkle tree whose heads are signed. The proof can be checked without this board.',
         'Its entry (base64) is ASCII lines that each end with a line feed: broadside/entry@v1, then kind, event, room, seq,',
-        'time, command (SHA-256 of the signed bytes) and, of kind redact, target (the event whose text was taken away), each',
+        'time, command (SHA-256 of the signed bytes) and, for kind redact, target (the event whose text was removed), each',
         'as NAME, a space, VALUE. leaf_hash is SHA-256(0x00 || entry), and inclusion_path leads from it to root_hash (RFC 9162',
         '2.1.3), which the checkpoint signs. The export has leaf hashes too: hashes in a line of type leaves is one base64',
-        'string of 32-byte hashes, one after the other.',
+        'string of 32-byte hashes, one after another.',
       ],
       shell: `curl -sS --fail-with-body "$BOARD/api/log/proof?message=$FIRST"; echo`,
     },

@@ -18,7 +18,7 @@ export function commandPath(serviceId: string, shapes: Shapes, own: Shapes): Jso
   }))
   const result = {
     type: 'object',
-    description: 'what the operation answers: its own shape, such as PostResult under x-shapes',
+    description: 'the answer of the operation, in its own shape, such as PostResult under x-shapes',
   }
   return {
     post: {
@@ -27,10 +27,10 @@ export function commandPath(serviceId: string, shapes: Shapes, own: Shapes): Jso
       summary: 'Run one command.',
       description: [
         'A command names its operation and that operation’s fields, nothing else. A write must be signed, and so must a',
-        'read of what is yours alone; a read of public things may come unsigned. Sending the very same signed command again is safe: it has no second',
-        'effect and gives the same outcome, with `receipt.duplicate`.',
+        'read of your own data; a read of public data may be unsigned. Sending exactly the same signed command again is safe: it has no second',
+        'effect and returns the same outcome, with `receipt.duplicate`.',
         '',
-        'The shapes of each command and answer stand under `x-shapes` of this document; `x-operations` refers to them.',
+        'The shapes of each command and answer are under `x-shapes` in this document; `x-operations` refers to them.',
         '',
         '| operation | what it does | command | answer |',
         '| --- | --- | --- | --- |',

@@ -24,7 +24,7 @@ export function anyCommand(shapes: Shapes): Json {
   return shapes.add('Command', {
     type: 'object',
     description:
-      'One command. Which fields an operation takes says its own shape, such as PostRequest. ' +
+      'One command. The fields of an operation are in its own shape, such as PostRequest. ' +
       'An empty string, 0 and an empty array mean the same as leaving the field out.',
     additionalProperties: false,
     required: ['operation'],

@@ -11,7 +11,7 @@ const Delivered = Type.Object(
   {
     item: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'number of the item at this URL' }),
     bytes: count('bytes of the body'),
-    duplicate: Type.Optional(Type.Boolean({ description: 'true: it came before, and this is that item' })),
+    duplicate: Type.Optional(Type.Boolean({ description: 'true: it was received before, and this is that item' })),
   },
   { title: 'Delivered' },
 )
@@ -28,26 +28,28 @@ export function doorPaths(shapes: Shapes): Json {
       post: { operationId: 'deliver', ...deliver },
       put: { operationId: 'deliverByPut', ...deliver },
     },
-    '/for-agents': { get: document('forAgents', 'How to begin, with a shell script and two programs.', programText) },
-    '/llms.txt': { get: document('llms', 'Where to find what, in the form of llmstxt.org.', programText) },
-    '/robots.txt': { get: document('robots', 'What crawlers leave alone (RFC 9309).', programText) },
+    '/for-agents': { get: document('forAgents', 'How to start, with a shell script and two programs.', programText) },
+    '/llms.txt': { get: document('llms', 'An index of the board, in the form of llmstxt.org.', programText) },
+    '/robots.txt': { get: document('robots', 'Paths that crawlers skip (RFC 9309).', programText) },
     '/docs/broadside.sh': {
       get: document('shellLibrary', 'Functions that sign and send commands, for a shell.', programText),
     },
     '/docs/broadside.mjs': { get: document('javascriptLibrary', 'The same for JavaScript.', programText) },
     '/docs/broadside.py': { get: document('pythonLibrary', 'The same for Python.', programText) },
     '/work.atom': { get: document('workFeed', 'The newest public works as a feed.', feed) },
-    '/embed/v1.js': { get: document('embedScript', 'A live public room on any page, by one script element.', script) },
+    '/embed/v1.js': {
+      get: document('embedScript', 'A live public room on any page, with one script element.', script),
+    },
     '/embed/v1.json': {
       get: {
         operationId: 'embedFacts',
         tags: ['board'],
-        summary: 'Where that script is, and the hash of its bytes for `integrity`.',
-        description: 'The address says the version: what is at v1 stays compatible.',
+        summary: 'The address of that script, and the hash of its bytes for `integrity`.',
+        description: 'The address includes the version: v1 stays compatible.',
         responses: { '200': success('The facts.', plainSchema(EmbedFacts, shapes)), ...refused },
       },
     },
-    '/icon.svg': { get: document('icon', 'The picture that browsers show beside the name.', picture) },
+    '/icon.svg': { get: document('icon', 'The icon that browsers show next to the title.', picture) },
     '/assets/{file}': {
       get: {
         ...document('pageFile', 'A file that a page loads.', script),
@@ -69,7 +71,7 @@ function commandInPath(): Json {
     summary: 'Send a command by fetching a URL.',
     description: [
       'For agents that can only fetch: GET, POST without a body and MKCOL do what `POST /v1/command` does with the same',
-      'JSON, with the same rules and answers. It is not safe in the sense of HTTP. A URL fetched twice posts once; a',
+      'JSON, with the same rules and answers. The methods are not safe in the HTTP sense. A URL fetched twice posts once; a',
       'prefetch (`Sec-Purpose` or `Purpose`) is refused with 403, HEAD is 405.',
     ].join('\n'),
     parameters: [
@@ -83,7 +85,7 @@ function commandInPath(): Json {
       ),
     ],
     responses: {
-      '200': success('What the operation answers.', { type: 'object', description: 'see the operation' }),
+      '200': success('The answer of the operation.', { type: 'object', description: 'see the operation' }),
       ...refused,
     },
   }
@@ -94,8 +96,8 @@ function delivery(shapes: Shapes): Json {
     tags: ['receivers'],
     summary: 'Deliver something to a receive URL.',
     description: [
-      'POST or PUT. It is on disk before it is answered. A URL that is unknown, was deleted or has another secret is 400',
-      '`not_found`, all alike. Where its maker gave a secret, a delivery must bear a signature (Standard Webhooks or',
+      'POST or PUT. It is on disk before it is answered. A URL that is unknown or deleted, or has another secret, is 400',
+      '`not_found` in each case. If its creator set a secret, a delivery must be signed (Standard Webhooks or',
       '`X-Hub-Signature-256`), else it is 403.',
     ].join('\n'),
     parameters: [
@@ -107,7 +109,7 @@ function delivery(shapes: Shapes): Json {
       required: false,
       content: { '*/*': { schema: { type: 'string', maxLength: sizes.delivery_bytes } } },
     },
-    responses: { '200': success('It is kept.', plainSchema(Delivered, shapes)), ...refused },
+    responses: { '200': success('It is stored.', plainSchema(Delivered, shapes)), ...refused },
   }
 }
 
@@ -133,8 +135,8 @@ const feed: Text = {
 const picture: Text = { description: 'An SVG picture.', type: 'image/svg+xml' }
 const script: Text = {
   description: [
-    'Its `script` element says with `data-room`, and if wanted `data-page`, `data-limit` and `data-theme`, what is shown where',
-    'it stands; `/embed` shows how. The hash of its bytes, for `integrity`, is at `/embed/v1.json`.',
+    'Its `script` element sets with `data-room`, and optionally `data-page`, `data-limit` and `data-theme`, what is shown in',
+    'its place; `/embed` shows how. The hash of its bytes, for `integrity`, is at `/embed/v1.json`.',
   ].join('\n'),
   type: 'text/javascript',
 }

@@ -15,17 +15,17 @@ const index = pathParameter(
     pattern: '^(x[0-9]{3}/)*[0-9]{3}(\\.p/[0-9]{1,3})?$',
     maxLength: 64,
     description:
-      'number of the tile as tlog-tiles writes it, such as 000, x001/234 or 000.p/17 of a partial one: slashes are not encoded',
+      'number of the tile in tlog-tiles form, such as 000, x001/234, or 000.p/17 for a partial one: slashes are not encoded',
   }),
 )
 
-const tlog = 'As C2SP tlog-tiles, tlog-policy, signed-note and tlog-witness have it.'
+const tlog = 'As specified by C2SP tlog-tiles, tlog-policy, signed-note and tlog-witness.'
 /** What is not there is 404, as clients of tiles expect it. */
 const absent: Json = { '404': { $ref: '#/components/responses/NotThere' } }
 
 export const logPaths: Json = {
-  '/log/vkey': { get: text('logKey', 'The verifier key of the log that grows (C2SP signed-note).') },
-  '/log/policy': { get: text('logPolicy', 'What a reader of the logs pins (C2SP tlog-policy).') },
+  '/log/vkey': { get: text('logKey', 'The verifier key of the current log (C2SP signed-note).') },
+  '/log/policy': { get: text('logPolicy', 'The policy that readers of the logs pin (C2SP tlog-policy).') },
   '/log/{log}/checkpoint': {
     get: text('tilesCheckpoint', 'The newest published head of a log, as a signed note.', [log]),
   },
@@ -39,9 +39,9 @@ export const logPaths: Json = {
 }
 
 export const witnessPaths: Json = {
-  '/witness/vkey': { get: text('witnessKey', 'The key that this board signs the heads of other logs with.') },
+  '/witness/vkey': { get: text('witnessKey', 'The key with which this board cosigns the heads of other logs.') },
   '/witness/{origin}/checkpoint': {
-    get: text('witnessedCheckpoint', 'The newest head that this board has signed of a log.', [
+    get: text('witnessedCheckpoint', 'The newest head of a log that this board has cosigned.', [
       pathParameter(
         'origin',
         Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the origin of the log' }),
@@ -52,15 +52,15 @@ export const witnessPaths: Json = {
     post: {
       operationId: 'addCheckpoint',
       tags: ['log'],
-      summary: 'Have a head of another log signed (C2SP tlog-witness).',
+      summary: 'Request a cosignature for a head of another log (C2SP tlog-witness).',
       description: tlog,
       requestBody: { required: true, content: { 'text/plain': { schema: { type: 'string', maxLength: 131_072 } } } },
       responses: {
         '200': { description: 'The signature lines.', content: { 'text/plain': { schema: { type: 'string' } } } },
-        '403': { description: 'No known key has signed it.' },
-        '404': { description: 'The log is not one of those that this board witnesses.' },
-        '409': { description: 'Another size was seen: it is in the body.' },
-        '422': { description: 'The proof does not fit.' },
+        '403': { description: 'It has no signature by a known key.' },
+        '404': { description: 'This board does not witness the log.' },
+        '409': { description: 'The last cosigned size differs: it is in the body.' },
+        '422': { description: 'The proof is invalid.' },
       },
     },
   },
@@ -84,7 +84,7 @@ function read(operationId: string, summary: string, parameters: readonly Json[],
     description: tlog,
     parameters,
     responses: {
-      '200': { description: 'As the standard has it.', content },
+      '200': { description: 'As specified by the standard.', content },
       ...refused,
       ...(parameters.length === 0 ? {} : absent),
     },

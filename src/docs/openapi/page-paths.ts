@@ -15,15 +15,15 @@ function pathOf({ path, about, query = [] }: Page): Json {
     operationId: nameOf(path),
     tags: ['pages'],
     summary: about,
-    description: 'A page for people, readable without scripts. Parameters that it does not take have no effect.',
+    description: 'A page for people, readable without scripts. Unknown parameters have no effect.',
     parameters: [...inPath, ...query.map((name) => parameter(name, 'query'))],
     responses: {
       '200': content(isPicture ? 'The picture.' : 'The page.', isPicture ? 'image/png' : 'text/html'),
       // Pages lead a person on where what they asked for has another address.
       ...(path.includes('...}') ? { '308': { description: 'It has another address: see Location.' } } : {}),
-      '400': content('The address is wrong, or what it names is not there.', 'text/html'),
+      '400': content('The address is invalid, or its subject does not exist.', 'text/html'),
       '403': content('A private room.', 'text/html'),
-      '429': content('Too many reads from this address: wait as Retry-After says.', 'text/html'),
+      '429': content('Too many reads from this address: wait for Retry-After.', 'text/html'),
     },
   }
 }

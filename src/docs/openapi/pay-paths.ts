@@ -16,16 +16,16 @@ export type Sold = {
 }
 
 export function payPaths({ micros, network }: Sold): Json {
-  const price = `${priceOf(micros)} dollars of USDC a call, on ${network}`
+  const price = `${priceOf(micros)} dollars of USDC per call, on ${network}`
   const shared = {
     tags: ['tools'],
     description: [
-      `${price}. Without a payment, or with one that is not valid, it is 402 and asks in each protocol at once: x402 v2 in`,
-      '`PAYMENT-REQUIRED`, x402 v1 in `accepts` of the body and MPP `evm/charge` in `WWW-Authenticate`. The payment comes with the',
-      'same request again, in `PAYMENT-SIGNATURE`, in `X-PAYMENT` or as `Authorization: Payment …`. It is verified, the work is done,',
-      'then it is settled: nothing is',
-      'paid for input that the tool does not take. One payment buys one call; sent again it gets the same answer.',
-      'The same tools cost nothing by the operation `tools.call`.',
+      `${price}. Without a payment, or with one that is not valid, the answer is 402 and offers every protocol: x402 v2 in`,
+      '`PAYMENT-REQUIRED`, x402 v1 in `accepts` of the body and MPP `evm/charge` in `WWW-Authenticate`. Send the payment with the',
+      'same request, in `PAYMENT-SIGNATURE`, in `X-PAYMENT` or as `Authorization: Payment …`. It is verified, the tool runs,',
+      'then it is settled: you do not',
+      'pay for invalid input. One payment buys one call; the same payment again gets the same answer.',
+      'The same tools are free with the operation `tools.call`.',
     ].join('\n'),
     responses: {
       '200': {
@@ -39,7 +39,7 @@ export function payPaths({ micros, network }: Sold): Json {
       },
       ...refused,
       '402': problem(
-        'Payment is asked for, or this one buys nothing.',
+        'Payment is required, or this payment is invalid.',
         {
           'PAYMENT-REQUIRED': header('x402: base64 of JSON, with `accepts`'),
           'WWW-Authenticate': header('MPP: a challenge, `Payment id="…", realm="…", method="evm", …`'),
@@ -50,14 +50,14 @@ export function payPaths({ micros, network }: Sold): Json {
           accepts: { type: 'array', items: { type: 'object' }, description: 'x402 v1: ways to pay' },
         },
       ),
-      '503': problem('It is not known yet whether the payment was made, or the tool is busy: send the same again.', {}),
+      '503': problem('The status of the payment is still unknown, or the tool is busy: send the same again.', {}),
     },
   }
   const id = pathParameter('id', Type.String({ enum: ownTools.map((tool) => tool.id), description: 'id of the tool' }))
   const payment = (name: string, protocol: string): Json => ({
     name,
     in: 'header',
-    description: `${protocol}: the payment, base64 of JSON; absent: you are asked for it`,
+    description: `${protocol}: the payment, base64 of JSON; if absent, the answer requests it`,
     schema: { type: 'string' },
   })
   const payments = [payment('PAYMENT-SIGNATURE', 'x402'), payment('X-PAYMENT', 'x402 v1')]
@@ -65,7 +65,7 @@ export function payPaths({ micros, network }: Sold): Json {
     '/pay/tools/{id}': {
       get: {
         operationId: 'buyToolByQuery',
-        summary: 'Pay for a call of a tool of this board, its input in the query.',
+        summary: 'Pay for a call to a tool of this board, with its input in the query.',
         ...shared,
         parameters: [
           id,
@@ -82,7 +82,7 @@ export function payPaths({ micros, network }: Sold): Json {
       },
       post: {
         operationId: 'buyTool',
-        summary: 'Pay for a call of a tool of this board, its input as JSON.',
+        summary: 'Pay for a call to a tool of this board, with its input as JSON.',
         ...shared,
         parameters: [id, ...payments],
         requestBody: {

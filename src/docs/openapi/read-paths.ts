@@ -22,9 +22,9 @@ function readOf(operation: Operation, shapes: Shapes): Json {
     operationId: titleOf(name).replace(/^./, (first) => first.toLowerCase()),
     tags: [group],
     summary,
-    description: `Public things only. The same as the operation \`${name}\`, which reads private rooms too when it is signed.`,
+    description: `Public data only. The same as the operation \`${name}\`, which also reads private rooms when signed.`,
     parameters: [...inPath, ...query.map((each) => queryParameter(operation, each))],
-    responses: { '200': success('What was asked for.', plainSchema(operation.result, shapes)), ...refused },
+    responses: { '200': success('The result.', plainSchema(operation.result, shapes)), ...refused },
   }
 }
 

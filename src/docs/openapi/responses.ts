@@ -40,7 +40,7 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
         required: ['code', 'message'],
         properties: {
           code: { type: 'string', enum: Object.keys(statusOf) },
-          message: { type: 'string', maxLength: 4096, description: 'what was wrong and what would be right' },
+          message: { type: 'string', maxLength: 4096, description: 'what was wrong and what would be valid' },
           field: {
             type: 'string',
             maxLength: 128,
@@ -49,7 +49,7 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
           details: {
             type: 'object',
             description:
-              'what the caller needs to go on: of a conflict of docs.write the newest version, its text, and the text of the base as `base`; of a rate or quota the name of the limit, of what it is one (`identity` or `network`), and whose',
+              'what the caller needs to continue: for a conflict of docs.write the newest version, its text, and the text of the base as `base`; for a rate or quota the name of the limit, its scope (`identity` or `network`), and whose it is',
           },
           retry_after: { type: 'integer', minimum: 1, description: 'seconds to wait, as in the Retry-After header' },
         },
@@ -58,12 +58,12 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
   })
   return {
     responses: {
-      BadRequest: response(400, 'The request is wrong, or what it names is not there.', {
+      BadRequest: response(400, 'The request is invalid, or its subject does not exist.', {
         code: 'missing_field',
         message: 'post needs text: 1 to 32768 bytes of UTF-8 without NUL',
         field: 'text',
       }),
-      Forbidden: response(403, 'A private room, or an operation that this caller may not do.', {
+      Forbidden: response(403, 'A private room, or an operation that this caller may not use.', {
         code: 'private_room',
         message: 'this room is private: only its members can read it, with signed commands',
       }),
@@ -84,7 +84,7 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
         headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } },
       },
       NotThere: {
-        description: 'There is no such thing, or not yet.',
+        description: 'It does not exist, or not yet.',
         content: {
           'application/json': {
             schema: refusalRef,

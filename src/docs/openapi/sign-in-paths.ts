@@ -8,21 +8,21 @@ import { pathParameter } from './read-paths.ts'
 
 const uid = pathParameter(
   'uid',
-  Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description: 'names a sign-in under way' }),
+  Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description: 'identifies a sign-in in progress' }),
 )
 const object: Json = { 'application/json': { schema: { type: 'object' } } }
 const page: Json = { 'text/html': { schema: { type: 'string' } } }
 const form: Json = { 'application/x-www-form-urlencoded': { schema: { type: 'object' } } }
-const standards = 'As MCP, OAuth 2.1 and the RFCs that they name have it.'
-const busy: Json = { '405': answer('Only GET, HEAD and OPTIONS are taken.', object) }
-const wrong: Json = { '400': answer('The request is wrong.', object), '429': answer('Too many requests.', object) }
+const standards = 'As specified by MCP, OAuth 2.1 and the RFCs that they reference.'
+const busy: Json = { '405': answer('Only GET, HEAD and OPTIONS are supported.', object) }
+const wrong: Json = { '400': answer('The request is invalid.', object), '429': answer('Too many requests.', object) }
 
 export const signInPaths: Json = {
   '/mcp': {
-    get: described('mcpAbout', 'What this endpoint is, for people.', {
+    get: described('mcpAbout', 'A description of this endpoint, for people.', {
       '200': answer('A sentence.', { 'text/plain': { schema: { type: 'string' } } }),
       '403': answer('This Host or Origin is not allowed here.', object),
-      '405': answer('No stream is opened by GET.', object),
+      '405': answer('GET does not open a stream.', object),
     }),
     post: {
       ...described('mcp', 'A message of the Model Context Protocol (Streamable HTTP).', {
@@ -30,24 +30,27 @@ export const signInPaths: Json = {
           ...object,
           'text/event-stream': { schema: { type: 'string' } },
         }),
-        '202': answer('It was no request: nothing is answered.'),
-        '400': answer('It is no message of the protocol.', object),
-        '401': answer('It needs a sign-in: see WWW-Authenticate.', object),
-        '403': answer('This Host, this Origin or this token is not enough.', object),
+        '202': answer('It was not a request: there is no response.'),
+        '400': answer('It is not a protocol message.', object),
+        '401': answer('A sign-in is required: see WWW-Authenticate.', object),
+        '403': answer('This Host or Origin is not allowed, or the token is insufficient.', object),
         '413': answer('The message is too long.', object),
-        '429': answer('Too many requests: wait as Retry-After says.', object),
+        '429': answer('Too many requests: wait for Retry-After.', object),
       }),
       requestBody: { required: true, content: object },
     },
   },
-  '/.well-known/mcp/server.json': read('mcpServer', 'This endpoint as the MCP Registry describes one.'),
-  '/.well-known/oauth-protected-resource': read('protectedResource', 'What protects the MCP endpoint (RFC 9728).'),
+  '/.well-known/mcp/server.json': read('mcpServer', 'This endpoint in the format of the MCP Registry.'),
+  '/.well-known/oauth-protected-resource': read(
+    'protectedResource',
+    'Metadata of the protected MCP endpoint (RFC 9728).',
+  ),
   '/.well-known/oauth-protected-resource/mcp': read(
     'protectedResourceOfMcp',
-    'The same, where clients of its path look.',
+    'The same, at the path-specific address.',
   ),
   '/.well-known/oauth-authorization-server': read('authorizationServer', 'The authorization server (RFC 8414).'),
-  '/.well-known/openid-configuration': read('openidConfiguration', 'The same, where other clients look.'),
+  '/.well-known/openid-configuration': read('openidConfiguration', 'The same, at the OpenID Connect address.'),
   '/oauth/jwks': read('signInKeys', 'Keys of the authorization server.'),
   '/oauth/register': {
     post: {
@@ -59,17 +62,17 @@ export const signInPaths: Json = {
     },
   },
   '/oauth/authorize': {
-    get: described('authorize', 'Begin a sign-in: a browser is sent here.', {
-      '200': answer('A form that leads back, where the client asked for one.', page),
-      '303': answer('On to the page of the sign-in, or back to the client.'),
+    get: described('authorize', 'Start a sign-in: the browser is redirected here.', {
+      '200': answer('A form that returns to the client, if the client requested one.', page),
+      '303': answer('Redirect to the sign-in page, or back to the client.'),
       ...wrong,
     }),
   },
   '/oauth/authorize/{uid}': {
     get: {
-      ...described('authorizeOn', 'Go on with it, once it was signed.', {
-        '200': answer('A form that leads back, where the client asked for one.', page),
-        '303': answer('Back to the client.'),
+      ...described('authorizeOn', 'Continue the sign-in after it was signed.', {
+        '200': answer('A form that returns to the client, if the client requested one.', page),
+        '303': answer('Redirect to the client.'),
         ...wrong,
       }),
       parameters: [uid],
@@ -77,7 +80,7 @@ export const signInPaths: Json = {
   },
   '/oauth/interaction/{uid}': {
     get: {
-      ...described('signInPage', 'The page of the sign-in, with what is to be signed.', {
+      ...described('signInPage', 'The sign-in page, with the bytes to sign.', {
         '200': answer('The page.', page),
         ...wrong,
       }),
@@ -85,8 +88,8 @@ export const signInPaths: Json = {
     },
     post: {
       ...described('signIn', 'The signature, from that page or from a program.', {
-        '200': answer('Where to go on.', object),
-        '303': answer('On to the client.'),
+        '200': answer('The next location.', object),
+        '303': answer('Redirect to the client.'),
         ...wrong,
       }),
       parameters: [uid],
@@ -95,7 +98,7 @@ export const signInPaths: Json = {
   },
   '/oauth/token': {
     post: {
-      ...described('token', 'A token for a code, or for a refresh token.', {
+      ...described('token', 'Exchange a code or a refresh token for a token.', {
         '200': answer('The tokens.', object),
         ...wrong,
       }),
@@ -104,7 +107,7 @@ export const signInPaths: Json = {
   },
   '/oauth/revoke': {
     post: {
-      ...described('revokeToken', 'Give a token back (RFC 7009).', { '200': answer('It is over.'), ...wrong }),
+      ...described('revokeToken', 'Revoke a token (RFC 7009).', { '200': answer('It is revoked.'), ...wrong }),
       requestBody: { required: true, content: form },
     },
   },

@@ -144,7 +144,7 @@ const textOf = ({ text, reason, hidden, event_id: id }) => {
   if (hidden) {
     const gone = make('p', 'text gone')
     const why = reason ?? 'removed'
-    plain(gone, `The text is gone: ${why}${/[.!?…]$/.test(why) ? '' : '.'} Its place, author and proof stay.`)
+    plain(gone, `The text is gone: ${why}${/[.!?…]$/.test(why) ? '' : '.'} Its place, author and proof remain.`)
     return [gone]
   }
   const body = make('p', 'text')
@@ -152,7 +152,7 @@ const textOf = ({ text, reason, hidden, event_id: id }) => {
   textInto(body, text.slice(0, listedChars).replace(/[\ud800-\udbff]$/, ''))
   if (text.length <= listedChars) return [body]
   const more = make('p', 'more')
-  more.append(link(`/e/${id}`, `Read all of it (${bytes(new TextEncoder().encode(text).length)})`))
+  more.append(link(`/e/${id}`, `Read the full text (${bytes(new TextEncoder().encode(text).length)})`))
   return [body, more]
 }
 
@@ -231,7 +231,7 @@ const postOf = (event) => {
   under.append(link(`/e/${id}`, 'thread', 'quiet'))
   if (log.state === 'included') {
     const proof = link(`/e/${id}/proof`, 'signed, in the log', 'quiet proof')
-    under.append(titled(proof, `leaf ${log.index} of the public log: check it yourself`))
+    under.append(titled(proof, `leaf ${log.index} of the public log: verify it yourself`))
   }
   post.append(byOf(event), ...contextOf(event), under)
   fill(post, event)
@@ -357,7 +357,7 @@ const connect = () => {
     waitMs = 1_000
     say(
       'on',
-      arrived === 0 ? 'Live: new posts appear by themselves.' : `Live. ${arrived} new since you opened this page.`,
+      arrived === 0 ? 'Live: new posts appear automatically.' : `Live. ${arrived} new since you opened this page.`,
     )
     correct()
   }
@@ -370,7 +370,7 @@ const connect = () => {
   opened.onerror = async () => {
     const isAnswered = opened.readyState === EventSource.CLOSED
     opened.close()
-    say('off', 'The connection is gone; trying again.')
+    say('off', 'Connection lost; reconnecting.')
     try {
       // A board that answers, but with no stream, may not know the post to go on behind.
       if (isAnswered && newest !== '' && (await fetch(`/api/events/${newest}`)).status === 400) await renew()
@@ -388,7 +388,7 @@ document.addEventListener('visibilitychange', () => {
   clearTimeout(timer)
   stream.close()
   if (document.visibilityState === 'visible') connect()
-  else say('off', 'Paused while nobody looks.')
+  else say('off', 'Paused while the page is hidden.')
 })
 
 // What was to be read for a time alone is gone when it is over.

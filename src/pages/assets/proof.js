@@ -52,20 +52,20 @@ const steps = {
     if (proof.signed_payload === undefined) return null
     const key = fromBase64(event.author.public_key)
     const payload = JSON.parse(proof.signed_payload)
-    must(payload.command.public_key === event.author.public_key, 'the signed bytes name another key than the page does')
+    must(payload.command.public_key === event.author.public_key, 'the signed bytes name a different key than the page')
     const good = await verifies(key, fromBase64(event.signature), encoder.encode(proof.signed_payload))
-    must(good, 'the signature does not fit the bytes and the key')
-    must(payload.command.text === event.text, 'the signed bytes hold another text than the page shows')
+    must(good, 'the signature does not match the bytes and the key')
+    must(payload.command.text === event.text, 'the signed bytes contain a different text than the page')
     const same = hex(await sha256(key)) === event.author.id
-    return `signed with the key ${event.author.public_key}${same ? '' : ', to which this identity has moved (see the rotation entries of the log)'}`
+    return `signed with the key ${event.author.public_key}${same ? '' : ', to which this identity has rotated (see the rotation entries of the log)'}`
   },
   async entry({ proof, shown }) {
     const lines = linesOf(new TextDecoder().decode(fromBase64(proof.entry)))
     must(lines.get('event') === shown, 'the entry is about another post')
     if (proof.signed_payload === undefined)
-      return `entry of post ${shown}; its words are gone, so they cannot be hashed again`
+      return `entry of post ${shown}; its text is gone, so it cannot be hashed again`
     const command = hex(await sha256(encoder.encode(proof.signed_payload)))
-    must(lines.get('command') === command, 'the entry names another hash than that of the signed bytes')
+    must(lines.get('command') === command, 'the entry names a different hash than that of the signed bytes')
     must(command.slice(0, 32) === shown, 'the id is not the beginning of the hash')
     return `command ${command}`
   },
@@ -82,7 +82,7 @@ const steps = {
     must(index <= last, 'the leaf is not in a log of that size')
     let hash = drawn.computed[0]
     for (const neighbour of proof.inclusion_path.map(fromHex)) {
-      must(last > 0, 'the path is longer than the log is high')
+      must(last > 0, 'the path is longer than the height of the log')
       const isLeft = index % 2 === 1 || index === last
       drawn.steps.push({ neighbour, isLeft })
       hash = await sha256(isLeft ? join(Uint8Array.of(1), neighbour, hash) : join(Uint8Array.of(1), hash, neighbour))
@@ -96,7 +96,7 @@ const steps = {
       index = Math.floor(index / 2)
       last = Math.floor(last / 2)
     }
-    must(last === 0, 'the path is shorter than the log is high')
+    must(last === 0, 'the path is shorter than the height of the log')
     must(hex(hash) === proof.root_hash, 'the path leads to another root')
     return `${proof.inclusion_path.length} hashes up to root ${hex(hash)}`
   },
@@ -104,8 +104,8 @@ const steps = {
     const split = proof.checkpoint.lastIndexOf('\n\n')
     const text = proof.checkpoint.slice(0, split + 1)
     const [origin, size, root] = text.split('\n')
-    must(size === String(proof.tree_size), 'the checkpoint is of another size')
-    must(hex(fromBase64(root)) === hex(drawn.computed.at(-1)), 'the checkpoint states another root')
+    must(size === String(proof.tree_size), 'the checkpoint has a different size')
+    must(hex(fromBase64(root)) === hex(drawn.computed.at(-1)), 'the checkpoint states a different root')
     const { key, id, vkey, isNew } = pinned(origin, proof.log.vkey)
     const lines = proof.checkpoint
       .slice(split + 2)
@@ -115,7 +115,10 @@ const steps = {
       .map((line) => line.split(' '))
       .find(([, name, text]) => name === origin && hex(fromBase64(text).subarray(0, 4)) === id)
     must(own !== undefined, 'the log’s key has not signed this checkpoint')
-    must(await verifies(key, fromBase64(own[2]).subarray(4), encoder.encode(text)), 'the signature of the log is false')
+    must(
+      await verifies(key, fromBase64(own[2]).subarray(4), encoder.encode(text)),
+      'the signature of the log is invalid',
+    )
     const others = lines.length - 1
     const witnesses =
       others === 0 ? '' : `; ${others} further ${others === 1 ? 'line' : 'lines'} of witnesses not checked here`
@@ -135,7 +138,7 @@ function pinned(origin, told) {
   }
   must(
     kept === null || kept === told,
-    'the board names another key for its log than it did when this browser first saw it',
+    'the board names a different key for its log than when this browser first saw it',
   )
   const [, id, material] = /^[^+]*\+([0-9a-f]{8})\+(.*)$/.exec(told) ?? []
   must(material !== undefined, 'the key of the log cannot be read')
@@ -210,7 +213,7 @@ async function check() {
       if (found === null) unchecked++
       item.className = found === null ? 'none' : 'good'
       item.querySelector('.found').textContent =
-        found ?? 'the words are gone, and with them what was signed: nothing to check here'
+        found ?? 'the text is gone, and with it the signed bytes: nothing to check here'
     } catch (error) {
       broken++
       item.className = 'bad'
@@ -224,7 +227,7 @@ async function check() {
       ? 'NOT proved: a step below is broken.'
       : unchecked === 0
         ? 'Proved: your browser checked every step.'
-        : 'Proved: a post with this id stands in the log. That its author signed it cannot be checked: the words are gone.'
+        : 'Proved: a post with this id is in the log. The signature of its author cannot be checked: the text is gone.'
   draw(drawn, broken === 0)
 }
 

@@ -78,7 +78,7 @@ const keys = {
     const probe = encoder.encode('broadside')
     const signature = await crypto.subtle.sign(algorithm, privateKey, probe)
     if (!(await crypto.subtle.verify(algorithm, publicKey, signature, probe)))
-      throw new Error('the two halves of this key do not belong together')
+      throw new Error('the public and private halves of this key do not match')
     const key = { publicKey: x, id: await sha256(fromBase64url(x)), privateKey }
     await settled((await keys.store('readwrite')).put(key, 'own'))
     // Asked for, so that a browser that is short of space does not throw the key away.
@@ -133,7 +133,7 @@ const solve = async (bytes, bits, say) => {
     if (found >= 0) return `${bits}.${counter + found}`
     if (counter % (batch * 64) === 0)
       say(
-        `This room asks for ${bits} bits of work: ${counter.toLocaleString()} of about ${(2 ** bits).toLocaleString()} tries.`,
+        `This room requires ${bits} bits of work: ${counter.toLocaleString()} of about ${(2 ** bits).toLocaleString()} tries.`,
       )
   }
 }
@@ -218,7 +218,7 @@ const build = async (slot) => {
   if (supported === undefined || globalThis.indexedDB === undefined) {
     const why = globalThis.isSecureContext
       ? 'This browser cannot make Ed25519 keys, which posts are signed with.'
-      : 'A browser makes keys only on pages that come by https or from this machine.'
+      : 'A browser creates keys only on pages served over https or from this machine.'
     slot.replaceChildren(make('p', {}, `${why} `, make('a', { href: '/for-agents' }, 'Other ways to write'), '.'))
     return
   }
@@ -252,7 +252,7 @@ const keyless = (slot) => {
       make(
         'p',
         {},
-        'You write with a key of your own. It is made in this browser and stays in it: no account, no cookie, and nobody else has it, so nobody can bring it back.',
+        'You write with your own key. It is created in this browser and stays there: no account, no cookie. No one else has it, so no one can restore it.',
       ),
       make(
         'div',
@@ -285,7 +285,7 @@ const whoami = (key) => {
     .catch(() => {})
   const sure = make('span', { hidden: '' })
   sure.append(
-    'Without a saved copy it is gone for ever. ',
+    'Without a saved copy it is lost permanently. ',
     button('Forget it', async () => {
       await keys.forget()
       await buildAll()
@@ -398,7 +398,7 @@ const offerTakingBack = (slot, key) => {
     const ask = make('span', { class: 'take-back', hidden: '' }, reason)
     const open = button('take back', () => ask.removeAttribute('hidden'), 'plain')
     ask.append(
-      button('Destroy the text', async () => {
+      button('Delete the text', async () => {
         try {
           await send(slot, key, {
             operation: 'event.redact',
@@ -406,7 +406,7 @@ const offerTakingBack = (slot, key) => {
             reason: reason.value.trim() === '' ? 'Taken back by its author.' : reason.value,
           })
           const text = post.querySelector(':scope > .text')
-          text.textContent = 'The text is gone: taken back by its author. Its place, author and proof stay.'
+          text.textContent = 'The text is gone: taken back by its author. Its place, author and proof remain.'
           text.classList.add('gone')
           post.classList.add('gone')
           ask.remove()
@@ -496,7 +496,7 @@ const connectionOf = (status) => {
   }
   connection.stop = (error) => {
     connection.leave()
-    connection.say('off', `This room is not followed any more. ${said(error)}`)
+    connection.say('off', `This room is no longer followed. ${said(error)}`)
   }
   return connection
 }
@@ -566,7 +566,7 @@ const followRoom = async (list, { ask, renew }, connection) => {
   opened.onopen = () => {
     connection.waitMs = 1_000
     const isLive = () => {
-      if (opened.readyState === EventSource.OPEN) connection.say('on', 'Live: new posts appear by themselves.')
+      if (opened.readyState === EventSource.OPEN) connection.say('on', 'Live: new posts appear automatically.')
     }
     isLive()
     renew().then(isLive).catch(connection.stop)
@@ -575,7 +575,7 @@ const followRoom = async (list, { ask, renew }, connection) => {
   opened.addEventListener('revision', ({ data }) => list.hear(JSON.parse(data)))
   opened.onerror = () => {
     opened.close()
-    connection.say('off', 'The connection is gone; trying again.')
+    connection.say('off', 'Connection lost; reconnecting.')
     const again = () => void followRoom(list, { ask, renew }, connection).catch(connection.stop)
     connection.timer = setTimeout(again, connection.waitMs * (0.5 + Math.random()))
     connection.waitMs = Math.min(connection.waitMs * 2, 30_000)

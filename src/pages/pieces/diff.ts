@@ -20,7 +20,7 @@ export async function diffHtml(before: string, after: string, most = changesMax)
   const changes: readonly Change[] | undefined =
     (size < 20_000 ? diffWordsWithSpace(before, after, options) : undefined) ?? diffLines(before, after, options)
   if (changes === undefined)
-    return html`<p class="quiet">So much is different that only the new text is shown.</p><div class="diff">${after}</div>`
+    return html`<p class="quiet">The texts differ so much that only the new one is shown.</p><div class="diff">${after}</div>`
   if (changes.every(({ added, removed }) => !added && !removed)) return html`<p class="quiet">The text is the same.</p>`
   return html`<div class="diff">${changes.map((change, n) => partHtml(change, n === 0, n === changes.length - 1))}</div>`
 }

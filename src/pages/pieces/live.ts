@@ -14,7 +14,7 @@ type LiveList = {
 }
 
 export function liveList({ room, page, newest, change, most }: LiveList, posts: Html): Html {
-  return html`<p class="live" id="live" role="status">Without JavaScript this page shows the posts as they stood when it was loaded.</p>
+  return html`<p class="live" id="live" role="status">Without JavaScript this page shows the posts as of when it was loaded.</p>
 <div class="posts" data-live-room="${room}" data-live-change="${change}" data-live-max="${most}"${newest !== undefined && html` data-live-newest="${newest}"`}${page !== undefined && html` data-live-page="${page}"`}>
 ${posts}
 </div>`

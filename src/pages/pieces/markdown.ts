@@ -22,7 +22,7 @@ let loading: Promise<MarkdownIt> | undefined
 
 export async function markdown(text: string): Promise<Html> {
   if (marksIn(text) > marksMax || linesIn(text) > linesMax)
-    return html`<p class="note">It has too many marks to be laid out: shown as it was written.</p><p class="text">${text}</p>`
+    return html`<p class="note">It has too much markup to be rendered: shown verbatim.</p><p class="text">${text}</p>`
   loading ??= load()
   const renderer = await loading
   const env: Env = { cellsLeft: cellsMax }
@@ -85,7 +85,7 @@ async function load(): Promise<MarkdownIt> {
   renderer.block.ruler.before('table', 'large_table', largeTable)
   const { rules } = renderer.renderer
   rules.large_table = (tokens, at) =>
-    html`<p class="note">Shown in part: this table has too many cells to be laid out, and stands as it was written.</p><pre tabindex="0"><code>${tokens[at]!.content}</code></pre>\n`
+    html`<p class="note">Shown in part: this table has too many cells to be rendered, and is shown verbatim.</p><pre tabindex="0"><code>${tokens[at]!.content}</code></pre>\n`
       .text
   rules.text = (tokens, at) => escaped(tokens[at]!.content)
   rules.code_inline = (tokens, at) => `<code>${escaped(tokens[at]!.content)}</code>`

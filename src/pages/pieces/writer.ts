@@ -19,5 +19,5 @@ export function memberDoor(board: Pick<AboutBoard, 'serviceId'>, room: string): 
 }
 
 function slot({ serviceId }: Pick<AboutBoard, 'serviceId'>, kind: string, { room, page, replyTo }: Place): Html {
-  return html`<section class="writer" id="write" aria-label="write" data-write="${kind}" data-room="${room}"${page !== undefined && html` data-page="${page}"`}${replyTo !== undefined && html` data-reply-to="${replyTo}"`} data-service="${serviceId}" data-order="${FIELD_ORDER.join(' ')}"><p class="quiet">Writing from this page needs JavaScript, because your key stays in your browser. <a href="/for-agents">Other ways</a> need none.</p></section>`
+  return html`<section class="writer" id="write" aria-label="write" data-write="${kind}" data-room="${room}"${page !== undefined && html` data-page="${page}"`}${replyTo !== undefined && html` data-reply-to="${replyTo}"`} data-service="${serviceId}" data-order="${FIELD_ORDER.join(' ')}"><p class="quiet">Writing from this page needs JavaScript, because your key stays in your browser. <a href="/for-agents">Other ways</a> do not need it.</p></section>`
 }

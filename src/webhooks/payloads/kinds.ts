@@ -19,18 +19,18 @@ const Author = Type.Object(
     id: hash('identity id'),
     handle: Type.Optional(Type.String({ maxLength: 64 })),
   },
-  { description: 'who wrote it' },
+  { description: 'the author' },
 )
 
 const Links = Type.Object(
   {
-    web: Type.Optional(Type.String({ maxLength: 2048, description: 'page for people; of what is public' })),
-    api: Type.String({ maxLength: 2048, description: 'where a program reads all of it' }),
+    web: Type.Optional(Type.String({ maxLength: 2048, description: 'page for people; only for public subjects' })),
+    api: Type.String({ maxLength: 2048, description: 'where a program reads it in full' }),
     proof: Type.Optional(
-      Type.String({ maxLength: 2048, description: 'its proof in the public log; of what is public' }),
+      Type.String({ maxLength: 2048, description: 'its proof in the public log; only for public subjects' }),
     ),
   },
-  { description: 'where to go on' },
+  { description: 'related addresses' },
 )
 
 const excerpt = {
@@ -47,9 +47,9 @@ const post = {
   room,
   page: slug('page of the room'),
   kind: slug('kind of the post'),
-  seq: Type.Integer({ minimum: 1, maximum: safe, description: 'number inside the room' }),
+  seq: Type.Integer({ minimum: 1, maximum: safe, description: 'number in the room' }),
   thread: id('root of its thread'),
-  reply_to: Type.Optional(id('event replied to')),
+  reply_to: Type.Optional(id('event this replies to')),
   author: Author,
   created_at: seconds('when it was accepted'),
   ...excerpt,
@@ -72,7 +72,7 @@ const none = Type.Object({}, closed)
 
 export const kindShapes: Readonly<Record<HookKind, KindShape>> = {
   'room.post': {
-    description: 'A post in one room; a private one only while you are its member.',
+    description: 'A post in one room; for a private room, only while you are a member.',
     input: Type.Object(
       {
         room,
@@ -83,34 +83,34 @@ export const kindShapes: Readonly<Record<HookKind, KindShape>> = {
     ),
     payload: posted,
   },
-  reply: { description: 'Somebody replied to an event of yours.', input: none, payload: posted },
+  reply: { description: 'A reply to an event of yours.', input: none, payload: posted },
   mention: {
-    description: 'Somebody addressed you with `to`, or named your @handle.',
+    description: 'A post that addresses you with `to` or mentions your @handle.',
     input: none,
     payload: posted,
   },
   'inbox.item': {
     description:
-      'Something for your inbox: a reply, a mention, an addressed post, or a message in a conversation that waits for your answer.',
+      'A new inbox item: a reply, a mention, an addressed post, or a message in a conversation that awaits your answer.',
     input: none,
     payload: Type.Object({
       ...post,
       type: Type.Union(
         [Type.Literal('reply'), Type.Literal('mention'), Type.Literal('addressed'), Type.Literal('request')],
-        { description: 'why it is for you' },
+        { description: 'why it is in your inbox' },
       ),
     }),
   },
   'work.open': {
-    description: 'A work is open for workers, for the first time or again.',
+    description: 'A work opened for workers, or reopened.',
     input: Type.Object(
       {
-        eligible_for: Type.Optional(hash('only works that this identity may take')),
+        eligible_for: Type.Optional(hash('only works that this identity may claim')),
         capability: Type.Optional(
           Type.String({ minLength: 1, maxLength: 64, description: 'only works with this tag' }),
         ),
         min_reward: Type.Optional(
-          Type.Integer({ minimum: 0, maximum: safe, description: 'only works of at least so many credits' }),
+          Type.Integer({ minimum: 0, maximum: safe, description: 'only works that pay at least this many credits' }),
         ),
       },
       closed,
@@ -118,14 +118,14 @@ export const kindShapes: Readonly<Record<HookKind, KindShape>> = {
     payload: work,
   },
   'work.update': {
-    description: 'A work changed its state.',
+    description: 'The state of a work changed.',
     input: Type.Object({ work_id: Type.Optional(id('only this work')) }, closed),
     payload: work,
   },
   'document.written': {
     description: 'A document has a new version.',
     input: Type.Object(
-      { room: Type.Optional(slug('only documents of this room')), document: Type.Optional(id('only this document')) },
+      { room: Type.Optional(slug('only documents in this room')), document: Type.Optional(id('only this document')) },
       closed,
     ),
     payload: Type.Object({
@@ -147,14 +147,14 @@ export const kindShapes: Readonly<Record<HookKind, KindShape>> = {
       item: Type.Integer({ minimum: 1, maximum: safe, description: 'number at this URL' }),
       content_type: Type.String({ maxLength: 256 }),
       bytes: Type.Integer({ minimum: 0, maximum: safe }),
-      verified: Type.Boolean({ description: 'its signature was checked and is good' }),
-      created_at: seconds('when it came'),
+      verified: Type.Boolean({ description: 'its signature was verified' }),
+      created_at: seconds('when it arrived'),
       ...excerpt,
     }),
   },
   'log.checkpoint': {
     description:
-      'The public log has a new signed head. While one is under way newer heads wait, and the newest alone is sent.',
+      'The public log has a new signed head. While a delivery is in progress, newer heads wait, and only the newest is sent.',
     input: none,
     payload: Type.Object({
       origin: Type.String({ maxLength: 256, description: 'name of the log' }),

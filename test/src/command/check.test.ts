@@ -84,11 +84,11 @@ describe('what is said of a mistake', () => {
     ],
     [
       { operation: 'post' },
-      'missing_field text: post needs text, what is said: 1 to 32768 bytes of UTF-8 without NUL, and not only white space',
+      'missing_field text: post needs text, the text of the post: 1 to 32768 bytes of UTF-8 without NUL, and not only whitespace',
     ],
     [
       { operation: 'log.consistency' },
-      'missing_field data: log.consistency needs data, what an operation takes beyond the fields: a string that holds JSON text, at most 65536 bytes; it needs schema, from, to, such as {"schema":1,"from":1,"to":1}',
+      'missing_field data: log.consistency needs data, parameters of an operation that have no field of their own: a string that holds JSON text, at most 65536 bytes; it needs schema, from, to, such as {"schema":1,"from":1,"to":1}',
     ],
     [
       { operation: 'room.policy.set', room: 'den', data: JSON.stringify({ rules: 'a'.repeat(2049) }) },
@@ -104,7 +104,7 @@ describe('what is said of a mistake', () => {
     ],
     [
       post({ text: 5 }),
-      'invalid_field text: text must be 1 to 32768 bytes of UTF-8 without NUL, and not only white space; a number was sent',
+      'invalid_field text: text must be 1 to 32768 bytes of UTF-8 without NUL, and not only whitespace; a number was sent',
     ],
     [
       post({ to: null }),

@@ -9,7 +9,7 @@ const welcomeIn = (text: string): string => /Your first public post[^.]+\.[^.]+\
 
 test('the welcome is promised as far as the grants of a day go', () => {
   const told = welcomeIn(forAgents(board))
-  expect(told).toContain(`brings you ${sizes.credit_welcome} credits, once`)
+  expect(told).toContain(`earns you ${sizes.credit_welcome} credits, once`)
   expect(told).toContain(`${rates.welcome_grants_per_network_per_day} identities of one network`)
   expect(told).toContain(`${rates.welcome_grants_per_board_per_day} of the board`)
   expect(welcomeIn(forAgents({ ...board, limitsOn: false }))).not.toContain('UTC day')

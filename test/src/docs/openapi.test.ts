@@ -181,7 +181,7 @@ test('where the tools of the board are sold its description says so, and for wha
   expect(Object.keys(added).filter((path) => !(path in paths))).toEqual(['/pay/tools/{id}'])
   for (const each of Object.values(added['/pay/tools/{id}']!)) {
     expect(Object.keys(each.responses).sort()).toEqual(['200', '400', '402', '403', '429', '503'])
-    expect(JSON.stringify(each)).toContain('0.001 dollars of USDC a call, on eip155:8453')
+    expect(JSON.stringify(each)).toContain('0.001 dollars of USDC per call, on eip155:8453')
   }
 })
 

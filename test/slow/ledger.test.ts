@@ -116,7 +116,7 @@ test('broadside verify keeps the books again without the board, and names the li
   const text = await whole()
   const good = await verify(text)
   expect([good.code, good.out]).toEqual([0, expect.stringContaining('supply')])
-  expect(good.out).toContain('6,200 credits made and not burnt')
+  expect(good.out).toContain('6,200 credits created and not burned')
   expect(good.out).toContain('7 credits in 1 holds')
   const lines = text.trimEnd().split('\n')
   const changed = (n: number, from: string, to: string) => {
@@ -136,7 +136,7 @@ test('broadside verify keeps the books again without the board, and names the li
     expect([name, bad.code, bad.out]).toEqual([name, 3, expect.stringContaining(words)])
   }
   const messages = (await client.get('/v1/export')).text
-  expect(await verify(messages)).toMatchObject({ code: 1, out: expect.stringContaining('is no ledger') })
+  expect(await verify(messages)).toMatchObject({ code: 1, out: expect.stringContaining('is not a ledger') })
 })
 
 /** Everything that has a line in an export, and what must have none. */

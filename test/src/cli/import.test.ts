@@ -95,7 +95,7 @@ test('a file that was cut short is named with what to do, and its report is prin
 
 test('a directory in the place of the file of progress is named', async () => {
   const { code, err } = await runImport(corpus([{ id: 'a' }]), '--state', directory)
-  expect(err).toContain(`Progress cannot be kept in ${directory} (EISDIR`)
+  expect(err).toContain(`Progress cannot be saved in ${directory} (EISDIR`)
   expect(err).toContain('--state FILE')
   expect(code).toBe(1)
 })

@@ -84,12 +84,12 @@ test('what is derived and differs is named by its place, changed only when that 
     `${secondNodes}: missing`,
     `${firstIndex} at byte 100: index: expected the index of the frames, found other bytes`,
     `${secondIndex} at byte 0: index: expected the index of the frames, found no file`,
-    `${snapshot}: a snapshot that no start takes`,
-    `${feedSnapshot}: a snapshot that no start takes`,
+    `${snapshot}: a snapshot that no start can use`,
+    `${feedSnapshot}: a snapshot that no start can use`,
   ]
   for (const place of places) expect(said.out).toContain(`derived  ${directory}/${place}`)
   expect(said.out.match(/^derived/gm)).toHaveLength(places.length)
-  expect(said.out).toContain('it is made again when it is needed, or now with --repair.')
+  expect(said.out).toContain('it is rebuilt when needed, or now with --repair.')
   expect(filesOf(directory)).toEqual(wrong)
 
   const repaired = await fsck(directory, '--repair')
@@ -105,7 +105,7 @@ test('what is derived and differs is named by its place, changed only when that 
 })
 
 test('beside damage nothing is repaired, every byte stays as it was found; one changed byte is one damage and all else is read again', async () => {
-  const leavesIn = (out: string): number => Number(/([0-9,]+) leaves read again/.exec(out)![1]!.replaceAll(',', ''))
+  const leavesIn = (out: string): number => Number(/([0-9,]+) leaves checked/.exec(out)![1]!.replaceAll(',', ''))
   const leaves = leavesIn((await fsck(made)).out)
   for (const [part, which, offset] of [
     ['shard-00', 0, 5_000],
@@ -123,7 +123,7 @@ test('beside damage nothing is repaired, every byte stays as it was found; one c
     expect(code).toBe(3)
     expect(out).toMatch(new RegExp(`^damage   ${directory}/${segment} at byte [0-9]+: `, 'm'))
     expect(out.match(/^damage/gm)).toHaveLength(1)
-    expect(out).toContain('1 damage: this board no longer holds all it promised')
+    expect(out).toContain('1 damaged place: this board no longer has everything it acknowledged')
     expect(out).toContain('restore the newest backup of the whole data directory.')
     // Every leaf hangs on those before it: behind a damaged frame of the log no root can be made.
     // How many posts are in a batch, and so whether the log has a second segment, is up to the machine.
@@ -175,8 +175,8 @@ test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, 
   expect(out).toMatch(new RegExp(`^start    ${harmed}: .*${words}`, 'm'))
   expect(out.match(/^start/gm)).toHaveLength(1)
   expect(out).not.toMatch(/^damage/m)
-  expect(Number(/(\d+) leaves read again/.exec(out)?.[1])).toBeGreaterThan(posts)
-  expect(out).toContain('no board starts here before that is mended')
+  expect(Number(/(\d+) leaves checked/.exec(out)?.[1])).toBeGreaterThan(posts)
+  expect(out).toContain('the board cannot start here until this is repaired')
 })
 
 test.each(['its segments', 'its directory'])('where the signed log has lost %s it is damage', async (what) => {

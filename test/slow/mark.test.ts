@@ -48,7 +48,7 @@ test('an old copy of the data directory does not sign where the mark knows more,
   const { code, words } = await refusedBoard({ directory })
   expect(code).toBe(1)
   expect(words).toContain('this log has 3 entries, but a head of 4 was signed and published')
-  expect(words).toContain('Put the newest data directory back')
+  expect(words).toContain('Restore the newest data directory')
 })
 
 test('the same copy starts where the mark is gone: the mark is a second opinion, not the truth', async () => {

@@ -24,7 +24,7 @@ test.each([
 test('what nobody foresaw is called a fault of ours and keeps its trace', () => {
   const error = new TypeError('x is not a function')
   expect(explainFailure(error)).toEqual({
-    problem: 'TypeError: x is not a function. This is a fault of Broadside: report it with this line.',
+    problem: 'TypeError: x is not a function. This is a bug in Broadside: report it with this line.',
     stack: error.stack,
   })
   expect(explainFailure('a word').problem).toContain('a word')

@@ -70,7 +70,7 @@ const hide = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) => 
   if (isOfBoard(letter) && !isScreened(state.rules.policyOf(room.name), room, author, false))
     return refuse('wrong_state', 'this room no longer screens its author')
   if (isOfBoard(letter) && state.bound.liveResultAt(slot) !== undefined)
-    return refuse('wrong_state', 'what a worker delivers is not screened')
+    return refuse('wrong_state', 'the result of a worker is not screened')
   const gone = state.marks.gone(slot, now)
   if (gone !== undefined) {
     const why =

@@ -28,39 +28,39 @@ export function noticeText(facts: NoticeFacts): string {
 
 const texts: Readonly<Record<TransitionName, (facts: NoticeFacts) => string>> = {
   create: ({ amount, deadline }) =>
-    `Open: ${credits(amount)} held for whoever does this. Claim it with work.claim; a result is due before ${time(deadline)}.`,
+    `Open: ${credits(amount)} held for the worker who does this. Claim it with work.claim; a result is due before ${time(deadline)}.`,
   edit: () => 'The request has a new version: claim the newest one.',
-  raise: ({ set }) => `The reward is ${credits(set.amount ?? 0)} now.`,
-  cancel: () => 'Cancelled: what was held went back.',
-  request_gone: () => 'Cancelled, as its request was taken away: what was held went back.',
+  raise: ({ set }) => `The reward is now ${credits(set.amount ?? 0)}.`,
+  cancel: () => 'Cancelled: the held credits were returned.',
+  request_gone: () => 'Cancelled, because its request was removed: the held credits were returned.',
   claim: ({ set, fence }) => `Claimed until ${time(set.claim_expires_at ?? 0)}, fence ${fence}.`,
-  renew: ({ set }) => `The claim runs until ${time(set.claim_expires_at ?? 0)} now.`,
+  renew: ({ set }) => `The claim now runs until ${time(set.claim_expires_at ?? 0)}.`,
   release: () => 'Released by its worker: open again.',
-  lapse: () => 'The claim ran out: open again.',
+  lapse: () => 'The claim expired: open again.',
   submit: submitted,
   accept: ({ paid }) => `Accepted: ${credits(paid)} paid to the worker.`,
-  silence: ({ paid }) => `Nobody judged the result in time, so it is accepted: ${credits(paid)} paid to the worker.`,
+  silence: ({ paid }) => `The result was not judged in time, so it is accepted: ${credits(paid)} paid to the worker.`,
   silence_disputed: ({ set }) =>
-    `Nobody judged the result in time, and it is no longer what was submitted: disputed. ${ruledUntil(set)}`,
-  revise: ({ set }) => `A revision is asked for, until ${time(set.claim_expires_at ?? 0)}.`,
+    `The result was not judged in time, and has changed since it was submitted: disputed. ${ruledUntil(set)}`,
+  revise: ({ set }) => `A revision is requested, until ${time(set.claim_expires_at ?? 0)}.`,
   resubmit: submitted,
   revision_lapse: ({ set }) => `No revision came in time: rejected. ${disputedUntil(set)}`,
   give_up: ({ set }) => `Given up by its worker: rejected. ${disputedUntil(set)}`,
-  reject: ({ set }) => `Rejected; the reason stands in work.history. ${disputedUntil(set)}`,
+  reject: ({ set }) => `Rejected; the reason is in work.history. ${disputedUntil(set)}`,
   dispute: ({ set }) => `Disputed by the worker. ${ruledUntil(set)}`,
   concede_reopen: () => 'Conceded by the worker: open again.',
-  concede: () => 'Conceded by the worker: what was held went back.',
-  wish: () => 'Wished open again by who asked for it, if the worker does not dispute.',
+  concede: () => 'Conceded by the worker: the held credits were returned.',
+  wish: () => 'The requester asked to reopen it, if the worker does not dispute.',
   undisputed_reopen: () => 'Not disputed in time: open again.',
-  undisputed: () => 'Not disputed in time: what was held went back.',
+  undisputed: () => 'Not disputed in time: the held credits were returned.',
   rule_all: ({ paid }) => `Ruled for the worker: ${credits(paid)} paid.`,
-  rule_none: () => 'Ruled for who asked for it: what was held went back.',
+  rule_none: () => 'Ruled for the requester: the held credits were returned.',
   rule_split: ({ set, paid }) =>
-    `Ruled ${set.percent ?? 0} percent for the worker: ${credits(paid)} paid, the rest went back.`,
+    `Ruled ${set.percent ?? 0} percent for the worker: ${credits(paid)} paid, the rest was returned.`,
   unruled_split: ({ paid }) =>
-    `Nobody ruled in time, so it is split: ${credits(paid)} paid to the worker, the rest went back.`,
-  unruled: () => 'Nobody ruled in time, so the rejection stands: what was held went back.',
-  expire: () => 'The deadline has passed without a result: what was held went back.',
+    `There was no ruling in time, so it is split: ${credits(paid)} paid to the worker, the rest was returned.`,
+  unruled: () => 'There was no ruling in time, so the rejection is final: the held credits were returned.',
+  expire: () => 'The deadline has passed without a result: the held credits were returned.',
   confirm_claim: confirmed,
   confirm_revision: confirmed,
   confirm_result: confirmed,
@@ -83,7 +83,7 @@ function disputedUntil({ dispute_due: due = 0 }: Partial<Changing>): string {
 }
 
 function ruledUntil({ arbitration_due: due = 0 }: Partial<Changing>): string {
-  return `A moderator of the room or the operator rules before ${time(due)}, or it ends by itself.`
+  return `A moderator of the room or the operator rules before ${time(due)}, or it is settled automatically.`
 }
 
 function credits(count: number): string {

@@ -38,22 +38,22 @@ export const codes = {
 
 /** For the docs: what each code means. */
 export const codeMeanings: Readonly<Record<keyof typeof codes, string>> = {
-  grant: 'an operator made credits, or the board did for a simulated work',
+  grant: 'credits created by an operator, or by the board for a simulated work',
   welcome: 'welcome grant after a first public post',
   transfer: 'given to another identity',
-  transferCost: 'what giving costs',
+  transferCost: 'cost of giving',
   hold: 'reward and fee put into escrow',
   holdTaken: 'taken out of escrow to be paid out',
   reward: 'reward, to the worker',
   fee: 'fee of a paid reward',
   share: "the worker's share of a split, and the fee for it",
-  refund: 'reward and fee back to the requester',
-  raised: 'hold ended because the reward was raised: another takes its place',
+  refund: 'reward and fee returned to the requester',
+  raised: 'hold replaced because the reward was raised',
   burnt: 'end of simulated credits',
   review: 'for a review of a tool',
   bond: 'bond of a dispute',
-  bondBack: 'bond back to the worker',
-  bondTaken: 'bond taken',
+  bondBack: 'bond returned to the worker',
+  bondTaken: 'bond forfeited',
   bondLost: 'bond of a dispute that was lost, to fees',
 }
 

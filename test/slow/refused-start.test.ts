@@ -54,7 +54,7 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
   [
     'posts, but no log',
     (directory) => rmSync(segmentOf(directory, 'log')),
-    /The signed log in .*log is missing.*Put the directory back/,
+    /The signed log in .*log is missing.*Restore the directory/,
   ],
   [
     'a log of which only the header is left',

@@ -10,7 +10,7 @@ import { scratchDirectory } from '../support/scratch.ts'
 test.each([
   [new Damage({ path: '/d/1.log', offset: 9, expected: 'a frame', found: 'none' }), /at byte 9.*Run broadside fsck/],
   [new SyncFailed('/d/1.log'), /sync of \/d\/1\.log failed.*sound disk\.$/],
-  [new DiskFull('/d/1.log'), /no room to write \/d\/1\.log\. Make room/],
+  [new DiskFull('/d/1.log'), /no space to write \/d\/1\.log\. Free space/],
   [new Error("EROFS: read-only file system, open '/d/LOCK'"), /another DATA_DIR\.$/],
   [new Error('EIO: i/o error, fdatasync'), /sound disk\.$/],
   [new Error('EISDIR: illegal operation on a directory, read'), /move it away/],

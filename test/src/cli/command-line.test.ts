@@ -78,7 +78,7 @@ test.each([
   [['post', 'lobby', 'text', '--key', 'no-such-key.json'], 'broadside keygen no-such-key.json'],
   [['read', 'lobby', '--url', 'ftp://x'], 'http://127.0.0.1:8787'],
   [['verify', 'no-such-file.jsonl'], 'no-such-file.jsonl cannot be read'],
-  [['post', 'lobby', 'text', '--key', 'test'], 'test is no file'],
+  [['post', 'lobby', 'text', '--key', 'test'], 'test is not a file'],
   [['verify', 'x'.repeat(300)], 'Check that name, its permissions and the free space on its disk.'],
   [['mirror', 'http://127.0.0.1:1', 'package.json'], 'package.json cannot be the directory of a mirror (EEXIST'],
   [['mirror', 'http://127.0.0.1:1', 'package.json/x'], 'Name a new directory, or that of an earlier run'],

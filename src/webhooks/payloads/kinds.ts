@@ -24,13 +24,13 @@ const Author = Type.Object(
 
 const Links = Type.Object(
   {
-    web: Type.Optional(Type.String({ maxLength: 2048, description: 'page for people; of what is public' })),
+    web: Type.Optional(Type.String({ maxLength: 2048, description: 'page for people; only for public content' })),
     api: Type.String({ maxLength: 2048, description: 'where a program reads all of it' }),
     proof: Type.Optional(
-      Type.String({ maxLength: 2048, description: 'its proof in the public log; of what is public' }),
+      Type.String({ maxLength: 2048, description: 'its proof in the public log; only for public content' }),
     ),
   },
-  { description: 'where to go on' },
+  { description: 'where to continue' },
 )
 
 const excerpt = {
@@ -110,7 +110,7 @@ export const kindShapes: Readonly<Record<HookKind, KindShape>> = {
           Type.String({ minLength: 1, maxLength: 64, description: 'only works with this tag' }),
         ),
         min_reward: Type.Optional(
-          Type.Integer({ minimum: 0, maximum: safe, description: 'only works of at least so many credits' }),
+          Type.Integer({ minimum: 0, maximum: safe, description: 'only works of at least this many credits' }),
         ),
       },
       closed,
@@ -144,17 +144,17 @@ export const kindShapes: Readonly<Record<HookKind, KindShape>> = {
     input: Type.Object({ receiver: Type.Optional(id('only this receive URL')) }, closed),
     payload: Type.Object({
       receiver_id: id('id of the receive URL'),
-      item: Type.Integer({ minimum: 1, maximum: safe, description: 'number at this URL' }),
+      item: Type.Integer({ minimum: 1, maximum: safe, description: 'item number at this URL' }),
       content_type: Type.String({ maxLength: 256 }),
       bytes: Type.Integer({ minimum: 0, maximum: safe }),
       verified: Type.Boolean({ description: 'its signature was checked and is good' }),
-      created_at: seconds('when it came'),
+      created_at: seconds('when it arrived'),
       ...excerpt,
     }),
   },
   'log.checkpoint': {
     description:
-      'The public log has a new signed head. While one is under way newer heads wait, and the newest alone is sent.',
+      'The public log has a new signed head. While a delivery is in progress newer heads wait, and only the newest is sent.',
     input: none,
     payload: Type.Object({
       origin: Type.String({ maxLength: 256, description: 'name of the log' }),

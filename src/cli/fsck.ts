@@ -89,7 +89,7 @@ export const fsckCommand: Command = {
 }
 
 function remaining(found: number, repaired: number, isRepair: boolean): string {
-  if (repaired === found) return ' and was repaired.'
+  if (repaired === found) return ', and it was repaired.'
   const tail = 'is cut off at the next start'
   if (isRepair) return `: ${repaired} of ${found} were repaired; the rest was never acknowledged and ${tail}.`
   return `: it is rebuilt when needed, or now with --repair. A tail that was never acknowledged ${tail}.`

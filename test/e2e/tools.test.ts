@@ -221,7 +221,7 @@ test('a list is imported by its ids, again without effect, and its bad rows are 
   expect(first.code).toBe(1)
   expect(first.out).toMatch(/59 rows read: 56 imported, 0 unchanged/)
   expect(first.out).toMatch(/51 are flagged as spam/)
-  expect(first.out).toMatch(/1 bear an id that an earlier row has/)
+  expect(first.out).toMatch(/1 have the id of an earlier row/)
   expect(first.out).toMatch(
     /2 are not rows:\n {2}line 55: it is not JSON\n {2}line 56: it matches no known format of a list/,
   )

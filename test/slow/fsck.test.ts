@@ -95,7 +95,7 @@ test('what is derived and differs is named by its place, changed only when that 
   const repaired = await fsck(directory, '--repair')
   expect(repaired.code).toBe(0)
   expect(repaired.out.match(/^repaired /gm)).toHaveLength(places.length)
-  expect(repaired.out).toContain('what differs is derived and was repaired.')
+  expect(repaired.out).toContain('only derived data differs, and it was repaired.')
   const expected = new Map([...right].filter(([name]) => name !== snapshot && name !== feedSnapshot))
   expect(filesOf(directory)).toEqual(expected)
   expect((await fsck(directory, '--repair')).out).toContain('Everything agrees.')
@@ -166,7 +166,7 @@ test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, 
   ['cursor.key is missing', ({ directory }) => removed(join(directory, 'keys/cursor.key')), 'is missing'],
   ['the log’s key is missing', ({ logKey }) => removed(logKey), 'is missing'],
   ['the log’s key can be read by others', ({ logKey }) => opened(logKey), 'chmod 600'],
-  ['the mark is cut', ({ mark }) => shortened(mark), 'none that can be read'],
+  ['the mark is cut', ({ mark }) => shortened(mark), 'cannot be read as one'],
 ])('where %s it says so, reads everything else, and is not green', async (_what, harm, words) => {
   const marked = markedCopy()
   const harmed = harm(marked)

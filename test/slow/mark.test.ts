@@ -79,7 +79,7 @@ test('a mark that was changed by a byte is named, and stops the start', async ()
   mark[mark.length - 12]! ^= 1
   writeFileSync(`${directory}.mark`, mark)
   const { words } = await refusedBoard({ directory })
-  expect(words).toContain(`${directory}.mark stands where the mark of the log is kept, but is none that can be read`)
+  expect(words).toContain(`${directory}.mark is in the place of the mark of the log, but cannot be read as one`)
   expect(words).not.toContain('older copy')
 })
 

@@ -228,7 +228,7 @@ describe('a note', () => {
     later.writeBigUInt64BE(1_790_000_001n)
     expect(check(formatNote(text, [goodLine, { ...line, signature: later }]), key, w.key)).toMatch('is not valid')
     expect(check(formatNote(text, [goodLine, { ...line, signature: later.subarray(8) }]), key, w.key)).toMatch(
-      'is false',
+      'is not valid',
     )
   })
 

@@ -46,7 +46,7 @@ test.each([
   [`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${'32\r\n'}${'x'.repeat(50)}\r\n33\r\n`, 'at most 100'],
   ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n', 'longer than its stated size'],
   ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nx', 'bytes follow'],
-  [`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0;${'x'.repeat(300)}`, 'does not end'],
+  [`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0;${'x'.repeat(300)}`, 'has no line ending'],
   [`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${'X: y\r\n'.repeat(400_000)}`, 'too many'],
   ['HTTP/1.1 200 OK\r\nContent-Length: 1\r\ncontent-length: 2\r\n\r\nab', 'two different'],
   ['HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\na', 'no Content-Length'],

@@ -126,7 +126,7 @@ const tamperings: readonly (readonly [string, (lines: Json[]) => void, number, s
   ['an end is put on a tombstone', (lines) => set(lines[4]!, { expires_at: 1 }), 5, 'expires_at, which no line'],
   ['the rotation is gone', (lines) => dropRecord(lines, 2), 3, 'author’s id'],
   ['an event is gone', (lines) => void lines.splice(0, 1), 0, 'counts 6 records; there are 5'],
-  ['a line is not JSON', (lines) => set(lines[1]!, { toJSON: () => undefined }), 2, 'not JSON'],
+  ['a line is not JSON', (lines) => set(lines[1]!, { toJSON: () => undefined }), 2, 'not strict JSON'],
   ['a type is unknown', (lines) => set(lines[1]!, { type: 'note' }), 2, 'type'],
   ['a leaf is changed', (lines) => changeLeaf(lines, 2), 0, 'root of the leaves'],
   ['a leaf that a line names is changed', (lines) => changeLeaf(lines, 0), 1, 'is not leaf 0'],

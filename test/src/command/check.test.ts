@@ -124,7 +124,7 @@ describe('what is said of a mistake', () => {
     ],
     [
       post({ attachments: [id, 'x'] }),
-      'invalid_field attachments: attachments must be an array of at most 8 blob ids of 32 lowercase hex characters; attachments[1] is none',
+      'invalid_field attachments: attachments must be an array of at most 8 blob ids of 32 lowercase hex characters; attachments[1] is not one',
     ],
     [
       { operation: 'vote', event_id: id, data: '1' },

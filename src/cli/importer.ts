@@ -242,7 +242,7 @@ export class Importer {
     const { event_id: eventId, receipt, handle_not_applied: notApplied } = answer
     const isDuplicate = (receipt as { duplicate?: unknown } | undefined)?.duplicate === true
     if (typeof eventId !== 'string' || !/^[0-9a-f]{32}$/.test(eventId) || (eventId !== expectedId && !isDuplicate)) {
-      throw new BadAnswer(this.#options.client.url, 'the event id of a post is not the one its signing bytes give')
+      throw new BadAnswer(this.#options.client.url, 'the event id of a post is not the one that its signing bytes give')
     }
     this.#awaySinceMs = undefined
     this.report.posted += 1

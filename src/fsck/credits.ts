@@ -74,12 +74,12 @@ export class CreditCheck {
     if (!Number.isSafeInteger(amount) || amount < 1) return this.#damage(where, `posting ${posting.id} moves ${amount}`)
     const held = hold === undefined ? undefined : this.#ledger.hold(hold)
     if (type === 'hold' && this.#ledger.hold(posting.id) !== undefined)
-      return this.#damage(where, `posting ${posting.id} holds a second time`)
+      return this.#damage(where, `posting ${posting.id} repeats its hold`)
     const isOfHold = type === 'post' || type === 'void'
     if (isOfHold && held === undefined)
       return this.#damage(where, `posting ${posting.id} resolves a hold that is not there: ${hold}`)
     if (held !== undefined && amount > held.amount)
-      return this.#damage(where, `posting ${posting.id} takes ${amount} out of a hold of ${held.amount}`)
+      return this.#damage(where, `posting ${posting.id} takes ${amount} from a hold of ${held.amount}`)
     if (hold !== undefined) this.#reserved.delete(hold)
     this.#ledger.apply(posting, seq)
   }

@@ -39,7 +39,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
     segmentBytesMax: options.segmentBytesMax,
     marks: readMarks(options),
     begin: () => {
-      throw new UnusableDirectory(`${dataDirectory} holds no signed log yet: start the board once.`)
+      throw new UnusableDirectory(`${dataDirectory} contains no signed log yet: start the board once.`)
     },
     report,
   })

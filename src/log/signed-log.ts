@@ -249,7 +249,7 @@ export class SignedLog {
     const key = createNoteKey(next.origin, readSecret(this.#keyFile(next.origin)))
     if (key.vkey !== next.vkey)
       throw new UnusableDirectory(
-        `The log was closed in favour of ${next.vkey}, but ${this.#keyFile(next.origin)} holds another key. Restore that file from a backup.`,
+        `The log was closed in favor of ${next.vkey}, but ${this.#keyFile(next.origin)} contains another key. Restore that file from a backup.`,
       )
     const { size, root, checkpoint } = this.#newest
     const time = Number(/\ntime (\d+)\n/.exec(entry!.toString('latin1'))![1])

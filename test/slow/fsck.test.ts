@@ -161,7 +161,7 @@ test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, 
   [
     'board.key is cut',
     ({ directory }) => shortened(join(directory, 'keys/board.key')),
-    'does not hold 32 bytes in hex',
+    'does not contain 32 bytes in hex',
   ],
   ['cursor.key is missing', ({ directory }) => removed(join(directory, 'keys/cursor.key')), 'is missing'],
   ['the log’s key is missing', ({ logKey }) => removed(logKey), 'is missing'],

@@ -78,7 +78,7 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
       const { check, ...facts } = JSON.parse(readFileSync(file, 'utf8')) as { check: string }
       writeFileSync(file, JSON.stringify({ ...facts, shards: 2 }))
     },
-    /board\.json says 2 shards, but the log was written with 1/,
+    /board\.json states 2 shards, but the log was written with 1/,
   ],
   [
     'a file where a directory must be',

@@ -84,7 +84,7 @@ test('a file that was cut short is named with what to do, and its report is prin
   writeFileSync(path, whole.subarray(0, whole.length - 500))
   const { code, out, err } = await runImport(path)
   expect(err).toBe(
-    `${path} cannot be read to its end (unexpected end of file). Get the whole file and run this again.\n`,
+    `${path} cannot be read to its end (unexpected end of file). Get the complete file and run this again.\n`,
   )
   expect(out).toContain('posted in')
   expect(code).toBe(1)

@@ -54,7 +54,7 @@ test('gzip is recognised by its bytes', async () => {
 test('an export that was cut short is named, with what to do', async () => {
   const whole = gzipSync(text(composedExport().lines()))
   const { code, err } = await verifyBytes(whole.subarray(0, whole.length - 200), ...pinned)
-  expect(err).toContain('cannot be read to its end (unexpected end of file). Get the whole file')
+  expect(err).toContain('cannot be read to its end (unexpected end of file). Get the complete file')
   expect(code).toBe(1)
 })
 

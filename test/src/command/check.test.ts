@@ -128,7 +128,7 @@ describe('what is said of a mistake', () => {
     ],
     [
       { operation: 'vote', event_id: id, data: '1' },
-      'invalid_field data: data of vote must hold a JSON object such as {"value":1}; a number was sent',
+      'invalid_field data: data of vote must contain a JSON object such as {"value":1}; a number was sent',
     ],
     [
       { operation: 'room.invite.accept', data: '{"schema":1,"code":"xyz"}' },
@@ -143,7 +143,7 @@ describe('what is said of a mistake', () => {
     [post({ data: 'hello' }), 'invalid_field data: data must contain JSON text: a value should be here at byte 0'],
     [
       post({ data: '[1]' }),
-      'invalid_field data: data of post must hold a JSON object such as {"schema":1}; an array was sent',
+      'invalid_field data: data of post must contain a JSON object such as {"schema":1}; an array was sent',
     ],
     [post({ data: '{}' }), 'invalid_field data.schema: data of post needs the key "schema": 1'],
     [

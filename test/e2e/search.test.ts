@@ -106,7 +106,7 @@ test('from, room and kind say whose, where and which, as the fields beside the q
 
 test.each([
   ['f*', 'a prefix in query needs at least 2 letters or digits before its *, and f* has fewer'],
-  ['aa* bb* cc* dd* ee*', 'query may have at most 4 beginnings (word*)'],
+  ['aa* bb* cc* dd* ee*', 'query may have at most 4 prefixes (word*)'],
   ['-fox', 'query must contain at least one word'],
   ['from:ada-of-search', 'query must contain at least one word'],
   ['fox from:', 'from: in query must be followed directly by its value'],

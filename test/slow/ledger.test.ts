@@ -127,9 +127,9 @@ test('broadside verify keeps the books again without the board, and names the li
   const reward = lines.findIndex((line) => line.includes('"amount":300'))
   const cases: [string, string, string][] = [
     ['another amount', changed(reward, '"amount":300', '"amount":299'), 'its entry is not leaf'],
-    ['a posting left out', without(2), 'stands where'],
+    ['a posting left out', without(2), 'is in the place of'],
     ['another payee', changed(reward, `user:${bob.id}`, `user:${ada.id}`), 'its entry is not leaf'],
-    ['the end left out', without(reward + 1), 'stands where'],
+    ['the end left out', without(reward + 1), 'is in the place of'],
   ]
   for (const [name, file, words] of cases) {
     const bad = await verify(file)

@@ -89,7 +89,9 @@ test('it goes on where it stopped, and drops the partial tiles that no checkpoin
   expect(files(mirror)).not.toContain('tile/entries/001.p/44')
   expect(files(mirror)).toContain('tile/0/002.p/38')
   expect(await run('verify', mirror)).toMatchObject({ code: 0 })
-  expect((await run('mirror', client.address, mirror)).out).toContain('0 new entries verified, behind 550 kept')
+  expect((await run('mirror', client.address, mirror)).out).toContain(
+    '0 new entries verified, after 550 from earlier runs',
+  )
 })
 
 test('a run that ended in the middle is taken up: what it fetched is checked and used', async () => {
@@ -163,6 +165,6 @@ test('another key, a changed byte on the mirror’s disk, and a directory that i
   expect(damaged.err).toContain('tile/entries/000 and tile/0/000 are inconsistent. Remove it and mirror again.')
   // What is kept is not read again, and no word says that it was.
   const again = await run('mirror', client.address, mirror)
-  expect(again.out).toMatch(/ [0-9]+ new entries verified, behind 550 kept from before \(not read again/)
+  expect(again.out).toMatch(/ [0-9]+ new entries verified, after 550 from earlier runs \(not checked again/)
   expect((await run('verify', folder)).err).toContain('is not a mirror')
 })

@@ -112,7 +112,7 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
 export function readSecret(file: string, print?: string): Buffer {
   if (!fileExists(file)) {
     throw new UnusableDirectory(
-      `The key file ${file} is missing, but the board it belongs to exists. Put it back from a backup: a new key would make another board.`,
+      `The key file ${file} is missing, but the board it belongs to exists. Restore it from a backup: a new key would make another board.`,
     )
   }
   if ((statSync(file).mode & 0o077) !== 0)
@@ -140,7 +140,7 @@ function holdsJournals(path: string): boolean {
 
 const factsLost = (path: string) =>
   new UnusableDirectory(
-    `${join(path, 'board.json')} is missing, but the journals of a board are there. Put it back from a backup: it is written once, and a new one would name another log, other shards and another epoch.`,
+    `${join(path, 'board.json')} is missing, but the journals of a board are there. Restore it from a backup: it is written once, and a new one would name another log, other shards and another epoch.`,
   )
 
 function createFacts(wanted: Wanted): BoardFacts {

@@ -64,12 +64,12 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
   [
     'a board.json that is cut short',
     (directory) => truncateSync(join(directory, 'board.json'), 20),
-    /board\.json is not what was written.*Put it back/,
+    /board\.json is not what was written.*Restore it/,
   ],
   [
     'no board.json beside its journals',
     (directory) => rmSync(join(directory, 'board.json')),
-    /board\.json is missing, but the journals of a board are there\. Put it back/,
+    /board\.json is missing, but the journals of a board are there\. Restore it/,
   ],
   [
     'a board.json of an older release, which has no check, with another number of shards',

@@ -195,7 +195,7 @@ export class Board {
 
   #event(record: PostRecord, key: Uint8Array, place: Place): void {
     const room = this.rooms.get(record.room)
-    if (room === undefined) throw new Error(`event in a room that no record made: ${record.room}`)
+    if (room === undefined) throw new Error(`event in a room that no record created: ${record.room}`)
     const author = this.#seen(hex(record.author), ownKey(record.by), record.at, place)
     const page = this.#page(room, record.page)
     const slot = this.events.add({

@@ -267,7 +267,7 @@ export function isStub(frame: Frame): boolean {
  */
 export function stubOf(frame: Frame): Buffer {
   const { type, by, ...rest } = fromFrame(frame) as PostRecord | FactRecord
-  if (by === undefined) throw new Error(`frame ${frame.seq} has no signed text to take away`)
+  if (by === undefined) throw new Error(`frame ${frame.seq} has no signed text to remove`)
   const cut: Cut = { at: 0, file: nothing, sha: commandSha(by) }
   const body = encoder.pack({ ...rest, by: { ...by, sig: nothing, signed: nothing, cut } })
   const block = entryBlock(frame)

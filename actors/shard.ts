@@ -372,7 +372,7 @@ export class Shard {
     if (!room)
       return refuse(
         'storage_full',
-        'the disk of this board is full: reads go on, and writes wait for the operator',
+        'the disk of this board is full: reads continue, and writes wait for the operator',
         undefined,
         60,
       )

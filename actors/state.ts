@@ -100,7 +100,7 @@ export class State implements Core {
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {
-        if (this.#handlers.has(op)) throw new Error(`two parts of the state hear ${op}`)
+        if (this.#handlers.has(op)) throw new Error(`two parts of the state handle ${op}`)
         this.#handlers.set(op, part)
       }
     }
@@ -112,7 +112,7 @@ export class State implements Core {
     const from: RecordPlace = { ...place, id: key }
     if (record.type === RecordType.act) {
       const handle = this.#handlers.get(record.op)?.acts[record.op]
-      if (handle === undefined) throw new Error(`no part of the state hears ${record.op}: a newer release wrote it`)
+      if (handle === undefined) throw new Error(`no part of the state handles ${record.op}: a newer release wrote it`)
       // What the decider of this name decided, as it wrote it down.
       handle(record as FactRecord<never>, from)
       for (const part of this.#parts) part.onAct?.(record, from)

@@ -106,7 +106,7 @@ export type Decider = (situation: Situation, letter: WriteLetter) => Decision
 export type Deciders = Readonly<Record<string, (situation: Situation, letter: WriteLetter<never>) => Decision>>
 
 export const delegationOver =
-  'the delegation of this key has ended, and the key is refused for good: sign with the key of the identity, or make a new delegation with delegation.create'
+  'the delegation of this key has ended, and the key is permanently refused: sign with the key of the identity, or make a new delegation with delegation.create'
 
 /** To the main thread, which knows the limit and whose it is. */
 export const overLimitWords = 'this write is over a limit: wait retry_after seconds'
@@ -280,7 +280,7 @@ export class RetryGuard {
     if (nonces > now) {
       const isSpent = this.#nonces.isSpent(owner, factor)
       const message = isSpent
-        ? `this identity has used as many nonces in ${nonceSeconds} s as this board remembers of one: wait retry_after seconds`
+        ? `this identity has used as many nonces in ${nonceSeconds} s as this board remembers for one identity: wait retry_after seconds`
         : `this board remembers nonces for ${nonceSeconds} s and has no room for more: wait retry_after seconds`
       return refuse(isSpent ? 'quota_exhausted' : 'overloaded', message, undefined, nonces - wall)
     }
@@ -289,7 +289,7 @@ export class RetryGuard {
       const isSpent = this.#requests.isSpent(owner, factor)
       const hours = requestSeconds / 3_600
       const message = isSpent
-        ? `this identity has used as many request ids in ${hours} h as this board remembers of one: wait retry_after seconds, or leave request_id out`
+        ? `this identity has used as many request ids in ${hours} h as this board remembers for one identity: wait retry_after seconds, or leave request_id out`
         : `this board remembers request ids for ${hours} h and has no room for more: wait retry_after seconds, or leave request_id out`
       return refuse(isSpent ? 'quota_exhausted' : 'overloaded', message, 'request_id', requests - wall)
     }

@@ -95,7 +95,7 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   const facts = fileExists(file) ? readFacts(wanted.path) : createFacts(wanted)
   if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
     throw new UnusableDirectory(
-      `SERVICE_ID is ${wanted.serviceId}, but this board was made as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
+      `SERVICE_ID is ${wanted.serviceId}, but this board was created as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
     )
   }
   for (let shard = 0; shard < facts.shards; shard++) makeDirectory(shardDirectory(wanted.path, shard))
@@ -112,17 +112,17 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
 export function readSecret(file: string, print?: string): Buffer {
   if (!fileExists(file)) {
     throw new UnusableDirectory(
-      `The key file ${file} is missing, but the board it belongs to exists. Put it back from a backup: a new key would make another board.`,
+      `The key file ${file} is missing, but the board it belongs to exists. Restore it from a backup: a new key would make another board.`,
     )
   }
   if ((statSync(file).mode & 0o077) !== 0)
     throw new UnusableDirectory(`The key file ${file} can be read by others. Run: chmod 600 ${file}`)
   const secret = Buffer.from(readWhole(file).toString('latin1').trim(), 'hex')
   if (secret.length !== 32)
-    throw new UnusableDirectory(`The key file ${file} does not hold 32 bytes in hex. Put it back from a backup.`)
+    throw new UnusableDirectory(`The key file ${file} does not contain 32 bytes in hex. Restore it from a backup.`)
   if (print !== undefined && print !== printOf(secret))
     throw new UnusableDirectory(
-      `The key file ${file} does not hold the key that this board was made with. Put it back from a backup: with another key the board is somebody else, and cannot open what was sealed.`,
+      `The key file ${file} does not contain the key that this board was created with. Restore it from a backup: with another key the board has another identity, and cannot open what was sealed.`,
     )
   return secret
 }
@@ -140,7 +140,7 @@ function holdsJournals(path: string): boolean {
 
 const factsLost = (path: string) =>
   new UnusableDirectory(
-    `${join(path, 'board.json')} is missing, but the journals of a board are there. Put it back from a backup: it is written once, and a new one would name another log, other shards and another epoch.`,
+    `${join(path, 'board.json')} is missing, but the journals of a board are there. Restore it from a backup: it is written once, and a new one would name another log, other shards and another epoch.`,
   )
 
 function createFacts(wanted: Wanted): BoardFacts {
@@ -148,7 +148,7 @@ function createFacts(wanted: Wanted): BoardFacts {
   const origin = `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a`
   if (!isOrigin(origin))
     throw new UnusableDirectory(
-      `The log of a new board is named after its public address, and "${origin}" is no name that a log can have. Set HOST, or set BASE_URL to another address.`,
+      `The log of a new board is named after its public address, and "${origin}" cannot be the name of a log. Set HOST, or set BASE_URL to another address.`,
     )
   makeDirectory(join(wanted.path, 'keys'))
   for (const file of [boardKeyFile(wanted.path), logKeyFile(wanted.path), cursorKeyFile(wanted.path)]) {
@@ -179,7 +179,7 @@ export function readFacts(path: string): BoardFacts {
   }
   const facts = parseFacts(readWhole(file).toString('utf8'))
   if (facts === undefined)
-    throw new UnusableDirectory(`${file} is not what was written when the board was made. Put it back from a backup.`)
+    throw new UnusableDirectory(`${file} is not what was written when the board was created. Restore it from a backup.`)
   if (facts.format !== 1) {
     throw new UnusableDirectory(
       `${file} has format ${facts.format}, which this release does not read. Use the release that wrote it.`,

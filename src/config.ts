@@ -102,7 +102,7 @@ class Environment {
     const value = Number(given)
     if (!Number.isInteger(value) || value < min || value > max) {
       throw new BadConfig(
-        `${name} must be an integer from ${min} to ${max}, but it is "${given}". Set it so, or leave it out for ${fallback}.`,
+        `${name} must be an integer from ${min} to ${max}, but it is "${given}". Set a valid value, or leave it out for ${fallback}.`,
       )
     }
     return value
@@ -181,7 +181,7 @@ function networkOf(env: Environment): Pick<Config, Network> {
   for (const origin of mcpOrigins) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin)
       throw new BadConfig(
-        `MCP_ORIGINS must be origins such as https://client.example, with commas between, but one is "${origin}".`,
+        `MCP_ORIGINS must be origins such as https://client.example, separated by commas, but one is "${origin}".`,
       )
   }
   return {
@@ -279,7 +279,7 @@ function trustedProxyOf(proxy: TrustedProxy): TrustedProxy {
   const bad = proxy.from.find((network) => !isAddressOrNetwork(network))
   if (bad !== undefined)
     throw new BadConfig(
-      `TRUST_PROXY_FROM must be addresses and networks such as 10.0.0.0/8, with commas between, but one is "${bad}".`,
+      `TRUST_PROXY_FROM must be addresses and networks such as 10.0.0.0/8, separated by commas, but one is "${bad}".`,
     )
   return proxy
 }

@@ -16,17 +16,17 @@ const complete = new Set(['BadConfig', 'Locked', 'UnusableDirectory', 'UnusableM
 export const restoreBackup = 'restore the newest backup of the whole data directory'
 
 const fixes: Readonly<Record<string, string>> = {
-  Damage: `Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for the whole picture, then ${restoreBackup}`,
-  RootMismatch: `Run broadside fsck for the whole picture, then ${restoreBackup}`,
+  Damage: `Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for a full report, then ${restoreBackup}`,
+  RootMismatch: `Run broadside fsck for a full report, then ${restoreBackup}`,
   RolledBack:
-    'An older copy of the data directory was put back: signing on would give one size two roots, and everybody could prove it. Put the newest data directory back. Where that is lost for good this log cannot go on: start a new board in another DATA_DIR',
+    'An older copy of the data directory was restored: to continue signing would publish two roots for one size, and anybody could prove it. Restore the newest data directory. If it is lost, this log cannot continue: start a new board in another DATA_DIR',
   EngineMissing: "Set HTTP_ENGINE=node to use Node's own HTTP server, or leave HTTP_ENGINE out",
-  SyncFailed: 'The disk does not keep what it is given: see the log of the kernel, and start again on a sound disk',
-  DiskFull: 'Make room on the disk of the data directory and start again',
+  SyncFailed: 'The disk does not keep what is written to it: see the kernel log, and start again on a sound disk',
+  DiskFull: 'Free space on the disk of the data directory and start again',
 }
 
 const noRight =
-  'The user of this process must be able to read and write the data directory: give it the right, or name another DATA_DIR'
+  'The user of this process must be able to read and write the data directory: grant it permission, or name another DATA_DIR'
 const noDirectory = 'DATA_DIR must name a directory that exists or can be made'
 const systemFixes: Readonly<Record<string, string>> = {
   EACCES: noRight,
@@ -35,7 +35,7 @@ const systemFixes: Readonly<Record<string, string>> = {
   ENOENT: noDirectory,
   ENOTDIR: noDirectory,
   EEXIST: noDirectory,
-  EISDIR: 'A directory stands where the data directory has a file: move it away, or name another DATA_DIR',
+  EISDIR: 'The data directory has a directory in the place of a file: move it away, or name another DATA_DIR',
   ELOOP: noDirectory,
   ENAMETOOLONG: noDirectory,
   EIO: fixes.SyncFailed!,
@@ -60,7 +60,7 @@ export function explainFailure(error: unknown): Failure {
   const fix = fixOf(name, message)
   if (fix !== undefined) return { problem: fix === '' ? message : `${message}. ${fix}.`, ...where }
   return {
-    problem: `${name}: ${message}. This is a fault of Broadside: report it with this line.`,
+    problem: `${name}: ${message}. This is a bug in Broadside: report it with this line.`,
     ...where,
     ...(stack === undefined ? {} : { stack }),
   }

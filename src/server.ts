@@ -51,7 +51,7 @@ export async function startServer(config: Config, platform: Platform = machine):
   const address = config.baseUrl === '' ? `http://${hostText(config.host)}:${port}` : config.baseUrl
   if (!URL.canParse(address)) {
     throw new BadConfig(
-      `"${address}" is no address of a web site. Set HOST to a name or an IP address, or set BASE_URL.`,
+      `"${address}" is not an address of a website. Set HOST to a name or an IP address, or set BASE_URL.`,
     )
   }
   makeDirectory(config.dataDirectory)

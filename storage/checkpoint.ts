@@ -82,7 +82,7 @@ export function openCheckpoint(
   if (!parsed.ok) return parsed
   const checkpoint = parseCheckpoint(parsed.value.text)
   if (!checkpoint.ok) return checkpoint
-  if (checkpoint.value.origin !== logKey.name) return unreadable('the checkpoint is of another log')
+  if (checkpoint.value.origin !== logKey.name) return unreadable('the checkpoint belongs to another log')
   const signedBy = verifyNote(parsed.value, [logKey, ...witnesses])
   if (!signedBy.ok) return signedBy
   if (!signedBy.value.includes(logKey)) return unreadable('the log itself has not signed the checkpoint')

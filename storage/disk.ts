@@ -55,7 +55,7 @@ export class SyncFailed extends Error {
 export class DiskFull extends Error {
   readonly path: string
   constructor(path: string, cause?: unknown) {
-    super(`no room to write ${path}`, { cause })
+    super(`no space to write ${path}`, { cause })
     this.name = 'DiskFull'
     this.path = path
   }

@@ -92,10 +92,10 @@ export function parseVkey(vkey: string): Parsed<VerifierKey> {
   if (bytes === undefined || type === undefined) return unreadable('the key in the vkey is not canonical base64')
   if (type !== KEY_TYPE.ed25519 && type !== KEY_TYPE.cosignature)
     return unreadable(`the vkey has the unknown type ${type}`)
-  if (bytes.length !== 1 + ED25519_KEY_BYTES) return unreadable('the key in the vkey has not 32 bytes')
+  if (bytes.length !== 1 + ED25519_KEY_BYTES) return unreadable('the key in the vkey is not 32 bytes')
   const publicKey = bytes.subarray(1)
   const keyId = keyIdOf(name, type, publicKey)
-  if (id !== hex32(keyId)) return unreadable('the id in the vkey is not that of its key')
+  if (id !== hex32(keyId)) return unreadable('the id in the vkey does not match its key')
   return { ok: true, value: { name, keyId, type, publicKey, key: publicKeyOf(publicKey) } }
 }
 
@@ -158,7 +158,7 @@ export function verifyNote(note: Note, keys: readonly VerifierKey[]): Parsed<rea
   for (const line of note.lines) {
     const key = keys.find((candidate) => candidate.name === line.name && candidate.keyId === line.keyId)
     if (key === undefined) continue
-    if (!verifySignature(text, line.signature, key)) return unreadable(`the signature of ${key.name} is false`)
+    if (!verifySignature(text, line.signature, key)) return unreadable(`the signature of ${key.name} is not valid`)
     signedBy.add(key)
   }
   return signedBy.size === 0 ? unreadable('no known key has signed the note') : { ok: true, value: [...signedBy] }

@@ -205,7 +205,7 @@ export function damageBehind(file: DiskFile, walk: Walk, durableSeq: number): Da
     (frame) => frame.durableSeq >= missing && frame.durableSeq < frame.seq,
   )
   if (!proof) return undefined
-  const found = `${stop.found}, though frame ${proof.seq} behind it says it was durable`
+  const found = `${stop.found}, though the later frame ${proof.seq} states that it was durable`
   return new Damage({ path: file.path, offset: live.end, expected: `frame ${missing}`, found })
 }
 

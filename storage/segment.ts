@@ -159,7 +159,7 @@ export function readFooter(
 export function readFrameAt(file: DiskFile, place: { offset: number; end: number; seq: number; seed: number }): Frame {
   const expectedBytes = place.end - place.offset
   if (expectedBytes <= FRAME_HEADER_BYTES || expectedBytes > FRAME_BYTES_LIMIT) {
-    const found = `${expectedBytes} bytes of room`
+    const found = `${expectedBytes} bytes of space`
     throw new Damage({ path: file.path, offset: place.offset, expected: `frame ${place.seq}`, found })
   }
   const bytes = Buffer.allocUnsafe(expectedBytes)

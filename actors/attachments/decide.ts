@@ -55,7 +55,7 @@ const remove = ({ state, board, now }: Situation, letter: WriteLetter<DeleteArgs
   if (blob.author === letter.author && blob.events.some(isHandedIn))
     return refuse(
       'wrong_state',
-      'this file is attached to the result of a work: it stays until the work is settled (work.get shows how it stands)',
+      'this file is attached to the result of a work: it stays until the work is settled (work.get shows its state)',
       'target',
     )
   const facts: DeletedFacts = {

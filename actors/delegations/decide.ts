@@ -58,7 +58,7 @@ const revoke = ({ state, now }: Situation, letter: WriteLetter<{ readonly target
   return act(letter, now, { facts: { id: delegation.id }, isPublic: delegation.isPublished, ...entry })
 }
 
-const over = refuse('forbidden', 'this delegation has ended, and its key is refused for good', 'public_key')
+const over = refuse('forbidden', 'this delegation has ended, and its key is permanently refused', 'public_key')
 
 /** Records that tell of the end of every published delegation of an identity, to stand before the act that ends them. */
 export function endings(live: readonly Delegation[], letter: WriteLetter, by: EndedBy, now: number): Planned[] {

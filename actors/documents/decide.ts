@@ -195,6 +195,6 @@ function textOf(situation: Situation, doc: Doc, version: number): string {
 
 function recordOf({ record }: Situation, doc: Doc, version: number): FactRecord {
   const found = record(doc.places[version - 1]!)
-  if (found.type !== RecordType.act) throw new Error(`version ${version} of document ${doc.id} is no act`)
+  if (found.type !== RecordType.act) throw new Error(`version ${version} of document ${doc.id} is not an act`)
   return found
 }

@@ -40,7 +40,7 @@ export function settledSizes<Defaults extends Table>(
 ): Settled<Defaults> {
   return settled(defaults, (name, value) => {
     const ceiling = ceilings[name]
-    if (ceiling === undefined) return `${String(name)} is fixed: programs that speak with this board rely on it`
+    if (ceiling === undefined) return `${String(name)} is fixed: clients of this board rely on it`
     return isWhole(value, ceiling) ? undefined : `${String(name)} must be an integer from 1 to ${ceiling}`
   })
 }
@@ -77,7 +77,7 @@ export function settledFactors(
     if (key === undefined) faults.push(`LIMITS: ${name} must name ${what}, and ${JSON.stringify(text)} was given`)
     else if (factor !== null && !isWhole(factor, factorMaximum))
       faults.push(
-        `LIMITS: ${name} must say of ${text} how many times its limits it may use, an integer from 1 to ${factorMaximum}, or null for no limit, and ${JSON.stringify(factor)} was given`,
+        `LIMITS: ${name} must give ${text} a factor for its limits, an integer from 1 to ${factorMaximum}, or null for no limit, and ${JSON.stringify(factor)} was given`,
       )
     else factors.set(key, factor === null ? Number.POSITIVE_INFINITY : (factor as number))
   }
@@ -108,6 +108,6 @@ function isWhole(value: unknown, maximum: number): boolean {
 export function limitsFault(): string | undefined {
   const [name] = unused
   if (faults.length === 0 && name !== undefined)
-    return `LIMITS names ${JSON.stringify(name)}, and there is no such limit: /capabilities shows all of them under limits, beside proof_bits, which PROOF_BITS sets.`
+    return `LIMITS names ${JSON.stringify(name)}, and there is no such limit: /capabilities shows all of them under limits, and proof_bits, which PROOF_BITS sets.`
   return faults[0] === undefined ? undefined : `${faults[0]}.`
 }

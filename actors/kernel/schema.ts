@@ -21,7 +21,7 @@ export type Infer<Given extends Schema> = Given extends { readonly '~value'?: in
 const mayBeAbsent = Symbol('may be absent')
 /** What a text must be, in words for people, where a schema can only say it as a pattern. */
 const inWords = Symbol('in words')
-/** Words of which a text is one, or several with commas between them. */
+/** Words of which a text is one, or several separated by commas. */
 const listedWords = Symbol('words')
 /** Marks a text that must show something: more than white space. */
 const visible = Symbol('visible')
@@ -73,7 +73,7 @@ function patterned(pattern: string, rule: string, options: Keywords = {}): Schem
 /** One of these words, or up to eight with commas between them, as a parameter of a URL can give several. */
 function words(choices: readonly string[], options: Keywords = {}): Schema<string> {
   const one = `(${choices.join('|')})`
-  const rule = `one of ${choices.join(', ')}, or several with commas between them`
+  const rule = `one of ${choices.join(', ')}, or several separated by commas`
   return { ...patterned(`^${one}(,${one}){0,7}$`, rule, options), [listedWords]: choices } as Schema<string>
 }
 

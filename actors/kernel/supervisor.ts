@@ -79,7 +79,11 @@ export class Supervised {
     this.#worker = worker
     return new Promise((resolve, reject) => {
       let ready = false
-      let words: LastWords = { name: 'Error', message: `thread ${this.#options.name} ended without a word`, stack: '' }
+      let words: LastWords = {
+        name: 'Error',
+        message: `thread ${this.#options.name} exited without an error`,
+        stack: '',
+      }
       worker.on('message', (message: FromThread) => {
         if (message.kind === 'dying') words = message.words
         if (message.kind === 'event') this.#options.onEvent(message.level, message.event, message.facts)

@@ -3,7 +3,7 @@ import { act } from '../act.ts'
 import { type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { GrantFacts } from './grants.ts'
 
-const notOperator = refuse('forbidden', 'only an operator of this board raises limits')
+const notOperator = refuse('forbidden', 'only an operator of this board can raise limits')
 
 /** `target` is in its canonical form. */
 export type GrantArgs = Omit<GrantFacts, 'expires'> & { readonly ttl: number; readonly grantsMax: number }
@@ -13,7 +13,7 @@ const grant = ({ state, now }: Situation, letter: WriteLetter<GrantArgs>) => {
   const { target, factor, reason, ttl, grantsMax } = letter.args
   const inForce = state.limitGrants.inForce(now)
   if (inForce.length >= grantsMax && state.limitGrants.find(target, now) === undefined) {
-    const message = `${grantsMax} grants are in force, and there may be no more: revoke one, or name a wider network`
+    const message = `${grantsMax} grants are in force, which is the limit: revoke one, or name a wider network`
     return refuse('quota_exhausted', message, 'target', Math.min(...inForce.map(({ expires }) => expires)) - now)
   }
   const facts: GrantFacts = { target, factor, reason, expires: now + ttl }

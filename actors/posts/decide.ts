@@ -70,7 +70,7 @@ const hide = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) => 
   if (isOfBoard(letter) && !isScreened(state.rules.policyOf(room.name), room, author, false))
     return refuse('wrong_state', 'this room no longer screens its author')
   if (isOfBoard(letter) && state.bound.liveResultAt(slot) !== undefined)
-    return refuse('wrong_state', 'what a worker delivers is not screened')
+    return refuse('wrong_state', 'the result of a worker is not screened')
   const gone = state.marks.gone(slot, now)
   if (gone !== undefined) {
     const why =
@@ -88,7 +88,7 @@ const restore = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) 
   const by = powerOver(subject, letter)
   if (typeof by !== 'string') return by
   if (state.marks.redactionOf(slot) !== undefined)
-    return refuse('wrong_state', 'this event was redacted: its text is gone for good', 'event_id')
+    return refuse('wrong_state', 'this event was redacted: its text is permanently gone', 'event_id')
   const hidden = state.marks.hideOf(slot)
   if (hidden === undefined) return refuse('wrong_state', 'this event is not hidden', 'event_id')
   if (hidden.by === 'operator' && !letter.operator)
@@ -112,7 +112,7 @@ const redact = about((subject, { state, board, now }, letter: WriteLetter<AboutA
   if (by === 'author' && told !== undefined && told.live && told.state !== 'open')
     return refuse(
       'wrong_state',
-      'this is the request of a work that someone has claimed: it stays until the work is settled (work.get shows how it stands)',
+      'this is the request of a work that someone has claimed: it stays until the work is settled (work.get shows its state)',
       'event_id',
     )
   const facts: RedactFacts = { id, reason: letter.args.reason, by }

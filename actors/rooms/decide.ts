@@ -135,7 +135,7 @@ const removeMember = owned((room, { state, now }, letter: WriteLetter<Target>) =
   if (work !== undefined)
     return refuse(
       'wrong_state',
-      `that identity is a party to work ${work} and stays until it is settled: work.get shows how it stands`,
+      `that identity is a party to work ${work} and stays until it is settled: work.get shows its state`,
       'target',
     )
   return changed(room, letter, now, target, 'none')

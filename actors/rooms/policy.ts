@@ -93,7 +93,7 @@ const minuteSeconds = 60
 /** The message to an author whose proof of work is missing or too small. */
 export function proofWanted(asker: string, bits: number): string {
   const work = `"<bits>.<counter>" such that SHA-256 of "broadside-proof-v1\\n<command_sha256>\\n<counter>" begins with as many zero bits`
-  return `${asker} asks for a proof of ${bits} bits of work: ${work}`
+  return `${asker} requires a proof of ${bits} bits of work: ${work}`
 }
 
 /** Why the policy refuses a post, or undefined. */

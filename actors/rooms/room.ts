@@ -174,7 +174,7 @@ export const decideRoomCreate = ({ board, now }: Situation, letter: WriteLetter<
   })
 }
 
-export const noRoomLeftWords = 'this identity has made as many rooms as it may today: wait retry_after seconds'
+export const noRoomLeftWords = 'this identity has reached its limit of new rooms for today: wait retry_after seconds'
 
 function noRoomLeft(wait: number): Refused {
   return refuse('quota_exhausted', noRoomLeftWords, undefined, wait)

@@ -193,7 +193,7 @@ export class Rules implements Projection {
 
   #room({ room }: { readonly room: string }): Room {
     const found = this.#core.board.rooms.get(room)
-    if (found === undefined) throw new Error(`an act in a room that no record made: ${room}`)
+    if (found === undefined) throw new Error(`an act in a room that no record created: ${room}`)
     return found
   }
 
@@ -258,7 +258,7 @@ export class Rules implements Projection {
 
   #settle({ facts }: FactRecord<{ report: string }>, { shard, seq }: RecordPlace): void {
     const report = this.#reports.get(facts.report)
-    if (report === undefined) throw new Error(`a settled report that no record made: ${facts.report}`)
+    if (report === undefined) throw new Error(`a resolved report that no record created: ${facts.report}`)
     this.#reports.set(report.id, { ...report, settled: { shard, seq } })
   }
 }

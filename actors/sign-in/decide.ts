@@ -20,7 +20,7 @@ const keep = ({ state, now }: Situation, letter: WriteLetter<OauthKeep>) => {
 /** What can be used once is used by the first caller. */
 const consume = ({ state, now }: Situation, letter: WriteLetter<{ readonly key: string }>) => {
   const found = state.oauth.find(letter.args.key, now)
-  if (found === undefined || found.consumedAt !== 0) return refuse('wrong_state', 'this was used already')
+  if (found === undefined || found.consumedAt !== 0) return refuse('wrong_state', 'this was already used')
   return privately(letter, now)
 }
 

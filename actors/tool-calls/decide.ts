@@ -27,14 +27,14 @@ const call = ({ state, now }: Situation, letter: WriteLetter<CallArgs>) => {
   if (barred !== undefined) return refuse(...barred)
   if (facts.own) return act(letter, now, { facts, isPublic: false })
   const left = state.calls.day.left({ identity: letter.author, network: facts.network }, limits, now)
-  if (left.calls < 1) return exhausted('the free calls of today are used up', now, wall)
+  if (left.calls < 1) return exhausted('the free calls for today are used up', now, wall)
   if (left.micros < facts.micros)
-    return exhausted('what is left of the free money of today does not cover this tool', now, wall)
+    return exhausted('the rest of the free allowance for today does not cover this tool', now, wall)
   return act(letter, now, { facts, isPublic: false })
 }
 
 function exhausted(what: string, now: number, wall: number): Refused {
-  const message = `${what}: it starts again at midnight UTC, in retry_after seconds`
+  const message = `${what}: it resets at midnight UTC, in retry_after seconds`
   return refuse('allowance_exhausted', message, undefined, Math.max(1, dayEnd(now) - wall))
 }
 
@@ -66,7 +66,7 @@ const relay = (
 ) => {
   const { barred, ...facts } = letter.args
   if (!letter.operator)
-    return refuse('forbidden', 'only the operator of this board can say which tools its wallet pays for')
+    return refuse('forbidden', 'only the operator of this board can choose which tools its wallet pays for')
   if (barred !== undefined) return refuse(...barred)
   // The permission is shown with the tool: the directory follows what is public.
   return act(letter, now, { facts, isPublic: true })

@@ -77,7 +77,7 @@ const importRows = ({ state, now }: Situation, letter: WriteLetter<ImportArgs>) 
   const seen = new Set<string>()
   for (const [row, fields] of rows.entries()) {
     const id = fields.id!
-    const why = seen.has(id) ? 'the id is in this batch twice' : reasonToKeep(state.tools.find(id), fields)
+    const why = seen.has(id) ? 'the id appears twice in this batch' : reasonToKeep(state.tools.find(id), fields)
     seen.add(id)
     if (why === '') applied.push(row)
     else if (why !== unchanged) kept.push([row, why])
@@ -120,9 +120,9 @@ const round = ({ state, now }: Situation, letter: WriteLetter<RoundArgs>) => {
   const { tools } = state
   const [entry, day] = [tools.find(target), dayOf(now)]
   const isInvited = entry !== undefined && tools.isListed(entry) && tools.isOwnerOf(entry.host, entry.owner)
-  if (!isInvited || entry.lookedDay >= day) return refuse('wrong_state', `${target} is not to be looked at today`)
+  if (!isInvited || entry.lookedDay >= day) return refuse('wrong_state', `${target} is not due for a probe today`)
   if (tools.looksOn(day) >= looksMax || tools.lastAsked(entry.host) + gapSeconds > now)
-    return refuse('rate_limited', 'the lab has looked often enough')
+    return refuse('rate_limited', 'the probes for today or for this host are used up')
   const key = createHash('sha256').update(`tools.round ${day} ${target}`).digest().subarray(0, 16)
   const facts: RoundFacts = { tool: target, host: entry.host, day }
   const author = Buffer.from(entry.owner, 'hex')

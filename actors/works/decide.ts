@@ -115,7 +115,7 @@ export const bind = (situation: Situation, letter: WriteLetter<BindArgs>) => {
     return fault('not_found', 'this reply is no longer shown: a result must be visible when it is submitted')
   const sha256 = kept === '' ? hashAt(situation, state.marks.newest(slot))! : kept
   if (isCopied(situation, slot, sha256))
-    return fault('conflict', 'an earlier reply by someone else says exactly the same')
+    return fault('conflict', 'an earlier reply by someone else has exactly the same text')
   const versions = state.marks.edits(slot).length + 1
   return noted(letter, now, 'work.bind', { work, command, result: id, sha256, versions }, reply(sha256))
 }
@@ -131,7 +131,7 @@ const tell = (situation: Situation, letter: WriteLetter<TellLetter>) => {
   const { state, board, now } = situation
   const { notice, ...told } = letter.args
   const marked = state.bound.find(told.work)
-  if (marked === undefined) throw new Error(`the market told of ${told.work}, which this room never took`)
+  if (marked === undefined) throw new Error(`the market reported on work ${told.work}, which this room does not have`)
   const page = board.page(board.events.find(Buffer.from(told.work, 'hex')))
   const posted = notice === undefined ? noPost : postNotice(situation, letter, told.work, notice)
   const isHeard = marked.told !== undefined && marked.told.n >= told.n

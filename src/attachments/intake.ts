@@ -23,7 +23,7 @@ type Stored = { readonly settle: (answer: ShardAnswer | NoAnswer) => void }
 const overloaded = refusal('overloaded', 'too many files are being uploaded at once: try again', undefined, 1)
 const full = refusal(
   'storage_full',
-  'the disk of this board is full: reads go on, and writes wait for the operator',
+  'the disk of this board is full: reads continue, and writes wait for the operator',
   undefined,
   60,
 )

@@ -97,7 +97,7 @@ function faultOf({ command }: Verified, bytes: Buffer | undefined): Refusal | un
     return refusal('invalid_field', 'filename must name a file, and . and .. are directories', 'filename')
   // The pattern of the field names those of every day; all there are is more than a pattern for every validator can say.
   if (/\p{Cf}/u.test(String(command.filename)))
-    return refusal('invalid_field', 'filename holds an invisible character: leave it out', 'filename')
+    return refusal('invalid_field', 'filename contains an invisible character: leave it out', 'filename')
   return undefined
 }
 

@@ -121,7 +121,7 @@ export class AnswerReader {
       if (this.#line === 'trailer') {
         if (line === '') return true
       } else if (this.#line === 'end of data') {
-        if (line !== '') throw new Error('a chunk of the answer is longer than it says')
+        if (line !== '') throw new Error('a chunk of the answer is longer than its stated size')
         this.#line = 'size'
       } else {
         const size = /^([0-9a-fA-F]{1,12})[ \t]*(?:;.*)?$/.exec(line)?.[1]
@@ -136,7 +136,7 @@ export class AnswerReader {
   #readLine(): string | undefined {
     const end = this.#unread.subarray(0, lineMax).indexOf(lineEnd)
     if (end < 0) {
-      if (this.#unread.length >= lineMax) throw new Error('a line between the chunks of the answer does not end')
+      if (this.#unread.length >= lineMax) throw new Error('a chunk line of the answer has no line ending')
       return undefined
     }
     const line = this.#unread.toString('latin1', 0, end)

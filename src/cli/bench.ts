@@ -8,11 +8,11 @@ import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 
 export const benchCommand: Command = {
   name: 'bench',
-  summary: 'Runs the benches and prints their tables. Names pick some of them.',
+  summary: 'Runs the benches and prints their tables. Give names to run only those.',
   usage: 'bench [--quick] [--keep] [NAME…]',
   optionHelp: [
-    ['--quick', 'a look in under a minute'],
-    ['--keep', 'also write the result to a file under this machine’s name, to be committed'],
+    ['--quick', 'a short run, under a minute'],
+    ['--keep', 'also write the result to a file named after this machine, to be committed'],
   ],
   example: 'broadside bench --quick posts',
   options: { quick: { type: 'boolean' }, keep: { type: 'boolean' } },

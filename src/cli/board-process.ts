@@ -40,7 +40,7 @@ export async function startBoard({
   ])
   if (address === undefined) {
     child.kill('SIGKILL')
-    throw new CommandFailed(`The board did not start. Its last words:\n${inertText(lastWords.trim()) || '(none)'}`)
+    throw new CommandFailed(`The board did not start. Its last output:\n${inertText(lastWords.trim()) || '(none)'}`)
   }
   return { address, ended, stop: () => stop(child, ended) }
 }

@@ -12,21 +12,21 @@ const boardsWord: readonly Word[] = [
   ['a post addressed to a handle', ['to_id']],
   ['a reply', ['thread']],
   ['a reply that does not name its page', ['actual_page']],
-  ['a version that does not say where', ['thread', 'page', 'reply_to']],
+  ['a version that does not name its place', ['thread', 'page', 'reply_to']],
   ['a version that does not name its format', ['actual_format']],
   [
     'a tombstone',
     [
       ...['author', 'page', 'kind', 'reply_to', 'to', 'thread', 'supersedes', 'superseded_by'],
-      ...['reason', 'hidden_by', 'votes', 'via', 'redaction where it is left out'],
+      ...['reason', 'hidden_by', 'votes', 'via', 'redaction if absent'],
     ],
   ],
-  ['an end of a delegation that nobody signed', ['identity', 'ended_by']],
+  ['an unsigned end of a delegation', ['identity', 'ended_by']],
 ]
 
 /** For `--help`. */
 export const boardsWordHelp: readonly string[] = [
-  'The board’s word, which no check of a file settles:',
+  'Stated by the board alone; checking the file cannot prove it:',
   ...boardsWord.map(([of, fields]) => `  of ${of}: ${fields.join(', ')}`),
-  '  and fields that this program does not know. What is left out says what its absence says: plain text, no file, not hidden.',
+  '  and fields that this program does not know. An absent field states its default: plain text, no file, not hidden.',
 ]

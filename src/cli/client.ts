@@ -137,7 +137,7 @@ export class BoardClient {
 
   #send(request: Job['request']): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
-      if (this.#waiting.length >= waitingMax) throw new Error('more requests wait than the client holds')
+      if (this.#waiting.length >= waitingMax) throw new Error('too many requests are waiting in the client')
       this.#waiting.push({ request, resolve, reject })
       this.#next()
     })

@@ -136,8 +136,7 @@ export function helpOf(command: Command): string {
   ].join('\n')
 }
 
-export const exitCodeHelp =
-  'Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 something does not verify.'
+export const exitCodeHelp = 'Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 verification failed.'
 
 function firstSentence(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)

@@ -104,9 +104,9 @@ function composed(fields: Record<string, unknown>): CorpusLine {
   if (typeof text !== 'string') return bad('"text" must be a string')
   const whole = title === null || title === '' ? text : `${title}\n\n${text}`
   if (isBlank(whole))
-    return bad('the text must show something: it is empty, or holds only white space or invisible characters')
+    return bad('the text must show something: it is empty, or contains only white space or invisible characters')
   if (whole.includes('\0') || !whole.isWellFormed() || !author.isWellFormed() || !id.isWellFormed()) {
-    return bad('the text must not hold a NUL or a lone surrogate')
+    return bad('the text must not contain a NUL or a lone surrogate')
   }
   const none = { isEdit: false, page: undefined, kind: undefined, format: undefined }
   const textBytes = Buffer.byteLength(whole)

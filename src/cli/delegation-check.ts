@@ -27,8 +27,8 @@ export function openDelegation(event: Fields, { command, serviceId }: Payload): 
   const opened = openPayload({ signed_payload: text, command_sha256: sha256 })
   if (typeof opened === 'string') return `of the delegation, ${opened}`
   const { command: made, message } = opened
-  if (made.operation !== 'delegation.create') return 'the signed bytes of the delegation are of another operation'
-  if (opened.serviceId !== serviceId) return 'the delegation is one of another board'
+  if (made.operation !== 'delegation.create') return 'the signed bytes of the delegation are for another operation'
+  if (opened.serviceId !== serviceId) return 'the delegation belongs to another board'
   if (given.id !== sha256.slice(0, 32)) return 'the delegation’s id is not the hash of its signed bytes'
   if (made.target !== command.public_key) return 'the delegation is for another key than the one that signed'
   const { scopes } = dataOf(made)
@@ -38,7 +38,7 @@ export function openDelegation(event: Fields, { command, serviceId }: Payload): 
   const from = Number(made.timestamp)
   const at = Number(event.created_at)
   if (!(at >= from - windowSeconds)) return 'the delegation was made after the event'
-  if (!(at < from + Number(made.ttl))) return 'the delegation had run out before the event'
+  if (!(at < from + Number(made.ttl))) return 'the delegation had expired before the event'
   const publicKey = textOf(made.public_key)
   const key = decodeBytes32(publicKey)
   const signature = decodeBytes64(textOf(given.signature))

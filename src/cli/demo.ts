@@ -38,7 +38,7 @@ const tailSecondsMax = 120
 
 export const demoCommand: Command = {
   name: 'demo',
-  summary: 'Runs a fresh board through its main job on real input and reports what it took. Ends by Ctrl-C.',
+  summary: 'Runs a new board through its main tasks on real input and reports the measurements. Stop it with Ctrl-C.',
   usage: 'demo [CORPUS.jsonl[.gz]] [options]',
   optionHelp: [
     ['--once', 'end after the report instead of leaving the board running'],
@@ -60,7 +60,10 @@ export const demoCommand: Command = {
     try {
       const corpus = await chooseCorpus(args.positionals[0], scratch, terminal)
       const dataDirectory = data === undefined ? join(scratch, 'data') : resolve(data)
-      if (existsSync(dataDirectory)) throw new CommandFailed(`${dataDirectory} exists. The demo wants a new directory.`)
+      if (existsSync(dataDirectory))
+        throw new CommandFailed(
+          `${dataDirectory} exists. The demo needs a new directory: name one that does not exist.`,
+        )
       await mkdir(dataDirectory, { recursive: true })
       board = await startBoard({ dataDirectory, port })
       terminal.out(`Board      ${board.address}, data in ${dataDirectory}\nCorpus     ${corpus}\n`)
@@ -71,7 +74,7 @@ export const demoCommand: Command = {
         return exitCodes.failed
       }
       if (!args.flag('once')) {
-        terminal.out(`\nThe board goes on at ${board.address} until Ctrl-C.\n`)
+        terminal.out(`\nThe board keeps running at ${board.address} until Ctrl-C.\n`)
         await Promise.race([interrupted, board.ended])
       }
       return exitCodes.ok
@@ -88,7 +91,7 @@ async function chooseCorpus(given: string | undefined, scratch: string, terminal
   if (existsSync(shared)) return shared
   const path = join(scratch, 'corpus.jsonl')
   await writeFile(path, demoCorpus(generatedMessages))
-  terminal.out(`No corpus is given, so ${grouped(generatedMessages)} messages are made up.\n`)
+  terminal.out(`No corpus is given, so ${grouped(generatedMessages)} messages are generated.\n`)
   return path
 }
 
@@ -215,7 +218,7 @@ async function roomOfFirst(corpus: string): Promise<string> {
     const line = parseCorpusLine(bytes)
     if (line.ok && line.message !== undefined) return line.message.room
   }
-  throw new CommandFailed(`${corpus} holds no message. Give a corpus as "broadside import" takes it.`)
+  throw new CommandFailed(`${corpus} contains no message. Give a corpus that "broadside import" accepts.`)
 }
 
 type Followed = { readonly received: number; readonly expected: number; readonly isInOrder: boolean }

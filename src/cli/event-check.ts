@@ -93,7 +93,7 @@ function checkRotation(value: Fields, owners: KeyOwners): LineCheck {
   const payload = openPayload(value)
   if (typeof payload === 'string') return bad(payload)
   const { command, message } = payload
-  if (command.operation !== 'identity.rotate') return bad('the signed bytes of a rotation are of another operation')
+  if (command.operation !== 'identity.rotate') return bad('the signed bytes of a rotation are for another operation')
   const { public_key, target } = command
   const oldKey = decodeBytes32(textOf(public_key))
   const newKey = decodeBytes32(textOf(target))
@@ -127,14 +127,16 @@ function checkUndelegation(value: Fields, owners: KeyOwners): LineCheck {
   const { delegation_id: delegation, signed_payload, ended_by: by } = value
   if (typeof delegation !== 'string' || !isHex32(delegation)) return bad('delegation_id is not 32 hex digits')
   const isSigned = signed_payload !== undefined
-  if (isSigned !== (value.signature !== undefined)) return bad('of signature and signed_payload only one is there')
+  if (isSigned !== (value.signature !== undefined)) return bad('only one of signature and signed_payload is present')
   if (isSigned !== (by === 'revoked'))
-    return bad(isSigned ? 'what was signed is a revocation, and ended_by is not' : 'the revocation is not signed')
+    return bad(
+      isSigned ? 'the line has a signed revocation, but ended_by is not "revoked"' : 'the revocation is not signed',
+    )
   if (!isSigned) return finish(value, 'undelegation', { ...nothingSigned, delegation })
   const payload = openPayload(value)
   if (typeof payload === 'string') return bad(payload)
   const { command, message, serviceId } = payload
-  if (command.operation !== 'delegation.revoke') return bad('the signed bytes of an end are of another operation')
+  if (command.operation !== 'delegation.revoke') return bad('the signed bytes of an end are for another operation')
   const { public_key, target } = command
   const publicKey = decodeBytes32(textOf(public_key))
   const signature = decodeBytes64(textOf(value.signature))

@@ -78,7 +78,7 @@ export class ExportLogs {
     const origin = textOf(value.origin)
     if (this.#origin === undefined) this.#begin(number, origin, hashes.subarray(0, 32))
     else if (origin !== this.#origin)
-      this.#fail(number, `the log is ${origin}; the leaves before are of ${this.#origin}`)
+      this.#fail(number, `the log is ${origin}; the preceding leaves belong to ${this.#origin}`)
     if (value.start !== this.#range.size) {
       this.#areLeavesBroken = true
       return this.#fail(
@@ -99,7 +99,7 @@ export class ExportLogs {
   /** A log ends here, and another follows it. */
   takeClosed(number: number, value: Readonly<Record<string, unknown>>): void {
     if (this.#origin === undefined || value.origin !== this.#origin)
-      return this.#fail(number, `it closes ${textOf(value.origin)}, whose leaves do not stand before it`)
+      return this.#fail(number, `it closes ${textOf(value.origin)}, whose leaves do not precede it`)
     const parsed = this.#takeHead(number, textOf(value.checkpoint))
     const close = decodeBase64(textOf(value.close))
     const open = decodeBase64(textOf(value.open))
@@ -161,9 +161,10 @@ export class ExportLogs {
       const [named] = this.#claims.keys()
       if (named === undefined || this.#claims.has(origin)) return
       this.#areLeavesBroken = true
-      return this.#fail(number, `the log is ${origin}; the lines before name ${named}`)
+      return this.#fail(number, `the log is ${origin}; the preceding lines name ${named}`)
     }
-    if (tie.origin !== origin) this.#fail(number, `the leaves are of ${origin}, but the log before names ${tie.origin}`)
+    if (tie.origin !== origin)
+      this.#fail(number, `the leaves belong to ${origin}, but the previous log names ${tie.origin}`)
     else if (!tie.open.equals(first)) this.#fail(number, `the first leaf of ${origin} is not the entry that opens it`)
   }
 
@@ -176,9 +177,9 @@ export class ExportLogs {
     }
     const { origin, size, root } = parsed.value
     if (this.#origin !== undefined && origin !== this.#origin)
-      this.#fail(number, `the log is ${origin}; the lines before name ${this.#origin}`)
+      this.#fail(number, `the log is ${origin}; the preceding lines name ${this.#origin}`)
     else if (size !== this.#range.size)
-      this.#fail(number, `the checkpoint is of ${size} leaves; the file has ${this.#range.size}`)
+      this.#fail(number, `the checkpoint covers ${size} leaves; the file has ${this.#range.size}`)
     else if (!this.#range.root().equals(root))
       this.#fail(number, 'the root of the leaves is not the root that the checkpoint signs')
     return parsed.value

@@ -20,10 +20,10 @@ export const exportCommand: Command = {
     urlOptionHelp,
     ['--out FILE', 'write there (gzip when the name ends in .gz); default: standard output'],
     ['--room NAME', 'only this room'],
-    ['--since TIME', 'changes from this Unix second on'],
-    ['--until TIME', 'changes before this Unix second'],
-    ['--limit N', `at most N messages, 1 to ${sizes.page_maximum}; the cursor to go on is printed`],
-    ['--cursor TEXT', 'go on from there'],
+    ['--since TIME', 'changes at or after this Unix time'],
+    ['--until TIME', 'changes before this Unix time'],
+    ['--limit N', `at most N messages, 1 to ${sizes.page_maximum}; the cursor for the next page is printed`],
+    ['--cursor TEXT', 'continue from this cursor'],
   ],
   example: 'broadside export --out board.jsonl.gz',
   options: {
@@ -46,7 +46,7 @@ export const exportCommand: Command = {
     if (nextCursor !== undefined) terminal.err(`More follows: --cursor ${inertLine(nextCursor)}\n`)
     if (unreadable === 0) return exitCodes.ok
     terminal.err(
-      `Not whole: the board’s disk has damaged ${grouped(unreadable)} of these records; a line of type "unreadable" stands in the place of each. Its operator sees where with broadside fsck.\n`,
+      `Incomplete: ${grouped(unreadable)} of these records are damaged on the board’s disk; a line of type "unreadable" replaces each. The operator can locate them with broadside fsck.\n`,
     )
     return exitCodes.unverified
   },
@@ -103,11 +103,11 @@ export async function download({ client, query, path, out }: Download): Promise<
     if (!(error instanceof Error) || error instanceof CommandFailed) throw error
     if (isOfWriting(error))
       throw new CommandFailed(
-        `${path ?? 'Standard output'} cannot be written (${error.message}). Make room, or name another place.`,
+        `${path ?? 'Standard output'} cannot be written (${error.message}). Free some space, or name another place.`,
       )
     const { bytes } = seen.facts
     throw new CommandFailed(
-      `The export broke off after ${bytesText(bytes)} (${error.message}). Run it again; where it always ends there, the board cannot read on: its log names the file and byte, and broadside fsck all of them.`,
+      `The export stopped after ${bytesText(bytes)} (${error.message}). Run it again. If it always stops there, the board cannot read further: its log names the file and byte, and broadside fsck lists all damage.`,
     )
   }
 }

@@ -79,7 +79,7 @@ async function* readEvents(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ id: 
       if (/^[0-9a-f]{32}$/.test(text)) id = text
     } else if (line.startsWith('data:')) {
       data += (data === '' ? '' : '\n') + line.slice(5).replace(/^ /, '')
-      if (data.length > lineBytesMax) throw new Error('an event longer than any event can be')
+      if (data.length > lineBytesMax) throw new Error('an event over the maximum length')
     }
   }
 }

@@ -10,14 +10,14 @@ const findingsShownMax = 50
 export const fsckCommand: Command = {
   name: 'fsck',
   summary:
-    'Recomputes every entry, root and checkpoint of a stopped board from its files, and says what differs and where.',
+    'Recomputes every entry, root and checkpoint of a stopped board from its files, and reports what differs and where.',
   usage: 'fsck [--data DIR] [--signatures] [--repair]',
   optionHelp: [
     ['--data DIR', 'the board’s directory (default DATA_DIR or ./data)'],
     ['--signatures', 'check every author’s signature too (60 microseconds each)'],
     [
       '--repair',
-      'make again what is derived and differs (node hashes, indexes), and remove bad snapshots; beside damage nothing',
+      'rebuild derived data that differs (node hashes, indexes), and remove bad snapshots; changes nothing if there is damage',
     ],
   ],
   example: 'broadside fsck --data ./data',
@@ -62,22 +62,24 @@ export const fsckCommand: Command = {
       for (const where of repaired.slice(0, findingsShownMax)) terminal.out(`repaired ${where}\n`)
       if (shown > findingsShownMax) terminal.out(`…and ${grouped(shown - findingsShownMax)} more.\n`)
       terminal.out(
-        `${grouped(result.frames)} frames, ${grouped(result.bytes)} bytes, ${grouped(result.leaves)} leaves read again.\n`,
+        `${grouped(result.frames)} frames, ${grouped(result.bytes)} bytes, ${grouped(result.leaves)} leaves checked.\n`,
       )
       if (result.damages > 0) {
         terminal.out(
-          `${grouped(result.damages)} ${result.damages === 1 ? 'damage' : 'damages'}: this board no longer holds all it promised. Keep these files, and ${restoreBackup}.\n`,
+          `${grouped(result.damages)} ${result.damages === 1 ? 'damaged place' : 'damaged places'}: this board no longer has everything it acknowledged. Keep these files, and ${restoreBackup}.\n`,
         )
         return exitCodes.unverified
       }
       if (result.refusals > 0) {
-        terminal.out('Nothing that was promised is missing, but no board starts here before that is mended.\n')
+        terminal.out(
+          'Nothing that was acknowledged is missing, but the board cannot start here until this is repaired.\n',
+        )
         return exitCodes.failed
       }
       terminal.out(
         shown === 0
           ? 'Everything agrees.\n'
-          : `Nothing that was promised is missing; what differs is derived${remaining(shown, repaired.length, args.flag('repair'))}\n`,
+          : `Nothing that was acknowledged is missing; only derived data differs${remaining(shown, repaired.length, args.flag('repair'))}\n`,
       )
       return exitCodes.ok
     } finally {
@@ -87,8 +89,8 @@ export const fsckCommand: Command = {
 }
 
 function remaining(found: number, repaired: number, isRepair: boolean): string {
-  if (repaired === found) return ' and was repaired.'
+  if (repaired === found) return ', and it was repaired.'
   const tail = 'is cut off at the next start'
-  if (isRepair) return `: ${repaired} of ${found} were repaired; the rest, promised to nobody, ${tail}.`
-  return `: it is made again when it is needed, or now with --repair. A tail that was promised to nobody ${tail}.`
+  if (isRepair) return `: ${repaired} of ${found} were repaired; the rest was never acknowledged and ${tail}.`
+  return `: it is rebuilt when needed, or now with --repair. A tail that was never acknowledged ${tail}.`
 }

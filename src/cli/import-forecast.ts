@@ -58,14 +58,14 @@ export async function importForecast(options: ForecastOptions): Promise<string |
       wait(`${grouped(needs.posts)} posts from ${network}`, needs.posts, allowances.writes),
       wait(`${grouped(needs.bytes)} bytes from ${network}`, needs.bytes, allowances.bytes),
       wait(`${grouped(needs.authors)} new identities from ${network}`, needs.authors, allowances.new_identities),
-      wait(`${grouped(needs.rooms)} rooms, if none is there yet, from ${network}`, needs.rooms, allowances.rooms),
+      wait(`${grouped(needs.rooms)} rooms, if none exists yet, from ${network}`, needs.rooms, allowances.rooms),
     ]),
   ]
   const longest = waits.reduce((most, each) => (each.seconds > most.seconds ? each : most))
   if (longest.seconds < secondsMin) return undefined
   return (
     `The limits of this board make the import take at least ${durationText(longest.seconds)}: ${longest.what}, and ${longest.pace}. ` +
-    'Its operator can raise them for a time (limits.grant with your address or network as target); a board of your own can be ' +
+    'Its operator can raise them temporarily (limits.grant with your address or network as target); a board of your own can be ' +
     'started with BROADSIDE_LIMITS=off.'
   )
 }

@@ -33,7 +33,7 @@ export class ImportState {
       else writeFileSync(path, `${header}\n`, { mode: 0o600 })
     } catch (error) {
       throw new CommandFailed(
-        `Progress cannot be kept in ${path} (${(error as Error).message}). Name a place with --state FILE.`,
+        `Progress cannot be saved in ${path} (${(error as Error).message}). Name another file with --state FILE.`,
       )
     }
     if (kept === undefined) return new ImportState(path, new Map())
@@ -43,7 +43,7 @@ export class ImportState {
     if (lines[0] !== header && !(lines.length === 0 && header.startsWith(torn))) {
       throw new CommandFailed(
         `${path} is the progress of an import into another board or with another seed. ` +
-          'Give the same --seed and --url as then, or start anew with --state NEWFILE.',
+          'Give the --seed and --url of that import, or start over with --state NEWFILE.',
       )
     }
     const eventIds = readRows(lines.slice(1), path)
@@ -84,7 +84,7 @@ function readRows(lines: readonly string[], path: string): Map<string, string> {
     const row = parseRow(line)
     if (row === undefined) {
       throw new CommandFailed(
-        `${path}, line ${index + 2} is damaged. Start anew with --state NEWFILE; the board recognises posts of the last 24 h.`,
+        `${path}, line ${index + 2} is damaged. Start over with --state NEWFILE; the board recognizes posts of the last 24 h.`,
       )
     }
     eventIds.set(row[0], row[1])

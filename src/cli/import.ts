@@ -18,10 +18,10 @@ export const importCommand: Command = {
   usage: 'import FILE.jsonl[.gz] [options]',
   optionHelp: [
     urlOptionHelp,
-    ['--seed TEXT', 'authors’ keys derive from it; 64 hex digits or any text (default: random, kept in FILE.seed)'],
-    ['--state FILE', 'progress, so that a killed import goes on (default: beside the input, FILE.import)'],
-    ['--in-flight N', 'posts under way at once, one connection each (default 128)'],
-    ['--list', 'name every message that was not posted, not only the first ten of each kind'],
+    ['--seed TEXT', 'authors’ keys derive from it; 64 hex digits or any text (default: random, saved in FILE.seed)'],
+    ['--state FILE', 'progress, so that an interrupted import can resume (default: next to the input, FILE.import)'],
+    ['--in-flight N', 'posts in flight at once, one connection each (default 128)'],
+    ['--list', 'list every message that was not posted, not only the first ten of each kind'],
   ],
   example: 'broadside import board-corpus.jsonl.gz --url http://127.0.0.1:8787',
   options: {
@@ -81,23 +81,23 @@ export function printReport(report: ImportReport, terminal: Terminal, listAll: b
       `p50 ${latencies.percentileMs(0.5).toFixed(1)} ms, p99 ${latencies.percentileMs(0.99).toFixed(1)} ms.`,
   ]
   if (before > 0) lines.push(`${grouped(before)} were posted by an earlier run of this import.`)
-  if (report.duplicates > 0) lines.push(`${grouped(report.duplicates)} of them the board already had from before.`)
+  if (report.duplicates > 0) lines.push(`${grouped(report.duplicates)} of them were already on the board.`)
   lines.push(...namesOf(report.tooLong, 'too long (over 32,768 bytes), not posted', true))
   lines.push(...namesOf(report.refused, 'refused by the board', listAll))
   lines.push(...namesOf(report.badLines, 'lines that are not messages', listAll))
-  if (report.others > 0) lines.push(`${grouped(report.others)} lines of an export that hold no text were passed over.`)
+  if (report.others > 0) lines.push(`${grouped(report.others)} lines of an export that contain no text were skipped.`)
   if (report.reattached > 0) {
     lines.push(
-      `${grouped(report.reattached)} replies stand under the nearest posted ancestor: their parent was not posted.`,
+      `${grouped(report.reattached)} replies were attached to the nearest posted ancestor: their parent was not posted.`,
     )
   }
   if (report.rootless > 0) {
     lines.push(
-      `${grouped(report.rootless)} replies start a thread: no ancestor of theirs was posted or is in the file.`,
+      `${grouped(report.rootless)} replies start a thread: none of their ancestors was posted or is in the file.`,
     )
   }
   if (report.handlesNotApplied > 0) {
-    lines.push(`${grouped(report.handlesNotApplied)} authors post without a handle: the board could not give it.`)
+    lines.push(`${grouped(report.handlesNotApplied)} authors post without a handle: the board could not assign it.`)
   }
   if (report.pausedSeconds > 0)
     lines.push(`${durationText(report.pausedSeconds)} were spent waiting as the board asked.`)
@@ -108,6 +108,6 @@ function namesOf({ count, names }: Dropped, what: string, listAll: boolean): str
   if (count === 0) return []
   const shown = listAll ? names : names.slice(0, namesShown)
   const rest = count - shown.length
-  const more = rest === 0 ? [] : [`  and ${grouped(rest)} more${listAll ? '' : ' (--list names them)'}`]
+  const more = rest === 0 ? [] : [`  and ${grouped(rest)} more${listAll ? '' : ' (--list shows them)'}`]
   return [`${grouped(count)} ${what}:`, ...shown.map((name) => `  ${name}`), ...more]
 }

@@ -141,7 +141,10 @@ export class Importer {
     }
     const message = this.#chained(line.message)
     if (this.#idsSeen.has(message.id)) {
-      return this.#drop(this.report.badLines, `line ${number}: the id ${shownId(message.id)} stood on an earlier line`)
+      return this.#drop(
+        this.report.badLines,
+        `line ${number}: the id ${shownId(message.id)} appears on an earlier line`,
+      )
     }
     this.#idsSeen.add(message.id)
     if (message.textBytes > textBytesMax) {
@@ -239,7 +242,7 @@ export class Importer {
     const { event_id: eventId, receipt, handle_not_applied: notApplied } = answer
     const isDuplicate = (receipt as { duplicate?: unknown } | undefined)?.duplicate === true
     if (typeof eventId !== 'string' || !/^[0-9a-f]{32}$/.test(eventId) || (eventId !== expectedId && !isDuplicate)) {
-      throw new BadAnswer(this.#options.client.url, 'the event id of a post is not the one its signing bytes give')
+      throw new BadAnswer(this.#options.client.url, 'the event id of a post is not the one that its signing bytes give')
     }
     this.#awaySinceMs = undefined
     this.report.posted += 1
@@ -267,21 +270,21 @@ export class Importer {
     const isLong = seconds > pauseSecondsMax
     if (error.code === 'storage_full' || (isLong && error.code !== 'overloaded')) {
       throw new CommandFailed(
-        `${error.message} It may be tried again in ${durationText(seconds)}; the same command goes on from here.`,
+        `${error.message} Try again in ${durationText(seconds)}; the same command resumes from here.`,
       )
     }
     this.#queue.again(ready)
     if (error.code === 'rate_limited' && this.report.pausedSeconds === 0) {
       this.#progress.say(
-        `${error.message} Waiting as it asks. For an import into a board of your own, start it with BROADSIDE_LIMITS=off, ` +
-          'which lifts the rates; any other operator can raise them for you (limits.grant).',
+        `${error.message} Waiting as requested. For an import into a board of your own, start it with BROADSIDE_LIMITS=off, ` +
+          'which turns off the rates; any other operator can raise them for you (limits.grant).',
       )
     }
     // A board remembers so many request ids and no more, and lets them go when their time is over.
     if (isLong && !this.#isPaused) {
       this.#progress.say(
-        `${error.message} Waiting ${durationText(seconds)}, as it asks. ` +
-          'The import may be stopped meanwhile; the same command goes on from here.',
+        `${error.message} Waiting ${durationText(seconds)}, as requested. ` +
+          'You can stop the import meanwhile; the same command resumes from here.',
       )
     }
     this.#pause(Math.max(seconds, 0.1))

@@ -41,15 +41,15 @@ export function readKeyFile(path: string): Signer {
     throw new CommandFailed(`There is no key file ${path}. Make one with: broadside keygen ${path}`)
   const stats = statSync(path)
   const { mode, size } = stats
-  if (!stats.isFile()) throw new CommandFailed(`${path} is no file. Make a key with: broadside keygen NEWFILE`)
+  if (!stats.isFile()) throw new CommandFailed(`${path} is not a file. Make a key with: broadside keygen NEWFILE`)
   if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
-    throw new CommandFailed(`Others can read the key file ${path}. Make it yours alone with: chmod 600 ${path}`)
+    throw new CommandFailed(`Others can read the key file ${path}. Restrict it to yourself with: chmod 600 ${path}`)
   }
   if (size > keyFileBytesMax) throw new CommandFailed(`${path} is too long to be a key file.`)
   const text = readFileSync(path, 'utf8')
   const seed = text.includes('-----BEGIN') ? seedOfPem(text) : seedOfJson(text)
   if (seed === undefined) {
-    throw new CommandFailed(`${path} holds no Ed25519 key. Make one with: broadside keygen NEWFILE`)
+    throw new CommandFailed(`${path} contains no Ed25519 key. Make one with: broadside keygen NEWFILE`)
   }
   return signerFromSeed(seed)
 }

@@ -54,8 +54,8 @@ export class LedgerBooks {
   /** Takes the next line; a sentence says what is wrong with it. */
   take(line: LedgerLine): string | undefined {
     this.#postings += 1
-    if (line.seq !== this.#postings) return `posting ${line.seq} stands where ${this.#postings} should`
-    if (this.#transfers.has(line.transfer)) return `transfer ${line.transfer} is there twice`
+    if (line.seq !== this.#postings) return `posting ${line.seq} is in the place of ${this.#postings}`
+    if (this.#transfers.has(line.transfer)) return `transfer ${line.transfer} appears twice`
     this.#transfers.add(line.transfer)
     if (line.event !== '-') this.#works.add(line.event)
     if (this.#escrow.amount > 0 && this.#escrow.event !== line.event)
@@ -71,25 +71,25 @@ export class LedgerBooks {
 
   #ofHold({ type, event, debit, credit, amount }: LedgerLine): string | undefined {
     if (event === '-' || credit !== 'escrow' || !debit.startsWith('user:'))
-      return `a ${type} goes from somebody to the escrow of a work`
+      return `a ${type} must go from the account of an identity to the escrow of a work`
     const key = `${event} ${debit}`
     const held = this.#holds.get(key)
     if (type === 'hold') {
-      if (held !== undefined) return `there is a hold of ${debit} for ${event} already`
+      if (held !== undefined) return `${debit} already has a hold for ${event}`
       this.#holds.set(key, amount)
       return undefined
     }
     if (held === undefined) return `a ${type} of ${debit} for ${event} resolves no hold`
     this.#holds.delete(key)
     if (type === 'void') return amount === held ? undefined : `a void of ${amount} does not resolve a hold of ${held}`
-    if (amount > held) return `${amount} is taken out of a hold of ${held}`
+    if (amount > held) return `${amount} is taken from a hold of ${held}`
     this.#escrow = { event, amount }
     return undefined
   }
 
   #direct({ event, debit, credit, amount }: LedgerLine): string | undefined {
-    if (debit === credit) return 'a posting goes from one account to another'
-    if (credit === 'escrow') return 'only a post brings anything into escrow'
+    if (debit === credit) return 'a posting must go from one account to another'
+    if (credit === 'escrow') return 'only a post can add credits to escrow'
     if (debit === 'escrow') {
       if (event !== this.#escrow.event || amount > this.#escrow.amount)
         return `${amount} leaves the escrow of ${event}, which has ${event === this.#escrow.event ? this.#escrow.amount : 0}`
@@ -99,15 +99,16 @@ export class LedgerBooks {
     if (credit === 'mint') this.#supply -= amount
     if (debit === 'rewards') this.#rewards -= amount
     if (credit === 'rewards') this.#rewards += amount
-    if (this.#rewards < 0) return `the pool of rewards gives ${-this.#rewards} that it does not have`
-    return this.#supply < 0 ? `${-this.#supply} more credits are burnt than were made` : undefined
+    if (this.#rewards < 0) return `the pool of rewards pays ${-this.#rewards} more than it has`
+    return this.#supply < 0 ? `${-this.#supply} more credits are burned than were created` : undefined
   }
 }
 
 /** A line of the export as an entry says it, with the bytes that are hashed; a string says what is wrong. */
 export function readLedgerLine(value: Readonly<Record<string, unknown>>): { line: LedgerLine; entry: Buffer } | string {
   for (const [name, shape] of Object.entries(shapes))
-    if (typeof value[name] !== 'string' || !shape.test(value[name] as string)) return `${name} is none of a posting`
+    if (typeof value[name] !== 'string' || !shape.test(value[name] as string))
+      return `${name} is not valid in a posting`
   for (const name of ['seq', 'time', 'code', 'amount'])
     if (!Number.isSafeInteger(value[name]) || (value[name] as number) < 0) return `${name} is not a whole number`
   if (!types.has(value.posting)) return 'posting is not hold, post, void or direct'

@@ -17,15 +17,15 @@ type Grant = {
 export const limitsCommand: Command = {
   name: 'limits',
   summary:
-    'Shows whose rates and quotas are raised on a running board, and raises them for a time, signed by its operator. TARGET: ' +
-    'an identity id, an address, or a network such as 192.0.2.0/24 or 2001:db8::/32. An identity with a grant counts apart ' +
-    'from its network.',
+    'Lists the raised rates and quotas of a running board, and raises them temporarily, signed by its operator. TARGET: ' +
+    'an identity id, an address, or a network such as 192.0.2.0/24 or 2001:db8::/32. An identity with a grant is counted ' +
+    'separately from its network.',
   usage:
     'limits list [options]\n       broadside limits grant TARGET [options]\n       broadside limits revoke TARGET [options]',
   optionHelp: [
     urlOptionHelp,
     ['--key FILE', `the operator's key (default ${keyFileDefault})`],
-    ['--factor N', 'grant: how many times the limits, from 2 (default: no rate or quota holds)'],
+    ['--factor N', 'grant: how many times the limits, from 2 (default: no rate or quota applies)'],
     ['--hours N', 'grant: for how long (default 24)'],
     ['--reason TEXT', 'grant and revoke: why, for operators to read'],
   ],
@@ -42,7 +42,7 @@ export const limitsCommand: Command = {
     const [verb, target] = args.positionals as [string, string?]
     const isList = verb === 'list'
     if (!isList && verb !== 'grant' && verb !== 'revoke')
-      throw new UsageError(`limits knows no "${verb}". See: broadside limits --help`)
+      throw new UsageError(`limits has no subcommand "${verb}". See: broadside limits --help`)
     if (isList !== (target === undefined))
       throw new UsageError(isList ? 'limits list takes no TARGET.' : `limits ${verb} needs a TARGET.`)
     const signer = readKeyFile(args.text('key') ?? keyFileDefault)
@@ -59,7 +59,7 @@ export const limitsCommand: Command = {
       const common = { target, ...(reason === undefined ? {} : { reason }) }
       if (verb === 'revoke') {
         await send({ operation: 'limits.revoke', ...common })
-        terminal.out(`${inertLine(target)} has the limits of everybody again.\n`)
+        terminal.out(`${inertLine(target)} has the default limits again.\n`)
         return exitCodes.ok
       }
       const { grant } = (await send({ operation: 'limits.grant', ...common, ...termsOf(args) })) as { grant: Grant }

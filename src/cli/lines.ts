@@ -45,7 +45,7 @@ export function openLines(path: string): LineSource {
         yield* splitLines(bytes as AsyncIterable<Buffer>)
       } catch (error) {
         throw new CommandFailed(
-          `${path} cannot be read to its end (${(error as Error).message}). Get the whole file and run this again.`,
+          `${path} cannot be read to its end (${(error as Error).message}). Get the complete file and run this again.`,
         )
       } finally {
         file.destroy()

@@ -6,7 +6,7 @@ import { grouped, inertLine } from './terminal.ts'
 export const logCommand: Command = {
   name: 'log',
   summary:
-    'log rotate closes the log of a stopped board for ever and begins the next one under a new key. The closed log is served as before; its last entry names the next one, whose first entry names its end. Environment: as of serve (DATA_DIR, MARK_FILE, WITNESS_POLICY).',
+    'log rotate permanently closes the log of a stopped board and begins the next one under a new key. The closed log is served as before; its last entry names the next one, whose first entry names its end. Environment: as for serve (DATA_DIR, MARK_FILE, WITNESS_POLICY).',
   usage: 'log rotate [--data DIR]',
   optionHelp: [['--data DIR', 'the board’s directory (default DATA_DIR or ./data)']],
   example: 'broadside log rotate --data ./data',
@@ -14,7 +14,7 @@ export const logCommand: Command = {
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
     if (args.positionals[0] !== 'rotate')
-      throw new UsageError('There is one thing to do with a log: rotate. Usage: broadside log rotate [--data DIR]')
+      throw new UsageError('log has one subcommand: rotate. Usage: broadside log rotate [--data DIR]')
     const [{ readConfig }, { rotateLog }, { readFacts }, { lockDirectory }] = await Promise.all([
       import('../config.ts'),
       import('../log/rotation.ts'),
@@ -36,7 +36,7 @@ export const logCommand: Command = {
         terminal.out(
           `${closed.origin} is closed with ${grouped(closed.size)} entries, and its key is removed.\n` +
             `${next.origin} follows it, with the key\n\n  ${next.vkey}\n\n` +
-            'Readers who pinned the old key find the new one in the last entry of the old log. Witnesses have to be told it.\n',
+            'Readers who pinned the old key find the new one in the last entry of the old log. Give the new key to the witnesses of this log.\n',
         )
         return exitCodes.ok
       } finally {

@@ -33,13 +33,13 @@ const commands: readonly (readonly [name: string, gist: string, load: () => Prom
   ['export', 'download everything public', async () => (await import('./export.ts')).exportCommand],
   ['mirror', 'keep a verified copy of a log', async () => (await import('./mirror.ts')).mirrorCommand],
   ['verify', 'check an export or a proof offline', async () => (await import('./verify.ts')).verifyCommand],
-  ['tools', 'take lists of tools into the directory', async () => (await import('./tools.ts')).toolsCommand],
+  ['tools', 'import lists of tools into the directory', async () => (await import('./tools.ts')).toolsCommand],
   ['limits', 'raise the limits of a network or an identity', async () => (await import('./limits.ts')).limitsCommand],
   ['log', 'close the log and begin the next one', async () => (await import('./log.ts')).logCommand],
-  ['restored', 'say that a backup was put back', async () => (await import('./restored.ts')).restoredCommand],
+  ['restored', 'declare that a backup was restored', async () => (await import('./restored.ts')).restoredCommand],
   ['fsck', 'check a data directory', async () => (await import('./fsck.ts')).fsckCommand],
   ['bench', 'measure this machine', async () => (await import('./bench.ts')).benchCommand],
-  ['demo', 'all of it once, on a fresh board', async () => (await import('./demo.ts')).demoCommand],
+  ['demo', 'run all of it once, on a new board', async () => (await import('./demo.ts')).demoCommand],
 ]
 
 /** Runs one command line (without `node` and the program). Never throws. */
@@ -87,7 +87,7 @@ function ended(error: unknown, terminal: Terminal): ExitCode {
     return exitCodes.failed
   }
   if (isOfFile(error)) {
-    terminal.err(`${inertText(error.message)}. Check that name, the rights to it and the room on its disk.\n`)
+    terminal.err(`${inertText(error.message)}. Check that name, its permissions and the free space on its disk.\n`)
     return exitCodes.failed
   }
   // An unforeseen error: the trace is what its maintainers need.
@@ -111,7 +111,7 @@ function overview(): string {
     '',
     ...rows,
     '',
-    'broadside COMMAND --help tells more.',
+    'See broadside COMMAND --help for details.',
     exitCodeHelp,
     '',
   ].join('\n')
@@ -121,7 +121,7 @@ function processTerminal(): Terminal {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // A reader that has seen enough (| head) closes the pipe: no error, just the end.
     if (error.code === 'EPIPE') process.exit(exitCodes.ok)
-    const words = `What was written to standard output is not whole (${error.message}). Write it to a place with room.\n`
+    const words = `Standard output is incomplete (${error.message}). Write it to a place with free space.\n`
     process.stderr.write(words, () => process.exit(exitCodes.failed))
   })
   return {

@@ -43,7 +43,7 @@ export async function followLog({ store, prefix, key, progress }: FollowOptions)
   const from = before?.size ?? 0
   if (newest.size < from)
     throw new Unverified(
-      `The log signed a head of ${from} entries before, and now shows one of ${newest.size}: it has forgotten what it published. Keep this mirror: it is the evidence.`,
+      `The log earlier signed a head of ${from} entries, and now serves one of ${newest.size}: it has dropped what it published. Keep this mirror: it is the evidence.`,
     )
   if (before !== undefined) proveKept(store, before)
   let bytesFetched = note.length
@@ -63,7 +63,7 @@ export async function followLog({ store, prefix, key, progress }: FollowOptions)
   if (!root.equals(newest.root)) {
     forget(store, from, newest.size)
     throw new Unverified(
-      `The entries that the log serves do not give the root that it signed for ${newest.size} entries${before === undefined ? '' : `, behind the ${from} that this mirror holds`}. Nothing of it was kept.`,
+      `The entries that the log serves do not give the root that it signed for ${newest.size} entries${before === undefined ? '' : `, after the ${from} that this mirror has`}. None of them were kept.`,
     )
   }
   store.keepText('checkpoint', note)
@@ -101,7 +101,7 @@ async function takeBundle(store: MirrorStore, prefix: string, path: TilePath): P
   const bundle = kept ?? (await fetchBundle(prefix, path))
   const entries = entriesIn(bundle)
   if (entries?.length !== path.width)
-    throw new Unverified(`${formatTilePath(path)} does not hold ${path.width} entries.`)
+    throw new Unverified(`${formatTilePath(path)} does not contain ${path.width} entries.`)
   const hashes = Buffer.concat(entries.map((entry) => leafHash(entry)))
   if (kept === undefined) store.write(path, bundle)
   store.write({ ...path, kind: 'hashes' }, hashes)
@@ -162,7 +162,7 @@ export async function fetchBytes(url: string, mayBeAbsent = false): Promise<Buff
     }
   }
   throw new CommandFailed(
-    `${url} could not be fetched: ${problem}. Run the same command again: it goes on where it stopped.`,
+    `${url} could not be fetched: ${problem}. Run the same command again: it resumes where it stopped.`,
   )
 }
 
@@ -175,7 +175,8 @@ export async function fetchOnce(url: string): Promise<{ status: number; body: Bu
   if (status === 200)
     for await (const chunk of answer.body ?? []) {
       bytes += chunk.length
-      if (bytes > fileBytesMax) throw new Error(`it sends more than ${fileBytesMax} bytes, which no file of a log has`)
+      if (bytes > fileBytesMax)
+        throw new Error(`it sent more than ${fileBytesMax} bytes, the maximum for a file of a log`)
       chunks.push(chunk)
     }
   else await answer.body?.cancel()

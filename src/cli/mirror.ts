@@ -11,11 +11,14 @@ import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
 export const mirrorCommand: Command = {
   name: 'mirror',
   summary:
-    'Copies a log’s entries and hashes as static files, verifies all that is new, and goes on where it stopped; verify DIR checks what it keeps. Any C2SP tlog-tiles log will do.',
+    'Copies a log’s entries and hashes as static files, verifies everything new, and resumes where it stopped; verify DIR checks the copy. Works with any C2SP tlog-tiles log.',
   usage: 'mirror URL DIR [--vkey VKEY] [--prefix]',
   optionHelp: [
-    ['--vkey VKEY', 'the log’s key, pinned; kept in DIR/vkey. Without it a board is asked once, and trusted for it'],
-    ['--prefix', 'URL is where checkpoint and tile/ are, though it has no path: a log at the root of its host'],
+    [
+      '--vkey VKEY',
+      'the log’s key, pinned; saved in DIR/vkey. Without it the board is asked once, and its answer is trusted',
+    ],
+    ['--prefix', 'checkpoint and tile/ are directly under URL, even without a path: a log at the root of its host'],
   ],
   example: 'broadside mirror http://127.0.0.1:8787 board-mirror',
   options: { vkey: { type: 'string' }, prefix: { type: 'boolean' } },
@@ -23,7 +26,7 @@ export const mirrorCommand: Command = {
   async run(args, terminal) {
     const [url = '', directory = ''] = args.positionals
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-      throw new UsageError(`"${inertLine(url)}" is no address: write it like http://127.0.0.1:8787.`)
+      throw new UsageError(`"${inertLine(url)}" is not an address: write it like http://127.0.0.1:8787.`)
     const store = new MirrorStore(directory)
     const address = url.replace(/\/+$/, '')
     const isPrefix = args.flag('prefix')
@@ -42,11 +45,11 @@ export const mirrorCommand: Command = {
       if (store.text('vkey') === '') store.keepText('vkey', `${vkey}\n`)
       const note = isPinned
         ? 'with the key you pinned'
-        : 'with the key that the board named (kept in DIR/vkey from now on)'
+        : 'with the key that the board named (saved in DIR/vkey from now on)'
       const kept =
         found.before === 0
           ? ''
-          : `, behind ${grouped(found.before)} kept from before (not read again: broadside verify ${inertLine(directory)} does)`
+          : `, after ${grouped(found.before)} from earlier runs (not checked again; broadside verify ${inertLine(directory)} does that)`
       terminal.out(
         `${inertLine(key.value.name)}: ${grouped(found.size - found.before)} new entries verified${kept} ` +
           `(${bytesText(found.bytesFetched)} in ${durationText(progress.secondsSpent())}), checkpoint of ${grouped(found.size)} signed by the log, ${note}\n`,
@@ -55,7 +58,7 @@ export const mirrorCommand: Command = {
       if (next !== undefined)
         terminal.out(
           `This log is closed: ${inertLine(next.origin)} follows it, with the key ${inertLine(next.vkey)}\n` +
-            'Mirror that one into another directory, with --vkey.\n',
+            'Mirror it into another directory, with --vkey.\n',
         )
       return exitCodes.ok
     } finally {

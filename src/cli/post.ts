@@ -16,10 +16,10 @@ export const postCommand: Command = {
   optionHelp: [
     urlOptionHelp,
     ['--key FILE', `your key (default ${keyFileDefault}; make one with "broadside keygen")`],
-    ['--reply-to ID', 'the event that this answers'],
-    ['--page NAME', 'the topic inside the room (default main; for a reply, that of what it answers)'],
+    ['--reply-to ID', 'the event to reply to'],
+    ['--page NAME', 'the topic inside the room (default main; for a reply, the page of the event it replies to)'],
     ['--kind SLUG', 'note (default), request, result, …'],
-    ['--to WHO', 'whom it is addressed to: @handle or identity id; what is signed is the id'],
+    ['--to WHO', 'the addressee: @handle or identity id; the id is what is signed'],
     ['--handle NAME', 'claim this handle with the post'],
     ['--ttl SECONDS', 'the text expires after that'],
     ['--json', 'print the whole answer'],
@@ -72,7 +72,7 @@ async function identityOf(client: BoardClient, named: string): Promise<string> {
   const { identity } = await client.read(`/api/identities/@${handle}`)
   const { id, handle: borne } = Object(identity) as { readonly id?: unknown; readonly handle?: unknown }
   if (typeof id !== 'string' || !isHex64(id) || borne !== handle)
-    throw new BadAnswer(client.url, `it does not say who @${handle} is`)
+    throw new BadAnswer(client.url, `it does not give the identity of @${handle}`)
   return id
 }
 
@@ -95,11 +95,11 @@ function checkText(text: string): void {
   const bytes = Buffer.byteLength(text)
   if (bytes === 0) throw new CommandFailed('There is no text to post. Give it after the room, or on standard input.')
   if (isBlank(text))
-    throw new CommandFailed('The text holds only white space or invisible characters. Write something.')
+    throw new CommandFailed('The text contains only white space or invisible characters. Write something.')
   if (bytes > textBytesMax)
-    throw new CommandFailed(`The text has ${bytes} bytes; a post holds ${textBytesMax}. Shorten or split it.`)
+    throw new CommandFailed(`The text has ${bytes} bytes; a post can have ${textBytesMax}. Shorten or split it.`)
   if (text.includes('\0') || !text.isWellFormed())
-    throw new CommandFailed('The text holds a NUL or broken Unicode. Remove it.')
+    throw new CommandFailed('The text contains a NUL or invalid Unicode. Remove it.')
 }
 
 async function readStandardInput(): Promise<string> {

@@ -10,7 +10,7 @@ import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 export const restoredCommand: Command = {
   name: 'restored',
   summary:
-    'Says that the directory of a stopped board is a backup that was put back: another recovery epoch begins. Followers hear that their cursors are expired, and workers have 72 hours to confirm what they were in the middle of. Call it once, before the first start on the newest backup there is, where nothing newer can be found. Where the mark or a witness knows of heads that the backup has not signed, that log cannot go on, and this command does not make it good. Environment: as of serve (DATA_DIR, MARK_FILE).',
+    'Declares that the directory of a stopped board was restored from a backup, and begins another recovery epoch. Cursors of followers expire, and workers have 72 hours to confirm unfinished work. Run it once, before the first start on the newest backup, and only if nothing newer can be found. If the mark or a witness knows of heads that the backup has not signed, that log cannot continue, and this command does not change that. Environment: as for serve (DATA_DIR, MARK_FILE).',
   usage: 'restored [--data DIR]',
   optionHelp: [['--data DIR', 'the board’s directory (default DATA_DIR or ./data)']],
   example: 'broadside restored --data ./data',
@@ -42,7 +42,9 @@ export const restoredCommand: Command = {
           segmentBytesMax: config.segmentBytesMax,
           marks: readMarks(config),
           begin: () => {
-            throw new UnusableDirectory(`${dataDirectory} holds no signed log: there is nothing that anybody was told.`)
+            throw new UnusableDirectory(
+              `${dataDirectory} contains no signed log: nothing was published that could expire.`,
+            )
           },
           report: () => {},
         })
@@ -51,7 +53,7 @@ export const restoredCommand: Command = {
         const begun = beginEpoch(dataDirectory)
         terminal.out(
           `The recovery epoch ${generation} has ended, ${begun.generation} begins with the next start.\n` +
-            `The log goes on behind its ${size} entries. If heads of more were published, readers who kept one can prove it.\n`,
+            `The log continues after its ${size} entries. If larger heads were published, readers who kept one can prove it.\n`,
         )
         return exitCodes.ok
       } finally {

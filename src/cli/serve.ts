@@ -13,14 +13,14 @@ export const serveCommand: Command = {
     'Runs a board. Prints one line with its address when it is ready; SIGTERM, SIGHUP or Ctrl-C stops it cleanly.',
   usage: 'serve [options]',
   optionHelp: [
-    ['--data DIR', 'where the board lives (default: DATA_DIR or ./data)'],
-    ['--port N', 'port; 0 takes a free one (default: PORT or 8787)'],
+    ['--data DIR', 'the board’s directory (default: DATA_DIR or ./data)'],
+    ['--port N', 'port; 0 picks a free one (default: PORT or 8787)'],
     ['--host NAME', 'address to listen at (default: HOST or 127.0.0.1)'],
-    ['--limits on|off', 'off lifts rates and quotas (default: BROADSIDE_LIMITS or on)'],
+    ['--limits on|off', 'off disables rates and quotas (default: BROADSIDE_LIMITS or on)'],
   ],
   example: 'broadside serve --data ./data --port 8787',
   notes: [
-    'Environment, beside what the options name (HOSTING.md has every default and meaning):',
+    'Environment variables, besides those that the options name (HOSTING.md has every default and meaning):',
     '  BASE_URL SERVICE_ID OPERATORS HTTP_ENGINE SHARDS VERIFY_THREADS LIMITS PROOF_BITS LOG_LEVEL SLOW_TURN_MS',
     '  TRUST_PROXY TRUST_PROXY_HOPS TRUST_PROXY_FROM',
     '  BLOB_BYTES_PER_IDENTITY DISK_RESERVE_BYTES SEGMENT_BYTES QUEUE_MAX COMPACT_SECONDS SCREEN_URL MCP_ORIGINS',

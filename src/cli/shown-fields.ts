@@ -57,7 +57,7 @@ export function checkShown(value: Fields, command: Fields): ShownCheck {
   const operation = textOf(command.operation)
   const data = dataOf(command)
   const made = makers[operationByName.get(operation)?.name ?? '']?.(command, data)
-  if (made === undefined) return { problem: `the signed bytes are of ${operation}, which makes no event` }
+  if (made === undefined) return { problem: `the signed bytes are for ${operation}, which creates no event` }
   const isShownAs = (field: string, signed: unknown): boolean => (value[field] ?? '') === (signed ?? '')
   const { kind, supersedes, room, page, thread } = made
   if (!isShownAs('text', command.text)) return different('text')
@@ -77,7 +77,7 @@ export function checkShown(value: Fields, command: Fields): ShownCheck {
     return { problem: 'actual_format is not the format of a version that names none' }
   if (!areAttached(value.attachments, command.attachments)) return different('attachments')
   for (const field of ['reason', 'hidden_by', 'redaction']) {
-    if (value[field] !== undefined) return { problem: `it shows its text, and a ${field} as if that were gone` }
+    if (value[field] !== undefined) return { problem: `it shows its text, and a ${field} as if the text were gone` }
   }
   if (thread === 'own' && value.thread !== textOf(value.command_sha256).slice(0, 32))
     return { problem: 'the thread of a post that begins one is not the post itself' }

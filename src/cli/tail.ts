@@ -15,7 +15,7 @@ const formats: Readonly<Record<string, (event: ShownEvent) => string>> = {
 export const tailCommand: Command = {
   name: 'tail',
   summary:
-    'Follows a room: its newest posts, then each as it becomes durable. Reconnects and loses none. Ends by Ctrl-C.',
+    'Follows a room: its newest posts, then each new one as it becomes durable. Reconnects without losing any. Stop it with Ctrl-C.',
   usage: 'tail ROOM [options]',
   optionHelp: [
     urlOptionHelp,

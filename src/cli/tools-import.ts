@@ -48,7 +48,7 @@ export async function importTools(path: string, args: Arguments, terminal: Termi
             { signer, serviceId, nowSeconds: terminal.clock.wallSeconds() },
           )
         if (!add(sent, await send(client, sign)))
-          throw new BadAnswer(client.url, 'it does not say what it took of the rows')
+          throw new BadAnswer(client.url, 'it does not state which rows it imported')
         done += batch.length
         progress.update(done, read.rows.length)
       }
@@ -102,7 +102,7 @@ async function readList(path: string, source: string): Promise<Read> {
       all++
       if (typeof row === 'string') bad.push(`${place}: ${row}`)
       else if (!isRow(row))
-        bad.push(`${place}: ${row.id.slice(0, 80)} ${isRow.errors?.[0]?.instancePath ?? ''} does not fit`)
+        bad.push(`${place}: ${row.id.slice(0, 80)} ${isRow.errors?.[0]?.instancePath ?? ''} is not valid`)
       else if (rows.has(row.id)) doubled++
       else rows.set(row.id, row)
     }
@@ -114,16 +114,16 @@ async function readList(path: string, source: string): Promise<Read> {
     const value = isCut ? undefined : parsed(bytes.toString('utf8'))
     // One JSON document over many lines, or in one very long one.
     if (value === undefined && isFirst) {
-      if (source1.fileBytes > documentBytesMax) throw new CommandFailed(`${path} is one document, and too large.`)
+      if (source1.fileBytes > documentBytesMax) throw new CommandFailed(`${path} is one document, which is too large.`)
       const whole = parsed(readFileSync(path, 'utf8'))
-      if (whole === undefined) throw new CommandFailed(`${path} holds neither JSON lines nor a JSON document.`)
+      if (whole === undefined) throw new CommandFailed(`${path} contains neither JSON lines nor a JSON document.`)
       for (const [at, each] of (Array.isArray(whole) ? whole : [whole]).entries()) take(each, `item ${at + 1}`)
       break
     }
     isFirst = false
     if (value === undefined) {
       all++
-      bad.push(`line ${number}: it is no JSON`)
+      bad.push(`line ${number}: it is not JSON`)
     } else for (const each of Array.isArray(value) ? value : [value]) take(each, `line ${number}`)
   }
   return { rows: [...rows.values()], bad, doubled, all }
@@ -156,7 +156,7 @@ function batchesOf(rows: readonly ListRow[], bytesMax: number): ListRow[][] {
 
 function report({ rows, bad, doubled, all }: Read, sent: Sent, seconds: number, listAll: boolean): string {
   const lines = [
-    `${grouped(all)} rows read: ${grouped(sent.applied)} taken, ${grouped(sent.unchanged)} stood already, in ${durationText(seconds)}.`,
+    `${grouped(all)} rows read: ${grouped(sent.applied)} imported, ${grouped(sent.unchanged)} unchanged, in ${durationText(seconds)}.`,
   ]
   const floods = countOver(rows, floodMax, ({ url, description }) =>
     url === undefined || description === '' ? undefined : `${new URL(url).hostname}\n${description}`,
@@ -164,11 +164,11 @@ function report({ rows, bad, doubled, all }: Read, sent: Sent, seconds: number, 
   const twins = countOver(rows, 1, ({ url, method }) => (url === undefined ? undefined : `${method ?? ''} ${url}`))
   if (floods > 0)
     lines.push(
-      `${grouped(floods)} are flagged as spam: over ${floodMax} of one host with one description. They are found, lowered.`,
+      `${grouped(floods)} are flagged as spam: over ${floodMax} from one host with the same description. Search ranks them lower.`,
     )
   if (twins > 0) lines.push(`${grouped(twins)} share their address with another row.`)
-  if (doubled > 0) lines.push(`${grouped(doubled)} bear an id that an earlier row has; the first was taken.`)
-  lines.push(...named(sent.kept, 'changed nothing', listAll), ...named(bad, 'are no rows', listAll))
+  if (doubled > 0) lines.push(`${grouped(doubled)} have the id of an earlier row; the first was imported.`)
+  lines.push(...named(sent.kept, 'changed nothing', listAll), ...named(bad, 'are not rows', listAll))
   return `${lines.join('\n')}\n`
 }
 
@@ -186,6 +186,6 @@ function named(names: readonly string[], what: string, listAll: boolean): string
   if (names.length === 0) return []
   const shown = listAll ? names : names.slice(0, namesShown)
   const rest = names.length - shown.length
-  const more = rest === 0 ? [] : [`  and ${grouped(rest)} more (--list names them)`]
+  const more = rest === 0 ? [] : [`  and ${grouped(rest)} more (--list shows them)`]
   return [`${grouped(names.length)} ${what}:`, ...shown.map((name) => `  ${inertLine(name)}`), ...more]
 }

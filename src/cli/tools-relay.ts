@@ -31,7 +31,7 @@ export async function relayTool(target: string, args: Arguments, terminal: Termi
     terminal.out(
       'payees' in terms
         ? `${inertLine(target)} is paid for, up to ${terms.max_price} dollars a call, to ${terms.payees.join(', ')}.\n`
-        : `${inertLine(target)} is not paid for any more.\n`,
+        : `${inertLine(target)} is no longer paid for.\n`,
     )
     return exitCodes.ok
   } finally {
@@ -48,11 +48,11 @@ async function termsOf(
   if (!isObject(tool)) throw new BadAnswer(client.url, '/api/tool shows no tool')
   const max_price = args.text('max-price') ?? plainText(tool.price)
   if ((microsOf(max_price) ?? 0) === 0)
-    throw new CommandFailed('The listing names no price. Say how much a call may cost: --max-price 0.01')
+    throw new CommandFailed('The listing names no price. Set the most that a call may cost: --max-price 0.01')
   const given = args.text('payee')?.split(',') ?? []
   const payees = given.length > 0 ? given : await payeesOf(plainText(tool.link), plainText(tool.method))
   const bad = payees.find((each) => !addressPattern.test(each))
-  if (bad !== undefined) throw new CommandFailed(`"${inertLine(bad)}" is no address of 0x and 40 hex digits.`)
+  if (bad !== undefined) throw new CommandFailed(`"${inertLine(bad)}" is not an address of 0x and 40 hex digits.`)
   return { max_price, payees }
 }
 
@@ -63,7 +63,7 @@ const methods: ReadonlySet<string> = new Set(['', 'GET', 'POST', 'PUT', 'PATCH',
 async function payeesOf(url: string, method: string): Promise<readonly string[]> {
   if (!URL.canParse(url) || !methods.has(method))
     throw new CommandFailed(
-      `The listing names no address to ask whom to pay ("${inertLine(`${method} ${url}`.trim())}"). Name the payee: --payee 0x…`,
+      `The listing has no address that can be asked for the payee ("${inertLine(`${method} ${url}`.trim())}"). Name the payee: --payee 0x…`,
     )
   const outgoing = createOutgoing({ loopback: readConfig().loopback, userAgent: `Broadside/${release} (cli)` })
   const answer = await outgoing.request({ url, method: method === '' ? 'GET' : method })
@@ -73,5 +73,5 @@ async function payeesOf(url: string, method: string): Promise<readonly string[]>
   const found = [...new Set([...x402, ...mpp].map(plainText))].filter((each) => addressPattern.test(each))
   if (found.length > 0) return found.slice(0, payeesMax)
   const seen = answer.ok ? `it answered ${answer.status}` : answer.reason
-  throw new CommandFailed(`The tool does not say whom to pay (${seen}). Name the address: --payee 0x…`)
+  throw new CommandFailed(`The tool does not name a payee (${seen}). Name the address: --payee 0x…`)
 }

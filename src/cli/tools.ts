@@ -7,7 +7,7 @@ import { relayTool } from './tools-relay.ts'
 export const toolsCommand: Command = {
   name: 'tools',
   summary:
-    'Takes a list of tools into the directory of a running board, signed by its operator. FILE: JSON lines or one JSON ' +
+    'Imports a list of tools into the directory of a running board, signed by its operator. FILE: JSON lines or one JSON ' +
     'document: flat rows (id, kind, type, name, …), items of an x402 Bazaar, services of the MPP directory, or server.json ' +
     'of the MCP Registry. Rows keep their ids, so the same list again changes only what is new. With relay: lets the wallet ' +
     'of the board pay for a tool, at the price and to the payees that it names now.',
@@ -15,11 +15,14 @@ export const toolsCommand: Command = {
   optionHelp: [
     urlOptionHelp,
     ['--key FILE', `the operator's key (default ${keyFileDefault})`],
-    ['--source TEXT', 'what the list is called where it does not say so (default: the name of the file)'],
-    ['--max-price DOLLARS', 'relay: what a call may cost (default: what the listing says)'],
-    ['--payee ADDRESSES', 'relay: who may be paid, with commas (default: whom the tool asks to pay now)'],
-    ['--off', 'relay: the wallet pays for it no longer'],
-    ['--list', 'name every row that was not taken, not only the first ten'],
+    ['--source TEXT', 'name of the list, if it does not state one (default: the name of the file)'],
+    ['--max-price DOLLARS', 'relay: the most a call may cost (default: the price in the listing)'],
+    [
+      '--payee ADDRESSES',
+      'relay: addresses that may be paid, separated by commas (default: the payees that the tool names now)',
+    ],
+    ['--off', 'relay: the wallet no longer pays for it'],
+    ['--list', 'list every row that was not imported, not only the first ten'],
   ],
   example: 'broadside tools import x402-resources.jsonl --key operator.json',
   options: {
@@ -36,6 +39,6 @@ export const toolsCommand: Command = {
     const [verb, subject] = args.positionals as [string, string]
     if (verb === 'import') return importTools(subject, args, terminal)
     if (verb === 'relay') return relayTool(subject, args, terminal)
-    throw new UsageError(`tools knows no "${verb}". See: broadside tools --help`)
+    throw new UsageError(`tools has no subcommand "${verb}". See: broadside tools --help`)
   },
 }

@@ -142,7 +142,7 @@ class ExportVerification {
   #take(number: number, bytes: Buffer): void {
     // A key given twice would be one text here and another to who takes the first of the two.
     const read = parseStrictJson(bytes)
-    if (!read.ok) return this.#fail(number, `the line is not JSON of one meaning: ${read.message}`)
+    if (!read.ok) return this.#fail(number, `the line is not strict JSON: ${read.message}`)
     const value: Record<string, unknown> = Object(read.value)
     if (this.#report.hasEnd) return this.#fail(number, 'a line follows the end line')
     if (value.type === 'leaves') return this.#logs.takeLeaves(number, value)
@@ -154,7 +154,7 @@ class ExportVerification {
       const types = 'event, tombstone, rotation, undelegation, unreadable, ledger, leaves, log or end'
       return this.#fail(number, `the type is not ${types}`)
     }
-    if (this.#logs.leaves > 0) return this.#fail(number, 'a record stands after the leaves')
+    if (this.#logs.leaves > 0) return this.#fail(number, 'a record follows the leaves')
     if (isLedger) return this.#takePosting(number, value)
     this.#takeRecord(number, value)
   }
@@ -178,7 +178,7 @@ class ExportVerification {
     if (serviceId !== undefined) {
       report.serviceId ??= serviceId
       if (serviceId !== report.serviceId)
-        return this.#fail(number, 'it was signed for another board than the lines before')
+        return this.#fail(number, 'it was signed for another board than the preceding lines')
     }
     for (const { index, leafHash, origin } of leaves) this.#logs.claim(origin, index, leafHash, number)
     if (version !== undefined) this.#versions.set(version.id, version.original)
@@ -208,9 +208,9 @@ class ExportVerification {
     this.#options.checker.verify(signature, publicKey, message, (verdict) => {
       this.#pending -= 1
       if (verdict === 'good') this.#report.signatures += 1
-      else if (verdict === 'bad_key') this.#fail(number, `the key of ${whose} is not a proper Ed25519 key`)
+      else if (verdict === 'bad_key') this.#fail(number, `the key of ${whose} is not a valid Ed25519 key`)
       else if (verdict === 'bad_signature') this.#fail(number, `${whose} does not verify`)
-      else this.#fail(number, `${whose} could not be checked: the verifying threads are gone`)
+      else this.#fail(number, `${whose} could not be checked: the verifier threads have stopped`)
       this.#wake?.()
     })
   }
@@ -246,13 +246,14 @@ class ExportVerification {
       else report.unsettled += 1
     }
     for (const line of this.#delegations.late())
-      this.#fail(line, 'its delegation had ended before, by the order of the log')
+      this.#fail(line, 'its delegation had already ended, by the order of the log')
     for (const { line, whose } of this.#untied) {
-      if (report.hasEnd) this.#fail(line, `${whose} is not the hash of the key, and no rotation in the file ties them`)
+      if (report.hasEnd) this.#fail(line, `${whose} is not the hash of the key, and no rotation in the file links them`)
       else report.unsettled += 1
     }
     if (!report.hasEnd) report.unlogged = this.#unlogged.length
-    else for (const line of this.#unlogged) this.#fail(line, 'it names no leaf, as every line of a whole export does')
+    else
+      for (const line of this.#unlogged) this.#fail(line, 'it names no leaf, and every line of a complete export does')
     // Held against a line only where what it names is right; and that may be newer than the export.
     if (report.failures > 0) return
     for (const { line, id, original } of this.#successors) {

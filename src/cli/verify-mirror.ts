@@ -28,10 +28,10 @@ export function verifyMirror(
 function checkEntries(store: MirrorStore, tile: TilePath): void {
   const path: TilePath = { ...tile, kind: 'entries' }
   const entries = entriesIn(present(store, path)) ?? []
-  if (entries.length !== tile.width) throw damaged(`${formatTilePath(path)} does not hold ${tile.width} entries`)
+  if (entries.length !== tile.width) throw damaged(`${formatTilePath(path)} does not contain ${tile.width} entries`)
   const hashes = Buffer.concat(entries.map((entry) => leafHash(entry)))
   if (!hashes.equals(present(store, tile)))
-    throw damaged(`${formatTilePath(path)} and ${formatTilePath(tile)} do not fit together`)
+    throw damaged(`${formatTilePath(path)} and ${formatTilePath(tile)} are inconsistent`)
 }
 
 function checkUpper(store: MirrorStore, tile: TilePath): void {
@@ -40,7 +40,7 @@ function checkUpper(store: MirrorStore, tile: TilePath): void {
     const index = tile.index * TILE_WIDTH + n
     const child = present(store, { kind: 'hashes', level: tile.level - 1, index, width: TILE_WIDTH })
     if (!rootOfHashes(child).equals(bytes.subarray(n * HASH_BYTES, (n + 1) * HASH_BYTES)))
-      throw damaged(`${formatTilePath(tile)} is not made of the tiles below it`)
+      throw damaged(`${formatTilePath(tile)} does not match the tiles below it`)
   }
 }
 

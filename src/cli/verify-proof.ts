@@ -42,15 +42,16 @@ export function verifyProofJson(proof: Fields, logKey: VerifierKey): ProvenFacts
     logKey,
     signedBytes: proof.signed_payload === undefined ? undefined : Buffer.from(textOf(proof.signed_payload)),
   })
-  if (proof.event_id !== facts.eventId) throw new Unverified('The entry is of another event than event_id says.')
+  if (proof.event_id !== facts.eventId)
+    throw new Unverified('The entry belongs to another event than the one that event_id names.')
   if (proof.tree_size !== facts.size) throw new Unverified('tree_size is not the size that the checkpoint signs.')
   if (proof.root_hash !== facts.root.toString('hex'))
     throw new Unverified('root_hash is not the root that the checkpoint signs.')
   const { origin, vkey } = recordOf(proof.log)
   if (origin !== undefined && origin !== facts.origin)
-    throw new Unverified('log.origin is another log than that of the checkpoint.')
+    throw new Unverified('log.origin is not the log of the checkpoint.')
   if (vkey !== undefined && !isOf(logKey, textOf(vkey)))
-    throw new Unverified('log.vkey is another key than the one that the checkpoint was checked with.')
+    throw new Unverified('log.vkey is not the key that the checkpoint was checked with.')
   return facts
 }
 
@@ -65,7 +66,7 @@ export function verifyProofText(file: Uint8Array, logKey: VerifierKey): ProvenFa
   if (!parsed.ok) throw new Unverified(`The proof file cannot be read: ${parsed.problem}.`)
   const { extra, index, path, checkpoint } = parsed.value
   if (extra === undefined) {
-    throw new Unverified('The proof file holds no entry in its "extra" line, so there is nothing to prove.')
+    throw new Unverified('The proof file contains no entry in its "extra" line, so there is nothing to prove.')
   }
   const entry = Buffer.from(extra)
   return verifySteps({ entry, leaf: leafHash(entry), index, path, checkpoint, logKey, signedBytes: undefined })
@@ -94,7 +95,7 @@ function verifySteps({
   const eventId = lines?.get('event')
   const command = lines?.get('command')
   if (eventId === undefined || command === undefined)
-    throw new Unverified('The entry is not one of this kind of board.')
+    throw new Unverified('The entry is not in the format of a Broadside board.')
   if (command.slice(0, 32) !== eventId) throw new Unverified('The event id is not the first half of the command hash.')
   if (signedBytes !== undefined && hash('sha256', signedBytes) !== command) {
     throw new Unverified('The signed bytes do not hash to the command line of the entry.')

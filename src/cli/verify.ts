@@ -35,9 +35,9 @@ export const verifyCommand: Command = {
     'Checks an export (signatures, ids, inclusion), a proof answer, a .tlog-proof file or a mirror, without the board.',
   usage: 'verify FILE|DIR [--ledger] [--vkey VKEY]',
   optionHelp: [
-    ['--ledger', 'the file is the public ledger (/v1/export?stream=ledger): keep its books again'],
-    ['--vkey VKEY', 'the log’s key, pinned: what /log/vkey or /capabilities told you once, kept by you'],
-    ['--url URL', 'take the key from this board instead (then the board is trusted for it)'],
+    ['--ledger', 'the file is the public ledger (/v1/export?stream=ledger): replay its accounts'],
+    ['--vkey VKEY', 'the log’s key, pinned: as you saved it earlier from /log/vkey or /capabilities'],
+    ['--url URL', 'take the key from this board instead (the board is then trusted for it)'],
     ['--from URL', 'prove the lines of a filtered or paged export against the log’s tiles at this board'],
     ['--threads N', 'threads that check signatures (default: one per core; none for a small file)'],
   ],
@@ -66,7 +66,7 @@ export const verifyCommand: Command = {
     const tiles = from === undefined ? undefined : await LogTiles.open(from, key!.key)
     const report = await checkExport(source, { key, tiles, threads, terminal })
     if (args.flag('ledger') && report.ledger === undefined)
-      throw new CommandFailed(`${path} is no ledger: get one with /v1/export?stream=ledger.`)
+      throw new CommandFailed(`${path} is not a ledger: get one with /v1/export?stream=ledger.`)
     if (report.first === undefined) return exitCodes.ok
     const { line, reason } = report.first
     const others = report.failures - 1
@@ -79,7 +79,7 @@ async function checkMirror(path: string, args: Arguments, terminal: Terminal): P
   const store = new MirrorStore(path)
   const kept = store.text('vkey').trim()
   if (kept === '')
-    throw new CommandFailed(`${path} is no mirror: it has no vkey. Make one with: broadside mirror URL DIR`)
+    throw new CommandFailed(`${path} is not a mirror: it has no vkey. Make one with: broadside mirror URL DIR`)
   const key = (await pinnedKey(args)) ?? { key: keyOf(kept, Unverified), isPinned: false, from: 'the mirror itself' }
   const progress = new Progress({ terminal, unit: 'entries' })
   try {
@@ -153,7 +153,7 @@ function readProof(path: string): FoundProof | undefined {
   return {
     verify(key) {
       const strict = parseStrictJson(bytes)
-      if (!strict.ok) throw new Unverified(`The proof is not JSON of one meaning: ${strict.message}.`)
+      if (!strict.ok) throw new Unverified(`The proof is not strict JSON: ${strict.message}.`)
       const named = Object(proof.log) as { vkey?: unknown }
       return verifyProofJson(proof, key ?? keyOf(wordOf(named.vkey), Unverified))
     },
@@ -241,7 +241,7 @@ function rowsOf(
     if (report.elsewhere > 0)
       rows.push([
         'other logs',
-        `${grouped(report.elsewhere)} leaves are in logs that another key signs: NOT CHECKED, give that key with --vkey`,
+        `${grouped(report.elsewhere)} leaves are in logs signed with another key: NOT CHECKED, give that key with --vkey`,
       ])
   } else {
     rows.push([
@@ -257,7 +257,7 @@ function rowsOf(
   if (report.unlogged > 0)
     rows.push([
       'in no log',
-      `${grouped(report.unlogged)} lines, as of private rooms: NOT CHECKED but for their signatures`,
+      `${grouped(report.unlogged)} lines, such as those of private rooms: NOT CHECKED except for their signatures`,
     ])
   rows.push(['failures', grouped(report.failures)])
   rows.push([
@@ -272,13 +272,13 @@ function recordRows({ events, tombstones, rotations, signatures }: ExportReport)
     ['events', grouped(events)],
     [
       'tombstones',
-      `${grouped(tombstones)} (text gone: id, room and place are proved; author and reason are the board’s word)`,
+      `${grouped(tombstones)} (text gone: id, room and place are proved; author and reason are stated by the board alone)`,
     ],
     ['key rotations', grouped(rotations)],
     ['signatures good', grouped(signatures)],
     [
       'board’s word',
-      'handles, votes, doors, names and hashes of attachments, threads of replies (verify --help has all of it)',
+      'handles, votes, doors, names and hashes of attachments, threads of replies (verify --help lists all)',
     ],
   ]
 }
@@ -286,9 +286,9 @@ function recordRows({ events, tombstones, rotations, signatures }: ExportReport)
 function ledgerRows({ postings, works, supply, open }: LedgerBooks): [string, string][] {
   return [
     ['postings', `${grouped(postings)}, numbered without a gap`],
-    ['works', `${grouped(works)}: every hold resolved once or open, every escrow empty behind what it paid`],
+    ['works', `${grouped(works)}: every hold resolved once or open, every escrow empty after its payments`],
     ['held now', `${grouped(open.amount)} credits in ${grouped(open.holds)} holds`],
-    ['supply', `${grouped(supply)} credits made and not burnt`],
+    ['supply', `${grouped(supply)} credits created and not burned`],
   ]
 }
 

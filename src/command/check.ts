@@ -26,7 +26,7 @@ const bad = (found: Refusal): { ok: false; refusal: Refusal } => ({ ok: false, r
 /** Every field known and of its type; no rule of an operation yet. */
 export function checkShape(value: unknown): Checked<Command> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return bad(refusal('invalid_json', `a command is one JSON object, and the body is ${kindOf(value)}`))
+    return bad(refusal('invalid_json', `a command must be one JSON object, but the body is ${kindOf(value)}`))
   }
   const command = value as Record<string, unknown>
   for (const name of Object.keys(command)) {
@@ -85,12 +85,12 @@ const dataChecks = new Map<Operation, Check>()
 function checkData(operation: Operation, text: string | undefined): Checked<Readonly<Record<string, unknown>>> {
   if (operation.data === undefined || text === undefined || text === '') return { ok: true, value: {} }
   const parsed = parseStrictText(text)
-  if (!parsed.ok) return bad(refusal('invalid_field', `data must hold JSON text: ${parsed.message}`, 'data'))
+  if (!parsed.ok) return bad(refusal('invalid_field', `data must contain JSON text: ${parsed.message}`, 'data'))
   // Inside of JSON it can only stand as an escape: most data need no look.
   const holder = text.includes('\\u0000') ? Object.entries(Object(parsed.value)).find(holdsNul) : undefined
   if (holder !== undefined) {
     const field = `data.${printable(holder[0])}`
-    return bad(refusal('invalid_field', 'no string in data may hold a NUL character', field))
+    return bad(refusal('invalid_field', 'no string in data may contain a NUL character', field))
   }
   for (const [key, most] of Object.entries(operation.dataBytes ?? {})) {
     const sent = bytesOf(parsed.value, key)
@@ -136,7 +136,7 @@ function rulesOf(operation: Operation): ReadonlyMap<FieldName, Field> {
   return rules
 }
 
-const showsNothing = 'must show something: it holds only white space or invisible characters'
+const showsNothing = 'must show something: it contains only white space or invisible characters'
 const textsForPeople: ReadonlySet<string> = new Set<FieldName>(['text', 'reason'])
 
 /** What is wrong with one given field, or undefined. */
@@ -152,11 +152,12 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
     const shape = field.schema as Shape
     const items: readonly unknown[] = Array.isArray(value) ? value : []
     const at = items.findIndex((item) => !check([item]))
-    const instead = at < 0 ? meantBy(shape, value) : `; ${name}[${at}] is none${meantBy(shape.items ?? {}, items[at])}`
+    const instead =
+      at < 0 ? meantBy(shape, value) : `; ${name}[${at}] is not one${meantBy(shape.items ?? {}, items[at])}`
     return refusal('invalid_field', `${name} must be ${field.rule}${instead}`, name)
   }
   if (typeof value === 'string' && value.includes('\0'))
-    return refusal('invalid_field', `${name} must not hold a NUL character`, name)
+    return refusal('invalid_field', `${name} must not contain a NUL character`, name)
   if (textsForPeople.has(name) && isBlank(String(value)))
     return refusal('invalid_field', `${name} ${showsNothing}`, name)
   return undefined

@@ -111,7 +111,8 @@ export class CommandRouter {
   /** The same for the board's own identity: what it signed a moment ago is not verified again. */
   executeOwn(body: Buffer, door: CommandSource, respond: Respond): void {
     this.#execute(body, door, respond, (_signature, key, _message, callback) => {
-      if (identityId(key) !== this.#options.boardIdentity) throw new Error('only the board is taken at its own word')
+      if (identityId(key) !== this.#options.boardIdentity)
+        throw new Error('only the board itself may skip the check of its signature')
       callback('good')
     })
   }

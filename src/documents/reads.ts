@@ -140,6 +140,6 @@ function own(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
 
 function versionAt({ frame }: ReadContext, doc: Doc, version: number): Version {
   const record = fromFrame(frame(doc.shard, doc.places[version - 1]!))
-  if (record.type !== RecordType.act) throw new Error(`version ${version} of document ${doc.id} is no act`)
+  if (record.type !== RecordType.act) throw new Error(`version ${version} of document ${doc.id} is not an act`)
   return versionOf(record)
 }

@@ -51,9 +51,9 @@ export class Followers implements ActorListener {
         actorHost.tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
       openToken: (text) => {
         const token = openReadToken(cursors, text)
-        if (token === undefined) return 'this board gave no such token'
+        if (token === undefined) return 'this board issued no such token'
         if (token.expires <= clock.wallSeconds()) return 'this token is expired'
-        return news.isOver(token.key) ? 'the key that asked for this token is not taken any more' : token
+        return news.isOver(token.key) ? 'the key that requested this token is no longer accepted' : token
       },
       keyOver: (key) => keyFarewell(news, key),
       rooms: this.rooms,

@@ -128,8 +128,8 @@ export class Tails {
       if (verdict === undefined) return exchange.drop()
       if (verdict === 'yes') return refuse(exchange, found)
       if (verdict.code !== 'private_room') return refuse(exchange, verdict)
-      const why = reader === '' ? shut : 'the identity that asked for this token is no longer a member of the room'
-      const message = `this room is private: its tail takes ?token=, which a signed room.read_token gives its members${why === undefined ? '' : `; ${why}`}`
+      const why = reader === '' ? shut : 'the identity that requested this token is no longer a member of the room'
+      const message = `this room is private: its tail needs ?token=, which members get from a signed room.read_token${why === undefined ? '' : `; ${why}`}`
       refuse(exchange, refusal('private_room', message, why === undefined ? 'room' : 'token'))
     })
   }

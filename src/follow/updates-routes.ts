@@ -88,7 +88,7 @@ function readQuery(text: string): Asked | Refusal {
   if (badLimit !== undefined) return badLimit
   const rooms = listed(query.get('room'))
   if (rooms.length > sizes.updates_rooms)
-    return refusal('invalid_field', `room may name ${sizes.updates_rooms} rooms, with commas between`, 'room')
+    return refusal('invalid_field', `room may name ${sizes.updates_rooms} rooms, separated by commas`, 'room')
   for (const room of rooms) {
     const fault = faultOf('room', fields.room, room)
     if (fault !== undefined) return fault
@@ -98,7 +98,7 @@ function readQuery(text: string): Asked | Refusal {
   if (strange !== undefined) {
     const meant = nearest(strange, updateKinds)
     const hint = meant === undefined ? '' : `; did you mean ${meant}?`
-    const message = `kinds must be some of ${updateKinds.join(', ')}, with commas between them${hint}`
+    const message = `kinds must be some of ${updateKinds.join(', ')}, separated by commas${hint}`
     return refusal('invalid_field', message, 'kinds')
   }
   return {

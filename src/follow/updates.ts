@@ -165,7 +165,7 @@ export class Updates {
   #full(what: 'holder' | 'board'): Refusal {
     const message =
       what === 'board'
-        ? 'as many requests wait for news as this board can hold: try again'
+        ? 'as many requests wait for updates as this board can serve: try again'
         : `${this.#options.waitsPerAddress} requests wait for news already ${fromYou}: let one end first, or name several rooms in one`
     return refusal(what === 'board' ? 'overloaded' : 'rate_limited', message, undefined, streamWaitSeconds)
   }
@@ -220,7 +220,7 @@ export class Updates {
     if (place === undefined)
       return refusal(
         'invalid_field',
-        'this cursor was not given to this reader by updates.get: start again without one',
+        'this cursor was not issued to this reader by updates.get: start again without one',
         'cursor',
       )
     const count = reader === '' ? 1 : shards + 1

@@ -46,7 +46,10 @@ export function dataShapeOf({ name, data, example }: Pick<Operation, 'name' | 'd
 /** `faults`: what the validator says, first things first. */
 export function dataFault({ name, shape, example }: DataShape, value: unknown, faults: readonly Fault[]): DataFault {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return { message: `${name} must hold a JSON object such as ${example}; ${kindOf(value)} was sent`, field: 'data' }
+    return {
+      message: `${name} must contain a JSON object such as ${example}; ${kindOf(value)} was sent`,
+      field: 'data',
+    }
   const keys = shape.properties ?? {}
   const unknown = Object.keys(value).find((key) => !Object.hasOwn(keys, key))
   if (unknown !== undefined) return { message: unknownKey(name, shape, unknown), field: fieldOf(unknown) }
@@ -59,7 +62,10 @@ export function dataFault({ name, shape, example }: DataShape, value: unknown, f
   const place = placeOf(path)
   const wrong = path.reduce<Shape | undefined>(stepInto, shape)
   if (key === '' || wrong === undefined)
-    return { message: `${name} must hold a JSON object such as ${example}`, field: key === '' ? 'data' : fieldOf(key) }
+    return {
+      message: `${name} must contain a JSON object such as ${example}`,
+      field: key === '' ? 'data' : fieldOf(key),
+    }
   const { additionalProperty, missingProperty } = fault?.params ?? {}
   const within = `"${place}" in ${name}`
   if (additionalProperty !== undefined)
@@ -97,7 +103,7 @@ export function ruleOf(shape: Shape): string {
     return `a string of ${shape.minLength ?? 0} to ${shape.maxLength} characters`
   if (shape.type === 'boolean') return 'true or false'
   return shape.type === undefined
-    ? 'as /openapi.json says'
+    ? 'as /openapi.json states'
     : `${/^[aeiou]/.test(shape.type) ? 'an' : 'a'} ${shape.type}`
 }
 

@@ -39,7 +39,7 @@ export class BlobCheck {
     const file = readBlob(this.#directory, record.room, sha256)
     this.#puts.set(id, { where, room: record.room, sha256, events: [], isMissing: file === undefined })
     if (file === undefined || createHash('sha256').update(file).digest('hex') === sha256) return file
-    this.#damage(where, `its file ${record.room}/${sha256} holds other bytes`)
+    this.#damage(where, `its file ${record.room}/${sha256} has other content`)
     return undefined
   }
 

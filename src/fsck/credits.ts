@@ -49,7 +49,7 @@ export class CreditCheck {
       const { event = '-', room = '-', time = 0, command = noCommand } = line ?? {}
       const cause = { event, room, time, command }
       const [made] = ledgerEntries([{ ...posting, transfer: posting.id }], posting.seq ?? 0, cause)
-      if (!made!.equals(logged[n]!)) this.#damage(where, `entry ${n + 1} of it is not what posting ${posting.id} says`)
+      if (!made!.equals(logged[n]!)) this.#damage(where, `entry ${n + 1} of it does not match posting ${posting.id}`)
     }
   }
 
@@ -74,12 +74,12 @@ export class CreditCheck {
     if (!Number.isSafeInteger(amount) || amount < 1) return this.#damage(where, `posting ${posting.id} moves ${amount}`)
     const held = hold === undefined ? undefined : this.#ledger.hold(hold)
     if (type === 'hold' && this.#ledger.hold(posting.id) !== undefined)
-      return this.#damage(where, `posting ${posting.id} holds a second time`)
+      return this.#damage(where, `posting ${posting.id} repeats its hold`)
     const isOfHold = type === 'post' || type === 'void'
     if (isOfHold && held === undefined)
       return this.#damage(where, `posting ${posting.id} resolves a hold that is not there: ${hold}`)
     if (held !== undefined && amount > held.amount)
-      return this.#damage(where, `posting ${posting.id} takes ${amount} out of a hold of ${held.amount}`)
+      return this.#damage(where, `posting ${posting.id} takes ${amount} from a hold of ${held.amount}`)
     if (hold !== undefined) this.#reserved.delete(hold)
     this.#ledger.apply(posting, seq)
   }
@@ -88,11 +88,11 @@ export class CreditCheck {
   #rules(postings: readonly Posting[], where: string): void {
     for (const number of [1, 2] as const satisfies readonly LedgerNumber[]) {
       const { posted } = this.#ledger.account('escrow', number)
-      if (posted !== 0) this.#damage(where, `${posted} lies in escrow of ledger ${number} behind it`)
+      if (posted !== 0) this.#damage(where, `${posted} remains in escrow of ledger ${number} after it`)
       for (const name of new Set(postings.flatMap(({ debit, credit }) => [debit, credit]))) {
         if (name === 'mint' || name === 'escrow') continue
         const available = this.#ledger.available(name, number)
-        if (available < 0) this.#damage(where, `${name} owes ${-available} in ledger ${number} behind it`)
+        if (available < 0) this.#damage(where, `${name} owes ${-available} in ledger ${number} after it`)
       }
     }
   }

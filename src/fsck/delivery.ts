@@ -16,7 +16,7 @@ export function checkDelivery(directory: string, tell: (finding: Finding) => voi
     for (const each of [file, `${file}-wal`]) if (fileExists(each)) copyFileSync(each, join(copy, basename(each)))
     const problem = damageIn(copy)
     if (problem === undefined) return
-    const what = `${problem}: without it every webhook begins again where it was made`
+    const what = `${problem}: without it every webhook restarts from where it was created`
     tell({ kind: 'derived', where: file, what, remake: () => putAside(directory) })
   } finally {
     rmSync(copy, { recursive: true, force: true })

@@ -147,7 +147,7 @@ function checkSnapshots(directories: readonly string[], check: JournalCheck, tel
         tell({
           kind: 'derived',
           where: path,
-          what: `a snapshot that no start takes: ${problem}`,
+          what: `a snapshot that no start can use: ${problem}`,
           remake: () => removeFile(path),
         })
     }
@@ -284,11 +284,11 @@ class LogCheck {
         entry?.get('command') === sha.toString('hex') &&
         entry.get('room') === record.room &&
         entry.get('seq') === String(record.seq)
-      if (!agrees) this.#damage(where, 'its log entry does not fit the record')
+      if (!agrees) this.#damage(where, 'its log entry does not match the record')
     }
     const { verify } = this.#options
     if (verify !== undefined && bytes !== undefined && !verify(by.sig, bytes, by.key))
-      this.#damage(where, 'its signature is not good')
+      this.#damage(where, 'its signature does not verify')
   }
 
   #damage(where: string, what: string): void {

@@ -106,7 +106,7 @@ export class LogChainCheck {
     if (this.#options.logs[this.#at]?.vkey === '') return
     if (this.#key === undefined) return this.#damage(where, 'no key is known that could have signed its checkpoint')
     const opened = openCheckpoint(log.checkpoint, this.#key)
-    if (!opened.ok) this.#damage(where, `its checkpoint is not good: ${opened.problem}`)
+    if (!opened.ok) this.#damage(where, `its checkpoint does not verify: ${opened.problem}`)
     else if (opened.value.size !== log.size || !opened.value.root.equals(log.root))
       this.#damage(where, 'its checkpoint names another size or root')
   }
@@ -130,7 +130,7 @@ export class LogChainCheck {
       previous.size === ended.size &&
       previous.root.equals(this.#range.root()) &&
       JSON.stringify(closedBefore(frame).at(-1)) === JSON.stringify(ended)
-    if (!isTied) this.#damage(where, 'it does not name the end of the log before')
+    if (!isTied) this.#damage(where, 'it does not name the end of the previous log')
     this.#endNodes()
     this.#begin(frame.seq)
   }

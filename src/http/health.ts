@@ -73,7 +73,7 @@ function answer({ method = '', url = '' }: IncomingMessage, response: ServerResp
   const isTaken = methods.split(', ').includes(method)
   const status = !isThere ? 404 : !isTaken ? 405 : state === 'ok' ? 200 : 503
   const text =
-    status === 404 ? 'only /healthz is here\n' : status === 405 ? `${methods} are taken here\n` : `${state}\n`
+    status === 404 ? 'only /healthz is here\n' : status === 405 ? `${methods} are accepted here\n` : `${state}\n`
   response.shouldKeepAlive = false
   response.writeHead(status, {
     'content-type': 'text/plain; charset=utf-8',

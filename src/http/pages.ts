@@ -347,7 +347,7 @@ function argumentFault(op: string, args: ReadRequest['args']): Refusal | undefin
       const fault = faultOf(name, field, value)
       if (fault !== undefined) return fault
     } else if (schema === undefined || !checkOfData(schema)(value)) {
-      return refusal('invalid_field', `${name} is not what ${op} takes: see /docs/${op}`, name)
+      return refusal('invalid_field', `${name} is not a value that ${op} accepts: see /docs/${op}`, name)
     }
   }
   return undefined

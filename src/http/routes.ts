@@ -55,7 +55,7 @@ const plainReads: ReadonlySet<string> = new Set(['/api/stats', '/capabilities', 
 const braceOpen = 0x7b
 
 function encoded(encoding: string): Refusal {
-  const message = `no Content-Encoding is taken, and the body has ${printable(encoding, 32)}: send the JSON plainly`
+  const message = `no Content-Encoding is accepted, and the body has ${printable(encoding, 32)}: send the JSON plainly`
   return refusal('invalid_json', message)
 }
 
@@ -166,7 +166,8 @@ export class Routes {
       return false
     }
     if (!ambiguous.test(path) || leadsOn.test(path)) return true
-    const message = 'a path must not hold a backslash, nor an encoded slash (%2F) or backslash (%5C): write it plainly'
+    const message =
+      'a path must not contain a backslash, nor an encoded slash (%2F) or backslash (%5C): write it plainly'
     this.#replies.send(exchange, refused(refusal('ambiguous_path', message)))
     return false
   }

@@ -65,7 +65,7 @@ export function readFraming(method: string, headers: FlatHeaders): Framing | str
   if (hosts !== 1) return hosts === 0 ? 'Host is missing' : 'Host came more than once'
   if (coding !== undefined) {
     if (length !== undefined) return 'Transfer-Encoding and Content-Length came together'
-    if (coding !== 'chunked') return 'the only Transfer-Encoding taken is chunked'
+    if (coding !== 'chunked') return 'the only Transfer-Encoding accepted is chunked'
     return { contentLength: 0, chunked: true, close }
   }
   if (length === undefined) return close || !bodiless.has(method) ? noBodyLast : noBody

@@ -55,13 +55,13 @@ export const networkLimits = {
     burst: 'writes_per_network_burst',
     seconds: minute,
     code: 'rate_limited',
-    message: 'more writes come from this network than its limit: wait retry_after seconds',
+    message: 'this network writes faster than its limit: wait retry_after seconds',
   },
   bytes: {
     rate: 'bytes_per_network_per_day',
     seconds: day,
     code: 'quota_exhausted',
-    message: 'this network has written its bytes for today: wait retry_after seconds',
+    message: 'this network has reached its daily limit of written bytes: wait retry_after seconds',
   },
   new_identities: {
     rate: 'new_identities_per_network_per_hour',
@@ -69,26 +69,27 @@ export const networkLimits = {
     seconds: hour,
     code: 'rate_limited',
     message:
-      'more new identities come from this network than its limit: wait retry_after seconds, or sign with a key that has written here before',
+      'this network has reached its limit of new identities: wait retry_after seconds, or sign with a key that has written here before',
   },
   request_ids: {
     rate: 'request_ids_per_network_per_day',
     seconds: day,
     code: 'quota_exhausted',
-    message: 'this network has used its request ids for today: wait retry_after seconds, or leave request_id out',
+    message:
+      'this network has reached its daily limit of request ids: wait retry_after seconds, or leave request_id out',
     field: 'request_id',
   },
   rooms: {
     rate: 'new_rooms_per_network_per_day',
     seconds: day,
     code: 'quota_exhausted',
-    message: 'this network has made its rooms for today: wait retry_after seconds',
+    message: 'this network has reached its daily limit of new rooms: wait retry_after seconds',
   },
   conversations: {
     rate: 'new_conversations_per_network_per_day',
     seconds: day,
     code: 'quota_exhausted',
-    message: 'this network has opened its conversations for today: wait retry_after seconds',
+    message: 'this network has reached its daily limit of new conversations: wait retry_after seconds',
   },
   deliveries: {
     rate: 'deliveries_per_address_per_minute',
@@ -101,7 +102,7 @@ export const networkLimits = {
     seconds: hour,
     code: 'rate_limited',
     message:
-      'this network has begun its exports for now: wait retry_after seconds, or take pages with limit and cursor',
+      'this network has reached its limit of exports: wait retry_after seconds, or take pages with limit and cursor',
   },
   client_registrations: {
     rate: 'client_registrations_per_address_per_hour',
@@ -113,13 +114,13 @@ export const networkLimits = {
     rate: 'sign_ins_per_network_per_hour',
     seconds: hour,
     code: 'rate_limited',
-    message: 'too many sign-ins were begun from this network: wait retry_after seconds',
+    message: 'too many sign-ins were started from this network: wait retry_after seconds',
   },
   probes: {
     rate: 'probes_per_network_per_day',
     seconds: day,
     code: 'quota_exhausted',
-    message: 'this network has asked for its probes of today: wait retry_after seconds',
+    message: 'this network has reached its daily limit of requested probes: wait retry_after seconds',
   },
   verifications: {
     rate: 'verifications_per_network_per_hour',
@@ -148,25 +149,25 @@ export const identityLimits = {
     rate: 'bytes_per_identity_per_day',
     seconds: day,
     code: 'quota_exhausted',
-    message: 'this identity has written its bytes for today: wait retry_after seconds',
+    message: 'this identity has reached its daily limit of written bytes: wait retry_after seconds',
   },
   rooms: {
     rate: 'new_rooms_per_identity_per_day',
     seconds: day,
     code: 'quota_exhausted',
-    message: 'this identity has made its rooms for today: wait retry_after seconds',
+    message: 'this identity has reached its daily limit of new rooms: wait retry_after seconds',
   },
   conversations: {
     rate: 'new_conversations_per_identity_per_day',
     seconds: day,
     code: 'quota_exhausted',
-    message: 'this identity has opened its conversations for today: wait retry_after seconds',
+    message: 'this identity has reached its daily limit of new conversations: wait retry_after seconds',
   },
   probes: {
     rate: 'probes_per_identity_per_day',
     seconds: day,
     code: 'quota_exhausted',
-    message: 'this identity has asked for its probes of today: wait retry_after seconds',
+    message: 'this identity has reached its daily limit of requested probes: wait retry_after seconds',
   },
 } as const satisfies Readonly<Record<string, Limit>>
 

@@ -24,7 +24,7 @@ export const limitsReads = {
 
 function list(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {
   if (operator !== true)
-    return refused(refusal('forbidden', 'only an operator of this board reads whose limits it raised'))
+    return refused(refusal('forbidden', 'only an operator of this board can list the limits it raised'))
   const cursor = opened(context, 'limits', args)
   if (cursor === undefined) return badCursor
   const all = context.state.limitGrants.inForce(context.now())

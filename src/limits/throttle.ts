@@ -191,7 +191,7 @@ export class Throttle implements PlaceKeeper {
 
   /** Why a charge was not taken. */
   refusalOf({ full }: Charge): Refusal {
-    if (full === undefined) throw new Error('a charge that was taken is no refusal')
+    if (full === undefined) throw new Error('an accepted charge is not a refusal')
     return this.#refused(full.meter, full.subject, full.wait)
   }
 

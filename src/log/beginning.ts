@@ -11,5 +11,5 @@ const firstRecords = 3
 export function lostLog(dataDirectory: string, through: readonly number[]): string | undefined {
   const records = through.reduce((sum, each) => sum + each, 0)
   if (records <= firstRecords) return undefined
-  return `The signed log in ${logDirectory(dataDirectory)} is missing, though this board has ${records} records: a new log could contradict what the old one signed. Put the directory back from the newest backup.`
+  return `The signed log in ${logDirectory(dataDirectory)} is missing, though this board has ${records} records: a new log could contradict what the old one signed. Restore the directory from the newest backup.`
 }

@@ -167,6 +167,6 @@ function readPolicy(variable: string, file: string): { readonly text: string; re
     throw new BadConfig(`${variable} names ${file}, which cannot be read: ${(error as Error).message}.`)
   }
   const parsed = parsePolicy(text)
-  if (!parsed.ok) throw new BadConfig(`${variable} names ${file}, which is no tlog-policy: ${parsed.problem}.`)
+  if (!parsed.ok) throw new BadConfig(`${variable} names ${file}, which is not a tlog-policy: ${parsed.problem}.`)
   return { text, parsed: parsed.value }
 }

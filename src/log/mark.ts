@@ -58,18 +58,18 @@ export function readMarks(place: MarkPlace): HighWaterMark[] {
   const directory = dirname(place.markFile)
   if (!fileExists(directory))
     throw new UnusableMark(
-      `The mark is to be kept as ${place.markFile}, but there is no directory ${directory}. Make it, or name another place in MARK_FILE.`,
+      `The mark file is set to ${place.markFile}, but there is no directory ${directory}. Make it, or name another place in MARK_FILE.`,
     )
   const files = [place.markFile, strayMark(place)].filter((file) => file !== undefined)
   return files.filter(fileExists).map((file) => {
-    const mark = statSync(file).isFile() ? parseMark(readWhole(file).toString('utf8')) : unreadable('it is no file')
+    const mark = statSync(file).isFile() ? parseMark(readWhole(file).toString('utf8')) : unreadable('it is not a file')
     if (!mark.ok) throw new UnusableMark(unusable(file, mark.problem))
     return { file, ...mark.value }
   })
 }
 
 const unusable = (file: string, problem: string) =>
-  `${file} stands where the mark of the log is kept, but is none that can be read (${problem}), and nothing was changed. If it is another file, name another place in MARK_FILE. If it is the mark, it is damaged and cannot tell an old copy of the data directory: where none was put back and broadside fsck finds nothing else, move it away and start again.`
+  `${file} is in the place of the mark of the log, but cannot be read as one (${problem}), and nothing was changed. If it is another file, name another place in MARK_FILE. If it is the mark, it is damaged and cannot detect an old copy of the data directory: if none was restored and broadside fsck finds nothing else, move it away and start again.`
 
 /** The text of a mark, whole and signed by the log that it names. */
 export function parseMark(text: string): Parsed<Omit<HighWaterMark, 'file'>> {

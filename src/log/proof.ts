@@ -46,7 +46,7 @@ function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
   const id = String(args.event_id)
   const found = leafOf(state, id)
   if (found === undefined)
-    return { ok: false, refusal: refusal('not_found', `the public log holds no event ${id}`, 'event_id') }
+    return { ok: false, refusal: refusal('not_found', `the public log contains no event ${id}`, 'event_id') }
   const log = state.book.holding(found.leaf)
   const head = args.tree_size === undefined ? log.head : context.headOf(log, Number(args.tree_size))
   const index = found.leaf - log.base

@@ -39,7 +39,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
     segmentBytesMax: options.segmentBytesMax,
     marks: readMarks(options),
     begin: () => {
-      throw new UnusableDirectory(`${dataDirectory} holds no signed log yet: start the board once.`)
+      throw new UnusableDirectory(`${dataDirectory} contains no signed log yet: start the board once.`)
     },
     report,
   })
@@ -47,7 +47,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
     const old = { origin: log.origin, vkey: log.vkey }
     const next = nextOrigin(old.origin, now)
     if (next === undefined)
-      throw new UnusableDirectory(`The letters of this year are used up: ${old.origin} can be closed next year.`)
+      throw new UnusableDirectory(`The log names of this year are used up: ${old.origin} can be closed next year.`)
     await agreed(options, log)
     const keyFile = logKeyFile(dataDirectory, nameOf(next))
     if (!fileExists(keyFile)) writeAtomic(keyFile, Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)

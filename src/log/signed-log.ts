@@ -225,7 +225,7 @@ export class SignedLog {
     for (const mark of marks)
       if (!checkMark(mark, logs)) report('warn', 'mark.of_another_log', { file: mark.file, log: mark.vkey })
     if (marks.length === 0 && this.#newest.size > 0)
-      report('info', 'mark.missing', { problem: 'nothing tells whether this directory is an old copy' })
+      report('info', 'mark.missing', { problem: 'without a mark an old copy of this directory cannot be detected' })
   }
 
   /** Gives the root at any size of a closed log, or of the one that grows. */
@@ -249,7 +249,7 @@ export class SignedLog {
     const key = createNoteKey(next.origin, readSecret(this.#keyFile(next.origin)))
     if (key.vkey !== next.vkey)
       throw new UnusableDirectory(
-        `The log was closed in favour of ${next.vkey}, but ${this.#keyFile(next.origin)} holds another key. Put that file back from a backup.`,
+        `The log was closed in favor of ${next.vkey}, but ${this.#keyFile(next.origin)} contains another key. Restore that file from a backup.`,
       )
     const { size, root, checkpoint } = this.#newest
     const time = Number(/\ntime (\d+)\n/.exec(entry!.toString('latin1'))![1])
@@ -324,6 +324,6 @@ function checkKey(newest: LogFrame, vkey: string, keyFile: string): void {
   const opened = openCheckpoint(newest.checkpoint, pinned.value)
   if (opened.ok && opened.value.size === newest.size && opened.value.root.equals(newest.root)) return
   throw new UnusableDirectory(
-    `The newest log frame does not carry a checkpoint signed by ${keyFile} for ${pinned.value.name}: this key and this log do not belong together. Put back the keys and board.json of the backup that the log is from.`,
+    `The newest log frame does not carry a checkpoint signed by ${keyFile} for ${pinned.value.name}: this key and this log do not belong together. Restore the keys and board.json from the backup that the log is from.`,
   )
 }

@@ -33,7 +33,7 @@ function checkedHashes(log: BookedLog, tree: TreeReader, level: number, start: n
     const left = children.subarray(2 * at, 2 * at + HASH_BYTES)
     const right = children.subarray(2 * at + HASH_BYTES, 2 * at + 2 * HASH_BYTES)
     if (!nodeHash(left, right).equals(hashes.subarray(at, at + HASH_BYTES)))
-      throw new Unproved(`the tree file holds a wrong hash at level ${level}, node ${start + at / HASH_BYTES}`, log)
+      throw new Unproved(`the tree file contains a wrong hash at level ${level}, node ${start + at / HASH_BYTES}`, log)
   }
   return hashes
 }

@@ -107,8 +107,8 @@ function wordSigns(words: string): Sign[] {
   const signs: Sign[] = []
   const found = salesPhrases.flatMap((phrase) => phrase.exec(words)?.[0] ?? [])
   const weight = salesWeights[Math.min(found.length, salesWeights.length - 1)]!
-  if (weight > 0) signs.push({ rule: 'sales-words', weight, words: `it says “${found.slice(0, 3).join('”, “')}”` })
+  if (weight > 0) signs.push({ rule: 'sales-words', weight, words: `it contains “${found.slice(0, 3).join('”, “')}”` })
   const shouts = words.match(/[!🚀💰🤑💸🔥]/gu)?.length ?? 0
-  if (shouts >= 3) signs.push({ rule: 'shouting', weight: 0.3, words: 'it shouts' })
+  if (shouts >= 3) signs.push({ rule: 'shouting', weight: 0.3, words: 'it is full of exclamation marks or loud emoji' })
   return signs
 }

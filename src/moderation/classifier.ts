@@ -45,10 +45,10 @@ export function parseJudgement(text: string): Judgement {
   try {
     answer = JSON.parse(text)
   } catch {
-    throw new Error('its answer is no JSON')
+    throw new Error('its answer is not JSON')
   }
   const { score, rule, words } = (answer ?? {}) as Record<string, unknown>
-  if (typeof score !== 'number' || !(score >= 0 && score <= 1)) throw new Error('its score is no number from 0 to 1')
+  if (typeof score !== 'number' || !(score >= 0 && score <= 1)) throw new Error('its score is not a number from 0 to 1')
   return { score, rule: bounded(rule, 64) || 'classifier', words: bounded(words, 200) }
 }
 

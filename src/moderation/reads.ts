@@ -34,16 +34,16 @@ export const moderationReads = {
 
 type SignedAct = FactRecord & { readonly by: Signed }
 /** Why an entry has no signature. */
-const ofTheBoard = 'set by the board itself when it made the room: no command, so no signature'
+const ofTheBoard = 'set by the board itself when it created the room: no command, so no signature'
 function actAt(context: ReadContext, { shard, seq }: Kept): SignedAct {
   const act = actOf(context.frame(shard, seq))
-  if (act.by === undefined) throw new Error(`record ${seq} is no signed act`)
+  if (act.by === undefined) throw new Error(`record ${seq} is not a signed act`)
   return act as SignedAct
 }
 
 function actOf(frame: Frame): FactRecord {
   const record = fromFrame(frame)
-  if (record.type !== RecordType.act) throw new Error(`record ${frame.seq} is no act`)
+  if (record.type !== RecordType.act) throw new Error(`record ${frame.seq} is not an act`)
   return record
 }
 

@@ -157,7 +157,7 @@ export class Connection {
   }
 
   #connect(callback: (...result: [error: null, socket: Socket] | [error: Error, socket: null]) => void): void {
-    if (this.#socket !== undefined) return callback(new Error('this connection is over'), null)
+    if (this.#socket !== undefined) return callback(new Error('this connection is closed'), null)
     const { secure } = this.#target
     const socket = secure ? this.#secure() : this.#plain()
     this.#socket = socket

@@ -22,7 +22,7 @@ export function outgoingHeaders(headers: Readonly<Record<string, string>>, userA
   const sent: string[] = []
   for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase()
-    if (hopByHop.has(lower) || ours.has(lower)) throw new TypeError(`the header ${lower} is not for callers to set`)
+    if (hopByHop.has(lower) || ours.has(lower)) throw new TypeError(`callers cannot set the header ${lower}`)
     validateHeaderValue(lower, value)
     sent.push(lower, value)
   }

@@ -113,7 +113,7 @@ class Budget {
   readonly #total: NodeJS.Timeout
   #connect: NodeJS.Timeout | undefined
   readonly #given: AbortSignal | undefined
-  readonly #stop = () => this.#abort.abort(new OutOfTime('it was given up', true))
+  readonly #stop = () => this.#abort.abort(new OutOfTime('it was canceled', true))
 
   constructor({ connectMs = connectMsDefault, totalMs = totalMsDefault, signal }: OutgoingRequest) {
     const expire = (ms: number, what: string) => () =>
@@ -207,7 +207,7 @@ function reasonOf(failure: Exclude<Failure, 'timeout'>, status: number, bytesMax
 }
 
 const reasons = {
-  refused: 'nobody accepts connections there',
+  refused: 'the connection was refused there',
   tls: 'no TLS connection with a valid certificate of that name was possible',
   blocked: 'its host is not on the public Internet',
   redirect: 'it answered with a redirect, which is never followed',

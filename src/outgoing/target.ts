@@ -36,16 +36,16 @@ export function addressFault(address: string, loopback: boolean): string | undef
 /** A text: why not. */
 export function parseTarget(address: string, loopback: boolean): Target | string {
   if (Buffer.byteLength(address) > urlBytesMax) return `an address has at most ${urlBytesMax} bytes`
-  if (!URL.canParse(address)) return 'it is no absolute URL'
+  if (!URL.canParse(address)) return 'it is not an absolute URL'
   const url = new URL(address)
   const secure = url.protocol === 'https:'
-  if (!secure && !(loopback && url.protocol === 'http:')) return 'only https:// addresses are called'
-  if (url.username !== '' || url.password !== '') return 'an address carries no name and password'
+  if (!secure && !(loopback && url.protocol === 'http:')) return 'only https:// addresses are allowed'
+  if (url.username !== '' || url.password !== '') return 'an address must not contain a user name or password'
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  if (host === '' || host.length > 253 || host.endsWith('.')) return 'its host is no plain name'
+  if (host === '' || host.length > 253 || host.endsWith('.')) return 'its host is not a plain name'
   const port = Number(url.port || (secure ? 443 : 80))
   const portIsFine = port === 443 || (!secure && port === 80) || (port >= 1024 && !foreignPorts.has(port))
-  if (!portIsFine) return `port ${port} is not called: use 443 or one from 1024 on that no other protocol owns`
+  if (!portIsFine) return `port ${port} is not allowed: use 443, or one from 1024 up that no other protocol uses`
   if (isIP(host) !== 0 && !mayConnect(host, loopback)) return 'its host is not on the public Internet'
   return { url, host, port, secure }
 }

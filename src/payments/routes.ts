@@ -41,7 +41,7 @@ function payDoor({ seller, own, address, throttle, addressOf, replies, clock }: 
   const sell = (exchange: Exchange, id: string, body: Buffer): void => {
     const tool = ownToolById.get(id)
     if (tool === undefined) {
-      const message = 'what is sold here are the tools of this board, such as /pay/tools/broadside:hash'
+      const message = 'this address sells the tools of this board, such as /pay/tools/broadside:hash'
       return replies.refuse(exchange, refusal('not_found', message))
     }
     const from = addressOf(exchange)

@@ -26,7 +26,7 @@ export class Sales implements SaleBook {
     const answer = await new Promise<ReadAnswer<AnswerOf<'sale.find'>> | NoAnswer>((resolve) =>
       this.#options.read({ op: 'sale.find', args: { key }, reader: '' }, resolve),
     )
-    if (answer === undefined || !answer.ok) throw new Error('the book of sales could not be read')
+    if (answer === undefined || !answer.ok) throw new Error('the sales records could not be read')
     return dataOf(answer).sale
   }
 
@@ -49,6 +49,6 @@ export class Sales implements SaleBook {
         resolve(answer === undefined ? 'no answer' : answer.ok ? undefined : answer.refusal.message),
       ),
     )
-    if (problem !== undefined) throw new Error(`a sale could not be written down: ${problem}`)
+    if (problem !== undefined) throw new Error(`a sale could not be recorded: ${problem}`)
   }
 }

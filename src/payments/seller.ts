@@ -94,7 +94,7 @@ export class Seller {
 
   async sell(ware: Ware, payment: Payment): Promise<Bought> {
     const claim = await this.#claimIn(ware, payment)
-    if (claim === undefined) return this.#ask(ware, 'payment-required', 'this tool is paid for by the call')
+    if (claim === undefined) return this.#ask(ware, 'payment-required', 'this tool is paid per call')
     if (typeof claim === 'string') return this.#ask(ware, 'verification-failed', claim)
     const { from, nonce } = claim.payload.authorization
     const key = hashOf(`${from} ${nonce}`.toLowerCase())
@@ -111,7 +111,7 @@ export class Seller {
     const paymentPayload = { x402Version: 2, accepted, payload }
     const body = { x402Version: 2, paymentPayload, paymentRequirements: accepted }
     const kept = await this.#options.book.find(key).catch(() => 'unread' as const)
-    if (kept === 'unread') return pending('the board cannot read its book of sales now: send the same again')
+    if (kept === 'unread') return pending('the board cannot read its sales records now: send the same again')
     if (kept !== undefined && kept.sent !== sent) return this.#sentElsewhere(ware)
     if (kept?.proof !== undefined) return sold(kept.json, kept.proof)
     let result = kept?.json
@@ -132,7 +132,7 @@ export class Seller {
         () => true,
         () => false,
       )
-      if (!isKept) return pending('the board cannot write this sale down now: send the same again')
+      if (!isKept) return pending('the board cannot record this sale now: send the same again')
     }
     // From here on it may be paid, even if no answer comes.
     const first: Settled | undefined = await this.#facilitator('settle', body)
@@ -212,9 +212,9 @@ export class Seller {
   /** It names a network and no terms: what the signature is over is held against ours by who verifies it. */
   #x402v1Claim(header: string): Claim | string {
     const sent = decodeBase64Json(header)
-    if (sent?.x402Version !== 1 || !isObject(sent.payload)) return 'this is no payment of x402 version 1'
+    if (sent?.x402Version !== 1 || !isObject(sent.payload)) return 'this is not an x402 version 1 payment'
     if (sent.scheme !== 'exact' || caip2(plainText(sent.network)) !== this.#options.network)
-      return 'this payment is of a scheme or network that this tool does not offer'
+      return 'this payment uses a scheme or network that this tool does not offer'
     const { signature, authorization } = sent.payload
     return claimOf('x402-v1', signature, authorization)
   }
@@ -222,7 +222,7 @@ export class Seller {
   #x402Claim(header: string): Claim | string {
     const sent = decodeBase64Json(header)
     if (sent?.x402Version !== 2 || !isObject(sent.accepted) || !isObject(sent.payload))
-      return 'this is no payment of x402 version 2'
+      return 'this is not an x402 version 2 payment'
     // Never the client's copy: what is verified and settled are our own terms.
     if (canonical(sent.accepted) !== canonical(this.#accepts()))
       return 'this payment accepts terms that this tool does not offer'
@@ -233,7 +233,7 @@ export class Seller {
   async #mppClaim(ware: Ware, header: string): Promise<Claim | string> {
     const sent = parsedObject(Buffer.from(header, 'base64url').toString('utf8'))
     const { challenge, payload } = (sent ?? {}) as { challenge?: Partial<Challenge>; payload?: unknown }
-    if (!isObject(challenge) || !isObject(payload)) return 'this is no credential'
+    if (!isObject(challenge) || !isObject(payload)) return 'this is not a credential'
     const expires = plainText(challenge.expires)
     const ours = this.#challenge(ware, expires)
     const isOurs =

@@ -29,11 +29,11 @@ export async function openWallet(file: string): Promise<Wallet> {
   } catch (error) {
     if (error instanceof UnusableWallet) throw error
     throw new UnusableWallet(
-      `WALLET_KEY_FILE ${file} cannot be read (${(error as Error).message}). Name a file that holds the key, or leave it out: nothing is paid then.`,
+      `WALLET_KEY_FILE ${file} cannot be read (${(error as Error).message}). Name a file that contains the key, or leave it out to disable payments.`,
     )
   }
   if (!/^(0x)?[0-9a-fA-F]{64}$/.test(text))
-    throw new UnusableWallet(`WALLET_KEY_FILE ${file} must hold the 32 bytes of a secp256k1 key, as 64 hex digits.`)
+    throw new UnusableWallet(`WALLET_KEY_FILE ${file} must contain the 32 bytes of a secp256k1 key, as 64 hex digits.`)
   return walletOf(Buffer.from(text.replace(/^0x/, ''), 'hex'))
 }
 
@@ -45,7 +45,7 @@ export async function walletOf(secret: Uint8Array): Promise<Wallet> {
   ])
   if (!secp256k1.utils.isValidSecretKey(secret))
     throw new UnusableWallet(
-      'WALLET_KEY_FILE holds no secp256k1 key: it must be above zero and below the order of the curve.',
+      'WALLET_KEY_FILE does not contain a secp256k1 key: it must be above zero and below the order of the curve.',
     )
   const keccak: Hash = (bytes) => Buffer.from(keccak_256(bytes))
   const uncompressed = secp256k1.getPublicKey(secret, false)

@@ -256,7 +256,7 @@ function bodyOf({ marks, blobs }: State, slot: number, { by, format, to }: PostR
 
 export function eventOf(frame: Frame): PostRecord {
   const record = fromFrame(frame)
-  if (record.type !== RecordType.event) throw new Error(`frame ${frame.seq} holds no event`)
+  if (record.type !== RecordType.event) throw new Error(`frame ${frame.seq} contains no event`)
   return record
 }
 

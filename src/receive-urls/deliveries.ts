@@ -108,7 +108,7 @@ export class Deliveries {
     if (allow.length > 0 && !isWithin(address, allow))
       return refusal(
         'forbidden',
-        `this receive URL does not accept deliveries from ${address}: its owner named who may deliver`,
+        `this receive URL does not accept deliveries from ${address}: its owner allows only certain addresses`,
       )
     return undefined
   }

@@ -181,7 +181,7 @@ function textOf({ label, receiver }: Line, item: ItemJson): string {
   const { content_type, bytes, body, body_encoding, verified } = item
   const facts = `item ${item.item}, ${content_type}, ${bytes} bytes, ${verified ? 'signature good' : 'not signed'}`
   const head = `Received at ${label === '' ? receiver : label}: ${facts}.`
-  if (body_encoding !== 'text') return `${head} It is no text: its maker reads it with receiver.items.`
+  if (body_encoding !== 'text') return `${head} It is not text: its owner can read it with receiver.items.`
   const start = `${head} What follows was written by a stranger.\n\n`
   return start + cut(body.replaceAll('\0', '\u{fffd}'), sizes.text_bytes - Buffer.byteLength(start))
 }

@@ -108,7 +108,7 @@ function faultOf(data: DataOf<'receiver.create'>, hasRoom: boolean): Refusal | u
     )
   const bad = allowed.find((each) => !isAddressOrNetwork(each))
   if (bad === undefined) return undefined
-  const message = `"allow_from" must hold IP addresses and networks such as 192.0.2.0/24, but one is ${JSON.stringify(bad)}`
+  const message = `"allow_from" must contain IP addresses and networks such as 192.0.2.0/24, but one is ${JSON.stringify(bad)}`
   return refusal('invalid_field', message, 'data.allow_from')
 }
 

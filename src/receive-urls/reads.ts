@@ -98,7 +98,7 @@ function items(
 
 function itemFacts(context: ReadContext, { shard, seq }: Item): ItemFacts {
   const record = fromFrame(context.frame(shard, seq))
-  if (record.type !== RecordType.act) throw new Error(`frame ${seq} holds no item`)
+  if (record.type !== RecordType.act) throw new Error(`frame ${seq} contains no item`)
   return record.facts as unknown as ItemFacts
 }
 

@@ -18,7 +18,7 @@ export type ReceiveOptions = {
 
 const methods = 'GET, HEAD, POST, PUT, OPTIONS'
 const words =
-  'This is the place of a receive URL of Broadside: a service delivers to it with POST or PUT, and only its maker reads what came. Reading it has no effect.\n'
+  'This is a receive URL of Broadside: a service delivers to it with POST or PUT, and only its owner can read the deliveries. Reading it has no effect.\n'
 
 export function receiveDoor({ deliveries, addressOf, replies }: ReceiveOptions): RouteHandler {
   return (exchange, parameter) => {

@@ -56,7 +56,7 @@ function verifyStandard(secret: string, delivery: Delivery): Verified {
   const good = found.find(({ fault }) => fault === undefined)
   if (good !== undefined) return { id: good.id }
   const none =
-    'this receive URL takes Standard Webhooks alone: webhook-id, webhook-timestamp and webhook-signature are needed, or svix-id, svix-timestamp and svix-signature'
+    'this receive URL accepts only Standard Webhooks: webhook-id, webhook-timestamp and webhook-signature are needed, or svix-id, svix-timestamp and svix-signature'
   return { fault: found[0]?.fault ?? none }
 }
 
@@ -77,16 +77,16 @@ function standardFault(secret: string, { body, now }: Delivery, signed: Signed):
   for (const each of signatures.split(' ')) {
     if (each.startsWith('v1,') && isSame(Buffer.from(each.slice(3), 'base64'), mac)) isGood = true
   }
-  return isGood ? undefined : `no v1 signature in ${name}-signature fits this body, ${name}-id and ${name}-timestamp`
+  return isGood ? undefined : `no v1 signature in ${name}-signature matches this body, ${name}-id and ${name}-timestamp`
 }
 
 function hubFault(secret: string, { header, body }: Delivery): string | undefined {
   const sent = header('x-hub-signature-256')
   if (sent === undefined)
-    return 'this receive URL takes signed deliveries alone: X-Hub-Signature-256: sha256=<hex> is needed'
+    return 'this receive URL accepts only signed deliveries: X-Hub-Signature-256: sha256=<hex> is needed'
   const mac = createHmac('sha256', webhookKey(secret)!).update(body).digest()
   const isGood = /^sha256=[0-9a-fA-F]{64}$/.test(sent) && isSame(Buffer.from(sent.slice(7), 'hex'), mac)
-  return isGood ? undefined : 'the signature in X-Hub-Signature-256 does not fit this body'
+  return isGood ? undefined : 'the signature in X-Hub-Signature-256 does not match this body'
 }
 
 function isSame(sent: Buffer, mac: Buffer): boolean {

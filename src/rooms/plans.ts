@@ -70,7 +70,7 @@ const policy: Plan<'room.policy.set'> = {
         'data',
       )
     const { rules = '', closes_at = 0 } = data
-    if (rules.includes('\0')) return refusal('invalid_field', '"rules" must not hold a NUL character', 'data.rules')
+    if (rules.includes('\0')) return refusal('invalid_field', '"rules" must not contain a NUL character', 'data.rules')
     const hint = unitHint(closes_at)
     if (hint === '') return undefined
     return refusal('invalid_field', `"closes_at" in data must be in Unix seconds${hint}`, 'data.closes_at')

@@ -67,10 +67,10 @@ export function readQuery(text: string): ReadQuery {
     const isPrefix = word.endsWith('*')
     if (words.length === 0 || wanted.length + unwanted.length === termsMax) continue
     if (isPrefix && ++prefixes > sizes.query_prefixes)
-      return { ok: false, fault: `query may have at most ${sizes.query_prefixes} beginnings (word*)` }
+      return { ok: false, fault: `query may have at most ${sizes.query_prefixes} prefixes (word*)` }
     if (isPrefix && [...words.at(-1)!].length < sizes.query_prefix_characters) {
       const rule = `needs at least ${sizes.query_prefix_characters} letters or digits before its *`
-      return { ok: false, fault: `a beginning in query ${rule}, and ${printable(part, 32)} has fewer` }
+      return { ok: false, fault: `a prefix in query ${rule}, and ${printable(part, 32)} has fewer` }
     }
     const isInflected = phrase === undefined && words.length === 1 && !isPrefix
     ;(minus === '-' ? unwanted : wanted).push({ words, isPrefix, isInflected })
@@ -78,7 +78,7 @@ export function readQuery(text: string): ReadQuery {
   if (wanted.length === 0)
     return {
       ok: false,
-      fault: 'query must hold at least one word to look for (-words and names with a colon do not count)',
+      fault: 'query must contain at least one word to search for (-words and names with a colon do not count)',
     }
   return { ok: true, query: { wanted, unwanted }, restrictions: found }
 }
@@ -92,8 +92,8 @@ function restrict(
 ): string | undefined {
   const known = restrictions.find((each) => each === name)
   if (known === undefined) return `${name}: is not known in query: use the field ${name}, which counts inside a room`
-  if (isUnwanted) return `-${name}: is not known in query: only what is wanted can be named so`
-  if (value === '') return `${name}: in query must be followed directly by what it names`
+  if (isUnwanted) return `-${name}: is not known in query: fields cannot be excluded`
+  if (value === '') return `${name}: in query must be followed directly by its value`
   if (found[known] !== undefined && found[known] !== value) return `query may have one ${name}: only`
   found[known] = value
   return undefined

@@ -70,7 +70,7 @@ function inTurn(queue: FairQueue | undefined, client: Client, answer: Answer, se
 const tooMany = (seconds: number) =>
   refusal(
     'rate_limited',
-    'searches of one network are carried out one after the other, and too many wait: wait retry_after seconds',
+    'searches of one network run one at a time, and too many are waiting: wait retry_after seconds',
     undefined,
     seconds,
   )
@@ -109,7 +109,8 @@ function restricted(
     if (written === undefined) continue
     const fault = faultOf(name, fields[name], written)
     if (fault !== undefined) return refuse(unreadable(`${name}: in query must be followed by ${fields[name].rule}`))
-    if ((args[name] ?? written) !== written) return refuse(unreadable(`query and the field ${name} name two: name one`))
+    if ((args[name] ?? written) !== written)
+      return refuse(unreadable(`query and the field ${name} name two values: name one`))
     args[name] = written
   }
   const author = restrictions.from?.toLowerCase().replace(/^@/, '')
@@ -128,6 +129,9 @@ function withIdentity(actors: Actors, author: string, refuse: Answer, then: (id:
   actors.read({ op: 'identity.get', args: { target: author }, reader: '' }, (found) => {
     if (found?.ok) return then(dataOf(found).identity.id)
     if (found === undefined || 'refusal' in found) return refuse(found)
-    refuse({ ok: false, refusal: refusal('not_found', `nobody has the handle ${author}, which query names`, 'query') })
+    refuse({
+      ok: false,
+      refusal: refusal('not_found', `no identity has the handle ${author}, which query names`, 'query'),
+    })
   })
 }

@@ -179,7 +179,8 @@ export class Oauth {
   #interaction(req: IncomingMessage, res: ServerResponse, request: OauthRequest): void {
     this.#signIn(req, res, request).catch((error: unknown) => {
       this.#options.fault(error)
-      if (!res.writableEnded) json(res, 500, { error: 'server_error', error_description: 'a fault of this board' })
+      if (!res.writableEnded)
+        json(res, 500, { error: 'server_error', error_description: 'an internal error of this board' })
     })
   }
 
@@ -191,7 +192,7 @@ export class Oauth {
       return json(res, 400, {
         error: 'invalid_request',
         error_description:
-          'this sign-in is not under way in this browser, or its time is over: begin again at the program that sent you',
+          'this sign-in is not in progress in this browser, or has expired: start again in the program that sent you',
       })
     const { asked, isWeb } = found
     const wantsJson = (request.headers.accept ?? '').includes('application/json')

@@ -99,7 +99,7 @@ function signInPolicy() {
   login.checks.add(
     new Check('scope', 'A scope is needed', ({ oidc }) => {
       if (knownScopes(oidc.params.scope ?? '').length > 0) return Check.NO_NEED_TO_PROMPT
-      throw new errors.InvalidScope(`nothing of this scope is offered here: ask for some of ${scopeText}`)
+      throw new errors.InvalidScope(`this board offers nothing in this scope: request some of ${scopeText}`)
     }),
   )
   login.checks.add(
@@ -223,7 +223,7 @@ class Lookups {
     const wait = this.#wait(ctx?.ip)
     if (wait === 0) return true
     ctx?.set('retry-after', String(wait))
-    const tooMany = new errors.TemporarilyUnavailable(`too many clients are looked up: wait ${wait} s`)
+    const tooMany = new errors.TemporarilyUnavailable(`too many clients are being looked up: wait ${wait} s`)
     throw Object.assign(tooMany, { status: 429, statusCode: 429, allow_redirect: false })
   }
 }

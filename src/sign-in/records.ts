@@ -70,7 +70,7 @@ export class Records {
     const answer = await new Promise<ReadAnswer<AnswerOf<'oauth.find'>> | NoAnswer>((resolve) =>
       this.#options.read({ op: 'oauth.find', args: { key: keyOf(kind, name) }, reader: '' }, resolve),
     )
-    if (answer === undefined || !answer.ok) throw new Error('the records of sign-ins could not be read')
+    if (answer === undefined || !answer.ok) throw new Error('the sign-in records could not be read')
     const { payload, consumed } = dataOf(answer)
     if (payload === undefined) return undefined
     const own = kind === 'Client' || kind === 'SignIn' ? {} : { jti: name }
@@ -101,7 +101,7 @@ export class Records {
 
   async #say(op: InternalWriteName, args: object): Promise<void> {
     const said = await this.#write(op, args)
-    if (said !== 'done') throw new Error(`a record of a sign-in could not be kept: ${said}`)
+    if (said !== 'done') throw new Error(`a sign-in could not be recorded: ${said}`)
   }
 
   #write(op: InternalWriteName, args: object): Promise<string> {

@@ -57,7 +57,7 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
   const metadata: RouteHandler = (exchange) => {
     const allow = ['GET', 'HEAD', 'OPTIONS']
     if (exchange.method === 'OPTIONS') return exchange.reply(204, [...open, ...preflightFor(allow)], '')
-    if (!allow.includes(exchange.method)) return refuse(options, exchange, 405, 'GET this', { allow })
+    if (!allow.includes(exchange.method)) return refuse(options, exchange, 405, 'use GET here', { allow })
     exchange.reply(
       200,
       [['content-type', 'application/json'], ['cache-control', 'public, max-age=300'], ...open],
@@ -83,7 +83,7 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
       if (!result.ok) return refuse(options, exchange, 413, `at most ${bodyBytesMax} bytes`)
       serve(options, exchange, result.body, client).catch((error: unknown) => {
         options.fault(error)
-        if (!exchange.ended) refuse(options, exchange, 500, 'a fault of this board')
+        if (!exchange.ended) refuse(options, exchange, 500, 'an internal error of this board')
       })
     })
   }
@@ -116,7 +116,7 @@ async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffe
   exchange.reply(
     status,
     sendable(options, { ...answer, headers: [pageType, ...rest] }),
-    layout(signInRefusal(status, { error: error!, description: description ?? 'this request cannot be carried out' }), {
+    layout(signInRefusal(status, { error: error!, description: description ?? 'this request cannot be processed' }), {
       board: options,
     }),
   )

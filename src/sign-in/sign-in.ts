@@ -160,7 +160,7 @@ export function nameShown(text: string | undefined): string {
 
 function refusedBy(reply: Reply | undefined): Finished {
   if (reply === undefined)
-    return { ok: false, code: 'overloaded', message: 'the board gave no answer: begin the sign-in again' }
+    return { ok: false, code: 'overloaded', message: 'the board gave no answer: start the sign-in again' }
   const { error } = JSON.parse(reply.body) as { error: { code: string; message: string } }
   return { ok: false, code: error.code, message: error.message }
 }

@@ -293,7 +293,7 @@ function reportDamage(file: string, problem: string): void {
     file,
     problem,
     kept_as: `${file}.damaged`,
-    effect: 'every webhook begins again where it was made',
+    effect: 'every webhook restarts from where it was created',
   })
 }
 

@@ -83,7 +83,7 @@ export class LazyThread {
   }
 
   #resting(seconds: number): Unanswered {
-    const sentence = `the index of ${this.#options.name} rests after a fault, while all else goes on: try again in ${seconds} s`
+    const sentence = `the index of ${this.#options.name} is paused after a fault, while everything else continues: try again in ${seconds} s`
     return { ok: false, refusal: refusal('overloaded', sentence, undefined, seconds) }
   }
 

@@ -149,7 +149,7 @@ function paced<Value>(paceMs: number, pass: (value: Value) => void): (value: Val
 function checkShards(state: LogState, { through }: LogWord): void {
   if (state.covered.length !== through.length) {
     throw new UnusableDirectory(
-      `board.json says ${through.length} shards, but the log was written with ${state.covered.length}. Put board.json back from a backup.`,
+      `board.json states ${through.length} shards, but the log was written with ${state.covered.length}. Restore board.json from a backup.`,
     )
   }
   state.covered.forEach((covered, shard) => {

@@ -265,7 +265,7 @@ class ToolAnswers {
   #look(id: string): ToolsAnswer {
     const probe = (shard: number, seq: number) => {
       const found = this.#record(shard, seq)
-      if (found.type !== RecordType.act) throw new Error(`frame ${seq} holds no probe`)
+      if (found.type !== RecordType.act) throw new Error(`frame ${seq} contains no probe`)
       return found.facts as ProbedFacts
     }
     const context = { directory: this.#directory, showing: this.#showing, probe, now: readingSeconds() }

@@ -18,11 +18,10 @@ type Terms = {
 /** A text: why not, for the caller; its first word is a code. */
 export function chosenOffer({ offers }: Demand, { mark, listed, most }: Terms): Offer | string {
   if (mark === undefined) return 'not_relayed: the wallet of this board does not pay for this tool'
-  if (offers.length === 0) return 'no_offer: none of the ways to pay is one that this board can go'
+  if (offers.length === 0) return 'no_offer: this board supports none of the ways to pay'
   const known = new Set(mark.payees.map((each) => each.toLowerCase()))
   const [cheapest] = offers.filter(({ payee }) => known.has(payee.toLowerCase())).sort((a, b) => a.micros - b.micros)
-  if (cheapest === undefined)
-    return 'payee_changed: it asks to pay somebody whom the operator of this board has not named'
+  if (cheapest === undefined) return 'payee_changed: it names a payee that the operator of this board has not approved'
   const asked = cheapest.micros - cheapest.feeMicros
   const agreed = Math.min(mark.micros, listed ?? mark.micros)
   if (asked > agreed) return `price_changed: it asks ${priceOf(asked)} dollars, and ${priceOf(agreed)} were agreed`

@@ -82,6 +82,6 @@ function completed({ state }: ReadContext, { args, reader }: ReadRequest): ReadA
 
 function actAt(frame: Parameters<typeof fromFrame>[0]): FactRecord {
   const record = fromFrame(frame)
-  if (record.type !== RecordType.act) throw new Error(`frame ${frame.seq} holds nothing of a call`)
+  if (record.type !== RecordType.act) throw new Error(`frame ${frame.seq} contains nothing about a call`)
   return record
 }

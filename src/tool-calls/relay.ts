@@ -138,7 +138,7 @@ export class Relay {
       return answered(call, answer.answered)
     }
     const demand = demandInMcp(answer.result)
-    if (demand !== undefined) return needed(call, demand, 'no_offer: this board pays no calls over MCP')
+    if (demand !== undefined) return needed(call, demand, 'no_offer: this board does not pay for calls over MCP')
     const output: Output = { output_type: 'application/json', output_encoding: 'json', output: answer.result }
     return done(call, { status: answer.status, ...output })
   }
@@ -169,12 +169,12 @@ export class Relay {
   async #reserve(call: Relayed, payment: PayFacts): Promise<string | undefined> {
     const args: PayArgs = { ...payment, limits: dayLimits, walletMicros: this.#options.walletMicros }
     const answer = await this.#tell('call.pay', call.identity, args)
-    if (answer === undefined) throw new Error('a payment could not be written down')
+    if (answer === undefined) throw new Error('a payment could not be recorded')
     if (answer.ok) return undefined
     if (answer.refusal.code === 'quota_exhausted')
-      return 'wallet_cap: the wallet of this board has paid enough for today'
+      return 'wallet_cap: the wallet of this board has reached its limit for today'
     if (answer.refusal.code === 'allowance_exhausted')
-      return 'allowance: what is left of your free money does not cover it'
+      return 'allowance: the rest of your free allowance does not cover it'
     throw new Error(`a payment was refused: ${answer.refusal.code}`)
   }
 
@@ -200,7 +200,7 @@ export class Relay {
       const found = needed(
         call,
         this.#options.payer.demandOf(answer, call.id),
-        'payment_refused: it was paid once, and asks again',
+        'payment_refused: it was paid once, and asked for payment again',
       )
       return { ...found, outcome: { ...found.outcome, price, paid_by } }
     }

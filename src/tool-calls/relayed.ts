@@ -35,7 +35,7 @@ export function dataFault(
   const no = (key: keyof CallData, message: string) => ({ key, message })
   if (isHttp && !isMethod) return no('method', `"method" in data must be one of ${httpMethods.join(', ')}`)
   if (!Object.values(query).every((each) => ['string', 'number', 'boolean'].includes(typeof each)))
-    return no('query', '"query" in data must hold texts, integers, true or false')
+    return no('query', 'values of "query" in data must be strings, integers, true or false')
   if (isHttp && method === 'GET' && body !== undefined) return no('body', 'a GET takes no "body": put it into "query"')
   if (!isHttp && body !== undefined && (typeof body !== 'object' || body === null || Array.isArray(body)))
     return no('body', '"body" in data must be an object: the arguments of the MCP tool')

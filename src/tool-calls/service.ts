@@ -53,9 +53,9 @@ export type CallsOptions = {
  */
 const underWayMax: SlotsMax = { board: 64, network: 16, identity: 8 }
 const fullBecause: Readonly<Record<Share, string>> = {
-  board: `${underWayMax.board} calls of tools are in progress, as many as this board makes at a time`,
-  network: `${underWayMax.network} calls of tools are in progress from your network, as many as one may have at a time`,
-  identity: `${underWayMax.identity} calls of tools are in progress for you, as many as one identity may have at a time`,
+  board: `${underWayMax.board} tool calls are in progress, which is the limit of this board`,
+  network: `${underWayMax.network} tool calls are in progress from your network, which is its limit`,
+  identity: `${underWayMax.identity} tool calls are in progress for you, which is the limit of an identity`,
 }
 const failuresMax = 5
 const restMs = 600_000
@@ -275,10 +275,10 @@ function shown({ paid, ...outcome }: Outcome, { allowance }: FoundCall): NonNull
 }
 
 function whyNot(target: string, found: FoundListing | undefined): string | undefined {
-  if (found === undefined || !found.listed) return `there is no tool ${target}: tools.search finds those that there are`
+  if (found === undefined || !found.listed) return `there is no tool ${target}: tools.search finds tools`
   const { kind, url, mcp_url } = found.listing
   if (kind === 'agent' || kind === 'site' || kind === 'builtin' || (url === '' && mcp_url === ''))
-    return `${target} is nothing that can be called: it is listed as ${kind}`
+    return `${target} cannot be called: it is listed as ${kind}`
   return undefined
 }
 

@@ -47,4 +47,4 @@ function searchAsk({ args }: ReadRequest): ToolsAsk {
 }
 
 export const noSubject = (subject: string) =>
-  refusal('not_found', `no tool here has the subject_id ${subject}: tools.get names that of a tool`, 'target')
+  refusal('not_found', `no tool here has the subject_id ${subject}: tools.get shows that of a tool`, 'target')

@@ -146,7 +146,7 @@ export class Directory {
     if (entry.withdrawn === 'owner') return 'its owner withdrew it'
     if (entry.withdrawn === 'operator') return 'the operator of this board withdrew it'
     if (this.tools.hasOptedOut(entry.host))
-      return `${entry.host} says "opt_out": true in /.well-known/broadside.json: take that out, then call tools.probe`
+      return `${entry.host} has "opt_out": true in /.well-known/broadside.json: remove that, then call tools.probe`
     if (entry.owner !== '' && this.#suspended.has(entry.owner)) return 'the identity that published it is suspended'
     return ''
   }

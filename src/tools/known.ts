@@ -79,5 +79,5 @@ function stateOf(entry: Entry | undefined, now: number): State {
 
 /** `lab 19/20 ok (lower edge 0.76)`, or ''. */
 export function labText({ good, all }: Lab): string {
-  return all === 0 ? '' : `lab ${good}/${all} ok (lower edge ${wilsonLow(good, all).toFixed(2)})`
+  return all === 0 ? '' : `probes ${good}/${all} ok (lower bound ${wilsonLow(good, all).toFixed(2)})`
 }

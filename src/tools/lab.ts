@@ -65,9 +65,10 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
   const most = leave === 'standing' ? keptCharactersMax.unasked : keptCharactersMax.asked
   const well_known = { url: address, ...shown(asked, most) }
   const unseen = { isOwner, optOut, verdict: 'not_probed', isGood: false, mismatch: [] } as const
-  if (optOut === true) return { ...unseen, saw: { well_known, tool: 'not asked: its host says "opt_out": true' } }
+  if (optOut === true) return { ...unseen, saw: { well_known, tool: 'not probed: its host has "opt_out": true' } }
   const mayLook = leave === 'given' || (leave === 'standing' ? isOwner !== false : isOwner === true)
-  if (!mayLook) return { ...unseen, saw: { well_known, tool: `not asked: put {"owners":["${identity}"]} there first` } }
+  if (!mayLook)
+    return { ...unseen, saw: { well_known, tool: `not probed: put {"owners":["${identity}"]} there first` } }
   const sent = requestOf(listing)
   if (!isAt(listing, new URL(address).hostname)) {
     // What one machine says of itself is no leave to look at another.
@@ -75,9 +76,9 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
     const other = wellKnownOf({ url: sent.url, mcp_url: '' })
     const there = ownersIn(await request({ url: other, answerBytesMax: wellKnownBytesMax, ...times }), identity)
     if (there.optOut === true)
-      return { ...unseen, saw: { well_known, tool: `not asked: ${other} says "opt_out": true` } }
+      return { ...unseen, saw: { well_known, tool: `not probed: ${other} has "opt_out": true` } }
     if (leave !== 'given' && there.isOwner !== true)
-      return { ...unseen, saw: { well_known, tool: `not asked: put {"owners":["${identity}"]} at ${other} first` } }
+      return { ...unseen, saw: { well_known, tool: `not probed: put {"owners":["${identity}"]} at ${other} first` } }
   }
   await pause()
   const answer = await request({ ...sent, answerBytesMax, ...times })
@@ -190,7 +191,7 @@ function mismatchOf(listing: Listing, offers: readonly Offer[], payeeBefore: str
     found.push(`it is paid on ${networks.join(', ')} and listed on ${listing.network}`)
   const payees = [...new Set(offers.map(({ pay_to }) => pay_to))]
   if (payeeBefore !== '' && !payees.includes(payeeBefore))
-    found.push(`it is paid to ${payees.join(', ')}, and to ${payeeBefore} when it was looked at last`)
+    found.push(`it is paid to ${payees.join(', ')}, and to ${payeeBefore} at the last probe`)
   return found.map((each) => each.slice(0, 300))
 }
 

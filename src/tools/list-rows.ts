@@ -25,7 +25,7 @@ type Value = Readonly<Record<string, unknown>>
 
 /** The rows in one value of a list. `source`: what the list is called where it does not say so itself. */
 export function rowsOf(value: unknown, source: string): RowOrFault[] {
-  if (!isRecord(value)) return ['it is no JSON object']
+  if (!isRecord(value)) return ['it is not a JSON object']
   for (const name of ['items', 'resources', 'services', 'servers'])
     if (Array.isArray(value[name])) return (value[name] as unknown[]).flatMap((each) => rowsOf(each, source))
   if (typeof value.resource === 'string' && Array.isArray(value.accepts)) return [bazaarRow(value, source)]
@@ -34,7 +34,7 @@ export function rowsOf(value: unknown, source: string): RowOrFault[] {
   if (typeof value.id === 'string' && typeof value.kind === 'string') return [flatRow(value, source)]
   if (typeof value.name === 'string' && (Array.isArray(value.remotes) || Array.isArray(value.packages)))
     return [registryRow(value, source)]
-  return ['it has the marks of no list that is known: see broadside tools import --help']
+  return ['it matches no known format of a list: see broadside tools import --help']
 }
 
 function flatRow(value: Value, source: string): RowOrFault {
@@ -76,7 +76,7 @@ function bazaarRow(value: Value, source: string): RowOrFault {
   const accepts = listOf(value.accepts).map(recordOf)
   const first = accepts[0] ?? {}
   const metadata = recordOf(value.metadata)
-  if (!URL.canParse(url)) return `its resource is no address: ${oneLine(url).slice(0, 80)}`
+  if (!URL.canParse(url)) return `its resource is not an address: ${oneLine(url).slice(0, 80)}`
   const { host, pathname } = new URL(url)
   const place = `${host}${pathname.replace(/\/+$/, '')}`
   const { input, output } = recordOf(recordOf(recordOf(value.extensions).bazaar).info)

@@ -106,7 +106,7 @@ function indexState({ directory, showing: { index } }: Looking, doc: Doc | undef
   const duplicates = doc === undefined ? 0 : index.twinsOf(doc)
   const built_at = directory.builtAt
   if (doc === undefined) return { listed: false, why: absence, spam, duplicates, built_at }
-  const flood = `it is found, and lowered: more than ${floodMax} listings of its host have the same description. Say what this one does, and tools.update it`
+  const flood = `it is found, but ranked lower: more than ${floodMax} listings of its host have the same description. Describe what this one does with tools.update`
   const twins = `it is found; ${duplicates} other ${duplicates === 1 ? 'listing has' : 'listings have'} the same address`
   const why = spam ? flood : duplicates > 0 ? twins : 'it is found'
   return { listed: true, why, spam, duplicates, built_at }

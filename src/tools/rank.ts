@@ -34,7 +34,7 @@ export type Ranked = {
 }
 
 export const order =
-  'text relevance; then lab lower edge, mean review verdict and standing within 0.1 of the best match; down, avoid and spam lower and never hide; under a door filter its source (measured, outside, inferred, self-reported) and age; own margin and relay volume are never used'
+  'text relevance; then the lower bound of probes, mean review verdict and standing within 0.1 of the best match; down, avoid and spam rank lower and are never hidden; under a door filter its source (measured, outside, inferred, self-reported) and age; own margin and relay volume are never used'
 
 const z = 1.96
 const labProbesMin = 5

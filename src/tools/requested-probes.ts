@@ -67,7 +67,7 @@ export class RequestedProbes {
       const nothing: ProbedFacts = {
         ...{ probe: id, tool, host, identity, isOwner: undefined, optOut: undefined },
         ...{ verdict: 'not_probed', isGood: false, mismatch: [] },
-        saw: { tool: 'nothing is known of this probe any more: ask for another' },
+        saw: { tool: 'this probe is no longer known: request another' },
       }
       give({ values: { probe: probe?.id === id ? probe : probeJson(nothing, at) }, receipt: {} })
     })

@@ -96,7 +96,7 @@ function whyOf(showing: Showing, found: Found, { words: said, filters }: Parsed,
     quality.state === 'unknown' || quality.state === 'up' ? '' : `state ${quality.state}`,
     verdict === '' ? '' : `verdict ${verdict}`,
     isSpam ? 'one of many of its host with the same description' : '',
-    penaltyOf({ ...quality, isSpam }) > 0 ? 'lowered for that' : '',
+    penaltyOf({ ...quality, isSpam }) > 0 ? 'ranked lower for that' : '',
     doc.isOwn ? 'callable here, free' : words[showing.callable(doc)],
   ]
   return parts.filter((part) => part !== '').join('; ')

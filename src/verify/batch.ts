@@ -61,9 +61,9 @@ export function hasRightLengths(item: Pick<SignatureItem, 'signature' | 'publicK
 
 /** Views of the items in a letter, nothing copied. Throws RangeError when the lengths inside don't add up to its size. */
 export function unpackBatch(letter: ArrayBuffer): SignatureItem[] {
-  if (letter.byteLength < 4) throw new RangeError('a letter begins with its count')
+  if (letter.byteLength < 4) throw new RangeError('a batch begins with its count')
   const count = new Uint32Array(letter, 0, 1)[0]!
-  if (4 + 100 * count > letter.byteLength) throw new RangeError('the letter is shorter than its count says')
+  if (4 + 100 * count > letter.byteLength) throw new RangeError('the batch is shorter than its count states')
   const lengths = new Uint32Array(letter, 4, count)
   const items: SignatureItem[] = []
   let messageAt = 4 + 100 * count
@@ -75,7 +75,7 @@ export function unpackBatch(letter: ArrayBuffer): SignatureItem[] {
     })
     messageAt += lengths[index]!
   }
-  if (messageAt !== letter.byteLength) throw new RangeError('the messages do not fill the letter')
+  if (messageAt !== letter.byteLength) throw new RangeError('the messages do not fill the batch')
   return items
 }
 

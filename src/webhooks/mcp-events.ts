@@ -164,7 +164,7 @@ export class McpEvents {
   }
 
   #wantedOf({ name, arguments: given, delivery }: Params, identity: string): Wanted {
-    if (typeof name !== 'string') throw invalid('name must be a text')
+    if (typeof name !== 'string') throw invalid('name must be a string')
     if (!isHookKind(name)) throw new McpEventError('notFound', { kind: 'event' })
     const args = (given ?? {}) as Wanted['args']
     const fault = argumentFault(name, args)
@@ -172,7 +172,7 @@ export class McpEvents {
     if (typeof delivery !== 'object' || delivery === null) throw invalid('delivery must be an object with mode and url')
     const { mode = 'webhook', url } = delivery as Params
     if (mode !== 'webhook') throw new McpEventError('unsupported', { feature: 'deliveryMode', value: mode })
-    if (typeof url !== 'string') throw invalid('delivery.url must be a text')
+    if (typeof url !== 'string') throw invalid('delivery.url must be a string')
     return { kind: name, args, url, id: subscriptionId(identity, url, name, args) }
   }
 
@@ -192,7 +192,7 @@ export class McpEvents {
     const { webhooks } = this.#options
     if (cursor === null) return { marks: [] }
     const opened = openPlace(webhooks.cursors, identity, webhooks.generation, webhooks.sources, cursor)
-    if (opened === undefined) throw invalid('this cursor was not given to this identity: subscribe without one')
+    if (opened === undefined) throw invalid('this cursor was not issued to this identity: subscribe without one')
     return opened
   }
 
@@ -221,7 +221,7 @@ function agreedOf({ delivery, ttlMs, cursor = null, maxAgeMs }: Params) {
   const { secret } = delivery as Params
   if (typeof secret !== 'string' || secretKey(secret) === undefined)
     throw invalid(`delivery.secret must be ${secretRule}`)
-  if (cursor !== null && typeof cursor !== 'string') throw invalid('cursor must be a text or null')
+  if (cursor !== null && typeof cursor !== 'string') throw invalid('cursor must be a string or null')
   const isAge = maxAgeMs === undefined || maxAgeMs === null || (Number.isSafeInteger(maxAgeMs) && Number(maxAgeMs) >= 0)
   if (!isAge) throw invalid('maxAgeMs must be an integer of at least 0')
   const isTtl = ttlMs === undefined || ttlMs === null || (Number.isSafeInteger(ttlMs) && Number(ttlMs) > 0)

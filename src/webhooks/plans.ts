@@ -186,6 +186,6 @@ function verdict(answer: VerifyAnswer): Barred | 'none' {
       'data.url',
       answer.wait,
     ]
-  const message = `the address did not answer its challenge (${answer.trouble}): answer the JSON body {"type":"verification","challenge":"…"} by 200 and {"challenge":"…"} with the same text`
+  const message = `the address did not answer its challenge (${answer.trouble}): answer the JSON body {"type":"verification","challenge":"…"} with 200 and {"challenge":"…"} with the same text`
   return ['wrong_state', message, 'data.url', 0]
 }

@@ -93,7 +93,7 @@ export class WebhookService {
 
   /** Why nothing is ever sent to this address, as a sentence. */
   addressFault(url: string): string | undefined {
-    if (url.includes('#')) return 'an address that is called has no fragment'
+    if (url.includes('#')) return 'a webhook address must not have a fragment'
     return addressFault(url, this.#options.loopback)
   }
 

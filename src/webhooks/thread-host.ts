@@ -279,7 +279,7 @@ export class WebhookThread implements ActorListener {
     return new Promise((resolve, reject) =>
       this.#options.reads.read({ op: 'inbox.blocked', args: {}, reader }, (found) => {
         if (found?.ok) resolve(dataOf<{ blocked: readonly string[] }>(found).blocked)
-        else reject(new Error('nobody says whom a reader has blocked'))
+        else reject(new Error('the read of blocked identities failed'))
       }),
     )
   }

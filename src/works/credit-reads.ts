@@ -27,7 +27,7 @@ const identity = /^[0-9a-f]{64}$/
 
 function balance({ state, now }: ReadContext, { args, reader, operator }: ReadRequest): ReadAnswer {
   const target = String(args.target ?? reader)
-  if (reader === '') return refused(refusal('unsigned', 'sign the command to see what you have'))
+  if (reader === '') return refused(refusal('unsigned', 'sign the command to see your balance'))
   if (target !== reader && operator !== true)
     return refused(refusal('forbidden', 'only an operator can read the balance of another identity', 'target'))
   return ok(balanceOf(state.market, identity.test(target) ? user(target) : target, now()), { until: now() })
@@ -84,7 +84,7 @@ function dueEntries({ state, now }: ReadContext, name: string): Entry[] {
 /** Postings of an act that concern an account, in their order. */
 function entriesAt({ frame }: ReadContext, seq: number, name: string): Entry[] {
   const record = fromFrame(frame(0, seq)) as FactRecord
-  if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is no act`)
+  if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is not an act`)
   const { facts, by } = record
   const { work, steps = [], postings = [] } = facts as Partial<StepFacts> & { postings?: readonly Posting[] }
   const command = by === undefined ? undefined : commandSha(by).toString('hex')

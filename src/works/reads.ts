@@ -177,7 +177,7 @@ function created(context: ReadContext, work: Work, act: FactRecord): Shown {
 
 function actAt(context: ReadContext, shard: number, seq: number): FactRecord {
   const record = fromFrame(context.frame(shard, seq))
-  if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is no act`)
+  if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is not an act`)
   return record
 }
 

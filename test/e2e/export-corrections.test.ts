@@ -276,7 +276,7 @@ test('another board takes an export as a corpus: the same texts, versions and th
   const other = await Client.of(twin)
   const terminal = capturedTerminal()
   expect([await main(['import', path, '--url', twin.address], terminal), terminal.said]).toEqual([0, expect.anything()])
-  expect(terminal.said.out).toContain('lines of an export that hold no text were passed over')
+  expect(terminal.said.out).toContain('lines of an export that contain no text were skipped')
   const textsOf = async (from: Client, room: string) => {
     const answers = await walkPages(from, `/api/events?room=${room}&order=asc&limit=200`)
     const items = answers.flatMap(({ data }) => data.events as Item[])

@@ -43,7 +43,7 @@ describe('with post', () => {
     expect(texts[0]).toMatch(
       /^Received at builds: item 1, text\/plain, 15 bytes, not signed\. What follows was written by a stranger\./,
     )
-    expect(texts[5]).toContain('It is no text')
+    expect(texts[5]).toContain('It is not text')
     const { service_identity } = (await mail.client.get('/capabilities')).data as { service_identity?: { id: string } }
     for (const { author, via } of await posts('lobby'))
       expect([author.id, author.handle, via]).toEqual([service_identity!.id, 'broadside', 'board'])

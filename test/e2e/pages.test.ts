@@ -302,7 +302,7 @@ test('the feed of works and the script for other pages are linked where one look
 test('a sign-in that is over, or was never begun well, is a page to a person and JSON to a program, in the same words', async () => {
   const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
   for (const [path, status, words] of [
-    ['/oauth/interaction/abcdefghijklmnopqrstu', 400, /^this sign-in is not under way in this browser/],
+    ['/oauth/interaction/abcdefghijklmnopqrstu', 400, /^this sign-in is not in progress in this browser/],
     ['/oauth/authorize', 400, /client_id/],
     ['/oauth/authorize?client_id=%3Cb%3E', 400, /client is invalid/],
     ['/oauth/nothing', 404, /^there is nothing at \/oauth\/nothing/],

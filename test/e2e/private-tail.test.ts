@@ -125,10 +125,10 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     const forged = `${good.slice(0, -1)}${good.endsWith('A') ? 'B' : 'A'}`
     const { cursor } = (await client.get('/api/updates')).data as unknown as { cursor: string }
     for (const [path, field, why] of [
-      [`/tail/${room}`, 'room', 'a signed room.read_token gives its members'],
-      [`/tail/${room}?token=`, 'token', 'this board gave no such token'],
-      [`/tail/${room}?token=${forged}`, 'token', 'this board gave no such token'],
-      [`/tail/${room}?token=${cursor}`, 'token', 'this board gave no such token'],
+      [`/tail/${room}`, 'room', 'which members get from a signed room.read_token'],
+      [`/tail/${room}?token=`, 'token', 'this board issued no such token'],
+      [`/tail/${room}?token=${forged}`, 'token', 'this board issued no such token'],
+      [`/tail/${room}?token=${cursor}`, 'token', 'this board issued no such token'],
       [`/tail/${room}?token=${late}`, 'token', 'this token is expired'],
       [`/tail/${room}?token=${never}`, 'token', 'no longer a member of the room'],
       [`/tail/${other}?token=${good}`, 'token', 'this token is for another room'],

@@ -100,7 +100,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   })
 
   test.each([
-    ['/api/log/proof?message=00000000000000000000000000000000', 'message', 'holds no event'],
+    ['/api/log/proof?message=00000000000000000000000000000000', 'message', 'contains no event'],
     ['/api/log/consistency?from=2', 'to', 'an integer of at least 1'],
     ['/api/events?colour=red', 'colour', 'it takes room, page, author'],
     ['/api/events?room=%FF', 'room', 'room in the query is not percent-encoded UTF-8'],
@@ -281,7 +281,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     const { error } = (await answer.json()) as { error: { code: string; message: string } }
     expect(error).toEqual({
       code: 'invalid_json',
-      message: 'no Content-Encoding is taken, and the body has gzip: send the JSON plainly',
+      message: 'no Content-Encoding is accepted, and the body has gzip: send the JSON plainly',
     })
   })
 

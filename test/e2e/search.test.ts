@@ -105,11 +105,11 @@ test('from, room and kind say whose, where and which, as the fields beside the q
 })
 
 test.each([
-  ['f*', 'a beginning in query needs at least 2 letters or digits before its *, and f* has fewer'],
-  ['aa* bb* cc* dd* ee*', 'query may have at most 4 beginnings (word*)'],
-  ['-fox', 'query must hold at least one word'],
-  ['from:ada-of-search', 'query must hold at least one word'],
-  ['fox from:', 'from: in query must be followed directly by what it names'],
+  ['f*', 'a prefix in query needs at least 2 letters or digits before its *, and f* has fewer'],
+  ['aa* bb* cc* dd* ee*', 'query may have at most 4 prefixes (word*)'],
+  ['-fox', 'query must contain at least one word'],
+  ['from:ada-of-search', 'query must contain at least one word'],
+  ['fox from:', 'from: in query must be followed directly by its value'],
   ['fox from:!', 'from: in query must be followed by a handle or by an identity id'],
   ['fox -from:bob', '-from: is not known in query'],
   ['fox room:No!', 'room: in query must be followed by 1 to 64 of a-z'],

@@ -98,7 +98,7 @@ test('a 402 is read: what it asks is shown, and where that is not what the listi
   expect((await probe(maker, id)).mismatch).toEqual([
     'it asks $0.009 and is listed at $0.002',
     'it is paid on polygon and listed on base',
-    `it is paid to 0x2, and to ${accept().payTo} when it was looked at last`,
+    `it is paid to 0x2, and to ${accept().payTo} at the last probe`,
   ])
   expect((await look(id)).tool.state).toBe('degraded')
 })
@@ -136,7 +136,7 @@ test('three looks in vain make a verdict, which lowers and does not hide', async
     await client.get('/api/tools?query=vanished+oracle'),
   )
   expect(results.slice(0, 2).map((each) => each.id)).toEqual([twin, id])
-  expect(results[1]!.why).toMatch(/lab 0\/3 ok .*state down; verdict down; lowered for that/)
+  expect(results[1]!.why).toMatch(/probes 0\/3 ok .*state down; verdict down; ranked lower for that/)
 })
 
 test('whoever the host names is a verified owner, and may change what others listed of it; a stranger may not look', async () => {

@@ -136,7 +136,7 @@ test('reviews are signed posts in their room; two who say it is down lower it, o
   dataOf(await review(person('second reviewer'), bad.subject_id, 'down'))
   const found = await search('query=kelp+census')
   expect(idsOf(found)).toEqual([good.id, bad.id])
-  expect(found.results[1]!.why).toMatch(/reviews: 2 down; verdict down; lowered for that/)
+  expect(found.results[1]!.why).toMatch(/reviews: 2 down; verdict down; ranked lower for that/)
   expect((await look(bad.id)).tool.reviews).toEqual({ works: 0, mixed: 0, down: 2, avoid: 0, verdict: 'down' })
   const { reviews } = dataOf<{ reviews: { author: string; kind: string }[] }>(
     await client.get(`/api/reviews?subject=${bad.subject_id}`),
@@ -219,11 +219,13 @@ test('a list is imported by its ids, again without effect, and its bad rows are 
   }
   const first = await run()
   expect(first.code).toBe(1)
-  expect(first.out).toMatch(/59 rows read: 56 taken, 0 stood already/)
+  expect(first.out).toMatch(/59 rows read: 56 imported, 0 unchanged/)
   expect(first.out).toMatch(/51 are flagged as spam/)
-  expect(first.out).toMatch(/1 bear an id that an earlier row has/)
-  expect(first.out).toMatch(/2 are no rows:\n {2}line 55: it is no JSON\n {2}line 56: it has the marks of no list/)
-  expect((await run()).out).toMatch(/59 rows read: 0 taken, 56 stood already/)
+  expect(first.out).toMatch(/1 have the id of an earlier row/)
+  expect(first.out).toMatch(
+    /2 are not rows:\n {2}line 55: it is not JSON\n {2}line 56: it matches no known format of a list/,
+  )
+  expect((await run()).out).toMatch(/59 rows read: 0 imported, 56 unchanged/)
   const { results } = await search('query=whisper')
   expect(results[0]).toMatchObject({ id: 'x402:bazaar.example/echo', price: '0.0025', network: 'base', output: 'json' })
   expect(idsOf(await search('query=beads'))).toEqual(

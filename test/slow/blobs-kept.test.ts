@@ -179,7 +179,7 @@ describe('what is kept', () => {
     await check()
   })
 
-  test('the journal does not hold the bytes', async () => {
+  test('the journal does not contain the bytes', async () => {
     const bytes = randomBytes(300_000)
     const blob = blobOf(await client.command(ada, putFields(bytes)))
     const text = bytes.toString('base64url')
@@ -246,7 +246,7 @@ describe('what is kept', () => {
     rmSync(join(path, missing!.sha256!))
     const found = fsck()
     expect(found.status).toBe(3)
-    expect(found.stdout).toContain(`hall/${bad!.sha256} holds other bytes`)
+    expect(found.stdout).toContain(`hall/${bad!.sha256} has other content`)
     expect(found.stdout).toContain(`hall/${missing!.sha256} is missing`)
     expect(found.stdout).not.toContain(good!.sha256)
     await start()

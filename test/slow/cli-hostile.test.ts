@@ -355,7 +355,7 @@ describe('a tool that says anything of whom to pay', () => {
     })) {
       answer = ended
       const ran = await relay()
-      expect([name, ran.code, ran.err]).toEqual([name, 1, expect.stringContaining('does not say whom to pay')])
+      expect([name, ran.code, ran.err]).toEqual([name, 1, expect.stringContaining('does not name a payee')])
     }
     expect(faults).toEqual([])
   })

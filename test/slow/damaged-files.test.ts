@@ -200,7 +200,7 @@ describe('segments', () => {
     const file = join(directory, 'export.jsonl')
     const terminal = capturedTerminal()
     expect(await main(['export', '--url', client.address, '--out', file], terminal)).toBe(3)
-    expect(terminal.said.err).toContain('Not whole: the board’s disk has damaged 1 of these records')
+    expect(terminal.said.err).toContain('Incomplete: 1 of these records are damaged on the board’s disk')
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
     const types = lines.map((line) => (JSON.parse(line) as { type: string }).type)
     expect(types.filter((type) => type === 'unreadable')).toHaveLength(1)

@@ -84,18 +84,18 @@ test('what is derived and differs is named by its place, changed only when that 
     `${secondNodes}: missing`,
     `${firstIndex} at byte 100: index: expected the index of the frames, found other bytes`,
     `${secondIndex} at byte 0: index: expected the index of the frames, found no file`,
-    `${snapshot}: a snapshot that no start takes`,
-    `${feedSnapshot}: a snapshot that no start takes`,
+    `${snapshot}: a snapshot that no start can use`,
+    `${feedSnapshot}: a snapshot that no start can use`,
   ]
   for (const place of places) expect(said.out).toContain(`derived  ${directory}/${place}`)
   expect(said.out.match(/^derived/gm)).toHaveLength(places.length)
-  expect(said.out).toContain('it is made again when it is needed, or now with --repair.')
+  expect(said.out).toContain('it is rebuilt when needed, or now with --repair.')
   expect(filesOf(directory)).toEqual(wrong)
 
   const repaired = await fsck(directory, '--repair')
   expect(repaired.code).toBe(0)
   expect(repaired.out.match(/^repaired /gm)).toHaveLength(places.length)
-  expect(repaired.out).toContain('what differs is derived and was repaired.')
+  expect(repaired.out).toContain('only derived data differs, and it was repaired.')
   const expected = new Map([...right].filter(([name]) => name !== snapshot && name !== feedSnapshot))
   expect(filesOf(directory)).toEqual(expected)
   expect((await fsck(directory, '--repair')).out).toContain('Everything agrees.')
@@ -105,7 +105,7 @@ test('what is derived and differs is named by its place, changed only when that 
 })
 
 test('beside damage nothing is repaired, every byte stays as it was found; one changed byte is one damage and all else is read again', async () => {
-  const leavesIn = (out: string): number => Number(/([0-9,]+) leaves read again/.exec(out)![1]!.replaceAll(',', ''))
+  const leavesIn = (out: string): number => Number(/([0-9,]+) leaves checked/.exec(out)![1]!.replaceAll(',', ''))
   const leaves = leavesIn((await fsck(made)).out)
   for (const [part, which, offset] of [
     ['shard-00', 0, 5_000],
@@ -123,7 +123,7 @@ test('beside damage nothing is repaired, every byte stays as it was found; one c
     expect(code).toBe(3)
     expect(out).toMatch(new RegExp(`^damage   ${directory}/${segment} at byte [0-9]+: `, 'm'))
     expect(out.match(/^damage/gm)).toHaveLength(1)
-    expect(out).toContain('1 damage: this board no longer holds all it promised')
+    expect(out).toContain('1 damaged place: this board no longer has everything it acknowledged')
     expect(out).toContain('restore the newest backup of the whole data directory.')
     // Every leaf hangs on those before it: behind a damaged frame of the log no root can be made.
     // How many posts are in a batch, and so whether the log has a second segment, is up to the machine.
@@ -161,12 +161,12 @@ test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, 
   [
     'board.key is cut',
     ({ directory }) => shortened(join(directory, 'keys/board.key')),
-    'does not hold 32 bytes in hex',
+    'does not contain 32 bytes in hex',
   ],
   ['cursor.key is missing', ({ directory }) => removed(join(directory, 'keys/cursor.key')), 'is missing'],
   ['the log’s key is missing', ({ logKey }) => removed(logKey), 'is missing'],
   ['the log’s key can be read by others', ({ logKey }) => opened(logKey), 'chmod 600'],
-  ['the mark is cut', ({ mark }) => shortened(mark), 'none that can be read'],
+  ['the mark is cut', ({ mark }) => shortened(mark), 'cannot be read as one'],
 ])('where %s it says so, reads everything else, and is not green', async (_what, harm, words) => {
   const marked = markedCopy()
   const harmed = harm(marked)
@@ -175,8 +175,8 @@ test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, 
   expect(out).toMatch(new RegExp(`^start    ${harmed}: .*${words}`, 'm'))
   expect(out.match(/^start/gm)).toHaveLength(1)
   expect(out).not.toMatch(/^damage/m)
-  expect(Number(/(\d+) leaves read again/.exec(out)?.[1])).toBeGreaterThan(posts)
-  expect(out).toContain('no board starts here before that is mended')
+  expect(Number(/(\d+) leaves checked/.exec(out)?.[1])).toBeGreaterThan(posts)
+  expect(out).toContain('the board cannot start here until this is repaired')
 })
 
 test.each(['its segments', 'its directory'])('where the signed log has lost %s it is damage', async (what) => {

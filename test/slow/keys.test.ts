@@ -61,7 +61,7 @@ test('SERVICE_ID is fixed when the board is made: another later refuses to start
   const directory = await madeBoard({ SERVICE_ID: 'my-board' })
   const refused = await refusedBoard({ directory, env: { SERVICE_ID: 'other-board' } })
   expect(refused.code).toBe(1)
-  expect(refused.words).toContain('SERVICE_ID is other-board, but this board was made as my-board')
+  expect(refused.words).toContain('SERVICE_ID is other-board, but this board was created as my-board')
   for (const env of [{ SERVICE_ID: 'my-board' }, {}]) {
     const board = await startBoard({ directory, env })
     const client = await Client.of(board)

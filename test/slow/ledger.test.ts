@@ -116,7 +116,7 @@ test('broadside verify keeps the books again without the board, and names the li
   const text = await whole()
   const good = await verify(text)
   expect([good.code, good.out]).toEqual([0, expect.stringContaining('supply')])
-  expect(good.out).toContain('6,200 credits made and not burnt')
+  expect(good.out).toContain('6,200 credits created and not burned')
   expect(good.out).toContain('7 credits in 1 holds')
   const lines = text.trimEnd().split('\n')
   const changed = (n: number, from: string, to: string) => {
@@ -127,16 +127,16 @@ test('broadside verify keeps the books again without the board, and names the li
   const reward = lines.findIndex((line) => line.includes('"amount":300'))
   const cases: [string, string, string][] = [
     ['another amount', changed(reward, '"amount":300', '"amount":299'), 'its entry is not leaf'],
-    ['a posting left out', without(2), 'stands where'],
+    ['a posting left out', without(2), 'is in the place of'],
     ['another payee', changed(reward, `user:${bob.id}`, `user:${ada.id}`), 'its entry is not leaf'],
-    ['the end left out', without(reward + 1), 'stands where'],
+    ['the end left out', without(reward + 1), 'is in the place of'],
   ]
   for (const [name, file, words] of cases) {
     const bad = await verify(file)
     expect([name, bad.code, bad.out]).toEqual([name, 3, expect.stringContaining(words)])
   }
   const messages = (await client.get('/v1/export')).text
-  expect(await verify(messages)).toMatchObject({ code: 1, out: expect.stringContaining('is no ledger') })
+  expect(await verify(messages)).toMatchObject({ code: 1, out: expect.stringContaining('is not a ledger') })
 })
 
 /** Everything that has a line in an export, and what must have none. */

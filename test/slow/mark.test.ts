@@ -48,7 +48,7 @@ test('an old copy of the data directory does not sign where the mark knows more,
   const { code, words } = await refusedBoard({ directory })
   expect(code).toBe(1)
   expect(words).toContain('this log has 3 entries, but a head of 4 was signed and published')
-  expect(words).toContain('Put the newest data directory back')
+  expect(words).toContain('Restore the newest data directory')
 })
 
 test('the same copy starts where the mark is gone: the mark is a second opinion, not the truth', async () => {
@@ -79,7 +79,7 @@ test('a mark that was changed by a byte is named, and stops the start', async ()
   mark[mark.length - 12]! ^= 1
   writeFileSync(`${directory}.mark`, mark)
   const { words } = await refusedBoard({ directory })
-  expect(words).toContain(`${directory}.mark stands where the mark of the log is kept, but is none that can be read`)
+  expect(words).toContain(`${directory}.mark is in the place of the mark of the log, but cannot be read as one`)
   expect(words).not.toContain('older copy')
 })
 

@@ -81,13 +81,17 @@ test('a mirror holds every entry, verified, in the layout that any client reads'
 test('it goes on where it stopped, and drops the partial tiles that no checkpoint of its own needs', async () => {
   await posts(250)
   const again = await run('mirror', client.address, mirror)
-  expect(again.out).toContain('250 new entries verified, behind 300 kept from before (not read again: broadside verify')
+  expect(again.out).toContain(
+    '250 new entries verified, after 300 from earlier runs (not checked again; broadside verify',
+  )
   expect(again.out).toContain('with the key you pinned')
   expect(files(mirror)).not.toContain('tile/0/001.p/44')
   expect(files(mirror)).not.toContain('tile/entries/001.p/44')
   expect(files(mirror)).toContain('tile/0/002.p/38')
   expect(await run('verify', mirror)).toMatchObject({ code: 0 })
-  expect((await run('mirror', client.address, mirror)).out).toContain('0 new entries verified, behind 550 kept')
+  expect((await run('mirror', client.address, mirror)).out).toContain(
+    '0 new entries verified, after 550 from earlier runs',
+  )
 })
 
 test('a run that ended in the middle is taken up: what it fetched is checked and used', async () => {
@@ -125,7 +129,7 @@ test('a log that shows less than it has shown before is found out', async () => 
   const shrunk = await run('mirror', address, copy)
   change = (_, body) => body
   expect(shrunk.code).toBe(3)
-  expect(shrunk.err).toContain('signed a head of 553 entries before, and now shows one of 550')
+  expect(shrunk.err).toContain('signed a head of 553 entries, and now serves one of 550')
 })
 
 test('a mirror put at the root of a host is mirrored from there, by its own key or a pinned one', async () => {
@@ -158,9 +162,9 @@ test('another key, a changed byte on the mirror’s disk, and a directory that i
   writeFileSync(bundle, bytes)
   const damaged = await run('verify', mirror)
   expect(damaged.code).toBe(3)
-  expect(damaged.err).toContain('tile/entries/000 and tile/0/000 do not fit together. Remove it and mirror again.')
+  expect(damaged.err).toContain('tile/entries/000 and tile/0/000 are inconsistent. Remove it and mirror again.')
   // What is kept is not read again, and no word says that it was.
   const again = await run('mirror', client.address, mirror)
-  expect(again.out).toMatch(/ [0-9]+ new entries verified, behind 550 kept from before \(not read again/)
-  expect((await run('verify', folder)).err).toContain('is no mirror')
+  expect(again.out).toMatch(/ [0-9]+ new entries verified, after 550 from earlier runs \(not checked again/)
+  expect((await run('verify', folder)).err).toContain('is not a mirror')
 })

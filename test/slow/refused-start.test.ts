@@ -54,7 +54,7 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
   [
     'posts, but no log',
     (directory) => rmSync(segmentOf(directory, 'log')),
-    /The signed log in .*log is missing.*Put the directory back/,
+    /The signed log in .*log is missing.*Restore the directory/,
   ],
   [
     'a log of which only the header is left',
@@ -64,12 +64,12 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
   [
     'a board.json that is cut short',
     (directory) => truncateSync(join(directory, 'board.json'), 20),
-    /board\.json is not what was written.*Put it back/,
+    /board\.json is not what was written.*Restore it/,
   ],
   [
     'no board.json beside its journals',
     (directory) => rmSync(join(directory, 'board.json')),
-    /board\.json is missing, but the journals of a board are there\. Put it back/,
+    /board\.json is missing, but the journals of a board are there\. Restore it/,
   ],
   [
     'a board.json of an older release, which has no check, with another number of shards',
@@ -78,7 +78,7 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
       const { check, ...facts } = JSON.parse(readFileSync(file, 'utf8')) as { check: string }
       writeFileSync(file, JSON.stringify({ ...facts, shards: 2 }))
     },
-    /board\.json says 2 shards, but the log was written with 1/,
+    /board\.json states 2 shards, but the log was written with 1/,
   ],
   [
     'a file where a directory must be',

@@ -155,5 +155,5 @@ test('a policy that cannot be read is named with its line', async () => {
   const wrong = join(folder, 'wrong')
   writeFileSync(wrong, 'witness w nonsense\n')
   const { words } = await refusedBoard({ directory: boardDirectory(), env: { WITNESS_POLICY: wrong } })
-  expect(words).toContain(`WITNESS_POLICY names ${wrong}, which is no tlog-policy: line 1: `)
+  expect(words).toContain(`WITNESS_POLICY names ${wrong}, which is not a tlog-policy: line 1: `)
 })

@@ -17,7 +17,7 @@ test.each([['shard-00'], ['log']])('a board.json that is lost is not made anew w
   rmSync(join(path, 'board.json'))
   for (const opened of [() => openBoardDirectory({ path, ...wanted }), () => readFacts(path)]) {
     expect(opened).toThrow(UnusableDirectory)
-    expect(opened).toThrow('board.json is missing, but the journals of a board are there. Put it back from a backup')
+    expect(opened).toThrow('board.json is missing, but the journals of a board are there. Restore it from a backup')
   }
   expect(existsSync(join(path, 'board.json'))).toBe(false)
 })

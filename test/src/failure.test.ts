@@ -10,7 +10,7 @@ import { scratchDirectory } from '../support/scratch.ts'
 test.each([
   [new Damage({ path: '/d/1.log', offset: 9, expected: 'a frame', found: 'none' }), /at byte 9.*Run broadside fsck/],
   [new SyncFailed('/d/1.log'), /sync of \/d\/1\.log failed.*sound disk\.$/],
-  [new DiskFull('/d/1.log'), /no room to write \/d\/1\.log\. Make room/],
+  [new DiskFull('/d/1.log'), /no space to write \/d\/1\.log\. Free space/],
   [new Error("EROFS: read-only file system, open '/d/LOCK'"), /another DATA_DIR\.$/],
   [new Error('EIO: i/o error, fdatasync'), /sound disk\.$/],
   [new Error('EISDIR: illegal operation on a directory, read'), /move it away/],
@@ -24,7 +24,7 @@ test.each([
 test('what nobody foresaw is called a fault of ours and keeps its trace', () => {
   const error = new TypeError('x is not a function')
   expect(explainFailure(error)).toEqual({
-    problem: 'TypeError: x is not a function. This is a fault of Broadside: report it with this line.',
+    problem: 'TypeError: x is not a function. This is a bug in Broadside: report it with this line.',
     stack: error.stack,
   })
   expect(explainFailure('a word').problem).toContain('a word')

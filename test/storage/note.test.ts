@@ -185,7 +185,7 @@ describe('a note', () => {
   test('with an empty line between its signatures has another text, which nobody signed', () => {
     const twice = `${signed}\n${line}`
     expect(parseNote(twice)).toMatchObject({ ok: true, value: { text: signed } })
-    expect(check(twice, key)).toBe(`the signature of ${ORIGIN} is false`)
+    expect(check(twice, key)).toBe(`the signature of ${ORIGIN} is not valid`)
   })
 
   test('with signatures of unknown keys is good if a known one signed, in any order', () => {
@@ -205,10 +205,12 @@ describe('a note', () => {
       [goodLine, badLine],
       [goodLine, { ...goodLine, signature: goodLine.signature.subarray(1) }],
     ]) {
-      expect(check(formatNote(text, lines), key)).toBe(`the signature of ${ORIGIN} is false`)
+      expect(check(formatNote(text, lines), key)).toBe(`the signature of ${ORIGIN} is not valid`)
     }
     const fromOther = signatureLine('another text\n', otherKey.signer)
-    expect(check(formatNote(text, [goodLine, fromOther]), key, other)).toBe(`the signature of ${other.name} is false`)
+    expect(check(formatNote(text, [goodLine, fromOther]), key, other)).toBe(
+      `the signature of ${other.name} is not valid`,
+    )
     expect(check(formatNote(text, [goodLine, fromOther]), key)).toBe(byLog)
   })
 
@@ -224,9 +226,9 @@ describe('a note', () => {
     expect(check(formatNote(text, [goodLine, line]), key, w.key)).toBe(`${byLog}, witness.example/w1`)
     const later = Buffer.from(line.signature)
     later.writeBigUInt64BE(1_790_000_001n)
-    expect(check(formatNote(text, [goodLine, { ...line, signature: later }]), key, w.key)).toMatch('is false')
+    expect(check(formatNote(text, [goodLine, { ...line, signature: later }]), key, w.key)).toMatch('is not valid')
     expect(check(formatNote(text, [goodLine, { ...line, signature: later.subarray(8) }]), key, w.key)).toMatch(
-      'is false',
+      'is not valid',
     )
   })
 

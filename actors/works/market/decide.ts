@@ -115,7 +115,7 @@ function barredFrom(by: Actor, work: Work, { letter, args }: Case, fence: number
         return [
           'stale_fence',
           work.fence === 0
-            ? `nobody holds this work now: claim ${fence} has ended, and work.claim makes a new one`
+            ? `this work has no claim now: claim ${fence} has ended, and work.claim makes a new one`
             : `the current claim of this work is ${work.fence}, not ${fence}`,
           'amount',
         ]
@@ -132,7 +132,7 @@ function barredFrom(by: Actor, work: Work, { letter, args }: Case, fence: number
         : ['not_the_reviewer', 'only the reviewer or the requester of this work can do this', 'event_id']
     case 'arbiter':
       if (partiesOf(work).includes(author))
-        return ['forbidden', 'you are a party to this work: someone else has to rule', 'event_id']
+        return ['forbidden', 'you are a party to this work: someone else must rule', 'event_id']
       return args.standing?.moderates === true
         ? undefined
         : ['forbidden', 'only a moderator of the room, or in a public room an operator, can rule', 'event_id']
@@ -156,7 +156,7 @@ function notNow(op: string, state: string, rows: readonly Transition[], work: Wo
 export function nextWords(state: string): string {
   const rows = transitions.filter(({ from, on }) => on.startsWith('work.') && from.some((each) => each === state))
   const next = [...new Set(rows.map(({ on }) => on))]
-  return next.length === 0 ? 'nothing can be done with it any more' : `what can be done now: ${next.join(', ')}`
+  return next.length === 0 ? 'its state is final' : `what can be done now: ${next.join(', ')}`
 }
 
 function knownTo(

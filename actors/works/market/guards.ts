@@ -133,7 +133,7 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
       ? undefined
       : [
           'not_eligible',
-          `your claims of this work have run out ${work.terms.lapses} times: you cannot claim it again`,
+          `your claims of this work have expired ${work.terms.lapses} times: you cannot claim it again`,
           'event_id',
         ],
   cooled_down: ({ work, author, at }) => {
@@ -177,7 +177,7 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
         ],
   bound_result: ({ work, author, args }) => {
     const { bound, result_sha256: named } = args!
-    if (bound === undefined) throw new Error(`a result of work ${work.id} was not asked for in its room`)
+    if (bound === undefined) throw new Error(`a result of work ${work.id} was not requested in its room`)
     if (bound.fault !== undefined) return [bound.fault.code, bound.fault.message, bound.fault.field ?? 'target']
     if (bound.author !== author) return ['not_found', `you have posted no reply ${bound.id}`, 'target']
     return named === undefined || named === bound.sha256
@@ -189,7 +189,7 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
       ? undefined
       : ['conflict', `confirm what you submitted: target must be ${work.result!.id}`, 'target'],
   no_wish_yet: ({ work }) =>
-    work.reopen ? ['wrong_state', 'you have already asked that this work opens again', 'event_id'] : undefined,
+    work.reopen ? ['wrong_state', 'you have already asked to reopen this work', 'event_id'] : undefined,
 }
 
 /** Why an identity cannot pay so much. */

@@ -53,7 +53,7 @@ export const codeMeanings: Readonly<Record<keyof typeof codes, string>> = {
   review: 'reward for a review of a tool',
   bond: 'bond of a dispute',
   bondBack: 'bond returned to the worker',
-  bondTaken: 'bond taken',
+  bondTaken: 'bond forfeited',
   bondLost: 'bond of a dispute that was lost, to fees',
 }
 

@@ -27,7 +27,7 @@ export function formatAddCheckpoint({ old, path, checkpoint }: AddCheckpoint): s
 
 export function parseAddCheckpoint(text: string): Parsed<AddCheckpoint> {
   const split = text.indexOf('\n\n')
-  if (split < 0) return unreadable('an empty line stands before the checkpoint')
+  if (split < 0) return unreadable('an empty line precedes the checkpoint')
   const [first = '', ...lines] = text.slice(0, split).split('\n')
   const old = first.startsWith('old ') ? parseCount(first.slice(4)) : undefined
   if (old === undefined) return unreadable('the first line is "old <size>"')

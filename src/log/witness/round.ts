@@ -241,7 +241,7 @@ export class WitnessRound {
   }
 
   #rollback(witness: Witness, what: string, size: number): Said {
-    const problem = `the witness ${witness.name} ${what} of this log, which has ${size} entries here: an older copy of the data directory was put back, or a second board runs with the same key`
+    const problem = `the witness ${witness.name} ${what} of this log, which has ${size} entries here: an older copy of the data directory was restored, or a second board runs with the same key`
     this.#options.onRollback(problem)
     return { answer: 'refused', problem }
   }

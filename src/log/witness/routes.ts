@@ -41,7 +41,7 @@ function witnessDoor(options: WitnessDoorOptions): RouteHandler {
     if (rest === 'vkey') return exchange.reply(200, text, `${witness.vkey}\n`)
     const seen = witness.newest(rest.replace(/\/checkpoint$/, ''))
     if (seen === undefined || !rest.endsWith('/checkpoint'))
-      return exchange.reply(404, text, 'nothing was seen of it\n')
+      return exchange.reply(404, text, 'no checkpoint of that log was seen\n')
     exchange.reply(200, text, seen)
   }
 }

@@ -40,7 +40,7 @@ async function jsonSchema(input: Input): Promise<Output> {
   const schema = input.schema ?? readJson(String(input.schema_json), 'schema_json')
   const value = input.json === undefined ? input.value : readJson(String(input.json), 'json')
   if (typeof schema !== 'boolean' && (typeof schema !== 'object' || schema === null || Array.isArray(schema)))
-    throw new BadInput('a schema is an object, or true or false')
+    throw new BadInput('a schema must be an object, or true or false')
   const check = checkOf(schema)
   let valid: boolean
   try {
@@ -88,9 +88,9 @@ function checkOf(schema: boolean | object): ValidateFunction {
     void schemas.validateSchema(schema, true)
     check = ajv.compile(schema)
   } catch (error) {
-    throw new BadInput(`the schema is none: ${(error as Error).message.slice(0, 500)}`)
+    throw new BadInput(`the schema is not valid: ${(error as Error).message.slice(0, 500)}`)
   }
-  if ('$async' in check) throw new BadInput('"$async" is no keyword of JSON Schema: leave it out')
+  if ('$async' in check) throw new BadInput('"$async" is not a keyword of JSON Schema: leave it out')
   return check
 }
 

@@ -59,7 +59,8 @@ async function verifySignature(input: Input, { verify }: BoardDoors): Promise<Ou
   if (verdict === 'overloaded') throw new Busy()
   const identity = identityId(key)
   if (verdict === 'good') return { valid: true, identity }
-  const why = verdict === 'bad_key' ? 'the key is no canonical, torsion-free Ed25519 key' : 'the signature does not fit'
+  const why =
+    verdict === 'bad_key' ? 'the key is not a canonical, torsion-free Ed25519 key' : 'the signature does not match'
   return { valid: false, identity, why }
 }
 
@@ -81,11 +82,11 @@ type Claim = {
 
 function verifyProof(input: Input, { vkey }: BoardDoors): Output {
   const key = parseVkey(input.vkey === undefined ? vkey : String(input.vkey))
-  if (!key.ok) throw new BadInput(`vkey is no verifier key: ${key.problem}`)
+  if (!key.ok) throw new BadInput(`vkey is not a verifier key: ${key.problem}`)
   const claim = claimOf(String(input.proof))
   if (typeof claim === 'string') return { valid: false, why: claim }
   const entry = input.entry === undefined ? claim.entry : decodedBase64(String(input.entry), 'entry')
-  if (entry === undefined) throw new BadInput('the proof holds no entry: give the one that is proved as entry')
+  if (entry === undefined) throw new BadInput('the proof contains no entry: give the one to prove as entry')
   const opened = openCheckpoint(claim.checkpoint, key.value)
   if (!opened.ok) return { valid: false, why: `the checkpoint does not verify: ${opened.problem}` }
   const { size, root, origin } = opened.value
@@ -135,7 +136,7 @@ async function search({ query, room, limit = 10 }: Input, { search: ask }: Board
 
 function signBytes({ command }: Input, { serviceId }: BoardDoors): Output {
   const parsed = parseStrictText(String(command))
-  if (!parsed.ok) throw new BadInput(`command is no strict JSON: ${parsed.message}`)
+  if (!parsed.ok) throw new BadInput(`command is not strict JSON: ${parsed.message}`)
   const fields = parsed.value
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
     throw new BadInput('command must be one JSON object')

@@ -138,7 +138,7 @@ const search: OwnTool = {
   category: 'search',
   input: input({
     query: Type.String({ minLength: 1, maxLength: sizes.query_bytes, description: 'words to look for' }),
-    room: Type.Optional(slug('in this room alone')),
+    room: Type.Optional(slug('only in this room')),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'results, 10 when absent' })),
   }),
   output: Type.Object({
@@ -192,9 +192,9 @@ const jsonSchema: OwnTool = {
   input: input(
     {
       schema: Type.Optional(Type.Unknown({ type: ['object', 'boolean'], description: 'the schema' })),
-      schema_json: Type.Optional(text('the schema as JSON text: numbers with a fraction fit in')),
+      schema_json: Type.Optional(text('the schema as JSON text: allows numbers with a fraction')),
       value: Type.Optional(Type.Unknown({ description: 'the value' })),
-      json: Type.Optional(text('the value as JSON text: numbers with a fraction fit in')),
+      json: Type.Optional(text('the value as JSON text: allows numbers with a fraction')),
     },
     { allOf: [exactlyOne('schema', 'schema_json'), exactlyOne('value', 'json')] },
   ),
@@ -258,7 +258,7 @@ const markdown: OwnTool = {
   id: 'broadside:markdown',
   name: 'Markdown',
   description:
-    'Markdown (CommonMark with tables) to HTML that is safe to show: no scripts, no raw HTML, no pictures loaded.',
+    'Markdown (CommonMark with tables) to HTML that is safe to display: no scripts, no raw HTML, no pictures loaded.',
   category: 'developer-tools',
   input: input({ text: text('Markdown') }),
   output: Type.Object({ html: Type.String({ maxLength: 1_000_000 }) }),

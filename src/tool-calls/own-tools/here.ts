@@ -19,7 +19,7 @@ export function givenBytes({ text, base64 }: Input): Buffer {
 export function decodedBase64(text: string, name: string): Buffer {
   const bytes = Buffer.from(text, 'base64')
   const plain = text.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/')
-  if (bytes.toString('base64').replace(/=+$/, '') !== plain) throw new BadInput(`${name} is no canonical base64`)
+  if (bytes.toString('base64').replace(/=+$/, '') !== plain) throw new BadInput(`${name} is not canonical base64`)
   return bytes
 }
 
@@ -38,8 +38,9 @@ function canonicalJson({ json }: Input): Output {
 
 /** RFC 8785: keys sorted by UTF-16 code units, numbers and strings as ECMAScript writes them. */
 export function canonicalText(value: unknown): string {
-  if (typeof value === 'string' && !value.isWellFormed()) throw new BadInput('a string holds a lone surrogate')
-  if (typeof value === 'number' && !Number.isFinite(value)) throw new BadInput('a number is larger than a double holds')
+  if (typeof value === 'string' && !value.isWellFormed()) throw new BadInput('a string contains a lone surrogate')
+  if (typeof value === 'number' && !Number.isFinite(value))
+    throw new BadInput('a number is larger than a double can be')
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`
   const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -68,11 +69,11 @@ function secondsOf(text: string): number {
   const written = text.replace(' ', 'T').toUpperCase()
   const seconds = rfc3339.test(text) ? Math.floor(Date.parse(written) / 1_000) : Number.NaN
   if (!(seconds >= secondsMin && seconds <= secondsMax))
-    throw new BadInput('at is no RFC 3339 time of the years 1 to 9999, such as 2027-01-15T08:00:00Z')
+    throw new BadInput('at is not an RFC 3339 time of the years 1 to 9999, such as 2027-01-15T08:00:00Z')
   const clock = written.slice(0, 19)
   // A day that its month does not have, and 24:00, are read as times of the day after.
   if (new Date(`${clock}Z`).toISOString().slice(0, 19) !== clock)
-    throw new BadInput(`at is no time of any day: there is no ${clock}`)
+    throw new BadInput(`at is not a time of day: there is no ${clock}`)
   return seconds
 }
 
@@ -91,6 +92,6 @@ function zoneFormat(timeZone: string): Intl.DateTimeFormat {
       timeZoneName: 'longOffset',
     })
   } catch {
-    throw new BadInput('zone is no name of the IANA database, such as Europe/Vienna')
+    throw new BadInput('zone is not a name in the IANA database, such as Europe/Vienna')
   }
 }

@@ -144,10 +144,10 @@ export const kindShapes: Readonly<Record<HookKind, KindShape>> = {
     input: Type.Object({ receiver: Type.Optional(id('only this receive URL')) }, closed),
     payload: Type.Object({
       receiver_id: id('id of the receive URL'),
-      item: Type.Integer({ minimum: 1, maximum: safe, description: 'number at this URL' }),
+      item: Type.Integer({ minimum: 1, maximum: safe, description: 'item number at this URL' }),
       content_type: Type.String({ maxLength: 256 }),
       bytes: Type.Integer({ minimum: 0, maximum: safe }),
-      verified: Type.Boolean({ description: 'its signature was verified' }),
+      verified: Type.Boolean({ description: 'whether its signature was verified' }),
       created_at: seconds('when it arrived'),
       ...excerpt,
     }),

@@ -84,7 +84,7 @@ test('a file that was cut short is named with what to do, and its report is prin
   writeFileSync(path, whole.subarray(0, whole.length - 500))
   const { code, out, err } = await runImport(path)
   expect(err).toBe(
-    `${path} cannot be read to its end (unexpected end of file). Get the whole file and run this again.\n`,
+    `${path} cannot be read to its end (unexpected end of file). Get the complete file and run this again.\n`,
   )
   expect(out).toContain('posted in')
   expect(code).toBe(1)
@@ -95,7 +95,7 @@ test('a file that was cut short is named with what to do, and its report is prin
 
 test('a directory in the place of the file of progress is named', async () => {
   const { code, err } = await runImport(corpus([{ id: 'a' }]), '--state', directory)
-  expect(err).toContain(`Progress cannot be kept in ${directory} (EISDIR`)
+  expect(err).toContain(`Progress cannot be saved in ${directory} (EISDIR`)
   expect(err).toContain('--state FILE')
   expect(code).toBe(1)
 })
@@ -145,7 +145,7 @@ test('an over-long text is named and counted, and its children go to the nearest
     ['x'.repeat(32_768)]: undefined,
   })
   expect(out).toContain('3 too long (over 32,768 bytes), not posted:\n  long-1 (32770 bytes)\n  long-2')
-  expect(out).toContain('1 replies stand under the nearest posted ancestor')
+  expect(out).toContain('1 replies were attached to the nearest posted ancestor')
   expect(out).toContain('1 replies start a thread')
   expect(code).toBe(0)
 })
@@ -233,7 +233,7 @@ test('a board that can remember no more request ids for hours is waited for, and
   expect(code).toBe(0)
   expect(hoursWaited).toEqual([23])
   expect(err).toContain(
-    'refused with overloaded (overloaded) Waiting 23 h 00 min, as it asks. The import may be stopped',
+    'refused with overloaded (overloaded) Waiting 23 h 00 min, as requested. You can stop the import',
   )
   expect(out).toContain('23 h 00 min were spent waiting as the board asked.')
   expect(answers()).toEqual({ 'text of a': undefined, 'text of b': 'text of a', 'text of c': 'text of b' })

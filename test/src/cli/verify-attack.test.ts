@@ -93,7 +93,7 @@ test('what another operation has signed is no text of anybody', () => {
   for (const operation of ['vote', 'room.create', 'identity.register', 'no.such', 'constructor'])
     expect(checkShown(value, { operation, text: 'yes' })).toEqual({ problem: expect.stringContaining(operation) })
   const posted = { operation: 'work.create', event_id: 'a'.repeat(32), text: 'yes' }
-  expect(checkShown(value, posted)).toEqual({ problem: expect.stringContaining('makes no event') })
+  expect(checkShown(value, posted)).toEqual({ problem: expect.stringContaining('creates no event') })
 })
 
 test('the help of the command says what is the board’s word', () => {

@@ -54,7 +54,7 @@ test('gzip is recognised by its bytes', async () => {
 test('an export that was cut short is named, with what to do', async () => {
   const whole = gzipSync(text(composedExport().lines()))
   const { code, err } = await verifyBytes(whole.subarray(0, whole.length - 200), ...pinned)
-  expect(err).toContain('cannot be read to its end (unexpected end of file). Get the whole file')
+  expect(err).toContain('cannot be read to its end (unexpected end of file). Get the complete file')
   expect(code).toBe(1)
 })
 
@@ -126,7 +126,7 @@ const tamperings: readonly (readonly [string, (lines: Json[]) => void, number, s
   ['an end is put on a tombstone', (lines) => set(lines[4]!, { expires_at: 1 }), 5, 'expires_at, which no line'],
   ['the rotation is gone', (lines) => dropRecord(lines, 2), 3, 'author’s id'],
   ['an event is gone', (lines) => void lines.splice(0, 1), 0, 'counts 6 records; there are 5'],
-  ['a line is not JSON', (lines) => set(lines[1]!, { toJSON: () => undefined }), 2, 'not JSON'],
+  ['a line is not JSON', (lines) => set(lines[1]!, { toJSON: () => undefined }), 2, 'not strict JSON'],
   ['a type is unknown', (lines) => set(lines[1]!, { type: 'note' }), 2, 'type'],
   ['a leaf is changed', (lines) => changeLeaf(lines, 2), 0, 'root of the leaves'],
   ['a leaf that a line names is changed', (lines) => changeLeaf(lines, 0), 1, 'is not leaf 0'],
@@ -134,7 +134,7 @@ const tamperings: readonly (readonly [string, (lines: Json[]) => void, number, s
   ['the log is another', (lines) => set(lines[6]!, { origin: 'else.example/log/2026a' }), 7, 'else.example'],
   ['the end is cut off', (lines) => void lines.pop(), 0, 'cut short'],
   ['a line follows the end', (lines) => void lines.push(lines[0]!), 0, 'follows the end'],
-  ['the checkpoint is of fewer leaves', (lines) => fewerLeaves(lines), 0, 'checkpoint is of 7 leaves'],
+  ['the checkpoint covers fewer leaves', (lines) => fewerLeaves(lines), 0, 'checkpoint covers 7 leaves'],
   ['the checkpoint is not a note', (lines) => set(lines.at(-1)!, { checkpoint: 'x' }), 0, 'cannot be read'],
   ['the checkpoint’s signature is broken', (lines) => breakCheckpoint(lines), 0, 'does not verify'],
 ]
@@ -185,7 +185,7 @@ test.each(tamperings)('%s: exit 3 naming the line and the reason', async (_, tam
 test('a field given twice is found: whoever takes the first of the two would read something else', async () => {
   const twice = (json: string, first: string): string => json.replace('{', `{${first},`)
   const lines = text(other.lines())
-  const reason = expect.stringContaining('line 1: the line is not JSON of one meaning: key "text" is given twice')
+  const reason = expect.stringContaining('line 1: the line is not strict JSON: key "text" is given twice')
   expect(await verifyBytes(twice(lines, '"text":"evil"'), ...pinned)).toMatchObject({ code: 3, err: reason })
   const inside = lines.replace('"author":{', '"author":{"handle":"a","handle":"b",')
   expect(await verifyBytes(inside, ...pinned)).toMatchObject({ code: 3 })

@@ -19,8 +19,8 @@ const id = '0'.repeat(32)
 
 describe('what is said of a mistake', () => {
   test.each([
-    [[], 'invalid_json -: a command is one JSON object, and the body is an array'],
-    [null, 'invalid_json -: a command is one JSON object, and the body is null'],
+    [[], 'invalid_json -: a command must be one JSON object, but the body is an array'],
+    [null, 'invalid_json -: a command must be one JSON object, but the body is null'],
     [{}, 'missing_field operation: operation is required: name one of the operations at /capabilities'],
     [
       { operation: 'room.list' },
@@ -124,11 +124,11 @@ describe('what is said of a mistake', () => {
     ],
     [
       post({ attachments: [id, 'x'] }),
-      'invalid_field attachments: attachments must be an array of at most 8 blob ids of 32 lowercase hex characters; attachments[1] is none',
+      'invalid_field attachments: attachments must be an array of at most 8 blob ids of 32 lowercase hex characters; attachments[1] is not one',
     ],
     [
       { operation: 'vote', event_id: id, data: '1' },
-      'invalid_field data: data of vote must hold a JSON object such as {"value":1}; a number was sent',
+      'invalid_field data: data of vote must contain a JSON object such as {"value":1}; a number was sent',
     ],
     [
       { operation: 'room.invite.accept', data: '{"schema":1,"code":"xyz"}' },
@@ -139,11 +139,11 @@ describe('what is said of a mistake', () => {
       'invalid_field data.links: "links[1]" in data of identity.profile.set must be an http(s) address in ASCII',
     ],
     [post({ text: 'ä'.repeat(16_385) }), 'too_large text: text has 32770 bytes, 32768 are allowed'],
-    [post({ text: 'a\0b' }), 'invalid_field text: text must not hold a NUL character'],
-    [post({ data: 'hello' }), 'invalid_field data: data must hold JSON text: a value should be here at byte 0'],
+    [post({ text: 'a\0b' }), 'invalid_field text: text must not contain a NUL character'],
+    [post({ data: 'hello' }), 'invalid_field data: data must contain JSON text: a value should be here at byte 0'],
     [
       post({ data: '[1]' }),
-      'invalid_field data: data of post must hold a JSON object such as {"schema":1}; an array was sent',
+      'invalid_field data: data of post must contain a JSON object such as {"schema":1}; an array was sent',
     ],
     [post({ data: '{}' }), 'invalid_field data.schema: data of post needs the key "schema": 1'],
     [
@@ -230,7 +230,7 @@ test('a text that shows nothing is refused wherever people read it, and one that
   expect(taking.map(({ name }) => name).sort()).toEqual(
     texts.flatMap(([{ operation }, field]) => (field === 'text' ? [operation] : [])).sort(),
   )
-  const words = 'must show something: it holds only white space or invisible characters'
+  const words = 'must show something: it contains only white space or invisible characters'
   for (const [command, field] of texts) {
     for (const blank of blanks)
       expect([blank, told({ ...command, [field]: blank })]).toEqual([
@@ -255,7 +255,7 @@ test.each([
 ])('%s takes no NUL inside a string of data', (operation, fields, data) => {
   const asked = { operation, ...fields, data }
   expect(told(asked)).toMatch(
-    /^invalid_field data\.(description|capabilities|rules|title): no string in data may hold a NUL character$/,
+    /^invalid_field data\.(description|capabilities|rules|title): no string in data may contain a NUL character$/,
   )
   // Here it is a backslash and five letters more.
   expect(told({ ...asked, data: data.replace(nul, `\\${nul}`) })).not.toMatch(/NUL/)

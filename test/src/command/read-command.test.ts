@@ -36,7 +36,7 @@ test('a list is read as far as any list of a command may go, and the field is na
   // What stands behind it is not looked at.
   expect(said(`{"operation":"room.create","members":${list(201).slice(0, -1)},,,,`)).toBe(tooLong)
   expect(said(`{"nothing":${list(201)}}`)).toMatch(/^invalid_json : .*an array has more than 200 items at byte \d+$/)
-  expect(said(list(201))).toMatch(/^invalid_json : a command is one JSON object, and the body is an array$/)
+  expect(said(list(201))).toMatch(/^invalid_json : a command must be one JSON object, but the body is an array$/)
 })
 
 test('a body of more structure than any command has is no command', () => {

@@ -123,14 +123,14 @@ test('a mark with any one bit changed, cut short or empty is refused by its name
     }
   }
   const { problem } = explainFailure(refusal())
-  expect(problem).toContain(`${place.markFile} stands where the mark of the log is kept, but is none that can be read`)
-  expect(problem).not.toContain('put back: ')
+  expect(problem).toContain(`${place.markFile} is in the place of the mark of the log, but cannot be read as one`)
+  expect(problem).not.toContain('was restored: ')
   expect(readFileSync(place.markFile, 'utf8')).toBe('precious notes\n')
 })
 
 test('a mark cannot be a directory, nor be kept where there is none', () => {
   const { place } = markedInside(1)
-  expect(() => readMarks({ ...place, markFile: place.dataDirectory })).toThrow('it is no file')
+  expect(() => readMarks({ ...place, markFile: place.dataDirectory })).toThrow('it is not a file')
   const markFile = join(place.dataDirectory, 'missing', 'mark')
   expect(() => readMarks({ ...place, markFile })).toThrow(
     `there is no directory ${join(place.dataDirectory, 'missing')}`,

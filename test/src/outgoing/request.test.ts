@@ -206,7 +206,7 @@ describe('names', () => {
     }
     const outgoing = createOutgoing({ loopback: true, userAgent: 'test', resolve })
     const answer = await outgoing.request({ url: 'https://tool.example/', signal: AbortSignal.abort() })
-    expect([answer, asked]).toEqual([{ ok: false, failure: 'timeout', reason: 'it was given up', sent: false }, []])
+    expect([answer, asked]).toEqual([{ ok: false, failure: 'timeout', reason: 'it was canceled', sent: false }, []])
     outgoing.close()
   })
 

@@ -11,7 +11,7 @@ test('the example of GitHub’s documentation', () => {
   const sent = { 'x-hub-signature-256': 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17' }
   const delivery = { header: headers(sent), body: Buffer.from('Hello, World!'), now: 0 }
   expect(webhookFault("It's a Secret to Everybody", delivery)).toBeUndefined()
-  expect(webhookFault("It's a Secret to Everyone", delivery)).toMatch(/does not fit/)
+  expect(webhookFault("It's a Secret to Everyone", delivery)).toMatch(/does not match/)
 })
 
 test('the example of the Standard Webhooks specification', () => {
@@ -50,7 +50,7 @@ describe('Standard Webhooks', () => {
   test('the form of GitHub is none of it: what one form signed could be sent as the other', () => {
     const body = 'msg_1.1000.x'
     const mac = createHmac('sha256', webhookKey(secret)!).update(body).digest('hex')
-    expect(fault({ 'x-hub-signature-256': `sha256=${mac}` }, body)).toMatch(/Standard Webhooks alone/)
+    expect(fault({ 'x-hub-signature-256': `sha256=${mac}` }, body)).toMatch(/only Standard Webhooks/)
   })
 })
 
@@ -69,7 +69,7 @@ describe('the same by the headers of Svix', () => {
   test('the example of its documentation', () => {
     expect(verify(sent)).toEqual({ id: 'msg_loFOjxBNrRLzqYUf' })
     expect(verify(sent, 1_731_705_422).fault).toMatch(/^svix-timestamp must be/)
-    expect(verify({ ...sent, 'svix-id': 'msg_other' }).fault).toMatch(/in svix-signature fits/)
+    expect(verify({ ...sent, 'svix-id': 'msg_other' }).fault).toMatch(/in svix-signature matches/)
   })
 
   test('of two sets of headers the one that is whole and signed counts, and names the delivery', () => {
@@ -78,7 +78,7 @@ describe('the same by the headers of Svix', () => {
       { 'webhook-id': 'x', 'webhook-timestamp': '1731705121', 'webhook-signature': 'v1,x' },
     ]
     for (const more of [half, bad]) expect(verify({ ...more, ...sent })).toEqual({ id: 'msg_loFOjxBNrRLzqYUf' })
-    expect(verify(bad).fault).toMatch(/webhook-signature fits/)
+    expect(verify(bad).fault).toMatch(/webhook-signature matches/)
     const { 'svix-signature': _, ...unsigned } = sent
     expect(verify({ ...half, ...unsigned }).fault).toMatch(/are needed, or svix-id/)
   })

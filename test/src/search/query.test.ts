@@ -96,17 +96,17 @@ test('from, room and kind are read apart from the words', () => {
 })
 
 test.each([
-  ['', 'query must hold at least one word to look for (-words and names with a colon do not count)'],
-  ['!!!', 'query must hold at least one word to look for (-words and names with a colon do not count)'],
-  ['-foo -"a b"', 'query must hold at least one word to look for (-words and names with a colon do not count)'],
-  ['from:alice', 'query must hold at least one word to look for (-words and names with a colon do not count)'],
-  ['a*', 'a beginning in query needs at least 2 letters or digits before its *, and a* has fewer'],
-  ['x -y*', 'a beginning in query needs at least 2 letters or digits before its *, and -y* has fewer'],
-  ['日*', 'a beginning in query needs at least 2 letters or digits before its *, and ?* has fewer'],
-  ['aa* bb* cc* dd* ee*', 'query may have at most 4 beginnings (word*)'],
-  ['aa* -bb* cc* -dd* ee-ff*', 'query may have at most 4 beginnings (word*)'],
-  ['x -from:bob', '-from: is not known in query: only what is wanted can be named so'],
-  ['x from:', 'from: in query must be followed directly by what it names'],
+  ['', 'query must contain at least one word to search for (-words and names with a colon do not count)'],
+  ['!!!', 'query must contain at least one word to search for (-words and names with a colon do not count)'],
+  ['-foo -"a b"', 'query must contain at least one word to search for (-words and names with a colon do not count)'],
+  ['from:alice', 'query must contain at least one word to search for (-words and names with a colon do not count)'],
+  ['a*', 'a prefix in query needs at least 2 letters or digits before its *, and a* has fewer'],
+  ['x -y*', 'a prefix in query needs at least 2 letters or digits before its *, and -y* has fewer'],
+  ['日*', 'a prefix in query needs at least 2 letters or digits before its *, and ?* has fewer'],
+  ['aa* bb* cc* dd* ee*', 'query may have at most 4 prefixes (word*)'],
+  ['aa* -bb* cc* -dd* ee-ff*', 'query may have at most 4 prefixes (word*)'],
+  ['x -from:bob', '-from: is not known in query: fields cannot be excluded'],
+  ['x from:', 'from: in query must be followed directly by its value'],
   ['x room:a room:b', 'query may have one room: only'],
   ['x before:3', 'before: is not known in query: use the field before, which counts inside a room'],
 ])('%j is refused: %s', (text, fault) => {

@@ -57,6 +57,6 @@ test('where too many are fetched nobody is asked, and is told when to come again
   expect([told.status, headerOf(told, 'retry-after'), asked]).toEqual([429, '7', []])
   expect(JSON.parse(String(told.body))).toMatchObject({
     error: 'temporarily_unavailable',
-    error_description: 'too many clients are looked up: wait 7 s',
+    error_description: 'too many clients are being looked up: wait 7 s',
   })
 })

@@ -59,17 +59,22 @@ const roles: readonly (readonly [role: string, is: RegExp, neverImports: RegExp,
   [
     'a page',
     /^src\/(pages\/|.*-?page\.ts$)/,
-    /^(actors\/.*\/decide\.ts|src\/(command|threads|http)\/|src\/.*plans\.ts|src\/server\.ts)/,
+    /^(actors\/.*\/decide\.ts|src\/(board|command|threads|http)\/|src\/.*plans\.ts)/,
     'a page asks what the API asks, by the operations it names',
   ],
   [
     'a read',
-    /^src\/(?!command\/|http\/|threads\/|cli\/)(.*[-/])?(reads|view)\.ts$/,
-    /^src\/(command|threads|http|pages|cli)\/|\/(plans|routes)\.ts$/,
+    /^src\/(?!board\/|command\/|http\/|threads\/|cli\/)(.*[-/])?(reads|view)\.ts$/,
+    /^src\/(board|command|threads|http|pages|cli)\/|\/(plans|routes)\.ts$/,
     'a read looks at state and records, on any thread',
   ],
   ['the command line', /^src\/(?!cli\/)/, /^src\/cli\//, 'nothing is built on the command line'],
-  ['the server', /^src\/(?!cli\/|server\.ts$)/, /^src\/server\.ts$/, 'the server wires parts; no part knows it'],
+  [
+    'the server',
+    /^src\/(?!cli\/|board\/server\.ts$)/,
+    /^src\/board\/server\.ts$/,
+    'the server wires parts; no part knows it',
+  ],
 ]
 
 function faults(check: (file: string) => string | undefined, among = house): string[] {

@@ -21,14 +21,14 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     file: 'src/documents/plans.ts',
     from: "'docs.write': write, ",
     to: '',
-    reported: 'src/command/plans.ts',
+    reported: 'src/board/plans.ts',
   },
   {
     what: 'a read that nothing answers',
     file: 'src/documents/reads.ts',
     from: "  'docs.list': list,\n",
     to: '',
-    reported: 'src/reads/reads.ts',
+    reported: 'src/threads/reads.ts',
   },
   {
     what: 'a refusal code that is not declared',

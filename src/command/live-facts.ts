@@ -5,8 +5,8 @@
 import { registryName } from '../../actors/record.ts'
 import { type Head, shardOf } from '../../actors/shard.ts'
 import type { Clock } from '../clock.ts'
-import { Delegates } from '../delegations/delegates.ts'
-import { KnownGrants } from '../limits/grants.ts'
+import { KnownGrants } from '../rates/grants.ts'
+import { Delegates } from './delegates.ts'
 import { HandleCache } from './handle-cache.ts'
 
 /** An identity that moved from one public key to another. */

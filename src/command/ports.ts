@@ -4,8 +4,8 @@ import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
-import type { AnswerOf, Take } from '../reads/reads.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
+import type { AnswerOf, Take } from '../threads/reads.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 
 /** `undefined`: no answer came, and whether it took effect is unknown; the caller must not get an answer either. */

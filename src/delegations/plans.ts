@@ -3,11 +3,11 @@
 import { scopes as allScopes } from '../../actors/kernel/operation.ts'
 import { registryName } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
+import type { Delegate } from '../command/delegates.ts'
 import { type AnyPlan, type Found, idOf, type Plan, type Services } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Verified } from '../command/reply.ts'
-import { proveNewKey } from '../people/new-key.ts'
-import type { Delegate } from './delegates.ts'
+import { proveNewKey } from './new-key.ts'
 
 const create: Plan<'delegation.create'> = {
   to: () => ({ actor: registryName }),

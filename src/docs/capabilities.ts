@@ -14,10 +14,10 @@ import {
 } from '../../actors/kernel/operation.ts'
 import { statusOf } from '../../actors/kernel/refusals.ts'
 import { operations } from '../../actors/operations.ts'
+import type { Sold } from '../board/pay-paths.ts'
+import { plainSchema } from '../format/plain-schema.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
 import { ownShapes, titleOf } from './openapi/command-shapes.ts'
-import type { Sold } from './openapi/pay-paths.ts'
-import { plainSchema } from './plain-schema.ts'
 import { signingExamples } from './signing-examples.ts'
 
 export type Described = {

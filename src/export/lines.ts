@@ -14,7 +14,7 @@ import { commandIn, frameEntry, fromFrame } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { commandId } from '../format/signing.ts'
-import { type EventView, versionView } from '../posts/view.ts'
+import { type EventView, versionView } from '../reads/event-view.ts'
 import { type ReadContext, showing } from '../reads/read.ts'
 
 /** The event is for archives: its room is, and it will not vanish by its own time. */

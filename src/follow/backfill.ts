@@ -5,7 +5,7 @@
 import { none } from '../../actors/event-index.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
-import { versionView } from '../posts/view.ts'
+import { versionView } from '../reads/event-view.ts'
 import { type ReadContext, showing } from '../reads/read.ts'
 import { type TailFormat, tailText } from './stream.ts'
 

@@ -13,7 +13,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
 import { answerOf, blockedBy, hasLeft } from '../conversations/blocks.ts'
-import { addressee, type EventView } from '../posts/view.ts'
+import { addressee, type EventView } from '../reads/event-view.ts'
 import { type ReadContext, view } from '../reads/read.ts'
 
 export type Position = { readonly next: number; readonly taken: number }

@@ -3,9 +3,9 @@
  */
 import { promisify } from 'node:util'
 import { gzip as gzipCallback } from 'node:zlib'
+import type { RouteHandler } from '../board/routes.ts'
 import { etagOf, isHeld } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
-import type { RouteHandler } from './routes.ts'
 import { takesGzip } from './wire.ts'
 
 const gzip = promisify(gzipCallback)

@@ -3,7 +3,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { html } from '../pages/html.ts'
 import { type Page, Refused, shown } from '../pages/page.ts'
 import { nameOf } from '../pages/pieces/person.ts'
-import type { EventView } from '../posts/view.ts'
+import type { EventView } from '../reads/event-view.ts'
 
 type Proof = {
   readonly log: { readonly origin: string; readonly vkey: string }

@@ -5,10 +5,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { refusalBody } from '../../actors/kernel/refusals.ts'
+import type { CommandRouter } from '../board/command-router.ts'
 import type { Reply } from '../command/reply.ts'
-import type { CommandRouter } from '../command/router.ts'
 import { type FieldValue, type SignableCommand, signingBytes } from '../format/signing.ts'
-import type { Caller } from './caller.ts'
+import type { Caller } from '../sign-in/caller.ts'
 import { inputOf } from './tool-input.ts'
 
 export type Arguments = Readonly<Record<string, unknown>>

@@ -7,7 +7,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { commandIn, type FactRecord, frameKey, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
 import type { Kept, Report } from '../../actors/rooms/rules.ts'
 import type { Frame } from '../../storage/journal.ts'
-import { delegationIn, eventOf } from '../posts/view.ts'
+import { delegationIn, eventOf } from '../reads/event-view.ts'
 import {
   badCursor,
   limitOf,

@@ -1,7 +1,7 @@
 /** What reads answer, as pages use it: the shapes of the views themselves. */
 import type { docView, versionView } from '../documents/view.ts'
 import type { identityView } from '../people/reads.ts'
-import type { EventView } from '../posts/view.ts'
+import type { EventView } from '../reads/event-view.ts'
 import type { roomView } from '../rooms/reads.ts'
 import type { Paged } from './pieces/listing.ts'
 

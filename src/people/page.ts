@@ -5,9 +5,9 @@ import { type Ask, type Page, type Shown, shown } from '../pages/page.ts'
 import { seal } from '../pages/pictures/seal.ts'
 import { empty, facts, pager } from '../pages/pieces/listing.ts'
 import { nameOf } from '../pages/pieces/person.ts'
+import { postsHtml } from '../pages/pieces/post.ts'
 import { excerpt, textHtml } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
-import { postsHtml } from '../posts/post.ts'
 import { workLine } from '../works/work-line.ts'
 
 export const identity: Page = {

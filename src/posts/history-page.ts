@@ -8,7 +8,7 @@ import { pager } from '../pages/pieces/listing.ts'
 import { nameOf } from '../pages/pieces/person.ts'
 import { sentence } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
-import type { EventView } from './view.ts'
+import type { EventView } from '../reads/event-view.ts'
 
 const versionsOfPage = 10
 /** All comparisons of a page share the changes that it may look for. */

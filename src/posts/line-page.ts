@@ -5,8 +5,8 @@
 
 import { html } from '../pages/html.ts'
 import type { Page } from '../pages/page.ts'
-import { postHtml } from './post.ts'
-import type { EventView } from './view.ts'
+import { postHtml } from '../pages/pieces/post.ts'
+import type { EventView } from '../reads/event-view.ts'
 
 export const postLine: Page = {
   path: '/e/{event_id}/line',

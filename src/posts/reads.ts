@@ -2,6 +2,7 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type EventsQuery, findEvents, readThread } from '../../actors/reading.ts'
+import { versionView } from '../reads/event-view.ts'
 import {
   badCursor,
   endOf,
@@ -23,7 +24,6 @@ import {
   withRoom,
 } from '../reads/read.ts'
 import { searchRoom } from '../search/reads.ts'
-import { versionView } from './view.ts'
 
 export const eventsReads = {
   'event.get': (context, request) =>

@@ -10,7 +10,7 @@ import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 import type { CursorSealer } from '../format/cursor.ts'
-import { type EventView, itemView, type Showing } from '../posts/view.ts'
+import { type EventView, itemView, type Showing } from './event-view.ts'
 
 /** A read on its way: fields already checked against the operation's declaration. */
 export type ReadRequest<Name extends AnyReadName = AnyReadName> = {
@@ -213,7 +213,7 @@ export function eventsWithin(
 }
 
 /**
- * Place in a list that several actors have shares of, newest first (src/command/gather.ts): a text that sorts. `order`: what came
+ * Place in a list that several actors have shares of, newest first (src/board/gather.ts): a text that sorts. `order`: what came
  * later in the same second has a greater one, within one actor; between actors a second has no order.
  */
 export function placeInList(at: number, order: number, name: string): string {

@@ -15,7 +15,7 @@ import { type Actors, isNotNow } from '../command/ports.ts'
 import type { Reply } from '../command/reply.ts'
 import { whenDecided } from '../command/when-decided.ts'
 import { dataOf } from '../reads/read.ts'
-import type { ReadCall } from '../reads/reads.ts'
+import type { ReadCall } from '../threads/reads.ts'
 import type { Unposted } from './reads.ts'
 
 /** A receive URL whose items go into a room. */

@@ -7,12 +7,12 @@ import { activityPlot } from '../pages/pictures/activity.ts'
 import { empty, facts, pager, tabs } from '../pages/pieces/listing.ts'
 import { liveList } from '../pages/pieces/live.ts'
 import { person, shortId } from '../pages/pieces/person.ts'
+import { postHtml, postsHtml } from '../pages/pieces/post.ts'
 import { excerpt } from '../pages/pieces/text.ts'
 import { countOf, when, whole } from '../pages/pieces/time.ts'
 import { writer } from '../pages/pieces/writer.ts'
 import type { Activity } from '../posts/activity-reads.ts'
-import { postHtml, postsHtml } from '../posts/post.ts'
-import type { EventView } from '../posts/view.ts'
+import type { EventView } from '../reads/event-view.ts'
 
 const postsOfPage = 50
 

@@ -4,7 +4,7 @@ import type { EventsList } from '../pages/data.ts'
 import { type Html, html } from '../pages/html.ts'
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
 import { empty, pager } from '../pages/pieces/listing.ts'
-import { postsHtml } from '../posts/post.ts'
+import { postsHtml } from '../pages/pieces/post.ts'
 
 const names = ['q', 'room', 'kind', 'author', 'cursor'] as const
 type Asked = Partial<Record<(typeof names)[number], string>>

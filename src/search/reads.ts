@@ -9,7 +9,7 @@ import type { Room } from '../../actors/board.ts'
 import { none } from '../../actors/event-index.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { findEvents } from '../../actors/reading.ts'
-import type { EventView } from '../posts/view.ts'
+import type { EventView } from '../reads/event-view.ts'
 import {
   badCursor,
   endOf,

@@ -3,8 +3,8 @@
  * so many rows, or through the rest of one part of the index.
  */
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import type { DatabaseSync } from '../sqlite.ts'
 import { phraseMatcher, type Query, toFts } from './query.ts'
-import type { DatabaseSync } from './sqlite.ts'
 
 export type SearchAsk = {
   readonly query: Query

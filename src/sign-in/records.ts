@@ -10,7 +10,7 @@ import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { dataOf, type ReadAnswer } from '../reads/read.ts'
-import type { AnswerOf, ReadCall } from '../reads/reads.ts'
+import type { AnswerOf, ReadCall } from '../threads/reads.ts'
 
 export type RecordsOptions = {
   readonly actors: Pick<Actors, 'write'>

@@ -5,7 +5,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import type { Found, Plan, Services } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
-import { microsOf, priceOf } from '../payments/price.ts'
+import { microsOf, priceOf } from '../money/price.ts'
 import { toCalls } from './service.ts'
 
 const call: Plan<'tools.call'> = {

@@ -18,11 +18,11 @@ import {
   type SettledFacts,
 } from '../../actors/tool-calls/tool-calls.ts'
 import type { Actors } from '../command/ports.ts'
+import { microsOf, priceOf } from '../money/price.ts'
 import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
 import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.ts'
-import { microsOf, priceOf } from '../payments/price.ts'
 import { dataOf, type ReadRequest } from '../reads/read.ts'
-import type { ReadCall } from '../reads/reads.ts'
+import type { ReadCall } from '../threads/reads.ts'
 import { chosenOffer } from './choose.ts'
 import { callMcp } from './mcp.ts'
 import { dayLimits } from './reads.ts'

@@ -7,7 +7,7 @@ import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { dataOf, type ReadRequest } from '../reads/read.ts'
-import type { AnswerOf, ReadCall } from '../reads/reads.ts'
+import type { AnswerOf, ReadCall } from '../threads/reads.ts'
 import { isAt, lookAtTool, type Permission } from './lab.ts'
 import type { FoundListing } from './reads.ts'
 

@@ -3,7 +3,7 @@
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { commandIn, fromFrame } from '../../actors/record.ts'
 import { type Listing, listingIn } from '../../actors/tools/listing.ts'
-import { eventOf } from '../posts/view.ts'
+import { eventOf } from '../reads/event-view.ts'
 import {
   badCursor,
   limitOf,

@@ -4,7 +4,8 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { Json } from '../docs/plain-schema.ts'
+import type { Json } from '../format/plain-schema.ts'
+import { ownToolById } from '../own-tools/descriptors.ts'
 import type { Tool, ToolFound } from '../pages/data.ts'
 import { type Html, html, linkTo } from '../pages/html.ts'
 import { Moved, type Page, Refused, shown } from '../pages/page.ts'
@@ -13,7 +14,6 @@ import { type Named, person } from '../pages/pieces/person.ts'
 import { schemaTable } from '../pages/pieces/schema.ts'
 import { excerpt, textHtml } from '../pages/pieces/text.ts'
 import { when } from '../pages/pieces/time.ts'
-import { ownToolById } from '../tool-calls/own-tools/descriptors.ts'
 import { priceOf } from './list-page.ts'
 import { isPathKey, toolPath } from './path.ts'
 import { reviewsHtml } from './reviews.ts'

@@ -11,7 +11,7 @@ import type { Claimant, WorkSort } from '../../actors/works/market/listing.ts'
 import type { Market } from '../../actors/works/market/market.ts'
 import { type TransitionName, transitionNamed } from '../../actors/works/market/table.ts'
 import type { Work, WorkState } from '../../actors/works/market/work.ts'
-import { delegationIn } from '../posts/view.ts'
+import { delegationIn } from '../reads/event-view.ts'
 import {
   badCursor,
   limitOf,

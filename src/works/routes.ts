@@ -3,14 +3,14 @@
  * written by strangers: they are text, never markup, and no character stands in it that XML does not allow.
  */
 
-import type { ReadRouter } from '../command/read-router.ts'
+import type { ReadRouter } from '../board/read-router.ts'
+import type { RouteHandler } from '../board/routes.ts'
 import { readReply } from '../command/reply.ts'
 import { etagOf, isHeld } from '../http/answers.ts'
 import type { Exchange, Header } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
-import type { RouteHandler } from '../http/routes.ts'
 import { dataHeaders } from '../http/security.ts'
-import type { Throttle } from '../limits/throttle.ts'
+import type { Throttle } from '../rates/throttle.ts'
 import { dataOf } from '../reads/read.ts'
 
 export type WorkFeedOptions = {

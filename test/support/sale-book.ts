@@ -3,7 +3,7 @@ import { deciders } from '../../actors/deciders.ts'
 import { fromFrame, toFrame } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
 import { Sales, type SalesOptions } from '../../src/payments/sales.ts'
-import { answerRead } from '../../src/reads/reads.ts'
+import { answerRead } from '../../src/threads/reads.ts'
 import type { Frame } from '../../storage/journal.ts'
 
 export class SaleJournal {

@@ -5,7 +5,7 @@
 import { envelope, type FieldName, fields } from '../../../actors/kernel/fields.ts'
 import { isSigned, type Operation } from '../../../actors/kernel/operation.ts'
 import { operationByName, operations } from '../../../actors/operations.ts'
-import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
+import { type Json, plainSchema, type Shapes } from '../../format/plain-schema.ts'
 
 /** Without these no signature can be checked. */
 const signatureFields = ['public_key', 'signature', 'timestamp', 'nonce']

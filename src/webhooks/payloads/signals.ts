@@ -7,7 +7,7 @@ import { nowhere } from '../../../actors/changes.ts'
 import { spokenTo } from '../../../actors/conversations/conversations.ts'
 import { none } from '../../../actors/event-index.ts'
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
-import { eventOf } from '../../posts/view.ts'
+import { eventOf } from '../../reads/event-view.ts'
 import type { ReadContext } from '../../reads/read.ts'
 
 export type Signal = {

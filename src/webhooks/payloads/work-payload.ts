@@ -2,7 +2,7 @@
 
 import { excerptChars } from '../../../actors/webhooks/kind-names.ts'
 import { dataOf, type ReadContext } from '../../reads/read.ts'
-import { answerRead, isRead } from '../../reads/reads.ts'
+import { answerRead, isRead } from '../../threads/reads.ts'
 import type { Payload, PayloadRequest } from './payload-request.ts'
 
 /** The fields of a work record that are examined. */

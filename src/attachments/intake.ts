@@ -10,6 +10,12 @@ import type { BlobFiles } from '../../storage/blob-files.ts'
 import { DiskFull, SyncFailed } from '../../storage/disk.ts'
 import type { NoAnswer } from '../command/ports.ts'
 
+declare module '../command/plan.ts' {
+  interface Services {
+    readonly blobs: BlobIntake
+  }
+}
+
 type Incoming = {
   readonly room: string
   /** Identity id. */

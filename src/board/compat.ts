@@ -7,11 +7,11 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { CommandSource, Respond } from '../command/reply.ts'
+import type { CommandSource } from '../command/reply.ts'
 import { decodeBase64url } from '../format/encoding.ts'
-import type { Exchange, Header } from '../http/port.ts'
+import type { Respond } from '../format/reply.ts'
+import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
-import type { RouteHandler } from './routes.ts'
 
 export type CompatOptions = {
   readonly front: { execute(body: Buffer, door: CommandSource, respond: Respond): void }

@@ -3,10 +3,9 @@
  */
 
 import { fixedAnswer } from '../http/fixed-answer.ts'
-import type { Header } from '../http/port.ts'
+import type { Header, RouteHandler } from '../http/port.ts'
 import { openHeaders } from '../http/security.ts'
 import { embed } from '../pages/assets.ts'
-import type { RouteHandler } from './routes.ts'
 
 export function embedDoors(address: string): Readonly<Record<string, RouteHandler>> {
   const { path, type, body, integrity } = embed

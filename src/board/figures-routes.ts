@@ -3,7 +3,7 @@ import type { LiveFacts } from '../command/live-facts.ts'
 import { type Figures, metricsText, nothingCounted, statsData } from '../docs/figures.ts'
 import type { Tails } from '../follow/tail-routes.ts'
 import { plain } from '../http/answers.ts'
-import type { Exchange, OpenConnections } from '../http/port.ts'
+import type { Exchange, OpenConnections, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Counters } from '../observe.ts'
 import type { Throttle } from '../rates/throttle.ts'
@@ -11,7 +11,6 @@ import type { ActorHost } from '../threads/actor-host.ts'
 import type { FeedStats } from '../threads/feed-answers.ts'
 import type { WebhookThread } from '../threads/webhook-thread.ts'
 import type { Verifier } from '../verify/verifier.ts'
-import type { RouteHandler } from './routes.ts'
 
 export type BoardFiguresOptions = {
   readonly actorHost: ActorHost

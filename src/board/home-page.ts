@@ -1,16 +1,15 @@
 /** `/`: what this is, the lobby as it speaks, the rooms where something happens, and how to take part. */
 
-import type { EventsList, RoomsList } from '../pages/data.ts'
+import type { EventsList } from '../pages/data.ts'
 import { html } from '../pages/html.ts'
 import { boardDescription } from '../pages/layout.ts'
 import { type Page, shown } from '../pages/page.ts'
-import { activityPlot } from '../pages/pictures/activity.ts'
+import { type Activity, activityPlot } from '../pages/pictures/activity.ts'
 import { empty } from '../pages/pieces/listing.ts'
 import { liveList } from '../pages/pieces/live.ts'
 import { postsHtml } from '../pages/pieces/post.ts'
 import { whole } from '../pages/pieces/time.ts'
-import type { Activity } from '../posts/activity-reads.ts'
-import { roomLine } from '../rooms/room-line.ts'
+import { type RoomsList, roomLine } from '../rooms/room-line.ts'
 
 const lobbyPosts = 10
 

@@ -8,7 +8,7 @@ import type { LiveFacts } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Config } from '../config.ts'
 import type { Described } from '../docs/capabilities.ts'
-import type { Exchange } from '../http/port.ts'
+import type { Exchange, RouteHandler } from '../http/port.ts'
 import { logFault } from '../http/port-options.ts'
 import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
 import { mcpDoor, serverJson } from '../mcp/routes.ts'
@@ -23,7 +23,6 @@ import { SignInKeys } from '../sign-in/sign-in-keys.ts'
 import type { CommandRouter } from './command-router.ts'
 import { forAgents } from './for-agents.ts'
 import type { ReadRouter } from './read-router.ts'
-import type { RouteHandler } from './routes.ts'
 
 export type McpDoorsOptions = {
   readonly config: Pick<Config, 'limitsOn' | 'loopback' | 'mcpOrigins'>

@@ -20,12 +20,13 @@ import type { LiveFacts } from '../command/live-facts.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import { etagOf, isCurrent, isHeld, type Ready, ReadyAnswers } from '../http/answers.ts'
 import { fixedAnswer } from '../http/fixed-answer.ts'
-import type { Exchange, Header } from '../http/port.ts'
+import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import { parseQuery } from '../http/query.ts'
-import { ownFileHeaders, pageHeaders } from '../http/security.ts'
+import { ownFileHeaders } from '../http/security.ts'
 import { takesGzip } from '../http/wire.ts'
 import { log } from '../observe.ts'
 import { assets } from '../pages/assets.ts'
+import { pageHeaders } from '../pages/headers.ts'
 import { layout } from '../pages/layout.ts'
 import {
   Ask,
@@ -46,7 +47,6 @@ import type { ReadRequest } from '../reads/read.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
 import { pages } from './pages.ts'
 import type { ReadRouter } from './read-router.ts'
-import type { RouteHandler } from './routes.ts'
 
 const gzip = promisify(gzipCallback)
 

@@ -1,19 +1,13 @@
 /** `/pay/tools/{id}`: where the board sells its own tools. Described only by a board that does. */
+
 import { sizes } from '../../actors/kernel/limits.ts'
 import { Type } from '../../actors/kernel/schema.ts'
+import type { Sold } from '../docs/capabilities.ts'
 import { pathParameter } from '../docs/openapi/read-paths.ts'
 import { refused } from '../docs/openapi/responses.ts'
 import type { Json } from '../format/plain-schema.ts'
 import { priceOf } from '../money/price.ts'
 import { ownTools } from '../own-tools/descriptors.ts'
-
-/** What is asked for a call. */
-export type Sold = {
-  /** Millionths of a dollar. */
-  readonly micros: number
-  /** CAIP-2. */
-  readonly network: string
-}
 
 export function payPaths({ micros, network }: Sold): Json {
   const price = `${priceOf(micros)} dollars of USDC per call, on ${network}`

@@ -1,12 +1,12 @@
 /** Previews of links as PNG: the board’s, a room’s, a post’s. What is taken back is gone from them as from the page. */
 
-import type { RoomData } from '../pages/data.ts'
 import type { Page, Shown } from '../pages/page.ts'
 import { type Card, card } from '../pages/pictures/card.ts'
 import { nameOf, shortId } from '../pages/pieces/person.ts'
 import { beginning } from '../pages/pieces/text.ts'
 import { countOf, utc } from '../pages/pieces/time.ts'
 import type { EventView } from '../reads/event-view.ts'
+import type { RoomData } from '../rooms/room-line.ts'
 
 async function picture(what: Card): Promise<Shown> {
   return { kind: 'bytes', type: 'image/png', body: await card(what) }

@@ -1,17 +1,18 @@
 /**
  * Where each read is answered: by the feed, by a shard, by several of them together, or by the threads that search.
  */
+
 import { inside } from '../../actors/kernel/limits.ts'
 import type { Head } from '../../actors/shard.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
+import type { Client } from '../command/paths.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { resolveRequest, withResolved } from '../command/resolved.ts'
 import { checkpointAnswer } from '../log/checkpoint.ts'
 import { type WitnessesFacts, witnessesAnswer } from '../log/witnesses.ts'
 import { dataOf, ok, type ReadAnswer, type ReadRequest, soonest } from '../reads/read.ts'
-import type { Client } from '../search/fair-queue.ts'
 import { readTools } from '../tools/ask-index.ts'
 import { readWorks, workReads } from '../works/ask-room-and-market.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'

@@ -10,12 +10,13 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operations, type ReadOperation } from '../../actors/operations.ts'
 import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import { type CommandSource, readReply, refused } from '../command/reply.ts'
+import { type CommandSource, readReply } from '../command/reply.ts'
 import { meantBy, ruleOf, type Shape } from '../format/data-fault.ts'
 import { printable } from '../format/printable.ts'
+import { refused } from '../format/reply.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import { etagOf, isHeld, type Ready, ReadyAnswers } from '../http/answers.ts'
-import type { BodyResult, Exchange, Header } from '../http/port.ts'
+import type { BodyResult, Exchange, Header, RouteHandler } from '../http/port.ts'
 import { decoded, noQuery, parseQuery, unknownParameter } from '../http/query.ts'
 import type { Replies } from '../http/replies.ts'
 import { dataHeaders } from '../http/security.ts'
@@ -23,8 +24,6 @@ import type { Throttle } from '../rates/throttle.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import { inTurn, noteCause, withCause } from '../runtime/slow-turns.ts'
 import type { CommandRouter } from './command-router.ts'
-
-export type RouteHandler = (exchange: Exchange, parameter: string) => void
 
 export type RoutesOptions = {
   readonly front: CommandRouter

@@ -1,6 +1,8 @@
 /** Commands of the board's own identity: what receive URLs post, and what screening hides. */
+
 import type { BoardSigner, Cause, Fields } from '../format/board-signer.ts'
-import type { CommandSource, Respond } from './reply.ts'
+import type { Respond } from '../format/reply.ts'
+import type { CommandSource } from './reply.ts'
 
 type CommandPath = {
   /** Executes what was signed here a moment ago, as any other command of the board's identity. */

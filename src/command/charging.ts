@@ -6,12 +6,13 @@
 import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import { overLimitWords } from '../../actors/write.ts'
+import { type Reply, refused } from '../format/reply.ts'
 import type { Charge } from '../rates/meters.ts'
 import type { Throttle, Writer } from '../rates/throttle.ts'
 import { isOperator } from './delegated.ts'
 import type { Asked, Services } from './plan.ts'
 import type { NoAnswer } from './ports.ts'
-import { fromActor, type Reply, refused, type Verified } from './reply.ts'
+import { fromActor, type Verified } from './reply.ts'
 
 /** A sign-in at /mcp sends from its host's address, and an operator has to get through when a network is used up. */
 export function writerOf({ signer, door }: Verified, operators: ReadonlySet<string>): Writer {

@@ -5,8 +5,7 @@
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import { dataOf } from '../reads/read.ts'
-import type { ReadCall } from '../threads/reads.ts'
+import { dataOf, type ReadCall } from '../reads/read.ts'
 import type { NoAnswer } from './ports.ts'
 
 /** `NoAnswer`: it could not be found out. */

@@ -6,8 +6,7 @@ import type { Room } from '../../actors/board.ts'
 import { type Conversation, requestMessagesMax } from '../../actors/conversations/conversations.ts'
 import { none, type SlotList } from '../../actors/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
-import { names } from '../follow/rows.ts'
-import { addressee } from '../reads/event-view.ts'
+import { addressee, names } from '../reads/event-view.ts'
 import {
   AnswerSize,
   badCursor,

@@ -1,7 +1,6 @@
 /** `/d/{doc}`: a document as Markdown, any of its versions; `/d/{doc}/history`: what each version changed. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { Doc, DocText, DocVersion } from '../pages/data.ts'
 import { type Html, html, pathTo } from '../pages/html.ts'
 import { type Page, Refused, shown } from '../pages/page.ts'
 import { changesMax } from '../pages/pieces/diff.ts'
@@ -9,6 +8,12 @@ import { facts, type Paged, pager } from '../pages/pieces/listing.ts'
 import { person } from '../pages/pieces/person.ts'
 import { excerpt } from '../pages/pieces/text.ts'
 import { bytes, countOf, when } from '../pages/pieces/time.ts'
+import type { docView, versionView } from './view.ts'
+
+type Doc = ReturnType<typeof docView>
+type DocVersion = ReturnType<typeof versionView>
+type DocText = Doc & DocVersion & { readonly text: string; readonly signature: string }
+export type DocsList = Paged & { readonly docs: readonly Doc[] }
 
 /** A version as a number from the address, or a refusal that says what is right. */
 function versionOf(text: string | undefined): number | undefined {

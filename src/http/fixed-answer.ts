@@ -3,9 +3,8 @@
  */
 import { promisify } from 'node:util'
 import { gzip as gzipCallback } from 'node:zlib'
-import type { RouteHandler } from '../board/routes.ts'
 import { etagOf, isHeld } from './answers.ts'
-import type { Exchange, Header } from './port.ts'
+import type { Exchange, Header, RouteHandler } from './port.ts'
 import { takesGzip } from './wire.ts'
 
 const gzip = promisify(gzipCallback)

@@ -8,10 +8,9 @@
 
 import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import type { RouteHandler } from '../board/routes.ts'
 import { carriesFile } from '../command/read-command.ts'
 import { parseMessage } from '../format/foreign-json.ts'
-import type { BodyResult, Exchange, Header } from '../http/port.ts'
+import type { BodyResult, Exchange, Header, RouteHandler } from '../http/port.ts'
 import { sendResponse } from '../http/web.ts'
 import { type Places, streamWaitSeconds } from '../rates/places.ts'
 import type { Throttle } from '../rates/throttle.ts'

@@ -4,8 +4,7 @@ import { internalLetter } from '../../actors/internal-letter.ts'
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/sales.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import { dataOf, type ReadAnswer } from '../reads/read.ts'
-import type { AnswerOf, ReadCall } from '../threads/reads.ts'
+import { type AnswerOf, dataOf, type ReadAnswer, type ReadCall } from '../reads/read.ts'
 import type { KeptSale, SaleBook } from './seller.ts'
 
 export type SalesOptions = {

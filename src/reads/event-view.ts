@@ -7,7 +7,9 @@
  * Of an event whose text is gone only its place and the reason are shown; where it is gone for good the signed bytes are not
  * even read.
  */
+
 import type { BlobView } from '../../actors/attachments/attachments.ts'
+import { mentionsIn } from '../../actors/conversations/conversations.ts'
 import { none } from '../../actors/event-index.ts'
 import type { LeafPlace } from '../../actors/log/book.ts'
 import type { Gone, GoneBy } from '../../actors/posts/marks.ts'
@@ -144,6 +146,12 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
 /** Identity id that an event is addressed to; undefined: to no one. */
 export function addressee({ to, to_id }: Pick<EventView, 'to' | 'to_id'>): string | undefined {
   return to_id ?? to
+}
+
+/** Of a reply, or of what was edited: does the text that is shown name the reader? */
+export function names(event: EventView, reader: string, handle: string): boolean {
+  if (addressee(event) === reader) return true
+  return handle !== '' && event.text !== undefined && mentionsIn(event.text).has(handle)
 }
 
 /** By whose word, where a delegate signed. */

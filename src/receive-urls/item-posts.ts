@@ -12,10 +12,9 @@ import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BoardAuthor } from '../command/board-author.ts'
 import { type Actors, isNotNow } from '../command/ports.ts'
-import type { Reply } from '../command/reply.ts'
 import { whenDecided } from '../command/when-decided.ts'
-import { dataOf } from '../reads/read.ts'
-import type { ReadCall } from '../threads/reads.ts'
+import type { Reply } from '../format/reply.ts'
+import { dataOf, type ReadCall } from '../reads/read.ts'
 import type { Unposted } from './reads.ts'
 
 /** A receive URL whose items go into a room. */

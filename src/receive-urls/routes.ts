@@ -5,8 +5,7 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { RouteHandler } from '../board/routes.ts'
-import type { Exchange } from '../http/port.ts'
+import type { Exchange, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Deliveries, Delivery } from './deliveries.ts'
 

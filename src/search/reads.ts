@@ -107,8 +107,13 @@ const looksMax = 2_000
 const lookedBytesMax = 512 * 1024
 const looksAtOnce = 200
 
+/** Events of a room that hold what `query` asks for. What is public is found by the index before it comes here. */
+export function searchInRoom(context: ReadContext, request: ReadRequest): ReadAnswer {
+  return withRoom(context, request, (room) => searchRoom(context, request, room))
+}
+
 /** A private room is in no index: its texts are read, so many and so long ones for each page, from the newest (or oldest) on. */
-export function searchRoom(context: ReadContext, request: ReadRequest, room: Room): ReadAnswer {
+function searchRoom(context: ReadContext, request: ReadRequest, room: Room): ReadAnswer {
   const { args } = request
   const read = readQuery(String(args.query))
   if (!read.ok) return unreadable(read.fault)

@@ -29,6 +29,13 @@ export type SearchAnswer =
 
 type Hit = { readonly id: string; readonly change: number }
 
+declare module '../command/ports.ts' {
+  interface Actors {
+    /** Asks the search index; it answers with nothing older than this frame of the log. */
+    search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | undefined) => void): void
+  }
+}
+
 /** Consecutive rows whose texts lie in one table. */
 export type Part = { readonly first: number; rows: number; bytes: number }
 

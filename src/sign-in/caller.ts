@@ -1,4 +1,5 @@
 /** Who calls at /mcp: an identity by a sign-in, whose key the board keeps; or an anonymous caller. */
+import type { Scope } from '../../actors/kernel/operation.ts'
 
 export type Caller = {
   /** Identity id. */
@@ -17,6 +18,9 @@ export type Caller = {
   /** Signs as the delegate. */
   readonly sign: (bytes: Buffer) => Buffer
 }
+
+/** What a client asks for by default: a challenge with less would give a token that can do nothing else. */
+export const everydayScopes: readonly Scope[] = ['board:read', 'board:post', 'board:work', 'events:subscribe']
 
 /** The token in an Authorization header; undefined: there is none. */
 export function bearerToken(authorization: string | undefined): string | undefined {

@@ -9,8 +9,7 @@ import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import { dataOf, type ReadAnswer } from '../reads/read.ts'
-import type { AnswerOf, ReadCall } from '../threads/reads.ts'
+import { type AnswerOf, dataOf, type ReadAnswer, type ReadCall } from '../reads/read.ts'
 
 export type RecordsOptions = {
   readonly actors: Pick<Actors, 'write'>

@@ -4,9 +4,9 @@
  */
 
 import { scopes } from '../../actors/kernel/operation.ts'
-import type { RouteHandler } from '../board/routes.ts'
-import type { Exchange, Header } from '../http/port.ts'
-import { ownFileHeaders, pageHeaders } from '../http/security.ts'
+import type { Exchange, Header, RouteHandler } from '../http/port.ts'
+import { ownFileHeaders } from '../http/security.ts'
+import { pageHeaders } from '../pages/headers.ts'
 import { layout } from '../pages/layout.ts'
 import { signInRefusal } from '../pages/refused.ts'
 import type { Throttle } from '../rates/throttle.ts'

@@ -11,14 +11,14 @@ import { scopes as allScopes, type Scope } from '../../actors/kernel/operation.t
 import { commandIn } from '../../actors/record.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
-import type { CommandRouter } from '../board/command-router.ts'
 import type { Delegate, Delegates } from '../command/delegates.ts'
-import type { Reply } from '../command/reply.ts'
+import type { CommandPath } from '../command/paths.ts'
+import type { Reply } from '../format/reply.ts'
 import { commandId, signingBytes } from '../format/signing.ts'
 import type { SignInKey, SignInKeys } from './sign-in-keys.ts'
 
 export type SignInOptions = {
-  readonly front: Pick<CommandRouter, 'execute'>
+  readonly front: CommandPath
   readonly serviceId: string
   readonly delegates: Pick<Delegates, 'find' | 'isOver'>
   readonly keys: SignInKeys

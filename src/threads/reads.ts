@@ -17,7 +17,7 @@ import { eventsReads } from '../posts/reads.ts'
 import { ok, type Read, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 import { receiversReads } from '../receive-urls/reads.ts'
 import { roomsReads } from '../rooms/reads.ts'
-import { searchReads } from '../search/reads.ts'
+import { searchInRoom, searchReads } from '../search/reads.ts'
 import { oauthReads } from '../sign-in/reads.ts'
 import { callsReads } from '../tool-calls/reads.ts'
 import type { FoundReviewer, FoundSubject, Kept } from '../tools/asks.ts'
@@ -65,6 +65,7 @@ const all = {
   ...activityReads,
   ...webhooksReads,
   ...welcomeReads,
+  'events.list': listOrSearch,
   locate,
 } satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>>
 
@@ -75,20 +76,14 @@ type Elsewhere = {
   readonly 'tools.reviewer': FoundReviewer
   readonly 'tools.get': Kept
 }
-/** What the read of this name gives. */
-export type AnswerOf<Name extends AnyReadName> = Name extends keyof Table
-  ? ReturnType<Table[Name]> extends ReadAnswer<infer Data>
-    ? Data
-    : never
-  : Name extends keyof Elsewhere
-    ? Elsewhere[Name]
-    : unknown
-/** Takes the answer to a read; undefined: none came. */
-export type Take<Data> = { take(answer: ReadAnswer<Data> | undefined): void }['take']
-/** Asks the actor that can answer, wherever it is. */
-export type ReadCall = {
-  read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
-}['read']
+type Answers = {
+  readonly [Name in keyof Table]: ReturnType<Table[Name]> extends ReadAnswer<infer Data> ? Data : never
+} & Elsewhere
+
+declare module '../reads/read.ts' {
+  /** Who asks with `ReadCall` gets the type that the function above answers with. */
+  interface ReadTable extends Answers {}
+}
 
 /** By the name of the operation. A missing one does not compile. */
 const reads: Reads = all
@@ -101,6 +96,13 @@ export function answerRead(context: ReadContext, request: ReadRequest): ReadAnsw
 
 export function isRead(op: string): boolean {
   return op in reads
+}
+
+/** A private room is searched where it lies. */
+function listOrSearch(context: ReadContext, request: ReadRequest): ReadAnswer {
+  return request.args.query === undefined
+    ? eventsReads['events.list'](context, request)
+    : searchInRoom(context, request)
 }
 
 /** The house asks itself which actor decides over a thing; what the reader may not see is not there. */

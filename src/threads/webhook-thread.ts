@@ -10,10 +10,10 @@ import { Supervised } from '../../actors/kernel/supervisor.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { privateScope } from '../../actors/webhooks/kind-names.ts'
-import type { ReadRouter } from '../board/read-router.ts'
 import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
 import type { Delegate } from '../command/delegates.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
+import type { ReadPath } from '../command/paths.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
@@ -39,7 +39,7 @@ export type PostroomOptions = Platform & {
   readonly limitsOn: boolean
   /** Of all waits between attempts. */
   readonly deliveryScale: number
-  readonly reads: Pick<ReadRouter, 'read'>
+  readonly reads: ReadPath
 }
 
 const stopWithinMs = 5_000

@@ -13,12 +13,17 @@ import { whenDecided } from '../command/when-decided.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import { sealSecret, secretDataTag, secretTag } from '../format/sealed-secrets.ts'
 import { addressFault } from '../outgoing/target.ts'
-import { dataOf, ok, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
-import type { AnswerOf } from '../threads/reads.ts'
+import { type AnswerOf, dataOf, ok, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import type { HooksAsk, Since } from './payloads/answer.ts'
 import type { HookView } from './reads.ts'
 import type { DeliveryStatus, Trouble } from './retry.ts'
 import type { DeliveryRow } from './store.ts'
+
+declare module '../command/plan.ts' {
+  interface Services {
+    readonly hooks: WebhookService
+  }
+}
 
 export type VerifyAsk = { readonly owner: string; readonly url: string; readonly hook: string; readonly secret: string }
 export type VerifyAnswer =

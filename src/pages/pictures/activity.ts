@@ -1,7 +1,13 @@
 /** Posts over time as bars, drawn on the server: one path, both themes, its numbers in words for who does not see it. */
-import type { Activity } from '../../posts/activity-reads.ts'
 import { type Html, html } from '../html.ts'
 import { countOf, utc, whole } from '../pieces/time.ts'
+
+export type Activity = {
+  /** Unix seconds at which the first bar begins, and what each takes. */
+  readonly from: number
+  readonly step: number
+  readonly counts: readonly number[]
+}
 
 /** As wide as the column beside the text: letters keep their size there. */
 const width = 280

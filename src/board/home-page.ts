@@ -1,14 +1,14 @@
 /** `/`: what this is, the lobby as it speaks, the rooms where something happens, and how to take part. */
 
 import type { EventsList } from '../pages/data.ts'
-import { html } from '../pages/html.ts'
 import { boardDescription } from '../pages/layout.ts'
 import { type Page, shown } from '../pages/page.ts'
-import { type Activity, activityPlot } from '../pages/pictures/activity.ts'
+import { type Activity, activityPlot } from '../pages/pieces/activity-plot.ts'
+import { html } from '../pages/pieces/html.ts'
 import { empty } from '../pages/pieces/listing.ts'
 import { liveList } from '../pages/pieces/live.ts'
-import { postsHtml } from '../pages/pieces/post.ts'
 import { whole } from '../pages/pieces/time.ts'
+import { postsHtml } from '../pages/post.ts'
 import { type RoomsList, roomLine } from '../rooms/room-line.ts'
 
 const lobbyPosts = 10

@@ -3,15 +3,15 @@
  * and which query parameters there are is never written twice.
  */
 import type { Described } from '../docs/capabilities.ts'
+import { ownShapes } from '../docs/command-shapes.ts'
 import { boardPaths } from '../docs/openapi/board-paths.ts'
 import { commandPath } from '../docs/openapi/command-path.ts'
-import { ownShapes } from '../docs/openapi/command-shapes.ts'
 import { doorPaths } from '../docs/openapi/door-paths.ts'
 import { logPaths, witnessPaths } from '../docs/openapi/log-paths.ts'
 import { readPaths } from '../docs/openapi/read-paths.ts'
 import { responses } from '../docs/openapi/responses.ts'
 import { signInPaths } from '../docs/openapi/sign-in-paths.ts'
-import { tags } from '../docs/openapi/tags.ts'
+import { tags } from '../docs/tags.ts'
 import { type Json, Shapes } from '../format/plain-schema.ts'
 import { pagePaths } from './page-paths.ts'
 import { payPaths } from './pay-paths.ts'

@@ -16,7 +16,7 @@ import { statusOf } from '../../actors/kernel/refusals.ts'
 import { operations } from '../../actors/operations.ts'
 import { plainSchema } from '../format/plain-schema.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
-import { ownShapes, titleOf } from './openapi/command-shapes.ts'
+import { ownShapes, titleOf } from './command-shapes.ts'
 import { signingExamples } from './signing-examples.ts'
 
 /** What is asked for a call of one of the board's own tools. */

@@ -1,9 +1,9 @@
 /** `/d/{doc}`: a document as Markdown, any of its versions; `/d/{doc}/history`: what each version changed. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type Html, html, pathTo } from '../pages/html.ts'
 import { type Page, Refused, shown } from '../pages/page.ts'
 import { changesMax } from '../pages/pieces/diff.ts'
+import { type Html, html, pathTo } from '../pages/pieces/html.ts'
 import { facts, type Paged, pager } from '../pages/pieces/listing.ts'
 import { person } from '../pages/pieces/person.ts'
 import { excerpt } from '../pages/pieces/text.ts'

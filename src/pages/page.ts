@@ -8,8 +8,8 @@
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { type ReadAnswer, type ReadCall, type ReadRequest, unending } from '../reads/read.ts'
-import type { Html } from './html.ts'
 import { PageTexts, type RenderTexts } from './page-texts.ts'
+import type { Html } from './pieces/html.ts'
 import type { RenderItem } from './pieces/rendered.ts'
 
 export type PageRequest = {

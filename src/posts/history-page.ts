@@ -1,9 +1,9 @@
 /** `/e/{event_id}/history`: every version of a post as it was signed, and what each changed. */
 
 import type { EventsList } from '../pages/data.ts'
-import { type Html, html } from '../pages/html.ts'
 import { type Ask, type Page, shown } from '../pages/page.ts'
 import { changesPerPage } from '../pages/pieces/diff.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
 import { pager } from '../pages/pieces/listing.ts'
 import { nameOf } from '../pages/pieces/person.ts'
 import { sentence } from '../pages/pieces/text.ts'

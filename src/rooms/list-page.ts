@@ -1,6 +1,7 @@
 /** `/rooms`: every public room, latest activity first. */
-import { html } from '../pages/html.ts'
+
 import { type Page, shown } from '../pages/page.ts'
+import { html } from '../pages/pieces/html.ts'
 import { empty, pager } from '../pages/pieces/listing.ts'
 import { type RoomsList, roomLine } from './room-line.ts'
 

@@ -1,6 +1,6 @@
 /** A room in a list: its name, what it is about, how much is in it. */
 
-import { type Html, html } from '../pages/html.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
 import type { Paged } from '../pages/pieces/listing.ts'
 import { excerpt } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'

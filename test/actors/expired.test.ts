@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { countsOf, pagesOf } from '../../actors/reading.ts'
 import { type BoardRecord, RecordType } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
-import type { Activity } from '../../src/pages/pictures/activity.ts'
+import type { Activity } from '../../src/pages/pieces/activity-plot.ts'
 import { activityReads } from '../../src/posts/activity-reads.ts'
 import type { ReadContext } from '../../src/reads/read.ts'
 

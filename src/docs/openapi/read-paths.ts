@@ -5,7 +5,7 @@ import { sizes } from '../../../actors/kernel/limits.ts'
 import { type Operation, pathField, type QueryName } from '../../../actors/kernel/operation.ts'
 import { operations } from '../../../actors/operations.ts'
 import { type Json, plainSchema, type Shapes } from '../../format/plain-schema.ts'
-import { titleOf } from './command-shapes.ts'
+import { titleOf } from '../command-shapes.ts'
 import { refused, success } from './responses.ts'
 
 export function readPaths(shapes: Shapes): Json {

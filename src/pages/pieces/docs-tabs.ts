@@ -1,5 +1,5 @@
 /** Tabs of the documentation, whose pages are made by several capabilities. */
-import type { Html } from '../html.ts'
+import type { Html } from './html.ts'
 import { tabs } from './listing.ts'
 
 const places = [

@@ -2,7 +2,7 @@
 
 import type { Json } from '../../format/plain-schema.ts'
 import { spellUnseen } from '../../format/printable.ts'
-import { type Html, html } from '../html.ts'
+import { type Html, html } from './html.ts'
 import { table } from './table.ts'
 import { withCode } from './text.ts'
 

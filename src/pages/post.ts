@@ -3,12 +3,12 @@
  * `assets/live.js` builds the same for posts that arrive while a page is open; parts that it fills bear the class names used here.
  */
 
-import type { EventView } from '../../reads/event-view.ts'
-import { type Html, html, joined, pathTo } from '../html.ts'
-import type { Ask } from '../page.ts'
-import { nameOf, person, shortId } from './person.ts'
-import { beginning, cutTo, sentence } from './text.ts'
-import { bytes, countOf, when } from './time.ts'
+import type { EventView } from '../reads/event-view.ts'
+import type { Ask } from './page.ts'
+import { type Html, html, joined, pathTo } from './pieces/html.ts'
+import { nameOf, person, shortId } from './pieces/person.ts'
+import { beginning, cutTo, sentence } from './pieces/text.ts'
+import { bytes, countOf, when } from './pieces/time.ts'
 
 /** Characters of one text in a list: half a screen; the whole stands on the post's own page. */
 const listedChars = 700

@@ -2,10 +2,10 @@
  * Shapes of commands: the one that any command has, and a narrower one for each operation. They describe a command
  * without its empty fields, since `""`, `0` and `[]` mean the same as leaving a field out.
  */
-import { envelope, type FieldName, fields } from '../../../actors/kernel/fields.ts'
-import { isSigned, type Operation } from '../../../actors/kernel/operation.ts'
-import { operationByName, operations } from '../../../actors/operations.ts'
-import { type Json, plainSchema, type Shapes } from '../../format/plain-schema.ts'
+import { envelope, type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
+import { operationByName, operations } from '../../actors/operations.ts'
+import { type Json, plainSchema, type Shapes } from '../format/plain-schema.ts'
 
 /** Without these no signature can be checked. */
 const signatureFields = ['public_key', 'signature', 'timestamp', 'nonce']

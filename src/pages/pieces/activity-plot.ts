@@ -1,6 +1,6 @@
 /** Posts over time as bars, drawn on the server: one path, both themes, its numbers in words for who does not see it. */
-import { type Html, html } from '../html.ts'
-import { countOf, utc, whole } from '../pieces/time.ts'
+import { type Html, html } from './html.ts'
+import { countOf, utc, whole } from './time.ts'
 
 export type Activity = {
   /** Unix seconds at which the first bar begins, and what each takes. */

@@ -3,7 +3,7 @@
  * another; a seal follows from the key, so that two people with similar names are distinct at a glance. It is a help for the
  * eye and no proof: only the id is.
  */
-import { type Html, html } from '../html.ts'
+import { type Html, html } from './html.ts'
 
 /** `id`: 64 hex. The hue is a class of the style sheet, so that both themes choose their own tone. */
 export function seal(id: string): Html {

@@ -2,9 +2,9 @@
  * Where a page is written on: a slot that assets/write.js fills with what the reader's own key may do. Without a script it says how
  * else to write.
  */
-import { FIELD_ORDER } from '../../format/signing.ts'
-import { type Html, html } from '../html.ts'
-import type { AboutBoard } from '../page.ts'
+import { FIELD_ORDER } from '../format/signing.ts'
+import type { AboutBoard } from './page.ts'
+import { type Html, html } from './pieces/html.ts'
 
 type Place = { readonly room: string; readonly page?: string | undefined; readonly replyTo?: string }
 

@@ -14,6 +14,8 @@ export type Rates = typeof rates
 const sizeDefaults = {
   /** A command with a 1 MiB attachment in base64url fits. */
   body_bytes: 2 * 1024 * 1024,
+  /** Commands in one body of POST /v1/commands. */
+  batch_lines: 1_000,
   /** A command that carries no file: the largest, tools.import, has 256 KiB of data, and escapes may double them. */
   command_bytes: 512 * 1024,
   text_bytes: 32_768,
@@ -128,6 +130,7 @@ const sizeDefaults = {
 /** How far an operator may raise a limit. Above it, queues, frames or typed arrays would be too small. */
 const ceilings = {
   body_bytes: 16 * 1024 * 1024,
+  batch_lines: 10_000,
   text_bytes: 262_144,
   data_bytes: 524_288,
   attachments: 64,

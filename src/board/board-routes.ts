@@ -26,6 +26,7 @@ import type { WebhookThread } from '../threads/webhook-thread.ts'
 import type { Verifier } from '../verify/verifier.ts'
 import { workFeedDoor } from '../works/routes.ts'
 import type { CommandRouter } from './command-router.ts'
+import { commandsDoor } from './commands-route.ts'
 import { compatDoor } from './compat.ts'
 import { describe } from './described.ts'
 import { documentPaths } from './document-routes.ts'
@@ -96,6 +97,13 @@ export function boardRoutes(parts: RoutedParts): {
     acting: {
       ...mcp.acting,
       '/c64/': compatDoor({ front, addressOf, replies }),
+      '/v1/commands': commandsDoor({
+        front,
+        throttle,
+        addressOf,
+        replies,
+        onReply: (status) => counters.reply(status),
+      }),
       ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
       '/in/': receiveDoor({ deliveries, addressOf, replies }),
       ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),

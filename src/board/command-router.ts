@@ -153,6 +153,8 @@ export class CommandRouter {
   }
 
   #answerRead(request: ReadRequest, door: CommandSource, respond: Respond): void {
+    const { place, ...alone } = door
+    if (place !== undefined) return place.read(() => this.#answerRead(request, alone, respond))
     if (request.op === 'quota.get')
       return quotaOf(request, door, { ...this.#options, read: (...asked) => this.read(...asked) }, (answer) =>
         respond(readReply(answer)),

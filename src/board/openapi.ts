@@ -5,7 +5,7 @@
 import type { Described } from '../docs/capabilities.ts'
 import { ownShapes } from '../docs/command-shapes.ts'
 import { boardPaths } from '../docs/openapi/board-paths.ts'
-import { commandPath } from '../docs/openapi/command-path.ts'
+import { commandPath, commandsPath } from '../docs/openapi/command-path.ts'
 import { doorPaths } from '../docs/openapi/door-paths.ts'
 import { logPaths, witnessPaths } from '../docs/openapi/log-paths.ts'
 import { readPaths } from '../docs/openapi/read-paths.ts'
@@ -34,7 +34,7 @@ export function openapi(board: Pick<Described, 'address' | 'serviceId' | 'sold' 
   }
   // Last: one path takes every command, so what only a single command takes or answers is no component.
   const own = new Shapes(ownShapes, shapes)
-  const paths = { '/v1/command': commandPath(board.serviceId, shapes, own), ...others }
+  const paths = { '/v1/command': commandPath(board.serviceId, shapes, own), '/v1/commands': commandsPath, ...others }
   return {
     openapi: '3.1.0',
     info: {

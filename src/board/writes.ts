@@ -76,7 +76,12 @@ export class Writes {
   }
 
   run(verified: Verified, respond: Respond): void {
-    whetherNew(verified, this.#options, (isNew) => this.#run(isNew ? { ...verified, isNew } : verified, respond))
+    whetherNew(verified, this.#options, (isNew) => {
+      const go = () => this.#run(isNew ? { ...verified, isNew } : verified, respond)
+      const { place } = verified.door
+      if (place === undefined) go()
+      else place.write(verified.sha.toString('hex', 0, 16), go)
+    })
   }
 
   #run(verified: Verified, respond: Respond): void {
@@ -291,6 +296,7 @@ export class Writes {
       if (answer.change !== undefined) this.#options.news.noteChange(to, answer.change)
       accepted(answer, head)
     })
+    verified.door.place?.sent()
   }
 
   /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */

@@ -10,6 +10,7 @@ import type { Signed } from '../../actors/record.ts'
 import { type Reply, refused } from '../format/reply.ts'
 import type { ReadAnswer } from '../reads/read.ts'
 import type { Signer } from './key-cache.ts'
+import type { LinePlace } from './line-order.ts'
 import type { NoAnswer } from './ports.ts'
 
 export type CommandSource = {
@@ -19,6 +20,8 @@ export type CommandSource = {
   readonly signedIn?: string
   /** Calls back once when the client disconnects before it is answered: what waits on its behalf stops. */
   readonly onGone?: (callback: () => void) => void
+  /** Of a command that came with others: its place among them. */
+  readonly place?: LinePlace
 }
 
 /** The fields of a signed command. */

@@ -106,6 +106,8 @@ const command = {
   data: 'the field data is a string that itself contains JSON, with "schema":1',
   by_url:
     '/c64/{base64url of the command, without padding}: for clients that can only fetch a URL, the same by GET, POST or MKCOL',
+  batch:
+    'POST /v1/commands: one command on each line (NDJSON), at most limits.batch_lines of them; each answer is a line with the number of its command, its status and the envelope',
   unsigned:
     'operations of kind read may be sent without key and signature, for public data, unless `signed` is required',
   envelope: [...envelope],

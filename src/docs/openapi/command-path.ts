@@ -1,5 +1,6 @@
-/** POST /v1/command: every operation at one path, with an example of each. */
+/** POST /v1/command: every operation at one path, with an example of each; and /v1/commands, many of them at once. */
 
+import { sizes } from '../../../actors/kernel/limits.ts'
 import { isSigned, type Operation } from '../../../actors/kernel/operation.ts'
 import { operations } from '../../../actors/operations.ts'
 import type { Json, Shapes } from '../../format/plain-schema.ts'
@@ -64,6 +65,45 @@ export function commandPath(serviceId: string, shapes: Shapes, own: Shapes): Jso
       ),
     },
   }
+}
+
+/** POST /v1/commands: a command a line, and an answer a line. */
+export const commandsPath: Json = {
+  post: {
+    operationId: 'commands',
+    tags: ['command'],
+    summary: 'Run many commands, one a line.',
+    description: [
+      `At most ${sizes.batch_lines} lines of JSON (NDJSON), ${sizes.body_bytes} bytes together. Each line is a command as at`,
+      '`POST /v1/command`, with the same rules, limits and answers. Empty lines are skipped.',
+      '',
+      'Each answer is a line `{"line","status","ok",…}` with the number of its command from 1 and the status that the command',
+      'alone would have. Answers come as soon as they are known, in any order. A refused line has no effect on the others; if',
+      'a limit refused it, `error.retry_after` says when to send it again.',
+      '',
+      'Lines to one room are decided in line order. A line may name what an earlier line makes, such as its event id; it and',
+      'every read wait for the answers they need. Any other line that depends on an earlier one must be sent after its answer.',
+      '',
+      'If the connection ends early, accepted lines stay accepted. Sending the same bytes again is safe.',
+    ].join('\n'),
+    requestBody: {
+      required: true,
+      description: 'The commands, in UTF-8, each line ended by a line feed.',
+      content: { 'application/x-ndjson': { schema: { type: 'string' } } },
+    },
+    responses: {
+      '200': {
+        description: 'The answers.',
+        content: {
+          'application/x-ndjson': {
+            schema: { type: 'string' },
+            example: '{"line":1,"status":200,"ok":true,"data":{}}\n',
+          },
+        },
+      },
+      ...refused,
+    },
+  },
 }
 
 /** What must be signed is shown as it is sent: with a signature that fits, though its time has passed. */

@@ -169,6 +169,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "post /oauth/revoke",
       "post /oauth/token",
       "post /v1/command",
+      "post /v1/commands",
       "put /in/{receiver}/{secret}",
     ]
   `)

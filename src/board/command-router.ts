@@ -11,7 +11,7 @@ import { type Command, type FieldName, fields } from '../../actors/kernel/fields
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { ReadOperation } from '../../actors/operations.ts'
-import { delegationOver, staleWords, windowSeconds } from '../../actors/write.ts'
+import { delegationOver, staleWords, windowSeconds } from '../../actors/records/write.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
 import { checkOperation, isGiven } from '../command/check.ts'
 import { beyondScope, isOperator } from '../command/delegated.ts'

@@ -3,7 +3,7 @@
  */
 
 import { inside } from '../../actors/kernel/limits.ts'
-import type { Head } from '../../actors/shard.ts'
+import type { Head } from '../../actors/records/answer.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'

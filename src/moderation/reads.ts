@@ -4,7 +4,14 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { commandIn, type FactRecord, frameKey, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
+import {
+  commandIn,
+  type FactRecord,
+  frameKey,
+  fromFrame,
+  RecordType,
+  type Signed,
+} from '../../actors/records/record.ts'
 import type { Kept, Report } from '../../actors/rooms/rules.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../reads/event-view.ts'

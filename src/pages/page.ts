@@ -5,8 +5,8 @@
  * What an answer depended on is noted while it is asked for, so that the bytes of a page are kept exactly as long as they are right.
  */
 
-import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
 import { type ReadAnswer, type ReadCall, type ReadRequest, unending } from '../reads/read.ts'
 import { PageTexts, type RenderTexts } from './page-texts.ts'
 import type { Html } from './pieces/html.ts'

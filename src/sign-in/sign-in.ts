@@ -8,7 +8,7 @@
 
 import { randomBytes, sign } from 'node:crypto'
 import { scopes as allScopes, type Scope } from '../../actors/kernel/operation.ts'
-import { commandIn } from '../../actors/record.ts'
+import { commandIn } from '../../actors/records/record.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import type { Delegate, Delegates } from '../command/delegates.ts'

@@ -1,6 +1,6 @@
 /**
  * Plans: how each operation that writes is carried out. Which actor decides, what it is given, and what the answer
- * shows; the path of a write is the same for all (writes.ts).
+ * shows; the path of a write is the same for all (src/board/writes.ts).
  */
 
 import type { FactsOf } from '../../actors/deciders.ts'

@@ -17,7 +17,7 @@ import { checkOperation, isGiven } from '../command/check.ts'
 import { beyondScope, isOperator } from '../command/delegated.ts'
 import { KeyCache, type Signer } from '../command/key-cache.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import type { Client } from '../command/paths.ts'
+import type { Client, CommandPath, ReadPath } from '../command/paths.ts'
 import type { Services } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { readCommand } from '../command/read-command.ts'
@@ -73,7 +73,7 @@ export type CommandRouterOptions = {
 
 type Verify = Services['verify']
 
-export class CommandRouter {
+export class CommandRouter implements CommandPath, ReadPath {
   readonly #options: CommandRouterOptions
   readonly #signers: KeyCache
   readonly #verify: Verify

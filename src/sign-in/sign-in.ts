@@ -18,7 +18,7 @@ import { commandId, signingBytes } from '../format/signing.ts'
 import type { SignInKey, SignInKeys } from './sign-in-keys.ts'
 
 export type SignInOptions = {
-  readonly front: CommandPath
+  readonly front: Pick<CommandPath, 'execute'>
   readonly serviceId: string
   readonly delegates: Pick<Delegates, 'find' | 'isOver'>
   readonly keys: SignInKeys

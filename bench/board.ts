@@ -106,7 +106,7 @@ async function readyAddress(server: ChildProcess): Promise<string> {
   throw new Error('the board did not start')
 }
 
-/** Threads start in the order that src/threads/actor-host.ts and src/server.ts give them, after those of Node itself. */
+/** Threads start in the order that src/threads/actor-host.ts and src/board/server.ts give them, after those of Node itself. */
 function nameThreads(
   times: readonly ThreadTime[],
   pid: number,

@@ -1,7 +1,7 @@
 /** A board in a process that also watches how long its main thread is held: what it is asked, and what it answers, are messages. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { startServer } from '../src/board/server.ts'
 import { readConfig } from '../src/config.ts'
-import { startServer } from '../src/server.ts'
 
 export type ToolsBoardSaid = { readonly address?: string; readonly heldMs?: number; readonly rssMib?: number }
 

@@ -6,9 +6,9 @@ import { resolve } from 'node:path'
 import { queueDefault, rates } from '../actors/kernel/limits.ts'
 import { limitsFault } from '../actors/kernel/limits-given.ts'
 import { isAddressOrNetwork } from '../actors/kernel/networks.ts'
+import { usdc } from './money/networks.ts'
+import { microsOf } from './money/price.ts'
 import type { Level } from './observe.ts'
-import { usdc } from './payments/networks.ts'
-import { microsOf } from './payments/price.ts'
 
 /** `auto`: uws, or node with a warning in the log where uws has no binary for this platform. */
 export type EngineChoice = 'auto' | 'uws' | 'node'

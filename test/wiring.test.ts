@@ -21,14 +21,14 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     file: 'src/documents/plans.ts',
     from: "'docs.write': write, ",
     to: '',
-    reported: 'src/command/plans.ts',
+    reported: 'src/board/plans.ts',
   },
   {
     what: 'a read that nothing answers',
     file: 'src/documents/reads.ts',
     from: "  'docs.list': list,\n",
     to: '',
-    reported: 'src/reads/reads.ts',
+    reported: 'src/threads/reads.ts',
   },
   {
     what: 'a refusal code that is not declared',
@@ -50,6 +50,20 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     from: "'sale.drop'",
     to: "'sale.dropped'",
     reported: 'src/payments/sales.ts',
+  },
+  {
+    what: 'a service of plans that no capability declares',
+    file: 'src/webhooks/service.ts',
+    from: '    readonly hooks: WebhookService\n',
+    to: '',
+    reported: 'src/webhooks/plans.ts',
+  },
+  {
+    what: 'a service of plans that the board does not give',
+    file: 'src/board/writes.ts',
+    from: "  readonly blobs: Services['blobs']\n",
+    to: '',
+    reported: 'src/board/command-router.ts',
   },
   {
     what: 'an argument that the decider does not take',
@@ -87,7 +101,7 @@ function compile(directory: string): string {
   return spawnSync(process.execPath, args, { cwd: directory, encoding: 'utf8' }).stdout
 }
 
-test('a missing decider, plan or read, and a misspelled code, name, argument, fact or field, are errors of the compiler', () => {
+test('a missing decider, plan, read or service, and a misspelled code, name, argument, fact or field, are errors of the compiler', () => {
   const directory = scratchDirectory()
   for (const name of ['src', 'actors', 'storage', 'tsconfig.json', 'package.json'])
     cpSync(join(project, name), join(directory, name), { recursive: true })

@@ -1,10 +1,10 @@
 /** `broadside serve`: runs a board until it is stopped. One that cannot start says why in one line of its log. */
 
+import type { RunningServer } from '../board/server.ts'
 import { monotonicMs } from '../clock.ts'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
 import { watchTurns } from '../runtime/slow-turns.ts'
-import type { RunningServer } from '../server.ts'
 import { type Command, exitCodes, UsageError } from './command-line.ts'
 
 export const serveCommand: Command = {
@@ -49,7 +49,7 @@ export const serveCommand: Command = {
     try {
       const [{ readConfig }, { startServer }, { withHealthPort }] = await Promise.all([
         import('../config.ts'),
-        import('../server.ts'),
+        import('../board/server.ts'),
         import('../http/health.ts'),
       ])
       const given = readConfig(args.text('data'))

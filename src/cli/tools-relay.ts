@@ -3,9 +3,9 @@
  * here, so that the operator signs what they have seen: a price or a payee that changes later is not paid.
  */
 import { readConfig } from '../config.ts'
+import { microsOf } from '../money/price.ts'
 import { createOutgoing } from '../outgoing/request.ts'
 import { challengesOf, requestIn } from '../payments/mpp.ts'
-import { microsOf } from '../payments/price.ts'
 import { isObject, plainText, x402DemandOf } from '../payments/x402.ts'
 import { release } from '../release.ts'
 import { BadAnswer, BoardClient } from './client.ts'

@@ -4,8 +4,8 @@
  */
 
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import type { Delegate } from '../delegations/delegates.ts'
 import { decodeBytes32, identityId } from '../format/encoding.ts'
+import type { Delegate } from './delegates.ts'
 
 /** `id`: the identity in whose name the key acts. */
 export type Signer = {

@@ -1,23 +1,22 @@
 /**
  * Plans: how each operation that writes is carried out. Which actor decides, what it is given, and what the answer
- * shows; the path of a write is the same for all (writes.ts).
+ * shows; the path of a write is the same for all (src/board/writes.ts).
  */
 
-import type { ArgsOf, FactsOf } from '../../actors/deciders.ts'
-import type { AnyReadName } from '../../actors/internal-operations.ts'
+import type { FactsOf } from '../../actors/deciders.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import type { WriteName } from '../../actors/operations.ts'
-import type { Facts, Signed } from '../../actors/record.ts'
-import type { ShardAnswer } from '../../actors/shard.ts'
-import type { BlobIntake } from '../attachments/intake.ts'
-import type { Charge } from '../limits/meters.ts'
-import type { Throttle } from '../limits/throttle.ts'
-import type { ReadCall } from '../reads/reads.ts'
+import type { AnyReadName, WriteName } from '../../actors/operations.ts'
+import type { ShardAnswer } from '../../actors/records/answer.ts'
+import type { Facts, Signed } from '../../actors/records/record.ts'
+import type { ArgsOf } from '../../actors/records/write.ts'
+import type { Reply } from '../format/reply.ts'
+import type { Charge } from '../rates/meters.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import type { ReadCall } from '../reads/read.ts'
 import type { Verdict } from '../verify/verifier.ts'
-import type { WebhookService } from '../webhooks/service.ts'
 import type { LiveFacts } from './live-facts.ts'
 import type { NoAnswer } from './ports.ts'
-import type { Reply, Verified } from './reply.ts'
+import type { Verified } from './reply.ts'
 
 /** What the actor replied; to a retry, what it replied the first time. */
 export type Decided<Name extends WriteName = never> = {
@@ -51,15 +50,14 @@ export type Give = (
     | undefined,
 ) => void
 
-/** What a plan may use. */
-export type Services = {
+/** What a plan may use. Capabilities declare here what theirs need of them: attachments their files, webhooks their service. */
+export interface Services {
   readonly news: LiveFacts
   readonly throttle: Throttle
   readonly read: ReadCall
   readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
   /** Secret of this board, for names that others cannot compute. */
   readonly secret: Buffer
-  readonly blobs: BlobIntake
   /** Calls of tools: what their actor is given, and the result of one that it has accepted. */
   readonly calls: {
     prepare(verified: Verified, pass: (found: Found) => void): void
@@ -72,7 +70,6 @@ export type Services = {
   }
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
-  readonly hooks: WebhookService
   /** Identity id of the board itself. */
   readonly boardIdentity: string
   /** Recovery epoch. */

@@ -1,12 +1,9 @@
 /** The actors as the command path uses them: what it asks, and what they answer. */
 
-import type { AnyReadName } from '../../actors/internal-operations.ts'
-import type { Head, ShardAnswer } from '../../actors/shard.ts'
-import type { WriteLetter } from '../../actors/write.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
-import type { AnswerOf, Take } from '../reads/reads.ts'
-import type { SearchAnswer, SearchAsk } from '../search/search.ts'
-import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import type { WriteLetter } from '../../actors/records/write.ts'
+import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
 
 /** `undefined`: no answer came, and whether it took effect is unknown; the caller must not get an answer either. */
 export type NoAnswer = undefined
@@ -16,6 +13,7 @@ export function isNotNow(answer: ReadAnswer | ShardAnswer | NoAnswer): boolean {
   return answer === undefined || (!answer.ok && 'refusal' in answer && answer.refusal.code === 'overloaded')
 }
 
+/** Capabilities with a thread of their own (search, tools) declare here how it is asked. */
 export interface Actors {
   readonly shards: number
   /** Asks the shard that decides over `letter.to`. */
@@ -24,8 +22,4 @@ export interface Actors {
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
   /** Asks one shard, for a private room. */
   readPrivate<Name extends AnyReadName>(shard: number, request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
-  /** Asks the search index; it answers with nothing older than this frame of the log. */
-  search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void
-  /** Asks the tools directory; it answers with nothing older than this frame of the log. */
-  askTools(ask: ToolsAsk, through: number, answer: (answer: ToolsAnswer | NoAnswer) => void): void
 }

@@ -1,13 +1,13 @@
 /**
- * Replies: what a caller gets, and the verified command that it is a reply to.
+ * Who sent a command, the verified command itself, and how its answer becomes a reply.
  */
 
 import type { Command, ValueOf } from '../../actors/kernel/fields.ts'
-import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
-import { type Refusal, type RefusalCode, refusalBody, statusOf } from '../../actors/kernel/refusals.ts'
+import type { ActorRefusal as Decided, RefusalCode } from '../../actors/kernel/refusals.ts'
 import type { Infer, Schema } from '../../actors/kernel/schema.ts'
 import type { Declaration, WriteName, WriteOperation } from '../../actors/operations.ts'
-import type { Signed } from '../../actors/record.ts'
+import type { Signed } from '../../actors/records/record.ts'
+import { type Reply, refused } from '../format/reply.ts'
 import type { ReadAnswer } from '../reads/read.ts'
 import type { Signer } from './key-cache.ts'
 import type { NoAnswer } from './ports.ts'
@@ -20,10 +20,6 @@ export type CommandSource = {
   /** Calls back once when the client disconnects before it is answered: what waits on its behalf stops. */
   readonly onGone?: (callback: () => void) => void
 }
-
-/** What the client gets; `undefined`: nothing, the connection is to be cut (the outcome is unknown). */
-export type Reply = { readonly status: number; readonly body: string; readonly retryAfter?: number }
-export type Respond = (reply: Reply | undefined) => void
 
 /** The fields of a signed command. */
 export type SignedCommand = Command & Required<Pick<Command, 'public_key' | 'signature' | 'timestamp' | 'nonce'>>
@@ -59,14 +55,6 @@ export type Verified<Name extends WriteName = never> = {
 export function signedBy({ signer, signature, bytes }: Verified): Signed {
   const { key, delegate } = signer
   return { key, sig: signature, signed: bytes, ...(delegate === undefined ? {} : { for: delegate.proof }) }
-}
-
-export function refused(found: Refusal): Reply {
-  return {
-    status: statusOf[found.code],
-    body: refusalBody(found),
-    ...(found.retryAfter === undefined ? {} : { retryAfter: found.retryAfter }),
-  }
 }
 
 /** A refusal that an actor made: its code is a declared one. */

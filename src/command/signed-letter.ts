@@ -1,7 +1,7 @@
 /** Letters of signed commands: what an actor is sent about the signer and what was signed, and what to decide. */
-import type { WriteLetter } from '../../actors/write.ts'
-import { isOperator, standingOf } from '../delegations/delegated.ts'
-import type { Throttle } from '../limits/throttle.ts'
+import type { WriteLetter } from '../../actors/records/write.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import { isOperator, standingOf } from './delegated.ts'
 import type { LiveFacts } from './live-facts.ts'
 import { signedBy, type Verified } from './reply.ts'
 

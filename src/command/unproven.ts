@@ -1,11 +1,11 @@
 /** The proof of work that this board requires of posts, and of requests of works, which are posts too. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { requestsOfWork } from '../../actors/records/write.ts'
 import { proofWanted } from '../../actors/rooms/policy.ts'
-import { requestsOfWork } from '../../actors/write.ts'
-import { isOperator } from '../delegations/delegated.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import { isGiven } from './check.ts'
+import { isOperator } from './delegated.ts'
 import type { Verified } from './reply.ts'
 
 /** Operations whose text is a post. */

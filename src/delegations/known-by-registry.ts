@@ -1,11 +1,10 @@
 /** What the registry knows, for the front to keep: as it is once everything is decided that was asked of it before. */
 
-import { registryName } from '../../actors/record.ts'
+import { registryName } from '../../actors/records/record.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { Actors } from '../command/ports.ts'
 import { whenDecided } from '../command/when-decided.ts'
-import { dataOf } from '../reads/read.ts'
-import type { AnswerOf } from '../reads/reads.ts'
+import { type AnswerOf, dataOf } from '../reads/read.ts'
 
 /** `op`: the read. `told` takes undefined where the registry gives no answer now. */
 export function toldByRegistry<Name extends 'delegation.known' | 'limits.known'>(

@@ -14,11 +14,18 @@ import {
 } from '../../actors/kernel/operation.ts'
 import { statusOf } from '../../actors/kernel/refusals.ts'
 import { operations } from '../../actors/operations.ts'
+import { plainSchema } from '../format/plain-schema.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
-import { ownShapes, titleOf } from './openapi/command-shapes.ts'
-import type { Sold } from './openapi/pay-paths.ts'
-import { plainSchema } from './plain-schema.ts'
+import { ownShapes, titleOf } from './command-shapes.ts'
 import { signingExamples } from './signing-examples.ts'
+
+/** What is asked for a call of one of the board's own tools. */
+export type Sold = {
+  /** Millionths of a dollar. */
+  readonly micros: number
+  /** CAIP-2. */
+  readonly network: string
+}
 
 export type Described = {
   readonly serviceId: string

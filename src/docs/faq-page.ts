@@ -1,6 +1,7 @@
 /** `/faq`: what people ask first, answered shortly. */
-import { type Html, html } from '../pages/html.ts'
+
 import { type Page, shown } from '../pages/page.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
 
 const answers: readonly (readonly [group: string, readonly (readonly [question: string, answer: Html])[]])[] = [
   [

@@ -4,31 +4,15 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { statusOf } from '../../actors/kernel/refusals.ts'
 import { operations } from '../../actors/operations.ts'
-import { nonceSeconds, rememberedMax, requestSeconds, scarceShare } from '../../actors/write.ts'
-import { type Html, html } from '../pages/html.ts'
+import { nonceSeconds, rememberedMax, requestSeconds, scarceShare } from '../../actors/records/write.ts'
 import { type Page, shown } from '../pages/page.ts'
-import { tabs } from '../pages/pieces/listing.ts'
+import { docsTabs } from '../pages/pieces/docs-tabs.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
 import { refusalWords } from '../pages/pieces/refusal-words.ts'
 import { withCode } from '../pages/pieces/text.ts'
 import { whole } from '../pages/pieces/time.ts'
 import { refusalsOf } from './capabilities.ts'
-import { tags } from './openapi/tags.ts'
-
-const places = [
-  ['Operations', '/docs'],
-  ['Signing', '/docs/signing'],
-  ['Works', '/docs/works'],
-  ['Credits', '/docs/credits'],
-  ['Refusals', '/docs/refusals'],
-  ['Limits', '/docs/limits'],
-] as const
-
-export function docsTabs(here: string): Html {
-  return tabs(
-    'documentation',
-    places.map(([words, path]) => [words, path, path === here] as const),
-  )
-}
+import { tags } from './tags.ts'
 
 const groups = [...new Set(operations.map(({ group }) => group))]
 

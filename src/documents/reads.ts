@@ -1,7 +1,7 @@
 /** Reads on documents: one version, the list, the history. Texts come from the journal, not from the state. */
 import { type Doc, type Version, versionOf } from '../../actors/documents/documents.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { fromFrame, RecordType } from '../../actors/record.ts'
+import { fromFrame, RecordType } from '../../actors/records/record.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import {
   badCursor,
@@ -114,7 +114,7 @@ function* byActivity(newest: Doc | undefined): Generator<Doc> {
 }
 
 /**
- * This actor's share of what the reader has made (src/command/gather.ts puts the shares together): the feed gives the public
+ * This actor's share of what the reader has made (src/board/gather.ts puts the shares together): the feed gives the public
  * ones, a shard all others, those of private rooms while the reader is a member.
  */
 function own(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {

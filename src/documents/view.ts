@@ -1,7 +1,7 @@
 /** Documents and their versions, as they are shown. */
 import type { Doc, Merged, Version } from '../../actors/documents/documents.ts'
-import { commandSha } from '../../actors/record.ts'
-import { delegationIn } from '../posts/view.ts'
+import { commandSha } from '../../actors/records/record.ts'
+import { delegationIn } from '../reads/event-view.ts'
 import type { ReadContext } from '../reads/read.ts'
 
 /** In which room a document is, by the actor that decides over it, and who may write it. */

@@ -5,9 +5,9 @@
 
 import { rates } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { fromYou, Places, type Release, streamWaitSeconds } from '../follow/places.ts'
 import type { Exchange } from '../http/port.ts'
-import type { Throttle } from '../limits/throttle.ts'
+import { fromYou, Places, type Release, streamWaitSeconds } from '../rates/places.ts'
+import type { Throttle } from '../rates/throttle.ts'
 
 export type ExportGateOptions = {
   readonly throttle: Throttle

@@ -7,7 +7,7 @@
  */
 
 import type { NoAnswer } from '../command/ports.ts'
-import { type Reply, type Respond, refused } from '../command/reply.ts'
+import { type Reply, type Respond, refused } from '../format/reply.ts'
 import type { Position, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
 import { type Found, isBefore } from './wait-limit.ts'
 

@@ -4,16 +4,16 @@
  * A follower's place is a mark: everything before position `next`, and `taken` updates at it. One position can hold more
  * than one update (a post that is also a mention), so a page may end in the middle of it and nothing is lost or doubled.
  */
-import type { Room } from '../../actors/board.ts'
-import { type Change, type ChangeKind, nowhere } from '../../actors/changes.ts'
-import { mentionsIn } from '../../actors/conversations/conversations.ts'
-import { none } from '../../actors/event-index.ts'
+
 import type { UpdateKind } from '../../actors/follow/operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { Room } from '../../actors/records/board.ts'
+import { type Change, type ChangeKind, nowhere } from '../../actors/records/changes.ts'
+import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
 import { answerOf, blockedBy, hasLeft } from '../conversations/blocks.ts'
-import { addressee, type EventView } from '../posts/view.ts'
+import { names } from '../reads/event-view.ts'
 import { type ReadContext, view } from '../reads/read.ts'
 
 export type Position = { readonly next: number; readonly taken: number }
@@ -184,10 +184,4 @@ function speaksTo({ direct }: State, slot: number, reader: string, handle: strin
   return (
     direct.inbox(reader)?.has(slot) === true || (handle !== '' && direct.privateMentions(handle)?.has(slot) === true)
   )
-}
-
-/** Of a reply, or of what was edited: does the text that is shown name the reader? */
-export function names(event: EventView, reader: string, handle: string): boolean {
-  if (addressee(event) === reader) return true
-  return handle !== '' && event.text !== undefined && mentionsIn(event.text).has(handle)
 }

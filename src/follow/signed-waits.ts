@@ -7,7 +7,7 @@
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { NoAnswer } from '../command/ports.ts'
-import { type Reply, type Respond, refused } from '../command/reply.ts'
+import { type Reply, type Respond, refused } from '../format/reply.ts'
 import type { Position, Update, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
 import type { Found } from './wait-limit.ts'
 

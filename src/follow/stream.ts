@@ -4,7 +4,7 @@
  * its lines cannot be taken for heads of posts or words of the board (src/follow/text-block.ts).
  */
 
-import type { EventView } from '../posts/view.ts'
+import type { EventView } from '../reads/event-view.ts'
 import { blockText, lineText } from './text-block.ts'
 
 export type TailFormat = 'block' | 'line' | 'sse'

@@ -7,12 +7,12 @@
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel, Timers } from '../clock.ts'
-import { keyFarewells } from '../delegations/delegated.ts'
+import { keyFarewells } from '../command/delegated.ts'
+import type { OpenRooms } from '../command/open-rooms.ts'
 import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { dataHeaders } from '../http/security.ts'
+import { fromYou, type PlaceKeeper, Places, type Release, streamWaitSeconds } from '../rates/places.ts'
 import type { Backfill, BackfillRequest } from './backfill.ts'
-import type { OpenRooms } from './open-rooms.ts'
-import { fromYou, type PlaceKeeper, Places, type Release, streamWaitSeconds } from './places.ts'
 import type { TailFormat } from './stream.ts'
 import { type Asked, askedOf, type TailRules } from './tail-request.ts'
 

@@ -5,9 +5,8 @@
  * has no second effect, and the nonce cannot be guessed.
  */
 import { createHmac, hash } from 'node:crypto'
-import { boardHandle } from '../../actors/people/handles.ts'
-import type { Signed } from '../../actors/record.ts'
-import type { BoardIdentity } from '../board-directory.ts'
+import { boardHandle } from '../../actors/records/handles.ts'
+import type { Signed } from '../../actors/records/record.ts'
 import { type Signer, signerFromSeed } from './signer.ts'
 import { signingBytes } from './signing.ts'
 
@@ -15,13 +14,16 @@ export type Fields = { readonly operation: string } & Readonly<Record<string, st
 /** The cause, which is unique, and since when it exists (Unix seconds). */
 export type Cause = { readonly cause: string; readonly at: number }
 
+/** The board's own public key, and the seed that it is made from. */
+type BoardKeys = { readonly publicKey: string; readonly seed: Buffer }
+
 /** Signs with the board's own key. */
 export class BoardSigner {
   readonly #serviceId: string
-  readonly #identity: BoardIdentity
+  readonly #identity: BoardKeys
   #signer: Signer | undefined
 
-  constructor({ serviceId, identity }: { readonly serviceId: string; readonly identity: BoardIdentity }) {
+  constructor({ serviceId, identity }: { readonly serviceId: string; readonly identity: BoardKeys }) {
     this.#serviceId = serviceId
     this.#identity = identity
   }

@@ -6,12 +6,12 @@ type SecretOf = 'hook' | 'receiver'
 
 const secretList = (of: SecretOf, owner: string) => `${of}-secret:${owner}`
 
-export function sealSecret(cursors: CursorSealer, of: SecretOf, owner: string, secret: string): string {
+export function sealSecret(cursors: Pick<CursorSealer, 'seal'>, of: SecretOf, owner: string, secret: string): string {
   return cursors.seal(secretList(of, owner), secret)
 }
 
 /** Throws where it was not sealed here for this owner. */
-export function openSecret(cursors: CursorSealer, of: SecretOf, owner: string, sealed: string): string {
+export function openSecret(cursors: Pick<CursorSealer, 'open'>, of: SecretOf, owner: string, sealed: string): string {
   const secret = cursors.open(secretList(of, owner), sealed)
   if (typeof secret !== 'string') throw new Error(`a secret of a ${of} was not sealed with this key`)
   return secret

@@ -4,8 +4,7 @@
 import { promisify } from 'node:util'
 import { gzip as gzipCallback } from 'node:zlib'
 import { etagOf, isHeld } from './answers.ts'
-import type { Exchange, Header } from './port.ts'
-import type { RouteHandler } from './routes.ts'
+import type { Exchange, Header, RouteHandler } from './port.ts'
 import { takesGzip } from './wire.ts'
 
 const gzip = promisify(gzipCallback)

@@ -121,3 +121,6 @@ export interface ByteStream {
   /** `now()` of the moment since which the reader's socket has taken nothing, while it takes nothing. */
   readonly blockedSince: number | undefined
 }
+
+/** Answers a request to one path; `parameter`: what follows its first segment. */
+export type RouteHandler = (exchange: Exchange, parameter: string) => void

@@ -1,7 +1,8 @@
 /** Replies that every route gives in one form: an answer of the API, a refusal, a preflight, a method that is not taken. */
+
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { type Reply, refused } from '../command/reply.ts'
-import type { Throttle } from '../limits/throttle.ts'
+import { type Reply, refused } from '../format/reply.ts'
+import type { Throttle } from '../rates/throttle.ts'
 import type { Exchange, Header } from './port.ts'
 import { dataHeaders } from './security.ts'
 

@@ -1,6 +1,6 @@
 /** Growth of the public log as a curve that only ever rises, drawn on the server from the points that the board gives. */
 import type { LogHistory } from '../pages/data.ts'
-import { type Html, html } from '../pages/html.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
 import { countOf, utc, whole } from '../pages/pieces/time.ts'
 
 const width = 640

@@ -1,7 +1,7 @@
 /** `/log`: the public log: how large it is, what it signed last, how it grew, who watches it, and how anyone checks it. */
 import type { LogHistory, LogWitnesses } from '../pages/data.ts'
-import { type Html, html, nothing } from '../pages/html.ts'
 import { type Page, shown } from '../pages/page.ts'
+import { type Html, html, nothing } from '../pages/pieces/html.ts'
 import { facts } from '../pages/pieces/listing.ts'
 import { when, whole } from '../pages/pieces/time.ts'
 import { growthPlot } from './growth-picture.ts'

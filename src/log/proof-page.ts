@@ -1,9 +1,9 @@
 /** `/e/{event_id}/proof`: what is proved of a post, in words, with the steps that the reader's own browser repeats. */
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { html } from '../pages/html.ts'
 import { type Page, Refused, shown } from '../pages/page.ts'
+import { html } from '../pages/pieces/html.ts'
 import { nameOf } from '../pages/pieces/person.ts'
-import type { EventView } from '../posts/view.ts'
+import type { EventView } from '../reads/event-view.ts'
 
 type Proof = {
   readonly log: { readonly origin: string; readonly vkey: string }

@@ -5,9 +5,8 @@
 import { gzip } from 'node:zlib'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { parseTilePath, type TilePath } from '../../storage/tile-path.ts'
-import type { Exchange, Header } from '../http/port.ts'
+import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
-import type { RouteHandler } from '../http/routes.ts'
 import { dataHeaders } from '../http/security.ts'
 import { takesGzip } from '../http/wire.ts'
 

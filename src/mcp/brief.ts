@@ -5,7 +5,7 @@
  * an id is (identity.get gives the id), or the id itself where there is no handle.
  */
 import type { Operation } from '../../actors/kernel/operation.ts'
-import type { Json } from '../docs/plain-schema.ts'
+import type { Json } from '../format/plain-schema.ts'
 
 /** Members that prove what stands beside them. */
 const proofNames: ReadonlySet<string> = new Set(['signature', 'signed_payload', 'command_sha256'])

@@ -2,13 +2,14 @@
  * Calls at /mcp as commands of the board: a signed-in caller's are signed with the key of the sign-in, those of others are
  * sent unsigned. What is allowed, refused and limited is decided where it always is, on the way of a command.
  */
+
 import { randomBytes } from 'node:crypto'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { refusalBody } from '../../actors/kernel/refusals.ts'
-import type { Reply } from '../command/reply.ts'
-import type { CommandRouter } from '../command/router.ts'
+import type { CommandPath } from '../command/paths.ts'
+import type { Reply } from '../format/reply.ts'
 import { type FieldValue, type SignableCommand, signingBytes } from '../format/signing.ts'
-import type { Caller } from './caller.ts'
+import type { Caller } from '../sign-in/caller.ts'
 import { inputOf } from './tool-input.ts'
 
 export type Arguments = Readonly<Record<string, unknown>>
@@ -21,7 +22,7 @@ export type Calling = {
 }
 
 export type CallsOptions = {
-  readonly front: Pick<CommandRouter, 'execute'>
+  readonly front: Pick<CommandPath, 'execute'>
   readonly serviceId: string
   /** Unix seconds. */
   readonly wallSeconds: () => number

@@ -3,7 +3,7 @@
  * Which tools take what follows from the declarations.
  */
 import type { Operation } from '../../actors/kernel/operation.ts'
-import type { Json } from '../docs/plain-schema.ts'
+import type { Json } from '../format/plain-schema.ts'
 import { hasProof } from './brief.ts'
 
 export type Extras = {

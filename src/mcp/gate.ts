@@ -4,11 +4,8 @@
  * lacks a scope, both with a challenge that says where to sign in and for what.
  */
 import type { Scope } from '../../actors/kernel/operation.ts'
-import { type Authenticate, bearerToken, type Caller } from './caller.ts'
+import { type Authenticate, bearerToken, type Caller, everydayScopes } from '../sign-in/caller.ts'
 import { type Need, toolByName } from './tool-list.ts'
-
-/** What a client asks for by default: a challenge with less would give a token that can do nothing else. */
-export const everydayScopes: readonly Scope[] = ['board:read', 'board:post', 'board:work', 'events:subscribe']
 
 export type Refused = {
   readonly status: 401 | 403

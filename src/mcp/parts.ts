@@ -5,7 +5,7 @@
  * been shown the end.
  */
 import { createHash } from 'node:crypto'
-import type { Json } from '../docs/plain-schema.ts'
+import type { Json } from '../format/plain-schema.ts'
 import { shareWithin, tokensAtMost } from './tokens.ts'
 
 type Parted =

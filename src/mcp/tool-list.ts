@@ -9,7 +9,7 @@
 import { fields } from '../../actors/kernel/fields.ts'
 import { isSigned, type Operation, type Scope } from '../../actors/kernel/operation.ts'
 import { operations } from '../../actors/operations.ts'
-import { type Json, plainSchema } from '../docs/plain-schema.ts'
+import { type Json, plainSchema } from '../format/plain-schema.ts'
 import { type ExtraName, extraInputs, extrasOf } from './extra-inputs.ts'
 
 type Tool = {

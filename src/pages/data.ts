@@ -1,16 +1,9 @@
 /** What reads answer, as pages use it: the shapes of the views themselves. */
-import type { docView, versionView } from '../documents/view.ts'
-import type { identityView } from '../people/reads.ts'
-import type { EventView } from '../posts/view.ts'
-import type { roomView } from '../rooms/reads.ts'
+import type { EventView } from '../reads/event-view.ts'
 import type { Paged } from './pieces/listing.ts'
 
-export type RoomData = ReturnType<typeof roomView> & {
-  readonly policy?: Readonly<Record<string, string | number | boolean>>
-}
 export type EventsList = Paged & { readonly events: readonly EventView[] }
 export type Thread = EventsList & { readonly root_id: string; readonly room: string; readonly page: string }
-export type RoomsList = Paged & { readonly rooms: readonly RoomData[] }
 export type PagesList = Paged & {
   readonly pages: readonly {
     readonly name: string
@@ -19,11 +12,6 @@ export type PagesList = Paged & {
     readonly updated_at: number
   }[]
 }
-export type Identity = ReturnType<typeof identityView>
-export type Doc = ReturnType<typeof docView>
-export type DocVersion = ReturnType<typeof versionView>
-export type DocText = Doc & DocVersion & { readonly text: string; readonly signature: string }
-export type DocsList = Paged & { readonly docs: readonly Doc[] }
 
 type Party = { readonly id: string; readonly public_key: string; readonly handle?: string }
 export type Work = {

@@ -3,8 +3,8 @@
 import { fields } from '../../actors/kernel/fields.ts'
 import { compile } from '../format/schema-check.ts'
 import { embed } from './assets.ts'
-import { html } from './html.ts'
 import { type Page, shown } from './page.ts'
+import { html } from './pieces/html.ts'
 
 const attributes = [
   ['data-room', 'name of a public room; required'],

@@ -3,8 +3,8 @@
  * own and come last, and the only things inline are the style and four words about the theme, each allowed by its hash.
  */
 import { assetPath, style, theme } from './assets.ts'
-import { attribute, type Html, html, nothing, plain, trusted } from './html.ts'
 import type { AboutBoard, Parts, Section } from './page.ts'
+import { attribute, type Html, html, nothing, plain, trusted } from './pieces/html.ts'
 
 const sections: readonly (readonly [Section, href: string, words: string])[] = [
   ['rooms', '/rooms', 'Rooms'],

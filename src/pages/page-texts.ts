@@ -2,7 +2,7 @@
  * The texts of one page: they are gathered while the page is put together, rendered in one go, and bounded in all, so that no page
  * is larger or costs more than is known. What finds no room is shown in part, with a link to the whole.
  */
-import type { Html } from './html.ts'
+import type { Html } from './pieces/html.ts'
 import { inPart, nodesIn, type RenderItem } from './pieces/rendered.ts'
 import type { Costed, Rendered } from './renderer.ts'
 

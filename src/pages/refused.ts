@@ -1,8 +1,8 @@
 /** Pages for what is not there, what is refused, and what went wrong: in the same look, and saying what to do instead. */
 import { type Refusal, statusOf } from '../../actors/kernel/refusals.ts'
-import { html, pathTo } from './html.ts'
 import { type AboutBoard, type Parts, type Shown, shown } from './page.ts'
-import { memberDoor } from './pieces/writer.ts'
+import { html, pathTo } from './pieces/html.ts'
+import { memberDoor } from './writer.ts'
 
 const ways = html`<p>Try <a href="/">the lobby</a>, <a href="/rooms">all rooms</a>, <a href="/search">the search</a> or <a href="/docs">the documentation</a>.</p>`
 

@@ -8,7 +8,7 @@
 import { hash } from 'node:crypto'
 import { Piscina } from 'piscina'
 import { threadFile } from '../program.ts'
-import { type Html, trusted } from './html.ts'
+import { type Html, trusted } from './pieces/html.ts'
 import { type RenderItem, rendered } from './pieces/rendered.ts'
 
 export type Costed = { readonly item: RenderItem; readonly nodes: number }

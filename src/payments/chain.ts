@@ -3,9 +3,10 @@
  * early: of another network, late, or undecided. So a no counts only from one that names the network and whose newest block
  * is from after the time in which the payment could be taken; everything else is no answer.
  */
+
+import { chainIdOf } from '../money/networks.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { address as addressWord } from './eip712.ts'
-import { chainIdOf } from './networks.ts'
 import type { Payment } from './payment.ts'
 import { isObject, parsedObject } from './x402.ts'
 

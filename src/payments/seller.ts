@@ -16,9 +16,9 @@
  * settles once buys once, whether or not a facilitator says "success" to the same transfer again.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { caip2, chainIdOf, friendlyName, usdc } from '../money/networks.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import type { Challenge } from './challenge.ts'
-import { caip2, chainIdOf, friendlyName, usdc } from './networks.ts'
 import { decodeBase64Json, encodeBase64Json, type Fields, isObject, parsedObject, plainText } from './x402.ts'
 
 export type SellerOptions = {

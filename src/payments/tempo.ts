@@ -9,9 +9,9 @@
  * fee token stays open; the seller's signature takes their places and makes the hash, so the transfer is known by its memo.
  */
 
+import { tempoTokens } from '../money/networks.ts'
 import { type Challenge, credential } from './challenge.ts'
 import { address, proofHash, word } from './eip712.ts'
-import { tempoTokens } from './networks.ts'
 import type { Offer, Payment } from './payment.ts'
 import type { Hash, Wallet } from './wallet.ts'
 import { type Fields, plainText } from './x402.ts'

@@ -11,9 +11,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import { foreignJson } from '../format/foreign-json.ts'
+import { caip2, chainIdOf, usdc } from '../money/networks.ts'
 import type { Answered } from '../outgoing/request.ts'
 import { type Transfer, transferHash } from './eip712.ts'
-import { caip2, chainIdOf, usdc } from './networks.ts'
 import type { Offer, Payment, PaymentReceipt } from './payment.ts'
 import type { Wallet } from './wallet.ts'
 

@@ -1,14 +1,18 @@
 /** `/i/{identity}`: a key that acts: its handle, its profile in its own words, what it wrote. */
-import type { EventsList, Identity, WorksList } from '../pages/data.ts'
-import { type Html, html, linkTo, nothing, trusted } from '../pages/html.ts'
+
+import type { EventsList, WorksList } from '../pages/data.ts'
 import { type Ask, type Page, type Shown, shown } from '../pages/page.ts'
-import { seal } from '../pages/pictures/seal.ts'
+import { type Html, html, linkTo, nothing, trusted } from '../pages/pieces/html.ts'
 import { empty, facts, pager } from '../pages/pieces/listing.ts'
 import { nameOf } from '../pages/pieces/person.ts'
+import { seal } from '../pages/pieces/seal.ts'
 import { excerpt, textHtml } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
-import { postsHtml } from '../posts/post.ts'
+import { postsHtml } from '../pages/post.ts'
 import { workLine } from '../works/work-line.ts'
+import type { identityView } from './reads.ts'
+
+type Identity = ReturnType<typeof identityView>
 
 export const identity: Page = {
   path: '/i/{identity}',

@@ -1,11 +1,11 @@
 /** How writes on people are carried out: all of them by the registry, which knows every handle, key and suspension. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { registryName } from '../../actors/record.ts'
+import { registryName } from '../../actors/records/record.ts'
 import type { AnyPlan, Plan, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
+import { proveNewKey } from '../delegations/new-key.ts'
 import { quiescing } from '../delegations/plans.ts'
-import { proveNewKey } from './new-key.ts'
 
 const registry = () => ({ actor: registryName })
 const own = ({ signer }: Verified): Shown => ({ read: 'identity.get', args: { target: signer.id } })

@@ -7,13 +7,6 @@
 import type { State } from '../../actors/state.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, withRoom } from '../reads/read.ts'
 
-export type Activity = {
-  /** Unix seconds at which the first bar begins, and what each takes. */
-  readonly from: number
-  readonly step: number
-  readonly counts: readonly number[]
-}
-
 export const activityReads = {
   'board.activity': (context, request) => {
     if (request.args.room === undefined) {
@@ -46,8 +39,10 @@ function activity({ state, board, now }: ReadContext, { args }: ReadRequest, slo
     const bar = Math.floor((events.at[slot]! - from) / step)
     if (counts[bar] !== undefined) counts[bar] = Math.max(0, counts[bar] - 1)
   }
-  const found: Activity = { from, step, counts }
-  return ok(found, { ...(room === undefined ? {} : { room: String(args.room) }), until: from + bars * step })
+  return ok(
+    { from, step, counts },
+    { ...(room === undefined ? {} : { room: String(args.room) }), until: from + bars * step },
+  )
 }
 
 /** What counts as no post: edits, what was hidden or redacted, what has expired. */

@@ -1,14 +1,14 @@
 /** `/e/{event_id}/history`: every version of a post as it was signed, and what each changed. */
 
 import type { EventsList } from '../pages/data.ts'
-import { type Html, html } from '../pages/html.ts'
 import { type Ask, type Page, shown } from '../pages/page.ts'
 import { changesPerPage } from '../pages/pieces/diff.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
 import { pager } from '../pages/pieces/listing.ts'
 import { nameOf } from '../pages/pieces/person.ts'
 import { sentence } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
-import type { EventView } from './view.ts'
+import type { EventView } from '../reads/event-view.ts'
 
 const versionsOfPage = 10
 /** All comparisons of a page share the changes that it may look for. */

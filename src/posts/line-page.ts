@@ -3,10 +3,10 @@
  * only this renderer lays out (assets/live.js); kept like every page, so that it is made once for all who read along.
  */
 
-import { html } from '../pages/html.ts'
 import type { Page } from '../pages/page.ts'
-import { postHtml } from './post.ts'
-import type { EventView } from './view.ts'
+import { html } from '../pages/pieces/html.ts'
+import { postHtml } from '../pages/post.ts'
+import type { EventView } from '../reads/event-view.ts'
 
 export const postLine: Page = {
   path: '/e/{event_id}/line',

@@ -1,5 +1,5 @@
 /** What the answer to a post shows of it beside what was sent. */
-import type { Body } from './view.ts'
+import type { Body } from '../reads/event-view.ts'
 
 /** What its author, put out of a private room since, is shown of a post: that it stands, and where. */
 export const outOfSight: Body = { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }

@@ -1,15 +1,15 @@
 /** `/e/{event_id}`: the thread of a post, replies under what they answer, the post itself marked. */
 
 import type { Thread } from '../pages/data.ts'
-import { type Html, html, nothing, pathTo } from '../pages/html.ts'
 import { type Ask, type Page, type PageRequest, shown } from '../pages/page.ts'
+import { type Html, html, nothing, pathTo } from '../pages/pieces/html.ts'
 import { facts, pager } from '../pages/pieces/listing.ts'
 import { nameOf, person } from '../pages/pieces/person.ts'
 import { beginning } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
-import { writer } from '../pages/pieces/writer.ts'
-import { postHtml } from './post.ts'
-import type { EventView } from './view.ts'
+import { postHtml } from '../pages/post.ts'
+import { writer } from '../pages/writer.ts'
+import type { EventView } from '../reads/event-view.ts'
 
 const postsOfThread = 100
 /** Replies to replies are moved in so often; deeper ones stand under each other and say what they answer. */

@@ -2,6 +2,7 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type EventsQuery, findEvents, readThread } from '../../actors/reading.ts'
+import { versionView } from '../reads/event-view.ts'
 import {
   badCursor,
   endOf,
@@ -22,8 +23,6 @@ import {
   withinPage,
   withRoom,
 } from '../reads/read.ts'
-import { searchRoom } from '../search/reads.ts'
-import { versionView } from './view.ts'
 
 export const eventsReads = {
   'event.get': (context, request) =>
@@ -52,8 +51,6 @@ export const eventsReads = {
 
 function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { args } = request
-  // What is public is found by the index before it comes here; a private room is searched where it lies.
-  if (args.query !== undefined) return withRoom(context, request, (room) => searchRoom(context, request, room))
   const list = (room: string): ReadAnswer => {
     const name = `events:${room}:${args.page ?? ''}:${args.target ?? ''}:${args.kind ?? ''}:${args.order ?? 'desc'}`
     const cursor = opened(context, name, args)

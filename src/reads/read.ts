@@ -2,15 +2,15 @@
  * What every read is made of: the request, the answer, and the checks that a reader has to pass.
  * The feed thread answers for everything public, a shard for its private rooms; both with the same functions.
  */
-import type { Board, Room, Visibility } from '../../actors/board.ts'
-import { none } from '../../actors/event-index.ts'
-import type { AnyReadName } from '../../actors/internal-operations.ts'
+
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import type { Board, Room, Visibility } from '../../actors/records/board.ts'
+import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
-import type { CursorSealer } from '../format/cursor.ts'
-import { type EventView, itemView, type Showing } from '../posts/view.ts'
+import { type EventView, itemView, type Showing } from './event-view.ts'
 
 /** A read on its way: fields already checked against the operation's declaration. */
 export type ReadRequest<Name extends AnyReadName = AnyReadName> = {
@@ -56,6 +56,24 @@ export type ReadAnswer<Data = unknown> =
   /** Not on this board; another may hold it. */
   | { readonly ok: false; readonly absent: Refusal }
 
+/** What each read gives, by its name. Filled by the table of reads (src/threads/reads.ts), which stands above all that read. */
+// biome-ignore lint/suspicious/noEmptyInterface: the table of reads declares its members.
+export interface ReadTable {}
+/** What the read of this name gives. */
+export type AnswerOf<Name extends AnyReadName> = Name extends keyof ReadTable ? ReadTable[Name] : unknown
+/** Takes the answer to a read; undefined: none came. */
+export type Take<Data> = { take(answer: ReadAnswer<Data> | undefined): void }['take']
+/** Asks the actor that can answer, wherever it is. */
+export type ReadCall = {
+  read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
+}['read']
+
+/** Seals places in lists, so that readers can hand them back and do nothing else with them (src/format/cursor.ts). */
+export type Cursors = {
+  seal(list: string, place: unknown): string
+  open(list: string, text: string): unknown
+}
+
 export type ReadContext = {
   readonly state: State
   readonly board: Board
@@ -64,7 +82,7 @@ export type ReadContext = {
   readonly blobFile: (room: string, sha256: string) => Buffer | undefined
   /** The frame with this number in the journal of a shard. */
   readonly frame: (shard: number, seq: number) => Frame
-  readonly cursors: CursorSealer
+  readonly cursors: Cursors
   readonly generation: string
   readonly serviceId: string
   /** What an identity (64 hex) is called. The registry decides it, whose records no other shard has. */
@@ -213,7 +231,7 @@ export function eventsWithin(
 }
 
 /**
- * Place in a list that several actors have shares of, newest first (src/command/gather.ts): a text that sorts. `order`: what came
+ * Place in a list that several actors have shares of, newest first (src/board/gather.ts): a text that sorts. `order`: what came
  * later in the same second has a greater one, within one actor; between actors a second has no order.
  */
 export function placeInList(at: number, order: number, name: string): string {

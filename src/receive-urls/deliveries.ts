@@ -5,16 +5,18 @@
  * Every way not to open a URL (unknown, deleted, another secret, shown to a delegate that has ended) takes the same path and gives
  * the same answer.
  */
+
 import { createHash } from 'node:crypto'
-import { ownLetter } from '../../actors/internal-letter.ts'
 import { rates } from '../../actors/kernel/limits.ts'
 import { isWithin } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { closedDoor, type DeliverArgs } from '../../actors/receive-urls/decide.ts'
+import { ownLetter } from '../../actors/receive-urls/own-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import { fromActor, type Respond, readReply, refused } from '../command/reply.ts'
-import { Limiter } from '../limits/limiter.ts'
-import type { Throttle } from '../limits/throttle.ts'
+import { fromActor, readReply } from '../command/reply.ts'
+import { type Respond, refused } from '../format/reply.ts'
+import { Limiter } from '../rates/limiter.ts'
+import type { Throttle } from '../rates/throttle.ts'
 import { dataOf, ok, type ReadAnswer } from '../reads/read.ts'
 import type { Posted } from './item-posts.ts'
 import { secretHash } from './plans.ts'

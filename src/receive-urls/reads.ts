@@ -1,6 +1,6 @@
 /**
  * Reads on receive URLs: their maker's lists, and what the routes ask before they let a delivery in.
- * All of one maker lie in one shard (see homes in src/command/gather.ts), so nothing here is ever absent.
+ * All of one maker lie in one shard (see homes in src/board/gather.ts), so nothing here is ever absent.
  */
 
 import { isUtf8 } from 'node:buffer'
@@ -13,7 +13,7 @@ import {
   type Receiver,
   type ReceiverFacts,
 } from '../../actors/receive-urls/receive-urls.ts'
-import { fromFrame, RecordType } from '../../actors/record.ts'
+import { fromFrame, RecordType } from '../../actors/records/record.ts'
 import { objection } from '../../actors/rooms/policy.ts'
 import { openSecret } from '../format/sealed-secrets.ts'
 import {

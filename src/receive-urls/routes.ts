@@ -5,9 +5,8 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { Exchange } from '../http/port.ts'
+import type { Exchange, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
-import type { RouteHandler } from '../http/routes.ts'
 import type { Deliveries, Delivery } from './deliveries.ts'
 
 export type ReceiveOptions = {

@@ -1,9 +1,9 @@
 /** `/rooms`: every public room, latest activity first. */
-import type { RoomsList } from '../pages/data.ts'
-import { html } from '../pages/html.ts'
+
 import { type Page, shown } from '../pages/page.ts'
+import { html } from '../pages/pieces/html.ts'
 import { empty, pager } from '../pages/pieces/listing.ts'
-import { roomLine } from './room-line.ts'
+import { type RoomsList, roomLine } from './room-line.ts'
 
 export const rooms: Page = {
   path: '/rooms',

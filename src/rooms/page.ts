@@ -1,18 +1,19 @@
 /** `/room/{room}`: a room as it speaks. Its pages are tabs; posts come in order of time, or as threads. */
 
-import type { DocsList, EventsList, PagesList, RoomData } from '../pages/data.ts'
-import { type Html, html, joined, pathTo } from '../pages/html.ts'
+import type { DocsList } from '../documents/page.ts'
+import type { EventsList, PagesList } from '../pages/data.ts'
 import { type Ask, type Page, shown } from '../pages/page.ts'
-import { activityPlot } from '../pages/pictures/activity.ts'
+import { type Activity, activityPlot } from '../pages/pieces/activity-plot.ts'
+import { type Html, html, joined, pathTo } from '../pages/pieces/html.ts'
 import { empty, facts, pager, tabs } from '../pages/pieces/listing.ts'
 import { liveList } from '../pages/pieces/live.ts'
 import { person, shortId } from '../pages/pieces/person.ts'
 import { excerpt } from '../pages/pieces/text.ts'
 import { countOf, when, whole } from '../pages/pieces/time.ts'
-import { writer } from '../pages/pieces/writer.ts'
-import type { Activity } from '../posts/activity-reads.ts'
-import { postHtml, postsHtml } from '../posts/post.ts'
-import type { EventView } from '../posts/view.ts'
+import { postHtml, postsHtml } from '../pages/post.ts'
+import { writer } from '../pages/writer.ts'
+import type { EventView } from '../reads/event-view.ts'
+import type { RoomData } from './room-line.ts'
 
 const postsOfPage = 50
 

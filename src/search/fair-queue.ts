@@ -5,17 +5,10 @@
  * Networks are those of `networkOf`. Of an IPv6 /48, which one customer may hold whole, and of the sign-ins that share an address, a
  * few are served at a time.
  */
+
 import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
 import type { Cancel, Timers } from '../clock.ts'
-
-/** On whose behalf something is done. */
-export type Client = {
-  readonly address: string
-  /** Identity of a sign-in at /mcp, many of which share the address of their host: it takes turns by itself. */
-  readonly signedIn?: string
-  /** Calls back once when the client goes away before it is answered. */
-  readonly onGone?: (callback: () => void) => void
-}
+import type { Client } from '../command/paths.ts'
 
 export type FairQueueOptions = {
   /** Monotonic milliseconds. */

@@ -4,7 +4,7 @@
  * Looked up at the time of a search, so the index holds words as they stand: phrases and beginnings stay exact, and other
  * languages are left alone. A superfluous form costs one look-up of a word that is nowhere in the index.
  */
-import { stem } from '../tools/stem.ts'
+import { stem } from './stem.ts'
 
 const shortest = 3
 /** They end like a plural, and are not that of the word without the s. */

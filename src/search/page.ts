@@ -1,10 +1,10 @@
 /** `/search`: words in public posts, by room, kind and author. */
 
 import type { EventsList } from '../pages/data.ts'
-import { type Html, html } from '../pages/html.ts'
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
 import { empty, pager } from '../pages/pieces/listing.ts'
-import { postsHtml } from '../posts/post.ts'
+import { postsHtml } from '../pages/post.ts'
 
 const names = ['q', 'room', 'kind', 'author', 'cursor'] as const
 type Asked = Partial<Record<(typeof names)[number], string>>

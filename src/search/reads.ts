@@ -5,11 +5,12 @@
  * now, and a search ends where it has taken its time: a page may hold fewer events than it has room for, and none, while more
  * follow.
  */
-import type { Room } from '../../actors/board.ts'
-import { none } from '../../actors/event-index.ts'
+
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { findEvents } from '../../actors/reading.ts'
-import type { EventView } from '../posts/view.ts'
+import type { Room } from '../../actors/records/board.ts'
+import { none } from '../../actors/records/event-index.ts'
+import type { EventView } from '../reads/event-view.ts'
 import {
   badCursor,
   endOf,
@@ -107,8 +108,13 @@ const looksMax = 2_000
 const lookedBytesMax = 512 * 1024
 const looksAtOnce = 200
 
+/** Events of a room that hold what `query` asks for. What is public is found by the index before it comes here. */
+export function searchInRoom(context: ReadContext, request: ReadRequest): ReadAnswer {
+  return withRoom(context, request, (room) => searchRoom(context, request, room))
+}
+
 /** A private room is in no index: its texts are read, so many and so long ones for each page, from the newest (or oldest) on. */
-export function searchRoom(context: ReadContext, request: ReadRequest, room: Room): ReadAnswer {
+function searchRoom(context: ReadContext, request: ReadRequest, room: Room): ReadAnswer {
   const { args } = request
   const read = readQuery(String(args.query))
   if (!read.ok) return unreadable(read.fault)

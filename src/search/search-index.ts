@@ -18,11 +18,11 @@
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/record.ts'
+import { type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/records/record.ts'
 import { makeDirectory } from '../../storage/disk.ts'
+import { type DatabaseSync, openDatabase } from '../sqlite.ts'
 import { wordsOf } from './query.ts'
 import { type Part, Search, type SearchAsk, tableOf } from './search.ts'
-import { type DatabaseSync, openDatabase } from './sqlite.ts'
 
 type Value = string | number | bigint | Uint8Array
 

@@ -3,8 +3,8 @@
  * so many rows, or through the rest of one part of the index.
  */
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import type { DatabaseSync } from '../sqlite.ts'
 import { phraseMatcher, type Query, toFts } from './query.ts'
-import type { DatabaseSync } from './sqlite.ts'
 
 export type SearchAsk = {
   readonly query: Query
@@ -28,6 +28,13 @@ export type SearchAnswer =
   | { readonly ok: false; readonly refusal: Refusal }
 
 type Hit = { readonly id: string; readonly change: number }
+
+declare module '../command/ports.ts' {
+  interface Actors {
+    /** Asks the search index; it answers with nothing older than this frame of the log. */
+    search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | undefined) => void): void
+  }
+}
 
 /** Consecutive rows whose texts lie in one table. */
 export type Part = { readonly first: number; rows: number; bytes: number }

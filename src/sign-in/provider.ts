@@ -3,11 +3,12 @@
  * Public clients alone, PKCE S256, resource indicators, codes of 60 s used once, refresh tokens that rotate; who signs in does
  * so each time, by one signature (sign-in.ts), and no browser session replaces that.
  */
+
 import type { KeyObject } from 'node:crypto'
 import Provider, { errors, interactionPolicy } from 'oidc-provider'
 import { scopes } from '../../actors/kernel/operation.ts'
-import { everydayScopes } from '../mcp/gate.ts'
 import type { Outgoing } from '../outgoing/request.ts'
+import { everydayScopes } from './caller.ts'
 import { grantTypes, knownText, type Metadata, responseTypes, settleMetadata } from './client-metadata.ts'
 import { adapterFor, type Records } from './records.ts'
 import { knownScopes, type SignedIn } from './sign-in.ts'

@@ -4,13 +4,12 @@
  */
 
 import { createHash } from 'node:crypto'
-import { internalLetter } from '../../actors/internal-letter.ts'
-import type { InternalWriteName } from '../../actors/internal-operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
+import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import { dataOf, type ReadAnswer } from '../reads/read.ts'
-import type { AnswerOf, ReadCall } from '../reads/reads.ts'
+import { type AnswerOf, dataOf, type ReadAnswer, type ReadCall } from '../reads/read.ts'
 
 export type RecordsOptions = {
   readonly actors: Pick<Actors, 'write'>

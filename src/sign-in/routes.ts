@@ -4,12 +4,12 @@
  */
 
 import { scopes } from '../../actors/kernel/operation.ts'
-import type { Exchange, Header } from '../http/port.ts'
-import type { RouteHandler } from '../http/routes.ts'
-import { ownFileHeaders, pageHeaders } from '../http/security.ts'
-import type { Throttle } from '../limits/throttle.ts'
+import type { Exchange, Header, RouteHandler } from '../http/port.ts'
+import { ownFileHeaders } from '../http/security.ts'
+import { pageHeaders } from '../pages/headers.ts'
 import { layout } from '../pages/layout.ts'
 import { signInRefusal } from '../pages/refused.ts'
+import type { Throttle } from '../rates/throttle.ts'
 import type { Oauth, OauthResponse } from './oauth.ts'
 
 export type OauthDoorsOptions = {

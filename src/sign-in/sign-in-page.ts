@@ -1,8 +1,8 @@
 /** The page of a sign-in: who asks, for what, and where the answer goes, before anything is signed. */
 import { readFileSync } from 'node:fs'
 import type { Scope } from '../../actors/kernel/operation.ts'
-import { html } from '../pages/html.ts'
 import { layout } from '../pages/layout.ts'
+import { html } from '../pages/pieces/html.ts'
 import type { Asked } from './sign-in.ts'
 
 const words: Readonly<Record<Scope, string>> = {

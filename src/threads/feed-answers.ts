@@ -13,9 +13,9 @@ import { CursorSealer } from '../format/cursor.ts'
 import { logReads, type ProofContext } from '../log/proof.ts'
 import { tileBytes } from '../log/tiles.ts'
 import type { ReadAnswer, ReadContext, ReadRequest } from '../reads/read.ts'
-import { answerRead } from '../reads/reads.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { readFault } from './entry.ts'
+import { answerRead } from './reads.ts'
 import type { Trees } from './trees.ts'
 
 export type FeedAsk =

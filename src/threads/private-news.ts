@@ -4,16 +4,16 @@
  *
  * Readers are named, rooms are not: the shard knows who follows and who is a member.
  */
-import type { Room } from '../../actors/board.ts'
-import { type Change, nowhere } from '../../actors/changes.ts'
-import type { Head } from '../../actors/log/frame.ts'
+
+import type { Room } from '../../actors/records/board.ts'
+import { type Change, nowhere } from '../../actors/records/changes.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
-import type { ShardAnswer } from '../../actors/shard.ts'
 import type { Carried, Requested } from '../../actors/works/delivery.ts'
 import { liveText } from '../follow/live.ts'
 import { isForReader } from '../follow/rows.ts'
 import type { TailFormat } from '../follow/stream.ts'
 import type { ReadContext } from '../reads/read.ts'
+import type { CarrierTell } from '../works/carrier.ts'
 import { unlessFaulty } from './entry.ts'
 
 export type ShardTell =
@@ -27,10 +27,7 @@ export type ShardTell =
   | readonly ['handles', known: readonly (readonly [identity: string, handle: string])[]]
   /** What happens here is delivered to hooks: report when anything private does. */
   | readonly ['deliver', on: boolean]
-  /** What came of a letter to another shard; no answer: nobody knows, and it is not sent again. */
-  | readonly ['carried', n: number, answer: ShardAnswer | undefined, head: Head | undefined]
-  /** Results that an earlier life of the board has bound, and the market did not take, are let go. */
-  | readonly ['release']
+  | CarrierTell
 
 export type ShardNews =
   /** Letters to actors of other shards; their answers come back as they are. */

@@ -4,17 +4,10 @@ import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import {
-  type Confirmation,
-  type FirstRoom,
-  type Head,
-  Shard,
-  type ShardAnswer,
-  type ShardOptions,
-  shardOf,
-} from '../../actors/shard.ts'
+import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import { type Shares, scarceShare, type WriteLetter } from '../../actors/records/write.ts'
+import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
 import { WorkDelivery } from '../../actors/works/delivery.ts'
-import { type Shares, scarceShare, type WriteLetter } from '../../actors/write.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { freeBytes } from '../../storage/disk.ts'
 import type { Journal } from '../../storage/journal.ts'
@@ -27,13 +20,13 @@ import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { BoardSigner } from '../format/board-signer.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import type { ReadContext, ReadRequest } from '../reads/read.ts'
-import { answerRead } from '../reads/reads.ts'
 import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
 import { readFault, report, runThread, tellKnown } from './entry.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
+import { answerRead } from './reads.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 
 export type ShardThread = {

@@ -1,8 +1,8 @@
 /** The thread on which own tools run that an input could make slow. It holds nothing: it may be ended at any moment. */
 import { parentPort } from 'node:worker_threads'
-import type { BenchAnswer, BenchAsk, BenchReady } from '../tool-calls/own-tools/bench.ts'
-import { benchTools } from '../tool-calls/own-tools/bench-tools.ts'
-import { BadInput } from '../tool-calls/own-tools/own-tool.ts'
+import type { BenchAnswer, BenchAsk, BenchReady } from '../own-tools/bench.ts'
+import { benchTools } from '../own-tools/bench-tools.ts'
+import { BadInput } from '../own-tools/own-tool.ts'
 
 const port = parentPort!
 

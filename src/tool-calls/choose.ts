@@ -3,8 +3,9 @@
  * that they named, never more than they said, than the listing says, than the caller says. The cheapest offer that fits is taken.
  * Operator and listing limit what the payee asks; the caller limits what they are charged, the network's fee included.
  */
+
+import { priceOf } from '../money/price.ts'
 import type { Demand, Offer } from '../payments/payment.ts'
-import { priceOf } from '../payments/price.ts'
 
 type Terms = {
   /** What the operator lets the wallet pay for this tool; undefined: nothing. */

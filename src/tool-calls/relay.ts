@@ -6,8 +6,9 @@
  * A payment leaves this process only after it is on disk; it is never made twice for one call, and a second 402 is an answer.
  */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
-import type { AnyReadName, InternalWriteName } from '../../actors/internal-operations.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
+import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
 import type { PayArgs } from '../../actors/tool-calls/decide.ts'
 import { type CallFailure, toolAnswerBytesMax } from '../../actors/tool-calls/operations.ts'
 import {
@@ -18,11 +19,10 @@ import {
   type SettledFacts,
 } from '../../actors/tool-calls/tool-calls.ts'
 import type { Actors } from '../command/ports.ts'
+import { microsOf, priceOf } from '../money/price.ts'
 import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
 import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.ts'
-import { microsOf, priceOf } from '../payments/price.ts'
-import { dataOf, type ReadRequest } from '../reads/read.ts'
-import type { ReadCall } from '../reads/reads.ts'
+import { dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
 import { chosenOffer } from './choose.ts'
 import { callMcp } from './mcp.ts'
 import { dayLimits } from './reads.ts'

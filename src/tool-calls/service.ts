@@ -14,18 +14,17 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { CallArgs } from '../../actors/tool-calls/decide.ts'
 import { type CallFacts, callsActor } from '../../actors/tool-calls/tool-calls.ts'
 import { hostOf } from '../../actors/tools/listing.ts'
+import { isOperator } from '../command/delegated.ts'
 import { type Decided, type Found, type Give, idOf } from '../command/plan.ts'
-import { refused, type Verified } from '../command/reply.ts'
-import { isOperator } from '../delegations/delegated.ts'
-import { Limiter } from '../limits/limiter.ts'
-import { microsOf } from '../payments/price.ts'
-import { dataOf } from '../reads/read.ts'
-import type { ReadCall } from '../reads/reads.ts'
-import type { FoundListing } from '../tools/reads.ts'
+import type { Verified } from '../command/reply.ts'
+import { refused } from '../format/reply.ts'
+import { microsOf } from '../money/price.ts'
+import { ownToolById } from '../own-tools/descriptors.ts'
+import { BadInput, type Input, type OwnTool, readJson } from '../own-tools/own-tool.ts'
+import { inputFault, type OwnTools } from '../own-tools/run.ts'
+import { Limiter } from '../rates/limiter.ts'
+import { type AnswerOf, dataOf, type ReadCall } from '../reads/read.ts'
 import { Breaker } from './breaker.ts'
-import { ownToolById } from './own-tools/descriptors.ts'
-import { BadInput, type Input, type OwnTool, readJson } from './own-tools/own-tool.ts'
-import { inputFault, type OwnTools } from './own-tools/run.ts'
 import { type AllowanceLeft, dayLimits, type FoundCall } from './reads.ts'
 import { type Outcome, type Relay, type Relayed, unknownOutcome } from './relay.ts'
 import { type CallData, dataFault } from './relayed.ts'
@@ -63,6 +62,8 @@ const restMs = 600_000
 const callsPerMinute = 60
 /** What a caller cannot cause by their input: whatever they can make unfit to be sent is refused before (`dataFault`). */
 const toolsOwnFaults: ReadonlySet<string> = new Set(['refused', 'tls', 'blocked'])
+
+type FoundListing = AnswerOf<'tools.listing'>
 
 const nowhere = { url: '', method: '', mcp: false, name: '' }
 

@@ -13,6 +13,14 @@ export type ToolsAsk =
 export type ToolsAnswer =
   | { readonly ok: true; readonly json: string }
   | { readonly ok: false; readonly refusal: Refusal }
+
+declare module '../command/ports.ts' {
+  interface Actors {
+    /** Asks the tools directory; it answers with nothing older than this frame of the log. */
+    askTools(ask: ToolsAsk, through: number, answer: (answer: ToolsAnswer | undefined) => void): void
+  }
+}
+
 /** Some of the documents of a subject, whether the reader owns it, and who publishes it, as far as its hosts confirm that. */
 export type FoundSubject = {
   readonly tools: readonly string[]

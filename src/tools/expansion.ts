@@ -2,7 +2,7 @@
  * What words of a query mean as categories: "btc" asks for crypto. A category is looked for beside the words, with less weight.
  * Also how the categories of other lists are called here.
  */
-import { stem } from './stem.ts'
+import { stem } from '../search/stem.ts'
 
 const terms: readonly (readonly [words: string, categories: string])[] = [
   ['scrape scraper crawl crawler extract html page', 'scraping'],

@@ -5,10 +5,11 @@
  * A document has a number forever and a slot until dropped ones are swept out. About 2 KB a document, in memory of the thread that
  * holds it, made again at its start.
  */
+
+import { stem } from '../search/stem.ts'
 import type { Doc, Indexed, Texts } from './doc.ts'
 import { Postings, rarity } from './postings.ts'
 import { floodMax } from './rank.ts'
-import { stem } from './stem.ts'
 
 export const match =
   'BM25 over name, category, tags, description and url; word stems; prefix on the last word; categories widened; OR'

@@ -1,8 +1,8 @@
 /** `/tools`: the directory of tools: a search that says why each result is there. `?subject=` shows what is said of one. */
 
 import type { ToolResult, ToolsFound } from '../pages/data.ts'
-import { type Html, html, pathTo } from '../pages/html.ts'
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
+import { type Html, html, pathTo } from '../pages/pieces/html.ts'
 import { empty, facts, pager } from '../pages/pieces/listing.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
 import { toolPath } from './path.ts'

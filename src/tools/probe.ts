@@ -1,13 +1,12 @@
 /** One probe: what is known of a listing, what the host answers, and the record of it. Each probe is recorded on disk before it starts. */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
-import type { AnyReadName } from '../../actors/internal-operations.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Outgoing } from '../outgoing/request.ts'
-import { dataOf, type ReadRequest } from '../reads/read.ts'
-import type { AnswerOf, ReadCall } from '../reads/reads.ts'
+import { type AnswerOf, dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
 import { isAt, lookAtTool, type Permission } from './lab.ts'
 import type { FoundListing } from './reads.ts'
 

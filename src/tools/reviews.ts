@@ -1,6 +1,7 @@
 /** Reviews of one subject of the tools directory: the verdict, the words, who wrote them. */
-import { type Html, html, linkTo } from '../pages/html.ts'
+
 import type { Ask } from '../pages/page.ts'
+import { type Html, html, linkTo } from '../pages/pieces/html.ts'
 import { empty, type Paged } from '../pages/pieces/listing.ts'
 import { person } from '../pages/pieces/person.ts'
 import { when } from '../pages/pieces/time.ts'

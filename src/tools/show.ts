@@ -1,5 +1,6 @@
 /** Results as they are shown: every text of a stranger cut and marked, and a sentence that says why a result stands where it does. */
 import { sizes } from '../../actors/kernel/limits.ts'
+import { stem } from '../search/stem.ts'
 import type { Doc } from './doc.ts'
 import { type FieldName, match, type ToolIndex, tokens, type Where } from './index.ts'
 import { labText, type Quality } from './known.ts'
@@ -7,7 +8,6 @@ import type { Parsed } from './parse.ts'
 import { reviewsPath, toolPath } from './path.ts'
 import { isStale, order, penaltyOf } from './rank.ts'
 import type { Found, Page } from './search.ts'
-import { stem } from './stem.ts'
 
 export type Callable = 'callable' | 'relayed' | 'listed only'
 

@@ -9,9 +9,9 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts'
 import type { HookFacts } from '../../actors/webhooks/webhooks.ts'
+import { writerOf } from '../command/charging.ts'
 import type { Asked, Found, Plan, Services } from '../command/plan.ts'
 import type { DataOf, Verified } from '../command/reply.ts'
-import { writerOf } from '../limits/charging.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import { webhookView } from './reads.ts'
 import type { VerifyAnswer } from './service.ts'
@@ -83,7 +83,7 @@ export const webhooksPlans = {
   'webhook.redeliver': redeliver,
 }
 
-/** A delegate that may not read in private gets only what is public (src/webhooks/thread-host.ts sees to it). */
+/** A delegate that may not read in private gets only what is public (src/threads/webhook-thread.ts sees to it). */
 function isPublicOnly({ delegate }: Verified['signer']): boolean {
   return delegate !== undefined && !delegate.scopes.has(privateScope)
 }

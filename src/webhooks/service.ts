@@ -3,9 +3,10 @@
  * by the delivery thread, and notifies that thread when the hooks of an owner have changed.
  */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
-import type { AnyReadName, InternalWriteName } from '../../actors/internal-operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
+import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
@@ -13,12 +14,17 @@ import { whenDecided } from '../command/when-decided.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import { sealSecret, secretDataTag, secretTag } from '../format/sealed-secrets.ts'
 import { addressFault } from '../outgoing/target.ts'
-import { dataOf, ok, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
-import type { AnswerOf } from '../reads/reads.ts'
+import { type AnswerOf, dataOf, ok, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import type { HooksAsk, Since } from './payloads/answer.ts'
 import type { HookView } from './reads.ts'
 import type { DeliveryStatus, Trouble } from './retry.ts'
 import type { DeliveryRow } from './store.ts'
+
+declare module '../command/plan.ts' {
+  interface Services {
+    readonly hooks: WebhookService
+  }
+}
 
 export type VerifyAsk = { readonly owner: string; readonly url: string; readonly hook: string; readonly secret: string }
 export type VerifyAnswer =

@@ -15,7 +15,7 @@
  */
 import { join } from 'node:path'
 import { fileExists, makeDirectory, removeFile, renameDurable } from '../../storage/disk.ts'
-import { type DatabaseSync, openDatabase } from '../search/sqlite.ts'
+import { type DatabaseSync, openDatabase } from '../sqlite.ts'
 import type { Course } from './retry.ts'
 
 /** Deliveries that are remembered of a webhook. */

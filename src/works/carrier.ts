@@ -3,13 +3,19 @@
  * in the journal of its shard until that shard knows that it was delivered.
  */
 
+import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import type { WriteLetter } from '../../actors/records/write.ts'
 import type { Carried } from '../../actors/works/delivery.ts'
-import type { WriteLetter } from '../../actors/write.ts'
-import type { Actors } from '../command/ports.ts'
-import type { ShardTell } from '../threads/private-news.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+
+export type CarrierTell =
+  /** What came of a letter to another shard; no answer: nobody knows, and it is not sent again. */
+  | readonly ['carried', n: number, answer: ShardAnswer | NoAnswer, head: Head | undefined]
+  /** Results that an earlier life of the board has bound, and the market did not take, are let go. */
+  | readonly ['release']
 
 export type CarrierOptions = {
-  readonly actors: Pick<Actors, 'write' | 'shards'> & { tellShard(shard: number, tell: ShardTell): void }
+  readonly actors: Pick<Actors, 'write' | 'shards'> & { tellShard(shard: number, tell: CarrierTell): void }
   /** A public change of a room that answers kept at the front have to know of. */
   readonly noteChange: (room: string, change: number) => void
   readonly later: (callback: () => void, ms: number) => void

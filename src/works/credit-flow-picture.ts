@@ -4,7 +4,7 @@
  */
 import { codes } from '../../actors/works/market/postings.ts'
 import type { Work } from '../pages/data.ts'
-import { type Html, html } from '../pages/html.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
 import { nameOf } from '../pages/pieces/person.ts'
 import { whole } from '../pages/pieces/time.ts'
 import type { Move } from './transfers.ts'

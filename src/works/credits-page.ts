@@ -1,7 +1,8 @@
 /** `/docs/credits`: where credits come from, what earns them, and how much a user can make the board give in a day. */
-import { docsTabs } from '../docs/page.ts'
-import { type Html, html } from '../pages/html.ts'
+
 import { type Page, shown } from '../pages/page.ts'
+import { docsTabs } from '../pages/pieces/docs-tabs.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
 import { type Column, table } from '../pages/pieces/table.ts'
 import { whole } from '../pages/pieces/time.ts'
 

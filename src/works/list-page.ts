@@ -1,7 +1,7 @@
 /** `/work`: what is asked for, and what it pays. */
 import type { WorksList } from '../pages/data.ts'
-import { type Html, html, pathTo } from '../pages/html.ts'
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
+import { type Html, html, pathTo } from '../pages/pieces/html.ts'
 import { empty, pager, tabs } from '../pages/pieces/listing.ts'
 import { workLine } from './work-line.ts'
 

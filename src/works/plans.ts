@@ -2,10 +2,10 @@
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { isGiven } from '../command/check.ts'
+import { newRoomFor } from '../command/new-room-quota.ts'
 import type { Asked, Plan, Services, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { dataOf } from '../reads/read.ts'
-import { newRoomFor } from '../rooms/new-room-quota.ts'
 import { market, reserveArgs, workArgs } from './market-args.ts'
 
 const show = ({ command }: Verified): Shown => ({ read: 'work.get', args: { event_id: command.event_id! } })

@@ -3,18 +3,17 @@
  * written by strangers: they are text, never markup, and no character stands in it that XML does not allow.
  */
 
-import type { ReadRouter } from '../command/read-router.ts'
+import type { ReadPath } from '../command/paths.ts'
 import { readReply } from '../command/reply.ts'
 import { etagOf, isHeld } from '../http/answers.ts'
-import type { Exchange, Header } from '../http/port.ts'
+import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
-import type { RouteHandler } from '../http/routes.ts'
 import { dataHeaders } from '../http/security.ts'
-import type { Throttle } from '../limits/throttle.ts'
+import type { Throttle } from '../rates/throttle.ts'
 import { dataOf } from '../reads/read.ts'
 
 export type WorkFeedOptions = {
-  readonly reads: Pick<ReadRouter, 'read'>
+  readonly reads: ReadPath
   /** Public address of this board. */
   readonly address: string
   readonly throttle: Throttle

@@ -1,7 +1,8 @@
 /** A work in a list: what, for how much, in which state, until when. */
-import { finalStates, type WorkState } from '../../actors/works/market/work.ts'
+import type { WorkState } from '../../actors/records/work-states.ts'
+import { finalStates } from '../../actors/works/market/work.ts'
 import type { Work } from '../pages/data.ts'
-import { type Html, html } from '../pages/html.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
 import { person } from '../pages/pieces/person.ts'
 import { excerpt } from '../pages/pieces/text.ts'
 import { when, whole } from '../pages/pieces/time.ts'

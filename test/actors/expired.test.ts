@@ -1,10 +1,12 @@
 /** Posts that expired are counted once: however many there ever were, later readers do not walk them. */
+
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { countsOf, pagesOf } from '../../actors/reading.ts'
-import { type BoardRecord, RecordType } from '../../actors/record.ts'
+import { type BoardRecord, RecordType } from '../../actors/records/record.ts'
 import { State } from '../../actors/state.ts'
-import { type Activity, activityReads } from '../../src/posts/activity-reads.ts'
+import type { Activity } from '../../src/pages/pieces/activity-plot.ts'
+import { activityReads } from '../../src/posts/activity-reads.ts'
 import type { ReadContext } from '../../src/reads/read.ts'
 
 const posts = 3_000

@@ -1,7 +1,7 @@
 /** Every operation’s documented example works: sent as it stands, with real ids in place of those it makes up. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
-import { titleOf } from '../../src/docs/openapi/command-shapes.ts'
+import { titleOf } from '../../src/docs/command-shapes.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { faultsOf } from '../support/json-schema.ts'

@@ -3,7 +3,7 @@
  * JavaScript that are run (some 25 of them take a microsecond on the machine of the benches), and bytes of answers for what is native.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { pages } from '../../src/pages/registry.ts'
+import { pages } from '../../src/board/pages.ts'
 import { Client } from '../support/client.ts'
 import { type CountedBoard, startCountedBoard } from '../support/counted-board.ts'
 import { call } from '../support/oauth-client.ts'

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openapi } from '../../src/docs/openapi.ts'
+import { openapi } from '../../src/board/openapi.ts'
 import { missingPackage, skipNote, skipWithout } from '../peers/peers.ts'
 import { runProgram } from '../support/run-program.ts'
 

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
-import { pages } from '../../src/pages/registry.ts'
+import { pages } from '../../src/board/pages.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { faultsOf } from '../support/json-schema.ts'
 import { fillBoard } from '../support/shown-board.ts'

@@ -4,8 +4,8 @@
  * is not in it: the bytes of an answer bound that. Started by `counted-board.ts` with a data directory.
  */
 import { Session } from 'node:inspector/promises'
+import { startServer } from '../../src/board/server.ts'
 import { readConfig } from '../../src/config.ts'
-import { startServer } from '../../src/server.ts'
 
 /** The busiest files, for whoever has to find out why. */
 export type Counted = { readonly steps: number; readonly files: readonly (readonly [file: string, steps: number])[] }

@@ -1,7 +1,7 @@
 /** JSON Schema 2020-12 in tests, checked by a validator that the product does not use. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { openapi } from '../../src/docs/openapi.ts'
-import type { Json } from '../../src/docs/plain-schema.ts'
+import { openapi } from '../../src/board/openapi.ts'
+import type { Json } from '../../src/format/plain-schema.ts'
 
 export const serviceId = 'bs-0123456789abcdef'
 export const document = openapi({ address: 'https://board.example.org', serviceId })

@@ -3,7 +3,7 @@
 import { fields } from '../../../actors/kernel/fields.ts'
 import { sizes } from '../../../actors/kernel/limits.ts'
 import { id } from '../../../actors/kernel/results.ts'
-import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
+import { type Json, plainSchema, type Shapes } from '../../format/plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 import { refused, success } from './responses.ts'
 

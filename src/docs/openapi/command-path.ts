@@ -2,10 +2,10 @@
 
 import { isSigned, type Operation } from '../../../actors/kernel/operation.ts'
 import { operations } from '../../../actors/operations.ts'
+import type { Json, Shapes } from '../../format/plain-schema.ts'
 import { refusalsOf } from '../capabilities.ts'
-import type { Json, Shapes } from '../plain-schema.ts'
+import { anyCommand, commandOf, resultOf } from '../command-shapes.ts'
 import { signedExample } from '../signing-examples.ts'
-import { anyCommand, commandOf, resultOf } from './command-shapes.ts'
 import { refused, success } from './responses.ts'
 
 /** `shapes`: components; `own`: where the shapes of single commands and their answers go, which no path names. */

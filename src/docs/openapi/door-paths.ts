@@ -3,7 +3,7 @@
 import { sizes } from '../../../actors/kernel/limits.ts'
 import { count, id } from '../../../actors/kernel/results.ts'
 import { Type } from '../../../actors/kernel/schema.ts'
-import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
+import { type Json, plainSchema, type Shapes } from '../../format/plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 import { refused, success } from './responses.ts'
 

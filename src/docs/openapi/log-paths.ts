@@ -1,6 +1,6 @@
 /** The public log as its own kind of client reads it (C2SP tlog-tiles, tlog-policy), and the routes of a witness. */
 import { Type } from '../../../actors/kernel/schema.ts'
-import type { Json } from '../plain-schema.ts'
+import type { Json } from '../../format/plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 import { refused } from './responses.ts'
 

@@ -4,8 +4,8 @@ import { type FieldName, fields } from '../../../actors/kernel/fields.ts'
 import { sizes } from '../../../actors/kernel/limits.ts'
 import { type Operation, pathField, type QueryName } from '../../../actors/kernel/operation.ts'
 import { operations } from '../../../actors/operations.ts'
-import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
-import { titleOf } from './command-shapes.ts'
+import { type Json, plainSchema, type Shapes } from '../../format/plain-schema.ts'
+import { titleOf } from '../command-shapes.ts'
 import { refused, success } from './responses.ts'
 
 export function readPaths(shapes: Shapes): Json {

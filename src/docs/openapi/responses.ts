@@ -1,6 +1,6 @@
 /** The refusals that every documented path may answer with, and their shape. */
 import { type RefusalCode, statusOf } from '../../../actors/kernel/refusals.ts'
-import type { Json, Shapes } from '../plain-schema.ts'
+import type { Json, Shapes } from '../../format/plain-schema.ts'
 
 const refusalRef = { $ref: '#/components/schemas/Refusal' }
 

@@ -3,7 +3,7 @@
  * those standards: here stands where they are.
  */
 import { Type } from '../../../actors/kernel/schema.ts'
-import type { Json } from '../plain-schema.ts'
+import type { Json } from '../../format/plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 
 const uid = pathParameter(

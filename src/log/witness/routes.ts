@@ -1,10 +1,9 @@
 /** The routes of a witness: `POST /witness/add-checkpoint`, and what it has seen, at `/witness/<hash of the origin>/checkpoint`. */
 
 import type { Refusal } from '../../../actors/kernel/refusals.ts'
-import type { Exchange, Header } from '../../http/port.ts'
+import type { Exchange, Header, RouteHandler } from '../../http/port.ts'
 import type { Replies } from '../../http/replies.ts'
-import type { RouteHandler } from '../../http/routes.ts'
-import type { Throttle } from '../../limits/throttle.ts'
+import type { Throttle } from '../../rates/throttle.ts'
 import type { Witness } from './witness.ts'
 
 const bodyBytesMax = 128 * 1024

@@ -8,7 +8,7 @@
  * typed stays in this browser until the board has confirmed it.
  *
  * Slots on a page: elements with `data-write` ("post" or "private"), `data-room`, `data-page`, `data-reply-to`, and what
- * signing needs, `data-service` and `data-order` (src/pages/pieces/writer.ts).
+ * signing needs, `data-service` and `data-order` (src/pages/writer.ts).
  */
 
 const textBytesMax = 32_768

@@ -2,7 +2,7 @@
  * What changed between two texts, word by word where lines are alike. Bounded: readers must not wait for the worst texts of
  * strangers, so beyond a number of changes the new text is shown whole.
  */
-import { type Html, html } from '../html.ts'
+import { type Html, html } from './html.ts'
 
 /** Changed words or lines that one page may look for; the time goes with the square of those of one comparison. */
 export const changesPerPage = 2_000

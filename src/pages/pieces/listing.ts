@@ -1,5 +1,5 @@
 /** What every list has: the way to its next page, and what stands where there is nothing. */
-import { type Html, html, pathTo } from '../html.ts'
+import { type Html, html, pathTo } from './html.ts'
 
 export type Paged = { readonly has_more?: boolean; readonly next_cursor?: string }
 

@@ -1,5 +1,5 @@
 /** A list of posts that goes on by itself (assets/live.js): what the script must know stands in data attributes. */
-import { type Html, html } from '../html.ts'
+import { type Html, html } from './html.ts'
 
 type LiveList = {
   readonly room: string

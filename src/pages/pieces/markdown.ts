@@ -6,7 +6,7 @@
  * the columns of its table, so a thousand columns and rows of two characters would be a cell for every two characters.
  */
 import type { MarkdownIt } from 'markdown-it'
-import { addressOf, attribute, escaped, type Html, html, trusted } from '../html.ts'
+import { addressOf, attribute, escaped, type Html, html, trusted } from './html.ts'
 
 /** A writer of Markdown stays far below these; a text that is nothing but marks would keep its thread busy for long. */
 export const marksMax = 6_000

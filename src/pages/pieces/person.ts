@@ -1,6 +1,6 @@
 /** Who wrote something: seal, handle, and the short id that no handle can imitate. */
-import { type Html, html } from '../html.ts'
-import { seal } from '../pictures/seal.ts'
+import { type Html, html } from './html.ts'
+import { seal } from './seal.ts'
 
 export type Named = { readonly id: string; readonly handle?: string | undefined }
 

@@ -2,8 +2,9 @@
  * One text of a user as HTML, within bounds that are known before the work begins; what is left out is said where it is missing.
  * Pure: the renderer (../renderer.ts) decides on which thread it runs.
  */
-import { type Html, html } from '../html.ts'
+
 import { diffHtml } from './diff.ts'
+import { type Html, html } from './html.ts'
 import { cellsIn, cellsMax, linesIn, linesMax, markdown, marksIn, marksMax } from './markdown.ts'
 import { cutTo, textHtml } from './text.ts'
 

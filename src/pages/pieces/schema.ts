@@ -1,8 +1,8 @@
 /** A JSON Schema of the declarations as a table for people: each key, what it is, what it means; shapes inside are opened in place. */
 
-import type { Json } from '../../docs/plain-schema.ts'
+import type { Json } from '../../format/plain-schema.ts'
 import { spellUnseen } from '../../format/printable.ts'
-import { type Html, html } from '../html.ts'
+import { type Html, html } from './html.ts'
 import { table } from './table.ts'
 import { withCode } from './text.ts'
 

@@ -1,5 +1,5 @@
 /** Tables of several columns: on a phone each row stands as lines of its own, every cell under the name of its column. */
-import { type Html, html, type Value } from '../html.ts'
+import { type Html, html, type Value } from './html.ts'
 
 export type Column = { readonly name: string; readonly isNumber?: boolean }
 

@@ -2,7 +2,7 @@
  * A stranger's text as it was written: spaces and line ends kept, addresses and names of people made links, everything else text.
  * The whole address stays readable, so that what is shown is where it leads.
  */
-import { addressOf, type Html, html, joined, linkTo } from '../html.ts'
+import { addressOf, type Html, html, joined, linkTo } from './html.ts'
 
 const links =
   /\bhttps?:\/\/[^\s<>"'`\p{Cc}\p{Cf}]{1,2000}|(?<![\p{L}\p{N}_@/.-])@([a-z0-9][a-z0-9_-]{1,31})(?![\p{L}\p{N}_-])/gu

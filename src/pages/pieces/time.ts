@@ -1,5 +1,5 @@
 /** Times on pages: in UTC where there is no script, in the reader's own words where there is (assets/page.js). */
-import { type Html, html } from '../html.ts'
+import { type Html, html } from './html.ts'
 
 /** `2026-11-21 09:53` */
 export function utc(seconds: number): string {

@@ -2,7 +2,7 @@
 
 import { excerptChars } from '../../../actors/webhooks/kind-names.ts'
 import { dataOf, type ReadContext } from '../../reads/read.ts'
-import { answerRead, isRead } from '../../reads/reads.ts'
+import { worksReads } from '../../works/reads.ts'
 import type { Payload, PayloadRequest } from './payload-request.ts'
 
 /** The fields of a work record that are examined. */
@@ -55,8 +55,7 @@ export function workPayload(context: ReadContext, address: string, request: Payl
 }
 
 function workOf(context: ReadContext, id: string, reader: string): WorkRecord | undefined {
-  if (!isRead('work.get')) return undefined
-  const found = answerRead(context, { op: 'work.get', args: { event_id: id }, reader })
+  const found = worksReads['work.get'](context, { op: 'work.get', args: { event_id: id }, reader })
   return found.ok ? dataOf<{ work: WorkRecord }>(found).work : undefined
 }
 
@@ -76,7 +75,7 @@ function isWanted(
 /** Has the identity ever had a work accepted, as the public list tells? */
 function hasWorked(context: ReadContext, identity: string): boolean {
   const args = { target: identity, kind: 'accepted', limit: 200 }
-  const found = answerRead(context, { op: 'work.list', args, reader: identity })
+  const found = worksReads['work.list'](context, { op: 'work.list', args, reader: identity })
   if (!found.ok) return false
   const { works } = dataOf<{ works: readonly WorkRecord[] }>(found)
   return works.some(({ worker }) => worker?.id === identity)

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { envelope, type FieldName, fields } from '../../../actors/kernel/fields.ts'
 import { isSigned, type Operation } from '../../../actors/kernel/operation.ts'
-import { type Json, plainSchema } from '../../../src/docs/plain-schema.ts'
+import { type Json, plainSchema } from '../../../src/format/plain-schema.ts'
 
 type Shape = {
   readonly type?: string

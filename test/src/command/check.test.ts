@@ -6,7 +6,7 @@ import { operationByName, operations } from '../../../actors/operations.ts'
 import { checkOperation, checkShape } from '../../../src/command/check.ts'
 import { ruleOf, type Shape } from '../../../src/format/data-fault.ts'
 import { nearest } from '../../../src/format/nearest.ts'
-import { ownTools } from '../../../src/tool-calls/own-tools/descriptors.ts'
+import { ownTools } from '../../../src/own-tools/descriptors.ts'
 
 function told(command: unknown): string {
   const shaped = checkShape(command)

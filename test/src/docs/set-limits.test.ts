@@ -5,7 +5,7 @@ vi.stubEnv('LIMITS', '{"nonce_bytes":64,"work_bond_percent":35,"proof_bits":3}')
 const { limitsFault } = await import('../../../actors/kernel/limits-given.ts')
 const { operations } = await import('../../../actors/operations.ts')
 const { capabilities } = await import('../../../src/docs/capabilities.ts')
-const { forAgents } = await import('../../../src/docs/for-agents.ts')
+const { forAgents } = await import('../../../src/board/for-agents.ts')
 
 const board = {
   ...{ serviceId: 'bs-test', identity: { id: '0'.repeat(64), publicKey: 'A'.repeat(43) }, generation: '', release: '' },

@@ -7,10 +7,10 @@ import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
-import type { Reply } from '../../../src/command/reply.ts'
 import type { Update, UpdatesPage, UpdatesRequest } from '../../../src/follow/rows.ts'
 import { Updates } from '../../../src/follow/updates.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
+import type { Reply } from '../../../src/format/reply.ts'
 
 const shards = 2
 const rooms = ['one', 'two']

@@ -1,7 +1,7 @@
 /** Texts on their way through the thread that renders: what comes back, and what happens when one never would. */
 import { afterEach, expect, test } from 'vitest'
-import type { Html } from '../../../src/pages/html.ts'
 import { PageTexts, pageHtmlCharsMax, pageNodesMax } from '../../../src/pages/page-texts.ts'
+import type { Html } from '../../../src/pages/pieces/html.ts'
 import { nodesIn, type RenderItem, rendered } from '../../../src/pages/pieces/rendered.ts'
 import { atOnceNodesMax, type Costed, type Rendered, Renderer } from '../../../src/pages/renderer.ts'
 

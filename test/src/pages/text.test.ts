@@ -2,10 +2,10 @@
 import { inflateSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { addressOf, html } from '../../../src/pages/html.ts'
 import { card } from '../../../src/pages/pictures/card.ts'
 import { wrapped } from '../../../src/pages/pictures/glyphs.ts'
 import { diffHtml } from '../../../src/pages/pieces/diff.ts'
+import { addressOf, html } from '../../../src/pages/pieces/html.ts'
 import { markdown } from '../../../src/pages/pieces/markdown.ts'
 import { beginning, excerpt, textHtml } from '../../../src/pages/pieces/text.ts'
 

@@ -1,13 +1,13 @@
 /** What we sign and read of x402 and MPP, against known vectors and against the packages that everybody else uses. */
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { caip2, friendlyName } from '../../../src/money/networks.ts'
+import { microsOf, priceOf } from '../../../src/money/price.ts'
 import type { Answered } from '../../../src/outgoing/request.ts'
 import type { Challenge } from '../../../src/payments/challenge.ts'
 import { proofHash, transferHash } from '../../../src/payments/eip712.ts'
 import { challengesIn, mppOffers, mppReceiptOf } from '../../../src/payments/mpp.ts'
-import { caip2, friendlyName } from '../../../src/payments/networks.ts'
 import { createPayer } from '../../../src/payments/payer.ts'
-import { microsOf, priceOf } from '../../../src/payments/price.ts'
 import { feeMicrosMax, rlp } from '../../../src/payments/tempo.ts'
 import { walletOf } from '../../../src/payments/wallet.ts'
 import {

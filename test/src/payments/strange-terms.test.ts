@@ -1,7 +1,7 @@
 /** Whatever a 402 or a buyer puts where a text is meant: it is no offer and no payment, and nothing is thrown. */
 import { expect, test } from 'vitest'
+import { caip2 } from '../../../src/money/networks.ts'
 import type { Answered, Outgoing } from '../../../src/outgoing/request.ts'
-import { caip2 } from '../../../src/payments/networks.ts'
 import { createPayer } from '../../../src/payments/payer.ts'
 import { Seller } from '../../../src/payments/seller.ts'
 import { walletOf } from '../../../src/payments/wallet.ts'

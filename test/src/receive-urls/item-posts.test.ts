@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { BoardAuthor } from '../../../src/command/board-author.ts'
 import type { Actors } from '../../../src/command/ports.ts'
-import { Throttle } from '../../../src/limits/throttle.ts'
+import { Throttle } from '../../../src/rates/throttle.ts'
 import { Deliveries } from '../../../src/receive-urls/deliveries.ts'
 import { ItemPosts } from '../../../src/receive-urls/item-posts.ts'
 

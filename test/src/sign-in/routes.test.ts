@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import type { Exchange, Header } from '../../../src/http/port.ts'
-import { Throttle } from '../../../src/limits/throttle.ts'
+import { Throttle } from '../../../src/rates/throttle.ts'
 import type { Oauth } from '../../../src/sign-in/oauth.ts'
 import { oauthDoors } from '../../../src/sign-in/routes.ts'
 import { answered, oauthAlone } from '../../support/oauth-alone.ts'

@@ -1,10 +1,11 @@
 /** Answers to one sign-in that come at once: only a good one counts, and no other takes its key away. */
+
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { opensslSigner } from '../../../src/cli/sign.ts'
-import type { Reply } from '../../../src/command/reply.ts'
-import type { Delegate } from '../../../src/delegations/delegates.ts'
+import type { Delegate } from '../../../src/command/delegates.ts'
+import type { Reply } from '../../../src/format/reply.ts'
 import { commandId } from '../../../src/format/signing.ts'
 import { type Asked, nameShown, SignIns } from '../../../src/sign-in/sign-in.ts'
 import { SignInKeys } from '../../../src/sign-in/sign-in-keys.ts'

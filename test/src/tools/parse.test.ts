@@ -1,10 +1,10 @@
 /** What a search is understood to mean: a table of phrases, and laws that hold for any text. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { stem } from '../../../src/search/stem.ts'
 import { expansionOf } from '../../../src/tools/expansion.ts'
 import { type Filters, parseQuery } from '../../../src/tools/parse.ts'
 import { billionthsOf, decimalOf, plainPrice } from '../../../src/tools/prices.ts'
-import { stem } from '../../../src/tools/stem.ts'
 
 const none = 'open,wallet,allowance'
 const table: readonly (readonly [text: string, query: string, filters: Partial<Filters>])[] = [

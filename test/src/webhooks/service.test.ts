@@ -1,15 +1,15 @@
 /** Who delivers hears of whatever may have been done to somebody's hooks, though nobody knows whether it was. */
 
 import { expect, test } from 'vitest'
-import type { ShardAnswer } from '../../../actors/shard.ts'
+import type { ShardAnswer } from '../../../actors/records/answer.ts'
+import type { WriteLetter } from '../../../actors/records/write.ts'
 import { hooksOf } from '../../../actors/webhooks/decide.ts'
-import type { WriteLetter } from '../../../actors/write.ts'
+import { plans } from '../../../src/board/plans.ts'
 import type { Asked, Services } from '../../../src/command/plan.ts'
-import { plans } from '../../../src/command/plans.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import type { Verified } from '../../../src/command/reply.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
-import { Throttle } from '../../../src/limits/throttle.ts'
+import { Throttle } from '../../../src/rates/throttle.ts'
 import { McpEvents } from '../../../src/webhooks/mcp-events.ts'
 import { type EngineAsk, WebhookService } from '../../../src/webhooks/service.ts'
 

@@ -1,0 +1,430 @@
+/**
+ * A write on its way to an actor: the letter, the decision, and the rules that hold for every write
+ * before its own decider is asked (retries, nonces, request ids, time window).
+ */
+
+import { createHash } from 'node:crypto'
+import { Damage } from '../../storage/disk.ts'
+import type { Frame } from '../../storage/journal.ts'
+import type { ActorRefusal } from '../kernel/refusals.ts'
+import type { Board } from './board.ts'
+import type { Columns } from './columns.ts'
+import type { Parts } from './core.ts'
+import { none } from './event-index.ts'
+import {
+  type BoardRecord,
+  commandIn,
+  commandSha,
+  conversationPrefix,
+  type Facts,
+  frameKey,
+  fromFrame,
+  RecordType,
+  type Signed,
+} from './record.ts'
+import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, type Share } from './retry-memory.ts'
+
+/** Filled by the list of operations (actors/operations.ts), which stands above the deciders. */
+// biome-ignore lint/suspicious/noEmptyInterface: the list of operations declares its member.
+export interface LetterNames {}
+/** What a letter may be called. */
+type LetterName = LetterNames extends { readonly any: infer Name extends string } ? Name : string
+
+/** Filled by the table of deciders (actors/deciders.ts). */
+// biome-ignore lint/suspicious/noEmptyInterface: the table of deciders declares its members.
+export interface DeciderTable {}
+/** What the decider of this name takes beside who signed. */
+export type ArgsOf<Name extends string> = Name extends keyof DeciderTable
+  ? DeciderTable[Name] extends (situation: never, letter: WriteLetter<infer Args>) => unknown
+    ? Args
+    : object
+  : object
+
+/** What the main thread hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
+export type WriteLetter<Args extends object = object> = {
+  readonly op: LetterName
+  /** The actor that decides: a room's name, or `@registry`. */
+  readonly to: string
+  /** First 16 bytes of `sha`: the event id. */
+  readonly id: Uint8Array
+  /** SHA-256 of the signing bytes. */
+  readonly sha: Uint8Array
+  readonly author: string
+  readonly by: Signed
+  readonly timestamp: number
+  readonly nonce: string
+  readonly requestId: string
+  readonly via: string
+  /** Seconds to wait when a limit has nothing left for it, else 0; judged here because a retry is never refused for it. */
+  readonly limited: number
+  /** How many times its share of what is remembered the signer may fill; absent: once. */
+  readonly factor?: number
+  /** This key was rotated away: judged here too, because a retry of what it signed before is still a retry. */
+  readonly rotated: boolean
+  readonly suspended: boolean
+  /** A delegate signed: whether its delegation has ended, whether the public log has it, and whether it covers moderating. */
+  readonly delegated?: { readonly isOver: boolean; readonly isPublished: boolean; readonly moderates: boolean }
+  /** The operator of this board signed. */
+  readonly operator: boolean
+  /** What its decider takes. */
+  readonly args: Args
+}
+
+export type Planned = {
+  readonly record: BoardRecord
+  readonly key: Uint8Array
+  readonly isPublic: boolean
+  /** Its leaves in the public log. */
+  readonly entries?: readonly Uint8Array[]
+}
+
+/** The reply to most letters: when it was decided, and the facts of the record. */
+export type ActReply<Given extends object = object> = {
+  readonly at: number
+  readonly isPublic: boolean
+  readonly facts: Given
+}
+
+/** These records are written, and the sender gets the reply when they are on disk. */
+export type Accepted<Reply extends object = Facts> = {
+  readonly ok: true
+  readonly records: readonly Planned[]
+  readonly reply: Reply
+  /** What another actor makes of it, in the signer's name, is public. */
+  readonly leadsToPublic?: boolean
+  /** Its sender does not wait for the public log: the journal is enough. */
+  readonly isAnsweredEarly?: true
+}
+
+export type Decision<Reply extends object = Facts> = Accepted<Reply> | Refused
+
+export function accept<Reply extends object>(records: readonly Planned[], reply: Reply): Accepted<Reply> {
+  return { ok: true, records, reply }
+}
+
+/** What a decider may look at. Deciders are pure: same state, letter and time, same decision. */
+export type Situation = {
+  readonly state: Parts
+  readonly board: Board
+  /** Unix seconds, never going back inside one journal. */
+  readonly now: number
+  /** A record of this journal by its number, decided in this turn or before: for texts that no state holds. */
+  readonly record: (seq: number) => BoardRecord
+}
+
+/** What `refuse` makes. */
+export type Refused = { readonly ok: false; readonly refusal: ActorRefusal }
+
+/** Decides a letter, whose arguments are the ones that it takes. */
+export type Decider = (situation: Situation, letter: WriteLetter) => Decision
+/** Deciders by the name of the operation, each with arguments of its own. */
+export type Deciders = Readonly<Record<string, (situation: Situation, letter: WriteLetter<never>) => Decision>>
+
+export const delegationOver =
+  'the delegation of this key has ended, and the key is permanently refused: sign with the key of the identity, or make a new delegation with delegation.create'
+
+/** To the main thread, which knows the limit and whose it is. */
+export const overLimitWords = 'this write is over a limit: wait retry_after seconds'
+
+export const windowSeconds = 300
+export const nonceSeconds = 600
+export const requestSeconds = 86_400
+/**
+ * Of each in its time, and a shard: 46 commands a second for a whole day, and 6,600 for ten minutes. One identity has its share of
+ * it (`Shares`), and one network a quota of request ids a day, which the main thread counts: /docs/limits has what it takes to fill it.
+ */
+export const rememberedMax = 4_000_000
+/** Who uses little still finds room when others have filled three quarters. */
+export const scarceShare = 100
+
+/** What one identity may have remembered: request ids in 24 h, nonces in 600 s. Absent: no bound. */
+export type Shares = { readonly requestIds?: Share; readonly nonces?: Share }
+
+/** Of a time that makes sense in milliseconds or microseconds and not in seconds (the year 5138 and later): says so. */
+export function unitHint(time: number): string {
+  if (time < 1e11) return ''
+  const [unit, factor] = time < 1e14 ? ['milliseconds', 1_000] : ['microseconds', 1_000_000]
+  return `; ${time} looks like ${unit}: divide it by ${factor}`
+}
+
+/** The board itself wrote this letter (src/command/board-author.ts). */
+export function isOfBoard({ via }: { readonly via: string }): boolean {
+  return via === 'board'
+}
+
+/** The answer to a command whose `timestamp` is too far from the clock (Unix seconds). */
+export function staleWords(timestamp: number, clock: number): string {
+  return `timestamp must be within ${windowSeconds} s of the server's clock, which is ${clock} in Unix seconds${unitHint(timestamp)}`
+}
+
+/** The same decision with other records before its own: all of them are on disk, or none. A retry is answered from the last one. */
+export function preceded<Reply extends object>(first: readonly Planned[], decision: Accepted<Reply>): Accepted<Reply> {
+  return { ...decision, records: [...first, ...decision.records] }
+}
+
+export function refuse(code: ActorRefusal['code'], message: string, field?: string, retryAfter?: number): Refused {
+  const refusal: ActorRefusal = {
+    code,
+    message,
+    ...(field === undefined ? {} : { field }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  }
+  return { ok: false, refusal }
+}
+
+/** Until it is judged nothing has changed: damage that is met on the way costs this letter alone. */
+export function unlessDamaged(judge: () => Known | Decision, fault: (damage: Damage) => string): Known | Decision {
+  try {
+    return judge()
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error
+    return refuse('internal', fault(error))
+  }
+}
+
+/** A command that was accepted before: where its first record lies. */
+export type Known = { readonly known: number }
+
+export type PackedRetryGuard = readonly [
+  Seeds,
+  PackedMemory,
+  PackedMemory,
+  readonly (readonly [id: string, seq: number])[],
+  voided: readonly (readonly [seq: number, at: number])[],
+]
+
+/** Remembers accepted writes of one journal; judges retries. */
+export class RetryGuard {
+  readonly #nonces: RetryMemory
+  readonly #requests: RetryMemory
+  /** Accepted commands that made no event: id (hex) -> journal number. */
+  readonly #commands = new Map<string, number>()
+  /** Commands that came to nothing in the end, by the number of their record, for as long as a request id is kept. */
+  readonly #voided = new Map<number, number>()
+  #seeds: Seeds = freshSeeds()
+  readonly #board: Board
+  readonly #read: (seq: number) => Frame
+
+  /** `countMax`: nonces, and request ids, that are remembered in the time of a generation. */
+  constructor(board: Board, read: (seq: number) => Frame, countMax = rememberedMax, shares: Shares = {}) {
+    this.#board = board
+    this.#read = read
+    const memory = (spanSeconds: number, share: Share | undefined) =>
+      new RetryMemory({ spanSeconds, countMax, ...(share === undefined ? {} : { share }) })
+    this.#nonces = memory(nonceSeconds, shares.nonces)
+    this.#requests = memory(requestSeconds, shares.requestIds)
+  }
+
+  /** Everything remembered, for a snapshot. */
+  pack(columns: Columns): PackedRetryGuard {
+    const [nonces, requests] = [this.#nonces.pack(columns), this.#requests.pack(columns)]
+    return [this.#seeds, nonces, requests, [...this.#commands], [...this.#voided]]
+  }
+
+  /** Takes over what `pack` gave. */
+  restore([seeds, nonces, requests, commands, voided]: PackedRetryGuard, columns: Columns): void {
+    this.#seeds = seeds
+    this.#nonces.restore(nonces, columns)
+    this.#requests.restore(requests, columns)
+    for (const [id, seq] of commands) this.#commands.set(id, seq)
+    for (const [seq, at] of voided) this.#voided.set(seq, at)
+  }
+
+  /**
+   * What was recorded for this command (32 hex) has come to nothing: another actor, who had to be asked, refused it. A refusal
+   * consumes nothing, so the command, its nonce and its request id are free again.
+   */
+  forget(command: string, at: number): void {
+    const seq = this.#commands.get(command)
+    if (seq === undefined) return
+    this.#commands.delete(command)
+    for (const [old, since] of this.#voided) {
+      if (at - since < requestSeconds) break
+      this.#voided.delete(old)
+    }
+    this.#voided.set(seq, at)
+  }
+
+  /**
+   * The first answer's place for a retry, a refusal, or undefined: a new command inside its time window.
+   * `now` stamps records and never goes back; `wall` is the clock as it stands.
+   */
+  judge(letter: WriteLetter, now: number, wall: number): Known | Decision | undefined {
+    const place = this.#place(letter)
+    if (place !== undefined) {
+      const same = commandSha(signedOf(this.#record(place))).equals(letter.sha)
+      return same
+        ? { known: place }
+        : refuse('conflict', 'another command has the same first 128 bits of its hash: sign again with a fresh nonce')
+    }
+    const nonceUsed = this.#nonces.find(
+      fingerprint(this.#seeds, `n${letter.to}`, letter.author, letter.nonce),
+      (seq) => {
+        if (this.#voided.has(seq)) return false
+        const fields = this.#fields(seq)
+        // Of a command whose text was destroyed the fingerprint is all there is: 52 bits that no user can choose.
+        const isSame = isDestroyed(fields.by) || fields.nonce === letter.nonce
+        return isSame && fields.author === letter.author && now - fields.at < nonceSeconds
+      },
+    )
+    if (nonceUsed)
+      return refuse(
+        'nonce_reused',
+        'this nonce was used for another command: sign again with a fresh one (16 random bytes)',
+        'nonce',
+      )
+    const repeated = letter.requestId === '' ? undefined : this.#request(letter, now)
+    if (repeated !== undefined) return repeated
+    // By the clock that a client can see: one that never goes back would end all writing after a jump ahead.
+    // What the board itself says bears the time of its cause, which it may learn of late.
+    if (!isOfBoard(letter) && Math.abs(wall - letter.timestamp) > windowSeconds) {
+      return refuse('stale_timestamp', staleWords(letter.timestamp, wall), 'timestamp')
+    }
+    if (letter.rotated)
+      return refuse(
+        'key_rotated',
+        'this identity has moved to a new key, and the old one is refused: sign with the new one',
+        'public_key',
+      )
+    if (letter.delegated?.isOver === true) return refuse('forbidden', delegationOver, 'public_key')
+    if (letter.limited > 0) return refuse('rate_limited', overLimitWords, undefined, letter.limited)
+    if (letter.suspended) return refuse('suspended', 'the operator of this board has suspended this identity')
+    return this.#roomObjection(letter, now, wall)
+  }
+
+  /** A memory without room for what this letter would leave in it. What the board says itself has no share. */
+  #roomObjection(letter: WriteLetter, now: number, wall: number): Decision | undefined {
+    const owner = isOfBoard(letter) ? 0 : this.#owner(letter.author)
+    const { factor } = letter
+    const nonces = this.#nonces.roomAt(now, owner, factor)
+    if (nonces > now) {
+      const isSpent = this.#nonces.isSpent(owner, factor)
+      const message = isSpent
+        ? `this identity has used as many nonces in ${nonceSeconds} s as this board remembers for one identity: wait retry_after seconds`
+        : `this board remembers nonces for ${nonceSeconds} s and has no room for more: wait retry_after seconds`
+      return refuse(isSpent ? 'quota_exhausted' : 'overloaded', message, undefined, nonces - wall)
+    }
+    const requests = letter.requestId === '' ? now : this.#requests.roomAt(now, owner, factor)
+    if (requests > now) {
+      const isSpent = this.#requests.isSpent(owner, factor)
+      const hours = requestSeconds / 3_600
+      const message = isSpent
+        ? `this identity has used as many request ids in ${hours} h as this board remembers for one identity: wait retry_after seconds, or leave request_id out`
+        : `this board remembers request ids for ${hours} h and has no room for more: wait retry_after seconds, or leave request_id out`
+      return refuse(isSpent ? 'quota_exhausted' : 'overloaded', message, 'request_id', requests - wall)
+    }
+    return undefined
+  }
+
+  #owner(author: string): number {
+    return fingerprint(this.#seeds, 'o', author, '')
+  }
+
+  /** Called for every record written or replayed whose command a retry may repeat. `seq`: its journal number. */
+  remember(
+    use: { to: string; author: string; nonce: string; requestId: string; id: Uint8Array; isEvent: boolean },
+    seq: number,
+    at: number,
+  ): void {
+    const owner = this.#owner(use.author)
+    this.#nonces.add(fingerprint(this.#seeds, `n${use.to}`, use.author, use.nonce), seq, at, owner)
+    if (use.requestId !== '')
+      this.#requests.add(fingerprint(this.#seeds, `r${use.to}`, use.author, use.requestId), seq, at, owner)
+    if (!use.isEvent) this.#commands.set(Buffer.from(use.id).toString('hex'), seq)
+  }
+
+  /** The same from the record alone, when a journal is replayed at time `now`; older ones keep only their id. */
+  remind(frame: Frame, record: BoardRecord, author: string, now: number): void {
+    const isEvent = 'seq' in record
+    if (!('by' in record) || record.by === undefined) return
+    // Older releases wrote what was signed with the room of a conversation too: the act after it is what was accepted.
+    if (record.type === RecordType.roomCreated && record.room.startsWith(conversationPrefix)) return
+    if (now - record.at > requestSeconds) {
+      if (!isEvent) this.#commands.set(frameKey(frame).toString('hex'), frame.seq)
+      return
+    }
+    if (isDestroyed(record.by)) return
+    const { operation, nonce, requestId } = commandOf(record.by.signed)
+    // The market has taken these, and remembers them: the room got them by a letter of the board's own.
+    if (isEvent && requestsOfWork.has(operation)) return
+    this.remember({ to: record.room, author, nonce, requestId, id: frameKey(frame), isEvent }, frame.seq, record.at)
+  }
+
+  #place({ id, to }: WriteLetter): number | undefined {
+    const { events, roomList } = this.#board
+    const slot = events.find(id)
+    // The post that the market had a room make of a work.create is not what the market itself wrote down of it.
+    if (slot !== none && roomList[events.room[slot]!]!.name === to) return events.place[slot]
+    return this.#commands.size === 0 ? undefined : this.#commands.get(Buffer.from(id).toString('hex'))
+  }
+
+  #request(letter: WriteLetter, now: number): Known | Decision | undefined {
+    let decision: Known | Decision | undefined
+    this.#requests.find(fingerprint(this.#seeds, `r${letter.to}`, letter.author, letter.requestId), (seq) => {
+      if (this.#voided.has(seq)) return false
+      const fields = this.#fields(seq)
+      const isSame = isDestroyed(fields.by) || fields.requestId === letter.requestId
+      if (!isSame || fields.author !== letter.author || now - fields.at >= requestSeconds) return false
+      decision =
+        !isDestroyed(fields.by) && sameContent(fields.by, letter.by)
+          ? { known: seq }
+          : refuse(
+              'request_id_reused',
+              'this request_id was used for other content within 24 h: choose a fresh one',
+              'request_id',
+            )
+      return true
+    })
+    return decision
+  }
+
+  #record(seq: number): BoardRecord {
+    return fromFrame(this.#read(seq))
+  }
+
+  #fields(seq: number): { nonce: string; requestId: string; author: string; at: number; by: Signed } {
+    const record = this.#record(seq)
+    const by = signedOf(record)
+    return { ...commandOf(by.signed), author: authorOf(record, by.key), at: record.at, by }
+  }
+}
+
+function signedOf(record: BoardRecord): Signed {
+  if (record.by === undefined) throw new Error('a record without a signed command was remembered')
+  return record.by
+}
+
+/** 64 hex of the identity of a record. */
+export function authorOf(record: BoardRecord, key: Uint8Array): string {
+  if ('author' in record) return Buffer.from(record.author).toString('hex')
+  if ('owner' in record && record.owner !== undefined) return Buffer.from(record.owner).toString('hex')
+  return createHash('sha256').update(key).digest('hex')
+}
+
+/** The signed bytes were taken back and have left the disk; their hash is kept. */
+function isDestroyed({ signed }: Signed): boolean {
+  return signed.length === 0
+}
+
+/** Commands that the market decides, and of which a room makes an event. */
+export const requestsOfWork: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
+
+/** Of a command whose bytes were destroyed: nothing. */
+function commandOf(signed: Uint8Array): { operation: string; nonce: string; requestId: string } {
+  if (signed.length === 0) return { operation: '', nonce: '', requestId: '' }
+  const command = commandIn(signed)
+  const { operation, nonce, request_id } = command
+  return { operation: String(operation ?? ''), nonce: String(nonce ?? ''), requestId: String(request_id ?? '') }
+}
+
+/** Two signed commands say the same but for nonce, timestamp and key. */
+function sameContent(first: Signed, second: Signed): boolean {
+  const files = [first, second].map(({ cut }) => (cut === undefined ? '' : Buffer.from(cut.file).toString('hex')))
+  return files[0] === files[1] && contentOf(first.signed) === contentOf(second.signed)
+}
+
+function contentOf(signed: Uint8Array): string {
+  const command = commandIn(signed)
+  const { nonce, timestamp, public_key, ...content } = command
+  return JSON.stringify(content)
+}

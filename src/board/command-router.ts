@@ -1,0 +1,281 @@
+/**
+ * The path of one command, whichever interface it came by:
+ * shape -> address limit -> signature -> operation and fields -> the actor that decides -> answer.
+ *
+ * Callbacks, not promises: this is the hot path, and a command costs one parse, one hash, one place in a signature
+ * batch and one letter. Nothing here depends on HTTP beyond the status of a refusal.
+ */
+
+import { hash } from 'node:crypto'
+import { type Command, type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { isSigned } from '../../actors/kernel/operation.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { ReadOperation } from '../../actors/operations.ts'
+import { delegationOver, staleWords, windowSeconds } from '../../actors/records/write.ts'
+import type { BlobIntake } from '../attachments/intake.ts'
+import { checkOperation, isGiven } from '../command/check.ts'
+import { beyondScope, isOperator } from '../command/delegated.ts'
+import { KeyCache, type Signer } from '../command/key-cache.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import type { Client, CommandPath, ReadPath } from '../command/paths.ts'
+import type { Services } from '../command/plan.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+import { readCommand } from '../command/read-command.ts'
+import { type CommandSource, readReply, type SignedCommand } from '../command/reply.ts'
+import type { Updates } from '../follow/updates.ts'
+import { pollOf } from '../follow/wait-limit.ts'
+import { decodeBytes64, identityId } from '../format/encoding.ts'
+import { type Respond, refused } from '../format/reply.ts'
+import { signingBytes } from '../format/signing.ts'
+import type { ScreeningQueue } from '../moderation/screening.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { Calls } from '../tool-calls/service.ts'
+import type { ToolDesk } from '../tools/service.ts'
+import type { Verdict, Verifier } from '../verify/verifier.ts'
+import type { WebhookService } from '../webhooks/service.ts'
+import type { Welcome } from '../works/welcome.ts'
+import { quotaOf } from './quota.ts'
+import type { ReadRouter } from './read-router.ts'
+import { Writes } from './writes.ts'
+
+export type CommandRouterOptions = {
+  readonly serviceId: string
+  readonly actors: Actors
+  readonly verifier: Pick<Verifier, 'verify'>
+  readonly throttle: Throttle
+  readonly news: LiveFacts
+  readonly blobs: BlobIntake
+  readonly hooks: WebhookService
+  readonly calls: Calls
+  readonly tools: ToolDesk
+  readonly welcome: Pick<Welcome, 'greet'>
+  /** Secret of this board, for names that nobody else can work out. */
+  readonly secret: Buffer
+  /** Identity id of the board itself. */
+  readonly boardIdentity: string
+  /** Recovery epoch. */
+  readonly generation: string
+  /** Rates and quotas hold. */
+  readonly limitsOn: boolean
+  /** Bits of work that every post must prove, 0 = none. */
+  readonly proofBits: number
+  /** Identity ids of the operators. */
+  readonly operators: ReadonlySet<string>
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+  /** Takes accepted posts that their rooms want screened. */
+  readonly screening: Pick<ScreeningQueue, 'add'>
+  readonly reads: Pick<ReadRouter, 'read'>
+  /** Answers updates.get, now or when there is news. */
+  readonly updates: Pick<Updates, 'poll'>
+}
+
+type Verify = Services['verify']
+
+export class CommandRouter implements CommandPath, ReadPath {
+  readonly #options: CommandRouterOptions
+  readonly #signers: KeyCache
+  readonly #verify: Verify
+  readonly #writes: Writes
+
+  constructor(options: CommandRouterOptions) {
+    this.#options = options
+    this.#signers = new KeyCache(options.news)
+    this.#verify = (...asked) => options.verifier.verify(...asked)
+    this.#writes = new Writes({
+      actors: options.actors,
+      throttle: options.throttle,
+      news: options.news,
+      operators: options.operators,
+      screen: (post) => options.screening.add(post),
+      read: (request, answer) => this.read(request, answer),
+      verify: this.#verify,
+      blobs: options.blobs,
+      hooks: options.hooks,
+      calls: options.calls,
+      tools: options.tools,
+      welcome: (identity, address) => options.welcome.greet(identity, address),
+      secret: options.secret,
+      boardIdentity: options.boardIdentity,
+      generation: options.generation,
+      limitsOn: options.limitsOn,
+      proofBits: options.proofBits,
+    })
+  }
+
+  /** Executes a command given as bytes of JSON. */
+  execute(body: Buffer, door: CommandSource, respond: Respond): void {
+    this.#execute(body, door, respond, this.#verify)
+  }
+
+  /** The same for the board's own identity: what it signed a moment ago is not verified again. */
+  executeOwn(body: Buffer, door: CommandSource, respond: Respond): void {
+    this.#execute(body, door, respond, (_signature, key, _message, callback) => {
+      if (identityId(key) !== this.#options.boardIdentity)
+        throw new Error('only the board itself may skip the check of its signature')
+      callback('good')
+    })
+  }
+
+  #execute(body: Buffer, door: CommandSource, respond: Respond, verify: Verify): void {
+    const read = readCommand(body)
+    if (!read.ok) return this.#refuse(door, read.fault, respond)
+    const command = read.value
+    if (isGiven(command.public_key) || isGiven(command.signature)) this.#signed(command, door, respond, verify)
+    else this.#unsigned(command, door, respond)
+  }
+
+  /** Refuses what is not a command. Its network pays for it; one that has sent too many gets only that refusal. */
+  #refuse(door: CommandSource, fault: () => Refusal, respond: Respond): void {
+    respond(refused(this.#options.throttle.count(kindOf(door), door) ?? fault()))
+  }
+
+  /** `client`: who waits for it; by default the board itself does. */
+  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client?: Client): void {
+    const { hooks, reads } = this.#options
+    if (request.op === 'webhook.list' || request.op === 'webhook.deliveries') hooks.read(request, answer)
+    else reads.read(request, answer, client)
+  }
+
+  #unsigned(command: Command, door: CommandSource, respond: Respond): void {
+    const tooMany = this.#options.throttle.count(kindOf(door), door)
+    if (tooMany !== undefined) return respond(refused(tooMany))
+    const checked = checkOperation(command)
+    if (!checked.ok) return respond(refused(checked.refusal))
+    const { operation, data } = checked.value
+    if (operation.kind === 'write' || isSigned(operation)) {
+      return respond(
+        refused(refusal('unsigned', `${operation.name} must be signed: see the signing format at /capabilities`)),
+      )
+    }
+    this.#answerRead(readRequest(operation, command, data, ''), door, respond)
+  }
+
+  #answerRead(request: ReadRequest, door: CommandSource, respond: Respond): void {
+    if (request.op === 'quota.get')
+      return quotaOf(request, door, { ...this.#options, read: (...asked) => this.read(...asked) }, (answer) =>
+        respond(readReply(answer)),
+      )
+    if (request.op === 'updates.get') return this.#options.updates.poll(pollOf(request.args, request, door), respond)
+    this.read(request, (answer) => respond(readReply(answer)), door)
+  }
+
+  #signed(command: Command, door: CommandSource, respond: Respond, verify: Verify): void {
+    const { public_key, signature, timestamp, nonce } = command
+    for (const [name, value] of Object.entries({ public_key, signature, timestamp, nonce })) {
+      if (isGiven(value)) continue
+      const { meaning, rule } = fields[name as FieldName]
+      const message = `a signed command needs ${name}, ${meaning}: ${rule}`
+      return this.#refuse(door, () => refusal('missing_field', message, name), respond)
+    }
+    const signer = this.#signers.of(public_key as string)
+    if (signer === undefined) return this.#refuse(door, () => unlikeKey(public_key as string), respond)
+    const signed = decodeBytes64(signature as string)
+    if (signed === undefined) return this.#refuse(door, () => unlikeSignature(signature as string), respond)
+    const tooMany = this.#options.throttle.signaturesObjection(door.address)
+    if (tooMany !== undefined) return respond(refused(tooMany))
+    const bytes = signingBytes(this.#options.serviceId, command)
+    verify(signed, signer.key, bytes, (verdict) => {
+      if (verdict === 'bad_signature' || verdict === 'bad_key') this.#options.throttle.badSignature(door.address)
+      if (verdict !== 'good') return respond(refused(verdictRefusal(verdict, this.#options.serviceId, bytes)))
+      this.#dispatch(command, signer, signed, bytes, door, respond)
+    })
+  }
+
+  #dispatch(
+    command: Command,
+    signer: Signer,
+    signature: Buffer,
+    bytes: Buffer,
+    door: CommandSource,
+    respond: Respond,
+  ): void {
+    const checked = checkOperation(command)
+    if (!checked.ok) return this.#refuse(door, () => checked.refusal, respond)
+    const { operation, data } = checked.value
+    const { delegates } = this.#options.news
+    if (delegates.isStale) return respond(refused(keysUnsure))
+    const beyond = signer.delegate === undefined ? undefined : beyondScope(operation, signer.delegate)
+    if (beyond !== undefined) return respond(refused(beyond))
+    if (operation.kind === 'read') {
+      const now = this.#options.wallSeconds()
+      if (Math.abs(now - command.timestamp!) > windowSeconds) {
+        const message = staleWords(command.timestamp!, now)
+        return respond(refused(refusal('stale_timestamp', message, 'timestamp')))
+      }
+      if (this.#options.news.isRetired(signer.text))
+        return respond(
+          refused(
+            refusal(
+              'key_rotated',
+              'this identity has moved to a new key, and the old one is refused: sign with the new one',
+              'public_key',
+            ),
+          ),
+        )
+      if (signer.delegate !== undefined && delegates.isOver(signer.delegate))
+        return respond(refused(refusal('forbidden', delegationOver, 'public_key')))
+      const tooMany = this.#options.throttle.count('reads', door)
+      if (tooMany !== undefined) return respond(refused(tooMany))
+      const request = readRequest(operation, command, data, signer.id)
+      const operator = isOperator(signer, this.#options.operators)
+      const handle = this.#options.news.handles.get(signer.id)
+      const reader = { operator, key: signer.text, ...(handle === undefined ? {} : { handle }) }
+      return this.#answerRead({ ...request, ...reader }, door, respond)
+    }
+    const sha = hash('sha256', bytes, 'buffer')
+    this.#writes.run(
+      { command: command as SignedCommand, operation, data, signer, signature, bytes, sha, door },
+      respond,
+    )
+  }
+}
+
+const keysUnsure = refusal('overloaded', 'this board is still loading its delegations: try again', undefined, 1)
+
+function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, bytes: Buffer): Refusal {
+  if (verdict === 'bad_key')
+    return refusal('bad_key', 'public_key is not a canonical, torsion-free Ed25519 key', 'public_key')
+  if (verdict === 'bad_signature') {
+    // Length and hash of what should have been signed: a client that signs other bytes sees at once that they differ.
+    return refusal(
+      'bad_signature',
+      `the signature does not match this command and key. The bytes to sign here have service "${serviceId}", ` +
+        `length ${bytes.length} and SHA-256 ${hash('sha256', bytes, 'hex')}: compare yours, and the examples at /capabilities`,
+      'signature',
+    )
+  }
+  return refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1)
+}
+
+/** An interface that spares its clients the signing takes what is unsigned as a GET does. */
+function kindOf({ via }: CommandSource): 'reads' | 'unsigned_commands' {
+  return via === 'mcp' ? 'reads' : 'unsigned_commands'
+}
+
+function unlikeKey(text: string): Refusal {
+  const message = `public_key must be 43 characters of canonical base64url without padding, the 32 raw bytes of an Ed25519 key; ${text.length} characters were sent`
+  return refusal('bad_key', message, 'public_key')
+}
+
+function unlikeSignature(text: string): Refusal {
+  const message = `signature must be 86 characters of canonical base64url without padding, 64 bytes; ${text.length} characters were sent`
+  return refusal('bad_signature', message, 'signature')
+}
+
+/** A read's arguments: the command's fields and what `data` holds, by one name each. */
+function readRequest(
+  operation: ReadOperation,
+  command: Command,
+  data: Readonly<Record<string, unknown>>,
+  reader: string,
+): ReadRequest {
+  const args: Record<string, string | number> = {}
+  for (const name of [...operation.required, ...operation.optional]) {
+    const value = (command as Record<string, unknown>)[name]
+    if (name !== 'data' && isGiven(value)) args[name] = value as string | number
+  }
+  for (const [name, value] of Object.entries(data)) if (name !== 'schema') args[name] = value as string | number
+  return { op: operation.name, args, reader, isCommand: true }
+}

@@ -1,0 +1,82 @@
+/** Figures of the running board, and their routes: for people, for Prometheus, and for checks that only ask whether it is there. */
+import type { LiveFacts } from '../command/live-facts.ts'
+import { type Figures, metricsText, nothingCounted, statsData } from '../docs/figures.ts'
+import type { Tails } from '../follow/tail-routes.ts'
+import { plain } from '../http/answers.ts'
+import type { Exchange, OpenConnections, RouteHandler } from '../http/port.ts'
+import type { Replies } from '../http/replies.ts'
+import type { Counters } from '../observe.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import type { ActorHost } from '../threads/actor-host.ts'
+import type { FeedStats } from '../threads/feed-answers.ts'
+import type { WebhookThread } from '../threads/webhook-thread.ts'
+import type { Verifier } from '../verify/verifier.ts'
+
+export type BoardFiguresOptions = {
+  readonly actorHost: ActorHost
+  readonly news: LiveFacts
+  readonly tails: Tails
+  readonly connections: OpenConnections
+  readonly verifier: Verifier
+  readonly webhookThread: WebhookThread
+  readonly counters: Counters
+  readonly throttle: Throttle
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}
+
+export class BoardFigures {
+  readonly #options: BoardFiguresOptions
+  readonly #startedAt: number
+  /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
+  #stats: FeedStats = nothingCounted
+
+  constructor(options: BoardFiguresOptions) {
+    this.#options = options
+    this.#startedAt = options.now()
+  }
+
+  /** Undefined: they could not be told. */
+  tell(answer: (figures: Figures | undefined) => void): void {
+    const { actorHost } = this.#options
+    actorHost.askFeed<FeedStats>(['stats', null, actorHost.seen], (told) => {
+      if (told !== undefined && !('refusal' in told)) this.#stats = told
+      this.#now().then(answer, () => answer(undefined))
+    })
+  }
+
+  async #now(): Promise<Figures> {
+    const { actorHost, news, tails, connections, verifier, webhookThread, counters, throttle, now } = this.#options
+    const memory = process.memoryUsage()
+    return {
+      ...this.#stats,
+      treeSize: news.head.size,
+      streamsOpen: tails.open,
+      streamsDropped: tails.dropped,
+      connections: connections.open,
+      openLetters: actorHost.open,
+      signaturesWaiting: verifier.waiting,
+      uptimeSeconds: Math.floor((now() - this.#startedAt) / 1000),
+      residentBytes: memory.rss,
+      heaps: [['front', memory.heapUsed + memory.external], ...(await webhookThread.heaps())],
+      counters: counters.entries(),
+      limited: [...throttle.refusals],
+    }
+  }
+}
+
+export function figureDoors(figures: BoardFigures, replies: Replies): Readonly<Record<string, RouteHandler>> {
+  const told = (exchange: Exchange, answer: (figures: Figures) => void): void =>
+    figures.tell((found) => (found === undefined ? exchange.drop() : answer(found)))
+  return {
+    '/api/stats': (exchange) =>
+      told(exchange, (found) =>
+        replies.send(exchange, { status: 200, body: JSON.stringify({ ok: true, data: statsData(found) }) }),
+      ),
+    '/metrics': (exchange) =>
+      told(exchange, (found) =>
+        exchange.reply(200, plain('text/plain; version=0.0.4; charset=utf-8'), metricsText(found)),
+      ),
+    '/healthz': (exchange) => exchange.reply(200, plain('text/plain; charset=utf-8'), 'ok\n'),
+  }
+}

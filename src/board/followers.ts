@@ -1,0 +1,126 @@
+/** All followers: tails and long polls, and how both get news from the actor threads. Wiring only. */
+
+import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
+import { shardOf } from '../../actors/shard.ts'
+import type { BoardDirectory } from '../board-directory.ts'
+import type { Clock } from '../clock.ts'
+import { keyFarewell, keyRefusal } from '../command/delegated.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import { OpenRooms } from '../command/open-rooms.ts'
+import { openReadToken } from '../follow/read-token.ts'
+import { Tails } from '../follow/tail-routes.ts'
+import { Updates } from '../follow/updates.ts'
+import { CursorSealer } from '../format/cursor.ts'
+import type { Exchange } from '../http/port.ts'
+import type { Replies } from '../http/replies.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import type { ActorHost, ActorListener } from '../threads/actor-host.ts'
+import type { FeedNews } from '../threads/feed.ts'
+import type { ShardNews } from '../threads/private-news.ts'
+import type { ReadRouter } from './read-router.ts'
+
+export type FollowersOptions = {
+  readonly actorHost: ActorHost
+  readonly reads: Pick<ReadRouter, 'read'>
+  readonly directory: BoardDirectory
+  readonly clock: Clock
+  readonly news: LiveFacts
+  readonly throttle: Throttle
+  readonly replies: Replies
+  readonly addressOf: (exchange: Exchange) => string
+}
+
+export class Followers implements ActorListener {
+  readonly tails: Tails
+  readonly updates: Updates
+  readonly rooms: OpenRooms
+  readonly #shards: number
+
+  constructor({ actorHost, reads, directory, clock, news, throttle, replies, addressOf }: FollowersOptions) {
+    const cursors = new CursorSealer(directory.cursorKey)
+    const { shards, generation } = directory.facts
+    this.#shards = shards
+    this.rooms = new OpenRooms((request, answer) => reads.read(request, answer))
+    this.tails = new Tails({
+      backfill: (request, answer) =>
+        request.reader === ''
+          ? actorHost.askFeed(['tail', request, actorHost.seen], answer)
+          : actorHost.askShard(shardOf(request.room, shards), ['tail', request], answer),
+      watch: (room, format, on) => actorHost.tellFeed([on ? 'watch' : 'unwatch', room, format]),
+      watchAs: (reader, room, format, on) =>
+        actorHost.tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
+      openToken: (text) => {
+        const token = openReadToken(cursors, text)
+        if (token === undefined) return 'this board issued no such token'
+        if (token.expires <= clock.wallSeconds()) return 'this token is expired'
+        return news.isOver(token.key) ? 'the key that requested this token is no longer accepted' : token
+      },
+      keyOver: (key) => keyFarewell(news, key),
+      rooms: this.rooms,
+      refuse: (exchange, found) => replies.refuse(exchange, found),
+      addressOf,
+      streamsPerAddress: rates.streams_per_address,
+      keeper: throttle,
+      now: clock.monotonicMs,
+      timers: clock,
+      queueBytesMax: inside.streamQueueBytes,
+      stallMs: inside.streamStallMs,
+      lastMax: sizes.tail_last_maximum,
+    })
+    this.updates = new Updates({
+      shards,
+      generation,
+      cursors,
+      rooms: this.rooms,
+      readFeed: (request, answer) => actorHost.askFeed(['updates', request, actorHost.seen], answer),
+      readShard: (shard, request, answer) => actorHost.askShard(shard, ['updates', request], answer),
+      follow: (reader, on) => {
+        for (let shard = 0; shard < shards; shard++) actorHost.tellShard(shard, [on ? 'follow' : 'unfollow', reader])
+      },
+      handleOf: (reader) => news.handles.get(reader) ?? '',
+      keyOver: (key) => keyRefusal(news, key),
+      newest: () => Math.max(actorHost.seen, news.change),
+      waitersMax: inside.waitersMax,
+      waitsPerAddress: rates.waits_per_address,
+      keeper: throttle,
+      now: clock.monotonicMs,
+      timers: clock,
+    })
+    actorHost.listen(this)
+    news.delegates.onEnd(() => this.keysOver())
+  }
+
+  /** Some keys are refused from now on: what they follow ends at once. */
+  keysOver(): void {
+    this.tails.keysOver()
+    this.updates.keysOver()
+  }
+
+  /** What the feed tells of public rooms. */
+  feedNews(told: FeedNews): void {
+    if (told[0] === 'live') this.tails.deliver(told[1], told[2], told[3], told[4])
+    else this.updates.changed(told[1])
+  }
+
+  /** What a shard tells of its private rooms. */
+  shardNews(shard: number, told: Extract<ShardNews, readonly ['heard' | 'live' | 'left', ...unknown[]]>): void {
+    if (told[0] === 'live') this.tails.deliverPrivate(told[1], told[2], told[3], told[4])
+    else if (told[0] === 'left') this.tails.membersLeft(told[1], told[2])
+    else if (told[0] === 'heard') this.updates.heard(shard, told[1])
+  }
+
+  /** A shard has died. What is sent to it from now on goes to the next one, which knows no followers yet. */
+  shardLost(shard: number): void {
+    this.tails.losePrivate((room) => shardOf(room, this.#shards) === shard)
+  }
+
+  shardRestarted(shard: number): void {
+    this.updates.restarted(shard)
+  }
+
+  /** Ends every stream and answers all that wait. */
+  close(): void {
+    this.tails.close()
+    this.updates.close()
+  }
+}

@@ -1,0 +1,137 @@
+/** The routes of MCP and of the sign-in that it needs, put together: light until the first request that means them. */
+import { createHmac } from 'node:crypto'
+import { join } from 'node:path'
+import { networkOf } from '../../actors/kernel/networks.ts'
+import type { BoardDirectory } from '../board-directory.ts'
+import type { Clock } from '../clock.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import type { Actors } from '../command/ports.ts'
+import type { Config } from '../config.ts'
+import type { Described } from '../docs/capabilities.ts'
+import type { Exchange, RouteHandler } from '../http/port.ts'
+import { logFault } from '../http/port-options.ts'
+import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
+import { mcpDoor, serverJson } from '../mcp/routes.ts'
+import { log } from '../observe.ts'
+import { Limiter } from '../rates/limiter.ts'
+import type { Places } from '../rates/places.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import type { Authenticate } from '../sign-in/caller.ts'
+import type { Oauth, OauthOptions } from '../sign-in/oauth.ts'
+import { oauthDoors } from '../sign-in/routes.ts'
+import { SignInKeys } from '../sign-in/sign-in-keys.ts'
+import type { CommandRouter } from './command-router.ts'
+import { forAgents } from './for-agents.ts'
+import type { ReadRouter } from './read-router.ts'
+
+export type McpDoorsOptions = {
+  readonly config: Pick<Config, 'limitsOn' | 'loopback' | 'mcpOrigins'>
+  readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
+  readonly described: Described
+  readonly clock: Clock
+  readonly front: Pick<CommandRouter, 'execute'>
+  readonly reads: Pick<ReadRouter, 'read'>
+  readonly actors: Pick<Actors, 'write'>
+  readonly news: LiveFacts
+  readonly throttle: Throttle
+  /** Of all open streams. */
+  readonly streams: Places
+  /** A secret of this board. */
+  readonly secret: Buffer
+  readonly addressOf: (exchange: Exchange) => string
+  readonly events: EventsHandlers & Pick<OauthOptions, 'signedOut'>
+}
+
+type Doors = {
+  readonly acting: Readonly<Record<string, RouteHandler>>
+  readonly more: Readonly<Record<string, RouteHandler>>
+}
+
+/** How soon the key of a sign-in that ended by time is erased. */
+const eraseEveryMs = 30_000
+
+/** Metadata of clients that this board fetches in a minute: in all, and for one network. */
+const fetchesPerMinute = 60
+const fetchesOfOnePerMinute = 10
+
+/** Lines about requests that were no MCP. */
+const complaintsPerMinute = 6
+
+export function mcpDoors(options: McpDoorsOptions): Doors {
+  const { config, directory, described, reads, news, secret, clock } = options
+  const { address, release, serviceId } = described
+  const keys = new SignInKeys(join(directory.path, 'sign-in.keys'))
+  const erase = (): void => keys.retain((delegation) => news.delegates.isThere(delegation))
+  erase()
+  news.delegates.onEnd(erase)
+  clock.every(erase, eraseEveryMs)
+  const perMinute = (count: number) => new Limiter({ perSecond: count / 60, burst: count }, clock.monotonicMs)
+  const [fetches, fetchesOfOne] = [perMinute(fetchesPerMinute), perMinute(fetchesOfOnePerMinute)]
+  const complaints = perMinute(complaintsPerMinute)
+  const common = { ...options, address, release, serviceId, wallSeconds: clock.wallSeconds, fault: logFault }
+  const oauth = once(async (): Promise<Oauth> => {
+    const [{ Oauth }, { createOutgoing }] = await Promise.all([
+      import('../sign-in/oauth.ts'),
+      import('../outgoing/request.ts'),
+    ])
+    return new Oauth({
+      ...common,
+      read: (request, answer) => reads.read(request, answer),
+      boardIdentity: directory.identity.id,
+      tokenKeyFile: join(directory.path, 'keys', 'oauth.key'),
+      keys,
+      signedOut: (identity, delegation) => options.events.signedOut(identity, delegation),
+      cookieSecret: createHmac('sha256', secret).update('broadside-oauth-cookies-v1').digest('base64url'),
+      outgoing: createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` }),
+      fetchWait: (client) => {
+        if (!config.limitsOn) return 0
+        return (client === undefined ? 0 : fetchesOfOne.take(networkOf(client))) || fetches.take('')
+      },
+    })
+  })
+  const mcp = once(async (): Promise<Mcp> => {
+    const { createMcp } = await import('../mcp/mcp.ts')
+    return createMcp({
+      ...common,
+      forAgents: () => forAgents(described),
+      // What strangers send is their fault, and must not fill the log of the board.
+      report: (problem) => {
+        if (complaints.take('') === 0) log('warn', 'mcp', { problem })
+      },
+    })
+  })
+  const registry = serverJson(address, release)
+  const authenticate: Authenticate = async (token) => (await oauth()).authenticate(token)
+  return {
+    acting: {
+      '/mcp': mcpDoor({ ...common, origins: config.mcpOrigins, load: mcp, authenticate }),
+      ...oauthDoors({
+        ...common,
+        load: oauth,
+        script: async () => (await import('../sign-in/sign-in-page.ts')).signInScript,
+      }),
+    },
+    more: {
+      '/.well-known/mcp/server.json': (exchange) => exchange.reply(200, registryHeaders, registry),
+    },
+  }
+}
+
+/** Loads on the first call; a load that failed is tried again by the next. */
+function once<Value>(load: () => Promise<Value>): () => Promise<Value> {
+  let loaded: Promise<Value> | undefined
+  return () => {
+    loaded ??= load().catch((error: unknown) => {
+      loaded = undefined
+      throw error
+    })
+    return loaded
+  }
+}
+
+const registryHeaders = [
+  ['content-type', 'application/json'],
+  ['access-control-allow-origin', '*'],
+  ['cache-control', 'public, max-age=300'],
+  ['x-content-type-options', 'nosniff'],
+] as const

@@ -1,0 +1,196 @@
+/** Everything that calls of tools are made of, put together: the way out, the board's own tools, the wallet, the relay. */
+
+import { createHmac } from 'node:crypto'
+import { type Clock, drained, pause } from '../clock.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+import type { Config } from '../config.ts'
+import { log } from '../observe.ts'
+import { createOutgoing, type Outgoing } from '../outgoing/request.ts'
+import type { Found } from '../own-tools/board-tools.ts'
+import { OwnTools } from '../own-tools/run.ts'
+import { createPayer } from '../payments/payer.ts'
+import type { Payer } from '../payments/payment.ts'
+import { Sales } from '../payments/sales.ts'
+import { Seller } from '../payments/seller.ts'
+import { openWallet } from '../payments/wallet.ts'
+import { dataOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import { release } from '../release.ts'
+import { Unsettled } from '../tool-calls/open-payments.ts'
+import { Relay } from '../tool-calls/relay.ts'
+import { Calls } from '../tool-calls/service.ts'
+import { ToolDesk } from '../tools/service.ts'
+import type { Verifier } from '../verify/verifier.ts'
+import type { ReadRouter } from './read-router.ts'
+
+export type CallingOptions = {
+  /** Public address of the board. */
+  readonly address: string
+  readonly directory: { readonly facts: { readonly service_id: string }; readonly identity: { readonly id: string } }
+  /** The log that grows. */
+  readonly log: { readonly vkey: string }
+  readonly news: Pick<LiveFacts, 'noteChange'>
+  readonly actorHost: Actors
+  readonly secret: Buffer
+  readonly clock: Clock
+  readonly reads: Pick<ReadRouter, 'read'>
+  readonly verifier: Pick<Verifier, 'verify'>
+}
+
+export type Calling = {
+  readonly calls: Calls
+  readonly own: OwnTools
+  readonly tools: ToolDesk
+  /** Sells the board's own tools, where the operator wants it. */
+  readonly seller: Seller | undefined
+  /** Takes up what an earlier run has left. */
+  resume(): Promise<void>
+  close(): Promise<void>
+}
+
+/** The daily round probes one machine this often at most. */
+const labGapSeconds = 60
+/** Calls that are under way when the board is stopped have so long; what is open then stays so. */
+const drainMs = 4_000
+
+export async function startCalling(config: Config, options: CallingOptions): Promise<Calling> {
+  const { address, directory, log: growing, reads, verifier, secret, clock } = options
+  const stopping = new AbortController()
+  const outgoing = createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` })
+  const wallet = config.walletKeyFile === '' ? undefined : await openWallet(config.walletKeyFile)
+  if (wallet !== undefined) log('info', 'wallet', { address: wallet.address, cap_day_micros: config.payCapMicros })
+  const payer = createPayer({
+    ...(wallet === undefined ? {} : { wallet }),
+    nodes: config.payNodes,
+    outgoing,
+    wallSeconds: clock.wallSeconds,
+  })
+  const own = new OwnTools({
+    serviceId: directory.facts.service_id,
+    vkey: growing.vkey,
+    verify: (...asked) => verifier.verify(...asked),
+    search: (args, from) => search(reads, args, from),
+  })
+  const { relay, unsettled } = openRelay(config, options, { outgoing, payer, signal: stopping.signal })
+  const calls = new Calls({
+    read: (request, answer) => reads.read(request, answer),
+    own,
+    operators: new Set(config.operators),
+    relay,
+    pays: wallet !== undefined,
+    secret,
+    now: clock.monotonicMs,
+    wallSeconds: clock.wallSeconds,
+    report: (error) => log('error', 'call_failed', { problem: error.message, stack: error.stack }),
+  })
+  const tools = openDesk(config, options, outgoing)
+  return {
+    calls,
+    own,
+    tools,
+    seller: openSeller(config, options, outgoing),
+    async resume() {
+      await unsettled.resume(relay)
+      tools.resume()
+    },
+    async close() {
+      tools.close()
+      await drained(() => calls.open === 0, drainMs)
+      stopping.abort()
+      unsettled.close()
+      outgoing.close()
+      await own.close()
+    },
+  }
+}
+
+/** Calls of others' tools, and the payments of them whose outcome is open. */
+function openRelay(
+  config: Config,
+  { actorHost, reads, clock }: CallingOptions,
+  { outgoing, payer, signal }: { readonly outgoing: Outgoing; readonly payer: Payer; readonly signal: AbortSignal },
+) {
+  const common = {
+    read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => reads.read(request, answer),
+    payer,
+    wallSeconds: clock.wallSeconds,
+    pause: (ms: number) => pause(clock, ms),
+  }
+  const unsettled = new Unsettled({ ...common, report: (event, facts) => log('warn', event, facts) })
+  const walletMicros = config.payCapMicros
+  const relay = new Relay({
+    ...common,
+    actors: actorHost,
+    outgoing,
+    walletMicros,
+    now: clock.monotonicMs,
+    signal,
+    unsettled,
+  })
+  return { relay, unsettled }
+}
+
+/** Probes and reviews of the tools in the directory. */
+function openDesk(
+  config: Config,
+  { actorHost, news, reads, secret, clock }: CallingOptions,
+  outgoing: Outgoing,
+): ToolDesk {
+  return new ToolDesk({
+    limitsOn: config.limitsOn,
+    secret,
+    actors: actorHost,
+    read: (request, answer) => reads.read(request, answer),
+    outgoing,
+    operators: new Set(config.operators),
+    noteChange: (actor, change) => news.noteChange(actor, change),
+    wallSeconds: clock.wallSeconds,
+    // One machine is asked once in two seconds; loopback is this machine.
+    pause: () => (config.loopback ? Promise.resolve() : pause(clock, 2_000)),
+    seed: createHmac('sha256', secret).update('broadside-lab-v1').digest('hex'),
+    gapSeconds: config.loopback ? 0 : labGapSeconds,
+    later: clock.later,
+    report: (facts) => log('error', 'tool_desk', facts),
+  })
+}
+
+function openSeller(
+  { sale }: Config,
+  { address, directory, actorHost, reads, secret, clock }: CallingOptions,
+  outgoing: Outgoing,
+): Seller | undefined {
+  if (sale === undefined) return undefined
+  const book = new Sales({
+    actors: actorHost,
+    read: (request, answer) => reads.read(request, answer),
+    boardIdentity: directory.identity.id,
+  })
+  const paySecret = createHmac('sha256', secret).update('broadside-pay-v1').digest()
+  return new Seller({
+    ...sale,
+    realm: new URL(address).host,
+    secret: paySecret,
+    outgoing,
+    book,
+    wallSeconds: clock.wallSeconds,
+  })
+}
+
+/** Searches everything public, as anybody would. */
+function search(
+  reads: CallingOptions['reads'],
+  args: ReadRequest['args'],
+  from: string,
+): ReturnType<ConstructorParameters<typeof OwnTools>[0]['search']> {
+  return new Promise((resolve) =>
+    reads.read(
+      { op: 'events.list', args, reader: '' },
+      (found) => {
+        if (found === undefined) return resolve('the search did not answer: try again')
+        if (found.ok) return resolve(dataOf<Found>(found))
+        resolve(('refusal' in found ? found.refusal : found.absent).message)
+      },
+      { address: from },
+    ),
+  )
+}

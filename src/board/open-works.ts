@@ -1,0 +1,75 @@
+/** What the board does about works and credits by itself: letters between shards, the market's clock, welcome grants. */
+import { createHmac } from 'node:crypto'
+import type { BoardDirectory } from '../board-directory.ts'
+import type { Clock } from '../clock.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import type { ScreeningQueue } from '../moderation/screening.ts'
+import { log } from '../observe.ts'
+import type { ActorHost } from '../threads/actor-host.ts'
+import type { HeldNews } from '../threads/held-news.ts'
+import { Carrier } from '../works/carrier.ts'
+import { MarketClock } from '../works/clock.ts'
+import { Welcome } from '../works/welcome.ts'
+
+export type WorksOptions = {
+  readonly news: LiveFacts
+  readonly actorHost: ActorHost
+  /** What shards said of works since they started. */
+  readonly workNews: HeldNews
+  readonly directory: BoardDirectory
+  readonly clock: Clock
+  /** Takes posts that their rooms want screened. */
+  readonly screening: ScreeningQueue
+  readonly limitsOn: boolean
+}
+
+export type Works = {
+  readonly welcome: Welcome
+  /** Delivers what an earlier run has left, and records what fell due since. */
+  resume(): Promise<void>
+  close(): void
+}
+
+export function openWorks({ actorHost, workNews, news, directory, limitsOn, screening, clock }: WorksOptions): Works {
+  const { later, wallSeconds } = clock
+  const market = new MarketClock(actorHost, directory.facts.generation, clock)
+  const carrier = new Carrier({
+    actors: actorHost,
+    noteChange: (room, change) => news.noteChange(room, change),
+    later,
+    report: (facts) => log('warn', 'work.not_said', facts),
+  })
+  workNews.passTo({
+    shardNews: (shard, told) => {
+      if (told[0] === 'carry') carrier.carry(shard, told[1])
+      else if (told[0] === 'at rest') carrier.atRest(shard)
+      else if (told[0] === 'requested') {
+        const { room, id, change, screen } = told[1]
+        if (change !== undefined) news.noteChange(room, change)
+        if (screen !== undefined) screening.add({ id, room, kind: 'request', isReply: false, ...screen })
+      }
+    },
+    shardLost: (shard) => carrier.shardLost(shard),
+  })
+  const welcome = new Welcome({
+    actors: actorHost,
+    limitsOn,
+    secret: createHmac('sha256', directory.identity.seed).update('broadside-networks-v1').digest(),
+    board: directory.identity.id,
+    wallSeconds,
+    later,
+  })
+  return {
+    welcome,
+    resume: async () => {
+      await carrier.resume()
+      await market.begin()
+      welcome.resume()
+    },
+    close: () => {
+      carrier.close()
+      market.close()
+      welcome.close()
+    },
+  }
+}

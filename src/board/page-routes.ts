@@ -1,0 +1,362 @@
+/**
+ * Routes of the pages for people, and of the files that they load.
+ *
+ * A page is rendered once for all readers. Its bytes are kept, raw and gzipped, as long as nothing that it was made
+ * from has changed, and concurrent requests wait for one rendering. A redacted text is never shown: bytes are valid for
+ * the change number they were made at and no longer.
+ */
+
+import { promisify } from 'node:util'
+import { gzip as gzipCallback } from 'node:zlib'
+import { type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { inside, sizes } from '../../actors/kernel/limits.ts'
+import { networkOf } from '../../actors/kernel/networks.ts'
+import { type Refusal, refusal, statusOf } from '../../actors/kernel/refusals.ts'
+import type { Schema } from '../../actors/kernel/schema.ts'
+import { operationByName } from '../../actors/operations.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
+import { faultOf } from '../command/check.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import { type Check, compile } from '../format/schema-check.ts'
+import { etagOf, isCurrent, isHeld, type Ready, ReadyAnswers } from '../http/answers.ts'
+import { fixedAnswer } from '../http/fixed-answer.ts'
+import type { Exchange, Header, RouteHandler } from '../http/port.ts'
+import { parseQuery } from '../http/query.ts'
+import { ownFileHeaders } from '../http/security.ts'
+import { takesGzip } from '../http/wire.ts'
+import { log } from '../observe.ts'
+import { assets } from '../pages/assets.ts'
+import { pageHeaders } from '../pages/headers.ts'
+import { layout } from '../pages/layout.ts'
+import {
+  Ask,
+  type AskOptions,
+  Moved,
+  type Page,
+  type PageRequest,
+  Refused,
+  type Shown,
+  Unanswered,
+} from '../pages/page.ts'
+import type { RenderTexts } from '../pages/page-texts.ts'
+import { iconSvg } from '../pages/pictures/icon.ts'
+import { faultPage, nowherePage, refusedPage, unansweredPage } from '../pages/refused.ts'
+import { Renderer } from '../pages/renderer.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import type { ReadRequest } from '../reads/read.ts'
+import { noteCause } from '../runtime/slow-turns.ts'
+import { pages } from './pages.ts'
+import type { ReadRouter } from './read-router.ts'
+
+const gzip = promisify(gzipCallback)
+
+export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> & {
+  readonly reads: Pick<ReadRouter, 'read'>
+  readonly news: LiveFacts
+  readonly throttle: Throttle
+  readonly addressOf: (exchange: Exchange) => string
+  readonly onReply: (status: number) => void
+  /** Records a fault and returns its id in the log. */
+  readonly onFault: (error: unknown) => string
+}
+
+type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
+
+export type PageDoors = {
+  /** By first segment, as Routes finds them. */
+  readonly doors: Readonly<Record<string, RouteHandler>>
+  /** The page for a browser that requests a path that does not exist; false: it is not a browser. */
+  readonly nowhere: (exchange: Exchange) => boolean
+  /** Ends the thread that renders, if there is one. */
+  readonly close: () => Promise<void>
+}
+
+export function pageDoors(options: PageDoorOptions): PageDoors {
+  const server = new PageServer(options)
+  const byDoor = new Map<string, Pattern[]>()
+  for (const page of pages) {
+    const slash = page.path.indexOf('/', 1)
+    const key = slash < 0 ? page.path : page.path.slice(0, slash + 1)
+    byDoor.set(key, [...(byDoor.get(key) ?? []), patternOf(page)])
+  }
+  const doors = Object.fromEntries(
+    [...byDoor].map(([door, patterns]): [string, RouteHandler] => [
+      door,
+      (exchange) => server.handle(exchange, patterns),
+    ]),
+  )
+  const files = Object.fromEntries(
+    assets.map(({ path, type, body }): [string, RouteHandler] => [path, ownFile(type, body, forEver)]),
+  )
+  const icon = { '/icon.svg': ownFile('image/svg+xml', Buffer.from(iconSvg), 'public, max-age=86400') }
+  return {
+    doors: { ...doors, ...files, ...icon },
+    nowhere: (exchange) => server.nowhere(exchange),
+    close: () => server.close(),
+  }
+}
+
+function patternOf(page: Page): Pattern {
+  const names: string[] = []
+  const path = page.path
+    .replaceAll('.', '\\.')
+    .replace(/\{(\w+)((?:\\\.){3})?\}/g, (_, name: string, isLong?: string) => {
+      names.push(name)
+      return isLong === undefined ? '([^/]{1,200})' : '(.{1,2000})'
+    })
+  return { page, path: new RegExp(`^${path}$`), names }
+}
+
+const forEver = 'public, max-age=31536000, immutable'
+
+function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
+  return fixedAnswer([...ownFileHeaders(type), ['cache-control', caching]], () => body)
+}
+
+/** A page that is being made, and, where a request needs a newer one, the one after it. */
+type UnderWay = {
+  /** Newest change when it was begun. */
+  readonly change: number
+  readonly made: Promise<Ready>
+  next: Promise<Ready> | undefined
+}
+
+type Asked = { readonly page: Page; readonly request: PageRequest; readonly key: string }
+
+const knownMax = 4_096
+const knownBytesMax = 512
+
+/** The page at an address; parameters that it does not take have no effect. */
+function readAddress(exchange: Exchange, patterns: readonly Pattern[]): Asked | Refusal | undefined {
+  for (const { page, path, names } of patterns) {
+    const match = path.exec(exchange.path)
+    if (match === null) continue
+    const all = parseQuery(exchange.query, sizes.url_query_bytes)
+    if ('code' in all) return all
+    const query = new Map<string, string>()
+    for (const name of page.query ?? []) {
+      const value = all.get(name) || all.get(page.alsoCalled?.[name] ?? name)
+      if (value) query.set(name, value)
+    }
+    const parameters = Object.fromEntries(names.map((name, n) => [name, match[n + 1]!]))
+    return { page, request: { path: exchange.path, parameters, query }, key: JSON.stringify([exchange.path, ...query]) }
+  }
+  return undefined
+}
+
+class PageServer {
+  readonly #options: PageDoorOptions
+  readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
+  readonly #renderer = new Renderer({ report: (event, facts) => log('warn', event, facts) })
+  /** Pages that are being made, by key. */
+  readonly #underWay = new Map<string, UnderWay>()
+  /** The same pages, gzipped. */
+  readonly #packed = new WeakMap<Ready, Promise<Ready>>()
+  readonly #headers: readonly Header[]
+  readonly #newest = (room: string | undefined): number => this.#options.news.newestChange(room)
+  /** Addresses as they came, and what they ask for: most come again and again. */
+  readonly #known = new BoundedMap<string, Asked>(knownMax)
+
+  constructor(options: PageDoorOptions) {
+    this.#options = options
+    this.#headers = pageHeaders(options.board.address)
+  }
+
+  close(): Promise<void> {
+    return this.#renderer.close()
+  }
+
+  handle(exchange: Exchange, patterns: readonly Pattern[]): void {
+    const { throttle, addressOf } = this.#options
+    const address = addressOf(exchange)
+    const wait = throttle.reads(address)
+    if (wait > 0)
+      return this.#refuse(
+        exchange,
+        refusal('rate_limited', `Too many reads from this address: wait ${wait} s.`, undefined, wait),
+      )
+    const found = this.#find(exchange, patterns)
+    if (found === undefined) return this.#sendPage(exchange, 404, nowherePage(exchange.path))
+    if ('code' in found) return this.#refuse(exchange, found)
+    noteCause(found.page.path)
+    const isPacked = takesGzip(exchange.header('accept-encoding'))
+    const name = isPacked ? `${found.key} gzip` : found.key
+    const ready = this.#ready.find(name, this.#newest, this.#options.now())
+    if (ready !== undefined) return this.#send(exchange, ready, isPacked)
+    const made = this.#make(found, address)
+    const wanted = isPacked ? made.then((plain) => this.#pack(plain)) : made
+    wanted.then(
+      (page) => {
+        this.#ready.keep(name, page)
+        this.#send(exchange, page, isPacked)
+      },
+      (error: unknown) => this.#fail(exchange, error),
+    )
+  }
+
+  nowhere(exchange: Exchange): boolean {
+    if (!/\btext\/html\b/.test(exchange.header('accept') ?? '')) return false
+    this.#sendPage(exchange, 404, nowherePage(exchange.path))
+    return true
+  }
+
+  #find(exchange: Exchange, patterns: readonly Pattern[]): Asked | Refusal | undefined {
+    const url = exchange.query === '' ? exchange.path : `${exchange.path}?${exchange.query}`
+    const known = this.#known.get(url)
+    if (known !== undefined) return known
+    const found = readAddress(exchange, patterns)
+    if (found === undefined || 'code' in found || url.length > knownBytesMax) return found
+    this.#known.set(url, found)
+    return found
+  }
+
+  /**
+   * Who asks while the page is being made gets that one, if it shows all that was confirmed when they asked; if not, they share the
+   * next one, which begins when this one is done. So whatever comes, one page is made by one hand at a time.
+   */
+  #make(asked: Asked, address: string): Promise<Ready> {
+    // A search waits for others of its network: other requests do not wait with it.
+    const key = asked.page.isSearch === true ? `${asked.key} ${address}` : asked.key
+    const running = this.#underWay.get(key)
+    if (running === undefined) return this.#begin(asked, key, address)
+    if (running.change >= this.#options.news.settled) return running.made
+    const next = (): Promise<Ready> => this.#underWay.get(key)?.made ?? this.#begin(asked, key, address)
+    running.next ??= running.made.then((made) => (this.#isCurrent(made) ? made : next()), next)
+    return running.next
+  }
+
+  #begin(asked: Asked, key: string, address: string): Promise<Ready> {
+    const change = this.#options.news.settled
+    const made = this.#render(asked, address, change)
+    this.#underWay.set(key, { change, made, next: undefined })
+    const forget = (): void => {
+      this.#underWay.delete(key)
+    }
+    made.then(forget, forget)
+    return made
+  }
+
+  async #render({ page, request }: Asked, address: string, change: number): Promise<Ready> {
+    const render: RenderTexts = (items) => this.#renderer.render(items, networkOf(address))
+    const read: AskOptions['read'] = (request, answer) => this.#options.reads.read(request, answer, { address })
+    const ask = new Ask({ ...this.#options, read, render, fault: argumentFault, change })
+    const shown = await page.show(ask, request)
+    const { room, until } = ask.scope
+    return {
+      ...this.#bytesOf(shown, request),
+      room: room ?? undefined,
+      // What depends on nothing of the board is never made old by a change.
+      change: room === null ? Number.POSITIVE_INFINITY : change,
+      until,
+    }
+  }
+
+  #bytesOf(shown: Shown, request: PageRequest): Pick<Ready, 'body' | 'etag' | 'file'> {
+    if (shown.kind === 'bytes') {
+      const body = Buffer.from(shown.body)
+      return { body, etag: etagOf(body), file: shown.type }
+    }
+    const document = this.#document(shown, request)
+    return { body: Buffer.from(document), etag: pageEtag(document), file: undefined }
+  }
+
+  #isCurrent(ready: Ready): boolean {
+    return isCurrent(ready, this.#newest, this.#options.now())
+  }
+
+  #pack(plain: Ready): Promise<Ready> {
+    const known = this.#packed.get(plain)
+    if (known !== undefined) return known
+    const etag = plain.etag.replace(/"$/, '-gzip"')
+    const packed = gzip(plain.body, { level: 6 }).then((body) => ({ ...plain, body, etag }))
+    this.#packed.set(plain, packed)
+    return packed
+  }
+
+  #document(shown: Extract<Shown, { kind: 'page' }>, { path, query }: PageRequest): string {
+    const rest = [...query].filter(([name]) => name !== 'cursor').map((pair) => pair.map(encodeURIComponent).join('='))
+    return layout(shown.parts, {
+      board: this.#options.board,
+      path: rest.length === 0 ? path : `${path}?${rest.join('&')}`,
+    })
+  }
+
+  #send(exchange: Exchange, { body, etag, file: type }: Ready, isPacked: boolean): void {
+    if (exchange.ended) return
+    const headers: Header[] = [
+      ...(type === undefined ? this.#headers : ownFileHeaders(type)),
+      ['cache-control', 'no-cache'],
+      ['etag', etag],
+      ['vary', 'accept-encoding'],
+    ]
+    const isSame = isHeld(exchange, etag)
+    this.#options.onReply(isSame ? 304 : 200)
+    if (isSame) return exchange.reply(304, headers, '')
+    if (isPacked) headers.push(['content-encoding', 'gzip'])
+    exchange.reply(200, headers, body)
+  }
+
+  #fail(exchange: Exchange, error: unknown): void {
+    if (error instanceof Moved) return this.#lead(exchange, error.path)
+    if (error instanceof Refused) return this.#refuse(exchange, error.refusal)
+    if (error instanceof Unanswered) return this.#sendPage(exchange, 429, unansweredPage(), [['retry-after', '1']])
+    this.#sendPage(exchange, 500, faultPage(this.#options.onFault(error)))
+  }
+
+  #lead(exchange: Exchange, path: string): void {
+    if (exchange.ended) return
+    this.#options.onReply(308)
+    exchange.reply(308, [...this.#headers, ['location', path], ['cache-control', 'public, max-age=3600']], '')
+  }
+
+  #refuse(exchange: Exchange, found: Refusal): void {
+    const extra: readonly Header[] = found.retryAfter === undefined ? [] : [['retry-after', String(found.retryAfter)]]
+    this.#sendPage(
+      exchange,
+      statusOf[found.code],
+      refusedPage(found, { board: this.#options.board, path: exchange.path, query: exchange.query }),
+      extra,
+    )
+  }
+
+  #sendPage(exchange: Exchange, status: number, shown: Shown, extra: readonly Header[] = []): void {
+    if (exchange.ended || shown.kind !== 'page') return
+    this.#options.onReply(status)
+    const body = layout(shown.parts, { board: this.#options.board })
+    exchange.reply(status, [...this.#headers, ['cache-control', 'no-store'], ...extra], body)
+  }
+}
+
+/**
+ * Two pages that differ only in where their live list continues are equivalent: a reader of the older one reads a few
+ * more corrections. So the tag is a weak one, of everything else.
+ */
+function pageEtag(page: string): string {
+  return `W/${etagOf(page.replace(/ data-live-change="\d+"/, ''))}`
+}
+
+/** What an address contains is checked by the declaration, as on every other route. */
+function argumentFault(op: string, args: ReadRequest['args']): Refusal | undefined {
+  const operation = operationByName.get(op)
+  if (operation === undefined) return undefined
+  const { properties = {} } = (operation.data ?? {}) as { properties?: Readonly<Record<string, Schema>> }
+  for (const [name, value] of Object.entries(args)) {
+    const schema = properties[name]
+    const field = name in fields ? (operation.narrowed?.[name as FieldName] ?? fields[name as FieldName]) : undefined
+    if (field !== undefined) {
+      const fault = faultOf(name, field, value)
+      if (fault !== undefined) return fault
+    } else if (schema === undefined || !checkOfData(schema)(value)) {
+      return refusal('invalid_field', `${name} is not a value that ${op} accepts: see /docs/${op}`, name)
+    }
+  }
+  return undefined
+}
+
+const compiled = new Map<Schema, Check>()
+
+function checkOfData(schema: Schema): Check {
+  const check = compiled.get(schema) ?? compile(schema)
+  compiled.set(schema, check)
+  return check
+}

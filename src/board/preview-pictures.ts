@@ -1,0 +1,48 @@
+/** Previews of links as PNG: the board’s, a room’s, a post’s. What is taken back is gone from them as from the page. */
+
+import type { Page, Shown } from '../pages/page.ts'
+import { type Card, card } from '../pages/pictures/card.ts'
+import { nameOf, shortId } from '../pages/pieces/person.ts'
+import { beginning } from '../pages/pieces/text.ts'
+import { countOf, utc } from '../pages/pieces/time.ts'
+import type { EventView } from '../reads/event-view.ts'
+import type { RoomData } from '../rooms/room-line.ts'
+
+async function picture(what: Card): Promise<Shown> {
+  return { kind: 'bytes', type: 'image/png', body: await card(what) }
+}
+
+export const boardPreview: Page = {
+  path: '/preview.png',
+  about: 'Preview of the board for links to it.',
+  show: ({ board }) =>
+    picture({
+      name: 'A board where every word is signed',
+      place: new URL(board.address).host,
+      text: 'For software agents and people. Every post is signed by its author, provable by anyone, streamed to many.',
+    }),
+}
+
+export const roomPreview: Page = {
+  path: '/room/{room}/preview.png',
+  about: 'Preview of a room.',
+  async show(ask, { parameters }) {
+    const { room } = await ask.read<{ room: RoomData }>('room.get', { room: parameters.room! })
+    return picture({ name: room.name, place: `a room with ${countOf(room.count, 'post')}`, text: room.about ?? '' })
+  },
+}
+
+export const eventPreview: Page = {
+  path: '/e/{event_id}/preview.png',
+  about: 'Preview of a post.',
+  async show(ask, { parameters }) {
+    const { event } = await ask.read<{ event: EventView }>('event.get', { event_id: parameters.event_id! })
+    const { author, room, created_at: at } = event
+    return picture({
+      author: author.id,
+      name: author.handle === undefined ? shortId(author.id) : nameOf(author),
+      place: `in ${room}, ${utc(at)} UTC`,
+      text: beginning(event, 400) ?? 'The text is gone. Its place and its proof stay.',
+    })
+  },
+}

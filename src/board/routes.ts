@@ -1,0 +1,320 @@
+/**
+ * Routes: which path answers what, with which status. What every route must do (methods, queries, caching headers) is
+ * here; the content is decided elsewhere.
+ */
+
+import { fields } from '../../actors/kernel/fields.ts'
+import { inside, ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
+import { type Operation, pathField } from '../../actors/kernel/operation.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { operations, type ReadOperation } from '../../actors/operations.ts'
+import { faultOf } from '../command/check.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import { type CommandSource, readReply } from '../command/reply.ts'
+import { meantBy, ruleOf, type Shape } from '../format/data-fault.ts'
+import { printable } from '../format/printable.ts'
+import { refused } from '../format/reply.ts'
+import { type Check, compile } from '../format/schema-check.ts'
+import { etagOf, isHeld, type Ready, ReadyAnswers } from '../http/answers.ts'
+import type { BodyResult, Exchange, Header, RouteHandler } from '../http/port.ts'
+import { decoded, noQuery, parseQuery, unknownParameter } from '../http/query.ts'
+import type { Replies } from '../http/replies.ts'
+import { dataHeaders } from '../http/security.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { inTurn, noteCause, withCause } from '../runtime/slow-turns.ts'
+import type { CommandRouter } from './command-router.ts'
+
+export type RoutesOptions = {
+  readonly front: CommandRouter
+  readonly news: LiveFacts
+  readonly replies: Replies
+  readonly throttle: Throttle
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+  /** The client's address of a request, by the operator's rule on proxies. */
+  readonly addressOf: (exchange: Exchange) => string
+  /** Paths that stream or that are ready bytes, by their first segments; see `board-routes.ts`. */
+  readonly more: Readonly<Record<string, RouteHandler>>
+  /** Paths that take other methods too and check the method themselves, whole or by their first segment. */
+  readonly acting: Readonly<Record<string, RouteHandler>>
+  readonly onReply: (status: number) => void
+  /** Answers a browser with a page where nothing is; false: it was not a browser, and the refusal is sent. */
+  readonly nowhere: (exchange: Exchange) => boolean
+}
+
+const json = 'application/json; charset=utf-8'
+/** An encoded slash, or a backslash, is a slash to some and none to others: two readers would see two paths. */
+const ambiguous = /%2f|%5c|\\/i
+/** Ids of tools stood here once, slashes and all: both readings are led to the one address. */
+const leadsOn = /^\/tools\/(?!.*%5c)[^\\]*$/i
+
+/** Reads of the API with a route of their own that takes no parameter. */
+const plainReads: ReadonlySet<string> = new Set(['/api/stats', '/capabilities', '/openapi.json', '/time'])
+const braceOpen = 0x7b
+
+function encoded(encoding: string): Refusal {
+  const message = `no Content-Encoding is accepted, and the body has ${printable(encoding, 32)}: send the JSON plainly`
+  return refusal('invalid_json', message)
+}
+
+type Found = { readonly operation: ReadOperation; readonly parameter: string }
+
+export class Routes {
+  readonly #options: RoutesOptions
+  readonly #replies: Replies
+  readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
+  readonly #gets = new Map<string, ReadOperation>()
+  /** What is before and after the parameter of a path. */
+  readonly #patterns: { readonly before: string; readonly behind: string; readonly operation: ReadOperation }[] = []
+
+  constructor(options: RoutesOptions) {
+    this.#options = options
+    this.#replies = options.replies
+    for (const operation of operations) {
+      // A path that waits or streams has a route of its own.
+      if (operation.kind === 'write' || operation.get === undefined || options.more[operation.get.path] !== undefined)
+        continue
+      const [before = '', behind] = operation.get.path.split(/\{\w+\}/)
+      if (behind === undefined) this.#gets.set(before, operation)
+      else this.#patterns.push({ before, behind, operation })
+    }
+  }
+
+  handle(exchange: Exchange): void {
+    inTurn('a request', () => this.#handle(exchange))
+  }
+
+  #handle(exchange: Exchange): void {
+    const { method, path } = exchange
+    if (!this.#isPlain(exchange)) return
+    if (path === '/v1/command') return this.#command(exchange)
+    const slash = path.indexOf('/', 1)
+    const door = slash < 0 ? path : path.slice(0, slash + 1)
+    const { acting: doors } = this.#options
+    const acting = doors[path] ?? doors[door]
+    if (acting !== undefined) {
+      noteCause(door)
+      return acting(exchange, path.slice(slash + 1))
+    }
+    const found = this.#find(path)
+    const more = found === undefined ? this.#more(path) : undefined
+    if (found === undefined && more === undefined) {
+      if ((method === 'GET' || method === 'HEAD') && this.#options.nowhere(exchange)) return
+      return this.#replies.send(
+        exchange,
+        refused(
+          refusal('no_such_path', `there is nothing at ${path.slice(0, 200)}: see /capabilities for what there is`),
+        ),
+      )
+    }
+    if (method === 'OPTIONS') return this.#replies.preflight(exchange, 'GET, HEAD, OPTIONS')
+    if (method !== 'GET' && method !== 'HEAD') return this.#replies.wrongMethod(exchange, 'GET, HEAD, OPTIONS')
+    const wrong = plainReads.has(path) ? noQuery(path, exchange.query) : undefined
+    if (wrong !== undefined) return this.#replies.send(exchange, refused(wrong))
+    noteCause(found?.operation.get?.path ?? door)
+    if (more !== undefined) return more.run(exchange, more.parameter)
+    this.#read(exchange, found!)
+  }
+
+  #command(exchange: Exchange): void {
+    const { method } = exchange
+    if (method === 'OPTIONS') return this.#replies.preflight(exchange, 'POST, OPTIONS')
+    if (method !== 'POST') return this.#replies.wrongMethod(exchange, 'POST, OPTIONS')
+    if (exchange.query !== '')
+      return this.#replies.send(
+        exchange,
+        refused(refusal('invalid_field', 'POST /v1/command takes no query: everything goes into the JSON body')),
+      )
+    const door: CommandSource = {
+      via: 'command',
+      address: this.#options.addressOf(exchange),
+      onGone: (callback) => exchange.onAbort(callback),
+    }
+    noteCause('/v1/command')
+    const { throttle } = this.#options
+    const tooMany = throttle.largeBodyObjection(door.address)
+    const take = withCause((result: BodyResult) => {
+      if (!result.ok && tooMany !== undefined) {
+        throttle.placeRefused('unsigned_commands_per_address_per_minute')
+        return this.#replies.send(exchange, refused(tooMany))
+      }
+      if (!result.ok) {
+        const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed`
+        return this.#replies.send(exchange, refused(refusal('too_large', message)))
+      }
+      // An encoded body does not begin as an object does: a plain command costs no look at its headers.
+      const encoding = result.body[0] === braceOpen ? undefined : exchange.header('content-encoding')
+      if (encoding !== undefined && encoding !== 'identity')
+        return this.#replies.send(exchange, refused(encoded(encoding)))
+      this.#options.front.execute(result.body, door, (reply) => this.#replies.send(exchange, reply))
+    })
+    exchange.readBody(tooMany === undefined ? sizes.body_bytes : ordinaryBodyBytes, take)
+  }
+
+  /** A URL that everybody reads alike and that is not too long; any other is answered here. */
+  #isPlain(exchange: Exchange): boolean {
+    const { path, query } = exchange
+    const length = path.length + (query === '' ? 0 : query.length + 1)
+    const { url_bytes: allowed } = sizes
+    if (length > allowed) {
+      const body = refused(
+        refusal('too_large', `the URL has ${length} bytes, ${allowed} are allowed: POST the command`),
+      )
+      this.#replies.send(exchange, length > 2 * allowed ? { ...body, status: 431 } : body)
+      return false
+    }
+    if (!ambiguous.test(path) || leadsOn.test(path)) return true
+    const message =
+      'a path must not contain a backslash, nor an encoded slash (%2F) or backslash (%5C): write it plainly'
+    this.#replies.send(exchange, refused(refusal('ambiguous_path', message)))
+    return false
+  }
+
+  #find(path: string): Found | undefined {
+    const operation = this.#gets.get(path)
+    if (operation !== undefined) return { operation, parameter: '' }
+    for (const { before, behind, operation: each } of this.#patterns) {
+      if (!path.startsWith(before) || !path.endsWith(behind)) continue
+      const parameter = path.slice(before.length, path.length - behind.length)
+      if (!parameter.includes('/')) return { operation: each, parameter }
+    }
+    return undefined
+  }
+
+  #more(path: string): { run: RouteHandler; parameter: string } | undefined {
+    const whole = this.#options.more[path]
+    if (whole !== undefined) return { run: whole, parameter: '' }
+    const slash = path.indexOf('/', 1)
+    const run = slash < 0 ? undefined : this.#options.more[`${path.slice(0, slash)}/`]
+    return run === undefined ? undefined : { run, parameter: path.slice(slash + 1) }
+  }
+
+  #read(exchange: Exchange, { operation, parameter }: Found): void {
+    if (!this.#replies.isWithinReads(exchange)) return
+    const url = `${exchange.path}?${exchange.query}`
+    const { news } = this.#options
+    const ready = this.#ready.find(url, (room) => news.newestChange(room), this.#options.wallSeconds())
+    if (ready !== undefined) return this.#sendReady(exchange, ready)
+    const request = queryRequest(operation, exchange.query, parameter)
+    if ('code' in request) return this.#replies.send(exchange, refused(request))
+    const change = news.settled
+    this.#options.front.read(
+      request,
+      (answer) => {
+        if (answer === undefined || !answer.ok)
+          return this.#replies.send(exchange, readReply(answer && inWordsOf(operation, answer)))
+        this.#sendReady(exchange, this.#keep(url, answer, change))
+      },
+      { address: this.#options.addressOf(exchange), onGone: (callback) => exchange.onAbort(callback) },
+    )
+  }
+
+  #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number) {
+    const body = Buffer.from(answer.file === undefined ? `{"ok":true,"data":${answer.json}}` : answer.json)
+    const ready = { body, file: answer.file, etag: etagOf(body), room: answer.room, change, until: answer.until }
+    this.#ready.keep(url, ready)
+    return ready
+  }
+
+  #sendReady(exchange: Exchange, { body, etag, file }: Ready): void {
+    if (exchange.ended) return
+    const kind: readonly Header[] =
+      file === undefined
+        ? [['content-type', json]]
+        : [
+            ['content-type', 'text/plain; charset=utf-8'],
+            ['content-disposition', `attachment; filename="${file}"`],
+          ]
+    const headers: Header[] = [...kind, ...dataHeaders, ['cache-control', 'no-cache'], ['etag', etag]]
+    const same = isHeld(exchange, etag)
+    this.#options.onReply(same ? 304 : 200)
+    if (same) exchange.reply(304, headers, '')
+    else exchange.reply(200, headers, body)
+  }
+}
+
+/** A GET's parameters as a read request, checked by the rules of the fields that they set. */
+function queryRequest(operation: ReadOperation, query: string, parameter: string): ReadRequest | Refusal {
+  const get = operation.get!
+  const parsed = parseQuery(query, sizes.url_query_bytes)
+  if ('code' in parsed) return parsed
+  const args: Record<string, string | number> = {}
+  const inPath = pathField(operation)
+  if (inPath !== undefined) {
+    const value = decoded(parameter)
+    const fault = faultOf(inPath.name, inPath.rule, value)
+    if (fault !== undefined) return fault
+    args[inPath.name] = value
+  }
+  for (const [name, value] of parsed) {
+    const declared = get.query.find((each) => each.name === name)
+    if (declared === undefined) {
+      const taken = get.query.map((each) => each.name)
+      return unknownParameter(get.path, taken, name)
+    }
+    const read = declared.field.startsWith('data.')
+      ? readData(operation, name, declared.field.slice(5), value)
+      : readField(operation, name, declared.field as keyof typeof fields, value)
+    if (typeof read === 'object') return read
+    args[declared.field.replace('data.', '')] = read
+  }
+  for (const key of requiredKeys(operation)) {
+    if (args[key] !== undefined) continue
+    const shown = get.query.find((each) => each.field === `data.${key}`)?.name ?? key
+    return refusal('missing_field', `${get.path} needs ${shown}: ${ruleOf(dataShapes(operation)[key]!)}`, shown)
+  }
+  for (const name of operation.required) {
+    if (name === 'data' || args[name] !== undefined) continue
+    const shown = get.query.find((each) => each.field === name)?.name ?? name
+    return refusal('missing_field', `${get.path} needs ${shown}: ${fields[name].rule}`, shown)
+  }
+  return { op: operation.name, args, reader: '' }
+}
+
+/** A refusal of the command, for the sender of a GET: its field is the parameter as that request has it. */
+function inWordsOf({ get }: Operation, answer: Exclude<ReadAnswer, { ok: true }>): Exclude<ReadAnswer, { ok: true }> {
+  const found = 'refusal' in answer ? answer.refusal : answer.absent
+  const { field } = found
+  if (field === undefined) return answer
+  const named = get!.query.find((each) => each.field === field)
+  return named === undefined ? answer : { ok: false, refusal: { ...found, field: named.name } }
+}
+
+function dataShapes({ data }: Operation): Readonly<Record<string, Shape>> {
+  return ((data ?? {}) as Shape).properties ?? {}
+}
+
+/** Keys that `data` must hold, apart from its version. */
+function requiredKeys({ data }: Operation): readonly string[] {
+  const { required = [] } = (data ?? {}) as { required?: readonly string[] }
+  return required.filter((key) => key !== 'schema')
+}
+
+const integerText = /^(0|-?[1-9][0-9]{0,15})$/
+/** Compiled when they are first asked for; there are as many as declared parameters. */
+const dataChecks = new Map<Shape, Check>()
+
+function readField(
+  operation: Operation,
+  name: string,
+  field: keyof typeof fields,
+  value: string,
+): string | number | Refusal {
+  const rule = operation.narrowed?.[field] ?? fields[field]
+  const given = rule.type === 'integer' && integerText.test(value) ? Number(value) : value
+  return faultOf(name, rule, given) ?? given
+}
+
+/** Parameters inside `data` of the command: the schema of that operation's `data` has their rules. */
+function readData(operation: Operation, name: string, key: string, value: string): string | number | Refusal {
+  const shape = dataShapes(operation)[key]!
+  let check = dataChecks.get(shape)
+  if (check === undefined) {
+    check = compile(shape)
+    dataChecks.set(shape, check)
+  }
+  const given = shape.type === 'integer' && integerText.test(value) ? Number(value) : value
+  if (check(given)) return given
+  return refusal('invalid_field', `${name} must be ${ruleOf(shape)}${meantBy(shape, value)}`, name)
+}

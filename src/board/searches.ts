@@ -1,0 +1,138 @@
+/**
+ * Searches, on their way from a caller to the threads that search: what a query says of author, room and kind becomes fields of
+ * the read, and of each network one search is under way at a time.
+ */
+
+import { fields, handlePattern, hashPattern } from '../../actors/kernel/fields.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { shardOf } from '../../actors/shard.ts'
+import { faultOf } from '../command/check.ts'
+import type { Client } from '../command/paths.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+import { dataOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import { FairQueue, type FairQueueOptions } from '../search/fair-queue.ts'
+import { type Restrictions, readQuery } from '../search/query.ts'
+import { shownHits, unreadable } from '../search/reads.ts'
+import { readTools } from '../tools/ask-index.ts'
+
+type Answer = (answer: ReadAnswer | NoAnswer) => void
+
+export type SearchesOptions = {
+  readonly actors: Actors
+  /** Undefined: no network waits for its own searches. */
+  readonly queue: FairQueueOptions | undefined
+}
+
+export class Searches {
+  readonly #actors: Actors
+  /** Posts and tools are searched by threads of their own. */
+  readonly #posts: FairQueue | undefined
+  readonly #tools: FairQueue | undefined
+
+  constructor({ actors, queue }: SearchesOptions) {
+    this.#actors = actors
+    this.#posts = queue && new FairQueue(queue)
+    this.#tools = queue && new FairQueue(queue)
+  }
+
+  /** Answers the read, if it is a search; false: it is none. */
+  read(request: ReadRequest, client: Client, answer: Answer): boolean {
+    const actors = this.#actors
+    if (request.op === 'tools.search') {
+      inTurn(this.#tools, client, answer, (give) => readTools(actors, request, give))
+      return true
+    }
+    if (request.op !== 'events.list' || request.args.query === undefined) return false
+    const read = readQuery(String(request.args.query))
+    if (!read.ok) answer(unreadable(read.fault))
+    else
+      inTurn(this.#posts, client, answer, (give) =>
+        restricted(actors, { request, restrictions: read.restrictions, refuse: give }, (asked) =>
+          findPosts(actors, asked, give),
+        ),
+      )
+    return true
+  }
+}
+
+function inTurn(queue: FairQueue | undefined, client: Client, answer: Answer, search: (give: Answer) => void): void {
+  if (queue === undefined) return search(answer)
+  queue.take(
+    client,
+    (done) =>
+      search((found) => {
+        done()
+        answer(found)
+      }),
+    (seconds) => answer({ ok: false, refusal: tooMany(seconds) }),
+  )
+}
+
+const tooMany = (seconds: number) =>
+  refusal(
+    'rate_limited',
+    'searches of one network run one at a time, and too many are waiting: wait retry_after seconds',
+    undefined,
+    seconds,
+  )
+
+/** Public events by the index, shown by the feed; those of a private room by its shard. */
+function findPosts(actors: Actors, request: ReadRequest, answer: Answer): void {
+  actors.read({ ...request, op: 'search.begin' }, (begun) => {
+    if (begun === undefined || (!begun.ok && 'refusal' in begun)) return answer(begun)
+    if (!begun.ok)
+      return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, (found) =>
+        answer(found !== undefined && !found.ok && 'absent' in found ? begun : found),
+      )
+    const { ask, through } = dataOf(begun)
+    actors.search(ask, through, (found) => {
+      if (found === undefined || !found.ok) return answer(found)
+      actors.read({ ...request, op: 'search.show', args: { ...request.args, ...shownHits(found, ask) } }, answer)
+    })
+  })
+}
+
+type Restricting = {
+  readonly request: ReadRequest
+  readonly restrictions: Restrictions
+  readonly refuse: Answer
+}
+
+/** Gives the request with what its query says of author, room and kind among its fields. */
+function restricted(
+  actors: Actors,
+  { request, restrictions, refuse }: Restricting,
+  then: (asked: ReadRequest) => void,
+): void {
+  const args: Record<string, string | number> = { ...request.args }
+  for (const name of ['room', 'kind'] as const) {
+    const written = restrictions[name]?.toLowerCase()
+    if (written === undefined) continue
+    const fault = faultOf(name, fields[name], written)
+    if (fault !== undefined) return refuse(unreadable(`${name}: in query must be followed by ${fields[name].rule}`))
+    if ((args[name] ?? written) !== written)
+      return refuse(unreadable(`query and the field ${name} name two values: name one`))
+    args[name] = written
+  }
+  const author = restrictions.from?.toLowerCase().replace(/^@/, '')
+  if (author === undefined) return then({ ...request, args })
+  withIdentity(actors, author, refuse, (target) => {
+    if ((args.target ?? target) !== target)
+      return refuse(unreadable('query and the field for the author name two identities: name one'))
+    then({ ...request, args: { ...args, target } })
+  })
+}
+
+function withIdentity(actors: Actors, author: string, refuse: Answer, then: (id: string) => void): void {
+  if (new RegExp(hashPattern).test(author)) return then(author)
+  if (!new RegExp(handlePattern).test(author))
+    return refuse(unreadable('from: in query must be followed by a handle or by an identity id of 64 hex characters'))
+  actors.read({ op: 'identity.get', args: { target: author }, reader: '' }, (found) => {
+    if (found?.ok) return then(dataOf(found).identity.id)
+    if (found === undefined || 'refusal' in found) return refuse(found)
+    refuse({
+      ok: false,
+      refusal: refusal('not_found', `no identity has the handle ${author}, which query names`, 'query'),
+    })
+  })
+}

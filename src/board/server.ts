@@ -1,0 +1,263 @@
+/** The server: the list of its parts, started in order and stopped in reverse. The only place that wires; a newcomer reads this first. */
+import { createHmac } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { queuesOf } from '../../actors/kernel/limits.ts'
+import { BlobFiles } from '../../storage/blob-files.ts'
+import { makeDirectory } from '../../storage/disk.ts'
+import { lockDirectory } from '../../storage/lock.ts'
+import { BlobIntake } from '../attachments/intake.ts'
+import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../board-directory.ts'
+import { drained } from '../clock.ts'
+import { BoardAuthor } from '../command/board-author.ts'
+import { LiveFacts } from '../command/live-facts.ts'
+import { BadConfig, type Config, prepareEngineEnvironment } from '../config.ts'
+import { BoardSigner } from '../format/board-signer.ts'
+import { ClientAddresses } from '../http/client-address.ts'
+import { createHttpServer } from '../http/engine.ts'
+import { type Exchange, headBytesMax, type OpenConnections } from '../http/port.ts'
+import { logFault, portOptions } from '../http/port-options.ts'
+import { Replies } from '../http/replies.ts'
+import { freePort, hostText } from '../listening.ts'
+import { type HighWaterMark, readMarks } from '../log/mark.ts'
+import { judge } from '../moderation/advertising.ts'
+import { httpClassifier } from '../moderation/classifier.ts'
+import { hideBy, resumeScreening } from '../moderation/screened.ts'
+import { Screening, ScreeningQueue } from '../moderation/screening.ts'
+import { Counters, log, setLogLevel } from '../observe.ts'
+import { Parts } from '../parts.ts'
+import { machine, type Platform } from '../platform.ts'
+import { Throttle } from '../rates/throttle.ts'
+import { Deliveries } from '../receive-urls/deliveries.ts'
+import { ItemPosts } from '../receive-urls/item-posts.ts'
+import { WebhookThread } from '../threads/webhook-thread.ts'
+import { Verifier } from '../verify/verifier.ts'
+import { boardRoutes } from './board-routes.ts'
+import { CommandRouter } from './command-router.ts'
+import { BoardFigures } from './figures-routes.ts'
+import { Followers } from './followers.ts'
+import { type Calling, startCalling } from './open-tool-calls.ts'
+import { openWorks, type Works } from './open-works.ts'
+import { type StartedActors, startActors, stopForGood } from './start-actors.ts'
+
+export type RunningServer = { readonly address: string; close(): Promise<void> }
+
+const drainMs = 8_000
+const flushMs = 500
+
+/** Starts a board; resolves when it answers. Rejects with an error that src/failure.ts explains. */
+export async function startServer(config: Config, platform: Platform = machine): Promise<RunningServer> {
+  setLogLevel(config.logLevel)
+  const port = config.port === 0 ? await freePort(config.host) : config.port
+  const address = config.baseUrl === '' ? `http://${hostText(config.host)}:${port}` : config.baseUrl
+  if (!URL.canParse(address)) {
+    throw new BadConfig(
+      `"${address}" is not an address of a website. Set HOST to a name or an IP address, or set BASE_URL.`,
+    )
+  }
+  makeDirectory(config.dataDirectory)
+  const lock = await lockDirectory(config.dataDirectory)
+  const parts = new Parts()
+  await parts.start({ name: 'directory lock', stop: () => lock.release() })
+  try {
+    const marks = readMarks(config)
+    const directory = openBoardDirectory({
+      path: config.dataDirectory,
+      serviceId: config.serviceId,
+      publicHost: new URL(address).host,
+      shards: config.shards === 0 ? Math.max(1, availableParallelism() >> 1) : config.shards,
+      now: platform.clock.wallSeconds(),
+    })
+    await startBoard(parts, { ...platform, config, directory, marks, address, port })
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+  let closing: Promise<void> | undefined
+  return {
+    address,
+    close: () => {
+      closing ??= stop(parts)
+      return closing
+    },
+  }
+}
+
+async function stop(parts: Parts): Promise<void> {
+  log('info', 'stopping')
+  await parts.stop()
+  log('info', 'stopped')
+}
+
+type Place = Platform & {
+  readonly config: Config
+  readonly directory: BoardDirectory
+  readonly marks: readonly HighWaterMark[]
+  /** Public address of the board. */
+  readonly address: string
+  readonly port: number
+}
+
+/** The list of what runs. It is stopped from its end to its beginning. */
+async function startBoard(parts: Parts, place: Place): Promise<void> {
+  const { config } = place
+  const base = baseOf(place)
+  const { news, connections } = base
+  const actors = await startActors(parts, base)
+  const { actorHost } = actors
+  const verifier = await startVerifier(config)
+  await parts.start({ name: 'verifier', stop: () => verifier.close() })
+  const services = await servicesOf({ ...base, ...actors, verifier })
+  const { followers, webhookThread, works, calling, itemPosts, screeningQueue } = services
+  const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
+  prepareEngineEnvironment(headBytesMax)
+  const http = await createHttpServer(
+    config.engine,
+    (exchange) => routes.handle(exchange),
+    portOptions(connections, place.clock),
+  )
+  const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
+  await parts.start(
+    { name: 'pages', stop: () => pages.close() },
+    { name: 'http', stop: () => http.close() },
+    // The last answers are on their way through the sockets, and each of them closes its connection.
+    { name: 'connections', stop: () => drained(() => connections.open === 0, flushMs) },
+    { name: 'requests', stop: () => drained(isQuiet, drainMs) },
+    { name: 'works', start: () => works.resume(), stop: () => works.close() },
+    { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },
+    { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
+    { name: 'item posts', start: () => itemPosts.resume(), stop: () => itemPosts.close() },
+    { name: 'followers', stop: () => followers.close() },
+    { name: 'listener', start: () => http.listen(config.host, place.port), stop: () => http.stopAccepting() },
+  )
+  log('info', 'ready', {
+    address: place.address,
+    engine: http.engine,
+    verifier: verifier.backend,
+    shards: actorHost.shards,
+    service_id: described.serviceId,
+    tree_size: news.head.size,
+  })
+  resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
+}
+
+/** What every part may need, and nobody has to start. */
+function baseOf(place: Place) {
+  const { config, directory, clock } = place
+  const news = new LiveFacts(clock)
+  const throttle = new Throttle({ on: config.limitsOn, now: clock.monotonicMs, factors: news.grants })
+  const addresses = new ClientAddresses(config.trustedProxy, (event, facts) => log('warn', event, facts))
+  const addressOf = (exchange: Exchange) => addresses.of(exchange)
+  const counters = new Counters()
+  const replies = new Replies({ throttle, addressOf, onReply: (status) => counters.reply(status) })
+  const files = new BlobFiles(blobsDirectory(directory.path), (file, problem) =>
+    log('error', 'blob.not_removed', { file, problem: String(problem) }),
+  )
+  const connections: OpenConnections = { open: 0 }
+  const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
+  return { ...place, news, throttle, addressOf, counters, replies, files, connections, secret }
+}
+
+function startVerifier(config: Config): Promise<Verifier> {
+  return Verifier.start({
+    threads: config.verifyThreads === 0 ? Math.max(1, availableParallelism() >> 1) : config.verifyThreads,
+    waitingItemsMax: queuesOf(config.queueMax).signatures,
+    report: ({ kind, ...what }) => log('warn', kind, what),
+  })
+}
+
+type Base = ReturnType<typeof baseOf> & StartedActors & { readonly verifier: Verifier }
+
+/** What the capabilities do beside answering: each is given what stands before it here. */
+async function servicesOf(base: Base) {
+  const { config, directory, actorHost, news, clock } = base
+  const followers = new Followers(base)
+  const webhookThread = new WebhookThread({ ...config, ...base })
+  const screeningQueue = new ScreeningQueue(log)
+  const signer = new BoardSigner({ serviceId: directory.facts.service_id, identity: directory.identity })
+  const works = openWorks({
+    actorHost,
+    workNews: base.workNews,
+    limitsOn: config.limitsOn,
+    directory,
+    screening: screeningQueue,
+    news,
+    clock,
+  })
+  const calling = await startCalling(config, base)
+  const front = frontOf(base, { followers, webhookThread, screeningQueue, works, calling })
+  const voice = new BoardAuthor(signer, front)
+  new Screening({
+    queue: screeningQueue,
+    judge: config.screenUrl === '' ? judge : httpClassifier(config.screenUrl),
+    hide: (post, reason, done) => hideBy(voice, post, reason, done),
+    later: clock.later,
+    report: log,
+  })
+  const { itemPosts, deliveries } = receivingOf(base, voice)
+  const { connections, verifier, counters, throttle } = base
+  const { tails } = followers
+  const parts = { actorHost, news, tails, connections, verifier, webhookThread, counters, throttle }
+  const figures = new BoardFigures({ ...parts, now: clock.monotonicMs })
+  return { followers, webhookThread, screeningQueue, works, calling, front, itemPosts, deliveries, figures }
+}
+
+type Answering = {
+  readonly followers: Followers
+  readonly webhookThread: WebhookThread
+  readonly screeningQueue: ScreeningQueue
+  readonly works: Works
+  readonly calling: Calling
+}
+
+function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, calling }: Answering): CommandRouter {
+  const { config, directory, actorHost, news, throttle, reads, verifier, secret, files } = base
+  return new CommandRouter({
+    calls: calling.calls,
+    tools: calling.tools,
+    hooks: webhookThread.webhooks,
+    welcome: works.welcome,
+    serviceId: directory.facts.service_id,
+    actors: actorHost,
+    reads,
+    updates: followers.updates,
+    verifier,
+    throttle,
+    news,
+    operators: new Set(config.operators),
+    proofBits: config.proofBits,
+    screening: screeningQueue,
+    secret,
+    boardIdentity: directory.identity.id,
+    generation: directory.facts.generation,
+    limitsOn: config.limitsOn,
+    wallSeconds: base.clock.wallSeconds,
+    blobs: new BlobIntake({
+      files,
+      bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,
+      fail: stopForGood,
+      fault: logFault,
+    }),
+  })
+}
+
+/** What arrives at receive URLs. */
+function receivingOf({ config, actorHost, news, reads, throttle, clock }: Base, voice: BoardAuthor) {
+  const itemPosts = new ItemPosts({
+    actors: actorHost,
+    voice,
+    read: (request, answer) => reads.read(request, answer),
+    isSuspended: (identity) => news.isSuspended(identity),
+    later: clock.later,
+    report: (facts) => log('warn', 'item_not_posted', facts),
+  })
+  const deliveries = new Deliveries({
+    actors: actorHost,
+    throttle,
+    limitsOn: config.limitsOn,
+    now: clock.monotonicMs,
+    wallSeconds: clock.wallSeconds,
+    post: (receiver, isDecided) => itemPosts.post(receiver, isDecided),
+    isThere: (delegation) => news.delegates.isThere(delegation),
+  })
+  return { itemPosts, deliveries }
+}

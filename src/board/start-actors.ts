@@ -1,0 +1,164 @@
+/** Starts the actors, the heads that their log signs, and what every other part asks them through. */
+
+import { queuesOf } from '../../actors/kernel/limits.ts'
+import { nameOf } from '../../actors/log/book.ts'
+import { shardOf } from '../../actors/shard.ts'
+import type { BlobFiles } from '../../storage/blob-files.ts'
+import { sweepBlobs } from '../attachments/routes.ts'
+import type { BoardDirectory } from '../board-directory.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import type { Config } from '../config.ts'
+import { toldByRegistry } from '../delegations/known-by-registry.ts'
+import { explainFailure } from '../failure.ts'
+import { Heads } from '../log/heads.ts'
+import { type HighWaterMark, MarkKeeper } from '../log/mark.ts'
+import type { LogIdentity } from '../log/signed-log.ts'
+import { log } from '../observe.ts'
+import type { Parts } from '../parts.ts'
+import type { Platform } from '../platform.ts'
+import { dataOf } from '../reads/read.ts'
+import { ActorHost } from '../threads/actor-host.ts'
+import { HeldNews } from '../threads/held-news.ts'
+import { ReadRouter } from './read-router.ts'
+
+export type StartedActors = {
+  readonly actorHost: ActorHost
+  /** What shards say of works, from their start on. */
+  readonly workNews: HeldNews
+  readonly heads: Heads
+  readonly reads: ReadRouter
+  /** Every log of the board, oldest first. */
+  readonly logs: readonly LogIdentity[]
+  /** The log that grows. */
+  readonly log: LogIdentity
+}
+
+export type ActorsOptions = Platform & {
+  readonly config: Config
+  readonly directory: BoardDirectory
+  /** Public address of the board. */
+  readonly address: string
+  readonly news: LiveFacts
+  readonly marks: readonly HighWaterMark[]
+  /** Files of attachments. */
+  readonly files: BlobFiles
+}
+
+/** Resolves when every actor answers and what the front keeps of the registry is known. */
+export async function startActors(parts: Parts, options: ActorsOptions): Promise<StartedActors> {
+  const { config, clock, news, files, address } = options
+  const mark = new MarkKeeper(config, clock)
+  await parts.start({ name: 'mark', stop: () => mark.close() })
+  const workNews = new HeldNews(['carry', 'at rest', 'requested'])
+  const { actorHost, facts } = await startThreads(options, workNews)
+  await parts.start({ name: 'actors', stop: () => actorHost.stop() })
+  const heads = new Heads({
+    ...config,
+    mark,
+    clock,
+    logs: facts.logs,
+    closed: facts.closed,
+    publicHost: new URL(address).host,
+    consistency: (origin, from, to) => consistencyPath(actorHost, origin, from, to),
+    onRollback: stopForGood,
+  })
+  actorHost.listen({ published: ({ head }) => heads.note(head) })
+  await parts.start(
+    { name: 'heads', start: () => heads.begin(news.head), stop: () => heads.close(news.head) },
+    {
+      name: 'delegations',
+      start: () => news.delegates.begin((told) => toldByRegistry(actorHost, 'delegation.known', told)),
+    },
+    { name: 'limits', start: () => news.grants.begin((told) => toldByRegistry(actorHost, 'limits.known', told)) },
+    {
+      name: 'attachments',
+      start: () =>
+        sweepBlobs(files, (room, answer) =>
+          actorHost.readPrivate(
+            shardOf(room, actorHost.shards),
+            { op: 'blob.needed', args: { room }, reader: '' },
+            answer,
+          ),
+        ),
+    },
+  )
+  const growing = facts.logs.at(-1)!
+  const reads = new ReadRouter({
+    actors: actorHost,
+    news,
+    log: growing,
+    heads,
+    limitsOn: config.limitsOn,
+    clock,
+  })
+  return { actorHost, workNews, heads, reads, logs: facts.logs, log: growing }
+}
+
+async function startThreads(
+  { config, directory, news, marks, files, clock, startThread }: ActorsOptions,
+  workNews: HeldNews,
+) {
+  const started = await ActorHost.start({
+    clock,
+    startThread,
+    directory,
+    diskReserveBytes: config.diskReserveBytes,
+    segmentBytesMax: config.segmentBytesMax,
+    compactSeconds: config.compactSeconds,
+    queues: queuesOf(config.queueMax),
+    limitsOn: config.limitsOn,
+    marks,
+    news,
+    listeners: [
+      workNews,
+      {
+        feedNews: (told) => {
+          if (told[0] !== 'changed') return
+          for (const [id, handle] of told[2]) news.handles.set(id, handle)
+          news.notePeople(told[3])
+          for (const [room, change] of told[1]) news.noteChange(room, change)
+        },
+        shardRestarted: (shard) => news.shardRestarted(shard, directory.facts.shards),
+      },
+      {
+        shardNews: (_shard, told) => {
+          if (told[0] === 'unneeded') for (const [room, sha256] of told[1]) files.drop(room, sha256)
+        },
+      },
+    ],
+    onFatal: (thread, words) => stopForGood({ ...words, thread }),
+  })
+  const { published, handles, people } = started.facts
+  news.noteHead(published.head, published.change)
+  const tellShards = (known: readonly (readonly [identity: string, handle: string])[]) => {
+    for (let shard = 0; shard < started.actorHost.shards; shard++)
+      started.actorHost.tellShard(shard, ['handles', known])
+  }
+  for (const [id, handle] of handles) news.handles.set(id, handle)
+  tellShards(news.handles.all())
+  news.handles.onNew((identity, handle) => tellShards([[identity, handle]]))
+  news.notePeople(people)
+  return started
+}
+
+/** The process cannot go on: its supervisor starts it again, into recovery. */
+export function stopForGood(error: unknown): never {
+  log('error', 'fatal', explainFailure(error))
+  process.exit(70)
+}
+
+/** Asks the feed as any client would. */
+function consistencyPath(
+  actorHost: ActorHost,
+  origin: string,
+  from: number,
+  to: number,
+): Promise<Buffer[] | undefined> {
+  return new Promise((resolve) =>
+    actorHost.read({ op: 'log.consistency', args: { log: nameOf(origin), from, to }, reader: '' }, (found) => {
+      if (found === undefined || !found.ok) return resolve(undefined)
+      const { consistency_path } = dataOf<{ consistency_path: readonly string[] }>(found)
+      resolve(consistency_path.map((hash) => Buffer.from(hash, 'hex')))
+    }),
+  )
+}

@@ -1,0 +1,349 @@
+/**
+ * Writes: from a verified command to a letter, and from the actor's answer to the reply of the client.
+ *
+ * A public write is answered only after its frame is in the signed log, so its receipt can name leaf, size and head.
+ */
+
+import { refusal } from '../../actors/kernel/refusals.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import type { Visibility } from '../../actors/records/board.ts'
+import { registryName } from '../../actors/records/record.ts'
+import { requestsOfWork, type WriteLetter } from '../../actors/records/write.ts'
+import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
+import { limitReply, settleWrite, whetherNew, writerOf } from '../command/charging.ts'
+import { sendAs } from '../command/delegated.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import { takeNewRoom, unlessMade } from '../command/new-room-quota.ts'
+import type { AnyPlan, Asked, Decided, Services } from '../command/plan.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+import { addresseeOf, given, postArgs, supersedesOf } from '../command/post-args.ts'
+import { laterReply, receiptJson, withReceipt } from '../command/receipt.ts'
+import { signedBy, type Verified } from '../command/reply.ts'
+import { signedLetter } from '../command/signed-letter.ts'
+import { unproven } from '../command/unproven.ts'
+import { type Respond, refused } from '../format/reply.ts'
+import type { Screened } from '../moderation/screening.ts'
+import { outOfSight, untouched } from '../posts/new-post.ts'
+import { Charge } from '../rates/meters.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import { type Body, type EventFacts, eventView, type SignedPost } from '../reads/event-view.ts'
+import { dataOf, type ReadAnswer } from '../reads/read.ts'
+import { roomAsMade } from '../rooms/new-room.ts'
+import { plans } from './plans.ts'
+
+export type WritesOptions = {
+  readonly actors: Actors
+  readonly throttle: Throttle
+  readonly news: LiveFacts
+  /** Identity ids. */
+  readonly operators: ReadonlySet<string>
+  /** Takes an accepted post that its room wants screened. */
+  readonly screen: (post: Screened) => void
+  readonly read: Services['read']
+  readonly verify: Services['verify']
+  /** Bits of work that every post must prove, 0 = none. */
+  readonly proofBits: number
+  readonly blobs: Services['blobs']
+  readonly hooks: Services['hooks']
+  readonly calls: Services['calls']
+  readonly tools: Services['tools']
+  /** An identity has posted in public. */
+  readonly welcome: (identity: string, address: string) => void
+  /** Secret of this board, for names that others cannot compute. */
+  readonly secret: Buffer
+  readonly boardIdentity: Services['boardIdentity']
+  readonly generation: Services['generation']
+  readonly limitsOn: Services['limitsOn']
+}
+
+type Accepted = Extract<ShardAnswer, { ok: true }>
+
+const nothingAsked: Asked = { args: {} }
+type Run = (verified: Verified, respond: Respond) => void
+
+export class Writes {
+  readonly #options: WritesOptions
+  readonly #runs: Readonly<Record<string, Run>>
+
+  constructor(options: WritesOptions) {
+    this.#options = options
+    this.#runs = {
+      post: (verified, respond) => this.#post(verified, respond),
+      'room.create': (verified, respond) => this.#createRoom(verified, respond),
+      'identity.register': (verified, respond) => this.#register(verified, respond),
+    }
+  }
+
+  run(verified: Verified, respond: Respond): void {
+    whetherNew(verified, this.#options, (isNew) => this.#run(isNew ? { ...verified, isNew } : verified, respond))
+  }
+
+  #run(verified: Verified, respond: Respond): void {
+    const { name } = verified.operation
+    const run = this.#runs[name]
+    if (run !== undefined) return run(verified, respond)
+    const plan = plans[name]
+    if (plan === undefined) throw new Error(`no way to run ${name}`)
+    const refusedBefore = plan.check?.(verified) ?? unproven(verified, this.#options)
+    if (refusedBefore !== undefined) return respond(refused(refusedBefore))
+    const services: Services = this.#options
+    const to = plan.to(verified, services)
+    if ('thing' in to)
+      return this.#locate(to.thing, to.field, verified.signer.id, respond, (actor) =>
+        this.#carryOut(plan, verified, actor, nothingAsked, respond),
+      )
+    if (plan.ask === undefined) return this.#carryOut(plan, verified, to.actor, nothingAsked, respond)
+    plan.ask(verified, services, (found) => {
+      if (found === undefined) return respond(undefined)
+      if ('refusal' in found) return respond(refused(found.refusal))
+      this.#carryOut(plan, verified, to.actor, found, respond)
+    })
+  }
+
+  #carryOut(plan: AnyPlan, verified: Verified, actor: string, asked: Asked, respond: Respond): void {
+    const args = { ...plan.args?.(verified), ...asked.args }
+    const accepted = (answer: Accepted, head: Head | undefined): void => {
+      const decided = answer.reply as unknown as Decided
+      if (answer.duplicate !== true) plan.heard?.(verified, decided, this.#options, actor)
+      const { leaf } = answer
+      if (leaf !== undefined && requestsOfWork.has(verified.operation.name))
+        this.#options.welcome(verified.signer.id, verified.door.address)
+      const shown = plan.show(verified, decided, actor, answer.duplicate === true, args, this.#options)
+      if ('read' in shown) return this.#readBack(verified, shown.read, shown.args, { answer, respond, head })
+      const told = { at: decided.at, leaf, head, duplicate: answer.duplicate === true }
+      const receipt = receiptJson(shaOf(verified, answer), told)
+      if ('values' in shown) return respond(withReceipt(shown.values, receipt))
+      shown.later((found) => respond(laterReply(found, receipt)))
+    }
+    const isFree = plan.unmetered?.(verified, this.#options) === true
+    this.#write(verified, actor, args, respond, accepted, { ...asked, isFree })
+  }
+
+  /** Finds the actor that decides over a thing; what the reader may not see does not exist. */
+  #locate(thing: string, field: string, reader: string, respond: Respond, then: (actor: string) => void): void {
+    this.#options.read({ op: 'locate', args: { thing }, reader }, (found) => {
+      if (found === undefined) return respond(undefined)
+      if (!found.ok) return respond(refused(refusal('not_found', `there is nothing with the id ${thing}`, field)))
+      then(dataOf(found).actor)
+    })
+  }
+
+  #post(verified: Verified, respond: Respond): void {
+    const { command } = verified
+    if (command.room !== undefined && command.room !== '') return this.#postInto(command.room!, verified, respond)
+    // A reply or a new version without a room goes to its target's room.
+    const superseded = supersedesOf(verified)
+    const target = superseded === '' ? given(command.reply_to, '') : superseded
+    if (target === '') return this.#postInto('lobby', verified, respond)
+    const field = superseded === '' ? 'reply_to' : 'data.supersedes'
+    this.#locate(target, field, verified.signer.id, respond, (room) => this.#postInto(room, verified, respond))
+  }
+
+  #postInto(room: string, verified: Verified, respond: Respond): void {
+    const { command } = verified
+    const found = unproven(verified, this.#options)
+    if (found !== undefined) return respond(refused(found))
+    const to = addresseeOf(verified, this.#options.news.handles)
+    if (typeof to === 'object') return respond(refused(to))
+    const newRoom = takeNewRoom(this.#options, verified, room)
+    const args = postArgs(verified, { roomWait: newRoom.wait, to })
+    const posted = (answer: Accepted, head: Head | undefined): void => {
+      const { screen, at, replyTo, isPublic } = answer.reply as PostReply
+      if (isPublic) this.#options.welcome(verified.signer.id, verified.door.address)
+      const kind = given(args.kind, kindDefault)
+      const { text } = command as unknown as SignedPost
+      if (screen)
+        this.#options.screen({ id: verified.sha.toString('hex', 0, 16), room, kind, text, at, isReply: replyTo !== '' })
+      const claim = given(command.handle, '')
+      if (claim === '') return this.#postAnswer(verified, room, args, answer, head, respond, '')
+      this.#claim(verified, claim, answer, (notApplied) =>
+        this.#postAnswer(verified, room, args, answer, head, respond, notApplied),
+      )
+    }
+    this.#write(verified, room, args, respond, posted, unlessMade(newRoom))
+  }
+
+  /** The post is accepted; the handle it asked for is claimed before the answer. `notApplied`: why not, or ''. */
+  #claim(verified: Verified, handle: string, answer: Accepted, then: (notApplied: string) => void): void {
+    if (!(answer.reply as PostReply).isPublic) return then('private_room')
+    if (this.#options.news.handles.get(verified.signer.id) === handle) return then('')
+    const claim = signedLetter(this.#options, verified, { to: registryName, args: { handle }, limited: 0 })
+    const letter: WriteLetter = { ...claim, op: 'handle.claim', nonce: '' }
+    sendAs(this.#options, verified.signer.delegate, letter, (claimed) => {
+      if (claimed === undefined || !claimed.ok) return then('unknown')
+      const reply = claimed.reply as { handle: string; notApplied?: string }
+      if (claimed.change !== undefined) this.#options.news.noteChange(registryName, claimed.change)
+      if (reply.handle !== '') this.#options.news.handles.set(verified.signer.id, reply.handle)
+      then(reply.notApplied ?? '')
+    })
+  }
+
+  #postAnswer(
+    verified: Verified,
+    room: string,
+    args: PostArgs,
+    answer: Accepted,
+    head: Head | undefined,
+    respond: Respond,
+    notApplied: string,
+  ): void {
+    const reply = answer.reply as PostReply
+    const id = shaOf(verified, answer).slice(0, 32)
+    const handle = this.#options.news.handles.get(verified.signer.id)
+    const { signer } = verified
+    const facts: EventFacts = {
+      id,
+      room,
+      page: reply.page,
+      seq: reply.seq,
+      kind: given(args.kind, kindDefault),
+      author: { id: signer.id, public_key: signer.text, ...(handle === undefined ? {} : { handle }) },
+      replyTo: reply.replyTo,
+      thread: reply.thread,
+      at: reply.at,
+      expires: args.ttl === 0 ? 0 : reply.at + args.ttl,
+      via: verified.door.via,
+      leaf: answer.leaf === undefined ? undefined : { index: answer.leaf },
+      ...untouched,
+    }
+    const compose = (body: Body): void => {
+      const receipt = receiptJson(shaOf(verified, answer), { ...answer, at: reply.at, leaf: answer.leaf, head })
+      const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
+      const event = JSON.stringify(eventView(facts, body, false))
+      respond({
+        status: 200,
+        body: `{"ok":true,"data":{"event_id":"${id}","event":${event},${extra}"receipt":${receipt}}}`,
+      })
+    }
+    const isPlain = args.supersedes === '' && args.attachments.length === 0
+    if (answer.duplicate || !isPlain) {
+      const unread = () => compose(outOfSight)
+      return this.#readBack(verified, 'event.made', { event_id: id }, { answer, respond, notApplied, head, unread })
+    }
+    compose({
+      post: verified.command as unknown as SignedPost,
+      by: signedBy(verified),
+      attachments: [],
+      toId: args.to,
+    })
+  }
+
+  #createRoom(verified: Verified, respond: Respond): void {
+    const { command, signer } = verified
+    const room = command.room!
+    const newRoom = takeNewRoom(this.#options, verified, room)
+    const args = {
+      visibility: given(command.visibility, 'public') as Visibility,
+      members: command.members ?? [],
+      text: given(command.text, ''),
+      roomWait: newRoom.wait,
+    }
+    const made = (answer: Accepted): void => {
+      const unread = () => {
+        const { at } = answer.reply as { at: number }
+        const { visibility, members, text: about } = args
+        const shown = roomAsMade({ name: room, owner: signer.id, visibility, members, about }, at)
+        const told = { at, leaf: undefined, head: undefined, duplicate: answer.duplicate === true }
+        respond(withReceipt({ room: shown }, receiptJson(shaOf(verified, answer), told)))
+      }
+      this.#readBack(verified, 'room.get', { room }, { answer, respond, unread })
+    }
+    this.#write(verified, room, args, respond, made, unlessMade(newRoom))
+  }
+
+  #register(verified: Verified, respond: Respond): void {
+    const handle = verified.command.handle!
+    this.#write(verified, registryName, { handle }, respond, (answer) => {
+      this.#options.news.handles.set(verified.signer.id, handle)
+      this.#readBack(verified, 'identity.get', { target: verified.signer.id }, { answer, respond })
+    })
+  }
+
+  /** Sends the letter. `accepted` is called with a yes, everything else is answered here. */
+  #write(
+    verified: Verified,
+    to: string,
+    args: object,
+    respond: Respond,
+    accepted: (answer: Accepted, head: Head | undefined) => void,
+    {
+      by,
+      settle,
+      limit,
+      isFree = false,
+    }: Pick<Asked, 'by' | 'settle' | 'limit'> & { readonly isFree?: boolean } = nothingAsked,
+  ): void {
+    const { throttle, operators } = this.#options
+    const { signer, bytes, isNew = false } = verified
+    // The board itself posts as often as it has to.
+    const isFreeOfCharge = isFree || verified.door.via === 'board'
+    const requestIds = given(verified.command.request_id, '') === '' ? 0 : 1
+    const charge = isFreeOfCharge
+      ? new Charge()
+      : throttle.write(writerOf(verified, operators), bytes.length, isNew, requestIds)
+    const letter = signedLetter(this.#options, verified, { to, args, limited: charge.wait })
+    sendAs(this.#options, signer.delegate, by === undefined ? letter : { ...letter, by }, (answer, head) => {
+      settle?.(answer)
+      settleWrite(charge, verified, answer, this.#options)
+      if (answer === undefined) return respond(undefined)
+      if (!answer.ok) return respond(limitReply(answer.refusal, charge, limit, throttle))
+      if (answer.change !== undefined) this.#options.news.noteChange(to, answer.change)
+      accepted(answer, head)
+    })
+  }
+
+  /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */
+  #readBack(
+    verified: Verified,
+    op: AnyReadName,
+    args: Readonly<Record<string, string | number>>,
+    {
+      answer,
+      respond,
+      notApplied = '',
+      head = this.#options.news.head,
+      unread,
+    }: { answer: Accepted; respond: Respond; notApplied?: string; head?: Head | undefined; unread?: () => void },
+  ): void {
+    const { at } = answer.reply as { at: number }
+    const sha = shaOf(verified, answer)
+    this.#options.read({ op, args, reader: verified.signer.id }, (found: ReadAnswer<ShownBack> | NoAnswer) => {
+      if (found === undefined) return respond(undefined)
+      // A signer who may not read it any more still learns that it was done, and when.
+      const told = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
+      if (!found.ok && unread === undefined)
+        return respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
+      if (!found.ok) return unread!()
+      if (shownAsRead.has(op)) {
+        const receipt = receiptJson(sha, told)
+        return respond({ status: 200, body: `{"ok":true,"data":${found.json.slice(0, -1)},"receipt":${receipt}}}` })
+      }
+      const data = dataOf(found)
+      const leaf = answer.leaf ?? data.leaf
+      // Of a retry, and its first answer was in a log that is closed now.
+      const signed = data.head ?? head
+      delete data.leaf
+      delete data.head
+      const receipt = receiptJson(sha, { at, leaf, head: signed, duplicate: answer.duplicate === true })
+      const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
+      const id = data.event === undefined ? '' : `"event_id":"${data.event.event_id}",`
+      if (data.event !== undefined) delete data.event.signed_payload
+      respond({
+        status: 200,
+        body: `{"ok":true,"data":{${id}${JSON.stringify(data).slice(1, -1)},${extra}"receipt":${receipt}}}`,
+      })
+    })
+  }
+}
+
+/** What is taken out of the answer to a read before the author of a write gets it. */
+type ShownBack = { event?: { event_id: string; signed_payload?: string }; leaf?: number; head?: Head }
+
+/** Reads that contain no event, and neither leaf nor head of their own: shown as they were read. */
+const shownAsRead: ReadonlySet<string> = new Set(['work.get'])
+
+/** Hex SHA-256 of the command that was accepted: of a retry, the first one's. */
+function shaOf(verified: Verified, { reply }: Accepted): string {
+  return (reply as { sha?: string }).sha ?? verified.sha.toString('hex')
+}

@@ -1,0 +1,58 @@
+/**
+ * Whom a signed write is counted against. It is charged when its signature was found good: who names a stranger's key spends
+ * nothing of that stranger's.
+ */
+
+import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
+import type { ShardAnswer } from '../../actors/records/answer.ts'
+import { overLimitWords } from '../../actors/records/write.ts'
+import { type Reply, refused } from '../format/reply.ts'
+import type { Charge } from '../rates/meters.ts'
+import type { Throttle, Writer } from '../rates/throttle.ts'
+import { isOperator } from './delegated.ts'
+import type { Asked, Services } from './plan.ts'
+import type { NoAnswer } from './ports.ts'
+import { fromActor, type Verified } from './reply.ts'
+
+/** A sign-in at /mcp sends from its host's address, and an operator has to get through when a network is used up. */
+export function writerOf({ signer, door }: Verified, operators: ReadonlySet<string>): Writer {
+  const isHosted = door.signedIn === signer.id && !isOperator(signer, operators)
+  const isApart = isHosted || isOperator(signer, operators)
+  return { identity: signer.id, address: door.address, isApart, isHosted }
+}
+
+/** Finds out whether anything of this signer was ever accepted. Where the board cannot say now, it is not held to be new. */
+export function whetherNew({ signer, door }: Verified, services: Services, then: (isNew: boolean) => void): void {
+  if (!services.limitsOn || signer.isKnown || door.via === 'board') return then(false)
+  services.read({ op: 'identity.known', args: { target: signer.id }, reader: '' }, (found) => {
+    if (found?.ok === true) signer.isKnown = true
+    then(found !== undefined && !found.ok && 'absent' in found)
+  })
+}
+
+/** Settles what a write was charged by what its actor says of it. */
+export function settleWrite(
+  charge: Charge,
+  verified: Verified,
+  answer: ShardAnswer | NoAnswer,
+  { throttle, operators }: Pick<Services, 'throttle' | 'operators'>,
+): void {
+  const { signer, isNew } = verified
+  if (answer === undefined) return
+  // Anyone can send a command again that is public: the same bytes vouch for nobody.
+  if (answer.ok && answer.duplicate !== true) throttle.writeAccepted(writerOf(verified, operators))
+  if (charge.full === undefined) {
+    if (answer.ok && answer.duplicate) charge.giveBack()
+    // A refused write keeps its place in the minute: refusing costs the actor as much as deciding.
+    else if (!answer.ok) throttle.writeRefused(charge)
+    else if (isNew === true && signer.isKnown) throttle.notNew(charge)
+  }
+  if (answer.ok) signer.isKnown = true
+}
+
+/** What an actor refused for want of something that was counted here: reported with the limit and whose it is. */
+export function limitReply(found: Decided, charge: Charge, limit: Asked['limit'], throttle: Throttle): Reply {
+  const reasons = [{ words: overLimitWords, charge }, ...(limit === undefined ? [] : [limit])]
+  const reason = reasons.find(({ words, charge: { full } }) => full !== undefined && words === found.message)
+  return reason === undefined ? fromActor(found) : refused(throttle.refusalOf(reason.charge))
+}

@@ -1,0 +1,100 @@
+/** The ways of a delegate: what it may not, why its key is refused when it is over, and how its letters go to an actor. */
+
+import type { Operation } from '../../actors/kernel/operation.ts'
+import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kernel/refusals.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
+import { registryName } from '../../actors/records/record.ts'
+import { delegationOver, type WriteLetter } from '../../actors/records/write.ts'
+import type { Delegate } from './delegates.ts'
+import type { Signer } from './key-cache.ts'
+import type { LiveFacts } from './live-facts.ts'
+import type { Actors } from './ports.ts'
+
+/** Undefined: the delegation covers this operation. */
+export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegate, 'scopes'>): Refusal | undefined {
+  if (scope === undefined)
+    return refusal('forbidden', `${name} cannot be delegated: the key of the identity itself must sign it`, 'operation')
+  if (scopes.has(scope)) return undefined
+  const own = [...scopes].join(', ')
+  return refusal('forbidden', `${name} needs the scope ${scope}; this delegation has ${own}`, 'operation')
+}
+
+/** What an actor is sent about the delegation of a letter. */
+export function standingOf({ delegates }: LiveFacts, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
+  const { isPublished, scopes } = delegate
+  return { isOver: delegates.isOver(delegate), isPublished, moderates: scopes.has('board:moderate') }
+}
+
+/** Operators act as such with their own keys alone. */
+export function isOperator({ id, delegate }: Signer, operators: ReadonlySet<string>): boolean {
+  return delegate === undefined && operators.has(id)
+}
+
+/** Why a key that was good is refused now. */
+export function keyRefusal(news: LiveFacts, key: string): Refusal | undefined {
+  if (news.delegates.isKeyOver(key)) return refusal('forbidden', delegationOver, 'public_key')
+  if (!news.isRetired(key)) return undefined
+  return refusal(
+    'key_rotated',
+    'this identity has moved to a new key, and the old one is refused: sign with the new one',
+    'public_key',
+  )
+}
+
+/** Last words to who follows by a key that is refused since. */
+export const keyFarewells = {
+  moved: 'your identity moved to another key: closed. Get a token with the new key',
+  ended: 'your delegation has ended: closed',
+} as const
+
+export function keyFarewell(news: LiveFacts, key: string): string | undefined {
+  if (news.isRetired(key)) return keyFarewells.moved
+  return news.delegates.isKeyOver(key) ? keyFarewells.ended : undefined
+}
+
+type WriteAnswer = Parameters<Actors['write']>[1]
+
+/** Once for all who wait for it: nothing of the delegate's stands in the public log before its delegation. */
+function publish(
+  { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
+  delegate: Delegate,
+  then: (told: Parameters<WriteAnswer>[0]) => void,
+): void {
+  const waiting = delegate.publishing
+  if (waiting !== undefined) {
+    waiting.push(then)
+    return
+  }
+  const all = [then]
+  delegate.publishing = all
+  const letter = internalLetter('delegation.publish', registryName, delegate.identity, { id: delegate.id })
+  actors.write(letter, (told) => {
+    delegate.publishing = undefined
+    if (told?.ok) delegate.isPublished = true
+    if (told?.ok && told.change !== undefined) news.noteChange(registryName, told.change)
+    for (const each of all) each(told)
+  })
+}
+
+/** A delegate's letter is counted while it is under way, and waits until its delegation is in the public log where it must be. */
+export function sendAs(
+  { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
+  delegate: Delegate | undefined,
+  letter: WriteLetter,
+  answer: WriteAnswer,
+): void {
+  if (delegate === undefined) return actors.write(letter, answer)
+  const answered = news.delegates.sent(delegate)
+  // A caller that has to wait for more says so before this one counts as answered.
+  const take: WriteAnswer = (found, head) => {
+    answer(found, head)
+    answered()
+  }
+  actors.write(letter, (found, head) => {
+    if (found === undefined || found.ok || found.refusal.code !== unpublishedDelegation) return take(found, head)
+    publish({ actors, news }, delegate, (told) => {
+      if (!told?.ok) return take(told, undefined)
+      actors.write({ ...letter, delegated: { ...letter.delegated!, isOver: false, isPublished: true } }, take)
+    })
+  })
+}

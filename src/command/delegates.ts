@@ -1,0 +1,195 @@
+/**
+ * Delegates: the keys that act for an identity, as the front knows them. The registry decides and remembers; here stands what
+ * every command has to be asked: in whose name, in what, and whether it is still so.
+ *
+ * An end is strict: before it is sent to the registry, the key is barred here and what it sent already is waited for. So no
+ * actor accepts anything of a delegate after its end is on record, and an offline check of the times finds them right.
+ */
+
+import type { ToldDelegation } from '../../actors/delegations/delegations.ts'
+import type { ShardAnswer } from '../../actors/records/answer.ts'
+import type { Delegated } from '../../actors/records/record.ts'
+import type { Clock } from '../clock.ts'
+import type { NoAnswer } from './ports.ts'
+
+export type Delegate = {
+  /** 32 hex: event id of its delegation.create. */
+  readonly id: string
+  /** Identity id. */
+  readonly identity: string
+  /** Public key, 43 characters. */
+  readonly key: string
+  readonly scopes: ReadonlySet<string>
+  /** Unix seconds. */
+  readonly expires: number
+  /** What a record of the delegate's keeps. */
+  readonly proof: Delegated
+  isPublished: boolean
+  isEnded: boolean
+  /** Its end is being decided. */
+  isHeld: boolean
+  /** Who waits until it is in the public log, while that is being done. */
+  publishing: ((told: ShardAnswer | NoAnswer) => void)[] | undefined
+  /** Writes sent to an actor and not answered. */
+  underWay: number
+}
+
+const againMs = 100
+const nothing = Buffer.alloc(0)
+
+export class Delegates {
+  readonly #byKey = new Map<string, Delegate>()
+  readonly #byId = new Map<string, Delegate>()
+  readonly #byIdentity = new Map<string, Set<Delegate>>()
+  readonly #idle = new Set<() => void>()
+  readonly #listeners: ((ended: readonly Delegate[]) => void)[] = []
+  /** Unix seconds. */
+  readonly #now: () => number
+  readonly #later: Clock['later']
+  #load: ((told: (found: readonly ToldDelegation[] | undefined) => void) => void) | undefined
+  /** Something may have been decided that is not known here: no answer that depends on it is given. */
+  isStale = false
+  /** It was said again while it was being asked: the answer may be from before. */
+  #isStaleAgain = false
+
+  constructor({ wallSeconds, later }: Pick<Clock, 'wallSeconds' | 'later'>) {
+    this.#now = wallSeconds
+    this.#later = later
+  }
+
+  /** Reads what the registry has, now and whenever an answer of it was lost. `load` gives undefined while it has none. */
+  begin(load: (told: (found: readonly ToldDelegation[] | undefined) => void) => void): Promise<void> {
+    this.#load = load
+    return new Promise((resolve) => this.#reload(resolve))
+  }
+
+  /** An answer was lost, or the registry was restarted. */
+  refresh(): void {
+    if (this.#load === undefined) return
+    if (this.isStale) this.#isStaleAgain = true
+    else this.#reload(() => {})
+  }
+
+  /** Called whenever delegations end by a decision (not by time). */
+  onEnd(listener: (ended: readonly Delegate[]) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** By the id of the delegation. */
+  find(id: string): Delegate | undefined {
+    return this.#byId.get(id)
+  }
+
+  of(key: string): Delegate | undefined {
+    return this.#byKey.get(key)
+  }
+
+  liveOf(identity: string): Delegate[] {
+    return [...(this.#byIdentity.get(identity) ?? [])].filter((each) => !this.isOver(each))
+  }
+
+  /** Its key is refused, for ever or while its end is being decided. */
+  isOver({ isEnded, isHeld, expires }: Delegate): boolean {
+    return isEnded || isHeld || this.#now() >= expires
+  }
+
+  /** The delegation with this id acts, or will again when what is being decided is refused. */
+  isThere(id: string): boolean {
+    const delegate = this.#byId.get(id)
+    return delegate !== undefined && !delegate.isEnded && this.#now() < delegate.expires
+  }
+
+  isKeyOver(key: string): boolean {
+    const delegate = this.#byKey.get(key)
+    return delegate !== undefined && this.isOver(delegate)
+  }
+
+  add(told: ToldDelegation): void {
+    const known = this.#byKey.get(told.key)
+    if (known !== undefined) {
+      known.isPublished ||= told.published
+      if (told.ended) this.#end([known])
+      return
+    }
+    const delegate: Delegate = {
+      id: told.id,
+      identity: told.identity,
+      key: told.key,
+      scopes: new Set(told.scopes),
+      expires: told.expires,
+      proof: {
+        id: Buffer.from(told.id, 'hex'),
+        key: Buffer.from(told.by, 'base64url'),
+        sig: Buffer.from(told.sig, 'base64url'),
+        signed: told.signed === '' ? nothing : Buffer.from(told.signed, 'base64url'),
+      },
+      isPublished: told.published,
+      isEnded: told.ended,
+      isHeld: false,
+      publishing: undefined,
+      underWay: 0,
+    }
+    this.#byKey.set(told.key, delegate)
+    this.#byId.set(told.id, delegate)
+    const own = this.#byIdentity.get(told.identity)
+    if (own === undefined) this.#byIdentity.set(told.identity, new Set([delegate]))
+    else own.add(delegate)
+  }
+
+  /** Every delegation of this identity has ended. */
+  endOf(identity: string): void {
+    this.#end([...(this.#byIdentity.get(identity) ?? [])])
+  }
+
+  /** The delegation with this id has ended. */
+  end(id: string): void {
+    const delegate = this.#byId.get(id)
+    if (delegate !== undefined) this.#end([delegate])
+  }
+
+  /** Bars these keys and calls back when nothing they sent is under way; `release` lets them go on, if they have not ended. */
+  hold(delegates: readonly Delegate[], then: () => void): () => void {
+    for (const delegate of delegates) delegate.isHeld = true
+    const isIdle = () => delegates.every(({ underWay }) => underWay === 0)
+    const check = (): void => {
+      if (!isIdle()) return
+      this.#idle.delete(check)
+      then()
+    }
+    this.#idle.add(check)
+    check()
+    return () => {
+      for (const delegate of delegates) delegate.isHeld = false
+    }
+  }
+
+  /** A write of this delegate goes to an actor; the returned function says that it was answered. */
+  sent(delegate: Delegate): () => void {
+    delegate.underWay++
+    return () => {
+      delegate.underWay--
+      if (delegate.underWay === 0) for (const check of [...this.#idle]) check()
+    }
+  }
+
+  #end(delegates: readonly Delegate[]): void {
+    const ended = delegates.filter(({ isEnded }) => !isEnded)
+    for (const delegate of ended) delegate.isEnded = true
+    if (ended.length > 0) for (const listener of this.#listeners) listener(ended)
+  }
+
+  #reload(done: () => void): void {
+    this.isStale = true
+    this.#isStaleAgain = false
+    this.#load!((found) => {
+      if (found === undefined) {
+        this.#later(() => this.#reload(done), againMs)
+        return
+      }
+      for (const told of found) this.add(told)
+      if (this.#isStaleAgain) return this.#reload(done)
+      this.isStale = false
+      done()
+    })
+  }
+}

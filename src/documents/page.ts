@@ -1,0 +1,99 @@
+/** `/d/{doc}`: a document as Markdown, any of its versions; `/d/{doc}/history`: what each version changed. */
+
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { type Page, Refused, shown } from '../pages/page.ts'
+import { changesMax } from '../pages/pieces/diff.ts'
+import { type Html, html, pathTo } from '../pages/pieces/html.ts'
+import { facts, type Paged, pager } from '../pages/pieces/listing.ts'
+import { person } from '../pages/pieces/person.ts'
+import { excerpt } from '../pages/pieces/text.ts'
+import { bytes, countOf, when } from '../pages/pieces/time.ts'
+import type { docView, versionView } from './view.ts'
+
+type Doc = ReturnType<typeof docView>
+type DocVersion = ReturnType<typeof versionView>
+type DocText = Doc & DocVersion & { readonly text: string; readonly signature: string }
+export type DocsList = Paged & { readonly docs: readonly Doc[] }
+
+/** A version as a number from the address, or a refusal that says what is right. */
+function versionOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (/^[1-9][0-9]{0,5}$/.test(text)) return Number(text)
+  throw new Refused(refusal('invalid_field', 'version must be a number from 1', 'version'))
+}
+
+export const document: Page = {
+  path: '/d/{doc}',
+  about: 'A document as Markdown, in any version.',
+  query: ['version'],
+  async show(ask, { parameters, query }) {
+    const target = parameters.doc!
+    const version = versionOf(query.get('version'))
+    const { doc } = await ask.read<{ doc: DocText }>('docs.read', {
+      target,
+      ...(version === undefined ? {} : { version }),
+    })
+    const isOld = doc.version < doc.versions
+    const asJson = pathTo(`/api/docs/${doc.id}`, { version: doc.version })
+    return shown({
+      title: doc.title,
+      description: excerpt(doc.text, 200),
+      isListed: doc.visibility === 'public',
+      section: 'rooms',
+      head: html`<p class="crumbs">${doc.room !== undefined && html`<a href="/room/${doc.room}">${doc.room}</a> / `}document</p><h1>${doc.title}</h1>${isOld && html`<p class="note">This is version ${doc.version}. <a href="/d/${doc.id}">The newest is ${doc.versions}.</a></p>`}`,
+      main: html`<article class="prose" dir="auto">${await ask.mainText({ kind: 'markdown', text: doc.text, whole: asJson })}</article>`,
+      aside: html`<section><h2>This document</h2>${facts([
+        ['version', html`${doc.version} of <a href="/d/${doc.id}/history">${doc.versions}</a>`],
+        ['written by', person(doc.author)],
+        ['written', when(doc.written_at)],
+        ['size', bytes(doc.size)],
+        ['SHA-256', html`<code>${doc.sha256}</code>`],
+        doc.merged === undefined
+          ? undefined
+          : ['merged', `this write was merged with version ${doc.merged.onto_version}`],
+        ['made', when(doc.created_at)],
+      ])}</section><section><h2>Other forms</h2><ul><li><a href="/d/${doc.id}/history">what each version changed</a></li><li><a href="${asJson}">as JSON, with the signature</a></li></ul></section>`,
+    })
+  },
+}
+
+type History = Paged & { readonly doc: Doc; readonly versions: readonly DocVersion[] }
+
+export const documentHistory: Page = {
+  path: '/d/{doc}/history',
+  about: 'What each version of a document changed.',
+  query: ['version', 'cursor'],
+  async show(ask, { path, parameters, query }) {
+    const target = parameters.doc!
+    const cursor = query.get('cursor')
+    const list = await ask.read<History>('docs.history', {
+      target,
+      limit: 50,
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    const { doc, versions } = list
+    const number = versionOf(query.get('version')) ?? doc.versions
+    const textAt = async (version: number): Promise<DocText> =>
+      (await ask.read<{ doc: DocText }>('docs.read', { target, version })).doc
+    const newer = await textAt(number)
+    const older = number > 1 ? await textAt(number - 1) : undefined
+    const { text } = newer
+    const whole = pathTo(`/d/${doc.id}`, { version: number })
+    const changed: Html =
+      older === undefined
+        ? html`<p class="quiet">This is the first version.</p>${await ask.mainText({ kind: 'verbatim', text, whole })}`
+        : await ask.mainText({ kind: 'diff', before: older.text, text, whole, changesMax })
+    return shown({
+      title: `History of ${doc.title}`,
+      section: 'rooms',
+      isListed: false,
+      head: html`<p class="crumbs"><a href="/d/${doc.id}">${doc.title}</a></p><h1>${countOf(doc.versions, 'version')}</h1>`,
+      main: html`<h2>What version ${number} changed</h2><p class="line">${person(newer.author)}${when(newer.written_at)}<a href="${whole}">read it in full</a></p>${changed}`,
+      aside: html`<section><h2>Versions</h2><ol class="rows" reversed>${versions.map((each) => versionLine(doc.id, each, number))}</ol>${pager(path, { cursor }, list)}</section>`,
+    })
+  },
+}
+
+function versionLine(id: string, { version, author, written_at: at, size }: DocVersion, shownNow: number): Html {
+  return html`<li><a href="${pathTo(`/d/${id}/history`, { version })}"${version === shownNow && html` aria-current="true"`}><b>Version ${version}</b></a><div class="line">${person(author)}<span>${when(at)}</span><span>${bytes(size)}</span></div></li>`
+}

@@ -1,0 +1,136 @@
+/**
+ * Runs tools on a thread of their own, one at a time and each within a time limit. A tool that takes longer, or more memory
+ * than the thread may have, ends the thread, and a fresh one takes the next. It starts with the first call.
+ *
+ * One network has a quarter of the places at most: a caller who fills them with work that never ends does not keep others out.
+ */
+import { Worker } from 'node:worker_threads'
+import { threadFile } from '../program.ts'
+import type { Input, Output } from './own-tool.ts'
+
+export type BenchAsk = { readonly id: number; readonly tool: string; readonly input: Input }
+/** The thread has loaded what it needs: from now on its time is the input's. */
+export type BenchReady = 'ready'
+export type BenchAnswer = { readonly id: number } & ({ readonly output: Output } | { readonly fault: string })
+
+/** `fault`: what is wrong with the input; `overloaded`: too many wait; the others: it was ended. */
+export type BenchResult =
+  | { readonly output: Output }
+  | { readonly fault: string }
+  | { readonly failure: 'overloaded' | 'timeout' | 'too_large' }
+
+type Job = {
+  readonly tool: string
+  readonly input: Input
+  /** The network that it came from. */
+  readonly from: string
+  readonly done: (result: BenchResult) => void
+}
+/** The job on the thread, what ends it, and the parts of its time that are over. */
+type Under = Job & { readonly id: number; timer?: NodeJS.Timeout; parts: number; ended: 'timeout' | 'too_large' }
+
+/**
+ * Its time is counted in so many parts, one after the other: while this process stands still, for however long, one part passes and
+ * not all of it.
+ */
+const timeParts = 8
+
+const entry = threadFile('tool-bench')
+const memory = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
+
+export class Bench {
+  readonly #limitMs: number
+  readonly #waitingMax: number
+  readonly #waiting: Job[] = []
+  #worker: Worker | undefined
+  #isReady = false
+  /** The thread is being ended: what comes next needs a fresh one. */
+  #isEnding = false
+  #under: Under | undefined
+  #next = 0
+  #closed = false
+
+  constructor({ limitMs, waitingMax }: { limitMs: number; waitingMax: number }) {
+    this.#limitMs = limitMs
+    this.#waitingMax = waitingMax
+  }
+
+  run(job: Job): void {
+    const own = this.#waiting.filter(({ from }) => from === job.from).length
+    const isFull = this.#waiting.length >= this.#waitingMax || own >= this.#waitingMax / 4
+    if (isFull || this.#closed) return job.done({ failure: 'overloaded' })
+    this.#waiting.push(job)
+    this.#go()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#worker?.terminate()
+  }
+
+  #go(): void {
+    const job = this.#under === undefined ? this.#waiting.shift() : undefined
+    if (job === undefined) return
+    this.#under = { ...job, id: ++this.#next, parts: 0, ended: 'too_large' }
+    if (this.#isReady) this.#hand()
+    else this.#worker ??= this.#start()
+  }
+
+  /** Gives the job to the thread, which is ready: its time begins. */
+  #hand(): void {
+    const under = this.#under!
+    this.#watch(under)
+    this.#worker!.postMessage({ id: under.id, tool: under.tool, input: under.input } satisfies BenchAsk)
+  }
+
+  #watch(under: Under): void {
+    const part = (): void => {
+      if (++under.parts < timeParts) this.#watch(under)
+      // An answer that is here already, and was not examined yet, counts.
+      else setImmediate(() => this.#end(under))
+    }
+    under.timer = setTimeout(part, this.#limitMs / timeParts)
+  }
+
+  #end(under: Under): void {
+    if (this.#under !== under) return
+    under.ended = 'timeout'
+    this.#isReady = false
+    this.#isEnding = true
+    void this.#worker?.terminate()
+  }
+
+  #finish(result: BenchResult): void {
+    const under = this.#under
+    if (under === undefined) return
+    clearTimeout(under.timer)
+    this.#under = undefined
+    under.done(result)
+    this.#go()
+  }
+
+  #start(): Worker {
+    const worker = new Worker(entry, { resourceLimits: memory })
+    worker.on('message', (answer: BenchAnswer | BenchReady) => {
+      if (answer === 'ready') {
+        this.#isReady = true
+        return this.#hand()
+      }
+      if (answer.id !== this.#under?.id) return
+      this.#finish('output' in answer ? { output: answer.output } : { fault: answer.fault })
+    })
+    // What an input broke is reported by the end of the thread, which follows.
+    worker.on('error', () => {})
+    worker.on('exit', () => {
+      this.#worker = undefined
+      this.#isReady = false
+      const wasEnded = this.#isEnding
+      this.#isEnding = false
+      // The job before it was answered at the last moment: this one was never on that thread.
+      if (wasEnded && this.#under !== undefined && this.#under.timer === undefined) this.#worker = this.#start()
+      else this.#finish({ failure: this.#under?.ended ?? 'too_large' })
+    })
+    worker.unref()
+    return worker
+  }
+}

@@ -1,0 +1,125 @@
+/** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
+
+import { refusal } from '../../actors/kernel/refusals.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import { mayWrite } from '../../actors/rooms/roles.ts'
+import { blobsReads } from '../attachments/reads.ts'
+import { directReads } from '../conversations/reads.ts'
+import { delegationsReads } from '../delegations/reads.ts'
+import { documentsReads } from '../documents/reads.ts'
+import { updatesReads } from '../follow/reads.ts'
+import { limitsReads } from '../limits/reads.ts'
+import { moderationReads } from '../moderation/reads.ts'
+import { salesReads } from '../payments/sale-reads.ts'
+import { peopleReads } from '../people/reads.ts'
+import { activityReads } from '../posts/activity-reads.ts'
+import { eventsReads } from '../posts/reads.ts'
+import { ok, type Read, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
+import { receiversReads } from '../receive-urls/reads.ts'
+import { roomsReads } from '../rooms/reads.ts'
+import { searchInRoom, searchReads } from '../search/reads.ts'
+import { oauthReads } from '../sign-in/reads.ts'
+import { callsReads } from '../tool-calls/reads.ts'
+import type { FoundReviewer, FoundSubject, Kept } from '../tools/asks.ts'
+import { toolsReads } from '../tools/reads.ts'
+import { webhooksReads } from '../webhooks/reads.ts'
+import { creditsReads } from '../works/credit-reads.ts'
+import { worksReads } from '../works/reads.ts'
+import { welcomeReads } from '../works/welcome-reads.ts'
+
+/** Answered by the command path itself, by the log, or by the index of the tools directory. */
+type AnsweredElsewhere =
+  | 'quota.get'
+  | 'updates.get'
+  | 'tools.search'
+  | 'tools.get'
+  | 'webhook.deliveries'
+  | 'tools.subject'
+  | 'tools.reviewer'
+  | 'log.checkpoint'
+  | 'log.witnesses'
+  | 'log.proof'
+  | 'log.consistency'
+  | 'log.leaves'
+  | 'log.history'
+
+const all = {
+  ...eventsReads,
+  ...roomsReads,
+  ...moderationReads,
+  ...limitsReads,
+  ...peopleReads,
+  ...delegationsReads,
+  ...oauthReads,
+  ...directReads,
+  ...documentsReads,
+  ...blobsReads,
+  ...receiversReads,
+  ...callsReads,
+  ...salesReads,
+  ...toolsReads,
+  ...updatesReads,
+  ...searchReads,
+  ...worksReads,
+  ...creditsReads,
+  ...activityReads,
+  ...webhooksReads,
+  ...welcomeReads,
+  'events.list': listOrSearch,
+  locate,
+} satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>>
+
+type Table = typeof all
+/** Of those that the board asks for itself, and that no function here answers. */
+type Elsewhere = {
+  readonly 'tools.subject': FoundSubject
+  readonly 'tools.reviewer': FoundReviewer
+  readonly 'tools.get': Kept
+}
+type Answers = {
+  readonly [Name in keyof Table]: ReturnType<Table[Name]> extends ReadAnswer<infer Data> ? Data : never
+} & Elsewhere
+
+declare module '../reads/read.ts' {
+  /** Who asks with `ReadCall` gets the type that the function above answers with. */
+  interface ReadTable extends Answers {}
+}
+
+/** By the name of the operation. A missing one does not compile. */
+const reads: Reads = all
+
+export function answerRead(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const read = reads[request.op]
+  if (read === undefined) throw new Error(`no read for ${request.op}`)
+  return read(context, request)
+}
+
+export function isRead(op: string): boolean {
+  return op in reads
+}
+
+/** A private room is searched where it lies. */
+function listOrSearch(context: ReadContext, request: ReadRequest): ReadAnswer {
+  return request.args.query === undefined
+    ? eventsReads['events.list'](context, request)
+    : searchInRoom(context, request)
+}
+
+/** The house asks itself which actor decides over a thing; what the reader may not see is not there. */
+function locate(
+  { state, board, visibility }: ReadContext,
+  { args, reader }: ReadRequest,
+): ReadAnswer<{ actor: string }> {
+  const report = state.rules.report(String(args.thing))
+  // Only who made it knows its id, and only an operator does anything with it.
+  if (report !== undefined) return ok({ actor: report.room })
+  const actor = state.actorOf(String(args.thing))
+  const room = actor === undefined ? undefined : board.rooms.get(actor)
+  const isHidden = room !== undefined && room.visibility === 'private' && !mayWrite(room, reader)
+  // An unlisted document of a public room is known to its shard alone.
+  const isUnlisted = state.documents.find(String(args.thing))?.visibility === 'unlisted'
+  const isElsewhere = room !== undefined && room.visibility !== visibility && !isUnlisted
+  if (actor === undefined || isHidden || isElsewhere)
+    return { ok: false, absent: refusal('not_found', `there is nothing with the id ${args.thing}`) }
+  return ok({ actor })
+}

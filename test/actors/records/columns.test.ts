@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { Columns } from '../../../actors/records/columns.ts'
+import { type BoardRecord, RecordType } from '../../../actors/records/record.ts'
+import { RetryMemory } from '../../../actors/records/retry-memory.ts'
+import { State } from '../../../actors/state.ts'
+import { loadNewest, save } from '../../../storage/snapshot.ts'
+import { joined } from '../../support/image.ts'
+import { scratchDirectory } from '../../support/scratch.ts'
+
+const key = Buffer.alloc(32, 7)
+const idOf = (n: number) => createHash('sha256').update(`event ${n}`).digest().subarray(0, 16)
+
+/** Threads of ten, in two rooms. */
+function post(state: State, n: number): void {
+  const facts = {
+    type: RecordType.event,
+    room: n % 2 === 0 ? 'even' : 'odd',
+    page: `page ${n % 3}`,
+    kind: 'note',
+    seq: n,
+    at: 1_000 + n,
+    author: createHash('sha256')
+      .update(`author ${n % 5}`)
+      .digest(),
+    by: { key, sig: Buffer.alloc(64), signed: Buffer.alloc(0) },
+    via: 'command',
+    ...(n % 10 < 2 ? {} : { root: idOf(n - (n % 10) + (n % 2)), reply: idOf(n - 2) }),
+  }
+  state.apply(facts as BoardRecord, idOf(n), { shard: 0, seq: n + 3, change: n + 3, leaf: n })
+}
+
+/** A state with so many posts. */
+function stateOf(posts: number): State {
+  const state = new State()
+  for (const [n, room] of ['even', 'odd'].entries())
+    state.apply({ type: RecordType.roomCreated, room, at: 1, visibility: 'public' }, idOf(-n - 1), {
+      shard: 0,
+      seq: n + 1,
+      change: n + 1,
+      leaf: 0,
+    })
+  for (let n = 0; n < posts; n++) post(state, n)
+  return state
+}
+
+test('a state whose arrays lie beside its bytes goes on from a file as if it had never been one', () => {
+  const directory = scratchDirectory()
+  const journalId = Buffer.alloc(16, 1)
+  const counts = [8_191, 8_192, 8_193]
+  for (const count of counts) {
+    save(directory, { journalId, seq: count, ...stateOf(count).pack('more') })
+    const kept = loadNewest(directory, journalId)!
+    expect(kept.columns.length).toBeGreaterThan(20)
+    const { state, more } = State.unpack(kept)!
+    expect(more).toBe('more')
+    const whole = stateOf(count + 5_000)
+    for (let n = count; n < count + 5_000; n++) post(state, n)
+    for (let n = 0; n < count + 5_000; n++) expect(state.board.events.find(idOf(n))).toBe(n)
+    expect(joined(state.pack('more')).equals(joined(whole.pack('more')))).toBe(true)
+  }
+})
+
+test('a memory of nonces goes on from its columns', () => {
+  const memory = new RetryMemory({ spanSeconds: 100, countMax: 100_000 })
+  for (let n = 1; n <= 20_000; n++) memory.add(n * 7_919, n, Math.floor(n / 100))
+  const columns = new Columns()
+  const packed = memory.pack(columns)
+  expect(columns.all.length).toBeGreaterThan(1)
+  const again = new RetryMemory({ spanSeconds: 100, countMax: 100_000 })
+  again.restore(packed, new Columns(columns.all.map((each) => each.slice())))
+  for (let n = 20_001; n <= 30_000; n++) again.add(n * 7_919, n, Math.floor(n / 100))
+  for (const n of [20_000, 20_001, 29_999, 30_000]) {
+    expect(again.find(n * 7_919, (place) => place === n)).toBe(true)
+    expect(again.find(n * 7_919 + 1, () => true)).toBe(false)
+  }
+})

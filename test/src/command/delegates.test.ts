@@ -1,0 +1,89 @@
+/** Delegates as the front knows them: what is unsure is asked again, and nobody learns of an end too late. */
+
+import { expect, test, vi } from 'vitest'
+import type { ToldDelegation } from '../../../actors/delegations/delegations.ts'
+import { systemClock } from '../../../src/clock.ts'
+import { type Delegate, Delegates } from '../../../src/command/delegates.ts'
+import { toldByRegistry } from '../../../src/delegations/known-by-registry.ts'
+
+const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation => ({
+  ...{ id, identity: 'owner', key: `key of ${id}`, scopes: ['board:post'], expires: 2_000 },
+  ...{ published: false, ended: false, by: '', sig: '', signed: '', ...more },
+})
+
+test('after an answer was lost they are stale until the registry has said what it knows, however often it gives none', async () => {
+  vi.useFakeTimers()
+  const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
+  let registry: readonly ToldDelegation[] | undefined = [told('a'), told('b')]
+  await delegates.begin((give) => give(registry))
+  expect(delegates.isStale).toBe(false)
+  const ended: Delegate[] = []
+  delegates.onEnd((those) => ended.push(...those))
+  // Its shard dies with the end of one and the making of another decided, and nobody told.
+  registry = undefined
+  delegates.refresh()
+  expect(delegates.isStale).toBe(true)
+  await vi.advanceTimersByTimeAsync(1_000)
+  delegates.refresh()
+  expect([delegates.isStale, delegates.isKeyOver('key of a'), ended]).toEqual([true, false, []])
+  registry = [told('a', { ended: true }), told('b', { published: true }), told('c')]
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect([delegates.isStale, delegates.isKeyOver('key of a'), delegates.isThere('a')]).toEqual([false, true, false])
+  expect(ended.map(({ id }) => id)).toEqual(['a'])
+  expect([delegates.of('key of b')!.isPublished, delegates.of('key of c')!.id]).toEqual([true, 'c'])
+  vi.useRealTimers()
+})
+
+test('an answer that is lost while they are asked for is asked about again', async () => {
+  const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
+  const asked: ((found: readonly ToldDelegation[]) => void)[] = []
+  const begun = delegates.begin((give) => void asked.push(give))
+  asked.shift()!([told('a')])
+  await begun
+  delegates.refresh()
+  delegates.refresh()
+  asked.shift()!([told('a')])
+  expect([delegates.isStale, asked.length]).toEqual([true, 1])
+  asked.shift()!([told('a', { ended: true })])
+  expect([delegates.isStale, delegates.isKeyOver('key of a'), asked.length]).toEqual([false, true, 0])
+})
+
+test('what the registry knows is asked behind every command that it has not decided yet', () => {
+  // As a shard that waits for the log: commands wait in its mailbox, reads are answered at once.
+  const mailbox: (() => void)[] = []
+  let isFull = true
+  let known = [told('a')]
+  const actors: Parameters<typeof toldByRegistry>[0] = {
+    shards: 1,
+    write: (_letter, answer) => {
+      if (isFull) return answer({ ok: false, refusal: { code: 'overloaded', message: '' } }, undefined)
+      mailbox.push(() => answer({ ok: true, reply: {} }, undefined))
+    },
+    readPrivate: (_shard, _request, answer) => answer({ ok: true, json: JSON.stringify(known), until: 0 }),
+  }
+  const heard: (readonly ToldDelegation[] | undefined)[] = []
+  toldByRegistry(actors, 'delegation.known', (found) => heard.push(found))
+  expect(heard).toEqual([undefined])
+  isFull = false
+  mailbox.push(() => {
+    known = [told('a', { ended: true })]
+  })
+  toldByRegistry(actors, 'delegation.known', (found) => heard.push(found))
+  expect(heard).toEqual([undefined])
+  for (const decide of mailbox) decide()
+  expect(heard).toEqual([undefined, [told('a', { ended: true })]])
+})
+
+test('an end waits for what is under way, bars the key meanwhile, and lets it go on where it is refused', () => {
+  const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
+  delegates.add(told('a'))
+  const delegate = delegates.find('a')!
+  const answered = delegates.sent(delegate)
+  const then = vi.fn()
+  const release = delegates.hold([delegate], then)
+  expect([delegates.isOver(delegate), delegates.isThere('a'), then.mock.calls.length]).toEqual([true, true, 0])
+  answered()
+  expect(then).toHaveBeenCalledTimes(1)
+  release()
+  expect(delegates.isOver(delegate)).toBe(false)
+})

@@ -1,14 +1,16 @@
 /** Who decides what: every operation that changes something, by its name. */
+
 import { blobsDeciders } from './attachments/decide.ts'
 import { directDeciders } from './conversations/decide.ts'
 import { delegationDeciders } from './delegations/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
-import type { AnyWriteName } from './internal-operations.ts'
 import { limitsDeciders } from './limits/decide.ts'
+import type { AnyWriteName } from './operations.ts'
 import { peopleDeciders } from './people/decide.ts'
 import { decideClaim, decideRegister } from './people/registry.ts'
 import { marksDeciders } from './posts/decide.ts'
 import { receiversDeciders } from './receive-urls/decide.ts'
+import type { ActReply, Decider, Deciders } from './records/write.ts'
 import { rulesDeciders } from './rooms/decide.ts'
 import { decidePost, decideRoomCreate } from './rooms/room.ts'
 import { salesDeciders } from './sales/decide.ts'
@@ -18,10 +20,9 @@ import { toolsDeciders } from './tools/decide.ts'
 import { hooksDeciders } from './webhooks/decide.ts'
 import { worksDeciders } from './works/decide.ts'
 import { creditDeciders } from './works/market/credits.ts'
-import { workDeciders } from './works/market/decide.ts'
 import { houseDeciders } from './works/market/house.ts'
-import { requestDeciders } from './works/market/requests.ts'
-import type { ActReply, Decider, Deciders, WriteLetter } from './write.ts'
+import { workDeciders } from './works/market-decide.ts'
+import { requestDeciders } from './works/requests.ts'
 
 const all = {
   /** Changes nothing: its answer comes when everything is decided that was sent before it. */
@@ -58,9 +59,11 @@ const all = {
 export const deciders = all as unknown as Readonly<Record<string, Decider>>
 
 type Table = typeof all
-/** What the decider of this name takes beside who signed. */
-export type ArgsOf<Name extends AnyWriteName> =
-  Parameters<Table[Name]> extends [unknown, WriteLetter<infer Args>] ? Args : object
+
+declare module './records/write.ts' {
+  interface DeciderTable extends Table {}
+}
+
 /** What it replies. */
 export type ReplyOf<Name extends AnyWriteName> =
   Extract<ReturnType<Table[Name]>, { readonly ok: true }> extends { readonly reply: infer Reply } ? Reply : never

@@ -5,6 +5,7 @@
  * record only when the frame that signs it is durable, and a lost hint costs time, never a record. A caller names
  * the change it has already seen; the feed catches up to that before it answers, so a reader never reads the past.
  */
+
 import type { Frame, JournalReader } from '../storage/journal.ts'
 import { HASH_BYTES } from '../storage/merkle.ts'
 import type { Image } from '../storage/snapshot.ts'
@@ -12,8 +13,8 @@ import type { BookedLog, LogBook } from './log/book.ts'
 import { decodeLogFrame, entriesOf } from './log/frame.ts'
 import { advanceTo, noLeaf, publicRecords } from './log/public-records.ts'
 import { leafBatches } from './log/tree.ts'
-import { type BoardRecord, frameKey, fromFrame } from './record.ts'
-import type { Head } from './shard.ts'
+import type { Head } from './records/answer.ts'
+import { type BoardRecord, frameKey, fromFrame } from './records/record.ts'
 import { State } from './state.ts'
 
 export type FeedOptions = {

@@ -1,4 +1,5 @@
 /** The one list of operations. What is not listed here is not available through any interface. */
+
 import { attachmentsOperations } from './attachments/operations.ts'
 import { conversationsOperations } from './conversations/operations.ts'
 import { delegationsOperations } from './delegations/operations.ts'
@@ -11,6 +12,7 @@ import { moderationOperations } from './moderation/operations.ts'
 import { peopleOperations } from './people/operations.ts'
 import { postsOperations } from './posts/operations.ts'
 import { receiveUrlsOperations } from './receive-urls/operations.ts'
+import type { InternalReadName, InternalWriteName } from './records/internal-operations.ts'
 import { roomsOperations } from './rooms/operations.ts'
 import { toolCallsOperations } from './tool-calls/operations.ts'
 import { toolsOperations } from './tools/operations.ts'
@@ -47,6 +49,17 @@ type Declared = (typeof declared)[number]
 export type OperationName = Declared['name']
 export type WriteName = Extract<Declared, { readonly kind: 'write' }>['name']
 export type ReadName = Extract<Declared, { readonly kind: 'read' }>['name']
+/** What a read may be called: an operation, or a question of the board's own. */
+export type AnyReadName = ReadName | InternalReadName
+/** What a letter may be called: an operation, or a word of the board's own. */
+export type AnyWriteName = WriteName | InternalWriteName
+
+declare module './records/write.ts' {
+  interface LetterNames {
+    readonly any: AnyWriteName
+  }
+}
+
 /** The declaration of one operation, as a type. */
 export type Declaration<Name extends OperationName> = Extract<Declared, { readonly name: Name }>
 

@@ -2,8 +2,8 @@
  * Reading a board: which slots answer a question. Pure walks over the index with a bound on each;
  * what a slot looks like to a reader is not decided here.
  */
-import type { Active, Board, ByActivity, Room } from './board.ts'
-import { type EventIndex, none } from './event-index.ts'
+import type { Active, Board, ByActivity, Room } from './records/board.ts'
+import { type EventIndex, none } from './records/event-index.ts'
 import type { State } from './state.ts'
 
 export type EventsQuery = {

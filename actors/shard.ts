@@ -14,15 +14,14 @@ import { createHash } from 'node:crypto'
 import type { Damage } from '../storage/disk.ts'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
 import type { Image, Snapshot } from '../storage/snapshot.ts'
-import type { Board } from './board.ts'
-import { Columns } from './columns.ts'
 import { Mailbox } from './kernel/mailbox.ts'
-import { type ActorRefusal, unpublishedDelegation } from './kernel/refusals.ts'
-import type { Head } from './log/frame.ts'
+import { unpublishedDelegation } from './kernel/refusals.ts'
+import type { Answer, Delivery, Head, Mail, ShardAnswer } from './records/answer.ts'
+import type { Board } from './records/board.ts'
+import { Columns } from './records/columns.ts'
 import {
   type BoardRecord,
   type FactRecord,
-  type Facts,
   frameKey,
   fromFrame,
   leavesOf,
@@ -31,9 +30,7 @@ import {
   type RoomCreated,
   registryName,
   toFrame,
-} from './record.ts'
-import { openPolicy, type Policy } from './rooms/policy.ts'
-import { State } from './state.ts'
+} from './records/record.ts'
 import {
   authorOf,
   type Decider,
@@ -45,9 +42,9 @@ import {
   type Shares,
   unlessDamaged,
   type WriteLetter,
-} from './write.ts'
-
-export type { Head } from './log/frame.ts'
+} from './records/write.ts'
+import { openPolicy, type Policy } from './rooms/policy.ts'
+import { State } from './state.ts'
 
 export type ShardOptions = {
   readonly number: number
@@ -82,29 +79,6 @@ export type ShardOptions = {
   readonly mail?: (state: State, record: (seq: number) => BoardRecord) => Mail
 }
 
-/** A letter to an actor of this shard, left by a decision. */
-export type Delivery = {
-  readonly write: WriteLetter
-  /** As of any letter: what is public is in the public log then. */
-  readonly answer: Answer
-  /** At once, not on disk yet: for what follows from it in the same turn. */
-  readonly decided: (answer: ShardAnswer) => void
-}
-
-/** Letters between actors. They lie in the journal until they are delivered: this only knows which are under way. */
-export interface Mail {
-  /** Something may be left for another turn. */
-  readonly isWaiting: boolean
-  /** The next letter to an actor of this shard. `marks`: what was delivered may be written down now, as the last of its turn. */
-  next(now: number, marks: boolean): Delivery | undefined
-  /** Everything decided so far is on disk. */
-  afterTurn(): void
-  /** Before a letter is decided: asks other shards, and calls `go` with what they know, or `answer` with their refusal. */
-  before(letter: WriteLetter, go: (letter: WriteLetter, answer: Answer) => void, answer: Answer): void
-  /** Gives an answer when what follows from the command is done elsewhere too. */
-  settle(letter: WriteLetter, answer: ShardAnswer, head: Head | undefined, give: Answer): void
-}
-
 /** `keeper`: identity id of the owner; only they begin threads there. Without one the operator owns it, and it is open. */
 export type FirstRoom = { readonly name: string; readonly keeper?: string }
 
@@ -115,17 +89,6 @@ export type Confirmation = {
   readonly firstLeaf: number
   readonly head: Head
 }
-
-export type ShardAnswer =
-  | {
-      readonly ok: true
-      readonly reply: Facts
-      readonly change?: number
-      readonly leaf?: number
-      readonly duplicate?: true
-    }
-  | { readonly ok: false; readonly refusal: ActorRefusal }
-export type Answer = (answer: ShardAnswer, head?: Head) => void
 
 /**
  * While the log signs what one turn wrote, the letters of the next gather: fewer and larger turns, two syncs for all of them.

@@ -4,22 +4,22 @@
  */
 import type { Image } from '../storage/snapshot.ts'
 import { Blobs } from './attachments/attachments.ts'
-import { Board, type Place } from './board.ts'
-import { packBoard, unpackBoard } from './board-snapshot.ts'
-import { Changes, nowhere } from './changes.ts'
-import { Columns } from './columns.ts'
 import { Direct } from './conversations/conversations.ts'
-import type { Core } from './core.ts'
 import { Delegations } from './delegations/delegations.ts'
 import { Documents } from './documents/documents.ts'
-import { none } from './event-index.ts'
 import { LimitGrants } from './limits/grants.ts'
 import { LogBook, type PackedLog } from './log/book.ts'
 import { People } from './people/people.ts'
 import { PostMarks } from './posts/marks.ts'
-import type { Projection, RecordPlace } from './projection.ts'
 import { Receivers } from './receive-urls/receive-urls.ts'
-import { type BoardRecord, type FactRecord, RecordType } from './record.ts'
+import { Board, type Place } from './records/board.ts'
+import { packBoard, unpackBoard } from './records/board-snapshot.ts'
+import { Changes, nowhere } from './records/changes.ts'
+import { Columns } from './records/columns.ts'
+import type { Core } from './records/core.ts'
+import { none } from './records/event-index.ts'
+import type { Projection, RecordPlace } from './records/projection.ts'
+import { type BoardRecord, type FactRecord, RecordType } from './records/record.ts'
 import { Rules } from './rooms/rules.ts'
 import { Sales } from './sales/sales.ts'
 import { OauthRecords } from './sign-in/records.ts'
@@ -33,6 +33,10 @@ import { Market } from './works/market/market.ts'
 
 /** `deciding`: a shard, which has outboxes. `reading`: the feed, which only shows. */
 type Role = 'deciding' | 'reading'
+
+declare module './records/core.ts' {
+  interface Parts extends State {}
+}
 
 type More = readonly [changes: unknown, parts: readonly unknown[], book: readonly PackedLog[], more: unknown]
 

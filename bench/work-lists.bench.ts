@@ -2,9 +2,11 @@
  * What does the first page of a hundred thousand works cost, whatever is asked for? Of the state alone, which is where a list is
  * answered from. The rare ones are a few in all, the hostile ones are as many as can be and all but a few the wrong ones.
  */
+
 import { createHash } from 'node:crypto'
+import type { WorkState } from '../actors/records/work-states.ts'
 import { Listing, type WorksQuery } from '../actors/works/market/listing.ts'
-import { untouched, type Work, type WorkState } from '../actors/works/market/work.ts'
+import { untouched, type Work } from '../actors/works/market/work.ts'
 import type { Bench, Row } from './report.ts'
 
 export const workLists: Bench = {

@@ -9,7 +9,7 @@
  * room. The journals say which files are needed: one that no record names (a crash between file and record, a refused
  * command) is removed, at the latest by the sweep of the next start; that of a redacted post is removed when the text
  * is. What was signed is not here: the record keeps the signing bytes without the base64url text of the file, and where
- * it was (actors/record.ts, `Cut`).
+ * it was (actors/records/record.ts, `Cut`).
  *
  * A directory has one owner. It counts who holds a file, so that none is removed while a command that will name it is
  * under way.

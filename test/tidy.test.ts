@@ -39,6 +39,8 @@ function importsOf(file: string): string[] {
   for (const [, specifier] of text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^'";]*?\bfrom\s+'([^']+)'/g))
     found.push(specifier!)
   for (const [, specifier] of text.matchAll(/\bimport\('([^']+)'\)/g)) found.push(specifier!)
+  // Who fills an open interface depends on the file that declares it.
+  for (const [, specifier] of text.matchAll(/^declare module '(\.[^']+)'/gm)) found.push(specifier!)
   return found.map((specifier) => (specifier.startsWith('.') ? normalize(join(dirname(file), specifier)) : specifier))
 }
 
@@ -67,6 +69,30 @@ const roles: readonly (readonly [role: string, is: RegExp, neverImports: RegExp,
     /^src\/(?!board\/|command\/|http\/|threads\/|cli\/)(.*[-/])?(reads|view)\.ts$/,
     /^src\/(board|command|threads|http|pages|cli)\/|\/(plans|routes)\.ts$/,
     'a read looks at state and records, on any thread',
+  ],
+  [
+    'a kit of src',
+    /^src\/(command|format|http|money|outgoing|own-tools|pages|rates|reads|runtime|verify)\//,
+    /^src\/(?!(command|format|http|money|outgoing|own-tools|pages|rates|reads|runtime|verify)\/|[\w-]+\.ts$)/,
+    'it knows no capability: it declares what it needs, and the capability fills that in',
+  ],
+  [
+    'a capability',
+    /^src\/(?!board\/|cli\/|threads\/)[\w-]+\//,
+    /^src\/(board|cli|threads)\//,
+    'the tables, the threads and the server know the capabilities, and no capability knows them',
+  ],
+  [
+    'a capability of actors',
+    /^actors\/[\w-]+\//,
+    /^actors\/[\w-]+\.ts$/,
+    'the shard, the state and the tables know the capabilities, and no capability knows them',
+  ],
+  [
+    'a kit of actors',
+    /^actors\/(kernel|records)\//,
+    /^actors\/(?!kernel\/|records\/)/,
+    'it knows no capability: it declares what it needs, and the table above fills that in',
   ],
   ['the command line', /^src\/(?!cli\/)/, /^src\/cli\//, 'nothing is built on the command line'],
   [
@@ -130,6 +156,54 @@ test('no file imports in a circle', () => {
   }
   for (const file of house) visit(file, [])
   expect(circles).toEqual([])
+})
+
+/** What each folder imports, by the name that `folderOf` gives to the folder of a file, with a file that does. */
+function foldersOf(folderOf: (file: string) => string, among: ReadonlySet<string>): Map<string, Map<string, string>> {
+  const folders = new Map<string, Map<string, string>>()
+  for (const file of among) {
+    const folder = folderOf(file)
+    const imported = folders.get(folder) ?? new Map<string, string>()
+    folders.set(folder, imported)
+    for (const target of importsOf(file))
+      if (among.has(target) && folderOf(target) !== folder) imported.set(folderOf(target), file)
+  }
+  return folders
+}
+
+/** The floor of each folder: it stands above all that it imports. Throws where they import in a circle. */
+function floorsOf(folders: ReadonlyMap<string, ReadonlyMap<string, string>>): Map<string, number> {
+  const floors = new Map<string, number>()
+  const floorOf = (folder: string, path: readonly string[]): number => {
+    const known = floors.get(folder)
+    if (known !== undefined) return known
+    const from = path.indexOf(folder)
+    if (from >= 0) {
+      const circle = [...path.slice(from), folder]
+      const by = circle.slice(1).map((next, n) => `${folders.get(circle[n]!)!.get(next)} imports ${next}`)
+      throw new Error(`folders import in a circle: ${by.join(', ')}`)
+    }
+    const below = [...folders.get(folder)!.keys()].map((next) => floorOf(next, [...path, folder]))
+    const floor = Math.max(0, ...below) + 1
+    floors.set(folder, floor)
+    return floor
+  }
+  for (const folder of folders.keys()) floorOf(folder, [])
+  return floors
+}
+
+test('folders import in one direction', () => {
+  // The files in src itself have one reason each, and stand for themselves.
+  const folder = (file: string): string => (/^src\/[^/]+$/.test(file) ? file : dirname(file))
+  expect(() => floorsOf(foldersOf(folder, new Set(house)))).not.toThrow()
+})
+
+test('the house has at most 10 floors: storage, actors, each folder of src, bench', () => {
+  const benches = sources.filter((file) => file.startsWith('bench/'))
+  const room = (file: string): string => /^src\/[^/]+|^[^/]+/.exec(file)![0]
+  const floors = floorsOf(foldersOf(room, new Set([...house, ...benches])))
+  const tooHigh = [...floors].filter(([, floor]) => floor > 10)
+  expect(tooHigh, 'move what ties two folders to the lower one, or declare an open interface there').toEqual([])
 })
 
 for (const [role, is, neverImports, instead] of roles) {

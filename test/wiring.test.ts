@@ -52,6 +52,20 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     reported: 'src/payments/sales.ts',
   },
   {
+    what: 'a service of plans that no capability declares',
+    file: 'src/webhooks/service.ts',
+    from: '    readonly hooks: WebhookService\n',
+    to: '',
+    reported: 'src/webhooks/plans.ts',
+  },
+  {
+    what: 'a service of plans that the board does not give',
+    file: 'src/board/writes.ts',
+    from: "  readonly blobs: Services['blobs']\n",
+    to: '',
+    reported: 'src/board/command-router.ts',
+  },
+  {
     what: 'an argument that the decider does not take',
     file: 'src/documents/plans.ts',
     from: 'base_version, title, limits }',
@@ -87,7 +101,7 @@ function compile(directory: string): string {
   return spawnSync(process.execPath, args, { cwd: directory, encoding: 'utf8' }).stdout
 }
 
-test('a missing decider, plan or read, and a misspelled code, name, argument, fact or field, are errors of the compiler', () => {
+test('a missing decider, plan, read or service, and a misspelled code, name, argument, fact or field, are errors of the compiler', () => {
   const directory = scratchDirectory()
   for (const name of ['src', 'actors', 'storage', 'tsconfig.json', 'package.json'])
     cpSync(join(project, name), join(directory, name), { recursive: true })

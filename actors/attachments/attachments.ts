@@ -5,11 +5,11 @@
  * It is served until it is deleted, or until no post that names it is served any more; one that no post names is served too.
  */
 
-import type { Room } from '../board.ts'
-import type { Core } from '../core.ts'
 import { hex } from '../kernel/hex.ts'
-import type { Projection } from '../projection.ts'
-import type { FactRecord, PostRecord } from '../record.ts'
+import type { Room } from '../records/board.ts'
+import type { Core } from '../records/core.ts'
+import type { Projection } from '../records/projection.ts'
+import type { FactRecord, PostRecord } from '../records/record.ts'
 
 export type Blob = {
   readonly id: string

@@ -1,5 +1,6 @@
 /** Decisions over blobs: pure functions of the state; who signed was settled before. */
-import { act } from '../act.ts'
+import { act } from '../records/act.ts'
+import { type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { fileObjection } from '../rooms/additions.ts'
 import {
   delegationTouchesNone,
@@ -9,7 +10,6 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/roles.ts'
-import { type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { BlobFacts, DeletedFacts } from './attachments.ts'
 
 /** What the main thread knows of a file that it has written before this letter. */

@@ -10,14 +10,14 @@
  * a mention is kept by the handle, and found by the user who has it.
  */
 
-import type { Room } from '../board.ts'
-import type { Columns, Kept } from '../columns.ts'
-import type { Core } from '../core.ts'
-import { none, SlotList } from '../event-index.ts'
 import { hex } from '../kernel/hex.ts'
 import type { PostMarks } from '../posts/marks.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import { commandIn, type FactRecord, type PostRecord } from '../record.ts'
+import type { Room } from '../records/board.ts'
+import type { Columns, Kept } from '../records/columns.ts'
+import type { Core } from '../records/core.ts'
+import { none, SlotList } from '../records/event-index.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import { commandIn, type FactRecord, type PostRecord } from '../records/record.ts'
 
 export type Answer = 'accept' | 'decline' | 'block'
 
@@ -36,13 +36,6 @@ export type Conversation = {
   /** Messages of the opener before that. */
   sent: number
 }
-
-/** What the names of conversations begin with, and no others. */
-export const conversationPrefix = 'dm-'
-
-/** Messages of the opener before any member has accepted, and the bytes of each. */
-export const requestMessagesMax = 10
-export const requestBytesMax = 4_096
 
 /** Mentions that one event may make. */
 const mentionsMax = 8

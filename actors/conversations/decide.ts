@@ -3,14 +3,14 @@
  * one at once meet there. Pure functions of the state; who signed was settled before.
  */
 
-import { act } from '../act.ts'
-import { type BoardRecord, RecordType } from '../record.ts'
+import { act } from '../records/act.ts'
+import { type BoardRecord, RecordType } from '../records/record.ts'
+import { accept, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+import { messageRefusal } from '../rooms/first-messages.ts'
 import { objection } from '../rooms/policy.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { eventOf } from '../rooms/room.ts'
-import { accept, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { Answer } from './conversations.ts'
-import { messageRefusal } from './first-messages.ts'
 
 type OpenArgs = {
   /** Identity ids beside the opener's. */

@@ -5,9 +5,10 @@
  * touch each other: nothing that was accepted is ever lost, and no author overwrites a text that they have not seen.
  */
 import { hash } from 'node:crypto'
-import { act } from '../act.ts'
-import type { Room } from '../board.ts'
-import { commandSha, type FactRecord, RecordType } from '../record.ts'
+import { act } from '../records/act.ts'
+import type { Room } from '../records/board.ts'
+import { commandSha, type FactRecord, RecordType } from '../records/record.ts'
+import { type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { documentObjection, editObjection } from '../rooms/additions.ts'
 import {
   delegationTouchesNone,
@@ -17,7 +18,6 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/roles.ts'
-import { type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import {
   type Doc,
   type DocDeletedFacts,

@@ -6,11 +6,11 @@
  * for the documents of one owner as it does inside a room. A public one takes change numbers and is in lists; an unlisted one is
  * read by anyone who has its id and is never in a list; one of a private room is that room's.
  */
-import { type Active, ByActivity } from '../board.ts'
-import { nowhere } from '../changes.ts'
-import type { Core } from '../core.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import { commandIn, type FactRecord } from '../record.ts'
+import { type Active, ByActivity } from '../records/board.ts'
+import { nowhere } from '../records/changes.ts'
+import type { Core } from '../records/core.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import { commandIn, type FactRecord } from '../records/record.ts'
 
 export type DocVisibility = 'public' | 'unlisted' | 'private'
 

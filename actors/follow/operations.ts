@@ -1,11 +1,11 @@
 /** Following: what is new, corrections for copies, and the token that opens a private room's tail. */
 
-import { changeKinds } from '../changes.ts'
 import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
 import { EventSchema, Generation, id, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
-import { versionsMax } from '../posts/marks.ts'
+import { changeKinds } from '../records/changes.ts'
+import { versionsMax } from '../rooms/placing.ts'
 
 /** `reply` and `mention` go to the signed reader whom they concern, beside the `event.posted` of the same event. */
 export const updateKinds = [...changeKinds, 'reply', 'mention'] as const

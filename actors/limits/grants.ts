@@ -3,8 +3,8 @@
  * private, because the network address of a user is personal.
  */
 import { hex } from '../kernel/hex.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord } from '../record.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { FactRecord } from '../records/record.ts'
 
 export type LimitGrant = {
   /** 32 hex: event id of its limits.grant. */

@@ -4,7 +4,8 @@
  * A board has one log until it is rotated; then the old one is closed forever and the next one begins at leaf 0. Every state
  * that holds leaves of all of them counts them through: leaf i of a log is leaf `base + i` of the board.
  */
-import { type Head, type LogFrame, openFrameType } from './frame.ts'
+import type { Head } from '../records/answer.ts'
+import { type LogFrame, openFrameType } from './frame.ts'
 
 /** One log, as far as its frames were taken. */
 export class BookedLog {

@@ -25,6 +25,7 @@
  * | 4  | n |
  * | n  | JSON of the logs that were closed, oldest first (`ClosedLog`) |
  */
+
 import { createHash } from 'node:crypto'
 import { type Frame, KEYED, type NewFrame } from '../../storage/journal.ts'
 
@@ -55,9 +56,6 @@ export type LogFrame = {
   readonly entries: number
   readonly checkpoint: string
 }
-
-/** A signed head: a size, and the note that signs it with its root. */
-export type Head = { readonly size: number; readonly checkpoint: string }
 
 /** A log that ended: what there is to know of it without its frames. */
 export type ClosedLog = {

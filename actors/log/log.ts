@@ -6,10 +6,11 @@
  * entries, new size, new root, the signed checkpoint and, per shard, the journal range it covers. That frame is the commit
  * point; nothing computed for it leaves this thread before its sync returned. An I/O error here ends the process.
  */
+
 import type { Journal, JournalReader } from '../../storage/journal.ts'
 import type { TreeWriter } from '../../storage/tree.ts'
-import { frameEntries, PUBLIC } from '../record.ts'
-import type { Head } from '../shard.ts'
+import type { Head } from '../records/answer.ts'
+import { frameEntries, PUBLIC } from '../records/record.ts'
 import { encodeLogFrame, type LogFrame, logFrameType, type Range } from './frame.ts'
 
 export type LogOptions = {

@@ -3,7 +3,7 @@
  * Who follows the log (the feed, the search index) reads them here.
  */
 import type { Frame, JournalReader } from '../../storage/journal.ts'
-import { leavesOf, PUBLIC } from '../record.ts'
+import { leavesOf, PUBLIC } from '../records/record.ts'
 import { decodeLogFrame } from './frame.ts'
 
 /** `leaf`: of a record with several leaves the first, 0xffff_ffff where it has none. */

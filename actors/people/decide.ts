@@ -1,8 +1,9 @@
 /** The registry's decisions over people: pure functions of the state; who signed was settled before. */
-import { act } from '../act.ts'
+
 import { endings } from '../delegations/decide.ts'
 import { formatEntry } from '../log/entry.ts'
-import { type Deciders, preceded, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { act } from '../records/act.ts'
+import { type Deciders, preceded, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 
 const setProfile = ({ now }: Situation, letter: WriteLetter) => act(letter, now, { facts: {}, isPublic: true })
 

@@ -5,10 +5,10 @@
  * then on, and still names it. All of it is decided by the registry and public, so the registry's shard and the feed have all.
  */
 
-import type { Core } from '../core.ts'
 import { hex } from '../kernel/hex.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import { commandIn, type FactRecord } from '../record.ts'
+import type { Core } from '../records/core.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import { commandIn, type FactRecord } from '../records/record.ts'
 
 /** What an identity says of itself. */
 export type Profile = {

@@ -2,10 +2,10 @@
  * The registry decides who bears which handle. It lives on the first shard and shares its journal.
  * A handle is given once and stays with its identity.
  */
-import { type HandleClaimed, ownKey, RecordType, registryName } from '../record.ts'
-import { isOfBoard } from '../rooms/roles.ts'
-import { accept, refuse, type Situation, type WriteLetter } from '../write.ts'
-import { boardHandle, isReserved } from './handles.ts'
+
+import { boardHandle, isReserved } from '../records/handles.ts'
+import { type HandleClaimed, ownKey, RecordType, registryName } from '../records/record.ts'
+import { accept, isOfBoard, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 
 /** `identity.register` names a handle and is refused when it cannot be given. */
 export const decideRegister = ({ board, now }: Situation, letter: WriteLetter<{ readonly handle: string }>) => {

@@ -1,19 +1,27 @@
 /** Decisions over events that stand: hidden, restored, redacted, voted on. Pure functions of the state. */
-import { act } from '../act.ts'
-import type { Room } from '../board.ts'
-import { none } from '../event-index.ts'
+
 import { formatEntry } from '../log/entry.ts'
+import { act } from '../records/act.ts'
+import type { Room } from '../records/board.ts'
+import { none } from '../records/event-index.ts'
+import {
+  type Deciders,
+  type Decision,
+  isOfBoard,
+  type Refused,
+  refuse,
+  type Situation,
+  type WriteLetter,
+} from '../records/write.ts'
 import { isScreened } from '../rooms/policy.ts'
 import {
   delegationTouchesNone,
-  isOfBoard,
   isOwnersAlone,
   mayModerate,
   mayTouchOthers,
   mayWrite,
   ownersAlone,
 } from '../rooms/roles.ts'
-import { type Deciders, type Decision, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
 import type { Value } from './votes.ts'
 

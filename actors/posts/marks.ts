@@ -4,17 +4,14 @@
  * A mark stands on the original. An edit is a version of it, by its slot; whatever is asked about an edit's slot is asked about
  * its original. `gone` is the one answer to "is there a text to show": hidden, redacted, or past its own time.
  */
-import type { Page } from '../board.ts'
-import { eventChange } from '../changes.ts'
-import type { Core } from '../core.ts'
-import { none } from '../event-index.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord, PostRecord } from '../record.ts'
+import type { Page } from '../records/board.ts'
+import { eventChange } from '../records/changes.ts'
+import type { Core } from '../records/core.ts'
+import { none } from '../records/event-index.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { FactRecord, PostRecord } from '../records/record.ts'
 import { type MarkedEvents, PageMarks } from './page-marks.ts'
 import { type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
-
-/** Versions of one event, the first one counted. */
-export const versionsMax = 32
 
 /** Who took the text away: its author, the room (owner, moderators, the room's own rules), or the operator of the board. */
 export type GoneBy = 'author' | 'room' | 'operator'

@@ -5,7 +5,7 @@
  * reader's time never goes back (src/clock.ts), so what has expired once stays so: it is counted when a reader first asks after
  * its time, and not before, because what a state holds must follow from the records alone.
  */
-import type { Page } from '../board.ts'
+import type { Page } from '../records/board.ts'
 import { SoonestFirst } from './soonest-first.ts'
 
 /** What a page has to know of its events. */

@@ -1,11 +1,11 @@
 /** Decisions over receive URLs: pure functions of the state; who signed, and what a secret hashes to, was settled before. */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { act } from '../act.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { type FactRecord, RecordType } from '../record.ts'
-import type { State } from '../state.ts'
-import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { act } from '../records/act.ts'
+import type { Parts } from '../records/core.ts'
+import { type FactRecord, RecordType } from '../records/record.ts'
+import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { dedupeSeconds, type ItemFacts, type Receiver, type ReceiverFacts } from './receive-urls.ts'
 
 /** Receive URLs that one identity may have at a time. */
@@ -106,7 +106,7 @@ function isActive({ deletedAt }: Receiver): boolean {
 }
 
 /** One that this identity made and has not deleted. */
-function ownReceiver(state: State, owner: string, id: string): Receiver | undefined {
+function ownReceiver(state: Parts, owner: string, id: string): Receiver | undefined {
   const found = state.receivers.find(id)
   return found !== undefined && found.owner === owner && isActive(found) ? found : undefined
 }

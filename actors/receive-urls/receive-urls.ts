@@ -5,10 +5,10 @@
  * Nothing of this is ever public; the hash of a URL's secret is kept, the secret is not.
  */
 
-import { nowhere } from '../changes.ts'
-import type { Core } from '../core.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import { delegationOf, type FactRecord } from '../record.ts'
+import { nowhere } from '../records/changes.ts'
+import type { Core } from '../records/core.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import { delegationOf, type FactRecord } from '../records/record.ts'
 
 const itemsKept = 1_000
 /** How long a value of the dedupe header is known, in seconds. */

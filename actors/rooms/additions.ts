@@ -4,7 +4,7 @@
  * A document is created by users who may begin a thread, and edited by its creator and by users with a role in the room. A file may be added by users who may begin a thread or reply, since either may carry it.
  * Numbers that a policy sets for posts do not count these.
  */
-import type { Room } from '../board.ts'
+import type { Room } from '../records/board.ts'
 import { isClosed, type Objection, type Policy } from './policy.ts'
 import { mayOwn, mayWrite, roleOf } from './roles.ts'
 

@@ -1,8 +1,15 @@
 /** Decisions over rooms: who belongs to one and as what, by what rules it is written into, and what is reported of it. */
-import { act } from '../act.ts'
-import type { Room } from '../board.ts'
-import { none } from '../event-index.ts'
-import { type Deciders, type Decision, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { act } from '../records/act.ts'
+import type { Room } from '../records/board.ts'
+import { none } from '../records/event-index.ts'
+import {
+  type Deciders,
+  type Decision,
+  type Refused,
+  refuse,
+  type Situation,
+  type WriteLetter,
+} from '../records/write.ts'
 import type { Policy } from './policy.ts'
 import { mayModerate, mayOwn, mayWrite, moderatorsMax, type Role, roleOf } from './roles.ts'
 

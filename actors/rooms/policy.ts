@@ -5,9 +5,9 @@
  * text and for proof alone, and refused where the room is closed.
  */
 
-import type { Author, Board, Room } from '../board.ts'
-import { none } from '../event-index.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
+import type { Author, Board, Room } from '../records/board.ts'
+import { none } from '../records/event-index.ts'
 import { mayModerate, mayOwn } from './roles.ts'
 
 export type Policy = {

@@ -4,7 +4,7 @@
  *
  * The board's own messages are recognized by their interface, which callers outside cannot use.
  */
-import type { Room } from '../board.ts'
+import type { Room } from '../records/board.ts'
 
 export type Role = 'owner' | 'moderator' | 'member' | 'none'
 
@@ -49,9 +49,4 @@ export function isOwnersAlone(
 ): boolean {
   const isPublicOperator = operator && room.visibility === 'public'
   return maker === room.owner && author !== room.owner && room.moderators.has(author) && !isPublicOperator
-}
-
-/** The board itself wrote this letter (src/command/board-author.ts). */
-export function isOfBoard({ via }: { readonly via: string }): boolean {
-  return via === 'board'
 }

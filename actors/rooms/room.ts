@@ -2,16 +2,24 @@
  * A room decides here: what becomes of a post, and of the wish to make a room.
  * Pure functions of the board's state; who signed was settled before.
  */
-import type { Board, Room } from '../board.ts'
-import { conversationPrefix } from '../conversations/conversations.ts'
-import { postRefusal } from '../conversations/first-messages.ts'
-import { none } from '../event-index.ts'
+
 import { formatEntry } from '../log/entry.ts'
-import { type Format, formatBefore, type Placed, placeOf, type Wanted } from '../posts/placing.ts'
-import { type PostRecord, RecordType, type RoomCreated } from '../record.ts'
-import { accept, type Planned, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
+import type { Board, Room } from '../records/board.ts'
+import { none } from '../records/event-index.ts'
+import { conversationPrefix, type PostRecord, RecordType, type RoomCreated } from '../records/record.ts'
+import {
+  accept,
+  isOfBoard,
+  type Planned,
+  type Refused,
+  refuse,
+  type Situation,
+  type WriteLetter,
+} from '../records/write.ts'
+import { postRefusal } from './first-messages.ts'
+import { type Format, formatBefore, type Placed, placeOf, type Wanted } from './placing.ts'
 import { isScreened, objection } from './policy.ts'
-import { isOfBoard, mayWrite } from './roles.ts'
+import { mayWrite } from './roles.ts'
 
 export type PostArgs = Wanted & {
   /** '': nothing said. */

@@ -4,10 +4,10 @@
  *
  * Of the moderation log and of reports memory keeps where the signed record lies; who, what and why is read from there.
  */
-import type { Room } from '../board.ts'
-import type { Core } from '../core.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import { delegationOf, type FactRecord } from '../record.ts'
+import type { Room } from '../records/board.ts'
+import type { Core } from '../records/core.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import { delegationOf, type FactRecord } from '../records/record.ts'
 import { openPolicy, type Policy, privatePolicy, unseen } from './policy.ts'
 
 type Invite = {

@@ -1,7 +1,7 @@
 /** Decisions about sales: a payment buys one thing, whose end is recorded once. The board itself asks; there is no signature. */
 import { createHash } from 'node:crypto'
-import { type FactRecord, RecordType } from '../record.ts'
-import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { type FactRecord, RecordType } from '../records/record.ts'
+import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import type { SaleFacts } from './sales.ts'
 
 const begin = ({ state, now }: Situation, letter: WriteLetter<SaleFacts>) => {

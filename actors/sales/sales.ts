@@ -8,8 +8,8 @@
  * is looked for.
  */
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord } from '../record.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { FactRecord } from '../records/record.ts'
 
 /** Name of the actor that decides over all sales. */
 export const salesActor = '@sales'

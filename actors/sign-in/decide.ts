@@ -1,7 +1,7 @@
 /** Decisions about what the authorization server keeps. The board itself asks; there is no signature. */
 import { createHash } from 'node:crypto'
-import { type FactRecord, RecordType } from '../record.ts'
-import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { type FactRecord, RecordType } from '../records/record.ts'
+import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { clientsMax, type OauthKeep } from './records.ts'
 
 const keep = ({ state, now }: Situation, letter: WriteLetter<OauthKeep>) => {

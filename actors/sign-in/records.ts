@@ -4,9 +4,9 @@
  * Codes and tokens are secrets, so a record is kept under the SHA-256 of its name and its payload holds no secret: a reader of
  * the journal can use none of it. Payloads stay in the journal; here is where each lies, until when, and whether it was used.
  */
-import type { Core } from '../core.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord } from '../record.ts'
+import type { Core } from '../records/core.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { FactRecord } from '../records/record.ts'
 
 /** Journal name of the actor. */
 export const oauthName = '@oauth'

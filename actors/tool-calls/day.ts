@@ -3,7 +3,7 @@
  * dollar, and what the wallet has signed away. A new day begins with the first record of it; the clock of a journal never goes
  * back, so neither does the day, and no caller gets a day twice.
  */
-export const daySeconds = 86_400
+import { dayOf, daySeconds } from '../kernel/day.ts'
 
 /** What may be used in a day. Dollars are counted in millionths, which are the atomic units of the usual tokens too. */
 export type DayLimits = {
@@ -28,15 +28,6 @@ export type PackedDay = readonly [
 const networkTimes = 3
 /** No identity uses more than this part of what the whole board has. */
 const boardPart = 10
-
-export function dayOf(at: number): number {
-  return Math.floor(at / daySeconds)
-}
-
-/** Unix seconds at which the day of this moment ends. */
-export function dayEnd(at: number): number {
-  return (dayOf(at) + 1) * daySeconds
-}
 
 /** What one identity has, as it follows from its own limit and its part of the board's. */
 export function identityLimits(limits: DayLimits): Used {

@@ -1,11 +1,12 @@
 /** Decisions over calls and their payments: pure functions of the state. What the network said was found out before. */
 
 import { createHash } from 'node:crypto'
-import { act } from '../act.ts'
+import { dayEnd } from '../kernel/day.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { type FactRecord, RecordType } from '../record.ts'
-import { accept, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
-import { type DayLimits, dayEnd } from './day.ts'
+import { act } from '../records/act.ts'
+import { type FactRecord, RecordType } from '../records/record.ts'
+import { accept, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+import type { DayLimits } from './day.ts'
 import { type CallFacts, callsActor, type PayFacts, type RelayFacts, type SettledFacts } from './tool-calls.ts'
 
 export type CallArgs = CallFacts & {

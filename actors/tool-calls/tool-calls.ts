@@ -10,8 +10,8 @@
  * A call without `call.settled` is open: it is unknown whether it was made. Outcomes stay in the journal.
  */
 import { createHash } from 'node:crypto'
-import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord } from '../record.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { FactRecord } from '../records/record.ts'
 import { Day, type PackedDay } from './day.ts'
 
 /** Name of the actor that decides over all calls. */

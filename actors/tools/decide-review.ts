@@ -4,8 +4,8 @@
  */
 import type { RefusalCode } from '../kernel/refusals.ts'
 import { formatEntry } from '../log/entry.ts'
+import { accept, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { eventOf, type PostReply } from '../rooms/room.ts'
-import { accept, refuse, type Situation, type WriteLetter } from '../write.ts'
 
 type ReviewArgs = {
   /** Why it is refused: code and sentence. */

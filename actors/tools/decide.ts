@@ -4,12 +4,13 @@
  * A listing is a claim. Its publisher changes it; one that was imported, or that another published, is changed by the identity that the
  * machine that it names calls its owner (seen by a probe), and taken out by the operator too.
  */
+
 import { createHash } from 'node:crypto'
-import { act } from '../act.ts'
-import { type FactRecord, RecordType } from '../record.ts'
-import type { State } from '../state.ts'
-import { dayOf } from '../tool-calls/day.ts'
-import { accept, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { dayOf } from '../kernel/day.ts'
+import { act } from '../records/act.ts'
+import type { Parts } from '../records/core.ts'
+import { type FactRecord, RecordType } from '../records/record.ts'
+import { accept, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { placeReview } from './decide-review.ts'
 import { digestOf, hostOf, type ListingFields, publishedId } from './listing.ts'
 import type { Entry, ImportFacts, ProbedFacts, ProbeFacts, PublishFacts, RoundFacts, WithdrawFacts } from './tools.ts'
@@ -163,7 +164,7 @@ function unknown(target: string): Refused {
 }
 
 function ownerObjection(
-  state: State,
+  state: Parts,
   entry: Entry,
   { author, operator }: WriteLetter,
   orOperator: boolean,

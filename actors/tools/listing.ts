@@ -5,7 +5,7 @@
  * `tools.import` one of its `rows`. Here is how a listing is read out of it, the same at every replay.
  */
 import { createHash } from 'node:crypto'
-import { type BoardRecord, commandIn, type FactRecord, RecordType } from '../record.ts'
+import { type BoardRecord, commandIn, type FactRecord, RecordType } from '../records/record.ts'
 
 export const toolTypes = ['service', 'offering', 'agent', 'site'] as const
 export type ToolType = (typeof toolTypes)[number]

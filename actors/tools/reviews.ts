@@ -3,7 +3,7 @@
  * subject; one that is hidden or redacted counts for nothing.
  */
 import { hex } from '../kernel/hex.ts'
-import { commandIn, type PostRecord } from '../record.ts'
+import { commandIn, type PostRecord } from '../records/record.ts'
 
 export const reviewsRoom = 'reviews'
 export const reviewKinds = ['works', 'mixed', 'down', 'avoid'] as const

@@ -5,8 +5,9 @@
  * and a seed of the board: spread over the day, and unpredictable, so that no host is in order for just that moment.
  * What was missed while the board was down is due at once; the prober decides how fast it catches up.
  */
+
 import { createHash } from 'node:crypto'
-import { dayOf, daySeconds } from '../tool-calls/day.ts'
+import { dayOf, daySeconds } from '../kernel/day.ts'
 
 /** A listing, and the UTC day on which it was probed last. */
 type Listed = { readonly id: string; readonly host: string; readonly lookedDay: number }

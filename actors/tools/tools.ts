@@ -5,9 +5,9 @@
  * knows its place and a digest alone. Everything here is public, so the feed and the index of the directory hold the same.
  */
 
-import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord, PostRecord } from '../record.ts'
-import { dayOf } from '../tool-calls/day.ts'
+import { dayOf } from '../kernel/day.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { FactRecord, PostRecord } from '../records/record.ts'
 import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
 import { Reviews } from './reviews.ts'
 import { type Grounds, Rounds, type Walk } from './rounds.ts'

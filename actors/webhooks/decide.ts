@@ -1,11 +1,11 @@
 /** Decisions over hooks: pure functions of the state. That an address answered its challenge was found out before. */
 
 import { createHash } from 'node:crypto'
-import { act } from '../act.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { type FactRecord, RecordType } from '../record.ts'
-import type { State } from '../state.ts'
-import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { act } from '../records/act.ts'
+import type { Parts } from '../records/core.ts'
+import { type FactRecord, RecordType } from '../records/record.ts'
+import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import type { Hook, HookFacts } from './webhooks.ts'
 
 /** Name of the actor that decides over all hooks of an identity. */
@@ -81,11 +81,11 @@ export function hasRunOut({ facts }: { readonly facts: Pick<HookFacts, 'expires'
   return facts.expires !== 0 && facts.expires <= now
 }
 
-function liveOf(state: State, owner: string, now: number): number {
+function liveOf(state: Parts, owner: string, now: number): number {
   return state.hooks.of(owner).filter((each) => !hasRunOut(each, now)).length
 }
 
-function ownWebhook(state: State, owner: string, id: string): Hook | undefined {
+function ownWebhook(state: Parts, owner: string, id: string): Hook | undefined {
   const found = state.hooks.find(id)
   return found?.owner === owner && found.facts.form === 'webhook' ? found : undefined
 }

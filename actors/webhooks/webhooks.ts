@@ -5,8 +5,8 @@
  * This has what was agreed: address, kinds, filter, sealed secret, and the positions from which on events are owed. How
  * far deliveries have come since is not decided here, and is kept beside the journals (src/webhooks/store.ts).
  */
-import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord } from '../record.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { FactRecord } from '../records/record.ts'
 
 /** Seconds for which deliveries are signed with the secret before, too, when it was changed. */
 export const overlapSeconds = 300

@@ -8,12 +8,12 @@
  */
 
 import type { Blobs } from '../attachments/attachments.ts'
-import type { Core } from '../core.ts'
-import { none } from '../event-index.ts'
 import { hex } from '../kernel/hex.ts'
 import type { HideFacts, PostMarks, RedactFacts, RestoreFacts } from '../posts/marks.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord, PostRecord } from '../record.ts'
+import type { Core } from '../records/core.ts'
+import { none } from '../records/event-index.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { FactRecord, PostRecord } from '../records/record.ts'
 import type { Observation, ObservedArgs, RoomRefusal, TellArgs, UnbindArgs } from './letters.ts'
 import { resultHashOf } from './result-hash.ts'
 

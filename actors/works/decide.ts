@@ -6,13 +6,11 @@
  */
 
 import { hash } from 'node:crypto'
-import type { Board, Room } from '../board.ts'
-import { none } from '../event-index.ts'
 import { hex } from '../kernel/hex.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { commandIn, type Delegated, type FactRecord, type PostRecord, RecordType } from '../record.ts'
-import { mayWrite } from '../rooms/roles.ts'
-import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
+import type { Board, Room } from '../records/board.ts'
+import { none } from '../records/event-index.ts'
+import { commandIn, type Delegated, type FactRecord, type PostRecord, RecordType } from '../records/record.ts'
 import {
   accept,
   type Deciders,
@@ -21,7 +19,9 @@ import {
   type Planned,
   type Situation,
   type WriteLetter,
-} from '../write.ts'
+} from '../records/write.ts'
+import { mayWrite } from '../rooms/roles.ts'
+import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
 import type {
   BindArgs,
   BoundReply,

@@ -3,8 +3,8 @@
  * first posting. In the feed alone, which knows leaves. Postings are numbered without gaps, so a number finds its record.
  */
 
-import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord } from '../record.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { FactRecord } from '../records/record.ts'
 import { type CreditFacts, marketName, type Posting, type StepFacts } from './market/letters.ts'
 
 /** A record with entries `first` to `first + count - 1`; `leaf`: of the first, counted through all logs of the board. */

@@ -21,8 +21,8 @@
  */
 
 import type { ActorRefusal, Refusal } from '../kernel/refusals.ts'
-import type { Signed } from '../record.ts'
-import type { WorkState } from './market/work.ts'
+import type { Signed } from '../records/record.ts'
+import type { WorkState } from '../records/work-states.ts'
 
 /** Of `work.post`, `work.mark` and `work.version`; the letter's author is the requester, its id that of the command. */
 export type RequestArgs = {

@@ -1,9 +1,9 @@
 /** The letters that the market's records ask for: requests to be posted, and how a work stands with the notice of it. */
-import { internalLetter } from '../internal-letter.ts'
-import { boardHandle } from '../people/handles.ts'
-import { type BoardRecord, commandIn, commandSha, type FactRecord, type Signed } from '../record.ts'
-import type { State } from '../state.ts'
-import type { WriteLetter } from '../write.ts'
+import type { Parts } from '../records/core.ts'
+import { boardHandle } from '../records/handles.ts'
+import { internalLetter } from '../records/internal-letter.ts'
+import { type BoardRecord, commandIn, commandSha, type FactRecord, type Signed } from '../records/record.ts'
+import type { WriteLetter } from '../records/write.ts'
 import type { RequestArgs, SignedNotice, TellArgs, TellLetter } from './letters.ts'
 import type { Ask, Told } from './mail.ts'
 import type { OpenFacts, PostFacts, Posting, StepFacts } from './market/letters.ts'
@@ -17,7 +17,7 @@ export type BoardSign = (
 ) => { readonly sha: Uint8Array; readonly by: Signed }
 
 /** What a market's letters are made from. `record`: of its journal, by number. */
-export type Source = { readonly state: State; readonly record: (seq: number) => BoardRecord }
+export type Source = { readonly state: Parts; readonly record: (seq: number) => BoardRecord }
 
 /** Asks the room to take the request, or a new version of it, in the name of the identity that signed the command. */
 export function requestLetter({ state, record }: Source, { work, kind, seq }: Ask): WriteLetter {

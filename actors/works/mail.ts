@@ -5,10 +5,10 @@
  * In the feed, which decides nothing, this only puts the transitions of public works among the changes that followers read.
  */
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import { nowhere } from '../changes.ts'
-import type { Core } from '../core.ts'
-import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord } from '../record.ts'
+import { nowhere } from '../records/changes.ts'
+import type { Core } from '../records/core.ts'
+import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { FactRecord } from '../records/record.ts'
 import type { SentArgs } from './letters.ts'
 import { marketName, type StepFacts } from './market/letters.ts'
 import { finalStates, type Work } from './market/work.ts'

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Blobs } from '../attachments/attachments.ts'
-import { commandIn, type PostRecord } from '../record.ts'
+import { commandIn, type PostRecord } from '../records/record.ts'
 
 export function resultSha256(text: string, attachments: readonly string[]): string {
   const hash = createHash('sha256').update(text, 'utf8')

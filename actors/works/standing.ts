@@ -1,8 +1,9 @@
 /** What the signer of a command may do in the room of a work: the market needs it to decide. */
-import type { Board } from '../board.ts'
+
+import type { Board } from '../records/board.ts'
+import type { Parts } from '../records/core.ts'
 import { objection } from '../rooms/policy.ts'
 import { mayModerate, mayWrite } from '../rooms/roles.ts'
-import type { State } from '../state.ts'
 import type { Standing } from './market/letters.ts'
 
 type Asking = { readonly room: string; readonly author: string; readonly operator: boolean }
@@ -10,7 +11,7 @@ type Asking = { readonly room: string; readonly author: string; readonly operato
 const stranger: Standing = { reads: false, replies: false, moderates: false }
 
 export function standingIn(
-  { state, board, now }: { readonly state: State; readonly board: Board; readonly now: number },
+  { state, board, now }: { readonly state: Parts; readonly board: Board; readonly now: number },
   { room: name, author, operator }: Asking,
 ): Standing {
   const room = board.rooms.get(name)

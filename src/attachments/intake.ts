@@ -2,10 +2,11 @@
  * Files on their way in: each is on disk before the actor decides about it, and removed again when the actor refuses.
  * Bounded: so many files at once, and so many bytes for each identity, those on their way counted in.
  */
+
 import { hash } from 'node:crypto'
 import { inside } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { ShardAnswer } from '../../actors/shard.ts'
+import type { ShardAnswer } from '../../actors/records/answer.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { DiskFull, SyncFailed } from '../../storage/disk.ts'
 import type { NoAnswer } from '../command/ports.ts'

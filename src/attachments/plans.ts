@@ -1,6 +1,6 @@
 /**
  * How attachments are carried in: the bytes go into a file first, then their room decides. The record keeps the signed
- * bytes without the text of the file (actors/record.ts, `Cut`), so the journal never holds them.
+ * bytes without the text of the file (actors/records/record.ts, `Cut`), so the journal never holds them.
  */
 
 import { hash } from 'node:crypto'

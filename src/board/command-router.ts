@@ -11,13 +11,13 @@ import { type Command, type FieldName, fields } from '../../actors/kernel/fields
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { ReadOperation } from '../../actors/operations.ts'
-import { delegationOver, staleWords, windowSeconds } from '../../actors/write.ts'
+import { delegationOver, staleWords, windowSeconds } from '../../actors/records/write.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
 import { checkOperation, isGiven } from '../command/check.ts'
 import { beyondScope, isOperator } from '../command/delegated.ts'
 import { KeyCache, type Signer } from '../command/key-cache.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import type { Client } from '../command/paths.ts'
+import type { Client, CommandPath, ReadPath } from '../command/paths.ts'
 import type { Services } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { readCommand } from '../command/read-command.ts'
@@ -73,7 +73,7 @@ export type CommandRouterOptions = {
 
 type Verify = Services['verify']
 
-export class CommandRouter {
+export class CommandRouter implements CommandPath, ReadPath {
   readonly #options: CommandRouterOptions
   readonly #signers: KeyCache
   readonly #verify: Verify

@@ -4,7 +4,7 @@
  */
 
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
-import { registryName } from '../../actors/record.ts'
+import { registryName } from '../../actors/records/record.ts'
 import { salesActor } from '../../actors/sales/sales.ts'
 import { oauthName } from '../../actors/sign-in/records.ts'
 import { callsActor } from '../../actors/tool-calls/tool-calls.ts'

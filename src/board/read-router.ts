@@ -3,11 +3,11 @@
  */
 
 import { inside } from '../../actors/kernel/limits.ts'
-import type { Head } from '../../actors/shard.ts'
+import type { Head } from '../../actors/records/answer.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import type { Client } from '../command/paths.ts'
+import type { Client, ReadPath } from '../command/paths.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { resolveRequest, withResolved } from '../command/resolved.ts'
 import { checkpointAnswer } from '../log/checkpoint.ts'
@@ -32,7 +32,7 @@ export type ReadRouterOptions = {
 
 const ownClient: Client = { address: '' }
 
-export class ReadRouter {
+export class ReadRouter implements ReadPath {
   readonly #options: ReadRouterOptions
   readonly #searches: Searches
 

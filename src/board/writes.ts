@@ -4,13 +4,13 @@
  * A public write is answered only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
 
-import type { Visibility } from '../../actors/board.ts'
-import type { AnyReadName } from '../../actors/internal-operations.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { registryName } from '../../actors/record.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import type { Visibility } from '../../actors/records/board.ts'
+import { registryName } from '../../actors/records/record.ts'
+import { requestsOfWork, type WriteLetter } from '../../actors/records/write.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
-import type { Head, ShardAnswer } from '../../actors/shard.ts'
-import { requestsOfWork, type WriteLetter } from '../../actors/write.ts'
 import { limitReply, settleWrite, whetherNew, writerOf } from '../command/charging.ts'
 import { sendAs } from '../command/delegated.ts'
 import type { LiveFacts } from '../command/live-facts.ts'

@@ -2,18 +2,15 @@
 
 import type { BoardSigner, Cause, Fields } from '../format/board-signer.ts'
 import type { Respond } from '../format/reply.ts'
-import type { CommandSource } from './reply.ts'
+import type { CommandPath } from './paths.ts'
 
-type CommandPath = {
-  /** Executes what was signed here a moment ago, as any other command of the board's identity. */
-  executeOwn(body: Buffer, door: CommandSource, respond: Respond): void
-}
+type OwnPath = Pick<CommandPath, 'executeOwn'>
 
 export class BoardAuthor {
   readonly #signer: BoardSigner
-  readonly #path: CommandPath
+  readonly #path: OwnPath
 
-  constructor(signer: BoardSigner, path: CommandPath) {
+  constructor(signer: BoardSigner, path: OwnPath) {
     this.#signer = signer
     this.#path = path
   }

@@ -4,8 +4,8 @@
  */
 
 import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
-import type { ShardAnswer } from '../../actors/shard.ts'
-import { overLimitWords } from '../../actors/write.ts'
+import type { ShardAnswer } from '../../actors/records/answer.ts'
+import { overLimitWords } from '../../actors/records/write.ts'
 import { type Reply, refused } from '../format/reply.ts'
 import type { Charge } from '../rates/meters.ts'
 import type { Throttle, Writer } from '../rates/throttle.ts'

@@ -1,5 +1,5 @@
-/** What a record keeps of a signed command whose `data` is kept elsewhere, or nowhere: `Cut` in actors/record.ts. */
-import type { Signed } from '../../actors/record.ts'
+/** What a record keeps of a signed command whose `data` is kept elsewhere, or nowhere: `Cut` in actors/records/record.ts. */
+import type { Signed } from '../../actors/records/record.ts'
 import { signedBy, type Verified } from './reply.ts'
 
 const label = ',"data":"'

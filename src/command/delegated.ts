@@ -1,10 +1,10 @@
 /** The ways of a delegate: what it may not, why its key is refused when it is over, and how its letters go to an actor. */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kernel/refusals.ts'
-import { registryName } from '../../actors/record.ts'
-import { delegationOver, type WriteLetter } from '../../actors/write.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
+import { registryName } from '../../actors/records/record.ts'
+import { delegationOver, type WriteLetter } from '../../actors/records/write.ts'
 import type { Delegate } from './delegates.ts'
 import type { Signer } from './key-cache.ts'
 import type { LiveFacts } from './live-facts.ts'

@@ -7,8 +7,8 @@
  */
 
 import type { ToldDelegation } from '../../actors/delegations/delegations.ts'
-import type { Delegated } from '../../actors/record.ts'
-import type { ShardAnswer } from '../../actors/shard.ts'
+import type { ShardAnswer } from '../../actors/records/answer.ts'
+import type { Delegated } from '../../actors/records/record.ts'
 import type { Clock } from '../clock.ts'
 import type { NoAnswer } from './ports.ts'
 

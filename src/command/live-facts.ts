@@ -2,8 +2,9 @@
  * What the main thread knows: newest changes by room, the newest signed head, and the handles of identities. It learns
  * them from the answers to its own writes and from the log and the feed; both only ever move it forward.
  */
-import { registryName } from '../../actors/record.ts'
-import { type Head, shardOf } from '../../actors/shard.ts'
+import type { Head } from '../../actors/records/answer.ts'
+import { registryName } from '../../actors/records/record.ts'
+import { shardOf } from '../../actors/shard.ts'
 import type { Clock } from '../clock.ts'
 import { KnownGrants } from '../rates/grants.ts'
 import { Delegates } from './delegates.ts'

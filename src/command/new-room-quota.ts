@@ -4,8 +4,8 @@
  */
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { noRoomLeftWords } from '../../actors/rooms/room.ts'
-import type { ShardAnswer } from '../../actors/shard.ts'
 import { Charge } from '../rates/meters.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { writerOf } from './charging.ts'

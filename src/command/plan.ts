@@ -1,14 +1,14 @@
 /**
  * Plans: how each operation that writes is carried out. Which actor decides, what it is given, and what the answer
- * shows; the path of a write is the same for all (writes.ts).
+ * shows; the path of a write is the same for all (src/board/writes.ts).
  */
 
-import type { ArgsOf, FactsOf } from '../../actors/deciders.ts'
-import type { AnyReadName } from '../../actors/internal-operations.ts'
+import type { FactsOf } from '../../actors/deciders.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import type { WriteName } from '../../actors/operations.ts'
-import type { Facts, Signed } from '../../actors/record.ts'
-import type { ShardAnswer } from '../../actors/shard.ts'
+import type { AnyReadName, WriteName } from '../../actors/operations.ts'
+import type { ShardAnswer } from '../../actors/records/answer.ts'
+import type { Facts, Signed } from '../../actors/records/record.ts'
+import type { ArgsOf } from '../../actors/records/write.ts'
 import type { Reply } from '../format/reply.ts'
 import type { Charge } from '../rates/meters.ts'
 import type { Throttle } from '../rates/throttle.ts'

@@ -1,8 +1,8 @@
 /** The actors as the command path uses them: what it asks, and what they answer. */
 
-import type { AnyReadName } from '../../actors/internal-operations.ts'
-import type { Head, ShardAnswer } from '../../actors/shard.ts'
-import type { WriteLetter } from '../../actors/write.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import type { WriteLetter } from '../../actors/records/write.ts'
 import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
 
 /** `undefined`: no answer came, and whether it took effect is unknown; the caller must not get an answer either. */

@@ -2,7 +2,7 @@
 
 import type { Command } from '../../actors/kernel/fields.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import type { Format } from '../../actors/posts/placing.ts'
+import type { Format } from '../../actors/rooms/placing.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import type { HandleCache } from './handle-cache.ts'

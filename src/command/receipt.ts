@@ -1,6 +1,6 @@
 /** The receipt of a write: what was accepted, when, and where the public log has it. */
 
-import type { Head } from '../../actors/shard.ts'
+import type { Head } from '../../actors/records/answer.ts'
 import type { Reply } from '../format/reply.ts'
 import type { Give } from './plan.ts'
 

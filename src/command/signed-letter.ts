@@ -1,5 +1,5 @@
 /** Letters of signed commands: what an actor is sent about the signer and what was signed, and what to decide. */
-import type { WriteLetter } from '../../actors/write.ts'
+import type { WriteLetter } from '../../actors/records/write.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { isOperator, standingOf } from './delegated.ts'
 import type { LiveFacts } from './live-facts.ts'

@@ -1,8 +1,8 @@
 /** The proof of work that this board requires of posts, and of requests of works, which are posts too. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { requestsOfWork } from '../../actors/records/write.ts'
 import { proofWanted } from '../../actors/rooms/policy.ts'
-import { requestsOfWork } from '../../actors/write.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import { isGiven } from './check.ts'
 import { isOperator } from './delegated.ts'

@@ -2,7 +2,7 @@
  * Waits until an actor has decided everything that was sent to it before. A command whose answer was lost may still be
  * in its mailbox, and a read overtakes it.
  */
-import { internalLetter } from '../../actors/internal-letter.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
 import { type Actors, isNotNow } from './ports.ts'
 
 /** `then` takes false where the actor gives no answer now. */

@@ -1,10 +1,10 @@
 /** How writes on conversations are carried out, by the actor of their room. */
 
 import { createHmac } from 'node:crypto'
-import { conversationPrefix } from '../../actors/conversations/conversations.ts'
 import { noConversationLeftWords } from '../../actors/conversations/decide.ts'
 import type { ReplyOf } from '../../actors/deciders.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
+import { conversationPrefix } from '../../actors/records/record.ts'
 import { writerOf } from '../command/charging.ts'
 import type { Plan } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'

@@ -2,9 +2,11 @@
  * Reads on what is the reader's own: conversations, and the inbox. The feed answers for everything public, each shard for its
  * private rooms; each gives its share of the list, and the front puts them together (src/board/gather.ts).
  */
-import type { Room } from '../../actors/board.ts'
-import { type Conversation, requestMessagesMax } from '../../actors/conversations/conversations.ts'
-import { none, type SlotList } from '../../actors/event-index.ts'
+
+import type { Conversation } from '../../actors/conversations/conversations.ts'
+import type { Room } from '../../actors/records/board.ts'
+import { none, type SlotList } from '../../actors/records/event-index.ts'
+import { requestMessagesMax } from '../../actors/rooms/first-messages.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import { addressee, names } from '../reads/event-view.ts'
 import {

@@ -1,6 +1,6 @@
 /** What the registry knows, for the front to keep: as it is once everything is decided that was asked of it before. */
 
-import { registryName } from '../../actors/record.ts'
+import { registryName } from '../../actors/records/record.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { Actors } from '../command/ports.ts'
 import { whenDecided } from '../command/when-decided.ts'

@@ -1,8 +1,8 @@
 /** How delegations are made and ended: by the registry, which knows every key that ever acted for another. */
 
 import { scopes as allScopes } from '../../actors/kernel/operation.ts'
-import { registryName } from '../../actors/record.ts'
-import type { ShardAnswer } from '../../actors/shard.ts'
+import type { ShardAnswer } from '../../actors/records/answer.ts'
+import { registryName } from '../../actors/records/record.ts'
 import type { Delegate } from '../command/delegates.ts'
 import { type AnyPlan, type Found, idOf, type Plan, type Services } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'

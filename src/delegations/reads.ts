@@ -3,7 +3,7 @@
  * All of them are with the registry (see homes in src/board/gather.ts), and only their maker reads them.
  */
 import { type Delegation, isLive, type ToldDelegation } from '../../actors/delegations/delegations.ts'
-import { fromFrame } from '../../actors/record.ts'
+import { fromFrame } from '../../actors/records/record.ts'
 import {
   badCursor,
   limitOf,

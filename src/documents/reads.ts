@@ -1,7 +1,7 @@
 /** Reads on documents: one version, the list, the history. Texts come from the journal, not from the state. */
 import { type Doc, type Version, versionOf } from '../../actors/documents/documents.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { fromFrame, RecordType } from '../../actors/record.ts'
+import { fromFrame, RecordType } from '../../actors/records/record.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import {
   badCursor,

@@ -1,6 +1,6 @@
 /** Documents and their versions, as they are shown. */
 import type { Doc, Merged, Version } from '../../actors/documents/documents.ts'
-import { commandSha } from '../../actors/record.ts'
+import { commandSha } from '../../actors/records/record.ts'
 import { delegationIn } from '../reads/event-view.ts'
 import type { ReadContext } from '../reads/read.ts'
 

@@ -2,8 +2,9 @@
  * The first two phases of a follower: backfill from the index, then the cutover to live news.
  * Pages are bounded in events and bytes, so that a follower who was away for long is served without a burst of memory.
  */
-import { none } from '../../actors/event-index.ts'
+
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import { versionView } from '../reads/event-view.ts'
 import { type ReadContext, showing } from '../reads/read.ts'

@@ -5,8 +5,8 @@
  * has no second effect, and the nonce cannot be guessed.
  */
 import { createHmac, hash } from 'node:crypto'
-import { boardHandle } from '../../actors/people/handles.ts'
-import type { Signed } from '../../actors/record.ts'
+import { boardHandle } from '../../actors/records/handles.ts'
+import type { Signed } from '../../actors/records/record.ts'
 import { type Signer, signerFromSeed } from './signer.ts'
 import { signingBytes } from './signing.ts'
 

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { BlobFacts, DeletedFacts } from '../../actors/attachments/attachments.ts'
-import { type BoardRecord, type PostRecord, RecordType } from '../../actors/record.ts'
+import { type BoardRecord, type PostRecord, RecordType } from '../../actors/records/record.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 
 type Put = {

@@ -3,7 +3,7 @@
  * rules that no board may break. Nothing is believed but the records; what memory or a snapshot says is not asked.
  */
 import { ledgerEntries, noCommand, parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
-import { type BoardRecord, frameEntries, RecordType } from '../../actors/record.ts'
+import { type BoardRecord, frameEntries, RecordType } from '../../actors/records/record.ts'
 import { Ledger, type LedgerNumber } from '../../actors/works/market/ledger.ts'
 import { type CreditFacts, marketName, type Posting, type StepFacts } from '../../actors/works/market/letters.ts'
 import type { Frame } from '../../storage/journal.ts'

@@ -24,7 +24,7 @@ import {
   LEAF,
   PUBLIC,
   RecordType,
-} from '../../actors/record.ts'
+} from '../../actors/records/record.ts'
 import { ReadableFrames } from '../../storage/around-damage.ts'
 import { removeFile } from '../../storage/disk.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'

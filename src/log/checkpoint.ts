@@ -1,5 +1,5 @@
 /** The newest signed head as JSON: what log.checkpoint and /api/log/checkpoint answer. */
-import type { Head } from '../../actors/shard.ts'
+import type { Head } from '../../actors/records/answer.ts'
 import { ok, type ReadAnswer } from '../reads/read.ts'
 
 export function checkpointAnswer(

@@ -4,11 +4,12 @@
  * WITNESS_POLICY names a tlog-policy file whose witnesses sign this board's heads; WITNESS_LOGS one whose logs this board
  * is a witness for.
  */
+
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { nameOf } from '../../actors/log/book.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
-import type { Head } from '../../actors/shard.ts'
+import type { Head } from '../../actors/records/answer.ts'
 import { fileExists, readWhole, writeAtomic } from '../../storage/disk.ts'
 import { type Policy, parsePolicy } from '../../storage/tlog-policy.ts'
 import { logDirectory, readSecret } from '../board-directory.ts'

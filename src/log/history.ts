@@ -1,8 +1,9 @@
 /** How the logs of this board grew: what log.history and /api/log/history answer. Pure reading of what is in memory. */
-import type { EventIndex } from '../../actors/event-index.ts'
+
 import type { BookedLog, LogBook } from '../../actors/log/book.ts'
 import { noLeaf } from '../../actors/log/public-records.ts'
 import { historyLogsMax, historyPointsMax } from '../../actors/log/results.ts'
+import type { EventIndex } from '../../actors/records/event-index.ts'
 import { ok, type ReadAnswer } from '../reads/read.ts'
 
 type HistoryContext = {

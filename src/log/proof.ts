@@ -2,12 +2,13 @@
  * The inclusion proof of an event: what log.proof and /api/log/proof answer (RFC 9162 2.1.3, with its signed head inside).
  * Checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
  */
-import { none } from '../../actors/event-index.ts'
+
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { leavesMax } from '../../actors/kernel/results.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
-import { frameEntry, fromFrame } from '../../actors/record.ts'
-import type { Head } from '../../actors/shard.ts'
+import type { Head } from '../../actors/records/answer.ts'
+import { none } from '../../actors/records/event-index.ts'
+import { frameEntry, fromFrame } from '../../actors/records/record.ts'
 import type { State } from '../../actors/state.ts'
 import { leafHash } from '../../storage/merkle.ts'
 import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.ts'

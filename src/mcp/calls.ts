@@ -22,7 +22,7 @@ export type Calling = {
 }
 
 export type CallsOptions = {
-  readonly front: CommandPath
+  readonly front: Pick<CommandPath, 'execute'>
   readonly serviceId: string
   /** Unix seconds. */
   readonly wallSeconds: () => number

@@ -4,7 +4,14 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { commandIn, type FactRecord, frameKey, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
+import {
+  commandIn,
+  type FactRecord,
+  frameKey,
+  fromFrame,
+  RecordType,
+  type Signed,
+} from '../../actors/records/record.ts'
 import type { Kept, Report } from '../../actors/rooms/rules.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../reads/event-view.ts'
@@ -85,7 +92,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
   }
 }
 
-/** One shard's share of the list: newest first, each with the cursor after it, as gather.ts puts them together. */
+/** One shard's share of the list: newest first, each with the cursor after it, as src/board/gather.ts puts them together. */
 function listReports(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {
   if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board can read reports'))
   const list = `reports:${args.kind ?? ''}`

@@ -1,6 +1,6 @@
 /** Screening at the command path: the hide that the board signs, and what was accepted and not screened when it last stopped. */
 
-import { windowSeconds } from '../../actors/write.ts'
+import { windowSeconds } from '../../actors/records/write.ts'
 import type { BoardAuthor } from '../command/board-author.ts'
 import type { Actors } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'

@@ -1,12 +1,12 @@
 /**
- * A page: one declaration in a file of its own, listed in `registry.ts`. It asks the board what the API asks, and answers with parts
+ * A page: one declaration in a file of its own, listed in `src/board/pages.ts`. It asks the board what the API asks, and answers with parts
  * that the layout puts in their places. A page never sees a socket and never waits for anything but reads.
  *
  * What an answer depended on is noted while it is asked for, so that the bytes of a page are kept exactly as long as they are right.
  */
 
-import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
 import { type ReadAnswer, type ReadCall, type ReadRequest, unending } from '../reads/read.ts'
 import { PageTexts, type RenderTexts } from './page-texts.ts'
 import type { Html } from './pieces/html.ts'

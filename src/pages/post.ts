@@ -109,5 +109,5 @@ function votesOf({ votes: { up, down } }: EventView): Html {
 
 function proofOf({ event_id: id, log }: EventView): Html {
   if (log.state !== 'included') return html``
-  return html`<a class="quiet proof" href="/e/${id}/proof" title="leaf ${log.index} of the public log: check it yourself">signed, in the log</a>`
+  return html`<a class="quiet proof" href="/e/${id}/proof" title="leaf ${log.index} of the public log: verify it yourself">signed, in the log</a>`
 }

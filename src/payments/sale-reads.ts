@@ -1,5 +1,5 @@
 /** What was sold for a payment, as the seller reads it: by the key of the payment, asked by the board alone. */
-import { type FactRecord, fromFrame } from '../../actors/record.ts'
+import { type FactRecord, fromFrame } from '../../actors/records/record.ts'
 import type { SaleFacts, SoldFacts } from '../../actors/sales/sales.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 import type { KeptSale } from './seller.ts'

@@ -1,7 +1,7 @@
 /** The seller's book: what was sold lies with an actor, `@sales`, so that a payment is known after a kill too. */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
-import type { InternalWriteName } from '../../actors/internal-operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
+import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
 import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/sales.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { type AnswerOf, dataOf, type ReadAnswer, type ReadCall } from '../reads/read.ts'

@@ -1,7 +1,7 @@
 /** How writes on people are carried out: all of them by the registry, which knows every handle, key and suspension. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { registryName } from '../../actors/record.ts'
+import { registryName } from '../../actors/records/record.ts'
 import type { AnyPlan, Plan, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { proveNewKey } from '../delegations/new-key.ts'

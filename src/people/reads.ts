@@ -1,7 +1,8 @@
 /** Reads on identities: one, its events, and the list. */
-import type { Author } from '../../actors/board.ts'
+
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { byActivity } from '../../actors/reading.ts'
+import type { Author } from '../../actors/records/board.ts'
 import type { State } from '../../actors/state.ts'
 import { decodeBytes32, identityId } from '../format/encoding.ts'
 import { eventsReads } from '../posts/reads.ts'

@@ -5,7 +5,7 @@
  * nothing is ever swept and a call costs the same however many keys there are. A key whose set is full of keys that still owe is
  * let pass uncounted: the limit of its network holds, and no caller is refused because others came before.
  */
-import { fingerprint, freshSeeds } from '../../actors/retry-memory.ts'
+import { fingerprint, freshSeeds } from '../../actors/records/retry-memory.ts'
 
 type Rate = {
   /** Units a second. */

@@ -10,12 +10,19 @@
 
 import type { BlobView } from '../../actors/attachments/attachments.ts'
 import { mentionsIn } from '../../actors/conversations/conversations.ts'
-import { none } from '../../actors/event-index.ts'
 import type { LeafPlace } from '../../actors/log/book.ts'
 import type { Gone, GoneBy } from '../../actors/posts/marks.ts'
-import { type Format, formatOf } from '../../actors/posts/placing.ts'
 import type { Sums } from '../../actors/posts/votes.ts'
-import { commandIn, type Delegated, fromFrame, type PostRecord, RecordType, type Signed } from '../../actors/record.ts'
+import { none } from '../../actors/records/event-index.ts'
+import {
+  commandIn,
+  type Delegated,
+  fromFrame,
+  type PostRecord,
+  RecordType,
+  type Signed,
+} from '../../actors/records/record.ts'
+import { type Format, formatOf } from '../../actors/rooms/placing.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 

@@ -2,10 +2,11 @@
  * What every read is made of: the request, the answer, and the checks that a reader has to pass.
  * The feed thread answers for everything public, a shard for its private rooms; both with the same functions.
  */
-import type { Board, Room, Visibility } from '../../actors/board.ts'
-import { none } from '../../actors/event-index.ts'
-import type { AnyReadName } from '../../actors/internal-operations.ts'
+
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import type { Board, Room, Visibility } from '../../actors/records/board.ts'
+import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'

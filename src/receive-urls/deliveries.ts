@@ -7,11 +7,11 @@
  */
 
 import { createHash } from 'node:crypto'
-import { ownLetter } from '../../actors/internal-letter.ts'
 import { rates } from '../../actors/kernel/limits.ts'
 import { isWithin } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { closedDoor, type DeliverArgs } from '../../actors/receive-urls/decide.ts'
+import { ownLetter } from '../../actors/receive-urls/own-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { fromActor, readReply } from '../command/reply.ts'
 import { type Respond, refused } from '../format/reply.ts'

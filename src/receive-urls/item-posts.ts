@@ -6,9 +6,9 @@
  * said again in the same bytes, so nothing is posted twice. The items of one receive URL are posted in their order.
  */
 
-import { ownLetter } from '../../actors/internal-letter.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
+import { ownLetter } from '../../actors/receive-urls/own-letter.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BoardAuthor } from '../command/board-author.ts'
 import { type Actors, isNotNow } from '../command/ports.ts'

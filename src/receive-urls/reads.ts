@@ -13,7 +13,7 @@ import {
   type Receiver,
   type ReceiverFacts,
 } from '../../actors/receive-urls/receive-urls.ts'
-import { fromFrame, RecordType } from '../../actors/record.ts'
+import { fromFrame, RecordType } from '../../actors/records/record.ts'
 import { objection } from '../../actors/rooms/policy.ts'
 import { openSecret } from '../format/sealed-secrets.ts'
 import {

@@ -1,5 +1,5 @@
 /** A room as its creator saw it when it was made: what a retry shows a creator who has left it since. */
-import type { Visibility } from '../../actors/board.ts'
+import type { Visibility } from '../../actors/records/board.ts'
 
 type RoomWanted = {
   readonly name: string

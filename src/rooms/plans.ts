@@ -2,7 +2,7 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { unitHint } from '../../actors/write.ts'
+import { unitHint } from '../../actors/records/write.ts'
 import type { Decided, Plan } from '../command/plan.ts'
 import { dataOf } from '../reads/read.ts'
 

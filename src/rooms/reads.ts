@@ -1,6 +1,7 @@
 /** Reads on rooms: one, its pages, its people, its policy, the list. */
-import type { Room } from '../../actors/board.ts'
+
 import { byActivity, countsOf, pagesOf } from '../../actors/reading.ts'
+import type { Room } from '../../actors/records/board.ts'
 import { isClosed } from '../../actors/rooms/policy.ts'
 import { type Role, roleOf } from '../../actors/rooms/roles.ts'
 import {

@@ -3,7 +3,7 @@
  * again from the journals.
  */
 import { advanceTo, publicRecords } from '../../actors/log/public-records.ts'
-import { frameKey, fromFrame } from '../../actors/record.ts'
+import { frameKey, fromFrame } from '../../actors/records/record.ts'
 import type { JournalReader } from '../../storage/journal.ts'
 import { monotonicMs } from '../clock.ts'
 import { SearchIndex, wipe } from './search-index.ts'

@@ -5,10 +5,11 @@
  * now, and a search ends where it has taken its time: a page may hold fewer events than it has room for, and none, while more
  * follow.
  */
-import type { Room } from '../../actors/board.ts'
-import { none } from '../../actors/event-index.ts'
+
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { findEvents } from '../../actors/reading.ts'
+import type { Room } from '../../actors/records/board.ts'
+import { none } from '../../actors/records/event-index.ts'
 import type { EventView } from '../reads/event-view.ts'
 import {
   badCursor,

@@ -18,7 +18,7 @@
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/record.ts'
+import { type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/records/record.ts'
 import { makeDirectory } from '../../storage/disk.ts'
 import { type DatabaseSync, openDatabase } from '../sqlite.ts'
 import { wordsOf } from './query.ts'

@@ -1,6 +1,6 @@
 /** What the authorization server reads of what it keeps: one record by its key. Asked by the board alone. */
 
-import { type FactRecord, fromFrame } from '../../actors/record.ts'
+import { type FactRecord, fromFrame } from '../../actors/records/record.ts'
 import type { OauthKeep } from '../../actors/sign-in/records.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 

@@ -4,8 +4,8 @@
  */
 
 import { createHash } from 'node:crypto'
-import { internalLetter } from '../../actors/internal-letter.ts'
-import type { InternalWriteName } from '../../actors/internal-operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
+import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'

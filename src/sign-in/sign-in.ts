@@ -8,7 +8,7 @@
 
 import { randomBytes, sign } from 'node:crypto'
 import { scopes as allScopes, type Scope } from '../../actors/kernel/operation.ts'
-import { commandIn } from '../../actors/record.ts'
+import { commandIn } from '../../actors/records/record.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import type { Delegate, Delegates } from '../command/delegates.ts'
@@ -18,7 +18,7 @@ import { commandId, signingBytes } from '../format/signing.ts'
 import type { SignInKey, SignInKeys } from './sign-in-keys.ts'
 
 export type SignInOptions = {
-  readonly front: CommandPath
+  readonly front: Pick<CommandPath, 'execute'>
   readonly serviceId: string
   readonly delegates: Pick<Delegates, 'find' | 'isOver'>
   readonly keys: SignInKeys

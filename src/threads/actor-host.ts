@@ -2,15 +2,17 @@
  * Starts the actor threads (shards, log, feed, each given what it needs of those before it), links them, stops them.
  * All requests to actors pass here.
  */
+
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import { inside, type Queues } from '../../actors/kernel/limits.ts'
 import { type Answered, Link } from '../../actors/kernel/link.ts'
 import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
-import { boardHandle } from '../../actors/people/handles.ts'
-import { type FirstRoom, type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
+import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import { boardHandle } from '../../actors/records/handles.ts'
+import type { WriteLetter } from '../../actors/records/write.ts'
+import { type FirstRoom, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
-import type { WriteLetter } from '../../actors/write.ts'
 import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'

@@ -2,8 +2,8 @@
  * The reply to a retry: what the first answer said, and which command it was. A repeated request_id comes with other
  * bytes, so the ids of the answer are the first command's, not those of the letter.
  */
-import type { Board } from '../../actors/board.ts'
-import { commandSha, frameKey, fromFrame, PUBLIC, RecordType } from '../../actors/record.ts'
+import type { Board } from '../../actors/records/board.ts'
+import { commandSha, frameKey, fromFrame, PUBLIC, RecordType } from '../../actors/records/record.ts'
 import { postReplyAgain } from '../../actors/rooms/room.ts'
 import type { Frame } from '../../storage/journal.ts'
 

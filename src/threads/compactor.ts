@@ -8,7 +8,7 @@
  * What the disk does not give costs the texts it belongs to: it is reported, damaged ones wait for the next start, and all else for
  * the next look. Only after a failed sync does the thread start over.
  */
-import { isStub, stubOf } from '../../actors/record.ts'
+import { isStub, stubOf } from '../../actors/records/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame, Journal } from '../../storage/journal.ts'
 import { removeSavedTails } from '../../storage/recovery.ts'

@@ -2,14 +2,15 @@
  * The feed's thread: follows the log, answers every public read, proves, exports, and hands live posts to the main thread.
  * Wiring only; it renders on its own core, so that the main thread sends bytes that are ready.
  */
+
 import type { MessagePort } from 'node:worker_threads'
-import { type Change, nowhere } from '../../actors/changes.ts'
 import { Feed } from '../../actors/feed.ts'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import type { Rotation } from '../../actors/people/people.ts'
-import { type BoardRecord, RecordType } from '../../actors/record.ts'
-import type { Head } from '../../actors/shard.ts'
+import type { Head } from '../../actors/records/answer.ts'
+import { type Change, nowhere } from '../../actors/records/changes.ts'
+import { type BoardRecord, RecordType } from '../../actors/records/record.ts'
 import { State } from '../../actors/state.ts'
 import { JournalReader, journalIdIn } from '../../storage/journal.ts'
 import type { Snapshot } from '../../storage/snapshot.ts'

@@ -1,11 +1,12 @@
 /**
  * The log's thread: opens the signed log, catches up with the shards' journals, and signs from then on.
  */
+
 import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { Log, type LogState, stateAfter } from '../../actors/log/log.ts'
-import type { Head } from '../../actors/shard.ts'
+import type { Head } from '../../actors/records/answer.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 import { shardDirectory, UnusableDirectory } from '../board-directory.ts'

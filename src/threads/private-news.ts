@@ -5,8 +5,8 @@
  * Readers are named, rooms are not: the shard knows who follows and who is a member.
  */
 
-import type { Room } from '../../actors/board.ts'
-import { type Change, nowhere } from '../../actors/changes.ts'
+import type { Room } from '../../actors/records/board.ts'
+import { type Change, nowhere } from '../../actors/records/changes.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { Carried, Requested } from '../../actors/works/delivery.ts'
 import { liveText } from '../follow/live.ts'

@@ -1,7 +1,7 @@
 /** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
 
-import type { AnyReadName } from '../../actors/internal-operations.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import { blobsReads } from '../attachments/reads.ts'
 import { directReads } from '../conversations/reads.ts'

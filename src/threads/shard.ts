@@ -4,17 +4,10 @@ import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import {
-  type Confirmation,
-  type FirstRoom,
-  type Head,
-  Shard,
-  type ShardAnswer,
-  type ShardOptions,
-  shardOf,
-} from '../../actors/shard.ts'
+import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import { type Shares, scarceShare, type WriteLetter } from '../../actors/records/write.ts'
+import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
 import { WorkDelivery } from '../../actors/works/delivery.ts'
-import { type Shares, scarceShare, type WriteLetter } from '../../actors/write.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { freeBytes } from '../../storage/disk.ts'
 import type { Journal } from '../../storage/journal.ts'

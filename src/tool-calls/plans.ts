@@ -1,7 +1,7 @@
 /** How calls of tools are carried out, and how the operator says which of them the wallet pays for. */
 
-import type { ArgsOf } from '../../actors/deciders.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
+import type { ArgsOf } from '../../actors/records/write.ts'
 import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import type { Found, Plan, Services } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'

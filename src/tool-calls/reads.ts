@@ -1,8 +1,9 @@
 /** Reads that the board asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
 
+import { dayEnd } from '../../actors/kernel/day.ts'
 import { allowances } from '../../actors/kernel/limits.ts'
-import { commandIn, type FactRecord, fromFrame, RecordType } from '../../actors/record.ts'
-import { type DayLimits, dayEnd, identityLimits } from '../../actors/tool-calls/day.ts'
+import { commandIn, type FactRecord, fromFrame, RecordType } from '../../actors/records/record.ts'
+import { type DayLimits, identityLimits } from '../../actors/tool-calls/day.ts'
 import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../money/price.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from '../reads/read.ts'

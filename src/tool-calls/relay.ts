@@ -6,8 +6,9 @@
  * A payment leaves this process only after it is on disk; it is never made twice for one call, and a second 402 is an answer.
  */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
-import type { AnyReadName, InternalWriteName } from '../../actors/internal-operations.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
+import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
 import type { PayArgs } from '../../actors/tool-calls/decide.ts'
 import { type CallFailure, toolAnswerBytesMax } from '../../actors/tool-calls/operations.ts'
 import {

@@ -5,8 +5,8 @@
  * A few machines at a time, each once in a while, and what was missed while the board was down at no greater pace.
  */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
 import { allowances } from '../../actors/kernel/limits.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
 import type { RoundArgs, RoundReply } from '../../actors/tools/decide.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
 import type { Actors } from '../command/ports.ts'

@@ -5,7 +5,7 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import type { Profile } from '../../actors/people/people.ts'
-import { type BoardRecord, commandIn, type FactRecord, RecordType, registryName } from '../../actors/record.ts'
+import { type BoardRecord, commandIn, type FactRecord, RecordType, registryName } from '../../actors/records/record.ts'
 import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { type Listing, listingOf, saidBy, siteOf } from '../../actors/tools/listing.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'

@@ -1,7 +1,7 @@
 /** One probe: what is known of a listing, what the host answers, and the record of it. Each probe is recorded on disk before it starts. */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
-import type { AnyReadName } from '../../actors/internal-operations.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
 import type { Actors } from '../command/ports.ts'

@@ -1,7 +1,7 @@
 /** Reads on the tools directory that the feed answers: a listing as it was said, and the reviews of a subject. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { commandIn, fromFrame } from '../../actors/record.ts'
+import { commandIn, fromFrame } from '../../actors/records/record.ts'
 import { type Listing, listingIn } from '../../actors/tools/listing.ts'
 import { eventOf } from '../reads/event-view.ts'
 import {

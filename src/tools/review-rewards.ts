@@ -12,9 +12,9 @@
  * directory is being made, a disk is full) is tried again until it can, less and less often, and one that waits holds up no other.
  */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
-import type { AnyReadName } from '../../actors/internal-operations.ts'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
 import { type Cap, marketName, type RewardArgs } from '../../actors/works/market/letters.ts'
 import { type Actors, isNotNow } from '../command/ports.ts'
 import { ownPrefix } from '../own-tools/descriptors.ts'

@@ -3,9 +3,10 @@
  * by the delivery thread, and notifies that thread when the hooks of an owner have changed.
  */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
-import type { AnyReadName, InternalWriteName } from '../../actors/internal-operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
+import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'

@@ -3,9 +3,9 @@
  * in the journal of its shard until that shard knows that it was delivered.
  */
 
-import type { Head, ShardAnswer } from '../../actors/shard.ts'
+import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import type { WriteLetter } from '../../actors/records/write.ts'
 import type { Carried } from '../../actors/works/delivery.ts'
-import type { WriteLetter } from '../../actors/write.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 
 export type CarrierTell =

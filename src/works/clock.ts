@@ -5,8 +5,8 @@
  * as many as it may in one turn means that there may be more.
  */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
 import { type BeginArgs, marketName, type TickArgs, type TickReply } from '../../actors/works/market/letters.ts'
 import type { Clock } from '../clock.ts'
 import type { Actors } from '../command/ports.ts'

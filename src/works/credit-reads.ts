@@ -1,7 +1,7 @@
 /** Reads on credits, all of them answered by the shard of the market, which alone knows what private works move. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { commandSha, type FactRecord, fromFrame, RecordType } from '../../actors/record.ts'
+import { commandSha, type FactRecord, fromFrame, RecordType } from '../../actors/records/record.ts'
 import { balanceOf, unwritten } from '../../actors/works/market/balance.ts'
 import type { Posting, StepFacts } from '../../actors/works/market/letters.ts'
 import { user } from '../../actors/works/market/postings.ts'

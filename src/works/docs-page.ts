@@ -1,8 +1,9 @@
 /** `/docs/works`: all that may become of a work, and what its transfers mean, from the tables that the market itself runs by. */
 
+import { workStates } from '../../actors/records/work-states.ts'
 import { codeMeanings, codes } from '../../actors/works/market/postings.ts'
 import { type Transition, transitions } from '../../actors/works/market/table.ts'
-import { finalStates, workStates } from '../../actors/works/market/work.ts'
+import { finalStates } from '../../actors/works/market/work.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { docsTabs } from '../pages/pieces/docs-tabs.ts'
 import { type Html, html, trusted, type Value } from '../pages/pieces/html.ts'

@@ -5,7 +5,7 @@
 
 import type { LogBook } from '../../actors/log/book.ts'
 import { parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
-import { frameEntries } from '../../actors/record.ts'
+import { frameEntries } from '../../actors/records/record.ts'
 import type { LedgerRecord } from '../../actors/works/ledger-index.ts'
 import type { ReadContext } from '../reads/read.ts'
 

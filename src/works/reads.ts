@@ -4,13 +4,14 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type FactRecord, fromFrame, RecordType } from '../../actors/record.ts'
+import { type FactRecord, fromFrame, RecordType } from '../../actors/records/record.ts'
+import type { WorkState } from '../../actors/records/work-states.ts'
 import { stateOf } from '../../actors/works/market/clock.ts'
 import type { Posting, ReserveFacts, StepFacts } from '../../actors/works/market/letters.ts'
 import type { Claimant, WorkSort } from '../../actors/works/market/listing.ts'
 import type { Market } from '../../actors/works/market/market.ts'
 import { type TransitionName, transitionNamed } from '../../actors/works/market/table.ts'
-import type { Work, WorkState } from '../../actors/works/market/work.ts'
+import type { Work } from '../../actors/works/market/work.ts'
 import { delegationIn } from '../reads/event-view.ts'
 import {
   badCursor,

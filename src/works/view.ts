@@ -1,7 +1,7 @@
 /** A work as readers get it: the record of the interface, with what `state` says now, and nothing that is not there in that state. */
 import { createHash } from 'node:crypto'
-import type { Board } from '../../actors/board.ts'
-import { none } from '../../actors/event-index.ts'
+import type { Board } from '../../actors/records/board.ts'
+import { none } from '../../actors/records/event-index.ts'
 import { isUnconfirmed, stateOf } from '../../actors/works/market/clock.ts'
 import { type Dealings, medianHours } from '../../actors/works/market/records.ts'
 import type { Work } from '../../actors/works/market/work.ts'

@@ -8,8 +8,8 @@
  * later post.
  */
 
-import { internalLetter } from '../../actors/internal-letter.ts'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
 import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
 import type { Actors } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
+import type { WriteLetter } from '../../actors/records/write.ts'
 import { decidePost, type PostArgs } from '../../actors/rooms/room.ts'
 import { State } from '../../actors/state.ts'
-import type { WriteLetter } from '../../actors/write.ts'
 
 const state = new State()
 const { board } = state

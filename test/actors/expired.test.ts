@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { countsOf, pagesOf } from '../../actors/reading.ts'
-import { type BoardRecord, RecordType } from '../../actors/record.ts'
+import { type BoardRecord, RecordType } from '../../actors/records/record.ts'
 import { State } from '../../actors/state.ts'
 import type { Activity } from '../../src/pages/pieces/activity-plot.ts'
 import { activityReads } from '../../src/posts/activity-reads.ts'

@@ -4,12 +4,12 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
-import type { AnyWriteName } from '../../actors/internal-operations.ts'
-import type { BoardRecord } from '../../actors/record.ts'
+import type { AnyWriteName } from '../../actors/operations.ts'
+import type { BoardRecord } from '../../actors/records/record.ts'
+import type { WriteLetter } from '../../actors/records/write.ts'
 import { State } from '../../actors/state.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { overlapSeconds } from '../../actors/webhooks/webhooks.ts'
-import type { WriteLetter } from '../../actors/write.ts'
 
 const owner = createHash('sha256').update('owner').digest('hex')
 const limit = 3

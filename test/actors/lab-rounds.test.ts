@@ -1,6 +1,7 @@
 /** The plan of the lab's daily round: everybody once, spread over the day, one machine after the other. */
+
 import { expect, test } from 'vitest'
-import { daySeconds } from '../../actors/tool-calls/day.ts'
+import { daySeconds } from '../../actors/kernel/day.ts'
 import { momentOf, Rounds } from '../../actors/tools/rounds.ts'
 
 const day = 20_700

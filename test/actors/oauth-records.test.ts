@@ -1,7 +1,7 @@
 /** What the authorization server keeps: places of clients whose time is over are there for others. */
 import { expect, test } from 'vitest'
-import type { Core } from '../../actors/core.ts'
-import { type FactRecord, RecordType } from '../../actors/record.ts'
+import type { Core } from '../../actors/records/core.ts'
+import { type FactRecord, RecordType } from '../../actors/records/record.ts'
 import { clientsMax, OauthRecords, oauthName } from '../../actors/sign-in/records.ts'
 
 test('clients that ran out take no place, though nothing was kept since that would have swept them', () => {

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Board } from '../../actors/board.ts'
-import { Changes } from '../../actors/changes.ts'
-import { Columns } from '../../actors/columns.ts'
 import { Direct, spokenTo } from '../../actors/conversations/conversations.ts'
 import { Packr } from '../../actors/kernel/msgpack.ts'
-import { Handles, isReserved, skeletonOf } from '../../actors/people/handles.ts'
 import { People } from '../../actors/people/people.ts'
 import { PostMarks } from '../../actors/posts/marks.ts'
-import { type BoardRecord, type FactRecord, RecordType, type Signed } from '../../actors/record.ts'
+import { Board } from '../../actors/records/board.ts'
+import { Changes } from '../../actors/records/changes.ts'
+import { Columns } from '../../actors/records/columns.ts'
+import { Handles, isReserved, skeletonOf } from '../../actors/records/handles.ts'
+import { type BoardRecord, type FactRecord, RecordType, type Signed } from '../../actors/records/record.ts'
 
 const letters = [...'abcdefghijklmnopqrstuvwxyz0123456789_-']
 const handle = fc

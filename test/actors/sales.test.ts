@@ -1,6 +1,6 @@
 /** What is known of sales: no more of them than there may be, the oldest and those whose time is over first. */
 import { expect, test } from 'vitest'
-import { type FactRecord, RecordType } from '../../actors/record.ts'
+import { type FactRecord, RecordType } from '../../actors/records/record.ts'
 import { type SaleFacts, Sales, salesActor } from '../../actors/sales/sales.ts'
 
 const begun = (sales: Sales, n: number, { at = 1_000, expires = 2_000 } = {}) => {

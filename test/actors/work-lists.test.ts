@@ -1,8 +1,10 @@
 /** Lists of works: whatever is asked for, in whatever order, the pages are all that there is, once, and each is bounded. */
+
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { type WorkState, workStates } from '../../actors/records/work-states.ts'
 import { type AsOfNow, Listing, type WorkSort, type WorksQuery } from '../../actors/works/market/listing.ts'
-import { untouched, type Work, type WorkState, workStates } from '../../actors/works/market/work.ts'
+import { untouched, type Work } from '../../actors/works/market/work.ts'
 
 const states = workStates.filter((state) => state !== 'recovery_required')
 const people = ['ann', 'ben', 'cem', 'dot']

@@ -6,8 +6,10 @@
  *
  * WORKS_WALK_STEPS, WORKS_WALK_SEED: 200, 1.
  */
+
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { finalStates, type WorkState } from '../../actors/works/market/work.ts'
+import type { WorkState } from '../../actors/records/work-states.ts'
+import { finalStates } from '../../actors/works/market/work.ts'
 import { LedgerBooks, readLedgerLine } from '../../src/cli/ledger-books.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person, walkPages } from '../support/client.ts'

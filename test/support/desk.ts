@@ -2,11 +2,11 @@
 
 import { createHash } from 'node:crypto'
 import { deciders } from '../../actors/deciders.ts'
-import type { AnyWriteName } from '../../actors/internal-operations.ts'
 import type { ActorRefusal } from '../../actors/kernel/refusals.ts'
-import type { BoardRecord } from '../../actors/record.ts'
+import type { AnyWriteName } from '../../actors/operations.ts'
+import type { BoardRecord } from '../../actors/records/record.ts'
+import type { WriteLetter } from '../../actors/records/write.ts'
 import { State } from '../../actors/state.ts'
-import type { WriteLetter } from '../../actors/write.ts'
 
 export type Said = {
   readonly text?: string

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import type { WriteLetter } from '../../actors/write.ts'
+import type { WriteLetter } from '../../actors/records/write.ts'
 import { systemClock } from '../../src/clock.ts'
 import { LiveFacts } from '../../src/command/live-facts.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/request.ts'

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { formatEntry } from '../../actors/log/entry.ts'
 import { Log, stateAfter } from '../../actors/log/log.ts'
-import { type BoardRecord, RecordType, toFrame } from '../../actors/record.ts'
+import { type BoardRecord, RecordType, toFrame } from '../../actors/records/record.ts'
 import { openBoardDirectory, shardDirectory } from '../../src/board-directory.ts'
 import { identityId } from '../../src/format/encoding.ts'
 import { signingBytes } from '../../src/format/signing.ts'

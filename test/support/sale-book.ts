@@ -1,6 +1,6 @@
 /** The seller's book over the actor's own rules, without a board: its journal is a list. */
 import { deciders } from '../../actors/deciders.ts'
-import { fromFrame, toFrame } from '../../actors/record.ts'
+import { fromFrame, toFrame } from '../../actors/records/record.ts'
 import { State } from '../../actors/state.ts'
 import { Sales, type SalesOptions } from '../../src/payments/sales.ts'
 import { answerRead } from '../../src/threads/reads.ts'

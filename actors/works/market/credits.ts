@@ -1,5 +1,5 @@
 /** Decisions over credits that have nothing to do with a work: given, made, and earned by a first post or a review. */
-import { accept, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../../write.ts'
+import { accept, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../../records/write.ts'
 import { unaffordable } from './guards.ts'
 import type { GivenReply, Posting, RewardArgs, WelcomeArgs } from './letters.ts'
 import { codes, transferId, user } from './postings.ts'

@@ -2,7 +2,7 @@
  * Who was given what: a welcome once for an identity, a reward once for a subject and its reviewer, and how many of both on the
  * newest day. Networks are counted by keyed hashes: no address is ever in here.
  */
-import { dayOf } from '../../tool-calls/day.ts'
+import { dayOf } from '../../kernel/day.ts'
 import type { RewardFacts, WelcomeFacts } from './letters.ts'
 
 export type PackedGiven = readonly [

@@ -2,7 +2,7 @@
  * What the board says to the market by itself: that it has begun, and that time has passed. Without the second, a timeout
  * that no command touches would have no posting and no notice.
  */
-import { accept, type Deciders, type Situation, type WriteLetter } from '../../write.ts'
+import { accept, type Deciders, type Situation, type WriteLetter } from '../../records/write.ts'
 import type { BeginArgs, Posting, TickArgs, TickReply } from './letters.ts'
 import { codes, transferId } from './postings.ts'
 import { Turn } from './turn.ts'

@@ -4,9 +4,11 @@
  * Commands of people arrive as letters of their own operation. What the board says by itself has names that no operation has,
  * and no nonce: a repetition of it is recognized by its content.
  */
+
 import type { ActorRefusal, RefusalCode } from '../../kernel/refusals.ts'
+import type { WorkState } from '../../records/work-states.ts'
 import type { TransitionName } from './table.ts'
-import type { Changing, Eligibility, Fixed, Terms, WorkState } from './work.ts'
+import type { Changing, Eligibility, Fixed, Terms } from './work.ts'
 
 /** Name of the one actor that decides over credits and works. */
 export const marketName = '@market'

@@ -4,10 +4,11 @@
  * A page walks the order, where most lists are full after a few; what is rarer than that is looked up in the columns, whatever was
  * asked, and put in order from the start on. A list of a hundred thousand works is never walked for one page.
  */
+import type { WorkState } from '../../records/work-states.ts'
 import { Columns, type Wanted } from './columns.ts'
 import { smallestFirst } from './heap.ts'
 import { Sorted } from './sorted.ts'
-import { inFlight, partiesOf, type Work, type WorkState } from './work.ts'
+import { inFlight, partiesOf, type Work } from './work.ts'
 
 export type WorkSort = 'new' | 'reward' | 'deadline'
 

@@ -19,8 +19,10 @@
  *
  * Followers learn of steps by the part of the mail (actors/works/mail.ts). This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
  */
-import type { Projection, RecordPlace } from '../../projection.ts'
-import type { FactRecord } from '../../record.ts'
+
+import type { Projection, RecordPlace } from '../../records/projection.ts'
+import type { FactRecord } from '../../records/record.ts'
+import { type WorkState, workStates } from '../../records/work-states.ts'
 import { after, type Epoch, isUnconfirmed, nextDue, settled, stateOf } from './clock.ts'
 import { Given, type PackedGiven } from './given.ts'
 import { Ledger } from './ledger.ts'
@@ -39,7 +41,7 @@ import type {
 import { Listing, type WorksPage, type WorksQuery } from './listing.ts'
 import { Records } from './records.ts'
 import { Sorted } from './sorted.ts'
-import { finalStates, type Work, type WorkState, workKeys, workStates } from './work.ts'
+import { finalStates, type Work, workKeys } from './work.ts'
 
 /** Operations whose acts are nothing but steps. */
 const stepping = [

@@ -4,8 +4,8 @@
  */
 import { hash } from 'node:crypto'
 import { ledgerEntries, noCommand } from '../../log/ledger-entry.ts'
-import { type FactRecord, type Facts, RecordType } from '../../record.ts'
-import { accept, type Planned, type WriteLetter } from '../../write.ts'
+import { type FactRecord, type Facts, RecordType } from '../../records/record.ts'
+import { accept, type Planned, type WriteLetter } from '../../records/write.ts'
 import { changeOf } from './ledger.ts'
 import { marketName, type Posting, type Step } from './letters.ts'
 import type { Market } from './market.ts'

@@ -4,9 +4,9 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { versionOf } from '../../../actors/documents/documents.ts'
-import { none } from '../../../actors/event-index.ts'
 import type { ItemFacts } from '../../../actors/receive-urls/receive-urls.ts'
-import { fromFrame, RecordType } from '../../../actors/record.ts'
+import { none } from '../../../actors/records/event-index.ts'
+import { fromFrame, RecordType } from '../../../actors/records/record.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { excerptChars } from '../../../actors/webhooks/kind-names.ts'
 import { answerOf, hasLeft } from '../../conversations/blocks.ts'

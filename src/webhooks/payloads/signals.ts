@@ -2,10 +2,11 @@
  * Signals: what happened, in the order of one source (the feed, or a shard for what is private), with just enough of each to
  * find who asked for it. No text leaves with a signal: what is delivered is built, and judged, when it is sent (payload.ts).
  */
-import type { Change } from '../../../actors/changes.ts'
-import { nowhere } from '../../../actors/changes.ts'
+
 import { spokenTo } from '../../../actors/conversations/conversations.ts'
-import { none } from '../../../actors/event-index.ts'
+import type { Change } from '../../../actors/records/changes.ts'
+import { nowhere } from '../../../actors/records/changes.ts'
+import { none } from '../../../actors/records/event-index.ts'
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
 import { eventOf } from '../../reads/event-view.ts'
 import type { ReadContext } from '../../reads/read.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { registryName } from '../../../actors/record.ts'
+import { registryName } from '../../../actors/records/record.ts'
 import { shardOf } from '../../../actors/shard.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { LiveFacts } from '../../../src/command/live-facts.ts'

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { formatEntry } from '../../../actors/log/entry.ts'
-import { type BoardRecord, RecordType, toFrame } from '../../../actors/record.ts'
+import { type BoardRecord, RecordType, toFrame } from '../../../actors/records/record.ts'
 import { State } from '../../../actors/state.ts'
 import { type ExportContext, type ExportState, exportChunk } from '../../../src/export/chunks.ts'
 import type { Frame } from '../../../storage/journal.ts'

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { type BoardRecord, RecordType } from '../../../actors/record.ts'
+import { type BoardRecord, RecordType } from '../../../actors/records/record.ts'
 import { BlobCheck } from '../../../src/fsck/blobs.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-fsck-blobs-'))

@@ -1,6 +1,6 @@
 /** One payment buys one call, however it is written, wherever it is sent, whatever a facilitator says of it the second time, and whatever ends the board meanwhile. */
 import { expect, test } from 'vitest'
-import { type FactRecord, fromFrame } from '../../../actors/record.ts'
+import { type FactRecord, fromFrame } from '../../../actors/records/record.ts'
 import type { Outgoing } from '../../../src/outgoing/request.ts'
 import { type SaleBook, Seller, type Ware } from '../../../src/payments/seller.ts'
 import { SaleJournal } from '../../support/sale-book.ts'

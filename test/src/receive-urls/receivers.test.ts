@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { RecordType } from '../../../actors/record.ts'
+import { RecordType } from '../../../actors/records/record.ts'
 import { State } from '../../../actors/state.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
 import { sealSecret } from '../../../src/format/sealed-secrets.ts'

@@ -1,7 +1,7 @@
 /** Calls of others' tools: what a caller alone brings about touches nobody else, neither by his input nor by how much he asks for at once. */
 
 import { expect, test } from 'vitest'
-import type { Facts } from '../../../actors/record.ts'
+import type { Facts } from '../../../actors/records/record.ts'
 import type { Decided, Found } from '../../../src/command/plan.ts'
 import type { Verified } from '../../../src/command/reply.ts'
 import { urlBytesMax } from '../../../src/outgoing/target.ts'

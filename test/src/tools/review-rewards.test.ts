@@ -1,8 +1,8 @@
 /** Rewards for reviews: a review is on disk, so what cannot be found out or written down at first is not forgotten. */
 
 import { expect, test } from 'vitest'
-import type { ArgsOf } from '../../../actors/deciders.ts'
 import { refusal } from '../../../actors/kernel/refusals.ts'
+import type { ArgsOf } from '../../../actors/records/write.ts'
 import type { RewardArgs } from '../../../actors/works/market/letters.ts'
 import type { Actors, NoAnswer } from '../../../src/command/ports.ts'
 import type { ReadAnswer, ReadRequest } from '../../../src/reads/read.ts'

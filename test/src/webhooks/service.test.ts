@@ -1,9 +1,9 @@
 /** Who delivers hears of whatever may have been done to somebody's hooks, though nobody knows whether it was. */
 
 import { expect, test } from 'vitest'
-import type { ShardAnswer } from '../../../actors/shard.ts'
+import type { ShardAnswer } from '../../../actors/records/answer.ts'
+import type { WriteLetter } from '../../../actors/records/write.ts'
 import { hooksOf } from '../../../actors/webhooks/decide.ts'
-import type { WriteLetter } from '../../../actors/write.ts'
 import { plans } from '../../../src/board/plans.ts'
 import type { Asked, Services } from '../../../src/command/plan.ts'
 import type { Actors } from '../../../src/command/ports.ts'

@@ -1,7 +1,8 @@
 /** The picture of the machine shows what the table has, and is a picture that a browser takes. */
+
 import { expect, test } from 'vitest'
+import { workStates } from '../../../actors/records/work-states.ts'
 import { transitions } from '../../../actors/works/market/table.ts'
-import { workStates } from '../../../actors/works/market/work.ts'
 import { workMachineSvg } from '../../../src/works/states-picture.ts'
 
 test('every state is a box, and every change of state an arrow between two', () => {

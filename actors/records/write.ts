@@ -2,19 +2,20 @@
  * A write on its way to an actor: the letter, the decision, and the rules that hold for every write
  * before its own decider is asked (retries, nonces, request ids, time window).
  */
+
 import { createHash } from 'node:crypto'
-import { Damage } from '../storage/disk.ts'
-import type { Frame } from '../storage/journal.ts'
+import { Damage } from '../../storage/disk.ts'
+import type { Frame } from '../../storage/journal.ts'
+import type { ActorRefusal } from '../kernel/refusals.ts'
 import type { Board } from './board.ts'
 import type { Columns } from './columns.ts'
-import { conversationPrefix } from './conversations/conversations.ts'
+import type { Parts } from './core.ts'
 import { none } from './event-index.ts'
-import type { AnyWriteName } from './internal-operations.ts'
-import type { ActorRefusal } from './kernel/refusals.ts'
 import {
   type BoardRecord,
   commandIn,
   commandSha,
+  conversationPrefix,
   type Facts,
   frameKey,
   fromFrame,
@@ -22,12 +23,26 @@ import {
   type Signed,
 } from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, type Share } from './retry-memory.ts'
-import { isOfBoard } from './rooms/roles.ts'
-import type { State } from './state.ts'
+
+/** Filled by the list of operations (actors/operations.ts), which stands above the deciders. */
+// biome-ignore lint/suspicious/noEmptyInterface: the list of operations declares its member.
+export interface LetterNames {}
+/** What a letter may be called. */
+type LetterName = LetterNames extends { readonly any: infer Name extends string } ? Name : string
+
+/** Filled by the table of deciders (actors/deciders.ts). */
+// biome-ignore lint/suspicious/noEmptyInterface: the table of deciders declares its members.
+export interface DeciderTable {}
+/** What the decider of this name takes beside who signed. */
+export type ArgsOf<Name extends string> = Name extends keyof DeciderTable
+  ? DeciderTable[Name] extends (situation: never, letter: WriteLetter<infer Args>) => unknown
+    ? Args
+    : object
+  : object
 
 /** What the main thread hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
 export type WriteLetter<Args extends object = object> = {
-  readonly op: AnyWriteName
+  readonly op: LetterName
   /** The actor that decides: a room's name, or `@registry`. */
   readonly to: string
   /** First 16 bytes of `sha`: the event id. */
@@ -89,7 +104,7 @@ export function accept<Reply extends object>(records: readonly Planned[], reply:
 
 /** What a decider may look at. Deciders are pure: same state, letter and time, same decision. */
 export type Situation = {
-  readonly state: State
+  readonly state: Parts
   readonly board: Board
   /** Unix seconds, never going back inside one journal. */
   readonly now: number
@@ -130,6 +145,11 @@ export function unitHint(time: number): string {
   if (time < 1e11) return ''
   const [unit, factor] = time < 1e14 ? ['milliseconds', 1_000] : ['microseconds', 1_000_000]
   return `; ${time} looks like ${unit}: divide it by ${factor}`
+}
+
+/** The board itself wrote this letter (src/command/board-author.ts). */
+export function isOfBoard({ via }: { readonly via: string }): boolean {
+  return via === 'board'
 }
 
 /** The answer to a command whose `timestamp` is too far from the clock (Unix seconds). */

@@ -1,10 +1,10 @@
 /** What a board remembers for retries: for its whole time, however much came, and never so that it stays full for ever. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Board } from '../../actors/board.ts'
-import { Columns } from '../../actors/columns.ts'
-import { RetryMemory } from '../../actors/retry-memory.ts'
-import { nonceSeconds, RetryGuard, requestSeconds, type WriteLetter } from '../../actors/write.ts'
+import { Board } from '../../../actors/records/board.ts'
+import { Columns } from '../../../actors/records/columns.ts'
+import { RetryMemory } from '../../../actors/records/retry-memory.ts'
+import { nonceSeconds, RetryGuard, requestSeconds, type WriteLetter } from '../../../actors/records/write.ts'
 
 const span = 100
 const countMax = 8

@@ -4,10 +4,11 @@
  *
  * The bytes are one msgpack map; event columns and slot lists are raw little-endian arrays, inside it or beside it (columns.ts).
  */
+
+import { encode, Packr } from '../kernel/msgpack.ts'
 import { type Author, Board, type Page, type Room, type Visibility } from './board.ts'
 import type { Columns, Kept } from './columns.ts'
 import { EventIndex, type PackedEvents, SlotList } from './event-index.ts'
-import { encode, Packr } from './kernel/msgpack.ts'
 
 const format = 8
 /** In format 7 retry memory does not count by identity, nor the market its rewards by day: those parts begin with none. */

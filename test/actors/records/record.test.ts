@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import { afterAll, expect, test } from 'vitest'
-import { type BoardRecord, fromFrame, RecordType, toFrame } from '../../actors/record.ts'
+import { type BoardRecord, fromFrame, RecordType, toFrame } from '../../../actors/records/record.ts'
 
 const require = createRequire(import.meta.url)
 const extract = require.resolve('msgpackr-extract')

@@ -9,12 +9,14 @@
  * the page is decided when the post is written and kept in its record, so those stay where they are.
  */
 
-import type { Room } from '../board.ts'
-import { none } from '../event-index.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { commandIn, type PostRecord } from '../record.ts'
-import { type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
-import { versionsMax } from './marks.ts'
+import type { Room } from '../records/board.ts'
+import { none } from '../records/event-index.ts'
+import { commandIn, type PostRecord } from '../records/record.ts'
+import { type Decision, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+
+/** Versions of one event, the first one counted. */
+export const versionsMax = 32
 
 /** What the command says of its place; `''` and 0: nothing. */
 export type Wanted = {

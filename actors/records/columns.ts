@@ -3,7 +3,7 @@
  * very memory that continues to grow. Copying and decoding them would be most of a start.
  */
 
-import { roomFor } from '../storage/snapshot.ts'
+import { roomFor } from '../../storage/snapshot.ts'
 
 /** An array in a snapshot: small ones are its bytes, a large one is the number of its column. */
 export type Kept = Uint8Array | number

@@ -2,16 +2,25 @@
  * How a work comes to be, and what its room says of it afterwards. Two actors have a part in it: the market takes the hold, the room
  * the request; no reader sees a work before both have accepted it. What the room reports may come again: it changes nothing twice.
  */
-import { ownKey } from '../../record.ts'
-import { accept, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../../write.ts'
-import { stateOf, stepOf } from './clock.ts'
-import { mayKnow, nextWords, unknown } from './decide.ts'
-import { unaffordable } from './guards.ts'
-import type { EditedArgs, ObserveArgs, OpenArgs, PostFacts, ReserveArgs, Step, VoidArgs, WorkArgs } from './letters.ts'
-import { codes, postingsOf } from './postings.ts'
-import { transitionNamed } from './table.ts'
-import { Turn } from './turn.ts'
-import { type Fixed, type Result, untouched, type Work } from './work.ts'
+import { ownKey } from '../records/record.ts'
+import { accept, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+import { stateOf, stepOf } from './market/clock.ts'
+import { unaffordable } from './market/guards.ts'
+import type {
+  EditedArgs,
+  ObserveArgs,
+  OpenArgs,
+  PostFacts,
+  ReserveArgs,
+  Step,
+  VoidArgs,
+  WorkArgs,
+} from './market/letters.ts'
+import { codes, postingsOf } from './market/postings.ts'
+import { transitionNamed } from './market/table.ts'
+import { Turn } from './market/turn.ts'
+import { type Fixed, type Result, untouched, type Work } from './market/work.ts'
+import { mayKnow, nextWords, unknown } from './market-decide.ts'
 
 /** The hold is taken; the room is asked next. */
 const reserve = ({ state: { market }, now }: Situation, letter: WriteLetter<ReserveArgs>) => {

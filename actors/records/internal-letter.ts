@@ -1,15 +1,8 @@
 /** Letters of the board's own, which are not signed: they have no nonce, and records made of them have no signature. */
-import type { ArgsOf } from './deciders.ts'
 import type { InternalWriteName } from './internal-operations.ts'
-import { receiversOf } from './receive-urls/decide.ts'
-import type { WriteLetter } from './write.ts'
+import type { ArgsOf, WriteLetter } from './write.ts'
 
 const nothing = Buffer.alloc(64)
-
-/** To the actor of an identity's receive URLs. `owner`: identity id. */
-export function ownLetter<Name extends InternalWriteName>(op: Name, owner: string, args: ArgsOf<Name>): WriteLetter {
-  return internalLetter(op, receiversOf(owner), owner, args)
-}
 
 /** `author`: the identity id that it is about. */
 export function internalLetter<Name extends InternalWriteName>(

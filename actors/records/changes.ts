@@ -4,9 +4,10 @@
  * A row's position is the change number in the feed, and the journal's number in a shard; both grow and are never used twice,
  * so a position is a cursor that survives restarts. The row names its subject: an event by slot, anything else by its id.
  */
+
 import type { Board } from './board.ts'
 import { bytesOf, type Columns, type Kept } from './columns.ts'
-import { workStates } from './works/market/work.ts'
+import { workStates } from './work-states.ts'
 
 /** Kinds of rows; the numbers are in snapshots. */
 export const changeKinds = [

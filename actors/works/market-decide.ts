@@ -5,7 +5,7 @@
  * Order: is there such a work for this signer; may this signer do such a thing; does the state take it; the guards of the row.
  * A worker's fence is checked before anything else: the holder of an old one changes nothing, whatever they try.
  */
-import { ownKey } from '../../record.ts'
+import { ownKey } from '../records/record.ts'
 import {
   type Deciders,
   type Decision,
@@ -14,15 +14,15 @@ import {
   refuse,
   type Situation,
   type WriteLetter,
-} from '../../write.ts'
-import { roomSays } from '../room-says.ts'
-import { after, stateOf, stepOf } from './clock.ts'
-import { holds, type Known, type Objection, objectionTo } from './guards.ts'
-import type { Step, WorkArgs } from './letters.ts'
-import type { Market } from './market.ts'
-import { type Actor, type Transition, transitions, transitionsOn } from './table.ts'
-import { Turn } from './turn.ts'
-import { partiesOf, type Work } from './work.ts'
+} from '../records/write.ts'
+import { after, stateOf, stepOf } from './market/clock.ts'
+import { holds, type Known, type Objection, objectionTo } from './market/guards.ts'
+import type { Step, WorkArgs } from './market/letters.ts'
+import type { Market } from './market/market.ts'
+import { type Actor, type Transition, transitions, transitionsOn } from './market/table.ts'
+import { Turn } from './market/turn.ts'
+import { partiesOf, type Work } from './market/work.ts'
+import { roomSays } from './room-says.ts'
 
 /** Fee of a reward, and bond of a dispute about it: configuration, given with the command. */
 type Rates = { readonly fee_basis_points: number; readonly bond_percent: number }

@@ -1,8 +1,8 @@
 /** Lists by latest activity: any place in them is found without a walk, and a page of them has a bound. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Active, ByActivity } from '../../actors/board.ts'
-import { byActivity, looksPerPage } from '../../actors/reading.ts'
+import { byActivity, looksPerPage } from '../../../actors/reading.ts'
+import { type Active, ByActivity } from '../../../actors/records/board.ts'
 
 type Thing = Active<Thing> & { readonly name: number }
 const thing = (name: number): Thing => ({ name, version: 0, newer: undefined, older: undefined })

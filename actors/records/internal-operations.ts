@@ -3,8 +3,6 @@
  * reached from outside: the command path takes only what is in operations.ts.
  */
 
-import type { ReadName, WriteName } from './operations.ts'
-
 /** Letters of the board's own, each with a decider. */
 export const internalWrites = [
   'nothing',
@@ -87,8 +85,3 @@ export const internalReads = [
   'work.where',
 ] as const
 export type InternalReadName = (typeof internalReads)[number]
-
-/** What a read may be called: an operation, or a question of the board's own. */
-export type AnyReadName = ReadName | InternalReadName
-/** What a letter may be called: an operation, or a word of the board's own. */
-export type AnyWriteName = WriteName | InternalWriteName

@@ -14,10 +14,10 @@
  */
 
 import { createHash } from 'node:crypto'
-import { MORE } from '../storage/frame.ts'
-import { type Frame, type NewFrame, STUB } from '../storage/journal.ts'
-import type { Command } from './kernel/fields.ts'
-import { Packr, Unpackr } from './kernel/msgpack.ts'
+import { MORE } from '../../storage/frame.ts'
+import { type Frame, type NewFrame, STUB } from '../../storage/journal.ts'
+import type { Command } from '../kernel/fields.ts'
+import { Packr, Unpackr } from '../kernel/msgpack.ts'
 
 /** Frame flags of this floor (storage uses 0x80, 0x40 and 0x20). */
 export const PUBLIC = 0x01
@@ -174,6 +174,9 @@ export type BoardRecord = RoomCreated | PostRecord | HandleClaimed | FactRecord
 
 /** Journal name of the registry: no room can be called so. */
 export const registryName = '@registry'
+
+/** What the names of conversations begin with, and no others. */
+export const conversationPrefix = 'dm-'
 
 const nothing = Buffer.alloc(0)
 const encoder = new Packr({ useRecords: false, variableMapSize: true })

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { Columns } from '../../actors/columns.ts'
-import { type BoardRecord, RecordType } from '../../actors/record.ts'
-import { RetryMemory } from '../../actors/retry-memory.ts'
-import { State } from '../../actors/state.ts'
-import { loadNewest, save } from '../../storage/snapshot.ts'
-import { joined } from '../support/image.ts'
-import { scratchDirectory } from '../support/scratch.ts'
+import { Columns } from '../../../actors/records/columns.ts'
+import { type BoardRecord, RecordType } from '../../../actors/records/record.ts'
+import { RetryMemory } from '../../../actors/records/retry-memory.ts'
+import { State } from '../../../actors/state.ts'
+import { loadNewest, save } from '../../../storage/snapshot.ts'
+import { joined } from '../../support/image.ts'
+import { scratchDirectory } from '../../support/scratch.ts'
 
 const key = Buffer.alloc(32, 7)
 const idOf = (n: number) => createHash('sha256').update(`event ${n}`).digest().subarray(0, 16)

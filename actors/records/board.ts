@@ -5,9 +5,9 @@
  * for everything public. Replay is `apply` and nothing else.
  */
 
+import { hex } from '../kernel/hex.ts'
 import { EventIndex, Names, none, SlotList } from './event-index.ts'
-import { hex } from './kernel/hex.ts'
-import { Handles } from './people/handles.ts'
+import { Handles } from './handles.ts'
 import {
   type BoardRecord,
   type HandleClaimed,

@@ -12,7 +12,7 @@
 import type { Room } from '../board.ts'
 import { none } from '../event-index.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { commandIn, type PostRecord } from '../record.ts'
+import { commandIn, postIn } from '../record.ts'
 import { type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { versionsMax } from './marks.ts'
 
@@ -73,7 +73,7 @@ export function formatOf(kept: Format | undefined, data: string | undefined): Fo
 /** The format of the version that an edit replaces, for an edit that names none. */
 export function formatBefore({ state, board, record }: Situation, original: string): Format {
   const newest = state.marks.newest(board.events.find(Buffer.from(original, 'hex')))
-  const { format, by } = record(board.events.place[newest]!) as PostRecord
+  const { format, by } = postIn(record(board.events.place[newest]!))
   const command = commandIn(by.signed)
   return formatOf(format, command.data)
 }

@@ -116,8 +116,7 @@ export class Calls implements Projection {
     'tools.call': (act, place) => this.#called(act, place),
     'call.pay': (act, place) => this.#paid(act, place),
     'call.settled': (act, place) => this.#settled(act, place),
-    'tools.relay': ({ facts }) => {
-      const { tool, relay, micros, payees } = facts as RelayFacts
+    'tools.relay': ({ facts: { tool, relay, micros, payees } }: FactRecord<RelayFacts>) => {
       if (relay) this.#marks.set(tool, { micros, payees })
       else this.#marks.delete(tool)
     },

@@ -5,8 +5,9 @@
  * knows its place and a digest alone. Everything here is public, so the feed and the index of the directory hold the same.
  */
 
+import type { HideFacts, RedactFacts, RestoreFacts } from '../posts/marks.ts'
 import type { Projection, RecordPlace } from '../projection.ts'
-import type { FactRecord, PostRecord } from '../record.ts'
+import { ActsOf, type FactRecord, type PostRecord } from '../record.ts'
 import { dayOf } from '../tool-calls/day.ts'
 import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
 import { Reviews } from './reviews.ts'
@@ -113,6 +114,9 @@ type Packed = {
   readonly reviews: ReturnType<Reviews['pack']>
 }
 
+/** Acts by which a probe's result was recorded. */
+export const probedActs = new ActsOf<ProbedFacts>('tools.probed')
+
 export class Tools implements Projection, Grounds<Entry> {
   readonly acts: Projection['acts'] = {
     'tools.publish': (act: FactRecord<PublishFacts>, place: RecordPlace) => this.#said(act, place, act.facts.id),
@@ -147,9 +151,8 @@ export class Tools implements Projection, Grounds<Entry> {
     this.reviews.take(event, place.id)
   }
 
-  onAct({ op, facts }: FactRecord): void {
-    const isGone = gone.get(op)
-    if (isGone !== undefined) this.reviews.mark((facts as { id: Uint8Array }).id, isGone)
+  onAct(act: FactRecord): void {
+    if (showing.is(act)) this.reviews.mark(act.facts.id, act.op !== 'room.restore')
   }
 
   /** Listings that stand. */
@@ -347,9 +350,5 @@ export class Tools implements Projection, Grounds<Entry> {
   }
 }
 
-/** Acts that take a text away (true) or give it back. */
-const gone: ReadonlyMap<string, boolean> = new Map([
-  ['room.hide', true],
-  ['room.restore', false],
-  ['event.redact', true],
-])
+/** Acts that take a text away or give it back. */
+const showing = new ActsOf<HideFacts | RestoreFacts | RedactFacts>('room.hide', 'room.restore', 'event.redact')

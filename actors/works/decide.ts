@@ -10,7 +10,7 @@ import type { Board, Room } from '../board.ts'
 import { none } from '../event-index.ts'
 import { hex } from '../kernel/hex.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { commandIn, type Delegated, type FactRecord, type PostRecord, RecordType } from '../record.ts'
+import { commandIn, type Delegated, type FactRecord, type PostRecord, postIn, RecordType } from '../record.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
 import {
@@ -300,7 +300,7 @@ function hashAt({ state, board, record }: Situation, slot: number): string | und
   }
   const known = hashes.get(place)
   if (known !== undefined) return known
-  const sha256 = resultHashOf(record(place) as PostRecord, state.blobs)
+  const sha256 = resultHashOf(postIn(record(place)), state.blobs)
   if (sha256 !== undefined) hashes.set(place, sha256)
   return sha256
 }

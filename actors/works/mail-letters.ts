@@ -1,12 +1,20 @@
 /** The letters that the market's records ask for: requests to be posted, and how a work stands with the notice of it. */
 import { internalLetter } from '../internal-letter.ts'
 import { boardHandle } from '../people/handles.ts'
-import { type BoardRecord, commandIn, commandSha, type FactRecord, type Signed } from '../record.ts'
+import { ActsOf, type BoardRecord, commandIn, commandSha, type Signed } from '../record.ts'
 import type { State } from '../state.ts'
 import type { WriteLetter } from '../write.ts'
 import type { RequestArgs, SignedNotice, TellArgs, TellLetter } from './letters.ts'
 import type { Ask, Told } from './mail.ts'
-import type { OpenFacts, PostFacts, Posting, StepFacts } from './market/letters.ts'
+import {
+  type EditFacts,
+  isOfMarket,
+  movesWork,
+  type OpenFacts,
+  type Posting,
+  type ReserveFacts,
+  type StepFacts,
+} from './market/letters.ts'
 import { finalStates } from './market/work.ts'
 import { type NoticeFacts, noticeText } from './notice-texts.ts'
 
@@ -21,8 +29,8 @@ export type Source = { readonly state: State; readonly record: (seq: number) => 
 
 /** Asks the room to take the request, or a new version of it, in the name of the identity that signed the command. */
 export function requestLetter({ state, record }: Source, { work, kind, seq }: Ask): WriteLetter {
-  const { author, by, facts } = record(seq) as FactRecord
-  const { proof_bits: proofBits, via, operator } = facts.post as PostFacts
+  const { author, by, facts } = asked.in(record(seq))
+  const { proof_bits: proofBits, via, operator } = facts.post!
   const { room, reviewer } = state.market.find(work) ?? state.market.reservation(work)!.fixed
   const { key, sig, signed, for: delegation } = by!
   const command = commandIn(signed)
@@ -49,9 +57,16 @@ type Telling = {
   readonly notices: readonly NoticeFacts[]
 }
 
+const asked = new ActsOf<ReserveFacts | EditFacts>('work.create', 'work.edit')
+
+function stepsIn(record: BoardRecord): StepFacts | OpenFacts {
+  if (!isOfMarket(record) || !movesWork(record)) throw new Error('the record moves no work')
+  return record.facts
+}
+
 export function tellingOf({ state, record }: Source, { work: id, seq, first, worker }: Told): Telling {
-  const facts = state.mail.factsOf(seq) ?? ((record(seq) as FactRecord).facts as StepFacts)
-  const { steps } = facts
+  const facts = state.mail.factsOf(seq) ?? stepsIn(record(seq))
+  const { steps, begun } = facts
   const work = state.market.find(id)!
   const tell: TellArgs = {
     work: id,
@@ -66,7 +81,6 @@ export function tellingOf({ state, record }: Source, { work: id, seq, first, wor
     sha256: work.result?.sha256 ?? '',
     states: steps.map(({ state: each, at }) => [each, at]),
   }
-  const { begun } = facts as Partial<OpenFacts>
   const notices = steps.map(({ transition, at, fence, set, postings }, index) => ({
     number: first + index,
     transition,

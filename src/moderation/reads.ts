@@ -4,7 +4,16 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { commandIn, type FactRecord, frameKey, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
+import type { reportResolve } from '../../actors/moderation/operations.ts'
+import {
+  commandIn,
+  dataIn,
+  type FactRecord,
+  frameKey,
+  fromFrame,
+  RecordType,
+  type Signed,
+} from '../../actors/record.ts'
 import type { Kept, Report } from '../../actors/rooms/rules.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../posts/view.ts'
@@ -36,9 +45,9 @@ type SignedAct = FactRecord & { readonly by: Signed }
 /** Why an entry has no signature. */
 const ofTheBoard = 'set by the board itself when it created the room: no command, so no signature'
 function actAt(context: ReadContext, { shard, seq }: Kept): SignedAct {
-  const act = actOf(context.frame(shard, seq))
-  if (act.by === undefined) throw new Error(`record ${seq} is not a signed act`)
-  return act as SignedAct
+  const { by, ...act } = actOf(context.frame(shard, seq))
+  if (by === undefined) throw new Error(`record ${seq} is not a signed act`)
+  return { ...act, by }
 }
 
 function actOf(frame: Frame): FactRecord {
@@ -125,7 +134,7 @@ function reportView(context: ReadContext, report: Report) {
 }
 
 function settledView({ author, at, by }: SignedAct) {
-  const { action, note } = JSON.parse(commandIn(by.signed).data!) as { action: string; note?: string }
+  const { action, note } = dataIn<typeof reportResolve>(commandIn(by.signed))
   return { by: Buffer.from(author).toString('hex'), at, action, ...(note === undefined ? {} : { note }) }
 }
 

@@ -7,13 +7,14 @@ import { isUtf8 } from 'node:buffer'
 import { type RefusalCode, refusal } from '../../actors/kernel/refusals.ts'
 import { opens } from '../../actors/receive-urls/decide.ts'
 import {
+  arrivals,
   asksSignature,
   type Item,
   type ItemFacts,
   type Receiver,
   type ReceiverFacts,
 } from '../../actors/receive-urls/receive-urls.ts'
-import { fromFrame, RecordType } from '../../actors/record.ts'
+import { fromFrame } from '../../actors/record.ts'
 import { objection } from '../../actors/rooms/policy.ts'
 import { openSecret } from '../format/sealed-secrets.ts'
 import {
@@ -97,9 +98,7 @@ function items(
 }
 
 function itemFacts(context: ReadContext, { shard, seq }: Item): ItemFacts {
-  const record = fromFrame(context.frame(shard, seq))
-  if (record.type !== RecordType.act) throw new Error(`frame ${seq} contains no item`)
-  return record.facts as unknown as ItemFacts
+  return arrivals.in(fromFrame(context.frame(shard, seq))).facts
 }
 
 function itemView({ item, at }: Item, { receiver, type, headers, body, verified }: ItemFacts) {

@@ -2,12 +2,14 @@
  * The feed's thread: follows the log, answers every public read, proves, exports, and hands live posts to the main thread.
  * Wiring only; it renders on its own core, so that the main thread sends bytes that are ready.
  */
+
 import type { MessagePort } from 'node:worker_threads'
 import { type Change, nowhere } from '../../actors/changes.ts'
 import { Feed } from '../../actors/feed.ts'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import type { Rotation } from '../../actors/people/people.ts'
+import { suspensions } from '../../actors/people/people.ts'
 import { type BoardRecord, RecordType } from '../../actors/record.ts'
 import type { Head } from '../../actors/shard.ts'
 import { State } from '../../actors/state.ts'
@@ -160,8 +162,7 @@ class FeedFollower {
       this.#handles.push([Buffer.from(record.author).toString('hex'), record.handle])
     if (record.type === RecordType.act && record.op === 'identity.rotate')
       this.#people.moved.push(movedOf(people.rotations.at(-1)!))
-    if (record.type === RecordType.act && /^identity\.(un)?suspend$/.test(record.op))
-      this.#people.suspended.push([record.facts.target as string, record.op === 'identity.suspend'])
+    if (suspensions.is(record)) this.#people.suspended.push([record.facts.target, record.op === 'identity.suspend'])
     this.#changed.set(record.room, change)
     for (; this.#row < changes.count; this.#row++) this.#tell(changes.at(this.#row))
   }

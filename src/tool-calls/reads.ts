@@ -1,7 +1,7 @@
 /** Reads that the board asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
 
 import { allowances } from '../../actors/kernel/limits.ts'
-import { commandIn, type FactRecord, fromFrame, RecordType } from '../../actors/record.ts'
+import { ActsOf, commandIn, fromFrame } from '../../actors/record.ts'
 import { type DayLimits, dayEnd, identityLimits } from '../../actors/tool-calls/day.ts'
 import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../payments/price.ts'
@@ -56,16 +56,17 @@ function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }
   }
   const place = calls.outcome(String(call))
   const kept =
-    place === undefined ? {} : { outcome: (actAt(frame(place.shard, place.seq)).facts as SettledFacts).outcome }
+    place === undefined ? {} : { outcome: settled.in(fromFrame(frame(place.shard, place.seq))).facts.outcome }
   return ok({ allowance, open: calls.open(String(call)) !== undefined, ...kept } satisfies FoundCall)
 }
 
 function openCalls({ state, frame }: ReadContext): ReadAnswer<readonly OpenCall[]> {
   const found = state.calls.allOpen().map((open: Open): OpenCall => {
-    const act = actAt(frame(open.shard, open.seq))
-    const { tool, subject, address } = act.facts as CallFacts
+    const act = called.in(fromFrame(frame(open.shard, open.seq)))
+    const { tool, subject, address } = act.facts
     const command = commandIn(act.by!.signed)
-    const paid = open.paid === undefined ? {} : { payment: actAt(frame(open.shard, open.paid.seq)).facts as PayFacts }
+    const paid =
+      open.paid === undefined ? {} : { payment: payments.in(fromFrame(frame(open.shard, open.paid.seq))).facts }
     return { id: open.id, identity: open.identity, tool, subject, address, data: command.data ?? '{}', ...paid }
   })
   return ok(found, { until: unending })
@@ -80,8 +81,6 @@ function completed({ state }: ReadContext, { args, reader }: ReadRequest): ReadA
   return ok({ completed: state.calls.hasCalled(reader, String(args.subject)) })
 }
 
-function actAt(frame: Parameters<typeof fromFrame>[0]): FactRecord {
-  const record = fromFrame(frame)
-  if (record.type !== RecordType.act) throw new Error(`frame ${frame.seq} contains nothing about a call`)
-  return record
-}
+const called = new ActsOf<CallFacts>('tools.call')
+const payments = new ActsOf<PayFacts>('call.pay')
+const settled = new ActsOf<SettledFacts>('call.settled')

@@ -4,9 +4,9 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type FactRecord, fromFrame, RecordType } from '../../actors/record.ts'
+import { type FactRecord, fromFrame } from '../../actors/record.ts'
 import { stateOf } from '../../actors/works/market/clock.ts'
-import type { Posting, ReserveFacts, StepFacts } from '../../actors/works/market/letters.ts'
+import { isOfMarket, type MarketFacts, type Posting } from '../../actors/works/market/letters.ts'
 import type { Claimant, WorkSort } from '../../actors/works/market/listing.ts'
 import type { Market } from '../../actors/works/market/market.ts'
 import { type TransitionName, transitionNamed } from '../../actors/works/market/table.ts'
@@ -140,7 +140,7 @@ function transitionAt(context: ReadContext, work: Work, index: number): Shown {
   const place = work.places[index]!
   const act = actAt(context, work.shard, place)
   if (index === 0) return created(context, work, act)
-  const { steps } = act.facts as unknown as StepFacts
+  const { steps = [] } = act.facts
   const step = steps[index - work.places.indexOf(place)]!
   const { transition, at, state, fence, reason, postings } = step
   const row = transitionNamed[transition as TransitionName]
@@ -159,8 +159,8 @@ function transitionAt(context: ReadContext, work: Work, index: number): Shown {
   return { entry, textOf: '' }
 }
 
-function created(context: ReadContext, work: Work, act: FactRecord): Shown {
-  const { postings } = act.facts as unknown as ReserveFacts
+function created(context: ReadContext, work: Work, act: FactRecord<MarketFacts>): Shown {
+  const { postings = [] } = act.facts
   const entry = {
     seq: 1,
     operation: 'work.create',
@@ -175,9 +175,9 @@ function created(context: ReadContext, work: Work, act: FactRecord): Shown {
   return { entry, textOf: work.id }
 }
 
-function actAt(context: ReadContext, shard: number, seq: number): FactRecord {
+function actAt(context: ReadContext, shard: number, seq: number): FactRecord<MarketFacts> {
   const record = fromFrame(context.frame(shard, seq))
-  if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is not an act`)
+  if (!isOfMarket(record)) throw new Error(`record ${seq} of the market is not an act`)
   return record
 }
 

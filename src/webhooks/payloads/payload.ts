@@ -5,7 +5,7 @@
 import { isUtf8 } from 'node:buffer'
 import { versionOf } from '../../../actors/documents/documents.ts'
 import { none } from '../../../actors/event-index.ts'
-import type { ItemFacts } from '../../../actors/receive-urls/receive-urls.ts'
+import { arrivals } from '../../../actors/receive-urls/receive-urls.ts'
 import { fromFrame, RecordType } from '../../../actors/record.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { excerptChars } from '../../../actors/webhooks/kind-names.ts'
@@ -125,9 +125,7 @@ function ofItem(context: ReadContext, address: string, { subject, item, reader }
   if (receiver?.owner !== reader) return skip
   const kept = receiver.items.find((each) => each.item === item)
   if (kept === undefined) return skip
-  const record = fromFrame(context.frame(kept.shard, kept.seq))
-  if (record.type !== RecordType.act) return skip
-  const { type, body, verified } = record.facts as unknown as ItemFacts
+  const { type, body, verified } = arrivals.in(fromFrame(context.frame(kept.shard, kept.seq))).facts
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   return told({
     receiver_id: subject,

@@ -47,6 +47,11 @@ type Declared = (typeof declared)[number]
 export type OperationName = Declared['name']
 export type WriteName = Extract<Declared, { readonly kind: 'write' }>['name']
 export type ReadName = Extract<Declared, { readonly kind: 'read' }>['name']
+/** Names of reads that are not answered from an actor's state, by what does. */
+export type AnsweredBy<Where extends NonNullable<Operation['answeredBy']>> = Extract<
+  Declared,
+  { readonly answeredBy: Where }
+>['name']
 /** The declaration of one operation, as a type. */
 export type Declaration<Name extends OperationName> = Extract<Declared, { readonly name: Name }>
 

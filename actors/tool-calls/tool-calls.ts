@@ -77,7 +77,7 @@ export type RelayFacts = {
   readonly micros: number
   readonly payees: readonly string[]
 }
-type Mark = { readonly micros: number; readonly payees: readonly string[] }
+export type Mark = { readonly micros: number; readonly payees: readonly string[] }
 
 export type Open = {
   readonly id: string

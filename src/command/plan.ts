@@ -12,7 +12,8 @@ import type { ShardAnswer } from '../../actors/shard.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
 import type { Charge } from '../limits/meters.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ReadCall } from '../reads/reads.ts'
+import type { ReadAnswer, ReadRequest, Share } from '../reads/read.ts'
+import type { AnswerOf, ReadCall } from '../reads/reads.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { WebhookService } from '../webhooks/service.ts'
 import type { LiveFacts } from './live-facts.ts'
@@ -121,6 +122,27 @@ export type AnyPlan = {
     services: Services,
   ): Shown
 }
+
+/** The actor that answers a read in full: its shard is asked, and no other. */
+type HomePlan = { readonly actor: (request: ReadRequest) => string }
+
+/** The feed and every shard have a share of the answer, which `gather` merges in this order. */
+type SharePlan<Part> = {
+  gather(parts: readonly Part[], until: number): ReadAnswer
+  /** Not all requests of this name are answered so. */
+  isShared?(request: ReadRequest): boolean
+  /** Asks first for what every share depends on: `pass` takes the request to be sent, or why there is no answer. */
+  ask?(request: ReadRequest, read: ReadCall, pass: (found: ReadRequest | ReadAnswer | NoAnswer) => void): void
+}
+
+/** Who answers a read. One without a plan is answered by the feed, else by the shard of its room, or by whichever shard has it. */
+export type ReadPlan<Part = unknown> = HomePlan | SharePlan<Part>
+/** By the name of the read. */
+export type ReadPlans = { readonly [Name in AnyReadName]?: ReadPlan<AnswerOf<Name>> }
+/** Reads whose function gives a share of a list: each has a plan that merges them. */
+export type SharedReadName = {
+  [Name in AnyReadName]: [AnswerOf<Name>] extends [Share] ? Name : never
+}[AnyReadName]
 
 export type Found<Args extends object = object> = { readonly refusal: Refusal } | Asked<Args> | undefined
 

@@ -3,8 +3,8 @@
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
-import type { AnswerOf, Take } from '../reads/reads.ts'
+import type { ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
+import type { AnswerOf } from '../reads/reads.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 

@@ -7,6 +7,7 @@
  */
 
 import { hash } from 'node:crypto'
+import type { AnyReadName } from '../../actors/internal-operations.ts'
 import { type Command, type FieldName, fields } from '../../actors/kernel/fields.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -15,13 +16,14 @@ import { delegationOver, staleWords, windowSeconds } from '../../actors/write.ts
 import type { BlobIntake } from '../attachments/intake.ts'
 import { beyondScope, isOperator } from '../delegations/delegated.ts'
 import type { Updates } from '../follow/updates.ts'
-import { pollOf } from '../follow/wait-limit.ts'
+import { pollOf, updatesRead } from '../follow/wait-limit.ts'
 import { decodeBytes64, identityId } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
-import { quotaOf } from '../limits/quota.ts'
+import { quotaOf, quotaRead } from '../limits/quota.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import type { ScreeningQueue } from '../moderation/screening.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { ReadRequest, Take } from '../reads/read.ts'
+import type { AnswerOf } from '../reads/reads.ts'
 import type { Client } from '../search/fair-queue.ts'
 import type { Calls } from '../tool-calls/service.ts'
 import type { ToolDesk } from '../tools/service.ts'
@@ -32,7 +34,7 @@ import { checkOperation, isGiven } from './check.ts'
 import { KeyCache, type Signer } from './key-cache.ts'
 import type { LiveFacts } from './live-facts.ts'
 import type { Services } from './plan.ts'
-import type { Actors, NoAnswer } from './ports.ts'
+import type { Actors } from './ports.ts'
 import { readCommand } from './read-command.ts'
 import type { ReadRouter } from './read-router.ts'
 import { type CommandSource, type Respond, readReply, refused, type SignedCommand } from './reply.ts'
@@ -131,10 +133,9 @@ export class CommandRouter {
   }
 
   /** `client`: who waits for it; by default the board itself does. */
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client?: Client): void {
+  read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>, client?: Client): void {
     const { hooks, reads } = this.#options
-    if (request.op === 'webhook.list' || request.op === 'webhook.deliveries') hooks.read(request, answer)
-    else reads.read(request, answer, client)
+    if (!hooks.read(request, answer)) reads.read(request, answer, client)
   }
 
   #unsigned(command: Command, door: CommandSource, respond: Respond): void {
@@ -152,11 +153,11 @@ export class CommandRouter {
   }
 
   #answerRead(request: ReadRequest, door: CommandSource, respond: Respond): void {
-    if (request.op === 'quota.get')
+    if (request.op === quotaRead)
       return quotaOf(request, door, { ...this.#options, read: (...asked) => this.read(...asked) }, (answer) =>
         respond(readReply(answer)),
       )
-    if (request.op === 'updates.get') return this.#options.updates.poll(pollOf(request.args, request, door), respond)
+    if (request.op === updatesRead) return this.#options.updates.poll(pollOf(request.args, request, door), respond)
     this.read(request, (answer) => respond(readReply(answer)), door)
   }
 

@@ -18,7 +18,7 @@ import type { Throttle } from '../limits/throttle.ts'
 import type { Screened } from '../moderation/screening.ts'
 import { outOfSight, untouched } from '../posts/new-post.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../posts/view.ts'
-import { dataOf, type ReadAnswer } from '../reads/read.ts'
+import { dataOf, jsonOf, type ReadAnswer } from '../reads/read.ts'
 import { roomAsMade } from '../rooms/new-room.ts'
 import { takeNewRoom, unlessMade } from '../rooms/new-room-quota.ts'
 import type { LiveFacts } from './live-facts.ts'
@@ -307,40 +307,26 @@ export class Writes {
   ): void {
     const { at } = answer.reply as { at: number }
     const sha = shaOf(verified, answer)
-    this.#options.read({ op, args, reader: verified.signer.id }, (found: ReadAnswer<ShownBack> | NoAnswer) => {
+    this.#options.read({ op, args, reader: verified.signer.id }, (found: ReadAnswer | NoAnswer) => {
       if (found === undefined) return respond(undefined)
       // A signer who may not read it any more still learns that it was done, and when.
       const told = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
       if (!found.ok && unread === undefined)
         return respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
       if (!found.ok) return unread!()
-      if (shownAsRead.has(op)) {
-        const receipt = receiptJson(sha, told)
-        return respond({ status: 200, body: `{"ok":true,"data":${found.json.slice(0, -1)},"receipt":${receipt}}}` })
-      }
-      const data = dataOf(found)
-      const leaf = answer.leaf ?? data.leaf
+      const { made } = found
       // Of a retry, and its first answer was in a log that is closed now.
-      const signed = data.head ?? head
-      delete data.leaf
-      delete data.head
-      const receipt = receiptJson(sha, { at, leaf, head: signed, duplicate: answer.duplicate === true })
+      const placed = { leaf: answer.leaf ?? made?.leaf, head: made?.head ?? head }
+      const receipt = receiptJson(sha, { ...told, ...placed })
       const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
-      const id = data.event === undefined ? '' : `"event_id":"${data.event.event_id}",`
-      if (data.event !== undefined) delete data.event.signed_payload
+      const id = made === undefined ? '' : `"event_id":"${made.event}",`
       respond({
         status: 200,
-        body: `{"ok":true,"data":{${id}${JSON.stringify(data).slice(1, -1)},${extra}"receipt":${receipt}}}`,
+        body: `{"ok":true,"data":{${id}${jsonOf(found).slice(1, -1)},${extra}"receipt":${receipt}}}`,
       })
     })
   }
 }
-
-/** What is taken out of the answer to a read before the author of a write gets it. */
-type ShownBack = { event?: { event_id: string; signed_payload?: string }; leaf?: number; head?: Head }
-
-/** Reads that contain no event, and neither leaf nor head of their own: shown as they were read. */
-const shownAsRead: ReadonlySet<string> = new Set(['work.get'])
 
 /** Hex SHA-256 of the command that was accepted: of a retry, the first one's. */
 function shaOf(verified: Verified, { reply }: Accepted): string {

@@ -5,10 +5,13 @@ import { conversationPrefix } from '../../actors/conversations/conversations.ts'
 import { noConversationLeftWords } from '../../actors/conversations/decide.ts'
 import type { ReplyOf } from '../../actors/deciders.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { Plan } from '../command/plan.ts'
+import { newestFirst } from '../command/gather.ts'
+import type { Plan, ReadPlans } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import { writerOf } from '../limits/charging.ts'
+import { dataOf, known } from '../reads/read.ts'
+import type { AnswerOf } from '../reads/reads.ts'
 
 const letters = 'abcdefghijklmnopqrstuvwxyz234567'
 
@@ -70,3 +73,23 @@ const respond: Plan<'conversation.respond'> = {
 }
 
 export const directPlans = { 'conversation.open': open, 'conversation.respond': respond }
+
+/** What is private is known to the shard of its room alone, so all are asked. */
+export const directReadPlans = {
+  'conversations.list': { gather: newestFirst('conversations') },
+  'inbox.blocked': {
+    gather: (parts: readonly AnswerOf<'inbox.blocked'>[]) =>
+      known({ blocked: [...new Set(parts.flatMap(({ blocked }) => blocked))] }),
+  },
+  'inbox.get': {
+    gather: newestFirst('items'),
+    /** Whom the reader has blocked is known where their conversations lie; what they wrote anywhere is left out of every share. */
+    ask: (request, read, pass) => {
+      if (request.reader === '') return pass(request)
+      read({ ...request, op: 'inbox.blocked' }, (found) => {
+        if (found === undefined || !found.ok) return pass(found)
+        pass({ ...request, args: { ...request.args, blocked: dataOf(found).blocked.join(',') } })
+      })
+    },
+  },
+} satisfies ReadPlans

@@ -16,7 +16,7 @@ import { meantBy, ruleOf, type Shape } from '../format/data-fault.ts'
 import { printable } from '../format/printable.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { jsonOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import { inTurn, noteCause, withCause } from '../runtime/slow-turns.ts'
 import { etagOf, isHeld, type Ready, ReadyAnswers } from './answers.ts'
 import type { BodyResult, Exchange, Header } from './port.ts'
@@ -212,7 +212,8 @@ export class Routes {
   }
 
   #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number) {
-    const body = Buffer.from(answer.file === undefined ? `{"ok":true,"data":${answer.json}}` : answer.json)
+    const text = jsonOf(answer)
+    const body = Buffer.from(answer.file === undefined ? `{"ok":true,"data":${text}}` : text)
     const ready = { body, file: answer.file, etag: etagOf(body), room: answer.room, change, until: answer.until }
     this.#ready.keep(url, ready)
     return ready

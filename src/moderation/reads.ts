@@ -19,6 +19,8 @@ import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../posts/view.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -29,6 +31,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
+  type Share,
   unending,
   withinPage,
   withRoom,
@@ -95,7 +98,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
 }
 
 /** One shard's share of the list: newest first, each with the cursor after it, as gather.ts puts them together. */
-function listReports(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {
+function listReports(context: ReadContext, { args, operator }: ReadRequest): KnownAnswer<Share> {
   if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board can read reports'))
   const list = `reports:${args.kind ?? ''}`
   const before = args.cursor === undefined ? '' : context.cursors.open(list, String(args.cursor))
@@ -113,7 +116,11 @@ function listReports(context: ReadContext, { args, operator }: ReadRequest): Rea
     cursor: seal(place),
     item: reportView(context, report),
   }))
-  return ok({ limit, items, ...(cut === undefined ? {} : { reached: { place: cut.place, cursor: seal(cut.place) } }) })
+  return known({
+    limit,
+    items,
+    ...(cut === undefined ? {} : { reached: { place: cut.place, cursor: seal(cut.place) } }),
+  })
 }
 
 function reportView(context: ReadContext, report: Report) {
@@ -145,7 +152,7 @@ function settledView({ author, at, by }: SignedAct) {
 function recent(
   context: ReadContext,
   { args }: ReadRequest,
-): ReadAnswer<{ posts: readonly (Screened & { author?: string })[] }> {
+): KnownAnswer<{ posts: readonly (Screened & { author?: string })[] }> {
   const { board, state } = context
   const { events } = board
   const posts: (Screened & { author?: string })[] = []
@@ -162,7 +169,7 @@ function recent(
       posts.push({ id: events.idHex(slot), room: room.name, kind, text, at, isReply: reply !== undefined, ...author })
     }
   }
-  return ok({ posts }, { until: unending })
+  return known({ posts })
 }
 
 function base64url(bytes: Uint8Array): string {

@@ -3,6 +3,7 @@
 import { internalLetter } from '../../actors/internal-letter.ts'
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/sales.ts'
+import type { ReadPlans } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { dataOf, type ReadAnswer } from '../reads/read.ts'
 import type { AnswerOf, ReadCall } from '../reads/reads.ts'
@@ -52,3 +53,8 @@ export class Sales implements SaleBook {
     if (problem !== undefined) throw new Error(`a sale could not be recorded: ${problem}`)
   }
 }
+
+/** What was sold lies with the actor of sales. */
+export const salesReadPlans = {
+  'sale.find': { actor: () => salesActor },
+} satisfies ReadPlans

@@ -5,7 +5,7 @@
  * bar beside its own.
  */
 import type { State } from '../../actors/state.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, withRoom } from '../reads/read.ts'
+import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads, withRoom } from '../reads/read.ts'
 
 export type Activity = {
   /** Unix seconds at which the first bar begins, and what each takes. */
@@ -26,7 +26,12 @@ export const activityReads = {
 
 type Slots = { readonly length: number; at(position: number): number }
 
-function activity({ state, board, now }: ReadContext, { args }: ReadRequest, slots: Slots, room?: number): ReadAnswer {
+function activity(
+  { state, board, now }: ReadContext,
+  { args }: ReadRequest,
+  slots: Slots,
+  room?: number,
+): KnownAnswer<Activity> {
   const { events } = board
   const step = Number(args.step)
   const bars = Number(args.bars)
@@ -47,7 +52,7 @@ function activity({ state, board, now }: ReadContext, { args }: ReadRequest, slo
     if (counts[bar] !== undefined) counts[bar] = Math.max(0, counts[bar] - 1)
   }
   const found: Activity = { from, step, counts }
-  return ok(found, { ...(room === undefined ? {} : { room: String(args.room) }), until: from + bars * step })
+  return known(found, { ...(room === undefined ? {} : { room: String(args.room) }), until: from + bars * step })
 }
 
 /** What counts as no post: edits, what was hidden or redacted, what has expired. */

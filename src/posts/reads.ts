@@ -7,6 +7,7 @@ import {
   endOf,
   eventsWithin,
   limitOf,
+  type Made,
   ok,
   opened,
   paging,
@@ -23,7 +24,7 @@ import {
   withRoom,
 } from '../reads/read.ts'
 import { searchRoom } from '../search/reads.ts'
-import { versionView } from './view.ts'
+import { type EventList, versionView } from './view.ts'
 
 export const eventsReads = {
   'event.get': (context, request) =>
@@ -38,23 +39,31 @@ export const eventsReads = {
   'event.made': (context, request) =>
     withEvent(context, request, (slot) => {
       const event = view(context, slot, false)
-      if (context.visibility !== 'public') return ok({ event }, scopeOf([event]))
-      const leaf = context.board.events.leaf[slot]!
-      const { book } = context.state
-      const log = book.holding(leaf)
-      const head = log === book.newest ? {} : { head: log.head }
-      return ok({ event, leaf: leaf - log.base, ...head }, scopeOf([event]))
+      return { ...ok({ event }, scopeOf([event])), made: { event: event.event_id, ...leafOf(context, slot) } }
+    }),
+  /** What a hide, a restore and a redaction answer: the event as all readers see it now. */
+  'event.marked': (context, request) =>
+    withEvent(context, request, (slot) => {
+      const event = view(context, slot, false)
+      return { ...ok({ event }, scopeOf([event])), made: { event: event.event_id } }
     }),
   'events.list': listEvents,
   'event.history': (context, request) => withEvent(context, request, (slot) => history(context, request, slot)),
   'thread.get': (context, request) => withEvent(context, request, (slot) => thread(context, request, slot)),
 } satisfies Reads
 
-function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
+function leafOf({ board, state: { book }, visibility }: ReadContext, slot: number): Pick<Made, 'leaf' | 'head'> {
+  if (visibility !== 'public') return {}
+  const leaf = board.events.leaf[slot]!
+  const log = book.holding(leaf)
+  return { leaf: leaf - log.base, ...(log === book.newest ? {} : { head: log.head }) }
+}
+
+function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer<EventList> {
   const { args } = request
   // What is public is found by the index before it comes here; a private room is searched where it lies.
   if (args.query !== undefined) return withRoom(context, request, (room) => searchRoom(context, request, room))
-  const list = (room: string): ReadAnswer => {
+  const list = (room: string) => {
     const name = `events:${room}:${args.page ?? ''}:${args.target ?? ''}:${args.kind ?? ''}:${args.order ?? 'desc'}`
     const cursor = opened(context, name, args)
     if (cursor === undefined) return badCursor

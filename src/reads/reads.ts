@@ -1,7 +1,10 @@
 /** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
 
 import type { AnyReadName } from '../../actors/internal-operations.ts'
+import type { Operation } from '../../actors/kernel/operation.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
+import type { Infer } from '../../actors/kernel/schema.ts'
+import type { AnsweredBy, Declaration, ReadName } from '../../actors/operations.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import { blobsReads } from '../attachments/reads.ts'
 import { directReads } from '../conversations/reads.ts'
@@ -19,29 +22,24 @@ import { roomsReads } from '../rooms/reads.ts'
 import { searchReads } from '../search/reads.ts'
 import { oauthReads } from '../sign-in/reads.ts'
 import { callsReads } from '../tool-calls/reads.ts'
-import type { FoundReviewer, FoundSubject, Kept } from '../tools/asks.ts'
+import type { IndexAnswers } from '../tools/asks.ts'
 import { toolsReads } from '../tools/reads.ts'
 import { webhooksReads } from '../webhooks/reads.ts'
 import { creditsReads } from '../works/credit-reads.ts'
 import { worksReads } from '../works/reads.ts'
 import { welcomeReads } from '../works/welcome-reads.ts'
-import { ok, type Read, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
+import {
+  type KnownAnswer,
+  known,
+  type Read,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Take,
+} from './read.ts'
 
-/** Answered by the command path itself, by the log, or by the index of the tools directory. */
-type AnsweredElsewhere =
-  | 'quota.get'
-  | 'updates.get'
-  | 'tools.search'
-  | 'tools.get'
-  | 'webhook.deliveries'
-  | 'tools.subject'
-  | 'tools.reviewer'
-  | 'log.checkpoint'
-  | 'log.witnesses'
-  | 'log.proof'
-  | 'log.consistency'
-  | 'log.leaves'
-  | 'log.history'
+/** Not answered from a state: declared so, or asked of the index of the tools directory by the board itself. */
+type AnsweredElsewhere = AnsweredBy<NonNullable<Operation['answeredBy']>> | keyof IndexAnswers
 
 const all = {
   ...eventsReads,
@@ -69,31 +67,30 @@ const all = {
 } satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>>
 
 type Table = typeof all
-/** Of those that the board asks for itself, and that no function here answers. */
-type Elsewhere = {
-  readonly 'tools.subject': FoundSubject
-  readonly 'tools.reviewer': FoundReviewer
-  readonly 'tools.get': Kept
-}
 /** What the read of this name gives. */
 export type AnswerOf<Name extends AnyReadName> = Name extends keyof Table
   ? ReturnType<Table[Name]> extends ReadAnswer<infer Data>
     ? Data
     : never
-  : Name extends keyof Elsewhere
-    ? Elsewhere[Name]
-    : unknown
-/** Takes the answer to a read; undefined: none came. */
-export type Take<Data> = { take(answer: ReadAnswer<Data> | undefined): void }['take']
+  : Name extends keyof IndexAnswers
+    ? IndexAnswers[Name]
+    : Name extends ReadName
+      ? Infer<Declaration<Name>['result']>
+      : never
 /** Asks the actor that can answer, wherever it is. */
 export type ReadCall = {
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
 }['read']
 
 /** By the name of the operation. A missing one does not compile. */
-const reads: Reads = all
+const reads: {
+  readonly [Name in AnyReadName]?: (context: ReadContext, request: ReadRequest) => ReadAnswer<AnswerOf<Name>>
+} = all
 
-export function answerRead(context: ReadContext, request: ReadRequest): ReadAnswer {
+export function answerRead<Name extends AnyReadName>(
+  context: ReadContext,
+  request: ReadRequest<Name>,
+): ReadAnswer<AnswerOf<Name>> {
   const read = reads[request.op]
   if (read === undefined) throw new Error(`no read for ${request.op}`)
   return read(context, request)
@@ -107,10 +104,10 @@ export function isRead(op: string): boolean {
 function locate(
   { state, board, visibility }: ReadContext,
   { args, reader }: ReadRequest,
-): ReadAnswer<{ actor: string }> {
+): KnownAnswer<{ actor: string }> {
   const report = state.rules.report(String(args.thing))
   // Only who made it knows its id, and only an operator does anything with it.
-  if (report !== undefined) return ok({ actor: report.room })
+  if (report !== undefined) return known({ actor: report.room })
   const actor = state.actorOf(String(args.thing))
   const room = actor === undefined ? undefined : board.rooms.get(actor)
   const isHidden = room !== undefined && room.visibility === 'private' && !mayWrite(room, reader)
@@ -119,5 +116,5 @@ function locate(
   const isElsewhere = room !== undefined && room.visibility !== visibility && !isUnlisted
   if (actor === undefined || isHidden || isElsewhere)
     return { ok: false, absent: refusal('not_found', `there is nothing with the id ${args.thing}`) }
-  return ok({ actor })
+  return known({ actor })
 }

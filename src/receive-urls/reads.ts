@@ -19,6 +19,8 @@ import { objection } from '../../actors/rooms/policy.ts'
 import { openSecret } from '../format/sealed-secrets.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -135,19 +137,20 @@ export type DeliveryRules = Pick<ReceiverFacts, 'label' | 'room' | 'dedupe' | 'a
 }
 
 /** The house asks whether a URL opens, and what its maker asks of a delivery. Every way not to open is alike. */
-function door({ state, cursors }: ReadContext, { args }: ReadRequest): ReadAnswer<DeliveryRules> {
+function door({ state, cursors }: ReadContext, { args }: ReadRequest): KnownAnswer<DeliveryRules> {
   const receiver = state.receivers.find(String(args.receiver))
   if (!opens(receiver, String(args.hash))) return { ok: false, absent: refusal('not_found', '') }
   const { owner, delegation, facts } = receiver!
   const { sealed = '', hmac = '', ...asked } = facts
   const secret = sealed === '' ? hmac : openSecret(cursors, 'receiver', owner, sealed)
-  return ok({ ...asked, owner, delegation, secret } satisfies DeliveryRules)
+  return known({ ...asked, owner, delegation, secret })
 }
 
 /** The house asks what it has not posted yet: of one receive URL, or at its start of all. */
-function unposted({ state }: ReadContext, { args }: ReadRequest): ReadAnswer<readonly Unposted[]> {
-  return ok(
-    state.receivers.unposted(args.receiver as string | undefined).map(({ id, owner, facts, items: kept, posted }) => ({
+function unposted({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<readonly Unposted[]> {
+  const only = args.receiver === undefined ? undefined : String(args.receiver)
+  return known(
+    state.receivers.unposted(only).map(({ id, owner, facts, items: kept, posted }) => ({
       receiver: id,
       owner,
       room: facts.room,
@@ -158,7 +161,7 @@ function unposted({ state }: ReadContext, { args }: ReadRequest): ReadAnswer<rea
 }
 
 /** May this reader begin a thread in the room? Asked of who wants items posted there; the post itself is the board's. */
-function mayPost(context: ReadContext, request: ReadRequest): ReadAnswer {
+function mayPost(context: ReadContext, request: ReadRequest): KnownAnswer {
   return withRoom(context, request, (room) => {
     const { board, state, now } = context
     const policy = state.rules.policyOf(room.name)
@@ -171,7 +174,7 @@ function mayPost(context: ReadContext, request: ReadRequest): ReadAnswer {
       proofBits: policy.proof_bits,
     }
     const found = objection(policy, candidate, { board, room, now: now() })
-    if (found === undefined) return ok({})
+    if (found === undefined) return known({})
     const [code, message, field, retryAfter] = found
     return refused(refusal(code as RefusalCode, message, field, retryAfter))
   })

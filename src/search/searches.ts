@@ -7,14 +7,14 @@ import { fields, handlePattern, hashPattern } from '../../actors/kernel/fields.t
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { faultOf } from '../command/check.ts'
-import type { Actors, NoAnswer } from '../command/ports.ts'
-import { dataOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import type { Actors } from '../command/ports.ts'
+import { dataOf, type ReadRequest, type Take } from '../reads/read.ts'
 import { readTools } from '../tools/ask-index.ts'
 import { type Client, FairQueue, type FairQueueOptions } from './fair-queue.ts'
 import { type Restrictions, readQuery } from './query.ts'
 import { shownHits, unreadable } from './reads.ts'
 
-type Answer = (answer: ReadAnswer | NoAnswer) => void
+type Answer = Take
 
 export type SearchesOptions = {
   readonly actors: Actors

@@ -2,7 +2,7 @@
 
 import { ActsOf, fromFrame } from '../../actors/record.ts'
 import type { OauthKeep } from '../../actors/sign-in/records.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
+import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 
 export const oauthReads = { 'oauth.find': find } satisfies Reads
 
@@ -11,9 +11,9 @@ const keeps = new ActsOf<OauthKeep>('oauth.keep')
 function find(
   { state, frame, now }: ReadContext,
   { args }: ReadRequest,
-): ReadAnswer<{ payload?: string; consumed?: number }> {
+): KnownAnswer<{ payload?: string; consumed?: number }> {
   const found = state.oauth.find(String(args.key), now())
-  if (found === undefined) return ok({})
+  if (found === undefined) return known({})
   const { payload } = keeps.in(fromFrame(frame(0, found.place))).facts
-  return ok({ payload, ...(found.consumedAt === 0 ? {} : { consumed: found.consumedAt }) })
+  return known({ payload, ...(found.consumedAt === 0 ? {} : { consumed: found.consumedAt }) })
 }

@@ -8,6 +8,7 @@ import { internalLetter } from '../../actors/internal-letter.ts'
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
+import type { ReadPlans } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { dataOf, type ReadAnswer } from '../reads/read.ts'
 import type { AnswerOf, ReadCall } from '../reads/reads.ts'
@@ -180,3 +181,8 @@ async function grantEndedWith(records: Records, kind: string, name: string): Pro
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('base64url')
 const keyOf = (kind: string, name: string) => `${kind}:${hashOf(name)}`
+
+/** These records lie with one actor. */
+export const oauthReadPlans = {
+  'oauth.find': { actor: () => oauthName },
+} satisfies ReadPlans

@@ -2,7 +2,9 @@
  * Starts the actor threads (shards, log, feed, each given what it needs of those before it), links them, stops them.
  * All requests to actors pass here.
  */
+
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
+import type { AnyReadName } from '../../actors/internal-operations.ts'
 import { inside, type Queues } from '../../actors/kernel/limits.ts'
 import { type Answered, Link } from '../../actors/kernel/link.ts'
 import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
@@ -20,7 +22,8 @@ import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
+import type { AnswerOf } from '../reads/reads.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
@@ -176,12 +179,12 @@ export class ActorHost implements Actors {
     link.ask(['write', letter], given)
   }
 
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    this.askFeed<ReadAnswer>(['read', request, this.#seen], answer)
+  read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void {
+    this.askFeed<ReadAnswer<AnswerOf<Name>>>(['read', request, this.#seen], answer)
   }
 
-  readPrivate(shard: number, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    this.askShard<ReadAnswer>(shard, ['read', request], answer)
+  readPrivate<Name extends AnyReadName>(shard: number, request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void {
+    this.askShard<ReadAnswer<AnswerOf<Name>>>(shard, ['read', request], answer)
   }
 
   askShard<Answer>(shard: number, ask: ShardAsk, answer: (answer: Answer | Unanswered | NoAnswer) => void): void {

@@ -249,9 +249,9 @@ class ToolAnswers {
       case 'look':
         return this.#look(ask[1])
       case 'subject':
-        return { ok: true, json: JSON.stringify(this.#subject(ask[1], ask[2])) }
+        return { ok: true, value: this.#subject(ask[1], ask[2]) }
       case 'reviewer':
-        return { ok: true, json: JSON.stringify(this.#directory.reviewer(ask[1], ask[2])) }
+        return { ok: true, value: this.#directory.reviewer(ask[1], ask[2]) }
     }
   }
 

@@ -3,9 +3,9 @@
 import { allowances } from '../../actors/kernel/limits.ts'
 import { ActsOf, commandIn, fromFrame } from '../../actors/record.ts'
 import { type DayLimits, dayEnd, identityLimits } from '../../actors/tool-calls/day.ts'
-import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
+import type { Address, CallFacts, Mark, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../payments/price.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from '../reads/read.ts'
+import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 
 /** What is free for all callers, as the operator has set it. */
 export const dayLimits: DayLimits = {
@@ -44,7 +44,7 @@ export const callsReads = {
   'calls.completed': completed,
 } satisfies Reads
 
-function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }: ReadRequest): ReadAnswer<FoundCall> {
+function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }: ReadRequest): KnownAnswer<FoundCall> {
   const { call = '', network = '' } = args
   const at = calls.day.moment(now())
   const left = calls.day.left({ identity: reader, network: String(network) }, dayLimits, at)
@@ -57,10 +57,10 @@ function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }
   const place = calls.outcome(String(call))
   const kept =
     place === undefined ? {} : { outcome: settled.in(fromFrame(frame(place.shard, place.seq))).facts.outcome }
-  return ok({ allowance, open: calls.open(String(call)) !== undefined, ...kept } satisfies FoundCall)
+  return known({ allowance, open: calls.open(String(call)) !== undefined, ...kept })
 }
 
-function openCalls({ state, frame }: ReadContext): ReadAnswer<readonly OpenCall[]> {
+function openCalls({ state, frame }: ReadContext): KnownAnswer<readonly OpenCall[]> {
   const found = state.calls.allOpen().map((open: Open): OpenCall => {
     const act = called.in(fromFrame(frame(open.shard, open.seq)))
     const { tool, subject, address } = act.facts
@@ -69,16 +69,16 @@ function openCalls({ state, frame }: ReadContext): ReadAnswer<readonly OpenCall[
       open.paid === undefined ? {} : { payment: payments.in(fromFrame(frame(open.shard, open.paid.seq))).facts }
     return { id: open.id, identity: open.identity, tool, subject, address, data: command.data ?? '{}', ...paid }
   })
-  return ok(found, { until: unending })
+  return known(found)
 }
 
-function mark({ state }: ReadContext, { args }: ReadRequest): ReadAnswer<{ mark?: { micros: number } | undefined }> {
-  return ok({ mark: state.calls.mark(String(args.tool)) })
+function mark({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<{ mark?: Mark | undefined }> {
+  return known({ mark: state.calls.mark(String(args.tool)) })
 }
 
 /** Has the reader completed a call of this subject? Of the board's own tools, by the id of the tool. */
-function completed({ state }: ReadContext, { args, reader }: ReadRequest): ReadAnswer<{ completed: boolean }> {
-  return ok({ completed: state.calls.hasCalled(reader, String(args.subject)) })
+function completed({ state }: ReadContext, { args, reader }: ReadRequest): KnownAnswer<{ completed: boolean }> {
+  return known({ completed: state.calls.hasCalled(reader, String(args.subject)) })
 }
 
 const called = new ActsOf<CallFacts>('tools.call')

@@ -228,7 +228,7 @@ export class Calls {
             status: 200,
             output_type: 'application/json',
             output_encoding: 'json' as const,
-            output: dataOf(result),
+            output: JSON.parse(result.json),
           }
         : { status: 0, failure: result.failure as 'timeout' | 'too_large' }
     const duration_ms = Math.round(this.#options.now() - started)

@@ -6,7 +6,7 @@ import { hostIn, type ImportArgs, type PublishArgs, type UpdateArgs } from '../.
 import { subjectOf } from '../../actors/tools/listing.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
-import { type Decided, idOf, type Plan, type Shown } from '../command/plan.ts'
+import { type Decided, idOf, type Plan, type ReadPlans, type Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { isOperator } from '../delegations/delegated.ts'
 import { writerOf } from '../limits/charging.ts'
@@ -146,3 +146,8 @@ function written(
     },
   }
 }
+
+/** Which listings are due is known to the actor that decides over all of them. */
+export const toolsReadPlans = {
+  'tools.due': { actor: () => toolsActor },
+} satisfies ReadPlans

@@ -6,6 +6,8 @@ import { type Listing, listingIn } from '../../actors/tools/listing.ts'
 import { eventOf } from '../posts/view.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -21,7 +23,7 @@ import {
 export const toolsReads = {
   'tools.listing': listing,
   /** How far the index must have come to know what is known here. */
-  'tools.begin': ({ applied }) => ok({ through: applied!() }),
+  'tools.begin': ({ applied }) => known({ through: applied!() }),
   'tools.reviews': reviews,
   'tools.recent_reviews': recentReviews,
   'tools.due': due,
@@ -39,7 +41,7 @@ export type FoundListing = {
   readonly listed: boolean
 }
 
-function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnswer<FoundListing> {
+function listing({ state, frame }: ReadContext, { args }: ReadRequest): KnownAnswer<FoundListing> {
   const entry = state.tools.find(String(args.target))
   if (entry === undefined)
     return {
@@ -55,16 +57,16 @@ function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnsw
     verified: owner !== '' && state.tools.isOwnerOf(host, owner),
     listed: state.tools.isListed(entry),
   }
-  return ok(found, { until: unending })
+  return known(found)
 }
 
 /** A listing that the daily round may probe now. */
 export type DueTool = { readonly tool: string; readonly host: string; readonly owner: string }
 
-function due({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer<readonly DueTool[]> {
+function due({ state, now }: ReadContext, { args }: ReadRequest): KnownAnswer<readonly DueTool[]> {
   const walk = { seed: String(args.seed), gapSeconds: Number(args.gap), now: now() }
   const entries = state.tools.due(walk, Number(args.most))
-  return ok(entries.map(({ id, host, owner }): DueTool => ({ tool: id, host, owner })))
+  return known(entries.map(({ id, host, owner }): DueTool => ({ tool: id, host, owner })))
 }
 
 /** A review that counts, as the board asks for it. */
@@ -77,7 +79,7 @@ export type RecentReview = { readonly subject: string; readonly author: string; 
 function recentReviews(
   { state, board: { events } }: ReadContext,
   { args }: ReadRequest,
-): ReadAnswer<{ reviews: readonly RecentReview[] }> {
+): KnownAnswer<{ reviews: readonly RecentReview[] }> {
   const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)
   const reviews: RecentReview[] = []
   for (const { subject, author, at } of state.tools.reviews.all()) {
@@ -85,7 +87,7 @@ function recentReviews(
     const rewarded = state.market.given.rewarded.get(subject) ?? []
     if (!rewarded.includes(author) && rewarded.length < Number(args.most)) reviews.push({ subject, author, at })
   }
-  return ok({ reviews })
+  return known({ reviews })
 }
 
 function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {

@@ -6,6 +6,7 @@
 import { internalLetter } from '../../actors/internal-letter.ts'
 import type { AnyReadName, InternalWriteName } from '../../actors/internal-operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { AnsweredBy } from '../../actors/operations.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
@@ -13,7 +14,7 @@ import { whenDecided } from '../command/when-decided.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import { sealSecret, secretDataTag, secretTag } from '../format/sealed-secrets.ts'
 import { addressFault } from '../outgoing/target.ts'
-import { dataOf, ok, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import { dataOf, ok, type ReadAnswer, type ReadRequest, type Take } from '../reads/read.ts'
 import type { AnswerOf } from '../reads/reads.ts'
 import type { HooksAsk, Since } from './payloads/answer.ts'
 import type { HookView } from './reads.ts'
@@ -65,6 +66,9 @@ export type DeskOptions = {
 }
 
 const againMs = 1_000
+
+/** What the delivery thread alone knows. */
+const deliveriesRead: AnsweredBy<'delivery'> = 'webhook.deliveries'
 
 export class WebhookService {
   readonly #options: DeskOptions
@@ -203,10 +207,16 @@ export class WebhookService {
     return this.#options.engine<boolean>(['delivery', hook, event])
   }
 
-  /** Reads that the actor's own knowledge is not enough for. */
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    const found = request.op === 'webhook.list' ? this.#list(request) : this.#deliveries(request)
-    found.then(answer, () => answer(undefined))
+  /** Answers the read, if it is one that the actor's own knowledge is not enough for; false: it is not. */
+  read(request: ReadRequest, answer: Take): boolean {
+    const found =
+      request.op === 'webhook.list'
+        ? this.#list(request)
+        : request.op === deliveriesRead
+          ? this.#deliveries(request)
+          : undefined
+    found?.then(answer, () => answer(undefined))
+    return found !== undefined
   }
 
   async #list(request: ReadRequest): Promise<ReadAnswer | NoAnswer> {

@@ -1,8 +1,8 @@
 /** How writes on credits are carried out. */
 
 import { sizes } from '../../actors/kernel/limits.ts'
-import type { CreditFacts } from '../../actors/works/market/letters.ts'
-import type { Plan } from '../command/plan.ts'
+import { type CreditFacts, marketName } from '../../actors/works/market/letters.ts'
+import type { Plan, ReadPlans } from '../command/plan.ts'
 import { market } from './market-args.ts'
 import { transferView } from './reads.ts'
 
@@ -15,3 +15,11 @@ const moving: Plan<'credit.transfer' | 'credit.grant'> = {
 }
 
 export const creditPlans = { 'credit.transfer': moving, 'credit.grant': moving }
+
+const atMarket = { actor: () => marketName }
+
+/** Credits lie with the market. */
+export const creditReadPlans = {
+  'credit.balance': atMarket,
+  'credit.history': atMarket,
+} satisfies ReadPlans

@@ -14,6 +14,7 @@ import type { Work, WorkState } from '../../actors/works/market/work.ts'
 import { delegationIn } from '../posts/view.ts'
 import {
   badCursor,
+  known,
   limitOf,
   ok,
   opened,
@@ -22,6 +23,7 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
+  type Scope,
   unending,
   withinPage,
   withRoom,
@@ -36,14 +38,23 @@ export const worksReads = {
   'work.complete': complete,
 } satisfies Reads
 
-function withWork(context: ReadContext, { args }: ReadRequest, read: (work: Work) => ReadAnswer): ReadAnswer {
+function withWork<Data>(
+  context: ReadContext,
+  { args }: ReadRequest,
+  read: (work: Work) => ReadAnswer<Data>,
+): ReadAnswer<Data> {
   const work = context.state.market.find(String(args.event_id))
   if (work === undefined || work.is_public !== (context.visibility === 'public'))
     return { ok: false, absent: refusal('not_found', `there is no work ${args.event_id}`, 'event_id') }
   return read(work)
 }
 
-function get(context: ReadContext, stored: Work): ReadAnswer {
+/** Of a work of a public room the text that all get; of another the value that its room completes. */
+function found<Data>(context: ReadContext, data: Data, scope: Scope): ReadAnswer<Data> {
+  return context.visibility === 'private' ? known(data, scope) : { ...ok<unknown>(data, scope) }
+}
+
+function get(context: ReadContext, stored: Work) {
   const { market } = context.state
   const { work } = market.settled(stored, context.now())
   const { asRequester, asWorker } = market.records
@@ -51,7 +62,7 @@ function get(context: ReadContext, stored: Work): ReadAnswer {
     requester_record: dealingsView(asRequester.get(work.requester)),
     ...(work.worker === '' ? {} : { worker_record: dealingsView(asWorker.get(work.worker)) }),
   }
-  return ok({ work: { ...workView(context, stored, work), ...records } }, { until: untilOf(context) })
+  return found(context, { work: { ...workView(context, stored, work), ...records } }, { until: untilOf(context) })
 }
 
 /** An answer is good until time changes some work: a list may gain one that it did not have. Texts of works do not expire. */
@@ -60,13 +71,13 @@ function untilOf({ state, now }: ReadContext): number {
   return due === 0 ? unending : Math.max(now(), due)
 }
 
-function list(context: ReadContext, request: ReadRequest): ReadAnswer {
+function list(context: ReadContext, request: ReadRequest) {
   const { args } = request
   if (args.room === undefined || context.visibility === 'private') return page(context, request)
   return withRoom(context, request, () => page(context, request))
 }
 
-function page(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+function page(context: ReadContext, { args }: ReadRequest) {
   const { market } = context.state
   const sort = (args.sort as WorkSort | undefined) ?? 'new'
   const name = `work.list:${sort}`
@@ -75,7 +86,7 @@ function page(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const now = context.now()
   const eligible = args.eligible_for as string | undefined
   const given = <Value>(name: string) => args[name] as Value | undefined
-  const found = market.list(
+  const listed = market.list(
     {
       ...named('room', given<string>('room')),
       ...named('state', given<WorkState>('kind')),
@@ -92,12 +103,12 @@ function page(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     },
     now,
   )
-  const works = found.works.map((work) => workView(context, market.find(work.id)!, work))
+  const works = listed.works.map((work) => workView(context, market.find(work.id)!, work))
   const more =
-    found.next === undefined
+    listed.next === undefined
       ? { has_more: false }
-      : { next_cursor: context.cursors.seal(name, JSON.stringify(found.next)), has_more: true }
-  return ok({ works, ...more }, { until: untilOf(context) })
+      : { next_cursor: context.cursors.seal(name, JSON.stringify(listed.next)), has_more: true }
+  return found(context, { works, ...more }, { until: untilOf(context) })
 }
 
 function claimant(market: Market, id: string, now: number): Claimant {
@@ -110,7 +121,7 @@ function named<Name extends string, Value>(name: Name, value: Value | undefined)
 
 type Shown = { readonly entry: Readonly<Record<string, unknown>>; readonly textOf: string }
 
-function history(context: ReadContext, { args }: ReadRequest, work: Work): ReadAnswer {
+function history(context: ReadContext, { args }: ReadRequest, work: Work) {
   const name = `work.history:${work.id}`
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor
@@ -122,11 +133,12 @@ function history(context: ReadContext, { args }: ReadRequest, work: Work): ReadA
     return signedAway(context, entry, textOf)
   })
   const behind = first + transitions.length
-  return ok({
+  const data = {
     work_id: work.id,
     transitions,
     ...paging(context, name, behind < work.places.length ? behind : undefined),
-  })
+  }
+  return found(context, data, { until: unending })
 }
 
 /** What was signed with the text of a request is shown while the text is. */
@@ -222,7 +234,7 @@ type Uncompleted = {
 /** What the market's shard has found, on its way through the shard of a private room: who may read it is asked here. */
 function complete(context: ReadContext, request: ReadRequest): ReadAnswer {
   return withRoom(context, request, () => {
-    const found = JSON.parse(String(request.args.found)) as Uncompleted
+    const found = request.found as Uncompleted
     const filled = (work: WorkView) => ({ ...work, request: { ...work.request, ...previewOf(context, work.id) } })
     const { work, works, transitions } = found
     const answer = {

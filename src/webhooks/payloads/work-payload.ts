@@ -57,7 +57,7 @@ export function workPayload(context: ReadContext, address: string, request: Payl
 function workOf(context: ReadContext, id: string, reader: string): WorkRecord | undefined {
   if (!isRead('work.get')) return undefined
   const found = answerRead(context, { op: 'work.get', args: { event_id: id }, reader })
-  return found.ok ? dataOf<{ work: WorkRecord }>(found).work : undefined
+  return found.ok ? dataOf(found).work : undefined
 }
 
 function isWanted(
@@ -78,7 +78,7 @@ function hasWorked(context: ReadContext, identity: string): boolean {
   const args = { target: identity, kind: 'accepted', limit: 200 }
   const found = answerRead(context, { op: 'work.list', args, reader: identity })
   if (!found.ok) return false
-  const { works } = dataOf<{ works: readonly WorkRecord[] }>(found)
+  const { works } = dataOf(found)
   return works.some(({ worker }) => worker?.id === identity)
 }
 

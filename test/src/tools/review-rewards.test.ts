@@ -5,7 +5,8 @@ import type { ArgsOf } from '../../../actors/deciders.ts'
 import { refusal } from '../../../actors/kernel/refusals.ts'
 import type { RewardArgs } from '../../../actors/works/market/letters.ts'
 import type { Actors, NoAnswer } from '../../../src/command/ports.ts'
-import type { ReadAnswer, ReadRequest } from '../../../src/reads/read.ts'
+import type { ReadAnswer, Take } from '../../../src/reads/read.ts'
+import type { ReadCall } from '../../../src/reads/reads.ts'
 import { toolsReads } from '../../../src/tools/reads.ts'
 import { ReviewRewards } from '../../../src/tools/review-rewards.ts'
 
@@ -37,9 +38,10 @@ function rewardsOver(hindrances: readonly (ReadAnswer | NoAnswer)[]) {
     given.push((args as ArgsOf<'credit.reward'>).reviewer)
     answer({ ok: true, reply: {} }, undefined)
   }
-  const read = ({ op }: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => {
+  const read: ReadCall = ({ op }, answer) => {
     const found = hindrance(op)
-    answer(found === undefined ? { ok: true, json: JSON.stringify(answers[op]), until: 0 } : found.met)
+    const give: Take = answer
+    give(found === undefined ? { ok: true, value: answers[op], until: 0 } : found.met)
   }
   const rewards = new ReviewRewards({
     actors: { write } as Actors,
@@ -150,8 +152,8 @@ function takenUp(rewarded: readonly string[]): string[] {
     args: { seconds: 86_400, most: 3 },
     reader: '',
   })
-  const { reviews } = JSON.parse((found as { json: string }).json) as { reviews: { author: string }[] }
-  return reviews.map(({ author }) => author)
+  if (!found.ok) throw new Error('no reviews')
+  return found.value.reviews.map(({ author }) => author)
 }
 
 test('those of the last day before the newest post are taken up, however long the board was down', () => {

@@ -1,4 +1,5 @@
 /** Who decides what: every operation that changes something, by its name. */
+
 import { blobsDeciders } from './attachments/decide.ts'
 import { directDeciders } from './conversations/decide.ts'
 import { delegationDeciders } from './delegations/decide.ts'
@@ -9,6 +10,7 @@ import { peopleDeciders } from './people/decide.ts'
 import { decideClaim, decideRegister } from './people/registry.ts'
 import { marksDeciders } from './posts/decide.ts'
 import { receiversDeciders } from './receive-urls/decide.ts'
+import type { Facts } from './record.ts'
 import { rulesDeciders } from './rooms/decide.ts'
 import { decidePost, decideRoomCreate } from './rooms/room.ts'
 import { salesDeciders } from './sales/decide.ts'
@@ -63,6 +65,8 @@ export type ArgsOf<Name extends AnyWriteName> =
   Parameters<Table[Name]> extends [unknown, WriteLetter<infer Args>] ? Args : object
 /** What it replies. */
 export type ReplyOf<Name extends AnyWriteName> =
-  Extract<ReturnType<Table[Name]>, { readonly ok: true }> extends { readonly reply: infer Reply } ? Reply : never
+  Extract<ReturnType<Table[Name]>, { readonly ok: true }> extends { readonly reply: infer Reply extends Facts }
+    ? Reply
+    : never
 /** The facts of the act that comes of it. */
 export type FactsOf<Name extends AnyWriteName> = ReplyOf<Name> extends ActReply<infer Given> ? Given : never

@@ -1,5 +1,5 @@
 /** Letters of the board's own, which are not signed: they have no nonce, and records made of them have no signature. */
-import type { ArgsOf } from './deciders.ts'
+import type { ArgsOf, ReplyOf } from './deciders.ts'
 import type { InternalWriteName } from './internal-operations.ts'
 import { receiversOf } from './receive-urls/decide.ts'
 import type { WriteLetter } from './write.ts'
@@ -7,7 +7,11 @@ import type { WriteLetter } from './write.ts'
 const nothing = Buffer.alloc(64)
 
 /** To the actor of an identity's receive URLs. `owner`: identity id. */
-export function ownLetter<Name extends InternalWriteName>(op: Name, owner: string, args: ArgsOf<Name>): WriteLetter {
+export function ownLetter<Name extends InternalWriteName>(
+  op: Name,
+  owner: string,
+  args: ArgsOf<Name>,
+): WriteLetter<ArgsOf<Name>, ReplyOf<Name>> {
   return internalLetter(op, receiversOf(owner), owner, args)
 }
 
@@ -17,7 +21,7 @@ export function internalLetter<Name extends InternalWriteName>(
   to: string,
   author: string,
   args: ArgsOf<Name>,
-): WriteLetter<ArgsOf<Name>> {
+): WriteLetter<ArgsOf<Name>, ReplyOf<Name>> {
   return {
     op,
     to,

@@ -116,10 +116,10 @@ export type Confirmation = {
   readonly head: Head
 }
 
-export type ShardAnswer =
+export type ShardAnswer<Reply extends Facts = Facts> =
   | {
       readonly ok: true
-      readonly reply: Facts
+      readonly reply: Reply
       readonly change?: number
       readonly leaf?: number
       readonly duplicate?: true

@@ -26,7 +26,7 @@ import { isOfBoard } from './rooms/roles.ts'
 import type { State } from './state.ts'
 
 /** What the main thread hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
-export type WriteLetter<Args extends object = object> = {
+export type WriteLetter<Args extends object = object, Reply extends Facts = Facts> = {
   readonly op: AnyWriteName
   /** The actor that decides: a room's name, or `@registry`. */
   readonly to: string
@@ -53,6 +53,8 @@ export type WriteLetter<Args extends object = object> = {
   readonly operator: boolean
   /** What its decider takes. */
   readonly args: Args
+  /** What it replies. For the compiler alone: no letter has such a property. */
+  '~reply'?(reply: Reply): void
 }
 
 export type Planned = {

@@ -13,7 +13,7 @@ import type { Room } from '../board.ts'
 import { none } from '../event-index.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import { commandIn, postIn } from '../record.ts'
-import { type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { versionsMax } from './marks.ts'
 
 /** What the command says of its place; `''` and 0: nothing. */
@@ -41,7 +41,7 @@ export type Placed = {
   readonly expires: number
 }
 
-type Placing = { readonly placed: Placed } | { readonly refused: Decision }
+type Placing = { readonly placed: Placed } | { readonly refused: Refused }
 
 /** Page of a thread that names none. */
 export const pageDefault = 'main'

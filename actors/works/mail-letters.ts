@@ -4,7 +4,7 @@ import { boardHandle } from '../people/handles.ts'
 import { ActsOf, type BoardRecord, commandIn, commandSha, type Signed } from '../record.ts'
 import type { State } from '../state.ts'
 import type { WriteLetter } from '../write.ts'
-import type { RequestArgs, SignedNotice, TellArgs, TellLetter } from './letters.ts'
+import type { RequestArgs, RequestVerdict, SignedNotice, TellArgs, TellLetter, TellReply } from './letters.ts'
 import type { Ask, Told } from './mail.ts'
 import {
   type EditFacts,
@@ -28,7 +28,10 @@ export type BoardSign = (
 export type Source = { readonly state: State; readonly record: (seq: number) => BoardRecord }
 
 /** Asks the room to take the request, or a new version of it, in the name of the identity that signed the command. */
-export function requestLetter({ state, record }: Source, { work, kind, seq }: Ask): WriteLetter {
+export function requestLetter(
+  { state, record }: Source,
+  { work, kind, seq }: Ask,
+): WriteLetter<RequestArgs, RequestVerdict> {
   const { author, by, facts } = asked.in(record(seq))
   const { proof_bits: proofBits, via, operator } = facts.post!
   const { room, reviewer } = state.market.find(work) ?? state.market.reservation(work)!.fixed
@@ -108,7 +111,11 @@ export function noticeOf(
   return { ...sign(worker === '' ? fields : { ...fields, to: worker }, cause), page }
 }
 
-export function tellLetter({ room, tell }: Telling, board: string, notice?: SignedNotice): WriteLetter {
+export function tellLetter(
+  { room, tell }: Telling,
+  board: string,
+  notice?: SignedNotice,
+): WriteLetter<TellLetter, TellReply> {
   const args: TellLetter = notice === undefined ? tell : { ...tell, notice }
   return internalLetter('work.tell', room, board, args)
 }

@@ -3,7 +3,7 @@
  * shows; the path of a write is the same for all (writes.ts).
  */
 
-import type { ArgsOf, FactsOf } from '../../actors/deciders.ts'
+import type { ArgsOf, FactsOf, ReplyOf } from '../../actors/deciders.ts'
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { WriteName } from '../../actors/operations.ts'
@@ -71,6 +71,8 @@ export type Services = {
     answer(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
     reviewed(subject: string, author: string, address: string): void
   }
+  /** An identity has posted in public. */
+  readonly welcome: (identity: string, address: string) => void
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
   readonly hooks: WebhookService
@@ -91,9 +93,15 @@ export type Plan<Name extends WriteName> = {
   /** What a decider needs and cannot take from the letter. */
   args?(verified: Verified<Name>): Partial<ArgsOf<Name>>
   /** Asks elsewhere before the actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
-  ask?(verified: Verified<Name>, services: Services, pass: (found: Found<Partial<ArgsOf<Name>>>) => void): void
+  ask?(
+    verified: Verified<Name>,
+    services: Services,
+    pass: (found: Found<Partial<ArgsOf<Name>>, ReplyOf<Name>>) => void,
+  ): void
   /** Called when the write is accepted and not answered yet. */
   heard?(verified: Verified<Name>, decided: Decided<Name>, services: Services, actor: string): void
+  /** Called when what came of it is in the public log, of a retry too. */
+  logged?(verified: Verified<Name>, services: Services): void
   /** `args`: what the actor was given this time; of a retry, not what counted. */
   show(
     verified: Verified<Name>,
@@ -113,6 +121,7 @@ export type AnyPlan = {
   args?(verified: Verified): object
   ask?(verified: Verified, services: Services, pass: (found: Found) => void): void
   heard?(verified: Verified, decided: Decided, services: Services, actor: string): void
+  logged?(verified: Verified, services: Services): void
   show(
     verified: Verified,
     decided: Decided,
@@ -144,14 +153,17 @@ export type SharedReadName = {
   [Name in AnyReadName]: [AnswerOf<Name>] extends [Share] ? Name : never
 }[AnyReadName]
 
-export type Found<Args extends object = object> = { readonly refusal: Refusal } | Asked<Args> | undefined
+export type Found<Args extends object = object, Reply extends Facts = Facts> =
+  | { readonly refusal: Refusal }
+  | Asked<Args, Reply>
+  | undefined
 
-export type Asked<Args extends object = object> = {
+export type Asked<Args extends object = object, Reply extends Facts = Facts> = {
   readonly args: Args
   /** What the record keeps of the signed command, where that is not all of it. */
   readonly by?: Signed
   /** The actor refuses in these words where this charge was not taken. */
   readonly limit?: { readonly words: string; readonly charge: Charge }
   /** Takes the actor's answer, whatever it is, before any other caller. */
-  readonly settle?: (answer: ShardAnswer | NoAnswer) => void
+  settle?(answer: ShardAnswer<Reply> | NoAnswer): void
 }

@@ -3,7 +3,6 @@
 import { createHmac } from 'node:crypto'
 import { conversationPrefix } from '../../actors/conversations/conversations.ts'
 import { noConversationLeftWords } from '../../actors/conversations/decide.ts'
-import type { ReplyOf } from '../../actors/deciders.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { newestFirst } from '../command/gather.ts'
 import type { Plan, ReadPlans } from '../command/plan.ts'
@@ -55,10 +54,7 @@ const open: Plan<'conversation.open'> = {
       limit: { words: noConversationLeftWords, charge },
       // One that was there already costs nothing.
       settle: (answer) => {
-        const isMade =
-          answer?.ok === true &&
-          answer.duplicate !== true &&
-          (answer.reply as ReplyOf<'conversation.open'>).facts.created
+        const isMade = answer?.ok === true && answer.duplicate !== true && answer.reply.facts.created
         if (!isMade) charge.giveBack()
       },
     })

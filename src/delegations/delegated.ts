@@ -3,11 +3,13 @@
 import { internalLetter } from '../../actors/internal-letter.ts'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kernel/refusals.ts'
+import type { Facts } from '../../actors/record.ts'
 import { registryName } from '../../actors/record.ts'
+import type { ShardAnswer } from '../../actors/shard.ts'
 import { delegationOver, type WriteLetter } from '../../actors/write.ts'
 import type { Signer } from '../command/key-cache.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import type { Actors } from '../command/ports.ts'
+import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
 import type { Delegate } from './delegates.ts'
 
 /** Undefined: the delegation covers this operation. */
@@ -52,13 +54,11 @@ export function keyFarewell(news: LiveFacts, key: string): string | undefined {
   return news.delegates.isKeyOver(key) ? keyFarewells.ended : undefined
 }
 
-type WriteAnswer = Parameters<Actors['write']>[1]
-
 /** Once for all who wait for it: nothing of the delegate's stands in the public log before its delegation. */
 function publish(
   { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
   delegate: Delegate,
-  then: (told: Parameters<WriteAnswer>[0]) => void,
+  then: (told: ShardAnswer | NoAnswer) => void,
 ): void {
   const waiting = delegate.publishing
   if (waiting !== undefined) {
@@ -77,16 +77,16 @@ function publish(
 }
 
 /** A delegate's letter is counted while it is under way, and waits until its delegation is in the public log where it must be. */
-export function sendAs(
+export function sendAs<Reply extends Facts>(
   { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
   delegate: Delegate | undefined,
-  letter: WriteLetter,
-  answer: WriteAnswer,
+  letter: WriteLetter<object, Reply>,
+  answer: TakeReply<Reply>,
 ): void {
   if (delegate === undefined) return actors.write(letter, answer)
   const answered = news.delegates.sent(delegate)
   // A caller that has to wait for more says so before this one counts as answered.
-  const take: WriteAnswer = (found, head) => {
+  const take: TakeReply<Reply> = (found, head) => {
     answer(found, head)
     answered()
   }

@@ -16,7 +16,7 @@ import type { WriteLetter } from '../../actors/write.ts'
 import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
-import type { Actors, NoAnswer } from '../command/ports.ts'
+import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
@@ -168,9 +168,9 @@ export class ActorHost implements Actors {
     return { logs, closed, published, handles, people }
   }
 
-  write(letter: WriteLetter, answer: (answer: ShardAnswer | NoAnswer, head: Head | undefined) => void): void {
+  write<Reply extends Facts>(letter: WriteLetter<object, Reply>, answer: TakeReply<Reply>): void {
     const link = this.#shardLinks[shardOf(letter.to, this.shards)]!
-    const given = withCause((answered: Answered<ShardAnswer, Head>) => {
+    const given = withCause((answered: Answered<ShardAnswer<Reply>, Head>) => {
       if (!answered.ok) return answer(refusalOf(answered), undefined)
       const { body, note } = answered
       if (body.ok) this.#noteNews(note, body.change ?? 0)

@@ -42,7 +42,13 @@ const create: Plan<'work.create'> = {
       })
     })
   },
+  logged: welcomed,
   show: (_verified, { facts }) => ({ read: 'work.get', args: { event_id: String(facts.work) } }),
+}
+
+/** A request is a post of its author. */
+function welcomed({ signer, door }: Verified, { welcome }: Services): void {
+  welcome(signer.id, door.address)
 }
 
 function requestFault(command: Verified['command']): Refusal | undefined {
@@ -99,7 +105,7 @@ function reviewerOf(
 
 export const workPlans = {
   'work.create': create,
-  'work.edit': plan,
+  'work.edit': { ...plan, logged: welcomed },
   'work.raise': plan,
   'work.cancel': plan,
   'work.claim': plan,

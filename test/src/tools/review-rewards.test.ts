@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { ArgsOf } from '../../../actors/deciders.ts'
 import { refusal } from '../../../actors/kernel/refusals.ts'
 import type { RewardArgs } from '../../../actors/works/market/letters.ts'
-import type { Actors, NoAnswer } from '../../../src/command/ports.ts'
+import type { Actors, NoAnswer, TakeReply } from '../../../src/command/ports.ts'
 import type { ReadAnswer, Take } from '../../../src/reads/read.ts'
 import type { ReadCall } from '../../../src/reads/reads.ts'
 import { toolsReads } from '../../../src/tools/reads.ts'
@@ -36,7 +36,8 @@ function rewardsOver(hindrances: readonly (ReadAnswer | NoAnswer)[]) {
     const found = hindrance(op)
     if (found !== undefined) return answer(found.met === undefined ? undefined : busy, undefined)
     given.push((args as ArgsOf<'credit.reward'>).reviewer)
-    answer({ ok: true, reply: {} }, undefined)
+    const give: TakeReply = answer
+    give({ ok: true, reply: {} }, undefined)
   }
   const read: ReadCall = ({ op }, answer) => {
     const found = hindrance(op)
@@ -97,7 +98,8 @@ function rewardsOf(authors: readonly string[], isDamaged: (tries: number) => boo
     actors: {
       write: ({ args }, answer) => {
         given.push((args as ArgsOf<'credit.reward'>).reviewer)
-        answer({ ok: true, reply: {} }, undefined)
+        const give: TakeReply = answer
+        give({ ok: true, reply: {} }, undefined)
       },
     } as Actors,
     read: ({ op, args }, answer) => {
@@ -172,7 +174,8 @@ async function asked(more: Readonly<Record<string, object>>, address?: string) {
     actors: {
       write: ({ args }, answer) => {
         caps = new Map((args as unknown as RewardArgs).caps.map(({ name, most }) => [name, most]))
-        answer({ ok: true, reply: {} }, undefined)
+        const give: TakeReply = answer
+        give({ ok: true, reply: {} }, undefined)
       },
     } as Actors,
     read: ({ op, args }, answer) => {

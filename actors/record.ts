@@ -80,7 +80,9 @@ export function commandIn(signed: Uint8Array): Command {
 }
 
 /** What `data` of a command says, in the form that its operation declares: it was checked against that before it was accepted. */
-export function dataIn<Declared extends { readonly data: Schema }>({ data }: Command): Infer<Declared['data']> {
+export function dataIn<Declared extends { readonly data: Schema }>({
+  data,
+}: Pick<Command, 'data'>): Infer<Declared['data']> {
   return JSON.parse(data === undefined || data === '' ? '{}' : data)
 }
 

@@ -12,9 +12,10 @@
 import type { Room } from '../board.ts'
 import { none } from '../event-index.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { commandIn, postIn } from '../record.ts'
+import { commandIn, dataIn, postIn } from '../record.ts'
 import { type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { versionsMax } from './marks.ts'
+import type { post } from './operations.ts'
 
 /** What the command says of its place; `''` and 0: nothing. */
 export type Wanted = {
@@ -67,7 +68,7 @@ export type Format = 'text' | 'markdown'
 export function formatOf(kept: Format | undefined, data: string | undefined): Format {
   if (kept !== undefined) return kept
   if (data === undefined || data === '') return 'text'
-  return (JSON.parse(data) as { format?: Format }).format ?? 'text'
+  return dataIn<typeof post>({ data }).format ?? 'text'
 }
 
 /** The format of the version that an edit replaces, for an edit that names none. */

@@ -106,7 +106,7 @@ const toolsSearch = declare({
 
 const reviewKind = choice(reviewKinds, 'your verdict')
 
-const toolsReview = declare({
+export const toolsReview = declare({
   name: 'tools.review',
   group: 'tools',
   summary:

@@ -30,7 +30,7 @@ export type Decided<Name extends WriteName = never> = {
 }
 
 /** Id (32 hex) of what the accepted command made. */
-export function idOf({ sha }: Verified, decided: Decided): string {
+export function idOf({ sha }: Pick<Verified, 'sha'>, decided: Pick<Decided, 'sha'>): string {
   return (decided.sha ?? sha.toString('hex')).slice(0, 32)
 }
 
@@ -63,12 +63,12 @@ export type Services = {
   readonly blobs: BlobIntake
   /** Calls of tools: what their actor is given, and the result of one that it has accepted. */
   readonly calls: {
-    prepare(verified: Verified, pass: (found: Found) => void): void
-    finish(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
+    prepare(verified: Verified<'tools.call'>, pass: (found: Found) => void): void
+    finish(verified: Verified<'tools.call'>, decided: Decided<'tools.call'>, isDuplicate: boolean, give: Give): void
   }
   /** Probes, and rewards for reviews. */
   readonly tools: {
-    answer(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
+    answer(verified: Verified<'tools.probe'>, decided: Decided<'tools.probe'>, isDuplicate: boolean, give: Give): void
     reviewed(subject: string, author: string, address: string): void
   }
   /** An identity has posted in public. */

@@ -23,6 +23,12 @@ export type CommandSource = {
 
 /** What the client gets; `undefined`: nothing, the connection is to be cut (the outcome is unknown). */
 export type Reply = { readonly status: number; readonly body: string; readonly retryAfter?: number }
+/** `error`: in a refusal. */
+export type Envelope = {
+  readonly ok: boolean
+  readonly data?: Readonly<Record<string, unknown>>
+  readonly error?: { readonly code: string; readonly message: string; readonly field?: string }
+}
 export type Respond = (reply: Reply | undefined) => void
 
 /** The fields of a signed command. */
@@ -59,6 +65,11 @@ export type Verified<Name extends WriteName = never> = {
 export function signedBy({ signer, signature, bytes }: Verified): Signed {
   const { key, delegate } = signer
   return { key, sig: signature, signed: bytes, ...(delegate === undefined ? {} : { for: delegate.proof }) }
+}
+
+/** What the body of a reply says, for the board's own callers. */
+export function envelopeOf({ body }: Reply): Envelope {
+  return JSON.parse(body)
 }
 
 export function refused(found: Refusal): Reply {

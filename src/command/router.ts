@@ -8,7 +8,7 @@
 
 import { hash } from 'node:crypto'
 import type { AnyReadName } from '../../actors/internal-operations.ts'
-import { type Command, type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { type Command, fields } from '../../actors/kernel/fields.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { ReadOperation } from '../../actors/operations.ts'
@@ -162,17 +162,17 @@ export class CommandRouter {
   }
 
   #signed(command: Command, door: CommandSource, respond: Respond, verify: Verify): void {
-    const { public_key, signature, timestamp, nonce } = command
-    for (const [name, value] of Object.entries({ public_key, signature, timestamp, nonce })) {
-      if (isGiven(value)) continue
-      const { meaning, rule } = fields[name as FieldName]
+    if (!isWhole(command)) {
+      const name = envelope.find((each) => !isGiven(command[each]))!
+      const { meaning, rule } = fields[name]
       const message = `a signed command needs ${name}, ${meaning}: ${rule}`
       return this.#refuse(door, () => refusal('missing_field', message, name), respond)
     }
-    const signer = this.#signers.of(public_key as string)
-    if (signer === undefined) return this.#refuse(door, () => unlikeKey(public_key as string), respond)
-    const signed = decodeBytes64(signature as string)
-    if (signed === undefined) return this.#refuse(door, () => unlikeSignature(signature as string), respond)
+    const { public_key, signature } = command
+    const signer = this.#signers.of(public_key)
+    if (signer === undefined) return this.#refuse(door, () => unlikeKey(public_key), respond)
+    const signed = decodeBytes64(signature)
+    if (signed === undefined) return this.#refuse(door, () => unlikeSignature(signature), respond)
     const tooMany = this.#options.throttle.signaturesObjection(door.address)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const bytes = signingBytes(this.#options.serviceId, command)
@@ -184,7 +184,7 @@ export class CommandRouter {
   }
 
   #dispatch(
-    command: Command,
+    command: SignedCommand,
     signer: Signer,
     signature: Buffer,
     bytes: Buffer,
@@ -200,8 +200,8 @@ export class CommandRouter {
     if (beyond !== undefined) return respond(refused(beyond))
     if (operation.kind === 'read') {
       const now = this.#options.wallSeconds()
-      if (Math.abs(now - command.timestamp!) > windowSeconds) {
-        const message = staleWords(command.timestamp!, now)
+      if (Math.abs(now - command.timestamp) > windowSeconds) {
+        const message = staleWords(command.timestamp, now)
         return respond(refused(refusal('stale_timestamp', message, 'timestamp')))
       }
       if (this.#options.news.isRetired(signer.text))
@@ -225,11 +225,15 @@ export class CommandRouter {
       return this.#answerRead({ ...request, ...reader }, door, respond)
     }
     const sha = hash('sha256', bytes, 'buffer')
-    this.#writes.run(
-      { command: command as SignedCommand, operation, data, signer, signature, bytes, sha, door },
-      respond,
-    )
+    this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)
   }
+}
+
+/** What every signed command has. */
+const envelope = ['public_key', 'signature', 'timestamp', 'nonce'] as const
+
+function isWhole(command: Command): command is SignedCommand {
+  return envelope.every((name) => isGiven(command[name]))
 }
 
 const keysUnsure = refusal('overloaded', 'this board is still loading its delegations: try again', undefined, 1)
@@ -272,8 +276,9 @@ function readRequest(
   reader: string,
 ): ReadRequest {
   const args: Record<string, string | number> = {}
+  const given: Readonly<Record<string, unknown>> = command
   for (const name of [...operation.required, ...operation.optional]) {
-    const value = (command as Record<string, unknown>)[name]
+    const value = given[name]
     if (name !== 'data' && isGiven(value)) args[name] = value as string | number
   }
   for (const [name, value] of Object.entries(data)) if (name !== 'schema') args[name] = value as string | number

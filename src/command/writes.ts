@@ -173,7 +173,7 @@ export class Writes {
       const { reply } = claimed
       if (claimed.change !== undefined) this.#options.news.noteChange(registryName, claimed.change)
       if (reply.handle !== '') this.#options.news.handles.set(verified.signer.id, reply.handle)
-      then('notApplied' in reply ? reply.notApplied : '')
+      then(reply.notApplied ?? '')
     })
   }
 

@@ -66,7 +66,7 @@ function allKnown({ state, frame, now }: ReadContext): KnownAnswer<readonly Told
     const { id, identity, key, scopes, expires, isPublished: published } = each
     const ended = !isLive(each, now())
     const record = ended ? undefined : fromFrame(frame(0, each.place))
-    const { by } = (record ?? {}) as { by?: { key: Uint8Array; sig: Uint8Array; signed: Uint8Array } }
+    const by = record?.by
     return {
       id,
       identity,

@@ -2,10 +2,11 @@
  * Calls at /mcp as commands of the board: a signed-in caller's are signed with the key of the sign-in, those of others are
  * sent unsigned. What is allowed, refused and limited is decided where it always is, on the way of a command.
  */
+
 import { randomBytes } from 'node:crypto'
 import type { Operation } from '../../actors/kernel/operation.ts'
-import { refusalBody } from '../../actors/kernel/refusals.ts'
 import type { Reply } from '../command/reply.ts'
+import { envelopeOf, refused } from '../command/reply.ts'
 import type { CommandRouter } from '../command/router.ts'
 import { type FieldValue, type SignableCommand, signingBytes } from '../format/signing.ts'
 import type { Caller } from './caller.ts'
@@ -54,7 +55,7 @@ export class Calls {
       return Promise.resolve({ ok: false, error: { code: 'unknown_field', message, field: strange } })
     }
     const input = inputOf(operation, given)
-    if ('code' in input) return Promise.resolve(JSON.parse(refusalBody(input)) as Outcome)
+    if ('code' in input) return Promise.resolve(envelopeOf(refused(input)))
     const command = commandOf(operation, { ...given, ...(input.data === undefined ? {} : { data: input.data }) })
     const { caller } = calling
     // A token that may not read in private reads what is public.
@@ -85,7 +86,7 @@ export class Calls {
         onGone: (callback: () => void) => signal.addEventListener('abort', callback, { once: true }),
       }
       this.#options.front.execute(Buffer.from(JSON.stringify(command)), door, (reply: Reply | undefined) =>
-        resolve(reply === undefined ? undefined : (JSON.parse(reply.body) as Outcome)),
+        resolve(reply && envelopeOf(reply)),
       )
     })
   }

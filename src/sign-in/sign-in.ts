@@ -12,6 +12,7 @@ import { commandIn } from '../../actors/record.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import type { Reply } from '../command/reply.ts'
+import { envelopeOf } from '../command/reply.ts'
 import type { CommandRouter } from '../command/router.ts'
 import type { Delegate, Delegates } from '../delegations/delegates.ts'
 import { commandId, signingBytes } from '../format/signing.ts'
@@ -161,6 +162,6 @@ export function nameShown(text: string | undefined): string {
 function refusedBy(reply: Reply | undefined): Finished {
   if (reply === undefined)
     return { ok: false, code: 'overloaded', message: 'the board gave no answer: start the sign-in again' }
-  const { error } = JSON.parse(reply.body) as { error: { code: string; message: string } }
-  return { ok: false, code: error.code, message: error.message }
+  const { code = 'internal', message = '' } = envelopeOf(reply).error ?? {}
+  return { ok: false, code, message }
 }

@@ -11,7 +11,6 @@ import { dataOf, type ReadAnswer } from '../reads/read.ts'
 import type { ReadCall } from '../reads/reads.ts'
 import type { OpenCall } from './reads.ts'
 import type { Relay, Relayed } from './relay.ts'
-import type { CallData } from './relayed.ts'
 
 export type UnsettledOptions = {
   readonly read: ReadCall
@@ -46,7 +45,7 @@ export class Unsettled {
         identity: each.identity,
         // Nothing is signed for it any more: what was, says whose money it is.
         isOperators: false,
-        data: JSON.parse(data) as CallData,
+        data,
         facts: { ...facts, micros: 0 },
       }
       if (payment === undefined) this.#settle(relay.giveUp(call, false), call)

@@ -1,8 +1,10 @@
 /** Reads that the board asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
 
 import { allowances } from '../../actors/kernel/limits.ts'
-import { ActsOf, commandIn, fromFrame } from '../../actors/record.ts'
+import type { Infer } from '../../actors/kernel/schema.ts'
+import { ActsOf, commandIn, dataIn, fromFrame } from '../../actors/record.ts'
 import { type DayLimits, dayEnd, identityLimits } from '../../actors/tool-calls/day.ts'
+import type { toolsCall } from '../../actors/tool-calls/operations.ts'
 import type { Address, CallFacts, Mark, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../payments/price.ts'
 import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
@@ -32,8 +34,8 @@ export type OpenCall = {
   readonly tool: string
   readonly subject: string
   readonly address: Address
-  /** `data` of its command, as it was signed. */
-  readonly data: string
+  /** `data` of its command. */
+  readonly data: Infer<(typeof toolsCall)['data']>
   readonly payment?: PayFacts
 }
 
@@ -67,7 +69,15 @@ function openCalls({ state, frame }: ReadContext): KnownAnswer<readonly OpenCall
     const command = commandIn(act.by!.signed)
     const paid =
       open.paid === undefined ? {} : { payment: payments.in(fromFrame(frame(open.shard, open.paid.seq))).facts }
-    return { id: open.id, identity: open.identity, tool, subject, address, data: command.data ?? '{}', ...paid }
+    return {
+      id: open.id,
+      identity: open.identity,
+      tool,
+      subject,
+      address,
+      data: dataIn<typeof toolsCall>(command),
+      ...paid,
+    }
   })
   return known(found)
 }

@@ -1,8 +1,9 @@
 /** Reads on the tools directory that the feed answers: a listing as it was said, and the reviews of a subject. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { commandIn, fromFrame } from '../../actors/record.ts'
+import { commandIn, dataIn, fromFrame } from '../../actors/record.ts'
 import { type Listing, listingIn } from '../../actors/tools/listing.ts'
+import type { toolsReview } from '../../actors/tools/search-operations.ts'
 import { eventOf } from '../posts/view.ts'
 import {
   badCursor,
@@ -107,8 +108,9 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const next = slots.length > limit ? shown.at(-1)!.slot : undefined
   const { views, cut } = withinPage(shown, ({ review: { id, author, kind, at }, slot }) => {
     const { by } = eventOf(body(slot))
-    const { text, data } = commandIn(by.signed)
-    const { evidence } = JSON.parse(data ?? '{}') as { evidence?: string }
+    const command = commandIn(by.signed)
+    const { text } = command
+    const { evidence } = dataIn<typeof toolsReview>(command)
     const handle = handleOf(author)
     const more = evidence === undefined ? {} : { evidence }
     const named = handle === undefined ? {} : { author_handle: handle }

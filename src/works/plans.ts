@@ -6,13 +6,13 @@ import type { Asked, Plan, Services, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { dataOf } from '../reads/read.ts'
 import { newRoomFor } from '../rooms/new-room-quota.ts'
-import { market, reserveArgs, workArgs } from './market-args.ts'
+import { type AboutWork, market, reserveArgs, workArgs } from './market-args.ts'
 
 const show = ({ command }: Verified): Shown => ({ read: 'work.get', args: { event_id: command.event_id! } })
 
 const plan = {
   to: market,
-  ask: (verified: Verified, services: Services, pass: (found: Asked<ReturnType<typeof workArgs>>) => void) =>
+  ask: (verified: Verified<AboutWork>, services: Services, pass: (found: Asked<ReturnType<typeof workArgs>>) => void) =>
     pass({ args: workArgs(verified, services) }),
   show,
 }

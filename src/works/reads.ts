@@ -7,10 +7,10 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { type FactRecord, fromFrame } from '../../actors/record.ts'
 import { stateOf } from '../../actors/works/market/clock.ts'
 import { isOfMarket, type MarketFacts, type Posting } from '../../actors/works/market/letters.ts'
-import type { Claimant, WorkSort } from '../../actors/works/market/listing.ts'
+import { type Claimant, workSorts } from '../../actors/works/market/listing.ts'
 import type { Market } from '../../actors/works/market/market.ts'
 import { type TransitionName, transitionNamed } from '../../actors/works/market/table.ts'
-import type { Work, WorkState } from '../../actors/works/market/work.ts'
+import { type Work, workStates } from '../../actors/works/market/work.ts'
 import { delegationIn } from '../posts/view.ts'
 import {
   badCursor,
@@ -79,21 +79,24 @@ function list(context: ReadContext, request: ReadRequest) {
 
 function page(context: ReadContext, { args }: ReadRequest) {
   const { market } = context.state
-  const sort = (args.sort as WorkSort | undefined) ?? 'new'
+  const sort = workSorts.find((each) => each === args.sort) ?? 'new'
   const name = `work.list:${sort}`
   const from = args.cursor === undefined ? undefined : context.cursors.open(name, String(args.cursor))
   if (args.cursor !== undefined && typeof from !== 'string') return badCursor
   const now = context.now()
-  const eligible = args.eligible_for as string | undefined
-  const given = <Value>(name: string) => args[name] as Value | undefined
+  const given = (name: string) => (args[name] === undefined ? undefined : String(args[name]))
+  const eligible = given('eligible_for')
   const listed = market.list(
     {
-      ...named('room', given<string>('room')),
-      ...named('state', given<WorkState>('kind')),
-      ...named('words', given<string>('query')?.toLowerCase()),
-      ...named('party', given<string>('target')),
-      ...named('capability', given<string>('capability')),
-      ...named('minReward', given<number>('min_reward')),
+      ...named('room', given('room')),
+      ...named(
+        'state',
+        workStates.find((each) => each === args.kind),
+      ),
+      ...named('words', given('query')?.toLowerCase()),
+      ...named('party', given('target')),
+      ...named('capability', given('capability')),
+      ...named('minReward', args.min_reward === undefined ? undefined : Number(args.min_reward)),
       ...named('claimant', eligible === undefined ? undefined : claimant(market, eligible, now)),
       ...named('from', from === undefined ? undefined : (JSON.parse(from as string) as (number | string)[])),
       simulated: args.room !== undefined || args.target !== undefined,

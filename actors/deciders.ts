@@ -10,7 +10,7 @@ import { peopleDeciders } from './people/decide.ts'
 import { decideClaim, decideRegister } from './people/registry.ts'
 import { marksDeciders } from './posts/decide.ts'
 import { receiversDeciders } from './receive-urls/decide.ts'
-import type { ActReply, Decider, Deciders } from './records/write.ts'
+import type { ActReply, Decider, Deciders, ReplyOf } from './records/write.ts'
 import { rulesDeciders } from './rooms/decide.ts'
 import { decidePost, decideRoomCreate } from './rooms/room.ts'
 import { salesDeciders } from './sales/decide.ts'
@@ -64,8 +64,5 @@ declare module './records/write.ts' {
   interface DeciderTable extends Table {}
 }
 
-/** What it replies. */
-export type ReplyOf<Name extends AnyWriteName> =
-  Extract<ReturnType<Table[Name]>, { readonly ok: true }> extends { readonly reply: infer Reply } ? Reply : never
 /** The facts of the act that comes of it. */
 export type FactsOf<Name extends AnyWriteName> = ReplyOf<Name> extends ActReply<infer Given> ? Given : never

@@ -60,6 +60,11 @@ declare module './records/write.ts' {
   }
 }
 
+/** Names of reads that are not answered from an actor's state, by what does. */
+export type AnsweredBy<Where extends NonNullable<Operation['answeredBy']>> = Extract<
+  Declared,
+  { readonly answeredBy: Where }
+>['name']
 /** The declaration of one operation, as a type. */
 export type Declaration<Name extends OperationName> = Extract<Declared, { readonly name: Name }>
 

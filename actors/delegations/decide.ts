@@ -1,8 +1,7 @@
 /** The registry's decisions over delegations: who may act for whom. Pure functions; who signed was settled before. */
-
 import { formatEntry } from '../log/entry.ts'
 import { act } from '../records/act.ts'
-import { commandSha, type FactRecord, type Facts, RecordType, registryName } from '../records/record.ts'
+import { actIn, commandSha, type FactRecord, type Facts, RecordType, registryName } from '../records/record.ts'
 import { accept, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { type Delegation, type DelegationFacts, type EndedBy, isLive } from './delegations.ts'
 
@@ -39,7 +38,7 @@ const publish = ({ state, now, record }: Situation, letter: WriteLetter<{ readon
   const delegation = state.delegations.find(letter.args.id)
   if (delegation === undefined || !isLive(delegation, now)) return over
   if (delegation.isPublished) return accept([], { at: now })
-  const { by } = record(delegation.place) as FactRecord
+  const { by } = actIn(record(delegation.place))
   const command = commandSha(by!).toString('hex')
   const { id } = delegation
   const entry = formatEntry({ kind: 'delegate', event: id, room: '-', seq: '-', time: now, command })

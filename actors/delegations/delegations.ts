@@ -8,7 +8,7 @@
  */
 import type { Core } from '../records/core.ts'
 import type { Projection, RecordPlace } from '../records/projection.ts'
-import type { FactRecord } from '../records/record.ts'
+import { ActsOf, type FactRecord } from '../records/record.ts'
 
 /** What a delegation.create asked for, checked by the main thread. Empty texts: not given. */
 export type DelegationFacts = {
@@ -21,6 +21,8 @@ export type DelegationFacts = {
   readonly clientId: string
   readonly redirectHost: string
 }
+
+const suspended = new ActsOf<{ readonly target: string }>('identity.suspend')
 
 export type EndedBy = 'revoked' | 'rotated' | 'suspended'
 
@@ -116,9 +118,9 @@ export class Delegations implements Projection {
   }
 
   /** An identity that moves to another key, or that is suspended, has no delegate any more. */
-  onAct({ op, author, at, facts }: FactRecord): void {
-    if (op === 'identity.rotate') this.#endAll(Buffer.from(author).toString('hex'), 'rotated', at)
-    if (op === 'identity.suspend') this.#endAll(facts.target as string, 'suspended', at)
+  onAct(act: FactRecord): void {
+    if (act.op === 'identity.rotate') this.#endAll(Buffer.from(act.author).toString('hex'), 'rotated', act.at)
+    if (suspended.is(act)) this.#endAll(act.facts.target, 'suspended', act.at)
   }
 
   pack(): Packed {

@@ -10,7 +10,7 @@ import { type Active, ByActivity } from '../records/board.ts'
 import { nowhere } from '../records/changes.ts'
 import type { Core } from '../records/core.ts'
 import type { Projection, RecordPlace } from '../records/projection.ts'
-import { commandIn, type FactRecord } from '../records/record.ts'
+import { ActsOf, commandIn, type FactRecord } from '../records/record.ts'
 
 export type DocVisibility = 'public' | 'unlisted' | 'private'
 
@@ -85,8 +85,8 @@ export class Documents implements Projection {
   readonly acts: Projection['acts'] = {
     'docs.create': (act, place) => this.#create(act, place),
     'docs.write': (act, place) => this.#write(act, place),
-    'docs.delete': (act) => {
-      this.#byId.get((act.facts as DocDeletedFacts).target)!.isDeleted = true
+    'docs.delete': ({ facts }: FactRecord<DocDeletedFacts>) => {
+      this.#byId.get(facts.target)!.isDeleted = true
       this.#deleted++
     },
   }
@@ -224,9 +224,11 @@ export class Documents implements Projection {
 
 const unlinked = { version: 0, newer: undefined, older: undefined }
 
+const written = new ActsOf<VersionFacts>('docs.create', 'docs.write')
+
 /** A version from its record. */
 export function versionOf(record: FactRecord): Version {
-  const facts = record.facts as VersionFacts
+  const { facts } = written.in(record)
   return { facts, record, text: facts.merged?.text ?? signedText(record.by!.signed) }
 }
 

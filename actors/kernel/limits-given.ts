@@ -24,7 +24,7 @@ for (const name of given.keys()) unused.add(name)
 function read(text: string): ReadonlyMap<string, unknown> {
   if (text === '') return new Map()
   try {
-    const value = JSON.parse(text) as unknown
+    const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return new Map(Object.entries(value))
   } catch {
     // Reported below: text that is not JSON, and JSON that is not an object, get the same sentence.

@@ -17,6 +17,11 @@ export type Operation = {
   readonly summary: string
   /** A write changes the board and is remembered. A read may be sent unsigned where it reads public things. */
   readonly kind: 'read' | 'write'
+  /**
+   * What answers a read that no actor's state answers alone: the main thread, from the newest head or from what it counts and
+   * holds; the log's own thread; the index of the tools directory; the thread that delivers.
+   */
+  readonly answeredBy?: 'main' | 'head' | 'log' | 'directory' | 'delivery'
   /** A read of what belongs to the signer alone. */
   readonly mustSign?: true
   /** The scope that a delegate needs. Absent: only the identity's own key may do it. */

@@ -26,8 +26,8 @@ export type GrantFacts = Pick<LimitGrant, 'target' | 'factor' | 'expires' | 'rea
 export class LimitGrants implements Projection {
   readonly acts: Projection['acts'] = {
     'limits.grant': (act, place) => this.#grant(act, place),
-    'limits.revoke': ({ facts }) => {
-      this.#byTarget.delete((facts as Pick<GrantFacts, 'target'>).target)
+    'limits.revoke': ({ facts }: FactRecord<Pick<GrantFacts, 'target'>>) => {
+      this.#byTarget.delete(facts.target)
     },
   }
   /** In the order in which they were granted; one for each target. */

@@ -70,6 +70,7 @@ const quotaGet = declare({
   summary:
     'What remains of each rate and quota, when it is fully restored, and what is open: for your identity when you sign, and for the network of your address.',
   kind: 'read',
+  answeredBy: 'main',
   scope: 'board:read',
   isTool: true,
   who: 'anyone, for itself',

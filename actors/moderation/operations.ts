@@ -62,7 +62,7 @@ const reportsList = declare({
   example: { operation: 'reports.list', kind: 'open' },
 })
 
-const reportResolve = declare({
+export const reportResolve = declare({
   name: 'report.resolve',
   group: 'moderation',
   summary:

@@ -35,7 +35,7 @@ const identityRegister = declare({
   example: { operation: 'identity.register', handle: 'ada' },
 })
 
-const identityProfileSet = declare({
+export const identityProfileSet = declare({
   name: 'identity.profile.set',
   group: 'identity',
   summary: 'Set your public profile: a description, capabilities and links. What you leave out is cleared.',

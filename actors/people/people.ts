@@ -8,7 +8,8 @@
 import { hex } from '../kernel/hex.ts'
 import type { Core } from '../records/core.ts'
 import type { Projection, RecordPlace } from '../records/projection.ts'
-import { commandIn, type FactRecord } from '../records/record.ts'
+import { ActsOf, commandIn, dataIn, type FactRecord } from '../records/record.ts'
+import type { identityProfileSet } from './operations.ts'
 
 /** What an identity says of itself. */
 export type Profile = {
@@ -49,6 +50,9 @@ type Packed = readonly [
   rotations: readonly Rotation[],
   suspensions: readonly (readonly [identity: string, suspension: Suspension])[],
 ]
+
+/** Acts by which the operator stops an identity from writing, or lets it write again. */
+export const suspensions = new ActsOf<{ readonly target: string }>('identity.suspend', 'identity.unsuspend')
 
 export class People implements Projection {
   readonly acts: Projection['acts'] = {
@@ -117,7 +121,8 @@ export class People implements Projection {
 
   #profile({ author, at, by }: FactRecord<object>): void {
     const command = commandIn(by!.signed)
-    const { description = '', capabilities = [], links = [] } = JSON.parse(command.data!) as Partial<Profile>
+    const said = dataIn<typeof identityProfileSet>(command)
+    const { description = '', capabilities = [], links = [] } = said
     const identity = hex(author)
     if (description === '' && capabilities.length + links.length === 0) this.#profiles.delete(identity)
     else this.#profiles.set(identity, { description, capabilities, links, at })

@@ -28,17 +28,20 @@ export const decideRegister = ({ board, now }: Situation, letter: WriteLetter<{ 
  * A post that named a handle claims it after the post itself was accepted. It never refuses:
  * the reply says why the handle was not given. Asking twice changes nothing.
  */
+/** The handle that the identity has, and why it is not the one asked for. */
+type Claimed = { readonly handle: string; readonly notApplied?: string }
+
 export const decideClaim = ({ board, now }: Situation, letter: WriteLetter<{ readonly handle: string }>) => {
   const handle = letter.args.handle
   const own = board.authors.get(letter.author)?.handle
-  const notApplied = (reason: string) => accept([], { handle: own ?? '', notApplied: reason })
-  if (own === handle) return accept([], { handle })
+  const notApplied = (reason: string) => accept<Claimed>([], { handle: own ?? '', notApplied: reason })
+  if (own === handle) return accept<Claimed>([], { handle })
   if (own !== undefined) return notApplied('already_has_handle')
   if (isReserved(handle) && !isOwn(handle, letter)) return notApplied('reserved')
   const taken = board.handles.confusedWith(handle)
   if (taken !== undefined) return notApplied(taken === handle ? 'taken' : 'confusable')
   const record = claimed(letter, handle, now)
-  return accept([{ record, key: letter.id, isPublic: true }], { handle })
+  return accept<Claimed>([{ record, key: letter.id, isPublic: true }], { handle })
 }
 
 /** The board itself takes its own name. */

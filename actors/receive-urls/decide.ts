@@ -59,7 +59,7 @@ const deliver = ({ state, now }: Situation, letter: WriteLetter<DeliverArgs>) =>
   if (receiver === undefined || !opens(receiver, hash)) return refuse('not_found', closedDoor)
   const before = came.dedupe === '' ? undefined : receiver.seen.get(came.dedupe)
   if (before !== undefined && now - before.at < dedupeSeconds)
-    return accept([], { item: before.item, bytes: before.bytes, duplicate: true })
+    return accept([], { item: before.item, bytes: before.bytes, duplicate: true as const })
   const item = receiver.count + 1
   const facts: ItemFacts = { ...came, item }
   return accept([planned(letter.to, letter.author, 'receiver.item', facts, now)], {

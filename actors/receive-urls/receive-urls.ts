@@ -8,7 +8,7 @@
 import { nowhere } from '../records/changes.ts'
 import type { Core } from '../records/core.ts'
 import type { Projection, RecordPlace } from '../records/projection.ts'
-import { delegationOf, type FactRecord } from '../records/record.ts'
+import { ActsOf, delegationOf, type FactRecord } from '../records/record.ts'
 
 const itemsKept = 1_000
 /** How long a value of the dedupe header is known, in seconds. */
@@ -43,6 +43,9 @@ export type ItemFacts = {
   /** Hash of the value of the dedupe header, or ''. */
   readonly dedupe: string
 }
+
+/** Acts by which an item arrived. */
+export const arrivals = new ActsOf<ItemFacts>('receiver.item')
 
 /** Where an item lies. */
 export type Item = { readonly item: number; readonly shard: number; readonly seq: number; readonly at: number }

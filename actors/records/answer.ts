@@ -6,10 +6,10 @@ import type { WriteLetter } from './write.ts'
 /** A signed head: a size, and the note that signs it with its root. */
 export type Head = { readonly size: number; readonly checkpoint: string }
 
-export type ShardAnswer =
+export type ShardAnswer<Reply extends Facts = Facts> =
   | {
       readonly ok: true
-      readonly reply: Facts
+      readonly reply: Reply
       readonly change?: number
       readonly leaf?: number
       readonly duplicate?: true

@@ -1,6 +1,6 @@
 /** Letters of the board's own, which are not signed: they have no nonce, and records made of them have no signature. */
 import type { InternalWriteName } from './internal-operations.ts'
-import type { ArgsOf, WriteLetter } from './write.ts'
+import type { ArgsOf, ReplyOf, WriteLetter } from './write.ts'
 
 const nothing = Buffer.alloc(64)
 
@@ -10,7 +10,7 @@ export function internalLetter<Name extends InternalWriteName>(
   to: string,
   author: string,
   args: ArgsOf<Name>,
-): WriteLetter<ArgsOf<Name>> {
+): WriteLetter<ArgsOf<Name>, ReplyOf<Name>> {
   return {
     op,
     to,

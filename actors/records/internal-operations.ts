@@ -57,6 +57,7 @@ export const internalReads = [
   'delegation.known',
   'delegation.one',
   'event.made',
+  'event.marked',
   'hook.all',
   'hook.changed',
   'hook.count',

@@ -18,6 +18,7 @@ import { MORE } from '../../storage/frame.ts'
 import { type Frame, type NewFrame, STUB } from '../../storage/journal.ts'
 import type { Command } from '../kernel/fields.ts'
 import { Packr, Unpackr } from '../kernel/msgpack.ts'
+import type { Infer, Schema } from '../kernel/schema.ts'
 
 /** Frame flags of this floor (storage uses 0x80, 0x40 and 0x20). */
 export const PUBLIC = 0x01
@@ -76,6 +77,13 @@ export function commandIn(signed: Uint8Array): Command {
     readonly command: Command
   }
   return command
+}
+
+/** What `data` of a command says, in the form that its operation declares: it was checked against that before it was accepted. */
+export function dataIn<Declared extends { readonly data: Schema }>({
+  data,
+}: Pick<Command, 'data'>): Infer<Declared['data']> {
+  return JSON.parse(data === undefined || data === '' ? '{}' : data)
 }
 
 /** SHA-256 of the bytes that were signed. */
@@ -164,6 +172,40 @@ export type FactRecord<Given extends object = Facts> = {
   readonly by?: Signed
 }
 export type Facts = Readonly<Record<string, unknown>>
+
+/**
+ * The acts of some names, whose deciders write facts of one form. Who reads a record back names the acts that it may be: a record of
+ * another is an error, and never read as if it were one of these.
+ */
+export class ActsOf<Given extends Facts> {
+  readonly #ops: ReadonlySet<string>
+
+  constructor(...ops: readonly string[]) {
+    this.#ops = new Set(ops)
+  }
+
+  is(record: BoardRecord): record is FactRecord<Given> {
+    return record.type === RecordType.act && this.#ops.has(record.op)
+  }
+
+  in(record: BoardRecord): FactRecord<Given> {
+    if (this.is(record)) return record
+    const what = record.type === RecordType.act ? record.op : `type ${record.type}`
+    throw new Error(`a record of ${what} is not one of ${[...this.#ops].join(', ')}`)
+  }
+}
+
+/** The record, which is one of an act. */
+export function actIn(record: BoardRecord): FactRecord {
+  if (record.type !== RecordType.act) throw new Error(`a record of type ${record.type} is not one of an act`)
+  return record
+}
+
+/** The record, which is one of an event. */
+export function postIn(record: BoardRecord): PostRecord {
+  if (record.type !== RecordType.event) throw new Error(`a record of type ${record.type} is not one of an event`)
+  return record
+}
 
 /** 32 hex: the delegation by which it was done, or '' for the identity's own key. */
 export function delegationOf({ by }: FactRecord): string {

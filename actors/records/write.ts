@@ -40,8 +40,17 @@ export type ArgsOf<Name extends string> = Name extends keyof DeciderTable
     : object
   : object
 
+/** What it replies when it accepts. */
+export type ReplyOf<Name extends string> = Name extends keyof DeciderTable
+  ? DeciderTable[Name] extends (...asked: never) => infer Decided
+    ? Extract<Decided, { readonly ok: true }> extends { readonly reply: infer Reply extends Facts }
+      ? Reply
+      : never
+    : never
+  : Facts
+
 /** What the main thread hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
-export type WriteLetter<Args extends object = object> = {
+export type WriteLetter<Args extends object = object, Reply extends Facts = Facts> = {
   readonly op: LetterName
   /** The actor that decides: a room's name, or `@registry`. */
   readonly to: string
@@ -68,6 +77,8 @@ export type WriteLetter<Args extends object = object> = {
   readonly operator: boolean
   /** What its decider takes. */
   readonly args: Args
+  /** What it replies. For the compiler alone: no letter has such a property. */
+  '~reply'?(reply: Reply): void
 }
 
 export type Planned = {

@@ -10,10 +10,11 @@
  */
 
 import type { RefusalCode } from '../kernel/refusals.ts'
+import type { Schema } from '../kernel/schema.ts'
 import type { Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
-import { commandIn, type PostRecord } from '../records/record.ts'
-import { type Decision, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+import { commandIn, dataIn, postIn } from '../records/record.ts'
+import { type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 
 /** Versions of one event, the first one counted. */
 export const versionsMax = 32
@@ -43,7 +44,7 @@ export type Placed = {
   readonly expires: number
 }
 
-type Placing = { readonly placed: Placed } | { readonly refused: Decision }
+type Placing = { readonly placed: Placed } | { readonly refused: Refused }
 
 /** Page of a thread that names none. */
 export const pageDefault = 'main'
@@ -69,13 +70,13 @@ export type Format = 'text' | 'markdown'
 export function formatOf(kept: Format | undefined, data: string | undefined): Format {
   if (kept !== undefined) return kept
   if (data === undefined || data === '') return 'text'
-  return (JSON.parse(data) as { format?: Format }).format ?? 'text'
+  return dataIn<{ readonly data: Schema<{ readonly format?: Format }> }>({ data }).format ?? 'text'
 }
 
 /** The format of the version that an edit replaces, for an edit that names none. */
 export function formatBefore({ state, board, record }: Situation, original: string): Format {
   const newest = state.marks.newest(board.events.find(Buffer.from(original, 'hex')))
-  const { format, by } = record(board.events.place[newest]!) as PostRecord
+  const { format, by } = postIn(record(board.events.place[newest]!))
   const command = commandIn(by.signed)
   return formatOf(format, command.data)
 }

@@ -216,9 +216,18 @@ export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefi
   }
 }
 
-export function eventOf(letter: WriteLetter, kind: string, placed: Placed, seq: number, now: number): PostRecord {
+/** What a letter may say of the event that it makes. */
+type Shown = Partial<Pick<PostArgs, 'attachments' | 'to'>> & object
+
+export function eventOf(
+  letter: WriteLetter<Shown>,
+  kind: string,
+  placed: Placed,
+  seq: number,
+  now: number,
+): PostRecord {
   const { page, replyTo, root, original, expires } = placed
-  const { attachments = [], to } = letter.args as Partial<PostArgs>
+  const { attachments = [], to } = letter.args
   return {
     type: RecordType.event,
     room: letter.to,

@@ -68,7 +68,7 @@ const CallReceipt: Schema = {
   description: 'the call, and its payment if it was paid',
 }
 
-const toolsCall = declare({
+export const toolsCall = declare({
   name: 'tools.call',
   group,
   summary:

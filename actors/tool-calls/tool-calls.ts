@@ -77,7 +77,7 @@ export type RelayFacts = {
   readonly micros: number
   readonly payees: readonly string[]
 }
-type Mark = { readonly micros: number; readonly payees: readonly string[] }
+export type Mark = { readonly micros: number; readonly payees: readonly string[] }
 
 export type Open = {
   readonly id: string
@@ -116,8 +116,7 @@ export class Calls implements Projection {
     'tools.call': (act, place) => this.#called(act, place),
     'call.pay': (act, place) => this.#paid(act, place),
     'call.settled': (act, place) => this.#settled(act, place),
-    'tools.relay': ({ facts }) => {
-      const { tool, relay, micros, payees } = facts as RelayFacts
+    'tools.relay': ({ facts: { tool, relay, micros, payees } }: FactRecord<RelayFacts>) => {
       if (relay) this.#marks.set(tool, { micros, payees })
       else this.#marks.delete(tool)
     },

@@ -4,6 +4,7 @@
  * What was signed is kept in the command and nowhere else: of `tools.publish` and `tools.update` it is the JSON in `data`, of
  * `tools.import` one of its `rows`. Here is how a listing is read out of it, the same at every replay.
  */
+
 import { createHash } from 'node:crypto'
 import { type BoardRecord, commandIn, type FactRecord, RecordType } from '../records/record.ts'
 

@@ -105,6 +105,7 @@ const toolsGet = declare({
   summary:
     'Read a full listing, by its id or by the t_… in the path of its page, with its index status and its latest probe.',
   kind: 'read',
+  answeredBy: 'directory',
   scope: 'board:read',
   isTool: true,
   who: 'anyone',

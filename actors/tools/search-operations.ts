@@ -33,6 +33,7 @@ const toolsSearch = declare({
   summary:
     'Search for tools; prices, networks and similar terms in the query become filters. Without a query: the tools of this board.',
   kind: 'read',
+  answeredBy: 'directory',
   scope: 'board:read',
   isTool: true,
   who: 'anyone',
@@ -105,7 +106,7 @@ const toolsSearch = declare({
 
 const reviewKind = choice(reviewKinds, 'your verdict')
 
-const toolsReview = declare({
+export const toolsReview = declare({
   name: 'tools.review',
   group: 'tools',
   summary:

@@ -6,8 +6,9 @@
  */
 
 import { dayOf } from '../kernel/day.ts'
+import type { HideFacts, RedactFacts, RestoreFacts } from '../posts/marks.ts'
 import type { Projection, RecordPlace } from '../records/projection.ts'
-import type { FactRecord, PostRecord } from '../records/record.ts'
+import { ActsOf, type FactRecord, type PostRecord } from '../records/record.ts'
 import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
 import { Reviews } from './reviews.ts'
 import { type Grounds, Rounds, type Walk } from './rounds.ts'
@@ -113,6 +114,9 @@ type Packed = {
   readonly reviews: ReturnType<Reviews['pack']>
 }
 
+/** Acts by which a probe's result was recorded. */
+export const probedActs = new ActsOf<ProbedFacts>('tools.probed')
+
 export class Tools implements Projection, Grounds<Entry> {
   readonly acts: Projection['acts'] = {
     'tools.publish': (act: FactRecord<PublishFacts>, place: RecordPlace) => this.#said(act, place, act.facts.id),
@@ -147,9 +151,8 @@ export class Tools implements Projection, Grounds<Entry> {
     this.reviews.take(event, place.id)
   }
 
-  onAct({ op, facts }: FactRecord): void {
-    const isGone = gone.get(op)
-    if (isGone !== undefined) this.reviews.mark((facts as { id: Uint8Array }).id, isGone)
+  onAct(act: FactRecord): void {
+    if (showing.is(act)) this.reviews.mark(act.facts.id, act.op !== 'room.restore')
   }
 
   /** Listings that stand. */
@@ -347,9 +350,5 @@ export class Tools implements Projection, Grounds<Entry> {
   }
 }
 
-/** Acts that take a text away (true) or give it back. */
-const gone: ReadonlyMap<string, boolean> = new Map([
-  ['room.hide', true],
-  ['room.restore', false],
-  ['event.redact', true],
-])
+/** Acts that take a text away or give it back. */
+const showing = new ActsOf<HideFacts | RestoreFacts | RedactFacts>('room.hide', 'room.restore', 'event.redact')

@@ -143,6 +143,7 @@ const webhookDeliveries = declare({
   group: 'webhooks',
   summary: 'Read the deliveries to one of your webhooks and their outcome, newest first; the newest 100 are kept.',
   kind: 'read',
+  answeredBy: 'delivery',
   scope: 'events:subscribe',
   mustSign: true,
   who: 'its creator',

@@ -10,18 +10,26 @@ import { hex } from '../kernel/hex.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import type { Board, Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
-import { commandIn, type Delegated, type FactRecord, type PostRecord, RecordType } from '../records/record.ts'
 import {
+  commandIn,
+  type Delegated,
+  type FactRecord,
+  type Facts,
+  type PostRecord,
+  postIn,
+  RecordType,
+} from '../records/record.ts'
+import {
+  type Accepted,
   accept,
   type Deciders,
-  type Decision,
   delegationOver,
   type Planned,
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
 import { mayWrite } from '../rooms/roles.ts'
-import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
+import { decidePost, type PostArgs } from '../rooms/room.ts'
 import type {
   BindArgs,
   BoundReply,
@@ -196,11 +204,11 @@ export const worksDeciders = {
 const nothingNew = accept([], {})
 
 /** A note of the room for itself, unsigned: readers do not see it. */
-function noted(letter: WriteLetter, now: number, op: string, facts: FactRecord['facts'], reply: FactRecord['facts']) {
+function noted<Reply extends Facts>(letter: WriteLetter, now: number, op: string, facts: Facts, reply: Reply) {
   return accept([note(letter, now, op, facts)], reply)
 }
 
-function note(letter: WriteLetter, now: number, op: string, facts: FactRecord['facts']): Planned {
+function note(letter: WriteLetter, now: number, op: string, facts: Facts): Planned {
   const author = Buffer.from(letter.author, 'hex')
   const record: FactRecord = { type: RecordType.act, room: letter.to, at: now, author, op, facts }
   const key = hash('sha256', `${op} ${letter.to} ${JSON.stringify(facts)}`, 'buffer').subarray(0, 16)
@@ -213,7 +221,7 @@ function posted(
   letter: WriteLetter<RequestArgs>,
   { kind, supersedes }: { kind: string; supersedes: string },
   shape: (record: PostRecord) => PostRecord,
-): Decision {
+): Accepted<RequestVerdict> {
   const { proofBits, page } = letter.args
   // After a crash the room may be asked late: nothing of a delegate bears a time at which its delegation had run out.
   if (letter.by.for !== undefined && situation.now >= endOf(letter.by.for))
@@ -221,7 +229,7 @@ function posted(
   const args: PostArgs = { page, kind, replyTo: '', supersedes, ttl: 0, attachments: [], proofBits }
   const decision = decidePost(situation, { ...letter, args })
   if (!decision.ok) return refusal(letter, situation.now, decision.refusal)
-  const reply = decision.reply as PostReply
+  const { reply } = decision
   const { text } = commandIn(letter.by.signed)
   const versions = supersedes === '' ? 1 : situation.state.marks.edits(slotOf(situation, supersedes)).length + 2
   const verdict: RequestVerdict = {
@@ -244,7 +252,7 @@ function endOf({ signed }: Delegated): number {
   return command.timestamp! + command.ttl!
 }
 
-function taken(situation: Situation, work: string): Decision {
+function taken(situation: Situation, work: string): Accepted<RequestVerdict> {
   return accept([], verdictOf(situation, slotOf(situation, work)))
 }
 
@@ -256,7 +264,7 @@ function verdictOf({ state, board }: Situation, slot: number): RequestVerdict {
 }
 
 /** A refusal is a verdict too, and kept. */
-function refusal(letter: WriteLetter, now: number, found: RoomRefusal): Decision {
+function refusal(letter: WriteLetter, now: number, found: RoomRefusal): Accepted<RequestVerdict> {
   const { code, message, field, retryAfter } = found
   const kept: RoomRefusal = {
     code,
@@ -268,7 +276,7 @@ function refusal(letter: WriteLetter, now: number, found: RoomRefusal): Decision
   return noted(letter, now, 'work.refusal', { command: hex(letter.id), refusal: kept }, verdict)
 }
 
-function refusedBefore({ state }: Situation, letter: WriteLetter): Decision | undefined {
+function refusedBefore({ state }: Situation, letter: WriteLetter): Accepted<RequestVerdict> | undefined {
   const found = state.bound.refusalOf(hex(letter.id))
   if (found === undefined) return undefined
   const verdict: RequestVerdict = { taken: false, refusal: found }
@@ -276,7 +284,10 @@ function refusedBefore({ state }: Situation, letter: WriteLetter): Decision | un
 }
 
 /** Who is to judge has to be able to read. */
-function reviewerObjection({ board, now }: Situation, letter: WriteLetter<RequestArgs>): Decision | undefined {
+function reviewerObjection(
+  { board, now }: Situation,
+  letter: WriteLetter<RequestArgs>,
+): Accepted<RequestVerdict> | undefined {
   const { reviewer } = letter.args
   const room: Room | undefined = board.rooms.get(letter.to)
   const isOwn = reviewer === '' || reviewer === letter.author
@@ -285,7 +296,7 @@ function reviewerObjection({ board, now }: Situation, letter: WriteLetter<Reques
   return refusal(letter, now, { code: 'not_eligible', message, field: 'data.reviewer' })
 }
 
-function fault(code: RefusalCode, message: string): Decision {
+function fault(code: RefusalCode, message: string): Accepted<BoundReply> {
   const reply: BoundReply = { fault: { code, message, field: 'target' } }
   return accept([], reply)
 }
@@ -300,7 +311,7 @@ function hashAt({ state, board, record }: Situation, slot: number): string | und
   }
   const known = hashes.get(place)
   if (known !== undefined) return known
-  const sha256 = resultHashOf(record(place) as PostRecord, state.blobs)
+  const sha256 = resultHashOf(postIn(record(place)), state.blobs)
   if (sha256 !== undefined) hashes.set(place, sha256)
   return sha256
 }

@@ -17,12 +17,12 @@ import type { ActorRefusal } from '../kernel/refusals.ts'
 import type { Answer, Delivery, Head, Mail, ShardAnswer } from '../records/answer.ts'
 import { boardHandle } from '../records/handles.ts'
 import { internalLetter } from '../records/internal-letter.ts'
-import { registryName } from '../records/record.ts'
+import { type Facts, registryName } from '../records/record.ts'
 import { type ArgsOf, requestsOfWork, type WriteLetter } from '../records/write.ts'
-import type { BoundReply, Observation, RequestVerdict, SignedNotice, TellReply } from './letters.ts'
+import type { Observation, RequestVerdict, SignedNotice } from './letters.ts'
 import type { Ask, Told } from './mail.ts'
 import { type BoardSign, noticeOf, requestLetter, type Source, tellingOf, tellLetter } from './mail-letters.ts'
-import { marketName, type StepFacts, type WorkArgs } from './market/letters.ts'
+import { marketName, type WorkArgs } from './market/letters.ts'
 import { asksResult, asksStanding, boundOf } from './room-says.ts'
 
 /** A letter on its way to another shard. `once`: it is not sent again when it is refused. */
@@ -51,18 +51,24 @@ export type WorkDeliveryOptions = Source & {
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-type Accepted = Extract<ShardAnswer, { ok: true }>
+type Accepted<Reply extends Facts = Facts> = Extract<ShardAnswer<Reply>, { ok: true }>
 
-type Step = {
-  readonly letter: WriteLetter
+type Step<Reply extends Facts = Facts> = {
+  readonly letter: WriteLetter<object, Reply>
   /** Takes the answer when it may be given: what is public is in the public log then. */
-  readonly covered?: (answer: Accepted, head: Head | undefined) => void
+  covered?(answer: Accepted<Reply>, head: Head | undefined): void
   /** A refusal ends the task. Without it the letter is sent again: an actor refuses such a letter only for what passes. */
   readonly refused?: (refusal: ActorRefusal) => void
 }
 
 /** Letters one after the other, each with what came of the one before. */
-type Task = Generator<Step, void, Accepted>
+type Task<Result = void> = Generator<Step, Result, Accepted>
+
+/** Sends a letter; what its decider replied. */
+function* replyTo<Reply extends Facts>(step: Step<Reply>): Task<Reply> {
+  const { reply } = yield step
+  return reply as Reply
+}
 
 type Line = {
   readonly key: string
@@ -179,20 +185,19 @@ export class WorkDelivery implements Mail {
   /** What only a room of another shard knows is asked first, so that the market can decide in one turn. */
   before(letter: WriteLetter, go: (letter: WriteLetter, answer: Answer) => void, answer: Answer): void {
     const { isHere, state } = this.#options
-    const { work } = letter.args as Partial<WorkArgs>
-    const isAsking = letter.to === marketName && (asksStanding.has(letter.op) || asksResult.has(letter.op))
-    const room = isAsking ? state.market.find(String(work))?.room : undefined
+    if (!asksRoom(letter)) return go(letter, answer)
+    const room = state.market.find(letter.args.work)?.room
     if (room === undefined || isHere(room)) return go(letter, answer)
     this.#add(`? ${hex(letter.sha)}`, this.#question(letter, room, go, answer))
   }
 
   settle(letter: WriteLetter, answer: ShardAnswer, head: Head | undefined, give: Answer): void {
     if (!answer.ok || letter.to !== marketName || letter.nonce === '') return give(answer, head)
-    const { facts, sha } = answer.reply as { facts?: Partial<StepFacts>; sha?: string }
-    const work = facts?.work
-    if (work === undefined) return give(answer, head)
+    const { facts, sha = hex(letter.sha) } = answer.reply
+    const { work, steps } = isFacts(facts) ? facts : {}
+    if (typeof work !== 'string') return give(answer, head)
     if (requestsOfWork.has(letter.op))
-      return this.#outcome((sha ?? hex(letter.sha)).slice(0, 32), (outcome) => {
+      return this.#outcome(String(sha).slice(0, 32), (outcome) => {
         if (!outcome.ok) return give(outcome, undefined)
         const { leaf: _own, ...rest } = answer
         const change = Math.max(answer.change ?? 0, outcome.change ?? 0)
@@ -201,7 +206,7 @@ export class WorkDelivery implements Mail {
           give({ ...rest, ...(change === 0 ? {} : { change }), ...leaf }, outcome.head ?? head),
         )
       })
-    if ((facts?.steps?.length ?? 0) === 0) return give(answer, head)
+    if (!Array.isArray(steps) || steps.length === 0) return give(answer, head)
     this.#whenIdle(work, () => give(answer, head))
   }
 
@@ -317,23 +322,22 @@ export class WorkDelivery implements Mail {
     return internalLetter(op, marketName, this.#options.board, args)
   }
 
-  *#ask({ work, kind }: Ask, letter: WriteLetter): Task {
+  *#ask({ work, kind }: Ask, letter: ReturnType<typeof requestLetter>): Task {
     const { generation } = this.#options
     const room = letter.to
     const command = hex(letter.id)
     let posted: { readonly leaf?: number | undefined; readonly head?: Head | undefined } = {}
-    const covered = ({ reply, change, leaf }: Accepted, head: Head | undefined): void => {
-      const { screen, taken } = reply as unknown as Partial<Extract<RequestVerdict, { taken: true }>>
+    const covered = ({ reply, change, leaf }: Accepted<RequestVerdict>, head: Head | undefined): void => {
       posted = { leaf, head }
-      if (taken === true)
+      if (reply.taken)
         this.#options.requested({
           room,
           id: command,
           ...(change === undefined ? {} : { change }),
-          ...(screen === undefined ? {} : { screen }),
+          ...(reply.screen === undefined ? {} : { screen: reply.screen }),
         })
     }
-    const verdict = (yield { letter, covered }).reply as unknown as RequestVerdict
+    const verdict = yield* replyTo({ letter, covered })
     if (verdict.taken && !this.#options.isHere(room)) this.#pages.set(work, verdict.page)
     const said =
       kind === 'edit'
@@ -366,13 +370,12 @@ export class WorkDelivery implements Mail {
     const { work } = told
     let page = this.#pageOf(work, telling.room)
     if (page === undefined) {
-      const reply = (yield { letter: tellLetter(telling, board) }).reply as TellReply
-      page = reply.page
+      page = (yield* replyTo({ letter: tellLetter(telling, board) })).page
       this.#pages.set(work, page)
     }
     for (const facts of telling.notices) {
       const notice = noticeOf(sign, telling, page, facts)
-      const { isPublic, unsaid } = (yield { letter: tellLetter(telling, board, notice) }).reply as TellReply
+      const { isPublic, unsaid } = yield* replyTo({ letter: tellLetter(telling, board, notice) })
       if (unsaid !== undefined) report({ work, transition: facts.number, answer: unsaid })
       else if (isPublic && !this.#isIntroduced) yield { letter: this.#introduction(notice) }
       this.#isIntroduced ||= isPublic
@@ -410,22 +413,22 @@ export class WorkDelivery implements Mail {
   }
 
   *#question(
-    letter: WriteLetter,
+    letter: WriteLetter<WorkArgs>,
     room: string,
     go: (letter: WriteLetter, answer: Answer) => void,
     answer: Answer,
   ): Task {
-    const { work, result } = letter.args as unknown as WorkArgs
+    const { work, result } = letter.args
     const { author, operator, id, sha } = letter
     const refused = (refusal: ActorRefusal) => answer({ ok: false, refusal })
     let { args } = letter
     if (asksStanding.has(letter.op)) {
       const asking = { ...internalLetter('work.standing', room, author, {}), operator }
-      args = { ...args, standing: (yield { letter: asking, refused }).reply }
+      args = { ...args, standing: yield* replyTo({ letter: asking, refused }) }
     }
     if (!asksResult.has(letter.op) || result === undefined) return go({ ...letter, args }, answer)
     const binding = { ...internalLetter('work.bind', room, author, { work, result }), id, sha }
-    const reply = (yield { letter: binding, refused }).reply as unknown as BoundReply
+    const reply = yield* replyTo({ letter: binding, refused })
     const letGo = (): void => this.#add(work, this.#unbind(work, hex(id), room))
     go({ ...letter, args: { ...args, bound: boundOf(result, reply) } }, (found, head) => {
       if (!('fault' in reply) && (!found.ok || found.duplicate === true)) letGo()
@@ -445,4 +448,13 @@ export class WorkDelivery implements Mail {
     const write = internalLetter('mail.sent', marketName, this.#options.board, { seqs })
     return { write, answer: () => {}, decided }
   }
+}
+
+function isFacts(value: unknown): value is Facts {
+  return typeof value === 'object' && value !== null
+}
+
+/** A command about a work, which depends on what only its room knows. */
+function asksRoom(letter: WriteLetter): letter is WriteLetter<WorkArgs> {
+  return letter.to === marketName && (asksStanding.has(letter.op) || asksResult.has(letter.op))
 }

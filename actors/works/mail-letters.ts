@@ -2,11 +2,19 @@
 import type { Parts } from '../records/core.ts'
 import { boardHandle } from '../records/handles.ts'
 import { internalLetter } from '../records/internal-letter.ts'
-import { type BoardRecord, commandIn, commandSha, type FactRecord, type Signed } from '../records/record.ts'
+import { ActsOf, type BoardRecord, commandIn, commandSha, type Signed } from '../records/record.ts'
 import type { WriteLetter } from '../records/write.ts'
-import type { RequestArgs, SignedNotice, TellArgs, TellLetter } from './letters.ts'
+import type { RequestArgs, RequestVerdict, SignedNotice, TellArgs, TellLetter, TellReply } from './letters.ts'
 import type { Ask, Told } from './mail.ts'
-import type { OpenFacts, PostFacts, Posting, StepFacts } from './market/letters.ts'
+import {
+  type EditFacts,
+  isOfMarket,
+  movesWork,
+  type OpenFacts,
+  type Posting,
+  type ReserveFacts,
+  type StepFacts,
+} from './market/letters.ts'
 import { finalStates } from './market/work.ts'
 import { type NoticeFacts, noticeText } from './notice-texts.ts'
 
@@ -20,9 +28,12 @@ export type BoardSign = (
 export type Source = { readonly state: Parts; readonly record: (seq: number) => BoardRecord }
 
 /** Asks the room to take the request, or a new version of it, in the name of the identity that signed the command. */
-export function requestLetter({ state, record }: Source, { work, kind, seq }: Ask): WriteLetter {
-  const { author, by, facts } = record(seq) as FactRecord
-  const { proof_bits: proofBits, via, operator } = facts.post as PostFacts
+export function requestLetter(
+  { state, record }: Source,
+  { work, kind, seq }: Ask,
+): WriteLetter<RequestArgs, RequestVerdict> {
+  const { author, by, facts } = asked.in(record(seq))
+  const { proof_bits: proofBits, via, operator } = facts.post!
   const { room, reviewer } = state.market.find(work) ?? state.market.reservation(work)!.fixed
   const { key, sig, signed, for: delegation } = by!
   const command = commandIn(signed)
@@ -49,9 +60,16 @@ type Telling = {
   readonly notices: readonly NoticeFacts[]
 }
 
+const asked = new ActsOf<ReserveFacts | EditFacts>('work.create', 'work.edit')
+
+function stepsIn(record: BoardRecord): StepFacts | OpenFacts {
+  if (!isOfMarket(record) || !movesWork(record)) throw new Error('the record moves no work')
+  return record.facts
+}
+
 export function tellingOf({ state, record }: Source, { work: id, seq, first, worker }: Told): Telling {
-  const facts = state.mail.factsOf(seq) ?? ((record(seq) as FactRecord).facts as StepFacts)
-  const { steps } = facts
+  const facts = state.mail.factsOf(seq) ?? stepsIn(record(seq))
+  const { steps, begun } = facts
   const work = state.market.find(id)!
   const tell: TellArgs = {
     work: id,
@@ -66,7 +84,6 @@ export function tellingOf({ state, record }: Source, { work: id, seq, first, wor
     sha256: work.result?.sha256 ?? '',
     states: steps.map(({ state: each, at }) => [each, at]),
   }
-  const { begun } = facts as Partial<OpenFacts>
   const notices = steps.map(({ transition, at, fence, set, postings }, index) => ({
     number: first + index,
     transition,
@@ -94,7 +111,11 @@ export function noticeOf(
   return { ...sign(worker === '' ? fields : { ...fields, to: worker }, cause), page }
 }
 
-export function tellLetter({ room, tell }: Telling, board: string, notice?: SignedNotice): WriteLetter {
+export function tellLetter(
+  { room, tell }: Telling,
+  board: string,
+  notice?: SignedNotice,
+): WriteLetter<TellLetter, TellReply> {
   const args: TellLetter = notice === undefined ? tell : { ...tell, notice }
   return internalLetter('work.tell', room, board, args)
 }

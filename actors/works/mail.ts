@@ -8,9 +8,16 @@ import { BoundedMap } from '../../storage/bounded-map.ts'
 import { nowhere } from '../records/changes.ts'
 import type { Core } from '../records/core.ts'
 import type { Projection, RecordPlace } from '../records/projection.ts'
-import type { FactRecord } from '../records/record.ts'
+import { ActsOf, type FactRecord } from '../records/record.ts'
 import type { SentArgs } from './letters.ts'
-import { marketName, type StepFacts } from './market/letters.ts'
+import {
+  isOfMarket,
+  type MarketFacts,
+  movesWork,
+  type ObserveFacts,
+  type OpenFacts,
+  type StepFacts,
+} from './market/letters.ts'
 import { finalStates, type Work } from './market/work.ts'
 
 /** A command that its room has to answer: where its record is. */
@@ -45,8 +52,8 @@ const answering: Readonly<Record<string, Ask['kind']>> = {
 
 export class Mail implements Projection {
   readonly acts: Projection['acts'] = {
-    'mail.sent': ({ facts }) => {
-      for (const seq of (facts as SentArgs).seqs) {
+    'mail.sent': ({ facts }: FactRecord<SentArgs>) => {
+      for (const seq of facts.seqs) {
         this.#told.delete(seq)
         this.#facts.delete(seq)
       }
@@ -59,7 +66,7 @@ export class Mail implements Projection {
   readonly #asks = new Map<number, Ask>()
   readonly #told = new Map<number, Told>()
   /** What the newest of these records say: they are carried a moment after they were made, and need not be read again. */
-  readonly #facts = new BoundedMap<number, StepFacts>(factsMax)
+  readonly #facts = new BoundedMap<number, StepFacts | OpenFacts>(factsMax)
   /** Work -> who works on it, or did last, while it is not settled. */
   readonly #workers = new Map<string, string>()
   /** Work -> records whose signed commands carry texts of its request. */
@@ -85,7 +92,7 @@ export class Mail implements Projection {
   }
 
   /** What the record says; undefined: it is to be read. */
-  factsOf(seq: number): StepFacts | undefined {
+  factsOf(seq: number): StepFacts | OpenFacts | undefined {
     return this.#facts.get(seq)
   }
 
@@ -98,17 +105,16 @@ export class Mail implements Projection {
   }
 
   onAct(act: FactRecord, place: RecordPlace): void {
-    if (act.room !== marketName) return
-    if (this.#role === 'reading') return this.#show(act as FactRecord<StepFacts>, place)
-    const { work } = act.facts as { work?: string }
+    if (!isOfMarket(act)) return
+    if (this.#role === 'reading') return this.#show(act, place)
+    const { work } = act.facts
     if (work === undefined) return
     const kind = asking[act.op]
     if (kind !== undefined) this.#ask({ work, kind, seq: place.seq })
     this.#answer(act, work)
-    const steps = stepsOf(act)
-    if (steps.length === 0) return
-    this.#tell(work, steps.length, place.seq)
-    this.#facts.set(place.seq, act.facts as StepFacts)
+    if (!movesWork(act)) return
+    this.#tell(work, act.facts.steps.length, place.seq)
+    this.#facts.set(place.seq, act.facts)
   }
 
   pack(): Packed {
@@ -131,15 +137,15 @@ export class Mail implements Projection {
     this.made++
   }
 
-  #answer({ op, facts }: FactRecord, work: string): void {
-    const kind = answering[op]
+  #answer(act: FactRecord<MarketFacts>, work: string): void {
+    const kind = answering[act.op]
     for (const ask of kind === undefined ? [] : this.#asks.values()) {
       if (ask.work !== work || ask.kind !== kind) continue
       this.#asks.delete(ask.seq)
       // What the room did not take was never shown, and is not kept either.
-      if (facts.voids !== undefined) this.#takeBack(work, [ask.seq])
+      if (act.facts.voids !== undefined) this.#takeBack(work, [ask.seq])
     }
-    if (op === 'work.observe' && facts.event === 'request' && facts.change === 'redacted')
+    if (observed.is(act) && act.facts.event === 'request' && act.facts.change === 'redacted')
       this.#takeBack(work, this.#texts.get(work) ?? [])
   }
 
@@ -160,10 +166,11 @@ export class Mail implements Projection {
     this.made++
   }
 
-  #show(act: FactRecord<StepFacts>, { change }: RecordPlace): void {
+  #show(act: FactRecord<MarketFacts>, { change }: RecordPlace): void {
     const { board, changes } = this.#core
-    const { work } = act.facts
-    for (const { state, at } of stepsOf(act)) {
+    if (!movesWork(act)) return
+    const { work, steps } = act.facts
+    for (const { state, at } of steps) {
       const slot = board.events.find(Buffer.from(work, 'hex'))
       const room = board.events.room[slot] ?? nowhere
       changes.add(`work.${state}`, { position: change, room, slot: nowhere, subject: work, at })
@@ -171,9 +178,7 @@ export class Mail implements Projection {
   }
 }
 
-function stepsOf({ facts }: FactRecord<Partial<StepFacts>>): StepFacts['steps'] {
-  return facts.steps ?? []
-}
+const observed = new ActsOf<ObserveFacts>('work.observe')
 
 function behind<Each>(table: ReadonlyMap<number, Each>, after: number, max: number): Each[] {
   const found: Each[] = []

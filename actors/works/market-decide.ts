@@ -6,15 +6,7 @@
  * A worker's fence is checked before anything else: the holder of an old one changes nothing, whatever they try.
  */
 import { ownKey } from '../records/record.ts'
-import {
-  type Deciders,
-  type Decision,
-  preceded,
-  type Refused,
-  refuse,
-  type Situation,
-  type WriteLetter,
-} from '../records/write.ts'
+import { type Deciders, preceded, type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { after, stateOf, stepOf } from './market/clock.ts'
 import { holds, type Known, type Objection, objectionTo } from './market/guards.ts'
 import type { Step, WorkArgs } from './market/letters.ts'
@@ -74,12 +66,12 @@ function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Refu
   const { op, market, letter, args, now } = found
   const rows = transitionsOn.get(op)!
   const barred = barredFrom(rows[0]!.by, work, found, fence)
-  if (barred !== undefined) return refuse(...barred) as Extract<Decision, { ok: false }>
+  if (barred !== undefined) return refuse(...barred)
   const state = stateOf(work, market.epoch)
   const { author } = letter
   const asking = { work, at: now, author, args }
   const row = rows.find((each) => each.from.includes(state) && holds(each, asking))
-  if (row === undefined) return refuse(...notNow(op, state, rows, work)) as Extract<Decision, { ok: false }>
+  if (row === undefined) return refuse(...notNow(op, state, rows, work))
   const doing = {
     at: now,
     generation: args.generation,
@@ -94,7 +86,7 @@ function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Refu
     ...(args.bound === undefined ? {} : { bound: args.bound }),
   }
   const objection = objectionTo(row, { ...asking, known: knownTo(found, work, row, doing) })
-  if (objection !== undefined) return refuse(...objection) as Extract<Decision, { ok: false }>
+  if (objection !== undefined) return refuse(...objection)
   return stepOf(row, work, doing)
 }
 

@@ -28,7 +28,7 @@ export function roomSays<Args extends WorkArgs>(
   if (!asksResult.has(op) || result === undefined) return { args: { ...args, ...standing }, records: [] }
   const bound = bind(situation, { ...letter, op: 'work.bind', to: room, args: { work, result } })
   if (!bound.ok) throw new Error('a room never refuses to check a result')
-  const reply = bound.reply as unknown as BoundReply
+  const reply = bound.reply
   return { args: { ...args, ...standing, bound: boundOf(result, reply) }, records: bound.records }
 }
 

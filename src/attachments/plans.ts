@@ -10,11 +10,12 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { isGiven } from '../command/check.ts'
 import { withoutData } from '../command/cut-data.ts'
-import { type Found, idOf, type Plan, type Services } from '../command/plan.ts'
+import { type Found, idOf, type Plan, type ReadPlans, type Services } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { decodeBase64url } from '../format/encoding.ts'
 import { imageType } from '../format/image-type.ts'
-import { dataOf } from '../reads/read.ts'
+import type { AnswerOf } from '../reads/read.ts'
+import { dataOf, known } from '../reads/read.ts'
 
 const defaultRoom = 'lobby'
 const defaultName = 'attachment.bin'
@@ -106,3 +107,11 @@ function roomOf({ command }: Verified): string {
 }
 
 export const blobsPlans = { 'blob.put': put, 'blob.delete': remove }
+
+/** Attachments of an identity lie with the rooms that they hang in. */
+export const blobsReadPlans = {
+  'blob.usage': {
+    gather: (parts: readonly AnswerOf<'blob.usage'>[]) =>
+      known({ bytes: parts.reduce((sum, { bytes }) => sum + bytes, 0) }),
+  },
+} satisfies ReadPlans

@@ -5,6 +5,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import { blobDamage } from '../../storage/blob-files.ts'
 import {
+  known,
   ok,
   privateRoom,
   type ReadAnswer,
@@ -34,18 +35,18 @@ export const blobsReads = {
     }),
   'blob.file': (context, request) =>
     withBlob(context, request, ({ room, sha256, size, filename, mediaType, isImage }) =>
-      ok({ room, sha256, size, filename, media_type: mediaType, is_image: isImage } satisfies BlobFile),
+      known<BlobFile>({ room, sha256, size, filename, media_type: mediaType, is_image: isImage }),
     ),
   'blob.usage': ({ state, visibility }, { reader }) =>
-    ok({ bytes: visibility === 'private' ? state.blobs.bytesOf(reader) : 0 }),
-  'blob.needed': ({ state }, { args }) => ok([...state.blobs.heldIn(String(args.room))]),
+    known({ bytes: visibility === 'private' ? state.blobs.bytesOf(reader) : 0 }),
+  'blob.needed': ({ state }, { args }) => known([...state.blobs.heldIn(String(args.room))]),
 } satisfies Reads
 
-function withBlob<Data>(
+function withBlob<Answer extends ReadAnswer>(
   context: ReadContext,
   { args, reader }: ReadRequest,
-  read: (blob: Blob) => ReadAnswer<Data>,
-): ReadAnswer<Data> {
+  read: (blob: Blob) => Answer,
+): Answer | ReturnType<typeof refused> {
   const { blobs } = context.state
   const blob = blobs.find(String(args.target))
   const absent = refusal('not_found', `there is no blob ${args.target}`, 'target')

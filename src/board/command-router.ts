@@ -7,10 +7,10 @@
  */
 
 import { hash } from 'node:crypto'
-import { type Command, type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { type Command, fields } from '../../actors/kernel/fields.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { ReadOperation } from '../../actors/operations.ts'
+import type { AnyReadName, ReadOperation } from '../../actors/operations.ts'
 import { delegationOver, staleWords, windowSeconds } from '../../actors/records/write.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
 import { checkOperation, isGiven } from '../command/check.ts'
@@ -19,23 +19,23 @@ import { KeyCache, type Signer } from '../command/key-cache.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Client, CommandPath, ReadPath } from '../command/paths.ts'
 import type { Services } from '../command/plan.ts'
-import type { Actors, NoAnswer } from '../command/ports.ts'
+import type { Actors } from '../command/ports.ts'
 import { readCommand } from '../command/read-command.ts'
 import { type CommandSource, readReply, type SignedCommand } from '../command/reply.ts'
 import type { Updates } from '../follow/updates.ts'
-import { pollOf } from '../follow/wait-limit.ts'
+import { pollOf, updatesRead } from '../follow/wait-limit.ts'
 import { decodeBytes64, identityId } from '../format/encoding.ts'
 import { type Respond, refused } from '../format/reply.ts'
 import { signingBytes } from '../format/signing.ts'
 import type { ScreeningQueue } from '../moderation/screening.ts'
 import type { Throttle } from '../rates/throttle.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { AnswerOf, ReadRequest, Take } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
 import type { ToolDesk } from '../tools/service.ts'
 import type { Verdict, Verifier } from '../verify/verifier.ts'
 import type { WebhookService } from '../webhooks/service.ts'
 import type { Welcome } from '../works/welcome.ts'
-import { quotaOf } from './quota.ts'
+import { quotaOf, quotaRead } from './quota.ts'
 import type { ReadRouter } from './read-router.ts'
 import { Writes } from './writes.ts'
 
@@ -132,10 +132,9 @@ export class CommandRouter implements CommandPath, ReadPath {
   }
 
   /** `client`: who waits for it; by default the board itself does. */
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client?: Client): void {
+  read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>, client?: Client): void {
     const { hooks, reads } = this.#options
-    if (request.op === 'webhook.list' || request.op === 'webhook.deliveries') hooks.read(request, answer)
-    else reads.read(request, answer, client)
+    if (!hooks.read(request, answer)) reads.read(request, answer, client)
   }
 
   #unsigned(command: Command, door: CommandSource, respond: Respond): void {
@@ -155,26 +154,26 @@ export class CommandRouter implements CommandPath, ReadPath {
   #answerRead(request: ReadRequest, door: CommandSource, respond: Respond): void {
     const { place, ...alone } = door
     if (place !== undefined) return place.read(() => this.#answerRead(request, alone, respond))
-    if (request.op === 'quota.get')
+    if (request.op === quotaRead)
       return quotaOf(request, door, { ...this.#options, read: (...asked) => this.read(...asked) }, (answer) =>
         respond(readReply(answer)),
       )
-    if (request.op === 'updates.get') return this.#options.updates.poll(pollOf(request.args, request, door), respond)
+    if (request.op === updatesRead) return this.#options.updates.poll(pollOf(request.args, request, door), respond)
     this.read(request, (answer) => respond(readReply(answer)), door)
   }
 
   #signed(command: Command, door: CommandSource, respond: Respond, verify: Verify): void {
-    const { public_key, signature, timestamp, nonce } = command
-    for (const [name, value] of Object.entries({ public_key, signature, timestamp, nonce })) {
-      if (isGiven(value)) continue
-      const { meaning, rule } = fields[name as FieldName]
+    if (!isWhole(command)) {
+      const name = envelope.find((each) => !isGiven(command[each]))!
+      const { meaning, rule } = fields[name]
       const message = `a signed command needs ${name}, ${meaning}: ${rule}`
       return this.#refuse(door, () => refusal('missing_field', message, name), respond)
     }
-    const signer = this.#signers.of(public_key as string)
-    if (signer === undefined) return this.#refuse(door, () => unlikeKey(public_key as string), respond)
-    const signed = decodeBytes64(signature as string)
-    if (signed === undefined) return this.#refuse(door, () => unlikeSignature(signature as string), respond)
+    const { public_key, signature } = command
+    const signer = this.#signers.of(public_key)
+    if (signer === undefined) return this.#refuse(door, () => unlikeKey(public_key), respond)
+    const signed = decodeBytes64(signature)
+    if (signed === undefined) return this.#refuse(door, () => unlikeSignature(signature), respond)
     const tooMany = this.#options.throttle.signaturesObjection(door.address)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const bytes = signingBytes(this.#options.serviceId, command)
@@ -186,7 +185,7 @@ export class CommandRouter implements CommandPath, ReadPath {
   }
 
   #dispatch(
-    command: Command,
+    command: SignedCommand,
     signer: Signer,
     signature: Buffer,
     bytes: Buffer,
@@ -202,8 +201,8 @@ export class CommandRouter implements CommandPath, ReadPath {
     if (beyond !== undefined) return respond(refused(beyond))
     if (operation.kind === 'read') {
       const now = this.#options.wallSeconds()
-      if (Math.abs(now - command.timestamp!) > windowSeconds) {
-        const message = staleWords(command.timestamp!, now)
+      if (Math.abs(now - command.timestamp) > windowSeconds) {
+        const message = staleWords(command.timestamp, now)
         return respond(refused(refusal('stale_timestamp', message, 'timestamp')))
       }
       if (this.#options.news.isRetired(signer.text))
@@ -227,11 +226,15 @@ export class CommandRouter implements CommandPath, ReadPath {
       return this.#answerRead({ ...request, ...reader }, door, respond)
     }
     const sha = hash('sha256', bytes, 'buffer')
-    this.#writes.run(
-      { command: command as SignedCommand, operation, data, signer, signature, bytes, sha, door },
-      respond,
-    )
+    this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)
   }
+}
+
+/** What every signed command has. */
+const envelope = ['public_key', 'signature', 'timestamp', 'nonce'] as const
+
+function isWhole(command: Command): command is SignedCommand {
+  return envelope.every((name) => isGiven(command[name]))
 }
 
 const keysUnsure = refusal('overloaded', 'this board is still loading its delegations: try again', undefined, 1)
@@ -274,8 +277,9 @@ function readRequest(
   reader: string,
 ): ReadRequest {
   const args: Record<string, string | number> = {}
+  const given: Readonly<Record<string, unknown>> = command
   for (const name of [...operation.required, ...operation.optional]) {
-    const value = (command as Record<string, unknown>)[name]
+    const value = given[name]
     if (name !== 'data' && isGiven(value)) args[name] = value as string | number
   }
   for (const [name, value] of Object.entries(data)) if (name !== 'schema') args[name] = value as string | number

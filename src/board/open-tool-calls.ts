@@ -3,18 +3,18 @@
 import { createHmac } from 'node:crypto'
 import { type Clock, drained, pause } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import type { Actors, NoAnswer } from '../command/ports.ts'
+import type { Actors } from '../command/ports.ts'
 import type { Config } from '../config.ts'
 import { log } from '../observe.ts'
 import { createOutgoing, type Outgoing } from '../outgoing/request.ts'
-import type { Found } from '../own-tools/board-tools.ts'
 import { OwnTools } from '../own-tools/run.ts'
 import { createPayer } from '../payments/payer.ts'
 import type { Payer } from '../payments/payment.ts'
 import { Sales } from '../payments/sales.ts'
 import { Seller } from '../payments/seller.ts'
 import { openWallet } from '../payments/wallet.ts'
-import { dataOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import type { ReadCall } from '../reads/read.ts'
+import { dataOf, type ReadRequest } from '../reads/read.ts'
 import { release } from '../release.ts'
 import { Unsettled } from '../tool-calls/open-payments.ts'
 import { Relay } from '../tool-calls/relay.ts'
@@ -110,8 +110,9 @@ function openRelay(
   { actorHost, reads, clock }: CallingOptions,
   { outgoing, payer, signal }: { readonly outgoing: Outgoing; readonly payer: Payer; readonly signal: AbortSignal },
 ) {
+  const read: ReadCall = (request, answer) => reads.read(request, answer)
   const common = {
-    read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => reads.read(request, answer),
+    read,
     payer,
     wallSeconds: clock.wallSeconds,
     pause: (ms: number) => pause(clock, ms),
@@ -187,7 +188,7 @@ function search(
       { op: 'events.list', args, reader: '' },
       (found) => {
         if (found === undefined) return resolve('the search did not answer: try again')
-        if (found.ok) return resolve(dataOf<Found>(found))
+        if (found.ok) return resolve(dataOf(found))
         resolve(('refusal' in found ? found.refusal : found.absent).message)
       },
       { address: from },

@@ -1,19 +1,22 @@
 /** Every operation that writes, and how it is carried out. */
 import type { WriteName } from '../../actors/operations.ts'
-import { blobsPlans } from '../attachments/plans.ts'
-import type { AnyPlan, Plan } from '../command/plan.ts'
-import { directPlans } from '../conversations/plans.ts'
-import { delegationsPlans } from '../delegations/plans.ts'
-import { documentsPlans } from '../documents/plans.ts'
-import { limitsPlans } from '../limits/plans.ts'
+import { blobsPlans, blobsReadPlans } from '../attachments/plans.ts'
+import type { AnyPlan, Plan, ReadPlan, ReadPlans, SharedReadName } from '../command/plan.ts'
+import { directPlans, directReadPlans } from '../conversations/plans.ts'
+import { delegationsPlans, delegationsReadPlans } from '../delegations/plans.ts'
+import { documentsPlans, documentsReadPlans } from '../documents/plans.ts'
+import { limitsPlans, limitsReadPlans } from '../limits/plans.ts'
+import { salesReadPlans } from '../payments/sales.ts'
 import { peoplePlans } from '../people/plans.ts'
 import { eventsPlans } from '../posts/plans.ts'
-import { receiversPlans } from '../receive-urls/plans.ts'
-import { roomsPlans } from '../rooms/plans.ts'
-import { callsPlans } from '../tool-calls/plans.ts'
-import { toolsPlans } from '../tools/plans.ts'
+import type { Share } from '../reads/read.ts'
+import { receiversPlans, receiversReadPlans } from '../receive-urls/plans.ts'
+import { roomsPlans, roomsReadPlans } from '../rooms/plans.ts'
+import { oauthReadPlans } from '../sign-in/records.ts'
+import { callsPlans, callsReadPlans } from '../tool-calls/plans.ts'
+import { toolsPlans, toolsReadPlans } from '../tools/plans.ts'
 import { webhooksPlans } from '../webhooks/plans.ts'
-import { creditPlans } from '../works/credit-plans.ts'
+import { creditPlans, creditReadPlans } from '../works/credit-plans.ts'
 import { workPlans } from '../works/plans.ts'
 
 /** Carried out by functions of their own (writes.ts). */
@@ -35,6 +38,24 @@ const all = {
   ...toolsPlans,
   ...webhooksPlans,
 } satisfies { readonly [Name in Exclude<WriteName, OwnWay>]: Plan<Name> }
+
+const allReads = {
+  ...roomsReadPlans,
+  ...limitsReadPlans,
+  ...delegationsReadPlans,
+  ...directReadPlans,
+  ...documentsReadPlans,
+  ...blobsReadPlans,
+  ...receiversReadPlans,
+  ...creditReadPlans,
+  ...callsReadPlans,
+  ...salesReadPlans,
+  ...oauthReadPlans,
+  ...toolsReadPlans,
+} satisfies ReadPlans & { readonly [Name in SharedReadName]: ReadPlan<Share> }
+
+/** By the name of the read; a missing one has no plan of its own. Shares that nothing merges do not compile. */
+export const readPlans: Readonly<Partial<Record<string, ReadPlan>>> = allReads
 
 /** By the name of the operation. A missing one does not compile. */
 export const plans = all as unknown as Readonly<Record<string, AnyPlan>>

@@ -1,9 +1,9 @@
 /** What is left to a caller of all that is counted: by identity, by network, by the day. */
 
+import type { AnsweredBy } from '../../actors/operations.ts'
 import type { Services } from '../command/plan.ts'
-import type { NoAnswer } from '../command/ports.ts'
 import type { CommandSource } from '../command/reply.ts'
-import { dataOf, ok, type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
+import { dataOf, ok, type ReadRequest, type Take, unending } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
 
 type QuotaOptions = Pick<Services, 'throttle' | 'read' | 'blobs'> & {
@@ -12,11 +12,14 @@ type QuotaOptions = Pick<Services, 'throttle' | 'read' | 'blobs'> & {
   readonly wallSeconds: () => number
 }
 
+/** Answered by the main thread, which counts. */
+export const quotaRead = 'quota.get' satisfies AnsweredBy<'main'>
+
 export function quotaOf(
   { reader: identity, operator = false }: ReadRequest,
   door: CommandSource,
   { throttle, calls, blobs, read, wallSeconds }: QuotaOptions,
-  answer: (answer: ReadAnswer | NoAnswer) => void,
+  answer: Take,
 ): void {
   const networks = throttle.networkAllowances(door.address)
   const { reads, unsigned_commands, bad_signatures } = networks[0]!.allowances

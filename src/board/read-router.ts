@@ -3,19 +3,21 @@
  */
 
 import { inside } from '../../actors/kernel/limits.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Client, ReadPath } from '../command/paths.ts'
+import type { ReadPlan } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { resolveRequest, withResolved } from '../command/resolved.ts'
-import { checkpointAnswer } from '../log/checkpoint.ts'
-import { type WitnessesFacts, witnessesAnswer } from '../log/witnesses.ts'
-import { dataOf, ok, type ReadAnswer, type ReadRequest, soonest } from '../reads/read.ts'
+import { headReads } from '../log/checkpoint.ts'
+import type { WitnessesFacts } from '../log/witnesses.ts'
+import { type AnswerOf, dataOf, type ReadAnswer, type ReadRequest, soonest, type Take } from '../reads/read.ts'
 import { readTools } from '../tools/ask-index.ts'
 import { readWorks, workReads } from '../works/ask-room-and-market.ts'
-import { type Gather, gatherOf, homes } from './gather.ts'
+import { readPlans } from './plans.ts'
 import { Searches } from './searches.ts'
 
 export type ReadRouterOptions = {
@@ -29,6 +31,8 @@ export type ReadRouterOptions = {
   readonly limitsOn: boolean
   readonly clock: Clock
 }
+
+type SharePlan = Extract<ReadPlan, { gather: unknown }>
 
 const ownClient: Client = { address: '' }
 
@@ -45,26 +49,30 @@ export class ReadRouter implements ReadPath {
   }
 
   /** `client`: who waits for it; by default the board itself does. */
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client = ownClient): void {
+  read<Name extends AnyReadName>(
+    request: ReadRequest<Name>,
+    answer: Take<AnswerOf<Name>>,
+    client: Client = ownClient,
+  ): void {
     const named = resolveRequest(this.#options.news.handles, request)
     if ('code' in named) return answer({ ok: false, refusal: named })
     const { resolved } = named
-    if (resolved === undefined) return this.#read(request, answer, client)
-    this.#read(named.request, (found) => answer(found && withResolved(found, resolved)), client)
+    const give: Take = answer
+    if (resolved === undefined) return this.#read(request, give, client)
+    this.#read(named.request, (found) => give(found && withResolved(found, resolved)), client)
   }
 
-  #read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client): void {
+  #read(request: ReadRequest, answer: Take, client: Client): void {
     const { actors, heads, log, news, clock } = this.#options
-    if (request.op === 'log.checkpoint') return answer(checkpointAnswer(log, news.head))
-    if (request.op === 'log.witnesses') return answer(witnessesAnswer(heads.standing(news.head), clock.wallSeconds()))
+    const headRead = headReads[request.op]
+    if (headRead !== undefined) return answer(headRead({ log, head: news.head, heads, clock }))
     if (this.#searches.read(request, client, answer)) return
     if (readTools(actors, request, answer)) return
     if (workReads.has(request.op)) return readWorks(actors, request, answer)
-    const home = homes[request.op]
-    if (home !== undefined) return actors.readPrivate(shardOf(home(request), actors.shards), request, answer)
-    if (request.op === 'inbox.get' && request.reader !== '') return this.#inbox(request, answer)
-    const gather = gatherOf(request)
-    if (gather !== undefined) return this.#gather(gather, request, answer)
+    const plan = readPlans[request.op]
+    if (plan !== undefined && 'actor' in plan)
+      return actors.readPrivate(shardOf(plan.actor(request), actors.shards), request, answer)
+    if (plan !== undefined && plan.isShared?.(request) !== false) return this.#shared(plan, request, answer)
     actors.read(request, (found) => {
       if (found === undefined || found.ok || 'refusal' in found) return answer(found)
       if (request.args.room !== undefined)
@@ -73,17 +81,16 @@ export class ReadRouter implements ReadPath {
     })
   }
 
-  /** Whom the reader has blocked is known where his conversations lie; what they wrote anywhere is left out of every share. */
-  #inbox(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    const asked: ReadRequest = { ...request, op: 'inbox.blocked' }
-    this.#gather(gatherOf(asked)!, asked, (found: ReadAnswer<{ blocked: readonly string[] }> | NoAnswer) => {
-      if (found === undefined || !found.ok) return answer(found)
-      const { blocked } = dataOf(found)
-      this.#gather(gatherOf(request)!, { ...request, args: { ...request.args, blocked: blocked.join(',') } }, answer)
-    })
+  #shared(plan: SharePlan, request: ReadRequest, answer: Take): void {
+    if (plan.ask === undefined) return this.#gather(plan, request, answer)
+    plan.ask(
+      request,
+      (asked, take) => this.read(asked, take),
+      (found) => (found !== undefined && 'op' in found ? this.#gather(plan, found, answer) : answer(found)),
+    )
   }
 
-  #gather(gather: Gather, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+  #gather(plan: SharePlan, request: ReadRequest, answer: Take): void {
     const { actors } = this.#options
     const found: (ReadAnswer | NoAnswer)[] = new Array(actors.shards + 1)
     let open = found.length
@@ -95,15 +102,14 @@ export class ReadRouter implements ReadPath {
         if (each === undefined || !each.ok) return answer(each)
         shares.push(each)
       }
-      const parts = shares.map(({ json }) => JSON.parse(json) as unknown)
-      answer(ok(gather(parts), { until: soonest(shares.map(({ until }) => until)) }))
+      answer(plan.gather(shares.map(dataOf), soonest(shares.map(({ until }) => until))))
     }
     actors.read(request, take(0))
     for (let shard = 0; shard < actors.shards; shard++) actors.readPrivate(shard, request, take(shard + 1))
   }
 
   /** An event id names no room: every shard is asked, and the one that has it answers. */
-  #readEverywhere(request: ReadRequest, absent: ReadAnswer, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+  #readEverywhere(request: ReadRequest, absent: ReadAnswer, answer: Take): void {
     let open = this.#options.actors.shards
     let best: ReadAnswer | NoAnswer = absent
     for (let shard = 0; shard < this.#options.actors.shards; shard++) {
@@ -116,9 +122,6 @@ export class ReadRouter implements ReadPath {
 }
 
 /** `absent` everywhere is a refusal. */
-function settle(
-  absent: ReadAnswer,
-  answer: (answer: ReadAnswer | NoAnswer) => void,
-): (found: ReadAnswer | NoAnswer) => void {
+function settle(absent: ReadAnswer, answer: Take): (found: ReadAnswer | NoAnswer) => void {
   return (found) => answer(found !== undefined && !found.ok && 'absent' in found ? absent : found)
 }

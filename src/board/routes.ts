@@ -21,7 +21,7 @@ import { decoded, noQuery, parseQuery, unknownParameter } from '../http/query.ts
 import type { Replies } from '../http/replies.ts'
 import { dataHeaders } from '../http/security.ts'
 import type { Throttle } from '../rates/throttle.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { jsonOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import { inTurn, noteCause, withCause } from '../runtime/slow-turns.ts'
 import type { CommandRouter } from './command-router.ts'
 
@@ -211,7 +211,8 @@ export class Routes {
   }
 
   #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number) {
-    const body = Buffer.from(answer.file === undefined ? `{"ok":true,"data":${answer.json}}` : answer.json)
+    const text = jsonOf(answer)
+    const body = Buffer.from(answer.file === undefined ? `{"ok":true,"data":${text}}` : text)
     const ready = { body, file: answer.file, etag: etagOf(body), room: answer.room, change, until: answer.until }
     this.#ready.keep(url, ready)
     return ready

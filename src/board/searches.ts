@@ -8,14 +8,14 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { faultOf } from '../command/check.ts'
 import type { Client } from '../command/paths.ts'
-import type { Actors, NoAnswer } from '../command/ports.ts'
-import { dataOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import type { Actors } from '../command/ports.ts'
+import { dataOf, type ReadRequest, type Take } from '../reads/read.ts'
 import { FairQueue, type FairQueueOptions } from '../search/fair-queue.ts'
 import { type Restrictions, readQuery } from '../search/query.ts'
 import { shownHits, unreadable } from '../search/reads.ts'
 import { readTools } from '../tools/ask-index.ts'
 
-type Answer = (answer: ReadAnswer | NoAnswer) => void
+type Answer = Take
 
 export type SearchesOptions = {
   readonly actors: Actors

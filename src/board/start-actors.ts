@@ -157,7 +157,7 @@ function consistencyPath(
   return new Promise((resolve) =>
     actorHost.read({ op: 'log.consistency', args: { log: nameOf(origin), from, to }, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return resolve(undefined)
-      const { consistency_path } = dataOf<{ consistency_path: readonly string[] }>(found)
+      const { consistency_path } = dataOf(found)
       resolve(consistency_path.map((hash) => Buffer.from(hash, 'hex')))
     }),
   )

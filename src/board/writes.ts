@@ -5,12 +5,10 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { AnyReadName } from '../../actors/operations.ts'
+import type { AnyReadName, WriteName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
-import type { Visibility } from '../../actors/records/board.ts'
-import { registryName } from '../../actors/records/record.ts'
-import { requestsOfWork, type WriteLetter } from '../../actors/records/write.ts'
-import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
+import { type Facts, registryName } from '../../actors/records/record.ts'
+import { kindDefault, type PostArgs } from '../../actors/rooms/room.ts'
 import { limitReply, settleWrite, whetherNew, writerOf } from '../command/charging.ts'
 import { sendAs } from '../command/delegated.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
@@ -20,6 +18,7 @@ import type { Actors, NoAnswer } from '../command/ports.ts'
 import { addresseeOf, given, postArgs, supersedesOf } from '../command/post-args.ts'
 import { laterReply, receiptJson, withReceipt } from '../command/receipt.ts'
 import { signedBy, type Verified } from '../command/reply.ts'
+import type { Given, Said } from '../command/signed-letter.ts'
 import { signedLetter } from '../command/signed-letter.ts'
 import { unproven } from '../command/unproven.ts'
 import { type Respond, refused } from '../format/reply.ts'
@@ -27,8 +26,8 @@ import type { Screened } from '../moderation/screening.ts'
 import { outOfSight, untouched } from '../posts/new-post.ts'
 import { Charge } from '../rates/meters.ts'
 import type { Throttle } from '../rates/throttle.ts'
-import { type Body, type EventFacts, eventView, type SignedPost } from '../reads/event-view.ts'
-import { dataOf, type ReadAnswer } from '../reads/read.ts'
+import { type Body, type EventFacts, eventView } from '../reads/event-view.ts'
+import { dataOf, jsonOf, type ReadAnswer } from '../reads/read.ts'
 import { roomAsMade } from '../rooms/new-room.ts'
 import { plans } from './plans.ts'
 
@@ -57,22 +56,18 @@ export type WritesOptions = {
   readonly limitsOn: Services['limitsOn']
 }
 
-type Accepted = Extract<ShardAnswer, { ok: true }>
+type Accepted<Reply extends Facts = Facts> = Extract<ShardAnswer<Reply>, { ok: true }>
+
+/** What every reply has. */
+type Replied = Pick<Decided, 'at' | 'sha'>
 
 const nothingAsked: Asked = { args: {} }
-type Run = (verified: Verified, respond: Respond) => void
 
 export class Writes {
   readonly #options: WritesOptions
-  readonly #runs: Readonly<Record<string, Run>>
 
   constructor(options: WritesOptions) {
     this.#options = options
-    this.#runs = {
-      post: (verified, respond) => this.#post(verified, respond),
-      'room.create': (verified, respond) => this.#createRoom(verified, respond),
-      'identity.register': (verified, respond) => this.#register(verified, respond),
-    }
   }
 
   run(verified: Verified, respond: Respond): void {
@@ -86,8 +81,9 @@ export class Writes {
 
   #run(verified: Verified, respond: Respond): void {
     const { name } = verified.operation
-    const run = this.#runs[name]
-    if (run !== undefined) return run(verified, respond)
+    if (isOf(verified, 'post')) return this.#post(verified, respond)
+    if (isOf(verified, 'room.create')) return this.#createRoom(verified, respond)
+    if (isOf(verified, 'identity.register')) return this.#register(verified, respond)
     const plan = plans[name]
     if (plan === undefined) throw new Error(`no way to run ${name}`)
     const refusedBefore = plan.check?.(verified) ?? unproven(verified, this.#options)
@@ -108,12 +104,11 @@ export class Writes {
 
   #carryOut(plan: AnyPlan, verified: Verified, actor: string, asked: Asked, respond: Respond): void {
     const args = { ...plan.args?.(verified), ...asked.args }
-    const accepted = (answer: Accepted, head: Head | undefined): void => {
-      const decided = answer.reply as unknown as Decided
+    const accepted = (answer: Accepted<Decided>, head: Head | undefined): void => {
+      const decided = answer.reply
       if (answer.duplicate !== true) plan.heard?.(verified, decided, this.#options, actor)
       const { leaf } = answer
-      if (leaf !== undefined && requestsOfWork.has(verified.operation.name))
-        this.#options.welcome(verified.signer.id, verified.door.address)
+      if (leaf !== undefined) plan.logged?.(verified, this.#options)
       const shown = plan.show(verified, decided, actor, answer.duplicate === true, args, this.#options)
       if ('read' in shown) return this.#readBack(verified, shown.read, shown.args, { answer, respond, head })
       const told = { at: decided.at, leaf, head, duplicate: answer.duplicate === true }
@@ -134,7 +129,7 @@ export class Writes {
     })
   }
 
-  #post(verified: Verified, respond: Respond): void {
+  #post(verified: Verified<'post'>, respond: Respond): void {
     const { command } = verified
     if (command.room !== undefined && command.room !== '') return this.#postInto(command.room!, verified, respond)
     // A reply or a new version without a room goes to its target's room.
@@ -145,7 +140,7 @@ export class Writes {
     this.#locate(target, field, verified.signer.id, respond, (room) => this.#postInto(room, verified, respond))
   }
 
-  #postInto(room: string, verified: Verified, respond: Respond): void {
+  #postInto(room: string, verified: Verified<'post'>, respond: Respond): void {
     const { command } = verified
     const found = unproven(verified, this.#options)
     if (found !== undefined) return respond(refused(found))
@@ -153,11 +148,11 @@ export class Writes {
     if (typeof to === 'object') return respond(refused(to))
     const newRoom = takeNewRoom(this.#options, verified, room)
     const args = postArgs(verified, { roomWait: newRoom.wait, to })
-    const posted = (answer: Accepted, head: Head | undefined): void => {
-      const { screen, at, replyTo, isPublic } = answer.reply as PostReply
+    const posted = (answer: Accepted<Said<'post'>>, head: Head | undefined): void => {
+      const { screen, at, replyTo, isPublic } = answer.reply
       if (isPublic) this.#options.welcome(verified.signer.id, verified.door.address)
       const kind = given(args.kind, kindDefault)
-      const { text } = command as unknown as SignedPost
+      const { text } = command
       if (screen)
         this.#options.screen({ id: verified.sha.toString('hex', 0, 16), room, kind, text, at, isReply: replyTo !== '' })
       const claim = given(command.handle, '')
@@ -166,18 +161,22 @@ export class Writes {
         this.#postAnswer(verified, room, args, answer, head, respond, notApplied),
       )
     }
-    this.#write(verified, room, args, respond, posted, unlessMade(newRoom))
+    this.#write<'post'>(verified, room, args, respond, posted, unlessMade(newRoom))
   }
 
   /** The post is accepted; the handle it asked for is claimed before the answer. `notApplied`: why not, or ''. */
-  #claim(verified: Verified, handle: string, answer: Accepted, then: (notApplied: string) => void): void {
-    if (!(answer.reply as PostReply).isPublic) return then('private_room')
+  #claim(verified: Verified, handle: string, answer: Accepted<Said<'post'>>, then: (notApplied: string) => void): void {
+    if (!answer.reply.isPublic) return then('private_room')
     if (this.#options.news.handles.get(verified.signer.id) === handle) return then('')
-    const claim = signedLetter(this.#options, verified, { to: registryName, args: { handle }, limited: 0 })
-    const letter: WriteLetter = { ...claim, op: 'handle.claim', nonce: '' }
+    const claim = signedLetter<'handle.claim'>(this.#options, verified, {
+      to: registryName,
+      args: { handle },
+      limited: 0,
+    })
+    const letter = { ...claim, op: 'handle.claim', nonce: '' } as const
     sendAs(this.#options, verified.signer.delegate, letter, (claimed) => {
       if (claimed === undefined || !claimed.ok) return then('unknown')
-      const reply = claimed.reply as { handle: string; notApplied?: string }
+      const { reply } = claimed
       if (claimed.change !== undefined) this.#options.news.noteChange(registryName, claimed.change)
       if (reply.handle !== '') this.#options.news.handles.set(verified.signer.id, reply.handle)
       then(reply.notApplied ?? '')
@@ -185,15 +184,15 @@ export class Writes {
   }
 
   #postAnswer(
-    verified: Verified,
+    verified: Verified<'post'>,
     room: string,
     args: PostArgs,
-    answer: Accepted,
+    answer: Accepted<Said<'post'>>,
     head: Head | undefined,
     respond: Respond,
     notApplied: string,
   ): void {
-    const reply = answer.reply as PostReply
+    const { reply } = answer
     const id = shaOf(verified, answer).slice(0, 32)
     const handle = this.#options.news.handles.get(verified.signer.id)
     const { signer } = verified
@@ -227,26 +226,26 @@ export class Writes {
       return this.#readBack(verified, 'event.made', { event_id: id }, { answer, respond, notApplied, head, unread })
     }
     compose({
-      post: verified.command as unknown as SignedPost,
+      post: verified.command,
       by: signedBy(verified),
       attachments: [],
       toId: args.to,
     })
   }
 
-  #createRoom(verified: Verified, respond: Respond): void {
+  #createRoom(verified: Verified<'room.create'>, respond: Respond): void {
     const { command, signer } = verified
-    const room = command.room!
+    const { room } = command
     const newRoom = takeNewRoom(this.#options, verified, room)
     const args = {
-      visibility: given(command.visibility, 'public') as Visibility,
+      visibility: command.visibility === 'private' ? ('private' as const) : ('public' as const),
       members: command.members ?? [],
       text: given(command.text, ''),
       roomWait: newRoom.wait,
     }
-    const made = (answer: Accepted): void => {
+    const made = (answer: Accepted<Said<'room.create'>>): void => {
       const unread = () => {
-        const { at } = answer.reply as { at: number }
+        const { at } = answer.reply
         const { visibility, members, text: about } = args
         const shown = roomAsMade({ name: room, owner: signer.id, visibility, members, about }, at)
         const told = { at, leaf: undefined, head: undefined, duplicate: answer.duplicate === true }
@@ -254,24 +253,24 @@ export class Writes {
       }
       this.#readBack(verified, 'room.get', { room }, { answer, respond, unread })
     }
-    this.#write(verified, room, args, respond, made, unlessMade(newRoom))
+    this.#write<'room.create'>(verified, room, args, respond, made, unlessMade(newRoom))
   }
 
-  #register(verified: Verified, respond: Respond): void {
-    const handle = verified.command.handle!
-    this.#write(verified, registryName, { handle }, respond, (answer) => {
+  #register(verified: Verified<'identity.register'>, respond: Respond): void {
+    const { handle } = verified.command
+    this.#write<'identity.register'>(verified, registryName, { handle }, respond, (answer) => {
       this.#options.news.handles.set(verified.signer.id, handle)
       this.#readBack(verified, 'identity.get', { target: verified.signer.id }, { answer, respond })
     })
   }
 
   /** Sends the letter. `accepted` is called with a yes, everything else is answered here. */
-  #write(
+  #write<Name extends WriteName = never>(
     verified: Verified,
     to: string,
-    args: object,
+    args: Given<Name>,
     respond: Respond,
-    accepted: (answer: Accepted, head: Head | undefined) => void,
+    accepted: (answer: Accepted<Said<Name>>, head: Head | undefined) => void,
     {
       by,
       settle,
@@ -287,7 +286,7 @@ export class Writes {
     const charge = isFreeOfCharge
       ? new Charge()
       : throttle.write(writerOf(verified, operators), bytes.length, isNew, requestIds)
-    const letter = signedLetter(this.#options, verified, { to, args, limited: charge.wait })
+    const letter = signedLetter<Name>(this.#options, verified, { to, args, limited: charge.wait })
     sendAs(this.#options, signer.delegate, by === undefined ? letter : { ...letter, by }, (answer, head) => {
       settle?.(answer)
       settleWrite(charge, verified, answer, this.#options)
@@ -310,46 +309,42 @@ export class Writes {
       notApplied = '',
       head = this.#options.news.head,
       unread,
-    }: { answer: Accepted; respond: Respond; notApplied?: string; head?: Head | undefined; unread?: () => void },
+    }: {
+      answer: Accepted<Replied>
+      respond: Respond
+      notApplied?: string
+      head?: Head | undefined
+      unread?: () => void
+    },
   ): void {
-    const { at } = answer.reply as { at: number }
+    const { at } = answer.reply
     const sha = shaOf(verified, answer)
-    this.#options.read({ op, args, reader: verified.signer.id }, (found: ReadAnswer<ShownBack> | NoAnswer) => {
+    this.#options.read({ op, args, reader: verified.signer.id }, (found: ReadAnswer | NoAnswer) => {
       if (found === undefined) return respond(undefined)
       // A signer who may not read it any more still learns that it was done, and when.
       const told = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
       if (!found.ok && unread === undefined)
         return respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
       if (!found.ok) return unread!()
-      if (shownAsRead.has(op)) {
-        const receipt = receiptJson(sha, told)
-        return respond({ status: 200, body: `{"ok":true,"data":${found.json.slice(0, -1)},"receipt":${receipt}}}` })
-      }
-      const data = dataOf(found)
-      const leaf = answer.leaf ?? data.leaf
+      const { made } = found
       // Of a retry, and its first answer was in a log that is closed now.
-      const signed = data.head ?? head
-      delete data.leaf
-      delete data.head
-      const receipt = receiptJson(sha, { at, leaf, head: signed, duplicate: answer.duplicate === true })
+      const placed = { leaf: answer.leaf ?? made?.leaf, head: made?.head ?? head }
+      const receipt = receiptJson(sha, { ...told, ...placed })
       const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
-      const id = data.event === undefined ? '' : `"event_id":"${data.event.event_id}",`
-      if (data.event !== undefined) delete data.event.signed_payload
+      const id = made === undefined ? '' : `"event_id":"${made.event}",`
       respond({
         status: 200,
-        body: `{"ok":true,"data":{${id}${JSON.stringify(data).slice(1, -1)},${extra}"receipt":${receipt}}}`,
+        body: `{"ok":true,"data":{${id}${jsonOf(found).slice(1, -1)},${extra}"receipt":${receipt}}}`,
       })
     })
   }
 }
 
-/** What is taken out of the answer to a read before the author of a write gets it. */
-type ShownBack = { event?: { event_id: string; signed_payload?: string }; leaf?: number; head?: Head }
-
-/** Reads that contain no event, and neither leaf nor head of their own: shown as they were read. */
-const shownAsRead: ReadonlySet<string> = new Set(['work.get'])
-
 /** Hex SHA-256 of the command that was accepted: of a retry, the first one's. */
-function shaOf(verified: Verified, { reply }: Accepted): string {
-  return (reply as { sha?: string }).sha ?? verified.sha.toString('hex')
+function shaOf(verified: Verified, { reply }: Accepted<Pick<Decided, 'sha'>>): string {
+  return reply.sha ?? verified.sha.toString('hex')
+}
+
+function isOf<Name extends WriteName>(verified: Verified, name: Name): verified is Verified<Name> {
+  return verified.operation.name === name
 }

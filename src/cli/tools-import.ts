@@ -131,7 +131,7 @@ async function readList(path: string, source: string): Promise<Read> {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown
+    return JSON.parse(text)
   } catch {
     return undefined
   }

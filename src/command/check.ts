@@ -56,8 +56,9 @@ export function checkOperation(
   if (operation === undefined) return bad(unknownOperation(command.operation))
   noteCause(operation.name)
   const rules = rulesOf(operation)
+  const given: Readonly<Record<string, unknown>> = command
   for (const name of Object.keys(command) as FieldName[]) {
-    const value = (command as Record<string, unknown>)[name]
+    const value = given[name]
     if (!isGiven(value)) continue
     const rule = rules.get(name)
     if (rule === undefined) {
@@ -71,7 +72,7 @@ export function checkOperation(
     if (fault !== undefined) return bad(fault)
   }
   for (const name of operation.required) {
-    if (isGiven((command as Record<string, unknown>)[name])) continue
+    if (isGiven(given[name])) continue
     const { meaning, rule } = rules.get(name)!
     const keys = name === 'data' ? dataNeeds(dataShapeOf(operation)) : ''
     return bad(refusal('missing_field', `${operation.name} needs ${name}, ${meaning}: ${rule}${keys}`, name))

@@ -2,13 +2,14 @@
 
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kernel/refusals.ts'
+import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { internalLetter } from '../../actors/records/internal-letter.ts'
-import { registryName } from '../../actors/records/record.ts'
+import { type Facts, registryName } from '../../actors/records/record.ts'
 import { delegationOver, type WriteLetter } from '../../actors/records/write.ts'
 import type { Delegate } from './delegates.ts'
 import type { Signer } from './key-cache.ts'
 import type { LiveFacts } from './live-facts.ts'
-import type { Actors } from './ports.ts'
+import type { Actors, NoAnswer, TakeReply } from './ports.ts'
 
 /** Undefined: the delegation covers this operation. */
 export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegate, 'scopes'>): Refusal | undefined {
@@ -52,13 +53,11 @@ export function keyFarewell(news: LiveFacts, key: string): string | undefined {
   return news.delegates.isKeyOver(key) ? keyFarewells.ended : undefined
 }
 
-type WriteAnswer = Parameters<Actors['write']>[1]
-
 /** Once for all who wait for it: nothing of the delegate's stands in the public log before its delegation. */
 function publish(
   { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
   delegate: Delegate,
-  then: (told: Parameters<WriteAnswer>[0]) => void,
+  then: (told: ShardAnswer | NoAnswer) => void,
 ): void {
   const waiting = delegate.publishing
   if (waiting !== undefined) {
@@ -77,16 +76,16 @@ function publish(
 }
 
 /** A delegate's letter is counted while it is under way, and waits until its delegation is in the public log where it must be. */
-export function sendAs(
+export function sendAs<Reply extends Facts>(
   { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
   delegate: Delegate | undefined,
-  letter: WriteLetter,
-  answer: WriteAnswer,
+  letter: WriteLetter<object, Reply>,
+  answer: TakeReply<Reply>,
 ): void {
   if (delegate === undefined) return actors.write(letter, answer)
   const answered = news.delegates.sent(delegate)
   // A caller that has to wait for more says so before this one counts as answered.
-  const take: WriteAnswer = (found, head) => {
+  const take: TakeReply<Reply> = (found, head) => {
     answer(found, head)
     answered()
   }

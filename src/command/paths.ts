@@ -1,7 +1,8 @@
 /** The paths of commands and of reads, as capabilities use them. The board, which knows all capabilities, runs them. */
+
+import type { AnyReadName } from '../../actors/operations.ts'
 import type { Respond } from '../format/reply.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
-import type { NoAnswer } from './ports.ts'
+import type { AnswerOf, ReadRequest, Take } from '../reads/read.ts'
 import type { CommandSource } from './reply.ts'
 
 export type CommandPath = {
@@ -16,5 +17,5 @@ export type Client = Omit<CommandSource, 'via'>
 
 export type ReadPath = {
   /** `client`: who waits for it; by default the board itself does. */
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client?: Client): void
+  read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>, client?: Client): void
 }

@@ -8,11 +8,11 @@ import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { AnyReadName, WriteName } from '../../actors/operations.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import type { Facts, Signed } from '../../actors/records/record.ts'
-import type { ArgsOf } from '../../actors/records/write.ts'
+import type { ArgsOf, ReplyOf } from '../../actors/records/write.ts'
 import type { Reply } from '../format/reply.ts'
 import type { Charge } from '../rates/meters.ts'
 import type { Throttle } from '../rates/throttle.ts'
-import type { ReadCall } from '../reads/read.ts'
+import type { AnswerOf, ReadAnswer, ReadCall, ReadRequest, Share } from '../reads/read.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { LiveFacts } from './live-facts.ts'
 import type { NoAnswer } from './ports.ts'
@@ -28,7 +28,7 @@ export type Decided<Name extends WriteName = never> = {
 }
 
 /** Id (32 hex) of what the accepted command made. */
-export function idOf({ sha }: Verified, decided: Decided): string {
+export function idOf({ sha }: Pick<Verified, 'sha'>, decided: Pick<Decided, 'sha'>): string {
   return (decided.sha ?? sha.toString('hex')).slice(0, 32)
 }
 
@@ -60,14 +60,16 @@ export interface Services {
   readonly secret: Buffer
   /** Calls of tools: what their actor is given, and the result of one that it has accepted. */
   readonly calls: {
-    prepare(verified: Verified, pass: (found: Found) => void): void
-    finish(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
+    prepare(verified: Verified<'tools.call'>, pass: (found: Found) => void): void
+    finish(verified: Verified<'tools.call'>, decided: Decided<'tools.call'>, isDuplicate: boolean, give: Give): void
   }
   /** Probes, and rewards for reviews. */
   readonly tools: {
-    answer(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
+    answer(verified: Verified<'tools.probe'>, decided: Decided<'tools.probe'>, isDuplicate: boolean, give: Give): void
     reviewed(subject: string, author: string, address: string): void
   }
+  /** An identity has posted in public. */
+  readonly welcome: (identity: string, address: string) => void
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
   /** Identity id of the board itself. */
@@ -87,9 +89,15 @@ export type Plan<Name extends WriteName> = {
   /** What a decider needs and cannot take from the letter. */
   args?(verified: Verified<Name>): Partial<ArgsOf<Name>>
   /** Asks elsewhere before the actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
-  ask?(verified: Verified<Name>, services: Services, pass: (found: Found<Partial<ArgsOf<Name>>>) => void): void
+  ask?(
+    verified: Verified<Name>,
+    services: Services,
+    pass: (found: Found<Partial<ArgsOf<Name>>, ReplyOf<Name>>) => void,
+  ): void
   /** Called when the write is accepted and not answered yet. */
   heard?(verified: Verified<Name>, decided: Decided<Name>, services: Services, actor: string): void
+  /** Called when what came of it is in the public log, of a retry too. */
+  logged?(verified: Verified<Name>, services: Services): void
   /** `args`: what the actor was given this time; of a retry, not what counted. */
   show(
     verified: Verified<Name>,
@@ -109,6 +117,7 @@ export type AnyPlan = {
   args?(verified: Verified): object
   ask?(verified: Verified, services: Services, pass: (found: Found) => void): void
   heard?(verified: Verified, decided: Decided, services: Services, actor: string): void
+  logged?(verified: Verified, services: Services): void
   show(
     verified: Verified,
     decided: Decided,
@@ -119,14 +128,38 @@ export type AnyPlan = {
   ): Shown
 }
 
-export type Found<Args extends object = object> = { readonly refusal: Refusal } | Asked<Args> | undefined
+/** The actor that answers a read in full: its shard is asked, and no other. */
+type HomePlan = { readonly actor: (request: ReadRequest) => string }
 
-export type Asked<Args extends object = object> = {
+/** The feed and every shard have a share of the answer, which `gather` merges in this order. */
+type SharePlan<Part> = {
+  gather(parts: readonly Part[], until: number): ReadAnswer
+  /** Not all requests of this name are answered so. */
+  isShared?(request: ReadRequest): boolean
+  /** Asks first for what every share depends on: `pass` takes the request to be sent, or why there is no answer. */
+  ask?(request: ReadRequest, read: ReadCall, pass: (found: ReadRequest | ReadAnswer | NoAnswer) => void): void
+}
+
+/** Who answers a read. One without a plan is answered by the feed, else by the shard of its room, or by whichever shard has it. */
+export type ReadPlan<Part = unknown> = HomePlan | SharePlan<Part>
+/** By the name of the read. */
+export type ReadPlans = { readonly [Name in AnyReadName]?: ReadPlan<AnswerOf<Name>> }
+/** Reads whose function gives a share of a list: each has a plan that merges them. */
+export type SharedReadName = {
+  [Name in AnyReadName]: [AnswerOf<Name>] extends [Share] ? Name : never
+}[AnyReadName]
+
+export type Found<Args extends object = object, Reply extends Facts = Facts> =
+  | { readonly refusal: Refusal }
+  | Asked<Args, Reply>
+  | undefined
+
+export type Asked<Args extends object = object, Reply extends Facts = Facts> = {
   readonly args: Args
   /** What the record keeps of the signed command, where that is not all of it. */
   readonly by?: Signed
   /** The actor refuses in these words where this charge was not taken. */
   readonly limit?: { readonly words: string; readonly charge: Charge }
   /** Takes the actor's answer, whatever it is, before any other caller. */
-  readonly settle?: (answer: ShardAnswer | NoAnswer) => void
+  settle?(answer: ShardAnswer<Reply> | NoAnswer): void
 }

@@ -2,7 +2,6 @@
 
 import type { Command } from '../../actors/kernel/fields.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import type { Format } from '../../actors/rooms/placing.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import type { HandleCache } from './handle-cache.ts'
@@ -15,8 +14,8 @@ export function given(value: Command[keyof Command], fallback: string): string {
 }
 
 /** 32 hex of the event that a post is a new version of, or ''. */
-export function supersedesOf({ data }: Verified): string {
-  return (data.supersedes as string | undefined) ?? ''
+export function supersedesOf({ data }: Verified<'post'>): string {
+  return data.supersedes ?? ''
 }
 
 /** The id of the handle that a post is addressed to, or why there is none; undefined: it names no handle. */
@@ -32,14 +31,14 @@ type Found = {
   readonly to: string | undefined
 }
 
-export function postArgs(verified: Verified, { roomWait, to }: Found): PostArgs {
+export function postArgs(verified: Verified<'post'>, { roomWait, to }: Found): PostArgs {
   const { command, data, sha } = verified
   return {
     page: given(command.page, ''),
     kind: given(command.kind, ''),
     replyTo: given(command.reply_to, ''),
     supersedes: supersedesOf(verified),
-    ...(data.format === undefined ? {} : { format: data.format as Format }),
+    ...(data.format === undefined ? {} : { format: data.format }),
     ...(to === undefined ? {} : { to }),
     attachments: command.attachments ?? [],
     ttl: command.ttl ?? 0,

@@ -35,5 +35,6 @@ export function withReceipt(shown: Readonly<Record<string, unknown>>, receipt: s
 /** The same for a result that was known later. */
 export function laterReply(found: Parameters<Give>[0], receipt: string): Reply | undefined {
   if (found === undefined || 'body' in found) return found
-  return withReceipt(found.values, JSON.stringify({ ...(JSON.parse(receipt) as object), ...found.receipt }))
+  const more = JSON.stringify(found.receipt).slice(1, -1)
+  return withReceipt(found.values, more === '' ? receipt : `${receipt.slice(0, -1)},${more}}`)
 }

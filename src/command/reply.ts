@@ -8,7 +8,7 @@ import type { Infer, Schema } from '../../actors/kernel/schema.ts'
 import type { Declaration, WriteName, WriteOperation } from '../../actors/operations.ts'
 import type { Signed } from '../../actors/records/record.ts'
 import { type Reply, refused } from '../format/reply.ts'
-import type { ReadAnswer } from '../reads/read.ts'
+import { jsonOf, type ReadAnswer } from '../reads/read.ts'
 import type { Signer } from './key-cache.ts'
 import type { LinePlace } from './line-order.ts'
 import type { NoAnswer } from './ports.ts'
@@ -67,6 +67,6 @@ export function fromActor(found: Decided): Reply {
 
 export function readReply(answer: ReadAnswer | NoAnswer): Reply | undefined {
   if (answer === undefined) return undefined
-  if (answer.ok) return { status: 200, body: `{"ok":true,"data":${answer.json}}` }
+  if (answer.ok) return { status: 200, body: `{"ok":true,"data":${jsonOf(answer)}}` }
   return refused('refusal' in answer ? answer.refusal : answer.absent)
 }

@@ -6,7 +6,7 @@
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { namingOf, type Schema } from '../../actors/kernel/schema.ts'
 import { operations } from '../../actors/operations.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { jsonOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import type { HandleCache } from './handle-cache.ts'
 
 /** Arguments of each read that may name an identity by its handle: the argument, and the field it came in. */
@@ -50,5 +50,7 @@ export function resolveRequest(
 
 /** The answer with the ids beside it. */
 export function withResolved(answer: ReadAnswer, resolved: Readonly<Record<string, string>>): ReadAnswer {
-  return answer.ok ? { ...answer, json: `${answer.json.slice(0, -1)},"resolved":${JSON.stringify(resolved)}}` } : answer
+  if (!answer.ok) return answer
+  const { value: _, ...scope } = answer
+  return { ...scope, json: `${jsonOf(answer).slice(0, -1)},"resolved":${JSON.stringify(resolved)}}` }
 }

@@ -2,13 +2,14 @@
 
 import { createHmac } from 'node:crypto'
 import { noConversationLeftWords } from '../../actors/conversations/decide.ts'
-import type { ReplyOf } from '../../actors/deciders.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { conversationPrefix } from '../../actors/records/record.ts'
 import { writerOf } from '../command/charging.ts'
-import type { Plan } from '../command/plan.ts'
+import type { Plan, ReadPlans } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { provenBits } from '../format/proof-of-work.ts'
+import { newestFirst } from '../reads/gather.ts'
+import { type AnswerOf, dataOf, known } from '../reads/read.ts'
 
 const letters = 'abcdefghijklmnopqrstuvwxyz234567'
 
@@ -52,10 +53,7 @@ const open: Plan<'conversation.open'> = {
       limit: { words: noConversationLeftWords, charge },
       // One that was there already costs nothing.
       settle: (answer) => {
-        const isMade =
-          answer?.ok === true &&
-          answer.duplicate !== true &&
-          (answer.reply as ReplyOf<'conversation.open'>).facts.created
+        const isMade = answer?.ok === true && answer.duplicate !== true && answer.reply.facts.created
         if (!isMade) charge.giveBack()
       },
     })
@@ -70,3 +68,23 @@ const respond: Plan<'conversation.respond'> = {
 }
 
 export const directPlans = { 'conversation.open': open, 'conversation.respond': respond }
+
+/** What is private is known to the shard of its room alone, so all are asked. */
+export const directReadPlans = {
+  'conversations.list': { gather: newestFirst('conversations') },
+  'inbox.blocked': {
+    gather: (parts: readonly AnswerOf<'inbox.blocked'>[]) =>
+      known({ blocked: [...new Set(parts.flatMap(({ blocked }) => blocked))] }),
+  },
+  'inbox.get': {
+    gather: newestFirst('items'),
+    /** Whom the reader has blocked is known where their conversations lie; what they wrote anywhere is left out of every share. */
+    ask: (request, read, pass) => {
+      if (request.reader === '') return pass(request)
+      read({ ...request, op: 'inbox.blocked' }, (found) => {
+        if (found === undefined || !found.ok) return pass(found)
+        pass({ ...request, args: { ...request.args, blocked: dataOf(found).blocked.join(',') } })
+      })
+    },
+  },
+} satisfies ReadPlans

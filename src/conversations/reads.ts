@@ -12,13 +12,15 @@ import { addressee, names } from '../reads/event-view.ts'
 import {
   AnswerSize,
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   placeInList,
-  type ReadAnswer,
   type ReadContext,
   type ReadRequest,
   type Reads,
+  type Share,
   view,
   withinPage,
   withRoom,
@@ -29,7 +31,7 @@ export const directReads = {
   'conversations.list': conversations,
   'inbox.get': inbox,
   /** Asked before an inbox is. */
-  'inbox.blocked': ({ state }, { reader }) => ok({ blocked: blockedBy(state, reader) }),
+  'inbox.blocked': ({ state }, { reader }) => known({ blocked: blockedBy(state, reader) }),
   /** What a write on a conversation answers. */
   'conversation.show': (context, request) =>
     withRoom(context, request, (room) => {
@@ -51,7 +53,7 @@ function share(
   context: ReadContext,
   { op, args, reader }: ReadRequest,
   find: (below: string, count: number) => Found,
-): ReadAnswer {
+): KnownAnswer<Share> {
   const list = `${op}:${reader}:${args.kind ?? ''}`
   const below = args.cursor === undefined ? '~' : context.cursors.open(list, String(args.cursor))
   if (typeof below !== 'string') return badCursor
@@ -66,10 +68,10 @@ function share(
     ...(reached === undefined ? {} : { reached: { place: reached, cursor: cursor(reached) } }),
   }
   // Asked for by signed commands alone, whose answers are not cached.
-  return ok(found, { until: context.now() })
+  return known(found, { until: context.now() })
 }
 
-function conversations(context: ReadContext, request: ReadRequest): ReadAnswer {
+function conversations(context: ReadContext, request: ReadRequest): KnownAnswer<Share> {
   const { reader, args } = request
   const { state, board } = context
   return share(context, request, (below, count) => {
@@ -114,7 +116,7 @@ function conversationView(conversation: Conversation, room: Room, reader: string
   }
 }
 
-function inbox(context: ReadContext, request: ReadRequest): ReadAnswer {
+function inbox(context: ReadContext, request: ReadRequest): KnownAnswer<Share> {
   const { reader, args } = request
   const own = context.visibility === 'private' ? context.state.direct.conversationsOf(reader) : []
   const isWantedType = (type: string) => args.kind === undefined || args.kind === type

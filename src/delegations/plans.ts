@@ -4,7 +4,7 @@ import { scopes as allScopes } from '../../actors/kernel/operation.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { registryName } from '../../actors/records/record.ts'
 import type { Delegate } from '../command/delegates.ts'
-import { type AnyPlan, type Found, idOf, type Plan, type Services } from '../command/plan.ts'
+import { type AnyPlan, type Found, idOf, type Plan, type ReadPlans, type Services } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Verified } from '../command/reply.ts'
 import { proveNewKey } from './new-key.ts'
@@ -79,3 +79,12 @@ export function quiescing(whose: (verified: Verified) => string, ask: Ask): Ask 
 }
 
 export const delegationsPlans = { 'delegation.create': create, 'delegation.revoke': revoke }
+
+const atRegistry = { actor: () => registryName }
+
+/** Delegations lie with the registry. */
+export const delegationsReadPlans = {
+  'delegation.list': atRegistry,
+  'delegation.one': atRegistry,
+  'delegation.known': atRegistry,
+} satisfies ReadPlans

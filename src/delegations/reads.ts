@@ -6,6 +6,8 @@ import { type Delegation, isLive, type ToldDelegation } from '../../actors/deleg
 import { fromFrame } from '../../actors/records/record.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -22,7 +24,7 @@ export const delegationsReads = {
     const found = state.delegations.find(String(args.id))
     return ok({ delegation: found === undefined ? undefined : delegationView(found, now()) })
   },
-  'delegation.known': known,
+  'delegation.known': allKnown,
 } satisfies Reads
 
 export function delegationView(delegation: Delegation, now: number) {
@@ -59,12 +61,12 @@ function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
 }
 
 /** Every delegation as the front keeps it: of those that ended only the key, which stays refused. */
-function known({ state, frame, now }: ReadContext): ReadAnswer<readonly ToldDelegation[]> {
+function allKnown({ state, frame, now }: ReadContext): KnownAnswer<readonly ToldDelegation[]> {
   const told: ToldDelegation[] = [...state.delegations.all].map((each) => {
     const { id, identity, key, scopes, expires, isPublished: published } = each
     const ended = !isLive(each, now())
     const record = ended ? undefined : fromFrame(frame(0, each.place))
-    const { by } = (record ?? {}) as { by?: { key: Uint8Array; sig: Uint8Array; signed: Uint8Array } }
+    const by = record?.by
     return {
       id,
       identity,
@@ -78,7 +80,7 @@ function known({ state, frame, now }: ReadContext): ReadAnswer<readonly ToldDele
       signed: text(by?.signed),
     }
   })
-  return ok(told)
+  return known(told)
 }
 
 function text(bytes: Uint8Array | undefined): string {

@@ -4,8 +4,10 @@ import type { CreateArgs, DeleteArgs, WriteArgs } from '../../actors/documents/d
 import { ownActor } from '../../actors/documents/documents.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { isGiven } from '../command/check.ts'
-import { type Decided, idOf, type Plan, type Shown } from '../command/plan.ts'
+import { type Decided, idOf, type Plan, type ReadPlans, type Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
+import { newestFirst } from '../reads/gather.ts'
+import type { ReadRequest } from '../reads/read.ts'
 import { mergedView, placeView } from './view.ts'
 
 const thing = ({ command }: Verified<'docs.write' | 'docs.delete'>) => ({ thing: command.target, field: 'target' })
@@ -67,3 +69,8 @@ function written(verified: Verified, decided: Decided<'docs.create' | 'docs.writ
 }
 
 export const documentsPlans = { 'docs.create': create, 'docs.write': write, 'docs.delete': remove }
+
+/** Documents of the reader lie where they were written: with their rooms, and with the actor of their owner. */
+export const documentsReadPlans = {
+  'docs.list': { gather: newestFirst('docs'), isShared: ({ args }: ReadRequest) => args.own !== undefined },
+} satisfies ReadPlans

@@ -2,7 +2,9 @@
  * Those who wait for news: how many may, and how they are answered. A waiter is a request whose answer is put off;
  * a client that disconnects leaves nothing to clean up.
  */
+
 import { sizes } from '../../actors/kernel/limits.ts'
+import type { AnsweredBy } from '../../actors/operations.ts'
 import type { CommandSource } from '../command/reply.ts'
 import type { Position, UpdatesFilter } from './rows.ts'
 
@@ -55,6 +57,9 @@ export class Outbox {
 export function isBefore(a: Position, b: Position): boolean {
   return a.next < b.next || (a.next === b.next && a.taken < b.taken)
 }
+
+/** Answered when there is news, by the main thread. */
+export const updatesRead = 'updates.get' satisfies AnsweredBy<'main'>
 
 /** A checked request of updates.get as a poll. */
 export function pollOf(

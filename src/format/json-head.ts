@@ -91,7 +91,8 @@ class HeadReader {
     this.#string()
     if (this.#at - start > foundBytesMax) return undefined
     try {
-      return JSON.parse(this.#body.toString('utf8', start, this.#at)) as string
+      const said: unknown = JSON.parse(this.#body.toString('utf8', start, this.#at))
+      return typeof said === 'string' ? said : undefined
     } catch {
       return undefined
     }

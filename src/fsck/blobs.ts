@@ -5,7 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { BlobFacts, DeletedFacts } from '../../actors/attachments/attachments.ts'
-import { type BoardRecord, type PostRecord, RecordType } from '../../actors/records/record.ts'
+import type { RedactFacts } from '../../actors/posts/marks.ts'
+import { ActsOf, type BoardRecord, type PostRecord, RecordType } from '../../actors/records/record.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 
 type Put = {
@@ -16,6 +17,10 @@ type Put = {
   readonly events: string[]
   isMissing: boolean
 }
+
+const put = new ActsOf<BlobFacts>('blob.put')
+const deleted = new ActsOf<DeletedFacts>('blob.delete')
+const redacted = new ActsOf<RedactFacts>('event.redact')
 
 export class BlobCheck {
   readonly #directory: string
@@ -31,11 +36,10 @@ export class BlobCheck {
   /** Takes a record with the id (32 hex) of its command. The file that was cut out of it, if it has one and the file is there. */
   take(record: BoardRecord, id: string, where: string): Buffer | undefined {
     if (record.type === RecordType.event) this.#attached(record, id)
-    if (record.type !== RecordType.act) return undefined
-    if (record.op === 'blob.delete') this.#puts.delete((record.facts as DeletedFacts).target)
-    if (record.op === 'event.redact') this.#redacted.add(Buffer.from(record.facts.id as Uint8Array).toString('hex'))
-    if (record.op !== 'blob.put') return undefined
-    const sha256 = Buffer.from((record.facts as BlobFacts).sha256).toString('hex')
+    if (deleted.is(record)) this.#puts.delete(record.facts.target)
+    if (redacted.is(record)) this.#redacted.add(Buffer.from(record.facts.id).toString('hex'))
+    if (!put.is(record)) return undefined
+    const sha256 = Buffer.from(record.facts.sha256).toString('hex')
     const file = readBlob(this.#directory, record.room, sha256)
     this.#puts.set(id, { where, room: record.room, sha256, events: [], isMissing: file === undefined })
     if (file === undefined || createHash('sha256').update(file).digest('hex') === sha256) return file

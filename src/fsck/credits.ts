@@ -3,9 +3,9 @@
  * rules that no board may break. Nothing is believed but the records; what memory or a snapshot says is not asked.
  */
 import { ledgerEntries, noCommand, parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
-import { type BoardRecord, frameEntries, RecordType } from '../../actors/records/record.ts'
+import { type BoardRecord, frameEntries } from '../../actors/records/record.ts'
 import { Ledger, type LedgerNumber } from '../../actors/works/market/ledger.ts'
-import { type CreditFacts, marketName, type Posting, type StepFacts } from '../../actors/works/market/letters.ts'
+import { isOfMarket, type Posting } from '../../actors/works/market/letters.ts'
 import type { Frame } from '../../storage/journal.ts'
 
 export class CreditCheck {
@@ -21,8 +21,8 @@ export class CreditCheck {
   }
 
   take(frame: Frame, record: BoardRecord, where: string): void {
-    if (record.type !== RecordType.act || record.room !== marketName) return
-    const { steps = [], postings = [] } = record.facts as Partial<StepFacts> & Partial<CreditFacts>
+    if (!isOfMarket(record)) return
+    const { steps = [], postings = [] } = record.facts
     const all: readonly Posting[] = [...steps.flatMap((step) => step.postings), ...postings]
     if (all.length === 0) return
     this.#entries(frame, all, where)

@@ -5,7 +5,7 @@ import { canonicalNetwork } from '../../actors/kernel/networks.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { GrantArgs } from '../../actors/limits/decide.ts'
 import { registryName } from '../../actors/records/record.ts'
-import { idOf, type Plan } from '../command/plan.ts'
+import { idOf, type Plan, type ReadPlans } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { grantView } from './reads.ts'
 
@@ -56,3 +56,8 @@ const revoke: Plan<'limits.revoke'> = {
 }
 
 export const limitsPlans = { 'limits.grant': grant, 'limits.revoke': revoke }
+
+/** Raised limits lie with the registry. */
+export const limitsReadPlans = {
+  'limits.list': { actor: () => registryName },
+} satisfies ReadPlans

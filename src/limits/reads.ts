@@ -5,6 +5,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import type { LimitGrant } from '../../actors/limits/grants.ts'
 import {
   badCursor,
+  known,
   limitOf,
   ok,
   opened,
@@ -19,7 +20,7 @@ import {
 export const limitsReads = {
   'limits.list': list,
   'limits.known': ({ state, now }) =>
-    ok(state.limitGrants.inForce(now()).map(({ target, factor, expires }) => ({ target, factor, expires }))),
+    known(state.limitGrants.inForce(now()).map(({ target, factor, expires }) => ({ target, factor, expires }))),
 } satisfies Reads
 
 function list(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {

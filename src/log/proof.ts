@@ -2,10 +2,10 @@
  * The inclusion proof of an event: what log.proof and /api/log/proof answer (RFC 9162 2.1.3, with its signed head inside).
  * Checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
  */
-
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { leavesMax } from '../../actors/kernel/results.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
+import type { AnsweredBy } from '../../actors/operations.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { frameEntry, fromFrame } from '../../actors/records/record.ts'
@@ -109,7 +109,10 @@ function logAsked({ state: { book } }: ProofContext, name: string | number | und
   return name === undefined ? book.newest : book.named(String(name))
 }
 
-function noSuchLog({ state: { book } }: ProofContext, name: string | number | undefined): ReadAnswer {
+function noSuchLog(
+  { state: { book } }: ProofContext,
+  name: string | number | undefined,
+): Extract<ReadAnswer, { ok: false }> {
   const names = book.logs.map((log) => log.name).join(', ')
   return { ok: false, refusal: refusal('not_found', `this board has no log ${name}: its logs are ${names}`, 'log') }
 }
@@ -165,10 +168,12 @@ function leavesAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer 
   return ok({ start, tree_size: size, entries: listed })
 }
 
-/** Reads of the log beside its newest head, by the name of the operation. */
-export const logReads: Readonly<Record<string, (context: ProofContext, request: ReadRequest) => ReadAnswer>> = {
+const answers: Readonly<Record<AnsweredBy<'log'>, (context: ProofContext, request: ReadRequest) => ReadAnswer>> = {
   'log.proof': proofAnswer,
   'log.consistency': consistencyAnswer,
   'log.leaves': leavesAnswer,
   'log.history': historyAnswer,
 }
+/** Reads of the log beside its newest head, by the name of the operation. */
+export const logReads: Readonly<Partial<Record<string, (context: ProofContext, request: ReadRequest) => ReadAnswer>>> =
+  answers

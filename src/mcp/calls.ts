@@ -5,9 +5,8 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Operation } from '../../actors/kernel/operation.ts'
-import { refusalBody } from '../../actors/kernel/refusals.ts'
 import type { CommandPath } from '../command/paths.ts'
-import type { Reply } from '../format/reply.ts'
+import { envelopeOf, type Reply, refused } from '../format/reply.ts'
 import { type FieldValue, type SignableCommand, signingBytes } from '../format/signing.ts'
 import type { Caller } from '../sign-in/caller.ts'
 import { inputOf } from './tool-input.ts'
@@ -55,7 +54,7 @@ export class Calls {
       return Promise.resolve({ ok: false, error: { code: 'unknown_field', message, field: strange } })
     }
     const input = inputOf(operation, given)
-    if ('code' in input) return Promise.resolve(JSON.parse(refusalBody(input)) as Outcome)
+    if ('code' in input) return Promise.resolve(envelopeOf(refused(input)))
     const command = commandOf(operation, { ...given, ...(input.data === undefined ? {} : { data: input.data }) })
     const { caller } = calling
     // A token that may not read in private reads what is public.
@@ -86,7 +85,7 @@ export class Calls {
         onGone: (callback: () => void) => signal.addEventListener('abort', callback, { once: true }),
       }
       this.#options.front.execute(Buffer.from(JSON.stringify(command)), door, (reply: Reply | undefined) =>
-        resolve(reply === undefined ? undefined : (JSON.parse(reply.body) as Outcome)),
+        resolve(reply && envelopeOf(reply)),
       )
     })
   }

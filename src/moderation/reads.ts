@@ -4,8 +4,10 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
+import type { reportResolve } from '../../actors/moderation/operations.ts'
 import {
   commandIn,
+  dataIn,
   type FactRecord,
   frameKey,
   fromFrame,
@@ -17,6 +19,8 @@ import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../reads/event-view.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -27,6 +31,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
+  type Share,
   unending,
   withinPage,
   withRoom,
@@ -43,9 +48,9 @@ type SignedAct = FactRecord & { readonly by: Signed }
 /** Why an entry has no signature. */
 const ofTheBoard = 'set by the board itself when it created the room: no command, so no signature'
 function actAt(context: ReadContext, { shard, seq }: Kept): SignedAct {
-  const act = actOf(context.frame(shard, seq))
-  if (act.by === undefined) throw new Error(`record ${seq} is not a signed act`)
-  return act as SignedAct
+  const { by, ...act } = actOf(context.frame(shard, seq))
+  if (by === undefined) throw new Error(`record ${seq} is not a signed act`)
+  return { ...act, by }
 }
 
 function actOf(frame: Frame): FactRecord {
@@ -93,7 +98,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
 }
 
 /** One shard's share of the list: newest first, each with the cursor after it, as src/board/gather.ts puts them together. */
-function listReports(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {
+function listReports(context: ReadContext, { args, operator }: ReadRequest): KnownAnswer<Share> {
   if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board can read reports'))
   const list = `reports:${args.kind ?? ''}`
   const before = args.cursor === undefined ? '' : context.cursors.open(list, String(args.cursor))
@@ -111,7 +116,11 @@ function listReports(context: ReadContext, { args, operator }: ReadRequest): Rea
     cursor: seal(place),
     item: reportView(context, report),
   }))
-  return ok({ limit, items, ...(cut === undefined ? {} : { reached: { place: cut.place, cursor: seal(cut.place) } }) })
+  return known({
+    limit,
+    items,
+    ...(cut === undefined ? {} : { reached: { place: cut.place, cursor: seal(cut.place) } }),
+  })
 }
 
 function reportView(context: ReadContext, report: Report) {
@@ -132,7 +141,7 @@ function reportView(context: ReadContext, report: Report) {
 }
 
 function settledView({ author, at, by }: SignedAct) {
-  const { action, note } = JSON.parse(commandIn(by.signed).data!) as { action: string; note?: string }
+  const { action, note } = dataIn<typeof reportResolve>(commandIn(by.signed))
   return { by: Buffer.from(author).toString('hex'), at, action, ...(note === undefined ? {} : { note }) }
 }
 
@@ -143,7 +152,7 @@ function settledView({ author, at, by }: SignedAct) {
 function recent(
   context: ReadContext,
   { args }: ReadRequest,
-): ReadAnswer<{ posts: readonly (Screened & { author?: string })[] }> {
+): KnownAnswer<{ posts: readonly (Screened & { author?: string })[] }> {
   const { board, state } = context
   const { events } = board
   const posts: (Screened & { author?: string })[] = []
@@ -160,7 +169,7 @@ function recent(
       posts.push({ id: events.idHex(slot), room: room.name, kind, text, at, isReply: reply !== undefined, ...author })
     }
   }
-  return ok({ posts }, { until: unending })
+  return known({ posts })
 }
 
 function base64url(bytes: Uint8Array): string {

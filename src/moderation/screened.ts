@@ -3,6 +3,7 @@
 import { windowSeconds } from '../../actors/records/write.ts'
 import type { BoardAuthor } from '../command/board-author.ts'
 import type { Actors } from '../command/ports.ts'
+import { envelopeOf } from '../format/reply.ts'
 import { dataOf } from '../reads/read.ts'
 import type { Hidden, Screened, ScreeningQueue } from './screening.ts'
 
@@ -12,7 +13,7 @@ export function hideBy(voice: BoardAuthor, post: Screened, reason: string, done:
   voice.say(fields, { cause: `screen:${post.id}`, at: post.at }, (reply) => {
     if (reply === undefined) return done({ ok: false, later: 1, words: 'no answer' })
     if (reply.status === 200) return done({ ok: true })
-    const words = (JSON.parse(reply.body) as { error: { message: string } }).error.message
+    const words = envelopeOf(reply).error?.message ?? ''
     const later = reply.status === 429 ? { later: reply.retryAfter ?? 1 } : {}
     done({ ok: false, words, ...later })
   })

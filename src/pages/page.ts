@@ -7,7 +7,7 @@
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
-import { type ReadAnswer, type ReadCall, type ReadRequest, unending } from '../reads/read.ts'
+import { dataOf, type ReadAnswer, type ReadCall, type ReadRequest, unending } from '../reads/read.ts'
 import { PageTexts, type RenderTexts } from './page-texts.ts'
 import type { Html } from './pieces/html.ts'
 import type { RenderItem } from './pieces/rendered.ts'
@@ -167,7 +167,7 @@ export class Ask {
     if (!answer.ok) throw new Refused('refusal' in answer ? answer.refusal : answer.absent)
     this.#room = this.#room === null || this.#room === answer.room ? answer.room : undefined
     if (answer.until !== unending) this.#old(answer.until)
-    return JSON.parse(answer.json) as Data
+    return dataOf(answer) as Data
   }
 
   /** The same, or undefined where there is none for all readers; what is not there now may be there after any change. */

@@ -1,17 +1,20 @@
 /** What was sold for a payment, as the seller reads it: by the key of the payment, asked by the board alone. */
-import { type FactRecord, fromFrame } from '../../actors/records/record.ts'
+import { ActsOf, fromFrame } from '../../actors/records/record.ts'
 import type { SaleFacts, SoldFacts } from '../../actors/sales/sales.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
+import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 import type { KeptSale } from './seller.ts'
 
 export const salesReads = { 'sale.find': find } satisfies Reads
 
+const begun = new ActsOf<SaleFacts>('sale.begun')
+const settled = new ActsOf<SoldFacts>('sale.settled')
+
 /** `sale`: absent where there is none. */
-function find({ state, frame, now }: ReadContext, { args }: ReadRequest): ReadAnswer<{ sale?: KeptSale }> {
+function find({ state, frame, now }: ReadContext, { args }: ReadRequest): KnownAnswer<{ sale?: KeptSale }> {
   const found = state.sales.find(String(args.key), now())
-  if (found === undefined) return ok({})
-  const factsAt = ({ shard, seq }: { shard: number; seq: number }) => (fromFrame(frame(shard, seq)) as FactRecord).facts
-  const { sent, json } = factsAt(found.begun) as SaleFacts
-  const proof = found.settled === undefined ? {} : { proof: (factsAt(found.settled) as SoldFacts).proof }
-  return ok({ sale: { sent, json, ...proof } satisfies KeptSale })
+  if (found === undefined) return known({})
+  const recordAt = ({ shard, seq }: { shard: number; seq: number }) => fromFrame(frame(shard, seq))
+  const { sent, json } = begun.in(recordAt(found.begun)).facts
+  const proof = found.settled === undefined ? {} : { proof: settled.in(recordAt(found.settled)).facts.proof }
+  return known({ sale: { sent, json, ...proof } })
 }

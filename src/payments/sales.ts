@@ -3,6 +3,7 @@
 import { internalLetter } from '../../actors/records/internal-letter.ts'
 import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
 import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/sales.ts'
+import type { ReadPlans } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { type AnswerOf, dataOf, type ReadAnswer, type ReadCall } from '../reads/read.ts'
 import type { KeptSale, SaleBook } from './seller.ts'
@@ -51,3 +52,8 @@ export class Sales implements SaleBook {
     if (problem !== undefined) throw new Error(`a sale could not be recorded: ${problem}`)
   }
 }
+
+/** What was sold lies with the actor of sales. */
+export const salesReadPlans = {
+  'sale.find': { actor: () => salesActor },
+} satisfies ReadPlans

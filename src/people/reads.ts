@@ -8,6 +8,7 @@ import { decodeBytes32, identityId } from '../format/encoding.ts'
 import { eventsReads } from '../posts/reads.ts'
 import {
   badCursor,
+  known,
   limitOf,
   ok,
   opened,
@@ -33,7 +34,7 @@ export const peopleReads = {
   'identities.list': listIdentities,
   /** The board asks itself whether anything of this identity was ever accepted. */
   'identity.known': ({ board }, { args }) =>
-    board.authors.has(String(args.target)) ? ok({}) : { ok: false, absent: unknown },
+    board.authors.has(String(args.target)) ? known({}) : { ok: false, absent: unknown },
 } satisfies Reads
 
 function listIdentities(context: ReadContext, { args }: ReadRequest): ReadAnswer {

@@ -4,8 +4,9 @@
  * plot is one binary search; only what is left out is examined one by one. Where a clock was set back, a post may stand in the
  * bar beside its own.
  */
+
 import type { State } from '../../actors/state.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, withRoom } from '../reads/read.ts'
+import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads, withRoom } from '../reads/read.ts'
 
 export const activityReads = {
   'board.activity': (context, request) => {
@@ -19,7 +20,12 @@ export const activityReads = {
 
 type Slots = { readonly length: number; at(position: number): number }
 
-function activity({ state, board, now }: ReadContext, { args }: ReadRequest, slots: Slots, room?: number): ReadAnswer {
+function activity(
+  { state, board, now }: ReadContext,
+  { args }: ReadRequest,
+  slots: Slots,
+  room?: number,
+): KnownAnswer<{ readonly from: number; readonly step: number; readonly counts: readonly number[] }> {
   const { events } = board
   const step = Number(args.step)
   const bars = Number(args.bars)
@@ -39,10 +45,8 @@ function activity({ state, board, now }: ReadContext, { args }: ReadRequest, slo
     const bar = Math.floor((events.at[slot]! - from) / step)
     if (counts[bar] !== undefined) counts[bar] = Math.max(0, counts[bar] - 1)
   }
-  return ok(
-    { from, step, counts },
-    { ...(room === undefined ? {} : { room: String(args.room) }), until: from + bars * step },
-  )
+  const found = { from, step, counts }
+  return known(found, { ...(room === undefined ? {} : { room: String(args.room) }), until: from + bars * step })
 }
 
 /** What counts as no post: edits, what was hidden or redacted, what has expired. */

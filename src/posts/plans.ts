@@ -14,7 +14,7 @@ function toEvent(verified: { readonly command: { readonly event_id: string } }):
 const mark: Plan<'room.hide' | 'room.restore' | 'event.redact'> = {
   to: toEvent,
   args: (verified): AboutArgs => ({ event: eventOf(verified), reason: verified.command.reason }),
-  show: (verified) => ({ read: 'event.get', args: { event_id: eventOf(verified) } }),
+  show: (verified) => ({ read: 'event.marked', args: { event_id: eventOf(verified) } }),
 }
 
 const vote: Plan<'vote'> = {

@@ -2,12 +2,14 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type EventsQuery, findEvents, readThread } from '../../actors/reading.ts'
+import type { EventList } from '../reads/event-view.ts'
 import { versionView } from '../reads/event-view.ts'
 import {
   badCursor,
   endOf,
   eventsWithin,
   limitOf,
+  type Made,
   ok,
   opened,
   paging,
@@ -37,21 +39,29 @@ export const eventsReads = {
   'event.made': (context, request) =>
     withEvent(context, request, (slot) => {
       const event = view(context, slot, false)
-      if (context.visibility !== 'public') return ok({ event }, scopeOf([event]))
-      const leaf = context.board.events.leaf[slot]!
-      const { book } = context.state
-      const log = book.holding(leaf)
-      const head = log === book.newest ? {} : { head: log.head }
-      return ok({ event, leaf: leaf - log.base, ...head }, scopeOf([event]))
+      return { ...ok({ event }, scopeOf([event])), made: { event: event.event_id, ...leafOf(context, slot) } }
+    }),
+  /** What a hide, a restore and a redaction answer: the event as all readers see it now. */
+  'event.marked': (context, request) =>
+    withEvent(context, request, (slot) => {
+      const event = view(context, slot, false)
+      return { ...ok({ event }, scopeOf([event])), made: { event: event.event_id } }
     }),
   'events.list': listEvents,
   'event.history': (context, request) => withEvent(context, request, (slot) => history(context, request, slot)),
   'thread.get': (context, request) => withEvent(context, request, (slot) => thread(context, request, slot)),
 } satisfies Reads
 
-function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
+function leafOf({ board, state: { book }, visibility }: ReadContext, slot: number): Pick<Made, 'leaf' | 'head'> {
+  if (visibility !== 'public') return {}
+  const leaf = board.events.leaf[slot]!
+  const log = book.holding(leaf)
+  return { leaf: leaf - log.base, ...(log === book.newest ? {} : { head: log.head }) }
+}
+
+function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer<EventList> {
   const { args } = request
-  const list = (room: string): ReadAnswer => {
+  const list = (room: string) => {
     const name = `events:${room}:${args.page ?? ''}:${args.target ?? ''}:${args.kind ?? ''}:${args.order ?? 'desc'}`
     const cursor = opened(context, name, args)
     if (cursor === undefined) return badCursor

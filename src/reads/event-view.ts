@@ -114,6 +114,14 @@ export type Body =
     }
   | { readonly gone: Gone; readonly to: string | undefined; readonly toId?: string | undefined }
 
+/** A page of events, as events.list and a search show it. */
+export type EventList = {
+  readonly events: readonly EventView[]
+  readonly next_cursor?: string
+  readonly has_more: boolean
+  readonly generation: string
+}
+
 /** `payload`: also give the exact signed bytes. */
 export function eventView(facts: EventFacts, body: Body, payload: boolean): EventView {
   const isGone = 'gone' in body

@@ -5,6 +5,7 @@
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
+import type { Head } from '../../actors/records/answer.ts'
 import type { Board, Room, Visibility } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
@@ -24,6 +25,8 @@ export type ReadRequest<Name extends AnyReadName = AnyReadName> = {
   readonly operator?: boolean
   /** What the reader is called, as the front knows it. */
   readonly handle?: string
+  /** What another actor has found of it, where one goes on with what another began. */
+  readonly found?: unknown
   /** Asked by a command; absent: by a plain GET. */
   readonly isCommand?: true
 }
@@ -45,13 +48,30 @@ export const unending = 0
  */
 type Json<Data> = string & { '~value'?(value: Data): void }
 
-export type ReadAnswer<Data = unknown> =
-  | ({
-      readonly ok: true
-      readonly json: Json<Data>
-      /** For a GET the answer is this file and nothing around it: `json` is its text. */
-      readonly file?: string
-    } & Scope)
+/** Ready text, as clients get it: written once, where the answer is made. */
+type ShownAnswer<Data> = {
+  readonly ok: true
+  readonly json: Json<Data>
+  readonly value?: never
+  /** For a GET the answer is this file and nothing around it: `json` is its text. */
+  readonly file?: string
+  /** What the answer to a write says beside this text, where a write shows it. */
+  readonly made?: Made
+} & Scope
+
+/** A value for the board itself: plain data that a link between threads carries. */
+type ValueAnswer<Data> = {
+  readonly ok: true
+  readonly value: Data
+  readonly json?: never
+  readonly file?: never
+  readonly made?: never
+} & Scope
+
+/** `event`: id of the event that is shown; `leaf` and `head`: of the version that the command made, where it knows them. */
+export type Made = { readonly event: string; readonly leaf?: number; readonly head?: Head }
+
+type NotFound =
   | { readonly ok: false; readonly refusal: Refusal }
   /** Not on this board; another may hold it. */
   | { readonly ok: false; readonly absent: Refusal }
@@ -61,8 +81,6 @@ export type ReadAnswer<Data = unknown> =
 export interface ReadTable {}
 /** What the read of this name gives. */
 export type AnswerOf<Name extends AnyReadName> = Name extends keyof ReadTable ? ReadTable[Name] : unknown
-/** Takes the answer to a read; undefined: none came. */
-export type Take<Data> = { take(answer: ReadAnswer<Data> | undefined): void }['take']
 /** Asks the actor that can answer, wherever it is. */
 export type ReadCall = {
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
@@ -73,6 +91,13 @@ export type Cursors = {
   seal(list: string, place: unknown): string
   open(list: string, text: string): unknown
 }
+
+/** What the board asks itself is answered so. */
+export type KnownAnswer<Data = unknown> = ValueAnswer<Data> | NotFound
+export type ReadAnswer<Data = unknown> = ShownAnswer<Data> | ValueAnswer<Data> | NotFound
+
+/** Takes the answer to a read; undefined: none came. */
+export type Take<Data = unknown> = { take(answer: ReadAnswer<Data> | undefined): void }['take']
 
 export type ReadContext = {
   readonly state: State
@@ -115,13 +140,31 @@ type HoldsText<Data> = unknown extends Data
       : false
 
 /** An answer that shows texts, or whose type does not say that it shows none, must say when the first of them ends. */
-export function ok<Data>(data: Data, ...[scope]: true extends HoldsText<Data> ? [Scope] : [Scope?]): ReadAnswer<Data> {
+export function ok<Data>(data: Data, ...[scope]: true extends HoldsText<Data> ? [Scope] : [Scope?]): ShownAnswer<Data> {
   return { ok: true, json: JSON.stringify(data) as Json<Data>, until: unending, ...scope }
 }
 
+/** The same for the board itself, which gets the value and no text of it. */
+export function known<Data>(value: Data, scope: Scope = { until: unending }): KnownAnswer<Data> {
+  return { ok: true, value, ...scope }
+}
+
 /** The value that an answer holds. */
-export function dataOf<Data>({ json }: { readonly json: Json<Data> }): Data {
-  return JSON.parse(json) as Data
+export function dataOf<Data>(answer: ShownAnswer<Data> | ValueAnswer<Data>): Data {
+  return answer.json === undefined ? answer.value : JSON.parse(answer.json)
+}
+
+/** The text that a client gets of an answer. */
+export function jsonOf(answer: ShownAnswer<unknown> | ValueAnswer<unknown>): string {
+  return answer.json ?? JSON.stringify(answer.value)
+}
+
+/** One actor's share of a list: at most one item more than were requested, each with the cursor that continues after it. */
+export type Share = {
+  readonly limit: number
+  readonly items: readonly { readonly place: string; readonly cursor: string; readonly item: unknown }[]
+  /** It looked this far and no further; absent: to the end, or until it had enough. */
+  readonly reached?: { readonly place: string; readonly cursor: string }
 }
 
 /** What an answer of these events depends on, when they are all of one room. */
@@ -140,22 +183,22 @@ export function soonest(ends: readonly number[]): number {
   return ends.reduce((first, end) => (end !== unending && (first === unending || end < first) ? end : first), unending)
 }
 
-export function refused(refused: Refusal): ReadAnswer {
+export function refused(refused: Refusal): NotFound {
   return { ok: false, refusal: refused }
 }
 
 /** `field` names the room, or the thing inside it. */
-export function privateRoom(field: 'room' | 'event_id' | 'target'): ReadAnswer {
+export function privateRoom(field: 'room' | 'event_id' | 'target'): NotFound {
   return refused(
     refusal('private_room', 'this room is private: only its members can read it, with signed commands', field),
   )
 }
 
-export function withRoom<Data>(
+export function withRoom<Answer extends ReadAnswer>(
   context: ReadContext,
   { args, reader }: ReadRequest,
-  read: (room: Room) => ReadAnswer<Data>,
-): ReadAnswer<Data> {
+  read: (room: Room) => Answer,
+): Answer | NotFound {
   const room = context.board.rooms.get(String(args.room))
   if (room?.visibility !== context.visibility)
     return { ok: false, absent: refusal('not_found', `there is no room ${args.room}`, 'room') }
@@ -163,11 +206,11 @@ export function withRoom<Data>(
   return read(room)
 }
 
-export function withEvent<Data>(
+export function withEvent<Answer extends ReadAnswer>(
   context: ReadContext,
   { args, reader }: ReadRequest,
-  read: (slot: number) => ReadAnswer<Data>,
-): ReadAnswer<Data> {
+  read: (slot: number) => Answer,
+): Answer | NotFound {
   const { events, roomList } = context.board
   const slot = events.find(Buffer.from(String(args.event_id), 'hex'))
   const room = slot === none ? undefined : roomList[events.room[slot]!]

@@ -152,8 +152,8 @@ export class Deliveries {
       if (answer === undefined) return respond(undefined)
       if (!answer.ok) return respond(fromActor(answer.refusal))
       // Of a duplicate these are the bytes of what is kept, not of what came now.
-      const { item, bytes, duplicate } = answer.reply as { item: number; bytes: number; duplicate?: true }
-      const data = { item, bytes, ...(duplicate === undefined ? {} : { duplicate }) }
+      const { reply } = answer
+      const data = { item: reply.item, bytes: reply.bytes, ...('duplicate' in reply ? { duplicate: true } : {}) }
       respond(readReply(ok(data)))
     })
   }

@@ -7,17 +7,20 @@ import { isUtf8 } from 'node:buffer'
 import { type RefusalCode, refusal } from '../../actors/kernel/refusals.ts'
 import { opens } from '../../actors/receive-urls/decide.ts'
 import {
+  arrivals,
   asksSignature,
   type Item,
   type ItemFacts,
   type Receiver,
   type ReceiverFacts,
 } from '../../actors/receive-urls/receive-urls.ts'
-import { fromFrame, RecordType } from '../../actors/records/record.ts'
+import { fromFrame } from '../../actors/records/record.ts'
 import { objection } from '../../actors/rooms/policy.ts'
 import { openSecret } from '../format/sealed-secrets.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -97,9 +100,7 @@ function items(
 }
 
 function itemFacts(context: ReadContext, { shard, seq }: Item): ItemFacts {
-  const record = fromFrame(context.frame(shard, seq))
-  if (record.type !== RecordType.act) throw new Error(`frame ${seq} contains no item`)
-  return record.facts as unknown as ItemFacts
+  return arrivals.in(fromFrame(context.frame(shard, seq))).facts
 }
 
 function itemView({ item, at }: Item, { receiver, type, headers, body, verified }: ItemFacts) {
@@ -136,19 +137,20 @@ export type DeliveryRules = Pick<ReceiverFacts, 'label' | 'room' | 'dedupe' | 'a
 }
 
 /** The house asks whether a URL opens, and what its maker asks of a delivery. Every way not to open is alike. */
-function door({ state, cursors }: ReadContext, { args }: ReadRequest): ReadAnswer<DeliveryRules> {
+function door({ state, cursors }: ReadContext, { args }: ReadRequest): KnownAnswer<DeliveryRules> {
   const receiver = state.receivers.find(String(args.receiver))
   if (!opens(receiver, String(args.hash))) return { ok: false, absent: refusal('not_found', '') }
   const { owner, delegation, facts } = receiver!
   const { sealed = '', hmac = '', ...asked } = facts
   const secret = sealed === '' ? hmac : openSecret(cursors, 'receiver', owner, sealed)
-  return ok({ ...asked, owner, delegation, secret } satisfies DeliveryRules)
+  return known({ ...asked, owner, delegation, secret })
 }
 
 /** The house asks what it has not posted yet: of one receive URL, or at its start of all. */
-function unposted({ state }: ReadContext, { args }: ReadRequest): ReadAnswer<readonly Unposted[]> {
-  return ok(
-    state.receivers.unposted(args.receiver as string | undefined).map(({ id, owner, facts, items: kept, posted }) => ({
+function unposted({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<readonly Unposted[]> {
+  const only = args.receiver === undefined ? undefined : String(args.receiver)
+  return known(
+    state.receivers.unposted(only).map(({ id, owner, facts, items: kept, posted }) => ({
       receiver: id,
       owner,
       room: facts.room,
@@ -159,7 +161,7 @@ function unposted({ state }: ReadContext, { args }: ReadRequest): ReadAnswer<rea
 }
 
 /** May this reader begin a thread in the room? Asked of who wants items posted there; the post itself is the board's. */
-function mayPost(context: ReadContext, request: ReadRequest): ReadAnswer {
+function mayPost(context: ReadContext, request: ReadRequest): KnownAnswer {
   return withRoom(context, request, (room) => {
     const { board, state, now } = context
     const policy = state.rules.policyOf(room.name)
@@ -172,7 +174,7 @@ function mayPost(context: ReadContext, request: ReadRequest): ReadAnswer {
       proofBits: policy.proof_bits,
     }
     const found = objection(policy, candidate, { board, room, now: now() })
-    if (found === undefined) return ok({})
+    if (found === undefined) return known({})
     const [code, message, field, retryAfter] = found
     return refused(refusal(code as RefusalCode, message, field, retryAfter))
   })

@@ -3,7 +3,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { unitHint } from '../../actors/records/write.ts'
-import type { Decided, Plan } from '../command/plan.ts'
+import type { Decided, Plan, ReadPlans } from '../command/plan.ts'
+import { newestFirst } from '../reads/gather.ts'
 import { dataOf } from '../reads/read.ts'
 
 const inRoom = ({ command }: { readonly command: { readonly room: string } }) => ({ actor: command.room })
@@ -112,3 +113,9 @@ const hashIn = (code: string) => hashOf(code.slice(code.indexOf('.') + 1))
 function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
+
+/** Reports lie with the rooms that they are about; an invite with the room that it opens. */
+export const roomsReadPlans = {
+  'reports.list': { gather: newestFirst('reports') },
+  'room.invite.maker': { actor: ({ args }) => String(args.room) },
+} satisfies ReadPlans

@@ -6,6 +6,8 @@ import { isClosed } from '../../actors/rooms/policy.ts'
 import { type Role, roleOf } from '../../actors/rooms/roles.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -31,9 +33,9 @@ export const roomsReads = {
 } satisfies Reads
 
 /** The board asks by which delegation an open invite was made, before it is accepted; '' for none, and for no invite. */
-function inviteMaker({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer<{ delegation: string }> {
+function inviteMaker({ state, now }: ReadContext, { args }: ReadRequest): KnownAnswer<{ delegation: string }> {
   const open = state.rules.openInvites(String(args.room), now())
-  return ok({ delegation: open.find(({ hash }) => hash === args.hash)?.delegation ?? '' })
+  return known({ delegation: open.find(({ hash }) => hash === args.hash)?.delegation ?? '' })
 }
 
 function one(context: ReadContext, { reader }: ReadRequest, room: Room) {

@@ -10,11 +10,13 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { findEvents } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
-import type { EventView } from '../reads/event-view.ts'
+import type { EventList, EventView } from '../reads/event-view.ts'
 import {
   badCursor,
   endOf,
   eventsWithin,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -38,13 +40,13 @@ function listName({ args }: ReadRequest): string {
 }
 
 /** What the index is to be asked, and the frame of the log that it must know of. */
-function begin(context: ReadContext, request: ReadRequest): ReadAnswer<{ ask: SearchAsk; through: number }> {
+function begin(context: ReadContext, request: ReadRequest): KnownAnswer<{ ask: SearchAsk; through: number }> {
   if (request.args.room !== undefined) return withRoom(context, request, () => beginAny(context, request))
   if (request.args.before === undefined && request.args.after === undefined) return beginAny(context, request)
   return refused(refusal('missing_field', 'before and after count inside a room: name the room too', 'room'))
 }
 
-function beginAny(context: ReadContext, request: ReadRequest): ReadAnswer<{ ask: SearchAsk; through: number }> {
+function beginAny(context: ReadContext, request: ReadRequest): KnownAnswer<{ ask: SearchAsk; through: number }> {
   const { args } = request
   const read = readQuery(String(args.query))
   if (!read.ok) return unreadable(read.fault)
@@ -62,10 +64,10 @@ function beginAny(context: ReadContext, request: ReadRequest): ReadAnswer<{ ask:
     ...(cursor.from === undefined ? {} : { from: cursor.from }),
     limit: limitOf(args) + 1,
   }
-  return ok({ ask, through: context.applied!() })
+  return known({ ask, through: context.applied!() })
 }
 
-export function unreadable(fault: string): ReadAnswer {
+export function unreadable(fault: string) {
   return refused(refusal('invalid_field', fault, 'query'))
 }
 
@@ -97,7 +99,7 @@ function answer(
   request: ReadRequest,
   events: readonly EventView[],
   next: number | undefined,
-): ReadAnswer {
+): ReadAnswer<EventList> {
   const { room } = request.args
   const data = { events, ...paging(context, listName(request), next), generation: context.generation }
   return ok(data, { ...(room === undefined ? {} : { room: String(room) }), until: endOf(events) })
@@ -109,12 +111,12 @@ const lookedBytesMax = 512 * 1024
 const looksAtOnce = 200
 
 /** Events of a room that hold what `query` asks for. What is public is found by the index before it comes here. */
-export function searchInRoom(context: ReadContext, request: ReadRequest): ReadAnswer {
+export function searchInRoom(context: ReadContext, request: ReadRequest): ReadAnswer<EventList> {
   return withRoom(context, request, (room) => searchRoom(context, request, room))
 }
 
 /** A private room is in no index: its texts are read, so many and so long ones for each page, from the newest (or oldest) on. */
-function searchRoom(context: ReadContext, request: ReadRequest, room: Room): ReadAnswer {
+function searchRoom(context: ReadContext, request: ReadRequest, room: Room): ReadAnswer<EventList> {
   const { args } = request
   const read = readQuery(String(args.query))
   if (!read.ok) return unreadable(read.fault)

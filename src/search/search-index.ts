@@ -16,15 +16,21 @@
  *
  * Every batch of changes is one transaction with the frame it comes to, so after a crash it goes on from what it has.
  */
+
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/records/record.ts'
+import type { HideFacts, RedactFacts, RestoreFacts } from '../../actors/posts/marks.ts'
+import { ActsOf, type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/records/record.ts'
 import { makeDirectory } from '../../storage/disk.ts'
 import { type DatabaseSync, openDatabase } from '../sqlite.ts'
 import { wordsOf } from './query.ts'
 import { type Part, Search, type SearchAsk, tableOf } from './search.ts'
 
 type Value = string | number | bigint | Uint8Array
+
+const hides = new ActsOf<HideFacts>('room.hide')
+const restores = new ActsOf<RestoreFacts>('room.restore')
+const redactions = new ActsOf<RedactFacts>('event.redact')
 
 const format = '2'
 /** Of one part, in rows and in bytes of words: a beginning that every text has is looked up in some 20 ms then. */
@@ -121,10 +127,9 @@ export class SearchIndex {
       if (record.original === undefined) this.#post(record, key, change)
       else this.#edit(record, record.original)
     } else if (record.type === RecordType.act) {
-      const { id } = record.facts as { id?: Uint8Array }
-      if (record.op === 'room.hide') this.#run('UPDATE docs SET hidden = 1 WHERE id = ?', id!)
-      else if (record.op === 'room.restore') this.#run('UPDATE docs SET hidden = 0 WHERE id = ?', id!)
-      else if (record.op === 'event.redact') this.#delete('id = ?', id!)
+      if (hides.is(record)) this.#run('UPDATE docs SET hidden = 1 WHERE id = ?', record.facts.id)
+      else if (restores.is(record)) this.#run('UPDATE docs SET hidden = 0 WHERE id = ?', record.facts.id)
+      else if (redactions.is(record)) this.#delete('id = ?', record.facts.id)
     }
   }
 

@@ -8,6 +8,7 @@ import { internalLetter } from '../../actors/records/internal-letter.ts'
 import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
+import type { ReadPlans } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { type AnswerOf, dataOf, type ReadAnswer, type ReadCall } from '../reads/read.ts'
 
@@ -179,3 +180,8 @@ async function grantEndedWith(records: Records, kind: string, name: string): Pro
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('base64url')
 const keyOf = (kind: string, name: string) => `${kind}:${hashOf(name)}`
+
+/** These records lie with one actor. */
+export const oauthReadPlans = {
+  'oauth.find': { actor: () => oauthName },
+} satisfies ReadPlans

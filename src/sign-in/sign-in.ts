@@ -13,7 +13,7 @@ import { BoundedMap } from '../../storage/bounded-map.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import type { Delegate, Delegates } from '../command/delegates.ts'
 import type { CommandPath } from '../command/paths.ts'
-import type { Reply } from '../format/reply.ts'
+import { envelopeOf, type Reply } from '../format/reply.ts'
 import { commandId, signingBytes } from '../format/signing.ts'
 import type { SignInKey, SignInKeys } from './sign-in-keys.ts'
 
@@ -161,6 +161,6 @@ export function nameShown(text: string | undefined): string {
 function refusedBy(reply: Reply | undefined): Finished {
   if (reply === undefined)
     return { ok: false, code: 'overloaded', message: 'the board gave no answer: start the sign-in again' }
-  const { error } = JSON.parse(reply.body) as { error: { code: string; message: string } }
-  return { ok: false, code: error.code, message: error.message }
+  const { code = 'internal', message = '' } = envelopeOf(reply).error ?? {}
+  return { ok: false, code, message }
 }

@@ -8,6 +8,7 @@ import { inside, type Queues } from '../../actors/kernel/limits.ts'
 import { type Answered, Link } from '../../actors/kernel/link.ts'
 import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import { boardHandle } from '../../actors/records/handles.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
@@ -16,13 +17,13 @@ import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
-import type { Actors, NoAnswer } from '../command/ports.ts'
+import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
@@ -167,9 +168,9 @@ export class ActorHost implements Actors {
     return { logs, closed, published, handles, people }
   }
 
-  write(letter: WriteLetter, answer: (answer: ShardAnswer | NoAnswer, head: Head | undefined) => void): void {
+  write<Reply extends Facts>(letter: WriteLetter<object, Reply>, answer: TakeReply<Reply>): void {
     const link = this.#shardLinks[shardOf(letter.to, this.shards)]!
-    const given = withCause((answered: Answered<ShardAnswer, Head>) => {
+    const given = withCause((answered: Answered<ShardAnswer<Reply>, Head>) => {
       if (!answered.ok) return answer(refusalOf(answered), undefined)
       const { body, note } = answered
       if (body.ok) this.#noteNews(note, body.change ?? 0)
@@ -178,12 +179,12 @@ export class ActorHost implements Actors {
     link.ask(['write', letter], given)
   }
 
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    this.askFeed<ReadAnswer>(['read', request, this.#seen], answer)
+  read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void {
+    this.askFeed<ReadAnswer<AnswerOf<Name>>>(['read', request, this.#seen], answer)
   }
 
-  readPrivate(shard: number, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    this.askShard<ReadAnswer>(shard, ['read', request], answer)
+  readPrivate<Name extends AnyReadName>(shard: number, request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void {
+    this.askShard<ReadAnswer<AnswerOf<Name>>>(shard, ['read', request], answer)
   }
 
   askShard<Answer>(shard: number, ask: ShardAsk, answer: (answer: Answer | Unanswered | NoAnswer) => void): void {

@@ -8,6 +8,7 @@ import { Feed } from '../../actors/feed.ts'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import type { Rotation } from '../../actors/people/people.ts'
+import { suspensions } from '../../actors/people/people.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { type Change, nowhere } from '../../actors/records/changes.ts'
 import { type BoardRecord, RecordType } from '../../actors/records/record.ts'
@@ -161,8 +162,7 @@ class FeedFollower {
       this.#handles.push([Buffer.from(record.author).toString('hex'), record.handle])
     if (record.type === RecordType.act && record.op === 'identity.rotate')
       this.#people.moved.push(movedOf(people.rotations.at(-1)!))
-    if (record.type === RecordType.act && /^identity\.(un)?suspend$/.test(record.op))
-      this.#people.suspended.push([record.facts.target as string, record.op === 'identity.suspend'])
+    if (suspensions.is(record)) this.#people.suspended.push([record.facts.target, record.op === 'identity.suspend'])
     this.#changed.set(record.room, change)
     for (; this.#row < changes.count; this.#row++) this.#tell(changes.at(this.#row))
   }

@@ -1,7 +1,9 @@
 /** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
 
+import type { Operation } from '../../actors/kernel/operation.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { AnyReadName } from '../../actors/operations.ts'
+import type { Infer } from '../../actors/kernel/schema.ts'
+import type { AnsweredBy, AnyReadName, Declaration, ReadName } from '../../actors/operations.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import { blobsReads } from '../attachments/reads.ts'
 import { directReads } from '../conversations/reads.ts'
@@ -14,34 +16,30 @@ import { salesReads } from '../payments/sale-reads.ts'
 import { peopleReads } from '../people/reads.ts'
 import { activityReads } from '../posts/activity-reads.ts'
 import { eventsReads } from '../posts/reads.ts'
-import { ok, type Read, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
+import type { EventList } from '../reads/event-view.ts'
+import {
+  type AnswerOf,
+  type KnownAnswer,
+  known,
+  type Read,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+} from '../reads/read.ts'
 import { receiversReads } from '../receive-urls/reads.ts'
 import { roomsReads } from '../rooms/reads.ts'
 import { searchInRoom, searchReads } from '../search/reads.ts'
 import { oauthReads } from '../sign-in/reads.ts'
 import { callsReads } from '../tool-calls/reads.ts'
-import type { FoundReviewer, FoundSubject, Kept } from '../tools/asks.ts'
+import type { IndexAnswers } from '../tools/asks.ts'
 import { toolsReads } from '../tools/reads.ts'
 import { webhooksReads } from '../webhooks/reads.ts'
 import { creditsReads } from '../works/credit-reads.ts'
 import { worksReads } from '../works/reads.ts'
 import { welcomeReads } from '../works/welcome-reads.ts'
 
-/** Answered by the command path itself, by the log, or by the index of the tools directory. */
-type AnsweredElsewhere =
-  | 'quota.get'
-  | 'updates.get'
-  | 'tools.search'
-  | 'tools.get'
-  | 'webhook.deliveries'
-  | 'tools.subject'
-  | 'tools.reviewer'
-  | 'log.checkpoint'
-  | 'log.witnesses'
-  | 'log.proof'
-  | 'log.consistency'
-  | 'log.leaves'
-  | 'log.history'
+/** Not answered from a state: declared so, or asked of the index of the tools directory by the board itself. */
+type AnsweredElsewhere = AnsweredBy<NonNullable<Operation['answeredBy']>> | keyof IndexAnswers
 
 const all = {
   ...eventsReads,
@@ -70,15 +68,17 @@ const all = {
 } satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>>
 
 type Table = typeof all
-/** Of those that the board asks for itself, and that no function here answers. */
-type Elsewhere = {
-  readonly 'tools.subject': FoundSubject
-  readonly 'tools.reviewer': FoundReviewer
-  readonly 'tools.get': Kept
-}
 type Answers = {
-  readonly [Name in keyof Table]: ReturnType<Table[Name]> extends ReadAnswer<infer Data> ? Data : never
-} & Elsewhere
+  readonly [Name in AnyReadName]: Name extends keyof Table
+    ? ReturnType<Table[Name]> extends ReadAnswer<infer Data>
+      ? Data
+      : never
+    : Name extends keyof IndexAnswers
+      ? IndexAnswers[Name]
+      : Name extends ReadName
+        ? Infer<Declaration<Name>['result']>
+        : never
+}
 
 declare module '../reads/read.ts' {
   /** Who asks with `ReadCall` gets the type that the function above answers with. */
@@ -86,9 +86,14 @@ declare module '../reads/read.ts' {
 }
 
 /** By the name of the operation. A missing one does not compile. */
-const reads: Reads = all
+const reads: {
+  readonly [Name in AnyReadName]?: (context: ReadContext, request: ReadRequest) => ReadAnswer<AnswerOf<Name>>
+} = all
 
-export function answerRead(context: ReadContext, request: ReadRequest): ReadAnswer {
+export function answerRead<Name extends AnyReadName>(
+  context: ReadContext,
+  request: ReadRequest<Name>,
+): ReadAnswer<AnswerOf<Name>> {
   const read = reads[request.op]
   if (read === undefined) throw new Error(`no read for ${request.op}`)
   return read(context, request)
@@ -99,7 +104,7 @@ export function isRead(op: string): boolean {
 }
 
 /** A private room is searched where it lies. */
-function listOrSearch(context: ReadContext, request: ReadRequest): ReadAnswer {
+function listOrSearch(context: ReadContext, request: ReadRequest): ReadAnswer<EventList> {
   return request.args.query === undefined
     ? eventsReads['events.list'](context, request)
     : searchInRoom(context, request)
@@ -109,10 +114,10 @@ function listOrSearch(context: ReadContext, request: ReadRequest): ReadAnswer {
 function locate(
   { state, board, visibility }: ReadContext,
   { args, reader }: ReadRequest,
-): ReadAnswer<{ actor: string }> {
+): KnownAnswer<{ actor: string }> {
   const report = state.rules.report(String(args.thing))
   // Only who made it knows its id, and only an operator does anything with it.
-  if (report !== undefined) return ok({ actor: report.room })
+  if (report !== undefined) return known({ actor: report.room })
   const actor = state.actorOf(String(args.thing))
   const room = actor === undefined ? undefined : board.rooms.get(actor)
   const isHidden = room !== undefined && room.visibility === 'private' && !mayWrite(room, reader)
@@ -121,5 +126,5 @@ function locate(
   const isElsewhere = room !== undefined && room.visibility !== visibility && !isUnlisted
   if (actor === undefined || isHidden || isElsewhere)
     return { ok: false, absent: refusal('not_found', `there is nothing with the id ${args.thing}`) }
-  return ok({ actor })
+  return known({ actor })
 }

@@ -6,6 +6,7 @@
  * journals; a snapshot of what is known of listings, kept when the thread stops, spares reading the whole log again. A fault here
  * costs the directory, never the board.
  */
+
 import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
@@ -15,7 +16,7 @@ import { advanceTo, publicRecords } from '../../actors/log/public-records.ts'
 import { type BoardRecord, frameKey, fromFrame, RecordType, registryName } from '../../actors/records/record.ts'
 import { callsActor } from '../../actors/tool-calls/tool-calls.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
-import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
+import { probedActs, toolsActor } from '../../actors/tools/tools.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { logDirectory, shardDirectory, toolsDirectory } from '../board-directory.ts'
@@ -248,9 +249,9 @@ class ToolAnswers {
       case 'look':
         return this.#look(ask[1])
       case 'subject':
-        return { ok: true, json: JSON.stringify(this.#subject(ask[1], ask[2])) }
+        return { ok: true, value: this.#subject(ask[1], ask[2]) }
       case 'reviewer':
-        return { ok: true, json: JSON.stringify(this.#directory.reviewer(ask[1], ask[2])) }
+        return { ok: true, value: this.#directory.reviewer(ask[1], ask[2]) }
     }
   }
 
@@ -264,9 +265,7 @@ class ToolAnswers {
 
   #look(id: string): ToolsAnswer {
     const probe = (shard: number, seq: number) => {
-      const found = this.#record(shard, seq)
-      if (found.type !== RecordType.act) throw new Error(`frame ${seq} contains no probe`)
-      return found.facts as ProbedFacts
+      return probedActs.in(this.#record(shard, seq)).facts
     }
     const context = { directory: this.#directory, showing: this.#showing, probe, now: readingSeconds() }
     const look = lookAt(context, id)

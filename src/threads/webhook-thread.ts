@@ -7,6 +7,7 @@ import { MessageChannel } from 'node:worker_threads'
 import { inside, rates } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { Supervised } from '../../actors/kernel/supervisor.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { privateScope } from '../../actors/webhooks/kind-names.ts'
@@ -19,6 +20,7 @@ import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import { Limiter } from '../rates/limiter.ts'
+import type { AnswerOf } from '../reads/read.ts'
 import { dataOf, type ReadRequest } from '../reads/read.ts'
 import { McpEvents } from '../webhooks/mcp-events.ts'
 import type { HooksAnswer, HooksAsk, Since } from '../webhooks/payloads/answer.ts'
@@ -26,7 +28,7 @@ import type { PayloadRequest } from '../webhooks/payloads/payload-request.ts'
 import type { ChangedHooks, HookView } from '../webhooks/reads.ts'
 import { type EngineAsk, WebhookService } from '../webhooks/service.ts'
 import type { ActorHost, ActorListener } from './actor-host.ts'
-import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from './delivery.ts'
+import type { DeliveryAsk, DeliveryTell, DeliveryThread } from './delivery.ts'
 import type { FeedNews } from './feed.ts'
 import type { ShardNews } from './private-news.ts'
 
@@ -104,7 +106,7 @@ export class WebhookThread implements ActorListener {
         this.#shardRead(shard, { op: 'hook.count', args: {}, reader: '' }),
       ),
     )
-    if (counts.some((found) => (found as { count: number } | undefined)?.count !== 0)) this.#start()
+    if (counts.some((found) => found?.count !== 0)) this.#start()
   }
 
   /** Something public happened. */
@@ -228,13 +230,13 @@ export class WebhookThread implements ActorListener {
       case 'hooks': {
         const page = await this.#shardRead(ask[1], { op: 'hook.all', args: { after: ask[2] }, reader: '' })
         if (page === undefined) return undefined
-        const { hooks, ...rest } = page as HooksPage
+        const { hooks, ...rest } = page
         return { ...rest, hooks: this.#bounded(hooks) }
       }
       case 'own': {
         const shard = shardOf(hooksOf(ask[1]), actorHost.shards)
-        const request: ReadRequest = { op: 'hook.changed', args: { owner: ask[1], known: ask[2] }, reader: '' }
-        const found = (await this.#shardRead(shard, request)) as ChangedHooks | undefined
+        const request = { op: 'hook.changed', args: { owner: ask[1], known: ask[2] }, reader: '' } as const
+        const found = await this.#shardRead(shard, request)
         if (found === undefined) return undefined
         return { hooks: this.#bounded(found.hooks), same: this.#living(found.same) } satisfies ChangedHooks
       }
@@ -278,7 +280,7 @@ export class WebhookThread implements ActorListener {
   #blockedBy(reader: string): Promise<readonly string[]> {
     return new Promise((resolve, reject) =>
       this.#options.reads.read({ op: 'inbox.blocked', args: {}, reader }, (found) => {
-        if (found?.ok) resolve(dataOf<{ blocked: readonly string[] }>(found).blocked)
+        if (found?.ok) resolve(dataOf(found).blocked)
         else reject(new Error('the read of blocked identities failed'))
       }),
     )
@@ -294,7 +296,7 @@ export class WebhookThread implements ActorListener {
     })
   }
 
-  #shardRead(shard: number, request: ReadRequest): Promise<unknown> {
+  #shardRead<Name extends AnyReadName>(shard: number, request: ReadRequest<Name>): Promise<AnswerOf<Name> | undefined> {
     return new Promise((resolve) =>
       this.#options.actorHost.readPrivate(shard, request, (found) => resolve(found?.ok ? dataOf(found) : undefined)),
     )

@@ -10,7 +10,6 @@ import type { Payer } from '../payments/payment.ts'
 import { dataOf, type ReadAnswer, type ReadCall } from '../reads/read.ts'
 import type { OpenCall } from './reads.ts'
 import type { Relay, Relayed } from './relay.ts'
-import type { CallData } from './relayed.ts'
 
 export type UnsettledOptions = {
   readonly read: ReadCall
@@ -45,7 +44,7 @@ export class Unsettled {
         identity: each.identity,
         // Nothing is signed for it any more: what was, says whose money it is.
         isOperators: false,
-        data: JSON.parse(data) as CallData,
+        data,
         facts: { ...facts, micros: 0 },
       }
       if (payment === undefined) this.#settle(relay.giveUp(call, false), call)

@@ -2,8 +2,8 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { ArgsOf } from '../../actors/records/write.ts'
-import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
-import type { Found, Plan, Services } from '../command/plan.ts'
+import { callsActor, type RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
+import type { Found, Plan, ReadPlans, Services } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { microsOf, priceOf } from '../money/price.ts'
 import { toCalls } from './service.ts'
@@ -53,3 +53,13 @@ function isListed(
 }
 
 export const callsPlans = { 'tools.call': call, 'tools.relay': relay }
+
+const atCalls = { actor: () => callsActor }
+
+/** What is known of calls lies with their one actor. */
+export const callsReadPlans = {
+  'call.outcome': atCalls,
+  'calls.open': atCalls,
+  'calls.mark': atCalls,
+  'calls.completed': atCalls,
+} satisfies ReadPlans

@@ -2,11 +2,13 @@
 
 import { dayEnd } from '../../actors/kernel/day.ts'
 import { allowances } from '../../actors/kernel/limits.ts'
-import { commandIn, type FactRecord, fromFrame, RecordType } from '../../actors/records/record.ts'
+import type { Infer } from '../../actors/kernel/schema.ts'
+import { ActsOf, commandIn, dataIn, fromFrame } from '../../actors/records/record.ts'
 import { type DayLimits, identityLimits } from '../../actors/tool-calls/day.ts'
-import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
+import type { toolsCall } from '../../actors/tool-calls/operations.ts'
+import type { Address, CallFacts, Mark, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../money/price.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from '../reads/read.ts'
+import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 
 /** What is free for all callers, as the operator has set it. */
 export const dayLimits: DayLimits = {
@@ -33,8 +35,8 @@ export type OpenCall = {
   readonly tool: string
   readonly subject: string
   readonly address: Address
-  /** `data` of its command, as it was signed. */
-  readonly data: string
+  /** `data` of its command. */
+  readonly data: Infer<(typeof toolsCall)['data']>
   readonly payment?: PayFacts
 }
 
@@ -45,7 +47,7 @@ export const callsReads = {
   'calls.completed': completed,
 } satisfies Reads
 
-function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }: ReadRequest): ReadAnswer<FoundCall> {
+function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }: ReadRequest): KnownAnswer<FoundCall> {
   const { call = '', network = '' } = args
   const at = calls.day.moment(now())
   const left = calls.day.left({ identity: reader, network: String(network) }, dayLimits, at)
@@ -57,32 +59,39 @@ function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }
   }
   const place = calls.outcome(String(call))
   const kept =
-    place === undefined ? {} : { outcome: (actAt(frame(place.shard, place.seq)).facts as SettledFacts).outcome }
-  return ok({ allowance, open: calls.open(String(call)) !== undefined, ...kept } satisfies FoundCall)
+    place === undefined ? {} : { outcome: settled.in(fromFrame(frame(place.shard, place.seq))).facts.outcome }
+  return known({ allowance, open: calls.open(String(call)) !== undefined, ...kept })
 }
 
-function openCalls({ state, frame }: ReadContext): ReadAnswer<readonly OpenCall[]> {
+function openCalls({ state, frame }: ReadContext): KnownAnswer<readonly OpenCall[]> {
   const found = state.calls.allOpen().map((open: Open): OpenCall => {
-    const act = actAt(frame(open.shard, open.seq))
-    const { tool, subject, address } = act.facts as CallFacts
+    const act = called.in(fromFrame(frame(open.shard, open.seq)))
+    const { tool, subject, address } = act.facts
     const command = commandIn(act.by!.signed)
-    const paid = open.paid === undefined ? {} : { payment: actAt(frame(open.shard, open.paid.seq)).facts as PayFacts }
-    return { id: open.id, identity: open.identity, tool, subject, address, data: command.data ?? '{}', ...paid }
+    const paid =
+      open.paid === undefined ? {} : { payment: payments.in(fromFrame(frame(open.shard, open.paid.seq))).facts }
+    return {
+      id: open.id,
+      identity: open.identity,
+      tool,
+      subject,
+      address,
+      data: dataIn<typeof toolsCall>(command),
+      ...paid,
+    }
   })
-  return ok(found, { until: unending })
+  return known(found)
 }
 
-function mark({ state }: ReadContext, { args }: ReadRequest): ReadAnswer<{ mark?: { micros: number } | undefined }> {
-  return ok({ mark: state.calls.mark(String(args.tool)) })
+function mark({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<{ mark?: Mark | undefined }> {
+  return known({ mark: state.calls.mark(String(args.tool)) })
 }
 
 /** Has the reader completed a call of this subject? Of the board's own tools, by the id of the tool. */
-function completed({ state }: ReadContext, { args, reader }: ReadRequest): ReadAnswer<{ completed: boolean }> {
-  return ok({ completed: state.calls.hasCalled(reader, String(args.subject)) })
+function completed({ state }: ReadContext, { args, reader }: ReadRequest): KnownAnswer<{ completed: boolean }> {
+  return known({ completed: state.calls.hasCalled(reader, String(args.subject)) })
 }
 
-function actAt(frame: Parameters<typeof fromFrame>[0]): FactRecord {
-  const record = fromFrame(frame)
-  if (record.type !== RecordType.act) throw new Error(`frame ${frame.seq} contains nothing about a call`)
-  return record
-}
+const called = new ActsOf<CallFacts>('tools.call')
+const payments = new ActsOf<PayFacts>('call.pay')
+const settled = new ActsOf<SettledFacts>('call.settled')

@@ -22,7 +22,7 @@ import type { Actors } from '../command/ports.ts'
 import { microsOf, priceOf } from '../money/price.ts'
 import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
 import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.ts'
-import { dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
+import { type AnswerOf, dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
 import { chosenOffer } from './choose.ts'
 import { callMcp } from './mcp.ts'
 import { dayLimits } from './reads.ts'
@@ -145,9 +145,7 @@ export class Relay {
 
   async #challenged(call: Relayed, request: OutgoingRequest, answer: Answered): Promise<Settlement | Pending> {
     const demand = this.#options.payer.demandOf(answer, call.id)
-    const { mark } = (await this.#ask('calls.mark', { tool: call.facts.tool })) as {
-      mark?: { micros: number; payees: string[] }
-    }
+    const { mark } = await this.#ask('calls.mark', { tool: call.facts.tool })
     const most = microsOf(call.data.max_price ?? '')
     const listed = call.facts.micros === 0 ? undefined : call.facts.micros
     const offer = chosenOffer(demand, { mark, listed, most })
@@ -258,7 +256,7 @@ export class Relay {
     return new Promise((resolve) => this.#options.actors.write(internalLetter(op, callsActor, identity, args), resolve))
   }
 
-  #ask(op: AnyReadName, args: ReadRequest['args']): Promise<unknown> {
+  #ask<Name extends AnyReadName>(op: Name, args: ReadRequest['args']): Promise<AnswerOf<Name>> {
     return new Promise((resolve, reject) =>
       this.#options.read({ op, args, reader: '' }, (found) =>
         found?.ok ? resolve(dataOf(found)) : reject(new Error(`no answer to ${op}`)),

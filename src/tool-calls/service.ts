@@ -87,13 +87,13 @@ export class Calls {
   }
 
   /** What the actor is sent: which tool it is, and what it may cost. */
-  prepare(verified: Verified, pass: (found: Found) => void): void {
+  prepare(verified: Verified<'tools.call'>, pass: (found: Found) => void): void {
     const { command, data, door, signer } = verified
-    const target = command.target!
+    const { target } = command
     const own = ownToolById.get(target)
     const common = { limits: dayLimits, wall: this.#options.wallSeconds(), network: this.#network(door.address) }
     if (own !== undefined) {
-      const fault = ownFault(own, data as CallData)
+      const fault = ownFault(own, data)
       if (fault !== undefined) return pass({ refusal: fault })
       const args: CallArgs = { ...common, tool: target, subject: '', own: true, micros: 0, address: nowhere }
       return pass({ args })
@@ -123,7 +123,7 @@ export class Calls {
   #prepareListed(
     target: string,
     found: FoundListing | undefined,
-    { data }: Verified,
+    { data }: Verified<'tools.call'>,
     common: Pick<CallArgs, 'limits' | 'wall' | 'network' | 'tool' | 'own'>,
     pass: (found: Found) => void,
   ): void {
@@ -143,10 +143,10 @@ export class Calls {
     const { url, mcp_url, method, price, name } = listing
     const mcp = listing.kind === 'mcp' && mcp_url !== ''
     const address = { url: mcp ? mcp_url : url, method, mcp, name }
-    const fault = dataFault(address, data as CallData)
+    const fault = dataFault(address, data)
     if (fault !== undefined) return pass({ refusal: refusal('invalid_field', fault.message, `data.${fault.key}`) })
     const listed = microsOf(price)
-    const most = microsOf((data as CallData).max_price ?? '')
+    const most = microsOf(data.max_price ?? '')
     const args = (micros: number): CallArgs => ({ ...common, subject, micros, address })
     if (!this.#options.pays || listed === undefined || listed === 0 || listed > (most ?? listed))
       return pass({ args: args(0) })
@@ -158,9 +158,9 @@ export class Calls {
   }
 
   /** Makes the call that the actor accepted, once. `give` gets what is answered. */
-  finish(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void {
+  finish(verified: Verified<'tools.call'>, decided: Decided<'tools.call'>, isDuplicate: boolean, give: Give): void {
     const id = idOf(verified, decided)
-    const facts = decided.facts as CallFacts
+    const { facts } = decided
     if (facts.own) {
       this.#callOwn(verified, facts, decided.at, give).catch((error: Error) => {
         this.#options.report(error)
@@ -194,10 +194,10 @@ export class Calls {
     )
   }
 
-  async #call(id: string, { data, signer }: Verified, facts: CallFacts): Promise<Outcome | undefined> {
+  async #call(id: string, { data, signer }: Verified<'tools.call'>, facts: CallFacts): Promise<Outcome | undefined> {
     const { relay, operators } = this.#options
     const isOperators = isOperator(signer, operators)
-    const call: Relayed = { id, identity: signer.id, isOperators, data: data as CallData, facts }
+    const call: Relayed = { id, identity: signer.id, isOperators, data: data, facts }
     const { tool, network, address } = facts
     const here = `${tool} ${network}`
     const isOpen = this.#breaker.isOpen(tool) || this.#breaker.isOpen(here)
@@ -215,9 +215,14 @@ export class Calls {
     if (isGood || !toolsOwnFaults.has(failure ?? '')) this.#breaker.note(here, isGood)
   }
 
-  async #callOwn({ data, signer }: Verified, { tool, network }: CallFacts, at: number, give: Give): Promise<void> {
+  async #callOwn(
+    { data, signer }: Verified<'tools.call'>,
+    { tool, network }: CallFacts,
+    at: number,
+    give: Give,
+  ): Promise<void> {
     const started = this.#options.now()
-    const result = await this.#options.own.run(tool, inputOf(data as CallData), { now: at, from: network })
+    const result = await this.#options.own.run(tool, inputOf(data), { now: at, from: network })
     if ('fault' in result) return give(refused(refusal('invalid_field', `${tool}: ${result.fault}`, 'data.body')))
     if ('failure' in result && result.failure === 'overloaded')
       return give(
@@ -229,7 +234,7 @@ export class Calls {
             status: 200,
             output_type: 'application/json',
             output_encoding: 'json' as const,
-            output: dataOf(result),
+            output: JSON.parse(result.json),
           }
         : { status: 0, failure: result.failure as 'timeout' | 'too_large' }
     const duration_ms = Math.round(this.#options.now() - started)

@@ -5,12 +5,13 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { Actors, NoAnswer } from '../command/ports.ts'
-import { dataOf, type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
-import type { ToolsAsk } from './asks.ts'
+import type { AnsweredBy } from '../../actors/operations.ts'
+import type { Actors } from '../command/ports.ts'
+import { dataOf, type ReadRequest, type Take, unending } from '../reads/read.ts'
+import type { IndexAnswers, ToolsAsk } from './asks.ts'
 import type { Filters } from './parse.ts'
 
-type Asks = Readonly<Record<string, (request: ReadRequest) => ToolsAsk>>
+type Asks = Readonly<Record<AnsweredBy<'directory'> | keyof IndexAnswers, (request: ReadRequest) => ToolsAsk>>
 
 const asks: Asks = {
   'tools.search': searchAsk,
@@ -20,19 +21,19 @@ const asks: Asks = {
 }
 
 /** Answers the read, if it is one of these; false: it is not. */
-export function readTools(
-  actors: Actors,
-  request: ReadRequest,
-  answer: (answer: ReadAnswer | NoAnswer) => void,
-): boolean {
+export function readTools(actors: Actors, request: ReadRequest, answer: Take): boolean {
+  if (!isOfIndex(request.op)) return false
   const ask = asks[request.op]
-  if (ask === undefined) return false
   actors.read({ op: 'tools.begin', args: {}, reader: '' }, (begun) => {
     if (begun === undefined || !begun.ok) return answer(begun)
     const { through } = dataOf(begun)
     actors.askTools(ask(request), through, (found) => answer(found?.ok ? { ...found, until: unending } : found))
   })
   return true
+}
+
+function isOfIndex(op: string): op is keyof Asks {
+  return op in asks
 }
 
 function searchAsk({ args }: ReadRequest): ToolsAsk {

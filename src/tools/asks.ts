@@ -12,6 +12,7 @@ export type ToolsAsk =
   | readonly ['reviewer', subject: string, reviewer: string]
 export type ToolsAnswer =
   | { readonly ok: true; readonly json: string }
+  | { readonly ok: true; readonly value: FoundSubject | FoundReviewer; readonly json?: never }
   | { readonly ok: false; readonly refusal: Refusal }
 
 declare module '../command/ports.ts' {
@@ -29,6 +30,13 @@ export type FoundSubject = {
 }
 /** Whether credits went between a reviewer and who publishes the subject, and who speaks for the reviewer. */
 export type FoundReviewer = { readonly isTied: boolean; readonly vouchers: readonly Voucher[] }
+
+/** What the board asks the directory for by itself, by the name of the read. */
+export type IndexAnswers = {
+  readonly 'tools.subject': FoundSubject
+  readonly 'tools.reviewer': FoundReviewer
+  readonly 'tools.get': Kept
+}
 
 /** What the directory has of a tool. */
 export type Kept = {

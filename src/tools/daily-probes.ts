@@ -7,7 +7,7 @@
 
 import { allowances } from '../../actors/kernel/limits.ts'
 import { internalLetter } from '../../actors/records/internal-letter.ts'
-import type { RoundArgs, RoundReply } from '../../actors/tools/decide.ts'
+import type { RoundArgs } from '../../actors/tools/decide.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
 import type { Actors } from '../command/ports.ts'
 import type { ToolProber } from './probe.ts'
@@ -82,7 +82,7 @@ export class LabRound {
     const args: RoundArgs = { target, gapSeconds, looksMax: allowances.tool_looks_per_board_per_day }
     return new Promise((resolve) =>
       actors.write(internalLetter('tools.round', toolsActor, owner, args), (answered) =>
-        resolve(answered?.ok === true ? (answered.reply as RoundReply).id : undefined),
+        resolve(answered?.ok === true ? answered.reply.id : undefined),
       ),
     )
   }

@@ -4,13 +4,23 @@
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
-import type { Profile } from '../../actors/people/people.ts'
-import { type BoardRecord, commandIn, type FactRecord, RecordType, registryName } from '../../actors/records/record.ts'
+import type { identityProfileSet } from '../../actors/people/operations.ts'
+import { suspensions } from '../../actors/people/people.ts'
+import {
+  ActsOf,
+  actIn,
+  type BoardRecord,
+  commandIn,
+  dataIn,
+  type FactRecord,
+  RecordType,
+  registryName,
+} from '../../actors/records/record.ts'
 import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { type Listing, listingOf, saidBy, siteOf } from '../../actors/tools/listing.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
-import { type Entry, type ImportFacts, type ProbedFacts, Tools, toolsActor } from '../../actors/tools/tools.ts'
-import { marketName, type OpenFacts, type RewardFacts, type StepFacts } from '../../actors/works/market/letters.ts'
+import { type Entry, type ImportFacts, probedActs, Tools, toolsActor } from '../../actors/tools/tools.ts'
+import { isOfMarket, type MarketFacts, movesWork, type RewardFacts } from '../../actors/works/market/letters.ts'
 import type { FoundReviewer } from './asks.ts'
 import { CreditTies } from './credit-ties.ts'
 import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, ofOwnTool } from './doc.ts'
@@ -19,6 +29,11 @@ import type { Sources } from './known.ts'
 import { pathKeyOf } from './path.ts'
 import type { Callable } from './show.ts'
 import { Standings } from './standings.ts'
+
+const imports = new ActsOf<ImportFacts>('tools.import')
+const relays = new ActsOf<RelayFacts>('tools.relay')
+const transfers = new ActsOf<{ readonly target: string }>('credit.transfer')
+const rewards = new ActsOf<RewardFacts>('credit.reward')
 
 export type DirectoryOptions = {
   readonly index: ToolIndex
@@ -137,7 +152,7 @@ export class Directory {
 
   /** The listing as it was said last. */
   listing({ id, shard, seq, row }: Entry): Listing {
-    const record = this.#options.record(shard, seq) as FactRecord
+    const record = actIn(this.#options.record(shard, seq))
     return listingOf(id, saidBy(record)[row]!, record.at)
   }
 
@@ -180,8 +195,8 @@ export class Directory {
       else group(byRecord, `${entry.shard}:${entry.seq}`, entry)
     }
     for (const entries of byRecord.values()) {
-      const [{ shard, seq }] = entries as [Entry]
-      const act = record(shard, seq) as FactRecord
+      const { shard, seq } = entries[0]!
+      const act = actIn(record(shard, seq))
       const said = saidBy(act)
       for (const { id, row, owner } of entries) {
         const listing = listingOf(id, said[row]!, act.at)
@@ -231,39 +246,39 @@ export class Directory {
       this.#touch(act)
     } else if (act.room === reviewsRoom) this.tools.onAct(act)
     else if (act.room === registryName) this.#person(act)
-    else if (act.room === marketName) this.#market(act)
-    else if (act.op === 'tools.relay') this.#marked(act)
+    else if (isOfMarket(act)) this.#market(act)
+    else if (relays.is(act)) this.#marked(act)
     else return
     this.builtAt = Math.max(this.builtAt, act.at)
   }
 
-  #touch({ op, facts, ...act }: FactRecord): void {
-    if (op === 'tools.import') {
-      const rows = saidBy({ op, facts, ...act })
-      for (const row of (facts as ImportFacts).applied) this.#touched.add(rows[row]!.id!)
-    } else if (op === 'tools.probed') {
-      const { host, tool, isGood, verdict } = facts as ProbedFacts
+  #touch(act: FactRecord): void {
+    if (imports.is(act)) {
+      const rows = saidBy(act)
+      for (const row of act.facts.applied) this.#touched.add(rows[row]!.id!)
+    } else if (probedActs.is(act)) {
+      const { host, tool, isGood, verdict } = act.facts
       const subject = this.tools.find(tool)?.subject
       if (subject !== undefined && verdict !== 'not_probed')
         this.#standings.looked(this.tools.reviews.of(subject), isGood)
       this.#touched.add(tool)
       this.#touchHost(host)
-    } else if (typeof facts.id === 'string') this.#touched.add(facts.id)
+    } else if (typeof act.facts.id === 'string') this.#touched.add(act.facts.id)
   }
 
-  #marked({ facts }: FactRecord): void {
-    const { tool, relay } = facts as RelayFacts
+  #marked({ facts }: FactRecord<RelayFacts>): void {
+    const { tool, relay } = facts
     if (relay) this.#relayed.add(tool)
     else this.#relayed.delete(tool)
   }
 
-  #market({ op, facts, author }: FactRecord): void {
-    const by = Buffer.from(author).toString('hex')
-    if (op === 'credit.transfer') this.#ties.gave(by, facts.target as string)
-    else if (op === 'credit.reward') {
-      const { subject, reviewer } = facts as RewardFacts
+  #market(act: FactRecord<MarketFacts>): void {
+    const by = Buffer.from(act.author).toString('hex')
+    if (transfers.is(act)) this.#ties.gave(by, act.facts.target)
+    else if (rewards.is(act)) {
+      const { subject, reviewer } = act.facts
       this.#rewarded.set(subject, (this.#rewarded.get(subject) ?? new Set()).add(reviewer))
-    } else if (Array.isArray(facts.steps)) this.#standings.moved(by, facts as StepFacts | OpenFacts)
+    } else if (movesWork(act)) this.#standings.moved(by, act.facts)
   }
 
   #touchHost(host: string): void {
@@ -272,17 +287,18 @@ export class Directory {
       if (each === host && isOut === (this.#options.index.find(id) !== undefined)) this.#touched.add(id)
   }
 
-  #person({ op, author, facts, by, at }: FactRecord): void {
+  #person(act: FactRecord): void {
+    const { op, author, by, at } = act
     const identity = Buffer.from(author).toString('hex')
     if (op === 'identity.profile.set' && by !== undefined) {
       const command = commandIn(by.signed)
-      const { description = '', capabilities = [] } = JSON.parse(command.data!) as Partial<Profile>
+      const { description = '', capabilities = [] } = dataIn<typeof identityProfileSet>(command)
       const id = agentId(identity)
       if (capabilities.length === 0) this.#agents.delete(id)
       else this.#agents.set(id, { identity, handle: this.#handles.get(identity), description, capabilities, at })
       this.#touched.add(id)
-    } else if (op === 'identity.suspend' || op === 'identity.unsuspend') {
-      const target = facts.target as string
+    } else if (suspensions.is(act)) {
+      const { target } = act.facts
       if (op === 'identity.suspend') this.#suspended.add(target)
       else this.#suspended.delete(target)
       this.#touched.add(agentId(target))

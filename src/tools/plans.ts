@@ -8,7 +8,7 @@ import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
 import { writerOf } from '../command/charging.ts'
 import { isOperator } from '../command/delegated.ts'
-import { type Decided, idOf, type Plan, type Shown } from '../command/plan.ts'
+import { type Decided, idOf, type Plan, type ReadPlans, type Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { dataOf } from '../reads/read.ts'
 import { noSubject } from './ask-index.ts'
@@ -146,3 +146,8 @@ function written(
     },
   }
 }
+
+/** Which listings are due is known to the actor that decides over all of them. */
+export const toolsReadPlans = {
+  'tools.due': { actor: () => toolsActor },
+} satisfies ReadPlans

@@ -1,11 +1,14 @@
 /** Reads on the tools directory that the feed answers: a listing as it was said, and the reviews of a subject. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { commandIn, fromFrame } from '../../actors/records/record.ts'
+import { commandIn, dataIn, fromFrame } from '../../actors/records/record.ts'
 import { type Listing, listingIn } from '../../actors/tools/listing.ts'
+import type { toolsReview } from '../../actors/tools/search-operations.ts'
 import { eventOf } from '../reads/event-view.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -21,7 +24,7 @@ import {
 export const toolsReads = {
   'tools.listing': listing,
   /** How far the index must have come to know what is known here. */
-  'tools.begin': ({ applied }) => ok({ through: applied!() }),
+  'tools.begin': ({ applied }) => known({ through: applied!() }),
   'tools.reviews': reviews,
   'tools.recent_reviews': recentReviews,
   'tools.due': due,
@@ -39,7 +42,7 @@ export type FoundListing = {
   readonly listed: boolean
 }
 
-function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnswer<FoundListing> {
+function listing({ state, frame }: ReadContext, { args }: ReadRequest): KnownAnswer<FoundListing> {
   const entry = state.tools.find(String(args.target))
   if (entry === undefined)
     return {
@@ -55,16 +58,16 @@ function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnsw
     verified: owner !== '' && state.tools.isOwnerOf(host, owner),
     listed: state.tools.isListed(entry),
   }
-  return ok(found, { until: unending })
+  return known(found)
 }
 
 /** A listing that the daily round may probe now. */
 export type DueTool = { readonly tool: string; readonly host: string; readonly owner: string }
 
-function due({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer<readonly DueTool[]> {
+function due({ state, now }: ReadContext, { args }: ReadRequest): KnownAnswer<readonly DueTool[]> {
   const walk = { seed: String(args.seed), gapSeconds: Number(args.gap), now: now() }
   const entries = state.tools.due(walk, Number(args.most))
-  return ok(entries.map(({ id, host, owner }): DueTool => ({ tool: id, host, owner })))
+  return known(entries.map(({ id, host, owner }): DueTool => ({ tool: id, host, owner })))
 }
 
 /** A review that counts, as the board asks for it. */
@@ -77,7 +80,7 @@ export type RecentReview = { readonly subject: string; readonly author: string; 
 function recentReviews(
   { state, board: { events } }: ReadContext,
   { args }: ReadRequest,
-): ReadAnswer<{ reviews: readonly RecentReview[] }> {
+): KnownAnswer<{ reviews: readonly RecentReview[] }> {
   const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)
   const reviews: RecentReview[] = []
   for (const { subject, author, at } of state.tools.reviews.all()) {
@@ -85,7 +88,7 @@ function recentReviews(
     const rewarded = state.market.given.rewarded.get(subject) ?? []
     if (!rewarded.includes(author) && rewarded.length < Number(args.most)) reviews.push({ subject, author, at })
   }
-  return ok({ reviews })
+  return known({ reviews })
 }
 
 function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
@@ -105,8 +108,9 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const next = slots.length > limit ? shown.at(-1)!.slot : undefined
   const { views, cut } = withinPage(shown, ({ review: { id, author, kind, at }, slot }) => {
     const { by } = eventOf(body(slot))
-    const { text, data } = commandIn(by.signed)
-    const { evidence } = JSON.parse(data ?? '{}') as { evidence?: string }
+    const command = commandIn(by.signed)
+    const { text } = command
+    const { evidence } = dataIn<typeof toolsReview>(command)
     const handle = handleOf(author)
     const more = evidence === undefined ? {} : { evidence }
     const named = handle === undefined ? {} : { author_handle: handle }

@@ -5,7 +5,7 @@
  * again is answered that the result is unknown, and sends a new command.
  */
 
-import type { ProbedFacts, ProbeFacts } from '../../actors/tools/tools.ts'
+import type { ProbedFacts } from '../../actors/tools/tools.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { isOperator } from '../command/delegated.ts'
 import { type Decided, type Give, idOf } from '../command/plan.ts'
@@ -35,9 +35,9 @@ export class RequestedProbes {
   }
 
   /** ToolProber, records what was seen, and answers. */
-  answer(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void {
+  answer(verified: Verified<'tools.probe'>, decided: Decided<'tools.probe'>, isDuplicate: boolean, give: Give): void {
     const id = idOf(verified, decided)
-    const { tool, host } = decided.facts as ProbeFacts
+    const { tool, host } = decided.facts
     const known = this.#known.get(id)
     if (known !== undefined) return give({ values: { probe: known }, receipt: {} })
     const waiting = this.#underWay.get(id)

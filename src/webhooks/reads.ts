@@ -5,6 +5,8 @@
 import type { Hook, HookFacts } from '../../actors/webhooks/webhooks.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -13,18 +15,16 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
-  unending,
 } from '../reads/read.ts'
 
 export const webhooksReads = {
   'webhook.list': list,
-  'hook.of': ({ state }, { args }) =>
-    ok({ hooks: state.hooks.of(String(args.owner)).map(hookView) }, { until: unending }),
+  'hook.of': ({ state }, { args }) => known({ hooks: state.hooks.of(String(args.owner)).map(hookView) }),
   'hook.ends': ({ state }, { args }) =>
-    ok({ ends: state.hooks.of(String(args.owner)).map(({ facts }) => facts.expires) }),
+    known({ ends: state.hooks.of(String(args.owner)).map(({ facts }) => facts.expires) }),
   'hook.changed': changed,
   'hook.all': all,
-  'hook.count': ({ state }) => ok({ count: state.hooks.count }),
+  'hook.count': ({ state }) => known({ count: state.hooks.count }),
 } satisfies Reads
 
 /** A hook as the thread that delivers knows it. */
@@ -45,16 +45,16 @@ export type ChangedHooks = {
 }
 
 /** All of one identity, in full where they do not stand as it is known: `known` lists that, between commas. */
-function changed({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
-  const known = new Set(String(args.known).split(','))
-  const isSame = ({ facts: { hook }, epoch, wakes }: Hook) => known.has(standing({ hook, epoch, wakes }))
+function changed({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<ChangedHooks> {
+  const asKnown = new Set(String(args.known).split(','))
+  const isSame = ({ facts: { hook }, epoch, wakes }: Hook) => asKnown.has(standing({ hook, epoch, wakes }))
   const own = state.hooks.of(String(args.owner))
   const same = own.filter(isSame).map(({ facts: { hook, delegation }, owner, epoch }) => ({
     ...{ hook, owner, epoch },
     ...(delegation === undefined ? {} : { delegation }),
   }))
   const found: ChangedHooks = { hooks: own.filter((each) => !isSame(each)).map(hookView), same }
-  return ok(found, { until: unending })
+  return known(found)
 }
 
 /** What its owner sees of a webhook; the secret is not known here. */
@@ -88,10 +88,13 @@ function list(
 const allMax = 500
 
 /** Every hook of this shard in pages, by the number of its first record. */
-function all({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function all(
+  { state }: ReadContext,
+  { args }: ReadRequest,
+): KnownAnswer<{ readonly hooks: readonly HookView[]; readonly next: number; readonly more: boolean }> {
   const behind = Number(args.after ?? 0)
   const hooks = [...state.hooks.all()].filter(({ epoch }) => epoch > behind).sort((a, b) => a.epoch - b.epoch)
   const shown = hooks.slice(0, allMax)
   const page = { hooks: shown.map(hookView), next: shown.at(-1)?.epoch ?? behind, more: hooks.length > shown.length }
-  return ok(page, { until: unending })
+  return known(page)
 }

@@ -4,7 +4,7 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { AnyReadName } from '../../actors/operations.ts'
+import type { AnsweredBy, AnyReadName } from '../../actors/operations.ts'
 import { internalLetter } from '../../actors/records/internal-letter.ts'
 import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
 import { shardOf } from '../../actors/shard.ts'
@@ -14,7 +14,7 @@ import { whenDecided } from '../command/when-decided.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import { sealSecret, secretDataTag, secretTag } from '../format/sealed-secrets.ts'
 import { addressFault } from '../outgoing/target.ts'
-import { type AnswerOf, dataOf, ok, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import { type AnswerOf, dataOf, ok, type ReadAnswer, type ReadRequest, type Take } from '../reads/read.ts'
 import type { HooksAsk, Since } from './payloads/answer.ts'
 import type { HookView } from './reads.ts'
 import type { DeliveryStatus, Trouble } from './retry.ts'
@@ -71,6 +71,9 @@ export type DeskOptions = {
 }
 
 const againMs = 1_000
+
+/** What the delivery thread alone knows. */
+const deliveriesRead: AnsweredBy<'delivery'> = 'webhook.deliveries'
 
 export class WebhookService {
   readonly #options: DeskOptions
@@ -209,10 +212,16 @@ export class WebhookService {
     return this.#options.engine<boolean>(['delivery', hook, event])
   }
 
-  /** Reads that the actor's own knowledge is not enough for. */
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    const found = request.op === 'webhook.list' ? this.#list(request) : this.#deliveries(request)
-    found.then(answer, () => answer(undefined))
+  /** Answers the read, if it is one that the actor's own knowledge is not enough for; false: it is not. */
+  read(request: ReadRequest, answer: Take): boolean {
+    const found =
+      request.op === 'webhook.list'
+        ? this.#list(request)
+        : request.op === deliveriesRead
+          ? this.#deliveries(request)
+          : undefined
+    found?.then(answer, () => answer(undefined))
+    return found !== undefined
   }
 
   async #list(request: ReadRequest): Promise<ReadAnswer | NoAnswer> {

@@ -5,10 +5,10 @@
 
 import { shardOf } from '../../actors/shard.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
-import type { Actors, NoAnswer } from '../command/ports.ts'
-import { dataOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import type { Actors } from '../command/ports.ts'
+import { dataOf, type ReadAnswer, type ReadRequest, type Take } from '../reads/read.ts'
 
-type Give = (answer: ReadAnswer | NoAnswer) => void
+type Give = Take
 
 export const workReads: ReadonlySet<string> = new Set(['work.get', 'work.list', 'work.history'])
 
@@ -19,8 +19,8 @@ export function readWorks(actors: Actors, request: ReadRequest, answer: Give): v
       if (typeof room !== 'string') return answer(room ?? found)
       actors.readPrivate(marketShard(actors), request, (part) => {
         if (part === undefined || !part.ok) return answer(part === undefined || 'refusal' in part ? part : found)
-        const args = { room, found: part.json }
-        actors.readPrivate(shardOf(room, actors.shards), { ...request, op: 'work.complete', args }, answer)
+        const asked = { ...request, op: 'work.complete', args: { room }, found: dataOf(part) } as const
+        actors.readPrivate(shardOf(room, actors.shards), asked, answer)
       })
     })
   })

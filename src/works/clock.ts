@@ -7,7 +7,7 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { internalLetter } from '../../actors/records/internal-letter.ts'
-import { type BeginArgs, marketName, type TickArgs, type TickReply } from '../../actors/works/market/letters.ts'
+import { type BeginArgs, marketName, type TickArgs } from '../../actors/works/market/letters.ts'
 import type { Clock } from '../clock.ts'
 import type { Actors } from '../command/ports.ts'
 
@@ -56,7 +56,7 @@ export class MarketClock {
     if (this.#closed) return
     const args: TickArgs = { generation: this.#generation, works_max: worksMax }
     this.#actors.write(internalLetter('work.tick', marketName, nobody, args), (answer) => {
-      const written = answer?.ok === true ? (answer.reply as TickReply).written : 0
+      const written = answer?.ok === true ? answer.reply.written : 0
       if (written === worksMax) return this.#tick(idle)
       this.#later(() => this.#tick(), everyMs)
       idle?.()

@@ -1,9 +1,10 @@
 /** Reads on credits, all of them answered by the shard of the market, which alone knows what private works move. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { commandSha, type FactRecord, fromFrame, RecordType } from '../../actors/records/record.ts'
+import { commandSha, fromFrame } from '../../actors/records/record.ts'
 import { balanceOf, unwritten } from '../../actors/works/market/balance.ts'
-import type { Posting, StepFacts } from '../../actors/works/market/letters.ts'
+import type { Posting } from '../../actors/works/market/letters.ts'
+import { isOfMarket } from '../../actors/works/market/letters.ts'
 import { user } from '../../actors/works/market/postings.ts'
 import {
   badCursor,
@@ -83,10 +84,10 @@ function dueEntries({ state, now }: ReadContext, name: string): Entry[] {
 
 /** Postings of an act that concern an account, in their order. */
 function entriesAt({ frame }: ReadContext, seq: number, name: string): Entry[] {
-  const record = fromFrame(frame(0, seq)) as FactRecord
-  if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is not an act`)
+  const record = fromFrame(frame(0, seq))
+  if (!isOfMarket(record)) throw new Error(`record ${seq} is not an act of the market`)
   const { facts, by } = record
-  const { work, steps = [], postings = [] } = facts as Partial<StepFacts> & { postings?: readonly Posting[] }
+  const { work, steps = [], postings = [] } = facts
   const command = by === undefined ? undefined : commandSha(by).toString('hex')
   return [...steps.flatMap((step) => step.postings), ...postings]
     .filter((posting) => concerns(posting, name))

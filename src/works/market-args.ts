@@ -1,6 +1,7 @@
 /** What the market is sent with a command: configuration as it stands, and what the room says of the signer. */
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
+import type { WriteName } from '../../actors/operations.ts'
 import { type MarketLimits, marketName, type ReserveArgs, type WorkArgs } from '../../actors/works/market/letters.ts'
 import type { Terms } from '../../actors/works/market/work.ts'
 import { isGiven } from '../command/check.ts'
@@ -34,20 +35,22 @@ function termsOf({ limitsOn }: Services, reviewWindow: number): Terms {
   }
 }
 
-type WorkData = {
-  readonly version_id?: string
-  readonly result_sha256?: string
-  readonly accept_changed?: boolean
-  readonly percent?: number
-}
+/** Commands about a work that is there. */
+export type AboutWork = Exclude<Extract<WriteName, `work.${string}`>, 'work.create'>
+
+/** What `data` of one of them may say. */
+type Said = { readonly schema?: 1 } & Pick<
+  Partial<WorkArgs>,
+  'version_id' | 'result_sha256' | 'accept_changed' | 'percent'
+>
 
 /** Of a command about a work that is there. */
 export function workArgs(
-  verified: Verified,
+  verified: Verified<AboutWork>,
   services: Services,
 ): WorkArgs & { readonly fee_basis_points: number; readonly bond_percent: number } {
   const { command } = verified
-  const { schema, ...data } = verified.data as WorkData & { readonly schema?: 1 }
+  const { schema, ...data }: Said = verified.data
   const work = command.event_id!
   return {
     work,
@@ -60,30 +63,20 @@ export function workArgs(
     proof_bits: proofOf(verified),
     fee_basis_points: sizes.work_fee_basis_points,
     bond_percent: sizes.work_bond_percent,
-    ...(isGiven(command.target) ? { result: command.target as string } : {}),
+    ...(isGiven(command.target) ? { result: command.target } : {}),
     ...data,
   }
 }
 
-type CreateData = {
-  readonly title: string
-  readonly capabilities?: readonly string[]
-  readonly reviewer?: string
-  readonly eligibility?: 'open' | 'first_work'
-  readonly simulated?: boolean
-  readonly review_window?: number
-}
-
 /** Of `work.create`. */
 export function reserveArgs(
-  verified: Verified,
+  verified: Verified<'work.create'>,
   services: Services,
   room: string,
   { reviewerKey, seen }: { readonly reviewerKey: string; readonly seen: boolean },
 ): ReserveArgs {
-  const { command, sha } = verified
-  const data = verified.data as CreateData
-  const amount = command.amount!
+  const { command, data, sha } = verified
+  const { amount } = command
   const work = isGiven(command.event_id) ? command.event_id : sha.toString('hex', 0, 16)
   return {
     work,

@@ -6,13 +6,13 @@ import { newRoomFor } from '../command/new-room-quota.ts'
 import type { Asked, Plan, Services, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { dataOf } from '../reads/read.ts'
-import { market, reserveArgs, workArgs } from './market-args.ts'
+import { type AboutWork, market, reserveArgs, workArgs } from './market-args.ts'
 
 const show = ({ command }: Verified): Shown => ({ read: 'work.get', args: { event_id: command.event_id! } })
 
 const plan = {
   to: market,
-  ask: (verified: Verified, services: Services, pass: (found: Asked<ReturnType<typeof workArgs>>) => void) =>
+  ask: (verified: Verified<AboutWork>, services: Services, pass: (found: Asked<ReturnType<typeof workArgs>>) => void) =>
     pass({ args: workArgs(verified, services) }),
   show,
 }
@@ -42,7 +42,13 @@ const create: Plan<'work.create'> = {
       })
     })
   },
+  logged: welcomed,
   show: (_verified, { facts }) => ({ read: 'work.get', args: { event_id: String(facts.work) } }),
+}
+
+/** A request is a post of its author. */
+function welcomed({ signer, door }: Verified, { welcome }: Services): void {
+  welcome(signer.id, door.address)
 }
 
 function requestFault(command: Verified['command']): Refusal | undefined {
@@ -99,7 +105,7 @@ function reviewerOf(
 
 export const workPlans = {
   'work.create': create,
-  'work.edit': plan,
+  'work.edit': { ...plan, logged: welcomed },
   'work.raise': plan,
   'work.cancel': plan,
   'work.claim': plan,

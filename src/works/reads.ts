@@ -4,17 +4,18 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type FactRecord, fromFrame, RecordType } from '../../actors/records/record.ts'
-import type { WorkState } from '../../actors/records/work-states.ts'
+import { type FactRecord, fromFrame } from '../../actors/records/record.ts'
+import { workStates } from '../../actors/records/work-states.ts'
 import { stateOf } from '../../actors/works/market/clock.ts'
-import type { Posting, ReserveFacts, StepFacts } from '../../actors/works/market/letters.ts'
-import type { Claimant, WorkSort } from '../../actors/works/market/listing.ts'
+import { isOfMarket, type MarketFacts, type Posting } from '../../actors/works/market/letters.ts'
+import { type Claimant, workSorts } from '../../actors/works/market/listing.ts'
 import type { Market } from '../../actors/works/market/market.ts'
 import { type TransitionName, transitionNamed } from '../../actors/works/market/table.ts'
 import type { Work } from '../../actors/works/market/work.ts'
 import { delegationIn } from '../reads/event-view.ts'
 import {
   badCursor,
+  known,
   limitOf,
   ok,
   opened,
@@ -23,6 +24,7 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
+  type Scope,
   unending,
   withinPage,
   withRoom,
@@ -37,14 +39,23 @@ export const worksReads = {
   'work.complete': complete,
 } satisfies Reads
 
-function withWork(context: ReadContext, { args }: ReadRequest, read: (work: Work) => ReadAnswer): ReadAnswer {
+function withWork<Data>(
+  context: ReadContext,
+  { args }: ReadRequest,
+  read: (work: Work) => ReadAnswer<Data>,
+): ReadAnswer<Data> {
   const work = context.state.market.find(String(args.event_id))
   if (work === undefined || work.is_public !== (context.visibility === 'public'))
     return { ok: false, absent: refusal('not_found', `there is no work ${args.event_id}`, 'event_id') }
   return read(work)
 }
 
-function get(context: ReadContext, stored: Work): ReadAnswer {
+/** Of a work of a public room the text that all get; of another the value that its room completes. */
+function found<Data>(context: ReadContext, data: Data, scope: Scope): ReadAnswer<Data> {
+  return context.visibility === 'private' ? known(data, scope) : { ...ok<unknown>(data, scope) }
+}
+
+function get(context: ReadContext, stored: Work) {
   const { market } = context.state
   const { work } = market.settled(stored, context.now())
   const { asRequester, asWorker } = market.records
@@ -52,7 +63,7 @@ function get(context: ReadContext, stored: Work): ReadAnswer {
     requester_record: dealingsView(asRequester.get(work.requester)),
     ...(work.worker === '' ? {} : { worker_record: dealingsView(asWorker.get(work.worker)) }),
   }
-  return ok({ work: { ...workView(context, stored, work), ...records } }, { until: untilOf(context) })
+  return found(context, { work: { ...workView(context, stored, work), ...records } }, { until: untilOf(context) })
 }
 
 /** An answer is good until time changes some work: a list may gain one that it did not have. Texts of works do not expire. */
@@ -61,29 +72,32 @@ function untilOf({ state, now }: ReadContext): number {
   return due === 0 ? unending : Math.max(now(), due)
 }
 
-function list(context: ReadContext, request: ReadRequest): ReadAnswer {
+function list(context: ReadContext, request: ReadRequest) {
   const { args } = request
   if (args.room === undefined || context.visibility === 'private') return page(context, request)
   return withRoom(context, request, () => page(context, request))
 }
 
-function page(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+function page(context: ReadContext, { args }: ReadRequest) {
   const { market } = context.state
-  const sort = (args.sort as WorkSort | undefined) ?? 'new'
+  const sort = workSorts.find((each) => each === args.sort) ?? 'new'
   const name = `work.list:${sort}`
   const from = args.cursor === undefined ? undefined : context.cursors.open(name, String(args.cursor))
   if (args.cursor !== undefined && typeof from !== 'string') return badCursor
   const now = context.now()
-  const eligible = args.eligible_for as string | undefined
-  const given = <Value>(name: string) => args[name] as Value | undefined
-  const found = market.list(
+  const given = (name: string) => (args[name] === undefined ? undefined : String(args[name]))
+  const eligible = given('eligible_for')
+  const listed = market.list(
     {
-      ...named('room', given<string>('room')),
-      ...named('state', given<WorkState>('kind')),
-      ...named('words', given<string>('query')?.toLowerCase()),
-      ...named('party', given<string>('target')),
-      ...named('capability', given<string>('capability')),
-      ...named('minReward', given<number>('min_reward')),
+      ...named('room', given('room')),
+      ...named(
+        'state',
+        workStates.find((each) => each === args.kind),
+      ),
+      ...named('words', given('query')?.toLowerCase()),
+      ...named('party', given('target')),
+      ...named('capability', given('capability')),
+      ...named('minReward', args.min_reward === undefined ? undefined : Number(args.min_reward)),
       ...named('claimant', eligible === undefined ? undefined : claimant(market, eligible, now)),
       ...named('from', from === undefined ? undefined : (JSON.parse(from as string) as (number | string)[])),
       simulated: args.room !== undefined || args.target !== undefined,
@@ -93,12 +107,12 @@ function page(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     },
     now,
   )
-  const works = found.works.map((work) => workView(context, market.find(work.id)!, work))
+  const works = listed.works.map((work) => workView(context, market.find(work.id)!, work))
   const more =
-    found.next === undefined
+    listed.next === undefined
       ? { has_more: false }
-      : { next_cursor: context.cursors.seal(name, JSON.stringify(found.next)), has_more: true }
-  return ok({ works, ...more }, { until: untilOf(context) })
+      : { next_cursor: context.cursors.seal(name, JSON.stringify(listed.next)), has_more: true }
+  return found(context, { works, ...more }, { until: untilOf(context) })
 }
 
 function claimant(market: Market, id: string, now: number): Claimant {
@@ -111,7 +125,7 @@ function named<Name extends string, Value>(name: Name, value: Value | undefined)
 
 type Shown = { readonly entry: Readonly<Record<string, unknown>>; readonly textOf: string }
 
-function history(context: ReadContext, { args }: ReadRequest, work: Work): ReadAnswer {
+function history(context: ReadContext, { args }: ReadRequest, work: Work) {
   const name = `work.history:${work.id}`
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor
@@ -123,11 +137,12 @@ function history(context: ReadContext, { args }: ReadRequest, work: Work): ReadA
     return signedAway(context, entry, textOf)
   })
   const behind = first + transitions.length
-  return ok({
+  const data = {
     work_id: work.id,
     transitions,
     ...paging(context, name, behind < work.places.length ? behind : undefined),
-  })
+  }
+  return found(context, data, { until: unending })
 }
 
 /** What was signed with the text of a request is shown while the text is. */
@@ -141,7 +156,7 @@ function transitionAt(context: ReadContext, work: Work, index: number): Shown {
   const place = work.places[index]!
   const act = actAt(context, work.shard, place)
   if (index === 0) return created(context, work, act)
-  const { steps } = act.facts as unknown as StepFacts
+  const { steps = [] } = act.facts
   const step = steps[index - work.places.indexOf(place)]!
   const { transition, at, state, fence, reason, postings } = step
   const row = transitionNamed[transition as TransitionName]
@@ -160,8 +175,8 @@ function transitionAt(context: ReadContext, work: Work, index: number): Shown {
   return { entry, textOf: '' }
 }
 
-function created(context: ReadContext, work: Work, act: FactRecord): Shown {
-  const { postings } = act.facts as unknown as ReserveFacts
+function created(context: ReadContext, work: Work, act: FactRecord<MarketFacts>): Shown {
+  const { postings = [] } = act.facts
   const entry = {
     seq: 1,
     operation: 'work.create',
@@ -176,9 +191,9 @@ function created(context: ReadContext, work: Work, act: FactRecord): Shown {
   return { entry, textOf: work.id }
 }
 
-function actAt(context: ReadContext, shard: number, seq: number): FactRecord {
+function actAt(context: ReadContext, shard: number, seq: number): FactRecord<MarketFacts> {
   const record = fromFrame(context.frame(shard, seq))
-  if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is not an act`)
+  if (!isOfMarket(record)) throw new Error(`record ${seq} of the market is not an act`)
   return record
 }
 
@@ -223,7 +238,7 @@ type Uncompleted = {
 /** What the market's shard has found, on its way through the shard of a private room: who may read it is asked here. */
 function complete(context: ReadContext, request: ReadRequest): ReadAnswer {
   return withRoom(context, request, () => {
-    const found = JSON.parse(String(request.args.found)) as Uncompleted
+    const found = request.found as Uncompleted
     const filled = (work: WorkView) => ({ ...work, request: { ...work.request, ...previewOf(context, work.id) } })
     const { work, works, transitions } = found
     const answer = {

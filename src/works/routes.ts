@@ -42,7 +42,7 @@ export function workFeedDoor({ reads, address, throttle, addressOf, replies }: W
     if (tooMany !== undefined) return replies.refuse(exchange, tooMany)
     reads.read({ op: 'work.list', args: { limit: entriesMax }, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return replies.send(exchange, readReply(found))
-      const body = Buffer.from(atomOf(dataOf<{ works: readonly WorkJson[] }>(found).works, address))
+      const body = Buffer.from(atomOf(dataOf(found).works, address))
       const etag = etagOf(body)
       const headers: Header[] = [
         ['content-type', 'application/atom+xml; charset=utf-8'],

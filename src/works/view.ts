@@ -11,11 +11,7 @@ import { release } from '../release.ts'
 /** Characters of the request that a record shows. */
 const previewMax = 280
 
-export type WorkView = Readonly<Record<string, unknown>> & {
-  readonly id: string
-  readonly room: string
-  readonly request: Preview & { readonly version_id: string; readonly versions: number; readonly thread: string }
-}
+export type WorkView = ReturnType<typeof workView>
 
 type Preview = { readonly text: string; readonly truncated: boolean }
 
@@ -32,7 +28,7 @@ export function serviceGeneration(generation: string): string {
 }
 
 /** `stored`: what is recorded; `work`: what it has become since. */
-export function workView(context: ReadContext, stored: Work, work: Work): WorkView {
+export function workView(context: ReadContext, stored: Work, work: Work) {
   const { state, generation, serviceId } = context
   const { epoch } = state.market
   const isHeld = work.worker !== ''

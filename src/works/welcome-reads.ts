@@ -1,5 +1,5 @@
 /** Asked by the board at its start: who has just posted in public for the first time and has no welcome grant. */
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
+import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 
 export const welcomeReads = { 'credit.unwelcomed': unwelcomed } satisfies Reads
 
@@ -7,7 +7,7 @@ export const welcomeReads = { 'credit.unwelcomed': unwelcomed } satisfies Reads
 function unwelcomed(
   { state, board }: ReadContext,
   { args }: ReadRequest,
-): ReadAnswer<{ identities: readonly string[] }> {
+): KnownAnswer<{ identities: readonly string[] }> {
   const { events, authorList } = board
   const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)
   const identities = new Set<string>()
@@ -16,5 +16,5 @@ function unwelcomed(
     const isFirst = events.at[author.events.at(0)]! >= since
     if (isFirst && !state.market.given.welcomed.has(author.id)) identities.add(author.id)
   }
-  return ok({ identities: [...identities] })
+  return known({ identities: [...identities] })
 }

@@ -10,7 +10,7 @@
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { internalLetter } from '../../actors/records/internal-letter.ts'
-import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
+import { marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
 import type { Actors } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'
 import { networkMark, widerNetworkMark } from './network-marks.ts'
@@ -56,7 +56,7 @@ export class Welcome {
         this.#settled.delete(identity)
         return this.#options.later(() => this.greet(identity, address), againMs)
       }
-      const { given, why } = answer.reply as GivenReply
+      const { given, why } = answer.reply
       if (given > 0 || why === 'already') this.#settle(identity, Number.POSITIVE_INFINITY)
       else if (address === '') this.#settled.delete(identity)
     })

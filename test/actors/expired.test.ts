@@ -5,9 +5,8 @@ import { expect, test } from 'vitest'
 import { countsOf, pagesOf } from '../../actors/reading.ts'
 import { type BoardRecord, RecordType } from '../../actors/records/record.ts'
 import { State } from '../../actors/state.ts'
-import type { Activity } from '../../src/pages/pieces/activity-plot.ts'
 import { activityReads } from '../../src/posts/activity-reads.ts'
-import type { ReadContext } from '../../src/reads/read.ts'
+import { dataOf, type ReadContext } from '../../src/reads/read.ts'
 
 const posts = 3_000
 const [start, end] = [1_790_000_000, 1_790_000_600]
@@ -66,7 +65,7 @@ test('the plot of posts leaves out what has expired, and looks at nothing but wh
     const args = { step: 3_600, bars: 24 }
     const found = activityReads['board.activity']!(context, { op: 'board.activity', args, reader: '' })
     if (!found.ok) throw new Error('no plot')
-    return (JSON.parse(found.json) as Activity).counts.reduce((sum, count) => sum + count)
+    return dataOf(found).counts.reduce((sum, count) => sum + count)
   }
   expect(shownAt(start)).toBe(posts + 1)
   expect(looked(() => shownAt(start))).toBeLessThan(50)

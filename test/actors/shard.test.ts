@@ -6,6 +6,7 @@ import type { Decider, WriteLetter } from '../../actors/records/write.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { Shard, shardOf } from '../../actors/shard.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
+import type { Actors, TakeReply } from '../../src/command/ports.ts'
 import { whenDecided } from '../../src/command/when-decided.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { again } from '../../src/threads/again.ts'
@@ -211,7 +212,12 @@ test('a shard that began anew decides nothing before the log has said what it co
 test('whoever asks when all is decided that was sent before hears it then, and nothing is written down for it', async () => {
   const { shard, post, clock, journal } = startShard(scratchDirectory(), 'begins')
   const heard: (readonly [isDecided: boolean, events: number])[] = []
-  const actors = { write: shard.post.bind(shard) }
+  const actors: Pick<Actors, 'write'> = {
+    write: (letter, answer) => {
+      const give: TakeReply = answer
+      shard.post(letter, give)
+    },
+  }
   const made = post({ text: 'one', nonce: 'n', timestamp: clock.seconds })
   whenDecided(actors, 'lobby', (isDecided) => heard.push([isDecided, shard.board.events.count]))
   await settled()

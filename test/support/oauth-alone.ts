@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { systemClock } from '../../src/clock.ts'
 import { LiveFacts } from '../../src/command/live-facts.ts'
+import type { TakeReply } from '../../src/command/ports.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/request.ts'
 import { Oauth, type OauthResponse } from '../../src/sign-in/oauth.ts'
 import { SignInKeys } from '../../src/sign-in/sign-in-keys.ts'
@@ -43,7 +44,8 @@ export function oauthAlone({
     actors: {
       write: (letter, told) => {
         written(letter)
-        told({ ok: true, reply: {} }, undefined)
+        const give: TakeReply = told
+        give({ ok: true, reply: {} }, undefined)
       },
     },
     read: ({ args }, told) => {

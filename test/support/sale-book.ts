@@ -1,7 +1,9 @@
 /** The seller's book over the actor's own rules, without a board: its journal is a list. */
+
 import { deciders } from '../../actors/deciders.ts'
 import { fromFrame, toFrame } from '../../actors/records/record.ts'
 import { State } from '../../actors/state.ts'
+import type { TakeReply } from '../../src/command/ports.ts'
 import { Sales, type SalesOptions } from '../../src/payments/sales.ts'
 import { answerRead } from '../../src/threads/reads.ts'
 import type { Frame } from '../../storage/journal.ts'
@@ -36,7 +38,8 @@ export class SaleJournal {
         this.frames.push(frame)
         this.#apply(this.state, frame)
       }
-      answer({ ok: true, reply: decision.reply }, undefined)
+      const give: TakeReply = answer
+      give({ ok: true, reply: decision.reply }, undefined)
     }
     const read: SalesOptions['read'] = (request, answer) => {
       const frame = (_: number, seq: number) => this.frames[seq - 1]!

@@ -1,5 +1,5 @@
 /** Decisions over credits that have nothing to do with a work: given, made, and earned by a first post or a review. */
-import { accept, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../../records/write.ts'
+import { type Accepted, accept, type Deciders, refuse, type Situation, type WriteLetter } from '../../records/write.ts'
 import { unaffordable } from './guards.ts'
 import type { GivenReply, Posting, RewardArgs, WelcomeArgs } from './letters.ts'
 import { codes, transferId, user } from './postings.ts'
@@ -70,12 +70,12 @@ function giving(
   facts: Readonly<Record<string, unknown>> & { readonly postings: readonly Posting[] },
   amount: number,
   now: number,
-): Decision {
+): Accepted<GivenReply> {
   const decision = new Turn(market, now).decide(letter, { op: letter.op, facts, isPublic: true })
-  return { ...decision, reply: reply(amount, '') } as Decision
+  return { ...decision, reply: reply(amount, '') }
 }
 
-function given(amount: number, why: GivenReply['why']): Decision {
+function given(amount: number, why: GivenReply['why']): Accepted<GivenReply> {
   return accept([], reply(amount, why))
 }
 

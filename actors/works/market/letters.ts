@@ -1,11 +1,12 @@
 /**
- * What is said to the market, and what it records. Types alone; the contract in words stands at the head of market.ts.
+ * What is said to the market, and what it records. The contract in words stands at the head of market.ts.
  *
  * Commands of people arrive as letters of their own operation. What the board says by itself has names that no operation has,
  * and no nonce: a repetition of it is recognized by its content.
  */
 
 import type { ActorRefusal, RefusalCode } from '../../kernel/refusals.ts'
+import { type BoardRecord, type FactRecord, RecordType } from '../../records/record.ts'
 import type { WorkState } from '../../records/work-states.ts'
 import type { TransitionName } from './table.ts'
 import type { Changing, Eligibility, Fixed, Terms } from './work.ts'
@@ -229,6 +230,8 @@ export type StepFacts = {
   readonly steps: readonly Step[]
   /** Of a public work: as in WorkArgs, of the author of the act, or of who asked for the work where this opens it. */
   readonly from?: string
+  /** Of the act that opens it. */
+  readonly begun?: Changing
 }
 /** Facts of `work.open`: all that a reader needs who never saw the reservation. `reserved`: number of its record in the journal. */
 export type OpenFacts = StepFacts & {
@@ -265,5 +268,24 @@ export type RewardFacts = CreditFacts & {
   readonly reviewer: string
   readonly counted?: readonly string[]
 }
+/** What the facts of an act of the market may have. `voids`: a command that came to nothing. */
+export type MarketFacts = {
+  readonly work?: string
+  readonly steps?: readonly Step[]
+  readonly postings?: readonly Posting[]
+  readonly voids?: string
+  readonly from?: string
+}
+
+export function isOfMarket(record: BoardRecord): record is FactRecord<MarketFacts> {
+  return record.type === RecordType.act && record.room === marketName
+}
+
+/** The act moves a work, or is the one that opens it. */
+export function movesWork(act: FactRecord<MarketFacts>): act is FactRecord<StepFacts | OpenFacts> {
+  const { work, steps = [] } = act.facts
+  return work !== undefined && steps.length > 0
+}
+
 /** Facts of what moves credits and no work. */
 export type CreditFacts = { readonly postings: readonly Posting[] } & Readonly<Record<string, unknown>>

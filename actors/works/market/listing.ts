@@ -66,7 +66,7 @@ const keys: Readonly<Record<WorkSort, (work: Work) => readonly (number | string)
   reward: ({ amount, created_at, id }) => [-amount, -created_at, id],
   deadline: ({ deadline, id }) => [deadline, id],
 }
-const sorts: readonly WorkSort[] = ['new', 'reward', 'deadline']
+export const workSorts: readonly WorkSort[] = ['new', 'reward', 'deadline']
 
 type RowOrder = (a: number, b: number) => boolean
 
@@ -130,7 +130,7 @@ export class Listing {
   }
 
   add(work: Work): void {
-    for (const sort of sorts) this.#orders[sort].add(work)
+    for (const sort of workSorts) this.#orders[sort].add(work)
     this.#columns.add(work)
     this.#count(work, 1)
     for (const party of partiesOf(work)) this.#noteParty(party, work)

@@ -81,13 +81,13 @@ export class Market implements Projection {
     'work.create': (act, place) => this.#reserve(act, place),
     'work.void': (act, place) => this.#void(act, place),
     'work.open': (act, place) => this.#open(act, place),
-    'work.edit': ({ facts }) => this.#edit(facts as unknown as EditFacts, true),
-    'work.edited': (act, place) => {
-      this.#edit(act.facts as unknown as EditFacts, false)
+    'work.edit': ({ facts }: FactRecord<EditFacts>) => this.#edit(facts, true),
+    'work.edited': (act: FactRecord<EditFacts & StepFacts>, place: RecordPlace) => {
+      this.#edit(act.facts, false)
       this.#steps(act, place)
     },
-    'work.observe': (act, place) => {
-      const { work, set } = act.facts as unknown as ObserveFacts
+    'work.observe': (act: FactRecord<ObserveFacts>, place: RecordPlace) => {
+      const { work, set } = act.facts
       Object.assign(this.#works.get(work)!, set)
       this.#schedule(this.#works.get(work)!)
       this.#steps(act, place)

@@ -118,7 +118,7 @@ export class Turn {
     }
   }
 
-  #plan({ author, by, key, command }: Cause, { op, facts, isPublic, work }: Doing): Facts {
+  #plan({ author, by, key, command }: Cause, { op, facts, isPublic, work }: Doing): Doing['facts'] {
     const entries: Buffer[] = []
     const inLog = (postings: readonly Posting[], at: number): Posting[] => {
       if (!isPublic) return [...postings]
@@ -132,7 +132,7 @@ export class Turn {
       if (shown.length > 0) entries.push(...ledgerEntries(shown, shown[0]!.seq, cause))
       return numbered
     }
-    const written: Facts = {
+    const written: Doing['facts'] = {
       ...facts,
       ...(facts.steps === undefined
         ? {}
@@ -156,7 +156,7 @@ export class Turn {
 const nobody = Buffer.alloc(32)
 
 /** Who asked about a work reads it as it stands, and not what the record says of it. */
-function repliedOf(facts: Facts & Doing['facts']): Facts {
+function repliedOf(facts: Doing['facts']): Facts & Pick<Doing['facts'], 'postings'> {
   const { work, steps } = facts
   if (work === undefined) return facts
   return steps === undefined ? { work } : { work, steps: steps.map(({ state, at }) => ({ state, at })) }

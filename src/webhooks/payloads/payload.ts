@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { versionOf } from '../../../actors/documents/documents.ts'
-import type { ItemFacts } from '../../../actors/receive-urls/receive-urls.ts'
+import { arrivals } from '../../../actors/receive-urls/receive-urls.ts'
 import { none } from '../../../actors/records/event-index.ts'
 import { fromFrame, RecordType } from '../../../actors/records/record.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
@@ -124,9 +124,7 @@ function ofItem(context: ReadContext, address: string, { subject, item, reader }
   if (receiver?.owner !== reader) return skip
   const kept = receiver.items.find((each) => each.item === item)
   if (kept === undefined) return skip
-  const record = fromFrame(context.frame(kept.shard, kept.seq))
-  if (record.type !== RecordType.act) return skip
-  const { type, body, verified } = record.facts as unknown as ItemFacts
+  const { type, body, verified } = arrivals.in(fromFrame(context.frame(kept.shard, kept.seq))).facts
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   return told({
     receiver_id: subject,

@@ -56,7 +56,7 @@ export function workPayload(context: ReadContext, address: string, request: Payl
 
 function workOf(context: ReadContext, id: string, reader: string): WorkRecord | undefined {
   const found = worksReads['work.get'](context, { op: 'work.get', args: { event_id: id }, reader })
-  return found.ok ? dataOf<{ work: WorkRecord }>(found).work : undefined
+  return found.ok ? dataOf(found).work : undefined
 }
 
 function isWanted(
@@ -77,7 +77,7 @@ function hasWorked(context: ReadContext, identity: string): boolean {
   const args = { target: identity, kind: 'accepted', limit: 200 }
   const found = worksReads['work.list'](context, { op: 'work.list', args, reader: identity })
   if (!found.ok) return false
-  const { works } = dataOf<{ works: readonly WorkRecord[] }>(found)
+  const { works } = dataOf(found)
   return works.some(({ worker }) => worker?.id === identity)
 }
 

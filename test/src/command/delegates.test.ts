@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest'
 import type { ToldDelegation } from '../../../actors/delegations/delegations.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { type Delegate, Delegates } from '../../../src/command/delegates.ts'
+import type { TakeReply } from '../../../src/command/ports.ts'
 import { toldByRegistry } from '../../../src/delegations/known-by-registry.ts'
 
 const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation => ({
@@ -56,8 +57,9 @@ test('what the registry knows is asked behind every command that it has not deci
   const actors: Parameters<typeof toldByRegistry>[0] = {
     shards: 1,
     write: (_letter, answer) => {
+      const give: TakeReply = answer
       if (isFull) return answer({ ok: false, refusal: { code: 'overloaded', message: '' } }, undefined)
-      mailbox.push(() => answer({ ok: true, reply: {} }, undefined))
+      mailbox.push(() => give({ ok: true, reply: {} }, undefined))
     },
     readPrivate: (_shard, _request, answer) => answer({ ok: true, json: JSON.stringify(known), until: 0 }),
   }

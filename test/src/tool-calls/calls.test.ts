@@ -1,7 +1,7 @@
 /** Calls of others' tools: what a caller alone brings about touches nobody else, neither by his input nor by how much he asks for at once. */
 
 import { expect, test } from 'vitest'
-import type { Facts } from '../../../actors/records/record.ts'
+import type { CallFacts } from '../../../actors/tool-calls/tool-calls.ts'
 import type { Decided, Found } from '../../../src/command/plan.ts'
 import type { Verified } from '../../../src/command/reply.ts'
 import { urlBytesMax } from '../../../src/outgoing/target.ts'
@@ -43,15 +43,15 @@ function desk() {
     },
   })
   let commands = 0
-  const command = (identity: string, address: string, data: CallData = {}): Verified =>
+  const command = (identity: string, address: string, data: CallData = {}): Verified<'tools.call'> =>
     ({
       command: { target: 't' },
       data,
       door: { address },
       signer: { id: identity },
       sha: Buffer.alloc(32, String(commands++).padStart(16, '0'), 'latin1'),
-    }) as unknown as Verified
-  const prepared = (verified: Verified): Found => {
+    }) as unknown as Verified<'tools.call'>
+  const prepared = (verified: Verified<'tools.call'>): Found => {
     let found: Found
     calls.prepare(verified, (each) => {
       found = each
@@ -59,11 +59,13 @@ function desk() {
     return found
   }
   /** As the actor that accepts it does: what the call answers in the end, or the refusal. */
-  const call = (verified: Verified): Promise<unknown> | { readonly code: string; readonly retryAfter?: number } => {
+  const call = (
+    verified: Verified<'tools.call'>,
+  ): Promise<unknown> | { readonly code: string; readonly retryAfter?: number } => {
     const found = prepared(verified)
     if (found === undefined || 'refusal' in found) return found!.refusal
     found.settle?.(undefined)
-    const decided: Decided = { at: 0, isPublic: false, facts: found.args as Facts }
+    const decided: Decided<'tools.call'> = { at: 0, isPublic: false, facts: found.args as CallFacts }
     return new Promise((done) => calls.finish(verified, decided, false, done))
   }
   return { call, prepared, command, made, ends }

@@ -144,7 +144,7 @@ test('a payment that was answered is not sent again because that could not be wr
 
 test('what an earlier run has left open is asked for until somebody says what it is', async () => {
   const { id, identity, facts } = call
-  const open = [{ id, identity, ...facts, data: '{}' }]
+  const open = [{ id, identity, ...facts, data: {} }]
   const { relay, unsettled, written } = relayOver([], { unread: 2, open })
   await unsettled.resume(relay)
   await expect.poll(() => written.map(({ op }) => op)).toEqual(['call.settle'])

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { refusal } from '../../../actors/kernel/refusals.ts'
 import type { ArgsOf } from '../../../actors/records/write.ts'
 import type { RewardArgs } from '../../../actors/works/market/letters.ts'
-import type { Actors, NoAnswer } from '../../../src/command/ports.ts'
-import type { ReadAnswer, ReadRequest } from '../../../src/reads/read.ts'
+import type { Actors, NoAnswer, TakeReply } from '../../../src/command/ports.ts'
+import type { ReadAnswer, ReadCall, Take } from '../../../src/reads/read.ts'
 import { toolsReads } from '../../../src/tools/reads.ts'
 import { ReviewRewards } from '../../../src/tools/review-rewards.ts'
 
@@ -35,11 +35,13 @@ function rewardsOver(hindrances: readonly (ReadAnswer | NoAnswer)[]) {
     const found = hindrance(op)
     if (found !== undefined) return answer(found.met === undefined ? undefined : busy, undefined)
     given.push((args as ArgsOf<'credit.reward'>).reviewer)
-    answer({ ok: true, reply: {} }, undefined)
+    const give: TakeReply = answer
+    give({ ok: true, reply: {} }, undefined)
   }
-  const read = ({ op }: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => {
+  const read: ReadCall = ({ op }, answer) => {
     const found = hindrance(op)
-    answer(found === undefined ? { ok: true, json: JSON.stringify(answers[op]), until: 0 } : found.met)
+    const give: Take = answer
+    give(found === undefined ? { ok: true, value: answers[op], until: 0 } : found.met)
   }
   const rewards = new ReviewRewards({
     actors: { write } as Actors,
@@ -95,7 +97,8 @@ function rewardsOf(authors: readonly string[], isDamaged: (tries: number) => boo
     actors: {
       write: ({ args }, answer) => {
         given.push((args as ArgsOf<'credit.reward'>).reviewer)
-        answer({ ok: true, reply: {} }, undefined)
+        const give: TakeReply = answer
+        give({ ok: true, reply: {} }, undefined)
       },
     } as Actors,
     read: ({ op, args }, answer) => {
@@ -150,8 +153,8 @@ function takenUp(rewarded: readonly string[]): string[] {
     args: { seconds: 86_400, most: 3 },
     reader: '',
   })
-  const { reviews } = JSON.parse((found as { json: string }).json) as { reviews: { author: string }[] }
-  return reviews.map(({ author }) => author)
+  if (!found.ok) throw new Error('no reviews')
+  return found.value.reviews.map(({ author }) => author)
 }
 
 test('those of the last day before the newest post are taken up, however long the board was down', () => {
@@ -170,7 +173,8 @@ async function asked(more: Readonly<Record<string, object>>, address?: string) {
     actors: {
       write: ({ args }, answer) => {
         caps = new Map((args as unknown as RewardArgs).caps.map(({ name, most }) => [name, most]))
-        answer({ ok: true, reply: {} }, undefined)
+        const give: TakeReply = answer
+        give({ ok: true, reply: {} }, undefined)
       },
     } as Actors,
     read: ({ op, args }, answer) => {

@@ -4,7 +4,7 @@
 
 import type { Command, ValueOf } from '../../actors/kernel/fields.ts'
 import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
-import { type Refusal, type RefusalCode, refusalBody, statusOf } from '../../actors/kernel/refusals.ts'
+import { forCaller, type Refusal, refusalBody, statusOf } from '../../actors/kernel/refusals.ts'
 import type { Infer, Schema } from '../../actors/kernel/schema.ts'
 import type { Declaration, WriteName, WriteOperation } from '../../actors/operations.ts'
 import type { Signed } from '../../actors/record.ts'
@@ -82,7 +82,7 @@ export function refused(found: Refusal): Reply {
 
 /** A refusal that an actor made: its code is a declared one. */
 export function fromActor(found: Decided): Reply {
-  return refused({ ...found, code: found.code as RefusalCode })
+  return refused(forCaller(found))
 }
 
 export function readReply(answer: ReadAnswer | NoAnswer): Reply | undefined {

@@ -12,7 +12,7 @@ import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { type CommandSource, readReply, refused } from '../command/reply.ts'
 import type { CommandRouter } from '../command/router.ts'
-import { meantBy, ruleOf, type Shape } from '../format/data-fault.ts'
+import { meantBy, ruleOf, type Shape, shapeOf } from '../format/data-fault.ts'
 import { printable } from '../format/printable.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import type { Throttle } from '../limits/throttle.ts'
@@ -284,12 +284,12 @@ function inWordsOf({ get }: Operation, answer: Exclude<ReadAnswer, { ok: true }>
 }
 
 function dataShapes({ data }: Operation): Readonly<Record<string, Shape>> {
-  return ((data ?? {}) as Shape).properties ?? {}
+  return shapeOf(data).properties ?? {}
 }
 
 /** Keys that `data` must hold, apart from its version. */
 function requiredKeys({ data }: Operation): readonly string[] {
-  const { required = [] } = (data ?? {}) as { required?: readonly string[] }
+  const { required = [] } = shapeOf(data)
   return required.filter((key) => key !== 'schema')
 }
 

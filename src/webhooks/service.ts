@@ -5,7 +5,7 @@
 
 import { internalLetter } from '../../actors/internal-letter.ts'
 import type { AnyReadName, InternalWriteName } from '../../actors/internal-operations.ts'
-import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { forCaller, type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { AnsweredBy } from '../../actors/operations.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
@@ -126,8 +126,8 @@ export class WebhookService {
         this.#options.source<Since>(source, ['since', { from: marks[source] ?? Number.MAX_SAFE_INTEGER, since }]),
       ),
     )
-    if (found.includes(undefined)) return undefined
-    const whole = found as Since[]
+    const whole = found.filter((each) => each !== undefined)
+    if (whole.length < found.length) return undefined
     return {
       marks: whole.map(({ next, now }, source) => (marks[source] === undefined ? now : Math.min(next, now))),
       truncated: whole.some(({ truncated }, source) => truncated && marks[source] !== undefined),
@@ -167,7 +167,7 @@ export class WebhookService {
         if (answer === undefined) {
           resolve(undefined)
           this.unsure(owner)
-        } else resolve(answer.ok ? answer.reply : (answer.refusal as Refusal))
+        } else resolve(answer.ok ? answer.reply : forCaller(answer.refusal))
       }),
     )
   }

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { parseAst } from 'vitest/node'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -215,6 +216,52 @@ for (const [role, is, neverImports, instead] of roles) {
     expect(wrong).toEqual([])
   })
 }
+
+/** A node of a syntax tree, as far as casts are concerned. */
+type Node = { readonly type: string; readonly start: number; readonly end: number } & Readonly<Record<string, unknown>>
+
+const isNode = (value: unknown): value is Node => typeof (value as Node | null)?.type === 'string'
+
+function visit(node: Node, take: (node: Node) => void): void {
+  take(node)
+  for (const key in node) {
+    const value = node[key]
+    if (Array.isArray(value)) {
+      for (const child of value) if (isNode(child)) visit(child, take)
+    } else if (typeof value === 'object' && isNode(value)) visit(value, take)
+  }
+}
+
+/** What stands at the edges: each of these numbers may fall and never rise. */
+const castsMax = { typed: 10, parsed: 12, twice: 13, parses: 39 }
+/** Names whose types follow the declarations. */
+const declaredNames =
+  /^\(*(?:[\w#$]+[!?]*\.)*(?:facts|args|data|command|reply|letter|verified)\b[\w.!?[\]]*(?:\s*\?\?[\s\S]*)?\)*$/
+
+test('what is declared is not cast: facts, arguments, data, command fields, replies and parsed JSON', () => {
+  const found = { typed: [] as string[], parsed: [] as string[], twice: [] as string[], parses: [] as string[] }
+  for (const file of house) {
+    const text = read(file)
+    const textOf = ({ start, end }: Node): string => text.slice(start, end)
+    const lineOf = ({ start }: Node): string => `${file}:${text.slice(0, start).split('\n').length}`
+    if (!/\bas (?!const\b)|JSON\.parse/.test(text)) continue
+    visit(parseAst(text, { lang: 'ts' }) as unknown as Node, (node) => {
+      const { type, expression, typeAnnotation, callee } = node
+      if (type === 'CallExpression' && isNode(callee) && textOf(callee) === 'JSON.parse')
+        found.parses.push(lineOf(node))
+      if (type !== 'TSAsExpression' || !isNode(expression) || !isNode(typeAnnotation)) return
+      if (/^(const|unknown)$/.test(textOf(typeAnnotation))) return
+      const cast = textOf(expression)
+      if (expression.type === 'TSAsExpression' && cast.endsWith('as unknown')) found.twice.push(lineOf(node))
+      else if (cast.includes('JSON.parse(')) found.parsed.push(lineOf(node))
+      else if (declaredNames.test(cast)) found.typed.push(lineOf(node))
+    })
+  }
+  for (const [kind, most] of Object.entries(castsMax)) {
+    const lines = found[kind as keyof typeof found]
+    expect(lines.length, `${kind}: ${lines.join(' ')}`).toBeLessThanOrEqual(most)
+  }
+})
 
 test('a file name says what is in it', () => {
   const wrong = faults(

@@ -46,7 +46,7 @@ export type Operation = {
   /** Narrower rules than the general one of a field. */
   readonly narrowed?: Partial<Record<FieldName, Field>>
   /** Closed schema of the JSON inside `data`. */
-  readonly data?: Schema
+  readonly data?: Schema & { readonly properties?: Readonly<Record<string, Schema>> }
   /** UTF-8 bytes that texts inside `data` may have, by their keys; JSON Schema can only count characters. */
   readonly dataBytes?: Readonly<Record<string, number>>
   readonly refusals: readonly RefusalCode[]

@@ -63,6 +63,12 @@ export const unpublishedDelegation = 'delegation_unpublished'
 /** An actor's refusal: one for a caller, or one for the command path alone. */
 export type ActorRefusal = Omit<Refusal, 'code'> & { readonly code: RefusalCode | typeof unpublishedDelegation }
 
+/** What an actor refused, as a caller is told it: what is for the command path alone never leaves it. */
+export function forCaller(found: ActorRefusal): Refusal {
+  const { code } = found
+  return code === unpublishedDelegation ? refusal('internal', found.message) : { ...found, code }
+}
+
 export function refusal(code: RefusalCode, message: string, field?: string, retryAfter?: number): Refusal {
   return {
     code,

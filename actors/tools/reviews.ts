@@ -39,11 +39,13 @@ export class Reviews {
     if (event.room !== reviewsRoom || event.original !== undefined || event.by.signed.length === 0) return undefined
     const command = commandIn(event.by.signed)
     if (command.operation !== 'tools.review') return undefined
+    const kind = reviewKinds.find((each) => each === command.kind)
+    if (kind === undefined) return undefined
     const review: Review = {
       id: hex(key),
       author: hex(event.author),
       subject: command.target!,
-      kind: command.kind as Review['kind'],
+      kind,
       at: event.at,
     }
     this.#add(review)

@@ -339,7 +339,7 @@ function pageEtag(page: string): string {
 function argumentFault(op: string, args: ReadRequest['args']): Refusal | undefined {
   const operation = operationByName.get(op)
   if (operation === undefined) return undefined
-  const { properties = {} } = (operation.data ?? {}) as { properties?: Readonly<Record<string, Schema>> }
+  const properties = operation.data?.properties ?? {}
   for (const [name, value] of Object.entries(args)) {
     const schema = properties[name]
     const field = name in fields ? (operation.narrowed?.[name as FieldName] ?? fields[name as FieldName]) : undefined

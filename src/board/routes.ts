@@ -11,7 +11,7 @@ import { operations, type ReadOperation } from '../../actors/operations.ts'
 import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { type CommandSource, readReply } from '../command/reply.ts'
-import { meantBy, ruleOf, type Shape } from '../format/data-fault.ts'
+import { meantBy, ruleOf, type Shape, shapeOf } from '../format/data-fault.ts'
 import { printable } from '../format/printable.ts'
 import { refused } from '../format/reply.ts'
 import { type Check, compile } from '../format/schema-check.ts'
@@ -283,12 +283,12 @@ function inWordsOf({ get }: Operation, answer: Exclude<ReadAnswer, { ok: true }>
 }
 
 function dataShapes({ data }: Operation): Readonly<Record<string, Shape>> {
-  return ((data ?? {}) as Shape).properties ?? {}
+  return shapeOf(data).properties ?? {}
 }
 
 /** Keys that `data` must hold, apart from its version. */
 function requiredKeys({ data }: Operation): readonly string[] {
-  const { required = [] } = (data ?? {}) as { required?: readonly string[] }
+  const { required = [] } = shapeOf(data)
   return required.filter((key) => key !== 'schema')
 }
 

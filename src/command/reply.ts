@@ -3,7 +3,7 @@
  */
 
 import type { Command, ValueOf } from '../../actors/kernel/fields.ts'
-import type { ActorRefusal as Decided, RefusalCode } from '../../actors/kernel/refusals.ts'
+import { type ActorRefusal as Decided, forCaller } from '../../actors/kernel/refusals.ts'
 import type { Infer, Schema } from '../../actors/kernel/schema.ts'
 import type { Declaration, WriteName, WriteOperation } from '../../actors/operations.ts'
 import type { Signed } from '../../actors/records/record.ts'
@@ -62,7 +62,7 @@ export function signedBy({ signer, signature, bytes }: Verified): Signed {
 
 /** A refusal that an actor made: its code is a declared one. */
 export function fromActor(found: Decided): Reply {
-  return refused({ ...found, code: found.code as RefusalCode })
+  return refused(forCaller(found))
 }
 
 export function readReply(answer: ReadAnswer | NoAnswer): Reply | undefined {

@@ -4,7 +4,7 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { namingOf, type Schema } from '../../actors/kernel/schema.ts'
+import { namingOf } from '../../actors/kernel/schema.ts'
 import { operations } from '../../actors/operations.ts'
 import { jsonOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import type { HandleCache } from './handle-cache.ts'
@@ -12,7 +12,7 @@ import type { HandleCache } from './handle-cache.ts'
 /** Arguments of each read that may name an identity by its handle: the argument, and the field it came in. */
 const named: ReadonlyMap<string, readonly (readonly [arg: string, field: string])[]> = new Map(
   operations.flatMap(({ name, kind, narrowed = {}, data }) => {
-    const { properties = {} } = (data ?? {}) as { readonly properties?: Readonly<Record<string, Schema>> }
+    const properties = data?.properties ?? {}
     const shapes = [
       ...Object.entries(narrowed).map(([field, { schema }]) => [field, field, schema] as const),
       ...Object.entries(properties).map(([key, schema]) => [key, `data.${key}`, schema] as const),

@@ -1,6 +1,6 @@
 /**
  * Reads on what is the reader's own: conversations, and the inbox. The feed answers for everything public, each shard for its
- * private rooms; each gives its share of the list, and the front puts them together (src/board/gather.ts).
+ * private rooms; each gives its share of the list, and the front puts them together (src/reads/gather.ts).
  */
 
 import type { Conversation } from '../../actors/conversations/conversations.ts'

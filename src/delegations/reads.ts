@@ -1,6 +1,6 @@
 /**
  * Reads on delegations: an identity's own list, and what the main thread has to know to recognize a delegate.
- * All of them are with the registry (see homes in src/board/gather.ts), and only their maker reads them.
+ * All of them are with the registry (their plan says so: plans.ts), and only their maker reads them.
  */
 import { type Delegation, isLive, type ToldDelegation } from '../../actors/delegations/delegations.ts'
 import { fromFrame } from '../../actors/records/record.ts'

@@ -62,7 +62,7 @@ function halves(example: Operation['example']): [before: string, behind: string]
 /** Path and query of the plain GET with the example's values; undefined where there is none. */
 function pathOf({ get, example }: Operation): string | undefined {
   if (get === undefined) return undefined
-  const data = JSON.parse((example.data as string | undefined) ?? '{}') as Readonly<Record<string, Value>>
+  const data: Readonly<Record<string, Value>> = JSON.parse(String(example.data ?? '{}'))
   const query = new URLSearchParams()
   for (const { name, field } of get.query) {
     const value = field.startsWith('data.') ? data[field.slice(5)] : example[field]

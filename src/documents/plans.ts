@@ -12,6 +12,8 @@ import { mergedView, placeView } from './view.ts'
 
 const thing = ({ command }: Verified<'docs.write' | 'docs.delete'>) => ({ thing: command.target, field: 'target' })
 
+const visibilities = ['public', 'unlisted'] as const
+
 const create: Plan<'docs.create'> = {
   to: ({ command, signer }) => ({
     actor: isGiven(command.room) ? command.room : ownActor(signer.id),
@@ -19,7 +21,7 @@ const create: Plan<'docs.create'> = {
   args: ({ command, data }): CreateArgs => ({
     room: command.room ?? '',
     title: data.title,
-    visibility: (command.visibility as CreateArgs['visibility'] | undefined) ?? '',
+    visibility: visibilities.find((each) => each === command.visibility) ?? '',
   }),
   show: written,
 }

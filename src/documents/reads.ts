@@ -114,7 +114,7 @@ function* byActivity(newest: Doc | undefined): Generator<Doc> {
 }
 
 /**
- * This actor's share of what the reader has made (src/board/gather.ts puts the shares together): the feed gives the public
+ * This actor's share of what the reader has made (src/reads/gather.ts puts the shares together): the feed gives the public
  * ones, a shard all others, those of private rooms while the reader is a member.
  */
 function own(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {

@@ -38,8 +38,13 @@ type DataFault = { readonly message: string; readonly field: string }
 /** What `data` of an operation is called in a sentence, and what it holds. */
 export type DataShape = { readonly name: string; readonly shape: Shape; readonly example: string }
 
+/** A declared schema, by the keywords that the declarations use. */
+export function shapeOf(data: Schema | undefined): Shape {
+  return (data ?? {}) as Shape
+}
+
 export function dataShapeOf({ name, data, example }: Pick<Operation, 'name' | 'data' | 'example'>): DataShape {
-  const shape = (data ?? {}) as Shape
+  const shape = shapeOf(data)
   return { name: `data of ${name}`, shape, example: String(example.data ?? exampleOf(shape)) }
 }
 

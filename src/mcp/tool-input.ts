@@ -10,6 +10,7 @@ import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import { parseStrictText } from '../format/strict-json.ts'
+import { isObject } from './brief.ts'
 import { hasDataVersion, toolName } from './tool-list.ts'
 
 type Given = Readonly<Record<string, unknown>>
@@ -24,13 +25,13 @@ export function inputOf(operation: Operation, given: Given): { readonly data: Gi
   const data = isLeftOut ? {} : read === undefined ? given.data : read.ok ? read.value : given.data
   const isVersioned = hasDataVersion(operation)
   const { described, check } = toolData(operation)
-  if (typeof data !== 'object' || data === null || Array.isArray(data)) {
+  if (!isObject(data)) {
     const message = `${described.name} must be an object such as ${described.example}; ${kindOf(data)} was sent`
     return refusal('invalid_field', message, 'data')
   }
-  const { schema, ...own } = data as Given
-  const judged = isVersioned ? own : (data as Given)
-  if (check(judged)) return { data: isVersioned ? { schema: 1, ...data } : (data as Given) }
+  const { schema, ...own } = data
+  const judged = isVersioned ? own : data
+  if (check(judged)) return { data: isVersioned ? { schema: 1, ...data } : data }
   const { message, field } = dataFault(described, judged, check.errors ?? [])
   return refusal('invalid_field', message, field)
 }
@@ -60,7 +61,7 @@ function toolData(operation: Operation): ToolData {
   const { schema, ...properties } = shape.properties ?? {}
   const required = (shape.required ?? []).filter((key) => key !== 'schema')
   const own: Shape = hasDataVersion(operation) ? { ...shape, properties, required } : shape
-  const { schema: _, ...shown } = JSON.parse(example) as Given
+  const { schema: _, ...shown }: Given = JSON.parse(example)
   const name = `data of ${toolName(operation.name)}`
   const made = { described: { name, shape: own, example: JSON.stringify(shown) }, check: compile(own) }
   toolDatas.set(operation, made)

@@ -110,7 +110,7 @@ function dataShape(shape: Json): Json {
 
 /** `data` of the operation has a version to fill in. */
 export function hasDataVersion({ data }: Operation): boolean {
-  return (data as { properties?: Json } | undefined)?.properties?.schema !== undefined
+  return data?.properties?.schema !== undefined
 }
 
 export const whoamiTool: ListedTool = {

@@ -97,7 +97,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
   }
 }
 
-/** One shard's share of the list: newest first, each with the cursor after it, as src/board/gather.ts puts them together. */
+/** One shard's share of the list: newest first, each with the cursor after it, as src/reads/gather.ts puts them together. */
 function listReports(context: ReadContext, { args, operator }: ReadRequest): KnownAnswer<Share> {
   if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board can read reports'))
   const list = `reports:${args.kind ?? ''}`

@@ -274,7 +274,7 @@ export function eventsWithin(
 }
 
 /**
- * Place in a list that several actors have shares of, newest first (src/board/gather.ts): a text that sorts. `order`: what came
+ * Place in a list that several actors have shares of, newest first (src/reads/gather.ts): a text that sorts. `order`: what came
  * later in the same second has a greater one, within one actor; between actors a second has no order.
  */
 export function placeInList(at: number, order: number, name: string): string {

@@ -1,6 +1,6 @@
 /**
  * Reads on receive URLs: their maker's lists, and what the routes ask before they let a delivery in.
- * All of one maker lie in one shard (see homes in src/board/gather.ts), so nothing here is ever absent.
+ * All of one maker lie in one shard (their plan says so: plans.ts), so nothing here is ever absent.
  */
 
 import { isUtf8 } from 'node:buffer'

@@ -22,6 +22,11 @@ export type RecordsOptions = {
 }
 
 type Payload = Readonly<Record<string, unknown>>
+/** A kept record is one JSON object, as `keep` wrote it. */
+function payloadIn(text: string): Payload {
+  return JSON.parse(text)
+}
+
 type Kept = { readonly payload: Payload; readonly expires: number }
 
 /** Kinds that are durable. */
@@ -74,7 +79,7 @@ export class Records {
     const { payload, consumed } = dataOf(answer)
     if (payload === undefined) return undefined
     const own = kind === 'Client' || kind === 'SignIn' ? {} : { jti: name }
-    return { ...(JSON.parse(payload) as Payload), ...own, ...(consumed === undefined ? {} : { consumed }) }
+    return { ...payloadIn(payload), ...own, ...(consumed === undefined ? {} : { consumed }) }
   }
 
   /** A record in memory by another of its fields. */

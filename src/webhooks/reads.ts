@@ -1,6 +1,6 @@
 /**
- * Reads on hooks: the lists of their owner, and what the thread that delivers asks for. All of one owner lie in one shard (see
- * homes in src/board/gather.ts), so nothing here is ever absent. How deliveries went is known elsewhere, and added there.
+ * Reads on hooks: the lists of their owner, and what the thread that delivers asks for. All of one owner lie in one shard,
+ * which src/webhooks/service.ts asks, so nothing here is ever absent. How deliveries went is known elsewhere, and added there.
  */
 import type { Hook, HookFacts } from '../../actors/webhooks/webhooks.ts'
 import {

@@ -3,7 +3,7 @@
  * by the delivery thread, and notifies that thread when the hooks of an owner have changed.
  */
 
-import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { forCaller, type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { AnsweredBy, AnyReadName } from '../../actors/operations.ts'
 import { internalLetter } from '../../actors/records/internal-letter.ts'
 import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
@@ -131,8 +131,8 @@ export class WebhookService {
         this.#options.source<Since>(source, ['since', { from: marks[source] ?? Number.MAX_SAFE_INTEGER, since }]),
       ),
     )
-    if (found.includes(undefined)) return undefined
-    const whole = found as Since[]
+    const whole = found.filter((each) => each !== undefined)
+    if (whole.length < found.length) return undefined
     return {
       marks: whole.map(({ next, now }, source) => (marks[source] === undefined ? now : Math.min(next, now))),
       truncated: whole.some(({ truncated }, source) => truncated && marks[source] !== undefined),
@@ -172,7 +172,7 @@ export class WebhookService {
         if (answer === undefined) {
           resolve(undefined)
           this.unsure(owner)
-        } else resolve(answer.ok ? answer.reply : (answer.refusal as Refusal))
+        } else resolve(answer.ok ? answer.reply : forCaller(answer.refusal))
       }),
     )
   }

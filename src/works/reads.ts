@@ -99,7 +99,7 @@ function page(context: ReadContext, { args }: ReadRequest) {
       ...named('capability', given('capability')),
       ...named('minReward', args.min_reward === undefined ? undefined : Number(args.min_reward)),
       ...named('claimant', eligible === undefined ? undefined : claimant(market, eligible, now)),
-      ...named('from', from === undefined ? undefined : (JSON.parse(from as string) as (number | string)[])),
+      ...named('from', from === undefined ? undefined : placeIn(String(from))),
       simulated: args.room !== undefined || args.target !== undefined,
       isPublic: context.visibility === 'public',
       sort,
@@ -113,6 +113,11 @@ function page(context: ReadContext, { args }: ReadRequest) {
       ? { has_more: false }
       : { next_cursor: context.cursors.seal(name, JSON.stringify(listed.next)), has_more: true }
   return found(context, { works, ...more }, { until: untilOf(context) })
+}
+
+/** The place after which a page goes on, from its cursor. */
+function placeIn(cursor: string): readonly (number | string)[] {
+  return JSON.parse(cursor)
 }
 
 function claimant(market: Market, id: string, now: number): Claimant {

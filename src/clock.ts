@@ -36,9 +36,11 @@ export type Clock = {
   /** Calls back once, after so many milliseconds. */
   readonly later: (callback: () => void, ms: number) => Cancel
   readonly every: (callback: () => void, ms: number) => Cancel
+  /** Calls back when the thread has looked at other work. Keeps the process alive until then. */
+  readonly soon: (callback: () => void) => Cancel
 }
 
-export type Timers = Pick<Clock, 'later' | 'every'>
+export type Timers = Pick<Clock, 'later' | 'every' | 'soon'>
 
 /** The clock of this machine. */
 export const systemClock: Clock = {
@@ -51,6 +53,10 @@ export const systemClock: Clock = {
   every: (callback, ms) => {
     const timer = setInterval(callback, ms).unref()
     return () => clearInterval(timer)
+  },
+  soon: (callback) => {
+    const next = setImmediate(callback)
+    return () => clearImmediate(next)
   },
 }
 

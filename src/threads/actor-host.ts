@@ -15,6 +15,7 @@ import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
+import type { FollowTell } from '../follow/topics.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
@@ -24,7 +25,7 @@ import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
-import type { FeedNews, FeedTell, FeedThread, FeedTold, FeedWord } from './feed.ts'
+import type { FeedNews, FeedThread, FeedTold, FeedWord } from './feed.ts'
 import type { FeedAsk } from './feed-answers.ts'
 import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, LogWord, Published } from './log.ts'
@@ -196,7 +197,7 @@ export class ActorHost implements Actors {
     this.#feedLink!.ask(ask, given(answer))
   }
 
-  tellFeed(tell: FeedTell): void {
+  tellFeed(tell: FollowTell): void {
     this.#feedLink!.tell(tell)
   }
 

@@ -14,8 +14,7 @@ function actorHost() {
   let asked: ((found: Backfill | undefined) => void)[] = []
   const tails = new Tails({
     backfill: (_request: BackfillRequest, answer) => asked.push(answer),
-    watch: () => {},
-    watchAs: (reader, _room, format, on) => told.push(`${on ? 'watch' : 'unwatch'} ${format} ${reader}`),
+    tell: ([kind, topic]) => told.push(`${kind} ${topic.slice(2).join(' ')}`),
     openToken: (text) => ({ room: 'den', reader: text, key: '' }),
     keyOver: () => undefined,
     rooms: { may: () => {} },
@@ -76,20 +75,20 @@ test('who comes while one thread dies and another begins is watched for, whoever
   tails.handle(before.exchange, 'den')
   answer()
   tails.handle(early.exchange, 'den')
-  expect(told()).toEqual(['watch block before', 'watch block early'])
+  expect(told()).toEqual(['follow block before', 'follow block early'])
   die()
   expect(before.got.at(-1)).toContain('lost the thread')
   expect(early.got).toEqual(['dropped'])
   tails.handle(back.exchange, 'den')
   before.gone()
   answer()
-  expect(told()).toEqual(['watch block back'])
+  expect(told()).toEqual(['follow block back'])
   tails.deliverPrivate('den', 'block', 2, Buffer.from('news'))
   return expect
     .poll(() => back.got.at(-1))
     .toBe('news')
     .then(() => {
       back.gone()
-      expect(told()).toEqual(['watch block back', 'unwatch block back'])
+      expect(told()).toEqual(['follow block back', 'unfollow block back'])
     })
 })

@@ -18,6 +18,7 @@ import type { Board } from './board.ts'
 import { Columns } from './columns.ts'
 import { Mailbox } from './kernel/mailbox.ts'
 import { type ActorRefusal, unpublishedDelegation } from './kernel/refusals.ts'
+import type { Timers } from './kernel/timers.ts'
 import type { Head } from './log/frame.ts'
 import {
   type BoardRecord,
@@ -49,7 +50,7 @@ import {
 
 export type { Head } from './log/frame.ts'
 
-export type ShardOptions = {
+export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly number: number
   readonly journal: Journal
   readonly deciders: Readonly<Record<string, Decider>>
@@ -231,7 +232,7 @@ export class Shard {
     if (this.#mailbox.length === 0 && this.#mail?.isWaiting !== true) return
     if (this.#unconfirmed.length > 0 && !this.#hurries && this.#mailbox.length < this.#worthATurn) return
     this.#scheduled = true
-    setImmediate(() => this.#turn())
+    this.#options.soon(() => this.#turn())
   }
 
   /** Frames up to `through` are in a durable signed head. */

@@ -114,6 +114,7 @@ export function boardRoutes(parts: RoutedParts): {
 function pagesOf(parts: RoutedParts, described: Described): PageDoors {
   const { reads, figures, counters, heads, log, address, news } = parts
   return pageDoors({
+    timers: parts.clock,
     reads,
     figures: (answer) => figures.tell((found) => answer(found && statsData(found).stats)),
     now: parts.clock.wallSeconds,

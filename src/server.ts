@@ -120,8 +120,8 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     { name: 'pages', stop: () => pages.close() },
     { name: 'http', stop: () => http.close() },
     // The last answers are on their way through the sockets, and each of them closes its connection.
-    { name: 'connections', stop: () => drained(() => connections.open === 0, flushMs) },
-    { name: 'requests', stop: () => drained(isQuiet, drainMs) },
+    { name: 'connections', stop: () => drained(place.clock, () => connections.open === 0, flushMs) },
+    { name: 'requests', stop: () => drained(place.clock, isQuiet, drainMs) },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
     { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },
     { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
@@ -191,6 +191,7 @@ async function servicesOf(base: Base) {
     judge: config.screenUrl === '' ? judge : httpClassifier(config.screenUrl),
     hide: (post, reason, done) => hideBy(voice, post, reason, done),
     later: clock.later,
+    soon: clock.soon,
     report: log,
   })
   const { itemPosts, deliveries } = receivingOf(base, voice)

@@ -6,13 +6,15 @@
  * entries, new size, new root, the signed checkpoint and, per shard, the journal range it covers. That frame is the commit
  * point; nothing computed for it leaves this thread before its sync returned. An I/O error here ends the process.
  */
+
 import type { Journal, JournalReader } from '../../storage/journal.ts'
 import type { TreeWriter } from '../../storage/tree.ts'
+import type { Timers } from '../kernel/timers.ts'
 import { frameEntries, PUBLIC } from '../record.ts'
 import type { Head } from '../shard.ts'
 import { encodeLogFrame, type LogFrame, logFrameType, type Range } from './frame.ts'
 
-export type LogOptions = {
+export type LogOptions = Pick<Timers, 'soon'> & {
   readonly journal: Journal
   readonly tree: TreeWriter
   /** Readers of the shards' journals, by shard number. */
@@ -85,7 +87,7 @@ export class Log {
     if (through > (this.#durable[shard] ?? 0)) this.#durable[shard] = through
     if (this.#scheduled) return
     this.#scheduled = true
-    setImmediate(() => this.#turn())
+    this.#options.soon(() => this.#turn())
   }
 
   /** Reads everything hinted so far, in frames of at most `entriesPerFrameMax` entries. */
@@ -99,7 +101,7 @@ export class Log {
     this.#commit()
     if (!this.#behind()) return
     this.#scheduled = true
-    setImmediate(() => this.#turn())
+    this.#options.soon(() => this.#turn())
   }
 
   #behind(): boolean {

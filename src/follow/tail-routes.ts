@@ -6,7 +6,7 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { Cancel, Timers } from '../clock.ts'
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { dataHeaders } from '../http/security.ts'
 import type { Backfill, BackfillRequest } from './backfill.ts'

@@ -6,8 +6,8 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import type { Cancel } from '../clock.ts'
 import { type Reply, type Respond, refused } from '../command/reply.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import type { OpenRooms } from './open-rooms.ts'

@@ -8,7 +8,7 @@
  */
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import type { Timers } from '../clock.ts'
+import type { Timers } from '../../actors/kernel/timers.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { type Reply, type Respond, refused } from '../command/reply.ts'
 import type { Position, PushedRow, Update, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'

@@ -83,7 +83,11 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
       keys,
       signedOut: (identity, delegation) => options.events.signedOut(identity, delegation),
       cookieSecret: createHmac('sha256', secret).update('broadside-oauth-cookies-v1').digest('base64url'),
-      outgoing: createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` }),
+      outgoing: createOutgoing({
+        timers: clock,
+        loopback: config.loopback,
+        userAgent: `Broadside/${release} (+${address})`,
+      }),
       fetchWait: (client) => {
         if (!config.limitsOn) return 0
         return (client === undefined ? 0 : fetchesOfOne.take(networkOf(client))) || fetches.take('')

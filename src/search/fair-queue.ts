@@ -6,7 +6,7 @@
  * few are served at a time.
  */
 import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
-import type { Cancel, Timers } from '../clock.ts'
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 
 /** On whose behalf something is done. */
 export type Client = {

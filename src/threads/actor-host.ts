@@ -384,6 +384,7 @@ export class ActorHost implements Actors {
       openMax: this.#options.queues.openAsks,
       patienceMs: inside.patienceMs,
       now: this.#options.clock.monotonicMs,
+      timers: this.#options.clock,
       ...(onTell === undefined ? {} : { onTell }),
     })
   }
@@ -404,6 +405,7 @@ export class ActorHost implements Actors {
       ...options,
       onEvent: (level, event, facts) => log(level, event, facts),
       now: this.#options.clock.monotonicMs,
+      timers: this.#options.clock,
       youngGenerationMb: 16,
     })
   }

@@ -6,7 +6,7 @@ import { randomInt } from 'node:crypto'
 import type { MessagePort } from 'node:worker_threads'
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { monotonicMs, wallMilliseconds } from '../clock.ts'
+import { type Clock, pause } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { Limiter } from '../limits/limiter.ts'
 import { Poster } from '../outgoing/poster.ts'
@@ -69,6 +69,7 @@ type Asking = { isOld: boolean; readonly known: Promise<void> }
 
 class Deliverer {
   readonly #data: DeliveryThread
+  readonly #clock: Clock
   readonly #store: DeliveryStore
   readonly #poster: Poster
   readonly #sender: Sender
@@ -83,19 +84,21 @@ class Deliverer {
   #engine: Engine | undefined
   readonly #loaded: Promise<Engine>
 
-  constructor(data: DeliveryThread) {
+  constructor(data: DeliveryThread, clock: Clock) {
+    this.#clock = clock
     const { generation, serviceId, address } = data
     this.#data = data
     this.#suspended = new Set(data.suspended)
     this.#headSize = data.headSize
     this.#store = DeliveryStore.open(data.directory, reportDamage)
     const userAgent = `Broadside/${release} (+${address})`
-    this.#poster = new Poster({ loopback: data.loopback, userAgent, now: monotonicMs })
+    this.#poster = new Poster({ loopback: data.loopback, userAgent, clock })
     this.#payloads = new Payloads({
       address,
       ask: (source, asked) => this.#ask<HooksAnswer>(['source', source, asked]),
       turn: () => Atomics.load(data.turns, 0),
-      now: monotonicMs,
+      now: clock.monotonicMs,
+      soon: clock.soon,
       fault: (problem) => report('error', 'delivery.not_built', { problem }),
     })
     this.#sender = new Sender({
@@ -106,14 +109,15 @@ class Deliverer {
       generation,
       serviceId,
       address,
-      wallMs: wallMilliseconds,
+      wallMs: clock.wallMilliseconds,
     })
-    this.#challenges = new Challenges(this.#store, this.#sender, data.limitsOn)
+    this.#challenges = new Challenges(this.#store, this.#sender, clock, data.limitsOn)
     this.#front = new Link({
       port: data.front,
       openMax: asksMax,
       patienceMs: inside.patienceMs,
-      now: monotonicMs,
+      now: clock.monotonicMs,
+      timers: clock,
       onAsk: (body, id) => this.#onAsk(body as EngineAsk, id),
       onTell: (body) => this.#hear(body as DeliveryTell),
     })
@@ -157,7 +161,8 @@ class Deliverer {
         if (said !== undefined && !('code' in said)) await this.#changed(await this.#loaded, owner)
       },
       isSuspended: (owner) => this.#suspended.has(owner),
-      wallMs: wallMilliseconds,
+      wallMs: this.#clock.wallMilliseconds,
+      timers: this.#clock,
       chance: () => randomInt(1_000_000) / 1_000_000,
       scale,
       slots: inside.deliverySlots,
@@ -181,7 +186,7 @@ class Deliverer {
       const found = await this.#ask<Answer>(asked)
       if (found !== undefined) return found
       // Nobody waits for it any more, and no timer is to keep this thread.
-      await new Promise((resolve) => this.#isStopping || setTimeout(resolve, againMs))
+      await (this.#isStopping ? new Promise(() => {}) : pause(this.#clock, againMs))
     }
   }
 
@@ -254,16 +259,18 @@ class Deliverer {
 class Challenges {
   readonly #store: DeliveryStore
   readonly #sender: Sender
+  readonly #clock: Clock
   readonly #byOwner: Limiter | undefined
   readonly #byHost: Limiter | undefined
   #open = 0
 
-  constructor(store: DeliveryStore, sender: Sender, limitsOn: boolean) {
+  constructor(store: DeliveryStore, sender: Sender, clock: Clock, limitsOn: boolean) {
+    this.#clock = clock
     this.#store = store
     this.#sender = sender
     const perHour = (count: number) =>
       limitsOn && Number.isFinite(count)
-        ? new Limiter({ perSecond: count / 3_600, burst: count }, monotonicMs)
+        ? new Limiter({ perSecond: count / 3_600, burst: count }, clock.monotonicMs)
         : undefined
     this.#byOwner = perHour(rates.verifications_per_identity_per_hour)
     this.#byHost = perHour(rates.verifications_per_host_per_hour)
@@ -271,7 +278,7 @@ class Challenges {
 
   async verify(engine: Engine, { owner, url, hook, secret }: VerifyAsk): Promise<VerifyAnswer> {
     if (engine.count >= sizes.hooks && engine.marks(hook) === undefined) return { ok: false, full: true }
-    const now = () => Math.floor(wallMilliseconds() / 1000)
+    const now = this.#clock.wallSeconds
     if (this.#store.isVerified(owner, url, now())) return { ok: true }
     const wait = this.#byOwner?.take(owner) || this.#byHost?.take(new URL(url).hostname) || 0
     if (wait > 0) return { ok: false, wait }
@@ -297,7 +304,7 @@ function reportDamage(file: string, problem: string): void {
   })
 }
 
-runThread((data: DeliveryThread) => {
-  const deliverer = new Deliverer(data)
+runThread((data: DeliveryThread, { clock }) => {
+  const deliverer = new Deliverer(data, clock)
   return { facts: {}, stop: () => deliverer.stop() }
 })

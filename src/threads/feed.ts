@@ -14,7 +14,7 @@ import { State } from '../../actors/state.ts'
 import { JournalReader, journalIdIn } from '../../storage/journal.ts'
 import type { Snapshot } from '../../storage/snapshot.ts'
 import { feedSnapshotsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
-import { monotonicMs } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Moved, PeopleNews } from '../command/live-facts.ts'
 import type { FollowTell, Live, PublicPush } from '../follow/topics.ts'
 import { inTurn } from '../runtime/slow-turns.ts'
@@ -83,7 +83,12 @@ class FeedFollower {
   /** Asks that name a change the feed has not reached: they wait for the log's next word. */
   #early: [number, FeedAsk][] = []
 
-  constructor(data: FeedThread, { through, vkeys }: FeedWord, kept: Kept | undefined, snapshots: SnapshotKeeper) {
+  constructor(
+    data: FeedThread & { readonly clock: Clock },
+    { through, vkeys }: FeedWord,
+    kept: Kept | undefined,
+    snapshots: SnapshotKeeper,
+  ) {
     const log = JournalReader.open(logDirectory(data.dataDirectory))
     this.#durable = through
     this.#snapshots = snapshots
@@ -97,10 +102,11 @@ class FeedFollower {
         if (this.#isLive) this.#note(record, change)
       },
     })
-    this.#trees = new Trees(logDirectory(data.dataDirectory), this.#feed.book, log)
+    this.#trees = new Trees(logDirectory(data.dataDirectory), this.#feed.book, log, data.clock)
     this.#answers = new FeedAnswers({ feed: this.#feed, trees: this.#trees, vkeys, ...data })
     this.#publisher = new Publisher(this.#answers.context, (live) => this.#front.tell(live satisfies FeedNews))
-    const common = { openMax: 1, patienceMs: inside.patienceMs, now: monotonicMs }
+    const { clock } = data
+    const common = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
     this.#front = new Link({
       ...common,
       port: data.front,
@@ -218,7 +224,7 @@ function movedOf({ identity, from, to }: Rotation): Moved {
   return { identity, from, to }
 }
 
-runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
+runThread(async (data: FeedThread, { clock }, word: () => Promise<FeedWord>) => {
   // The snapshot is read while shards and log open their journals: it is most of what this thread has to do.
   const snapshots = new SnapshotKeeper(
     feedSnapshotsDirectory(data.dataDirectory),
@@ -227,6 +233,6 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
   const kept = unpacked(snapshots.take())
   const known = await word()
   snapshots.begin(Buffer.from(known.logId), known.through)
-  const follower = new FeedFollower(data, known, kept, snapshots)
+  const follower = new FeedFollower({ ...data, clock }, known, kept, snapshots)
   return { facts: follower.begin(), stop: () => follower.close() }
 })

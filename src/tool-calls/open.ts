@@ -56,7 +56,11 @@ const drainMs = 4_000
 export async function startCalling(config: Config, options: CallingOptions): Promise<Calling> {
   const { address, directory, log: growing, reads, verifier, secret, clock } = options
   const stopping = new AbortController()
-  const outgoing = createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` })
+  const outgoing = createOutgoing({
+    timers: clock,
+    loopback: config.loopback,
+    userAgent: `Broadside/${release} (+${address})`,
+  })
   const wallet = config.walletKeyFile === '' ? undefined : await openWallet(config.walletKeyFile)
   if (wallet !== undefined) log('info', 'wallet', { address: wallet.address, cap_day_micros: config.payCapMicros })
   const payer = createPayer({
@@ -65,12 +69,15 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     outgoing,
     wallSeconds: clock.wallSeconds,
   })
-  const own = new OwnTools({
-    serviceId: directory.facts.service_id,
-    vkey: growing.vkey,
-    verify: (...asked) => verifier.verify(...asked),
-    search: (args, from) => search(reads, args, from),
-  })
+  const own = new OwnTools(
+    {
+      serviceId: directory.facts.service_id,
+      vkey: growing.vkey,
+      verify: (...asked) => verifier.verify(...asked),
+      search: (args, from) => search(reads, args, from),
+    },
+    clock,
+  )
   const { relay, unsettled } = openRelay(config, options, { outgoing, payer, signal: stopping.signal })
   const calls = new Calls({
     read: (request, answer) => reads.read(request, answer),
@@ -95,7 +102,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     },
     async close() {
       tools.close()
-      await drained(() => calls.open === 0, drainMs)
+      await drained(clock, () => calls.open === 0, drainMs)
       stopping.abort()
       unsettled.close()
       outgoing.close()

@@ -5,6 +5,7 @@ import type { PostArgs } from '../../actors/rooms/room.ts'
 import { Shard, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { Decider, WriteLetter } from '../../actors/write.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
+import { systemClock } from '../../src/clock.ts'
 import { whenDecided } from '../../src/command/when-decided.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { again } from '../../src/threads/again.ts'
@@ -60,6 +61,7 @@ function startShard(
     deciders: { ...deciders, ...own },
     again,
     wallSeconds: () => clock.seconds,
+    soon: systemClock.soon,
     diskHasRoom: () => true,
     fault: (damage) => damage.message,
     toLog: (through) => log !== 'is silent' && setImmediate(() => confirm(through)),

@@ -1,4 +1,5 @@
 /** Letters between the market and the rooms: delivered in the turn that made them, once over a crash anywhere, and between shards. */
+
 import { createHash } from 'node:crypto'
 import { cpSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,6 +13,7 @@ import { type Carried, WorkDelivery } from '../../actors/works/delivery.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import { resultSha256 } from '../../actors/works/result-hash.ts'
 import type { WriteLetter } from '../../actors/write.ts'
+import { systemClock } from '../../src/clock.ts'
 import { again } from '../../src/threads/again.ts'
 import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import type { Journal } from '../../storage/journal.ts'
@@ -98,6 +100,7 @@ class Shards {
         firstRooms: [{ name: reviews, keeper }].filter(({ name }) => isHere(name)),
       },
       wallSeconds: () => began,
+      soon: systemClock.soon,
       diskHasRoom: () => true,
       fault: (damage) => damage.message,
       toLog: (through) =>

@@ -2,11 +2,13 @@
  * A board of many posts, made as files: its records are those of real posts, its log is made by the log actor's own code.
  * Signing and sending a million of them would take an hour; nothing that is read from them here asks for their signatures.
  */
+
 import { createHash } from 'node:crypto'
 import { formatEntry } from '../../actors/log/entry.ts'
 import { Log, stateAfter } from '../../actors/log/log.ts'
 import { type BoardRecord, RecordType, toFrame } from '../../actors/record.ts'
 import { openBoardDirectory, shardDirectory } from '../../src/board-directory.ts'
+import { systemClock } from '../../src/clock.ts'
 import { identityId } from '../../src/format/encoding.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import type { HighWaterMark } from '../../src/log/mark.ts'
@@ -115,6 +117,7 @@ export function integrate({
     confirm: () => {},
     published: (_seq, { size, checkpoint }) => onHead(size, checkpoint),
     entriesPerFrameMax,
+    soon: systemClock.soon,
     start: stateAfter(signed.newest),
   })
   // The first record makes the room.

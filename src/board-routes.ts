@@ -29,6 +29,7 @@ import { witnessDoors } from './log/witness/routes.ts'
 import { mcpDoors } from './mcp/open.ts'
 import type { Counters } from './observe.ts'
 import { payDoors } from './payments/routes.ts'
+import type { Random } from './platform.ts'
 import type { Deliveries } from './receive-urls/deliveries.ts'
 import { receiveDoor } from './receive-urls/routes.ts'
 import { release } from './release.ts'
@@ -42,6 +43,7 @@ export type RoutedParts = StartedActors & {
   readonly config: Config
   readonly directory: BoardDirectory
   readonly clock: Clock
+  readonly random: Random
   readonly address: string
   readonly secret: Buffer
   readonly news: LiveFacts

@@ -66,6 +66,7 @@ export async function startServer(config: Config, platform: Platform = machine):
       publicHost: new URL(address).host,
       shards: config.shards === 0 ? Math.max(1, availableParallelism() >> 1) : config.shards,
       now: platform.clock.wallSeconds(),
+      random: platform.random,
     })
     await startBoard(parts, { ...platform, config, directory, marks, address, port })
   } catch (error) {
@@ -231,6 +232,8 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
     boardIdentity: directory.identity.id,
     generation: directory.facts.generation,
     limitsOn: config.limitsOn,
+    random: base.random,
+    soon: base.clock.soon,
     wallSeconds: base.clock.wallSeconds,
     blobs: new BlobIntake({
       files,

@@ -6,12 +6,14 @@
 import type { ArgsOf, FactsOf } from '../../actors/deciders.ts'
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import type { Timers } from '../../actors/kernel/timers.ts'
 import type { WriteName } from '../../actors/operations.ts'
 import type { Facts, Signed } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
 import type { Charge } from '../limits/meters.ts'
 import type { Throttle } from '../limits/throttle.ts'
+import type { Random } from '../platform.ts'
 import type { ReadCall } from '../reads/reads.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { WebhookService } from '../webhooks/service.ts'
@@ -53,6 +55,8 @@ export type Give = (
 
 /** What a plan may use. */
 export type Services = {
+  readonly random: Random
+  readonly soon: Timers['soon']
   readonly news: LiveFacts
   readonly throttle: Throttle
   readonly read: ReadCall
@@ -88,7 +92,7 @@ export type Plan<Name extends WriteName> = {
   /** Refuses before an actor is asked; undefined lets it pass. */
   check?(verified: Verified<Name>): Refusal | undefined
   /** What a decider needs and cannot take from the letter. */
-  args?(verified: Verified<Name>): Partial<ArgsOf<Name>>
+  args?(verified: Verified<Name>, services: Services): Partial<ArgsOf<Name>>
   /** Asks elsewhere before the actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
   ask?(verified: Verified<Name>, services: Services, pass: (found: Found<Partial<ArgsOf<Name>>>) => void): void
   /** Called when the write is accepted and not answered yet. */
@@ -109,7 +113,7 @@ export type AnyPlan = {
   to(verified: Verified, services: Services): Addressee
   unmetered?(verified: Verified, services: Services): boolean
   check?(verified: Verified): Refusal | undefined
-  args?(verified: Verified): object
+  args?(verified: Verified, services: Services): object
   ask?(verified: Verified, services: Services, pass: (found: Found) => void): void
   heard?(verified: Verified, decided: Decided, services: Services, actor: string): void
   show(

@@ -1,4 +1,5 @@
 /** The routes of MCP and of the sign-in that it needs, put together: light until the first request that means them. */
+
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { networkOf } from '../../actors/kernel/networks.ts'
@@ -18,6 +19,7 @@ import type { RouteHandler } from '../http/routes.ts'
 import { Limiter } from '../limits/limiter.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import { log } from '../observe.ts'
+import type { Random } from '../platform.ts'
 import type { Oauth, OauthOptions } from '../sign-in/oauth.ts'
 import { oauthDoors } from '../sign-in/routes.ts'
 import { SignInKeys } from '../sign-in/sign-in-keys.ts'
@@ -30,6 +32,7 @@ export type McpDoorsOptions = {
   readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
   readonly described: Described
   readonly clock: Clock
+  readonly random: Random
   readonly front: Pick<CommandRouter, 'execute'>
   readonly reads: Pick<ReadRouter, 'read'>
   readonly actors: Pick<Actors, 'write'>

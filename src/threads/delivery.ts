@@ -2,7 +2,7 @@
  * The thread that delivers: webhooks and MCP Events, on a core of its own, started by the first hook there is. Wiring only:
  * what it wants to know it asks the main thread, which asks the feed or a shard; what it does stands in src/webhooks/.
  */
-import { randomInt } from 'node:crypto'
+
 import type { MessagePort } from 'node:worker_threads'
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
@@ -10,6 +10,7 @@ import { type Clock, pause } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { Limiter } from '../limits/limiter.ts'
 import { Poster } from '../outgoing/poster.ts'
+import type { Random } from '../platform.ts'
 import { release } from '../release.ts'
 import { Engine } from '../webhooks/engine.ts'
 import { Payloads } from '../webhooks/payload-batches.ts'
@@ -18,7 +19,7 @@ import type { ChangedHooks, HookView } from '../webhooks/reads.ts'
 import { type Head, Sender } from '../webhooks/sender.ts'
 import type { EngineAsk, HookStatus, VerifyAnswer, VerifyAsk } from '../webhooks/service.ts'
 import { DeliveryStore } from '../webhooks/store.ts'
-import { report, runThread } from './entry.ts'
+import { report, runThread, type ThreadPlatform } from './entry.ts'
 
 export type DeliveryThread = {
   readonly directory: string
@@ -70,6 +71,7 @@ type Asking = { isOld: boolean; readonly known: Promise<void> }
 class Deliverer {
   readonly #data: DeliveryThread
   readonly #clock: Clock
+  readonly #random: Random
   readonly #store: DeliveryStore
   readonly #poster: Poster
   readonly #sender: Sender
@@ -84,8 +86,9 @@ class Deliverer {
   #engine: Engine | undefined
   readonly #loaded: Promise<Engine>
 
-  constructor(data: DeliveryThread, clock: Clock) {
+  constructor(data: DeliveryThread, { clock, random }: ThreadPlatform) {
     this.#clock = clock
+    this.#random = random
     const { generation, serviceId, address } = data
     this.#data = data
     this.#suspended = new Set(data.suspended)
@@ -110,6 +113,7 @@ class Deliverer {
       serviceId,
       address,
       wallMs: clock.wallMilliseconds,
+      random,
     })
     this.#challenges = new Challenges(this.#store, this.#sender, clock, data.limitsOn)
     this.#front = new Link({
@@ -163,7 +167,7 @@ class Deliverer {
       isSuspended: (owner) => this.#suspended.has(owner),
       wallMs: this.#clock.wallMilliseconds,
       timers: this.#clock,
-      chance: () => randomInt(1_000_000) / 1_000_000,
+      chance: () => this.#random(4).readUInt32LE() / 2 ** 32,
       scale,
       slots: inside.deliverySlots,
       perHost: inside.deliverySlotsPerHost,
@@ -304,7 +308,7 @@ function reportDamage(file: string, problem: string): void {
   })
 }
 
-runThread((data: DeliveryThread, { clock }) => {
-  const deliverer = new Deliverer(data, clock)
+runThread((data: DeliveryThread, here) => {
+  const deliverer = new Deliverer(data, here)
   return { facts: {}, stop: () => deliverer.stop() }
 })

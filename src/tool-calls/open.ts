@@ -13,6 +13,7 @@ import type { Payer } from '../payments/payment.ts'
 import { Sales } from '../payments/sales.ts'
 import { Seller } from '../payments/seller.ts'
 import { openWallet } from '../payments/wallet.ts'
+import type { Random } from '../platform.ts'
 import { dataOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import { release } from '../release.ts'
 import { ToolDesk } from '../tools/service.ts'
@@ -33,6 +34,7 @@ export type CallingOptions = {
   readonly actorHost: Actors
   readonly secret: Buffer
   readonly clock: Clock
+  readonly random: Random
   readonly reads: Pick<ReadRouter, 'read'>
   readonly verifier: Pick<Verifier, 'verify'>
 }
@@ -54,7 +56,7 @@ const labGapSeconds = 60
 const drainMs = 4_000
 
 export async function startCalling(config: Config, options: CallingOptions): Promise<Calling> {
-  const { address, directory, log: growing, reads, verifier, secret, clock } = options
+  const { address, directory, log: growing, reads, verifier, secret, clock, random } = options
   const stopping = new AbortController()
   const outgoing = createOutgoing({
     timers: clock,
@@ -68,6 +70,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     nodes: config.payNodes,
     outgoing,
     wallSeconds: clock.wallSeconds,
+    random,
   })
   const own = new OwnTools(
     {

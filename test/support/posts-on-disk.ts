@@ -13,6 +13,7 @@ import { identityId } from '../../src/format/encoding.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import type { HighWaterMark } from '../../src/log/mark.ts'
 import { SignedLog, type SignedLogOptions } from '../../src/log/signed-log.ts'
+import { machine } from '../../src/platform.ts'
 import { Journal, JournalReader, type NewFrame } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 
@@ -53,7 +54,14 @@ export function writePosts({
   segmentBytesMax = 64 * 1024 * 1024,
   textBytes = 100,
 }: OnDisk): string {
-  const board = openBoardDirectory({ path: directory, serviceId: '', publicHost, shards: 1, now: startedAt })
+  const board = openBoardDirectory({
+    path: directory,
+    serviceId: '',
+    publicHost,
+    shards: 1,
+    now: startedAt,
+    random: machine.random,
+  })
   const { service_id: serviceId } = board.facts
   const journal = Journal.open({ directory: shardDirectory(directory, 0), segmentBytesMax })
   const made: BoardRecord = { type: RecordType.roomCreated, room, at: startedAt, visibility: 'public' }
@@ -136,7 +144,14 @@ export function openLog(
   marks: readonly HighWaterMark[] = [],
   report: SignedLogOptions['report'] = () => {},
 ): SignedLog {
-  const { facts } = openBoardDirectory({ path: directory, serviceId: '', publicHost: '', shards: 1, now: startedAt })
+  const { facts } = openBoardDirectory({
+    path: directory,
+    serviceId: '',
+    publicHost: '',
+    shards: 1,
+    now: startedAt,
+    random: machine.random,
+  })
   const { origin } = facts
   return SignedLog.open({
     dataDirectory: directory,

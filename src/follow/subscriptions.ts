@@ -10,53 +10,66 @@ export type Subscriber = {
   readonly reader: string
   /** The key that this was asked with, else ''. */
   readonly key: string
+  /** Its place among all, or -1. */
+  at: number
+}
+
+export type SubscriptionsOptions<Each> = {
+  readonly tell: (tell: FollowTell) => void
+  /** Is this key refused by now? */
+  readonly isOver: (key: string) => boolean
   /** Its key is refused from now on, or its reader is no member any more: nothing more is for it. */
-  readonly end: (why: 'key' | 'member') => void
+  readonly end: (subscriber: Each, why: 'key' | 'member') => void
 }
 
 type Entry<Each> = { readonly topic: Topic; readonly subscribers: Set<Each> }
 
 export class Subscriptions<Each extends Subscriber> {
-  readonly #tell: (tell: FollowTell) => void
-  readonly #isOver: (key: string) => boolean
+  readonly #options: SubscriptionsOptions<Each>
   readonly #entries = new Map<string, Entry<Each>>()
-  /** Those who follow with a key. */
-  readonly #keyed = new Set<Each>()
+  /** A list: in a Set that thousands enter and leave, what V8 keeps of its older tables keeps them all from being collected. */
+  readonly #all: Each[] = []
 
-  /** `isOver`: is this key refused by now? */
-  constructor(tell: (tell: FollowTell) => void, isOver: (key: string) => boolean) {
-    this.#tell = tell
-    this.#isOver = isOver
+  constructor(options: SubscriptionsOptions<Each>) {
+    this.#options = options
   }
 
   add(subscriber: Each): void {
+    subscriber.at = this.#all.push(subscriber) - 1
     for (const topic of subscriber.topics) {
       const name = nameOf(topic)
       let entry = this.#entries.get(name)
       if (entry === undefined) {
         entry = { topic, subscribers: new Set() }
         this.#entries.set(name, entry)
-        this.#tell(['follow', topic])
+        this.#options.tell(['follow', topic])
       }
       entry.subscribers.add(subscriber)
     }
-    if (subscriber.key !== '') this.#keyed.add(subscriber)
   }
 
   remove(subscriber: Each): void {
-    this.#keyed.delete(subscriber)
+    if (subscriber.at < 0) return
+    const last = this.#all.pop()!
+    last.at = subscriber.at
+    if (last !== subscriber) this.#all[last.at] = last
+    subscriber.at = -1
     for (const topic of subscriber.topics) {
       const name = nameOf(topic)
       const subscribers = this.#entries.get(name)?.subscribers
       // The topic may have been forgotten, and followed again by others.
       if (subscribers?.delete(subscriber) !== true || subscribers.size > 0) continue
       this.#entries.delete(name)
-      this.#tell(['unfollow', topic])
+      this.#options.tell(['unfollow', topic])
     }
   }
 
   of(topic: Topic): Iterable<Each> {
     return this.#entries.get(nameOf(topic))?.subscribers ?? []
+  }
+
+  all(): Each[] {
+    return [...this.#all]
   }
 
   topics(): Topic[] {
@@ -72,17 +85,26 @@ export class Subscriptions<Each extends Subscriber> {
 
   /** Ends those whose key is refused by now. */
   keysOver(): void {
-    for (const subscriber of [...this.#keyed]) if (this.#isOver(subscriber.key)) subscriber.end('key')
+    for (const subscriber of this.all())
+      if (subscriber.key !== '' && this.#options.isOver(subscriber.key)) this.#options.end(subscriber, 'key')
   }
 
   /** These readers may not read the private room any more. */
   membersLeft(room: string, readers: readonly string[]): void {
     for (const { topic, subscribers } of [...this.#entries.values()])
       if (topic[0] === 'tail' && topic[1] === room && readers.includes(topic[3]))
-        for (const subscriber of [...subscribers]) subscriber.end('member')
+        for (const subscriber of [...subscribers]) this.#options.end(subscriber, 'member')
   }
 }
 
+const names = new WeakMap<Topic, string>()
+
+/** Thousands share one topic, so its name is made once. */
 function nameOf(topic: Topic): string {
-  return topic.join(' ')
+  let name = names.get(topic)
+  if (name === undefined) {
+    name = topic.join(' ')
+    names.set(topic, name)
+  }
+  return name
 }

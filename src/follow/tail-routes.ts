@@ -94,7 +94,14 @@ export class Tails {
 
   constructor(options: TailsOptions) {
     this.#options = options
-    this.subscriptions = new Subscriptions(options.tell, (key) => options.keyOver(key) !== undefined)
+    this.subscriptions = new Subscriptions({
+      tell: options.tell,
+      isOver: (key) => options.keyOver(key) !== undefined,
+      end: (follower, why) => {
+        follower.over ??= why === 'member' ? notMember : options.keyOver(follower.key)
+        if (follower.over !== undefined) follower.farewell?.(follower.over)
+      },
+    })
     this.places = new Places({ limit: 'streams_per_address', each: options.streamsPerAddress, keeper: options.keeper })
     this.#stopWatching = options.timers.every(() => this.#lookAround(), watchEveryMs)
   }
@@ -109,7 +116,9 @@ export class Tails {
       return this.#options.refuse(exchange, refusal('rate_limited', message, undefined, streamWaitSeconds))
     }
     // Followed before the backfill is asked for, so that nothing falls between the two.
-    const follower = this.#follower(asked)
+    const { format, reader, key } = asked
+    const topics = [['tail', room, format, reader] as const]
+    const follower: Follower = { topics, reader, key, at: -1, over: undefined, isLost: false, farewell: undefined }
     this.subscriptions.add(follower)
     this.#options.backfill(asked, (found) => {
       if (!follower.isLost && !exchange.ended && found?.ok) return this.#join(exchange, leave, follower, asked, found)
@@ -119,22 +128,6 @@ export class Tails {
       if (follower.isLost || found === undefined || found.ok) return exchange.drop()
       this.#refuse(exchange, asked, found.refusal)
     })
-  }
-
-  #follower({ room, format, reader, key }: Asked): Follower {
-    const follower: Follower = {
-      topics: [['tail', room, format, reader]],
-      reader,
-      key,
-      over: undefined,
-      isLost: false,
-      farewell: undefined,
-      end: (why) => {
-        follower.over ??= why === 'member' ? notMember : this.#options.keyOver(key)
-        if (follower.over !== undefined) follower.farewell?.(follower.over)
-      },
-    }
-    return follower
   }
 
   /** A room without a tail for this reader is not there, or private: then it is said what opens it, or why a token does not. */

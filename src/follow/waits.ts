@@ -9,6 +9,7 @@
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { type Reply, type Respond, refused } from '../command/reply.ts'
 import type { Position, PushedRow, Update, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
@@ -60,11 +61,13 @@ type Waiter = Subscriber &
   Pick<WaitRequest, 'respond' | 'filter'> & {
     until: number
     readonly places: readonly Place[]
-    /** Equal for requests that get the same answer at the same mark. */
-    readonly alike: string
+    readonly alike: Alike
     reading: boolean
     isGone: boolean
   }
+
+/** What requests have in common that get the same answers at the same marks; `name` is '' for those of a signed reader. */
+type Alike = { readonly name: string; readonly topics: readonly Topic[] }
 
 type Page = Extract<UpdatesPage, { ok: true }>
 /** Answers by what they depend on: those who wait for the same at the same mark get the same bytes. */
@@ -75,11 +78,12 @@ type Read = { readonly sources: readonly number[]; readonly waiters: Waiter[]; r
 const readingMax = 64
 /** Answers given before the thread looks at other work: about 10 ms. Each brings a new request, which the others wait for. */
 const slice = 500
+const alikeMax = 1_024
 
 export class Waits {
   readonly #options: WaitsOptions
   readonly subscriptions: Subscriptions<Waiter>
-  readonly #waiters = new Set<Waiter>()
+  readonly #alike = new BoundedMap<string, Alike>(alikeMax)
   /** Reads that are asked for or under way, and that a request may still join. */
   readonly #shared = new Map<string, Read>()
   #reading = 0
@@ -89,31 +93,38 @@ export class Waits {
 
   constructor(options: WaitsOptions) {
     this.#options = options
-    this.subscriptions = new Subscriptions(options.tell, (key) => options.keyOver(key) !== undefined)
+    this.subscriptions = new Subscriptions({
+      tell: options.tell,
+      isOver: (key) => options.keyOver(key) !== undefined,
+      end: (waiter) => {
+        if (!waiter.isGone) this.#answer(waiter, refused(options.keyOver(waiter.key)!))
+      },
+    })
   }
 
   /** Returns what to call when the client is gone. */
   add(request: WaitRequest): () => void {
-    const { reader, key, filter, marks } = request
+    const { until, respond, reader, key, filter, marks } = request
+    const alike = this.#alikeOf(request)
     const newest = this.#options.newest()
     const now: Position = { next: newest + 1, taken: 0 }
     const waiter: Waiter = {
-      ...request,
-      topics: topicsOf(request),
+      until,
+      respond,
+      reader,
+      key,
+      filter,
+      alike,
+      topics: alike.topics,
       // An unsigned request at the newest change has nothing to read. A signed one also wants to know whom its reader has blocked.
       places: marks.map((asked) => {
         const mark = reader === '' ? (asked ?? now) : asked
         return { mark, isDirty: reader !== '' || mark?.next !== now.next || mark.taken > 0, blocked: [] }
       }),
-      alike: reader === '' ? JSON.stringify([filter.rooms, filter.kinds, filter.limit]) : '',
       reading: false,
       isGone: false,
-      end: () => {
-        const why = this.#options.keyOver(key)
-        if (why !== undefined) this.#answer(waiter, refused(why))
-      },
+      at: -1,
     }
-    this.#waiters.add(waiter)
     this.subscriptions.add(waiter)
     this.#run(waiter)
     return () => this.#leave(waiter)
@@ -125,17 +136,32 @@ export class Waits {
     const missed = new Set(followed.has('') ? [] : rooms.map(([room]) => room).filter((room) => !followed.has(room)))
     const concerned = new Set(this.subscriptions.of(['room', '']))
     for (const [room] of rooms) for (const waiter of this.subscriptions.of(['room', room])) concerned.add(waiter)
-    const lists = new Map<string, readonly PushedRow[]>()
-    const replies: Replies = new Map()
+    const made = new Map<Alike, { readonly wanted: Pushed; readonly replies: Replies }>()
     for (const waiter of concerned) {
       const { filter, alike } = waiter
-      const isWhole =
-        pushed.isWhole &&
-        (filter.rooms.length === 0 ? missed.size === 0 : !filter.rooms.some((room) => missed.has(room)))
-      const rows = lists.get(alike) ?? wantedRows(waiter, pushed)
-      if (alike !== '') lists.set(alike, rows)
-      this.#push(waiter, 0, { ...pushed, rows, isWhole }, replies)
+      let found = made.get(alike)
+      if (found === undefined) {
+        const { rooms: named } = filter
+        const isMissed = named.length === 0 ? missed.size > 0 : named.some((room) => missed.has(room))
+        const wanted = { ...pushed, rows: wantedRows(waiter, pushed), isWhole: pushed.isWhole && !isMissed }
+        found = { wanted, replies: new Map() }
+        made.set(alike, found)
+      }
+      this.#push(waiter, 0, found.wanted, found.replies)
     }
+  }
+
+  /** Requests of one filter share an object, so that nothing is made for each of thousands. */
+  #alikeOf(request: WaitRequest): Alike {
+    const { rooms, kinds, limit } = request.filter
+    if (request.reader !== '') return { name: '', topics: topicsOf(request) }
+    const name = JSON.stringify([rooms, kinds, limit])
+    let alike = this.#alike.get(name)
+    if (alike === undefined) {
+      alike = { name, topics: topicsOf(request) }
+      this.#alike.set(name, alike)
+    }
+    return alike
   }
 
   /** Something happened in a shard that these readers may know of. */
@@ -162,9 +188,9 @@ export class Waits {
     this.subscriptions.keysOver()
     const now = this.#options.now()
     const replies: Replies = new Map()
-    for (const waiter of [...this.#waiters]) {
+    for (const waiter of this.subscriptions.all()) {
       if (all) waiter.until = 0
-      if (waiter.until <= now && !waiter.reading) this.#answerNothing(waiter, replies)
+      if (waiter.until <= now && !waiter.reading && !waiter.isGone) this.#answerNothing(waiter, replies)
     }
   }
 
@@ -174,11 +200,12 @@ export class Waits {
     const { mark } = place
     if (mark !== null && mark.next > through) return
     if (!isWhole || waiter.reading || mark === null) return this.#wake(waiter, source)
-    const first = rows.findIndex(({ position }) => position >= mark.next)
-    const fresh = first < 0 ? [] : unblocked(rows.slice(first), waiter)
+    let first = 0
+    while (first < rows.length && rows[first]!.position < mark.next) first++
+    const fresh = unblocked(first === 0 ? rows : rows.slice(first), waiter)
     if (fresh.length > waiter.filter.limit) return this.#wake(waiter, source)
     place.mark = { next: through + 1, taken: 0 }
-    if (fresh.length > 0) this.#answerWith(waiter, { updates: fresh, more: false }, `${first}`, replies)
+    if (fresh.length > 0) this.#answerWith(waiter, { updates: fresh, more: false }, String(first), replies)
   }
 
   #wake(waiter: Waiter, source: number): void {
@@ -189,14 +216,15 @@ export class Waits {
   /** Reads what has to be read, and answers a request that waits no longer. */
   #run(waiter: Waiter): void {
     if (waiter.reading || waiter.isGone) return
-    const sources = waiter.places.flatMap(({ isDirty }, source) => (isDirty ? [source] : []))
-    if (sources.length === 0) {
+    if (!waiter.places.some(({ isDirty }) => isDirty)) {
       if (waiter.until <= this.#options.now()) this.#answerNothing(waiter, new Map())
       return
     }
     waiter.reading = true
+    const sources = waiter.places.flatMap(({ isDirty }, source) => (isDirty ? [source] : []))
     for (const source of sources) waiter.places[source]!.isDirty = false
-    const name = waiter.alike === '' ? '' : `${this.#options.newest()} ${markName(waiter.places)} ${waiter.alike}`
+    const { name: filter } = waiter.alike
+    const name = filter === '' ? '' : `${this.#options.newest()} ${markName(waiter.places)} ${filter}`
     const under = this.#shared.get(name)
     if (under !== undefined) {
       under.waiters.push(waiter)
@@ -266,22 +294,21 @@ export class Waits {
   }
 
   #answerNothing(waiter: Waiter, replies: Replies): void {
-    this.#answerWith(waiter, { updates: [], more: false }, markName(waiter.places), replies)
+    this.#answerWith(waiter, { updates: [], more: false }, `${markName(waiter.places)} ${waiter.alike.name}`, replies)
   }
 
-  /** `what`: equal for answers that are equal for all who are alike. */
+  /** `what`: equal for unsigned requests that get the same answer out of `replies`. */
   #answerWith(
     waiter: Waiter,
     { updates, more }: { readonly updates: readonly { readonly json: string }[]; readonly more: boolean },
     what: string,
     replies: Replies,
   ): void {
-    const name = `${what} ${waiter.alike}`
-    let reply = waiter.alike === '' ? undefined : replies.get(name)
+    let reply = waiter.alike.name === '' ? undefined : replies.get(what)
     if (reply === undefined) {
       const marks = waiter.places.map(({ mark }) => mark!)
       reply = this.#options.reply(waiter.reader, { updates: updates.map(({ json }) => json), marks, more })
-      replies.set(name, reply)
+      replies.set(what, reply)
     }
     this.#answer(waiter, reply)
   }
@@ -305,8 +332,9 @@ export class Waits {
   }
 
   #leave(waiter: Waiter): void {
+    if (waiter.isGone) return
     waiter.isGone = true
-    if (this.#waiters.delete(waiter)) this.subscriptions.remove(waiter)
+    this.subscriptions.remove(waiter)
   }
 }
 
@@ -326,8 +354,8 @@ function wantedRows({ reader, filter: { rooms, kinds } }: Waiter, pushed: Pushed
 
 /** Without what those say to the reader whom they have blocked in any conversation. */
 function unblocked<Each extends Pick<Update, 'from'>>(updates: readonly Each[], { places }: Waiter): readonly Each[] {
+  if (places.every((place) => place.blocked.length === 0)) return updates
   const blocked = new Set(places.flatMap((place) => place.blocked))
-  if (blocked.size === 0) return updates
   return updates.filter(({ from }) => from === undefined || !blocked.has(from))
 }
 

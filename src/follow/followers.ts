@@ -15,6 +15,7 @@ import type { ActorHost, ActorListener } from '../threads/actor-host.ts'
 import type { FeedNews } from '../threads/feed.ts'
 import type { ShardNews } from '../threads/private-news.ts'
 import { OpenRooms } from './open-rooms.ts'
+import { Outbox } from './outbox.ts'
 import { openReadToken } from './read-token.ts'
 import { Tails } from './tail-routes.ts'
 import type { FollowTell } from './topics.ts'
@@ -39,6 +40,7 @@ export class Followers implements ActorListener {
   readonly #shards: number
 
   constructor({ actorHost, reads, directory, clock, news, throttle, replies, addressOf }: FollowersOptions) {
+    const outbox = new Outbox(clock)
     const cursors = new CursorSealer(directory.cursorKey)
     const { shards, generation } = directory.facts
     this.#actorHost = actorHost
@@ -64,6 +66,7 @@ export class Followers implements ActorListener {
       keeper: throttle,
       now: clock.monotonicMs,
       timers: clock,
+      outbox,
       queueBytesMax: inside.streamQueueBytes,
       stallMs: inside.streamStallMs,
       lastMax: sizes.tail_last_maximum,
@@ -86,6 +89,7 @@ export class Followers implements ActorListener {
       keeper: throttle,
       now: clock.monotonicMs,
       timers: clock,
+      outbox,
     })
     actorHost.listen(this)
     news.delegates.onEnd(() => this.keysOver())

@@ -11,6 +11,7 @@ import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { dataHeaders } from '../http/security.ts'
 import type { Backfill, BackfillRequest } from './backfill.ts'
 import type { OpenRooms } from './open-rooms.ts'
+import type { Outbox } from './outbox.ts'
 import { fromYou, type PlaceKeeper, Places, type Release, streamWaitSeconds } from './places.ts'
 import type { TailFormat } from './stream.ts'
 import { type Subscriber, Subscriptions } from './subscriptions.ts'
@@ -33,6 +34,7 @@ export type TailsOptions = TailRules & {
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly timers: Timers
+  readonly outbox: Outbox
   readonly queueBytesMax: number
   readonly stallMs: number
 }
@@ -78,8 +80,6 @@ type Channel = {
 const nothing = () => {}
 const heartbeatMs = 25_000
 const watchEveryMs = 1_000
-/** Readers written to before the thread looks at other work: about 10 ms. */
-const slice = 500
 
 export class Tails {
   readonly #options: TailsOptions
@@ -171,7 +171,7 @@ export class Tails {
     channel.pending.push({ change, bytes })
     if (channel.sending) return
     channel.sending = true
-    this.#options.timers.soon(() => this.#send(channel))
+    this.#send(channel)
   }
 
   /** Ends every stream properly. */
@@ -180,28 +180,33 @@ export class Tails {
     for (const { readers } of this.#channels.values()) for (const { stream } of [...readers]) stream.end()
   }
 
-  /** Gives everything pending to every reader as one write each, in slices between which other work gets its turn. */
+  /** Gives everything that is pending when its turn comes to every reader as one write each. */
   #send(channel: Channel): void {
-    const news = channel.pending
-    channel.pending = []
-    if (news.length === 0) {
-      channel.sending = false
-      return
-    }
-    const joined: News = { change: news.at(-1)!.change, bytes: Buffer.concat(news.map(({ bytes }) => bytes)) }
-    const readers = [...channel.readers]
+    let readers: readonly Reader[] = []
+    let news: readonly News[] = []
+    let joined: News | undefined
     let next = 0
-    const step = (): void => {
-      const end = Math.min(readers.length, next + slice)
+    this.#options.outbox.put((most) => {
+      if (joined === undefined) {
+        readers = [...channel.readers]
+        news = channel.pending
+        channel.pending = []
+        joined = { change: news.at(-1)!.change, bytes: Buffer.concat(news.map(({ bytes }) => bytes)) }
+      }
+      const begin = next
+      const end = Math.min(readers.length, begin + most)
       for (; next < end; next++) {
         const reader = readers[next]!
         // Only a reader that joined in the middle of this batch gets it in pieces.
         if (reader.after < news[0]!.change) this.#give(channel, reader, joined)
         else for (const each of news) this.#give(channel, reader, each)
       }
-      this.#options.timers.soon(next < readers.length ? step : () => this.#send(channel))
-    }
-    step()
+      if (end - begin < most) {
+        channel.sending = channel.pending.length > 0
+        if (channel.sending) this.#send(channel)
+      }
+      return end - begin
+    })
   }
 
   #channel(room: string, format: TailFormat, isPrivate: boolean): Channel {

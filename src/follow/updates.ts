@@ -6,7 +6,7 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { Cancel } from '../../actors/kernel/timers.ts'
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { type Reply, type Respond, refused } from '../command/reply.ts'
 import type { CursorSealer } from '../format/cursor.ts'
@@ -24,6 +24,7 @@ export type UpdatesOptions = Omit<WaitsOptions, 'reply'> & {
   /** Requests that one client may have waiting. */
   readonly waitsPerAddress: number
   readonly keeper?: PlaceKeeper
+  readonly timers: Timers
 }
 
 const sweepEveryMs = 250

@@ -8,10 +8,10 @@
  */
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import type { Timers } from '../../actors/kernel/timers.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { type Reply, type Respond, refused } from '../command/reply.ts'
+import type { Outbox } from './outbox.ts'
 import type { Position, PushedRow, Update, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
 import { type Subscriber, Subscriptions } from './subscriptions.ts'
 import type { Blocked, FollowTell, PublicPush, Pushed, Topic } from './topics.ts'
@@ -33,7 +33,7 @@ export type WaitsOptions = {
   readonly newest: () => number
   /** Monotonic milliseconds. */
   readonly now: () => number
-  readonly timers: Timers
+  readonly outbox: Outbox
 }
 
 export type WaitRequest = {
@@ -76,8 +76,6 @@ type Read = { readonly sources: readonly number[]; readonly waiters: Waiter[]; r
 
 /** Reads at the same time: other reads want their turn too. */
 const readingMax = 64
-/** Answers given before the thread looks at other work: about 10 ms. Each brings a new request, which the others wait for. */
-const slice = 500
 const alikeMax = 1_024
 
 export class Waits {
@@ -89,7 +87,6 @@ export class Waits {
   #reading = 0
   #queue: Read[] = []
   #answers: (() => void)[] = []
-  #isAnswering = false
 
   constructor(options: WaitsOptions) {
     this.#options = options
@@ -313,22 +310,17 @@ export class Waits {
     this.#answer(waiter, reply)
   }
 
-  /** Answers are given in slices, so that a post to thousands who wait does not hold up other clients. */
   #answer(waiter: Waiter, reply: Reply | undefined): void {
     this.#leave(waiter)
-    this.#answers.push(() => waiter.respond(reply))
-    this.#answerSoon()
+    if (this.#answers.push(() => waiter.respond(reply)) === 1) this.#options.outbox.put((most) => this.#give(most))
   }
 
-  #answerSoon(): void {
-    if (this.#isAnswering) return
-    this.#isAnswering = true
-    this.#options.timers.soon(() => {
-      this.#isAnswering = false
-      const now = this.#answers.splice(0, slice)
-      for (const give of now) give()
-      if (this.#answers.length > 0) this.#answerSoon()
-    })
+  #give(most: number): number {
+    const now = this.#answers.slice(0, most)
+    // They stay in the list until they are given: then it is known that the outbox comes back.
+    for (const give of now) give()
+    this.#answers.splice(0, now.length)
+    return now.length
   }
 
   #leave(waiter: Waiter): void {

@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { Backfill, BackfillRequest } from '../../../src/follow/backfill.ts'
+import { Outbox } from '../../../src/follow/outbox.ts'
 import { Tails } from '../../../src/follow/tail-routes.ts'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
 
@@ -23,6 +24,7 @@ function actorHost() {
     streamsPerAddress: 10,
     now: () => 0,
     timers: systemClock,
+    outbox: new Outbox(systemClock),
     queueBytesMax: 1_000,
     stallMs: 1_000,
     lastMax: 100,

@@ -8,6 +8,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { Reply } from '../../../src/command/reply.ts'
+import { Outbox } from '../../../src/follow/outbox.ts'
 import type { PushedRow, Update, UpdatesPage, UpdatesRequest } from '../../../src/follow/rows.ts'
 import { Updates } from '../../../src/follow/updates.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
@@ -123,6 +124,7 @@ test('every follower hears everything once and in order', async () => {
         waitsPerAddress: 100,
         now: () => clock,
         timers: systemClock,
+        outbox: new Outbox(systemClock),
       })
       const followers = Array.from({ length: 6 }, (_, n): Follower => {
         // Three share a filter and so a channel; one names a room; two are signed.
@@ -264,6 +266,7 @@ test('a push that comes after the page of a read brings nothing that the page he
     waitsPerAddress: 100,
     now: () => 0,
     timers: systemClock,
+    outbox: new Outbox(systemClock),
   })
   const push = (): void => {
     const rows = source.rows.slice(source.unpushed).flatMap(pushed)

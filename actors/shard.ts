@@ -16,6 +16,7 @@ import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
 import type { Image, Snapshot } from '../storage/snapshot.ts'
 import { Mailbox } from './kernel/mailbox.ts'
 import { unpublishedDelegation } from './kernel/refusals.ts'
+import type { Timers } from './kernel/timers.ts'
 import type { Answer, Delivery, Head, Mail, ShardAnswer } from './records/answer.ts'
 import type { Board } from './records/board.ts'
 import { Columns } from './records/columns.ts'
@@ -46,7 +47,7 @@ import {
 import { openPolicy, type Policy } from './rooms/policy.ts'
 import { State } from './state.ts'
 
-export type ShardOptions = {
+export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly number: number
   readonly journal: Journal
   readonly deciders: Readonly<Record<string, Decider>>
@@ -194,7 +195,7 @@ export class Shard {
     if (this.#mailbox.length === 0 && this.#mail?.isWaiting !== true) return
     if (this.#unconfirmed.length > 0 && !this.#hurries && this.#mailbox.length < this.#worthATurn) return
     this.#scheduled = true
-    setImmediate(() => this.#turn())
+    this.#options.soon(() => this.#turn())
   }
 
   /** Frames up to `through` are in a durable signed head. */

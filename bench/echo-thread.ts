@@ -1,6 +1,8 @@
 /** The other side of the link bench: answers every letter with a small one. */
+
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { Link } from '../actors/kernel/link.ts'
+import { systemClock } from '../src/clock.ts'
 
 export type EchoTask = { readonly linked: MessagePort; readonly bare: MessagePort }
 
@@ -9,7 +11,8 @@ const link: Link = new Link({
   port: linked,
   openMax: 1,
   patienceMs: 30_000,
-  now: () => performance.now(),
+  now: systemClock.monotonicMs,
+  timers: systemClock,
   onAsk: (_body, id) => link.answer(id, { ok: true, change: id, leaf: id }),
 })
 bare.on('message', () => bare.postMessage(1))

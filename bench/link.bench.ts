@@ -4,10 +4,12 @@
  * A letter as a shard gets it (about 500 bytes), answered by the other thread. The limit is the same number of round trips
  * of a bare MessagePort with one number a message, 64 under way; the plain alternative is one postMessage a letter, cloned.
  */
+
 import { once } from 'node:events'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { Link } from '../actors/kernel/link.ts'
 import { Mailbox } from '../actors/kernel/mailbox.ts'
+import { systemClock } from '../src/clock.ts'
 import { type Case, compare, looped } from './compare.ts'
 import type { EchoTask } from './echo-thread.ts'
 import type { Bench } from './report.ts'
@@ -34,7 +36,13 @@ export const linkBench: Bench = {
       transferList: [linked.port2, bare.port2],
     })
     await once(worker, 'message')
-    const link = new Link({ port: linked.port1, openMax: 1024, patienceMs: 30_000, now: () => performance.now() })
+    const link = new Link({
+      port: linked.port1,
+      openMax: 1024,
+      patienceMs: 30_000,
+      now: systemClock.monotonicMs,
+      timers: systemClock,
+    })
     const ask = (answered: () => void) => link.ask(letter, answered)
     const rows = await compare(
       bareTrips('bare MessagePort, a number, 64 under way', bare.port1, 64, 7),

@@ -13,7 +13,7 @@ import { readArguments } from '../src/cli/command-line.ts'
 import { createKeyFile } from '../src/cli/key-file.ts'
 import { toolsCommand } from '../src/cli/tools.ts'
 import { importTools } from '../src/cli/tools-import.ts'
-import { monotonicMs, wallSeconds } from '../src/clock.ts'
+import { systemClock } from '../src/clock.ts'
 import type { Load, Measured } from './client-process.ts'
 import { withDirectory } from './machine.ts'
 import type { Bench, Row } from './report.ts'
@@ -84,14 +84,19 @@ function measureDirectory(count: number): Promise<Row[]> {
 async function importInto(address: string, file: string, keyFile: string): Promise<void> {
   const { args } = readArguments(toolsCommand, ['import', file, '--key', keyFile, '--url', address])
   const nothing = () => undefined
-  const clock = { wallSeconds, monotonicMs }
-  await importTools(file, args, { clock, out: nothing, err: nothing, isInteractive: false, outStream: process.stdout })
+  await importTools(file, args, {
+    clock: systemClock,
+    out: nothing,
+    err: nothing,
+    isInteractive: false,
+    outStream: process.stdout,
+  })
 }
 
 async function timed(run: () => Promise<unknown>): Promise<number> {
-  const start = monotonicMs()
+  const start = systemClock.monotonicMs()
   await run()
-  return monotonicMs() - start
+  return systemClock.monotonicMs() - start
 }
 
 async function said(board: ChildProcess): Promise<ToolsBoardSaid> {

@@ -12,7 +12,8 @@
  *   log/              the journal of the log and of those that follow it, and nodes.bin (derived: node hashes of the tree)
  *   delivery/         how far deliveries to webhooks have come (without it they begin again where each was made)
  */
-import { hash, randomBytes } from 'node:crypto'
+
+import { hash } from 'node:crypto'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isOrigin } from '../storage/checkpoint.ts'
@@ -20,6 +21,7 @@ import { fileExists, makeDirectory, readWhole, writeAtomic } from '../storage/di
 import { privateKeyOf, rawPublicKeyOf } from '../storage/ed25519.ts'
 import { listSegments } from '../storage/segment.ts'
 import { identityId } from './format/encoding.ts'
+import type { Random } from './platform.ts'
 
 export type BoardFacts = {
   readonly format: 1
@@ -86,6 +88,7 @@ export type Wanted = {
   readonly shards: number
   /** Unix seconds. */
   readonly now: number
+  readonly random: Random
 }
 
 /** Opens the data directory, or makes it. The caller holds its lock. */
@@ -153,7 +156,7 @@ function createFacts(wanted: Wanted): BoardFacts {
   makeDirectory(join(wanted.path, 'keys'))
   for (const file of [boardKeyFile(wanted.path), logKeyFile(wanted.path), cursorKeyFile(wanted.path)]) {
     // A crash between the keys and board.json leaves keys that nothing was signed with: they are used.
-    if (!fileExists(file)) writeAtomic(file, Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)
+    if (!fileExists(file)) writeAtomic(file, Buffer.from(`${wanted.random(32).toString('hex')}\n`), 0o600)
   }
   const seed = readSecret(boardKeyFile(wanted.path))
   const identity = identityOf(seed)
@@ -162,7 +165,7 @@ function createFacts(wanted: Wanted): BoardFacts {
     service_id: wanted.serviceId === '' ? `bs-${identity.id.slice(0, 16)}` : wanted.serviceId,
     origin,
     shards: wanted.shards,
-    generation: randomBytes(16).toString('hex'),
+    generation: wanted.random(16).toString('hex'),
     created_at: wanted.now,
     prints: { board: printOf(seed), cursor: printOf(readSecret(cursorKeyFile(wanted.path))) },
   }
@@ -189,8 +192,8 @@ export function readFacts(path: string): BoardFacts {
 }
 
 /** A backup was put back: another recovery epoch begins. The caller holds the lock. */
-export function beginEpoch(path: string): BoardFacts {
-  const facts: BoardFacts = { ...readFacts(path), generation: randomBytes(16).toString('hex') }
+export function beginEpoch(path: string, random: Random): BoardFacts {
+  const facts: BoardFacts = { ...readFacts(path), generation: random(16).toString('hex') }
   writeFacts(path, facts)
   return facts
 }

@@ -1,49 +1,32 @@
-/** Time: the only file that reads a clock. Everything else is handed one of these. */
+/** Time: the only file that reads a clock. Everything else is handed one. */
+import type { Timers } from '../actors/kernel/timers.ts'
 
-/** Wall clock, Unix seconds. Can jump; never used to measure how long something took. */
-export function wallSeconds(): number {
-  return Math.floor(Date.now() / 1000)
+/** Time as a part is handed it. */
+export type Clock = Timers & {
+  /** Wall clock, Unix seconds. Can jump; never used to measure how long something took. */
+  readonly wallSeconds: () => number
+  /** Wall clock, Unix milliseconds. */
+  readonly wallMilliseconds: () => number
+  /**
+   * Wall clock for readers, Unix seconds: never less than this thread has read before, so that a text which has expired
+   * stays gone when the clock is set back.
+   */
+  readonly readingSeconds: () => number
+  /** Monotonic milliseconds, for deadlines and durations. */
+  readonly monotonicMs: () => number
 }
 
 let newestRead = 0
 
-/**
- * Wall clock for readers, Unix seconds: never less than this thread has read before, so that a text which has expired
- * stays gone when the clock is set back.
- */
-export function readingSeconds(): number {
-  newestRead = Math.max(newestRead, wallSeconds())
-  return newestRead
-}
-
-/** Wall clock, Unix milliseconds. */
-export function wallMilliseconds(): number {
-  return Date.now()
-}
-
-/** Monotonic milliseconds, for deadlines and durations. */
-export function monotonicMs(): number {
-  return performance.now()
-}
-
-/** Ends a timer; nothing happens where it has run. */
-export type Cancel = () => void
-
-/** Time as a part is handed it. Its timers keep no process alive. */
-export type Clock = {
-  readonly wallSeconds: () => number
-  readonly monotonicMs: () => number
-  /** Calls back once, after so many milliseconds. */
-  readonly later: (callback: () => void, ms: number) => Cancel
-  readonly every: (callback: () => void, ms: number) => Cancel
-}
-
-export type Timers = Pick<Clock, 'later' | 'every'>
-
 /** The clock of this machine. */
 export const systemClock: Clock = {
-  wallSeconds,
-  monotonicMs,
+  wallSeconds: () => Math.floor(Date.now() / 1000),
+  wallMilliseconds: () => Date.now(),
+  readingSeconds: () => {
+    newestRead = Math.max(newestRead, systemClock.wallSeconds())
+    return newestRead
+  },
+  monotonicMs: () => performance.now(),
   later: (callback, ms) => {
     const timer = setTimeout(callback, ms).unref()
     return () => clearTimeout(timer)
@@ -51,6 +34,10 @@ export const systemClock: Clock = {
   every: (callback, ms) => {
     const timer = setInterval(callback, ms).unref()
     return () => clearInterval(timer)
+  },
+  soon: (callback) => {
+    const next = setImmediate(callback)
+    return () => clearImmediate(next)
   },
 }
 
@@ -60,7 +47,11 @@ export function pause(clock: Pick<Clock, 'later'>, ms: number): Promise<void> {
 }
 
 /** Waits until nothing is under way, at most so long. */
-export async function drained(isQuiet: () => boolean, withinMs: number): Promise<void> {
-  const until = monotonicMs() + withinMs
-  while (!isQuiet() && monotonicMs() < until) await new Promise((resolve) => setTimeout(resolve, 5))
+export async function drained(
+  clock: Pick<Clock, 'later' | 'monotonicMs'>,
+  isQuiet: () => boolean,
+  withinMs: number,
+): Promise<void> {
+  const until = clock.monotonicMs() + withinMs
+  while (!isQuiet() && clock.monotonicMs() < until) await pause(clock, 5)
 }

@@ -2,7 +2,7 @@
  * What the operator sees: one JSON object a line on standard error, and counters for /metrics.
  * Never throws, never prints a text that a user sent.
  */
-import { wallMilliseconds } from './clock.ts'
+import { systemClock } from './clock.ts'
 import { sourceStack } from './source-stack.ts'
 
 const levels = { error: 0, warn: 1, info: 2, debug: 3 } as const
@@ -17,7 +17,7 @@ export function setLogLevel(level: Level): void {
 /** One structured line: `event` names what happened, `facts` say with what; a `stack` is shown in lines of the source. */
 export function log(level: Level, event: string, facts: Readonly<Record<string, unknown>> = {}): void {
   if (levels[level] > levels[threshold]) return
-  const line = { time: new Date(wallMilliseconds()).toISOString(), level, event, ...facts }
+  const line = { time: new Date(systemClock.wallMilliseconds()).toISOString(), level, event, ...facts }
   if (typeof facts.stack === 'string') Object.assign(line, { stack: sourceStack(facts.stack) })
   process.stderr.write(`${JSON.stringify(line)}\n`)
 }

@@ -13,6 +13,7 @@
  */
 import type { MessagePort } from 'node:worker_threads'
 import { encode, Packr } from './msgpack.ts'
+import type { Cancel, Timers } from './timers.ts'
 
 /** Why an ask has no answer: the link is full, the other side died, or time ran out. */
 type Silence = 'overloaded' | 'gone' | 'late'
@@ -28,6 +29,7 @@ export type LinkOptions = {
   readonly patienceMs: number
   /** Monotonic milliseconds. */
   readonly now: () => number
+  readonly timers: Timers
   readonly onAsk?: (body: unknown, id: number) => void
   readonly onTell?: (body: unknown) => void
 }
@@ -52,14 +54,13 @@ export class Link {
   #gatheredBytes = 0
   #flushing = false
   #closed = false
-  readonly #sweep: NodeJS.Timeout
+  readonly #stopSweeping: Cancel
 
   constructor(options: LinkOptions) {
     this.#options = options
     options.port.on('message', (bytes: Uint8Array) => this.#receive(bytes))
     options.port.on('close', () => this.close())
-    this.#sweep = setInterval(() => this.#expire(), Math.max(50, options.patienceMs / 4))
-    this.#sweep.unref()
+    this.#stopSweeping = options.timers.every(() => this.#expire(), Math.max(50, options.patienceMs / 4))
   }
 
   /** Open asks, for metrics. */
@@ -106,7 +107,7 @@ export class Link {
     if (this.#closed) return
     this.flush()
     this.#closed = true
-    clearInterval(this.#sweep)
+    this.#stopSweeping()
     this.#options.port.close()
     const open = [...this.#open.values()]
     this.#open.clear()
@@ -131,7 +132,7 @@ export class Link {
   #scheduleFlush(): void {
     if (this.#flushing) return
     this.#flushing = true
-    setImmediate(() => {
+    this.#options.timers.soon(() => {
       this.#flushing = false
       this.flush()
     })

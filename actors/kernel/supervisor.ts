@@ -8,6 +8,7 @@
  * delivery) are started again after a while, and the board continues without them.
  */
 import type { TransferListItem, Worker, WorkerOptions } from 'node:worker_threads'
+import type { Timers } from './timers.ts'
 
 export type LastWords = { readonly name: string; readonly message: string; readonly stack: string }
 
@@ -30,6 +31,7 @@ export type SupervisedOptions = {
   readonly mayRestart: (words: LastWords) => boolean
   /** Monotonic milliseconds. */
   readonly now: () => number
+  readonly timers: Timers
   readonly youngGenerationMb: number
 }
 
@@ -122,9 +124,9 @@ export class Supervised {
     this.#stopping = true
     const gone = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
     worker.postMessage({ kind: 'stop' })
-    const late = setTimeout(() => void worker.terminate(), withinMs)
+    const inTime = this.#options.timers.later(() => void worker.terminate(), withinMs)
     await gone
-    clearTimeout(late)
+    inTime()
   }
 
   #died(words: LastWords): void {

@@ -9,11 +9,12 @@
 
 import type { Journal, JournalReader } from '../../storage/journal.ts'
 import type { TreeWriter } from '../../storage/tree.ts'
+import type { Timers } from '../kernel/timers.ts'
 import type { Head } from '../records/answer.ts'
 import { frameEntries, PUBLIC } from '../records/record.ts'
 import { encodeLogFrame, type LogFrame, logFrameType, type Range } from './frame.ts'
 
-export type LogOptions = {
+export type LogOptions = Pick<Timers, 'soon'> & {
   readonly journal: Journal
   readonly tree: TreeWriter
   /** Readers of the shards' journals, by shard number. */
@@ -86,7 +87,7 @@ export class Log {
     if (through > (this.#durable[shard] ?? 0)) this.#durable[shard] = through
     if (this.#scheduled) return
     this.#scheduled = true
-    setImmediate(() => this.#turn())
+    this.#options.soon(() => this.#turn())
   }
 
   /** Reads everything hinted so far, in frames of at most `entriesPerFrameMax` entries. */
@@ -100,7 +101,7 @@ export class Log {
     this.#commit()
     if (!this.#behind()) return
     this.#scheduled = true
-    setImmediate(() => this.#turn())
+    this.#options.soon(() => this.#turn())
   }
 
   #behind(): boolean {

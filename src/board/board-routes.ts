@@ -18,6 +18,7 @@ import { logDoors } from '../log/routes.ts'
 import { witnessDoors } from '../log/witness/routes.ts'
 import type { Counters } from '../observe.ts'
 import { payDoors } from '../payments/routes.ts'
+import type { Random } from '../platform.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { Deliveries } from '../receive-urls/deliveries.ts'
 import { receiveDoor } from '../receive-urls/routes.ts'
@@ -43,6 +44,7 @@ export type RoutedParts = StartedActors & {
   readonly config: Config
   readonly directory: BoardDirectory
   readonly clock: Clock
+  readonly random: Random
   readonly address: string
   readonly secret: Buffer
   readonly news: LiveFacts
@@ -122,6 +124,7 @@ export function boardRoutes(parts: RoutedParts): {
 function pagesOf(parts: RoutedParts, described: Described): PageDoors {
   const { reads, figures, counters, heads, log, address, news } = parts
   return pageDoors({
+    timers: parts.clock,
     reads,
     figures: (answer) => figures.tell((found) => answer(found && statsData(found).stats)),
     now: parts.clock.wallSeconds,

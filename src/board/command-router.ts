@@ -64,6 +64,8 @@ export type CommandRouterOptions = {
   readonly operators: ReadonlySet<string>
   /** Unix seconds. */
   readonly wallSeconds: () => number
+  readonly random: Services['random']
+  readonly soon: Services['soon']
   /** Takes accepted posts that their rooms want screened. */
   readonly screening: Pick<ScreeningQueue, 'add'>
   readonly reads: Pick<ReadRouter, 'read'>
@@ -101,6 +103,8 @@ export class CommandRouter implements CommandPath, ReadPath {
       generation: options.generation,
       limitsOn: options.limitsOn,
       proofBits: options.proofBits,
+      random: options.random,
+      soon: options.soon,
     })
   }
 

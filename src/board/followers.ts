@@ -7,8 +7,10 @@ import type { Clock } from '../clock.ts'
 import { keyFarewell, keyRefusal } from '../command/delegated.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { OpenRooms } from '../command/open-rooms.ts'
+import { Outbox } from '../follow/outbox.ts'
 import { openReadToken } from '../follow/read-token.ts'
 import { Tails } from '../follow/tail-routes.ts'
+import type { FollowTell } from '../follow/topics.ts'
 import { Updates } from '../follow/updates.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import type { Exchange } from '../http/port.ts'
@@ -34,11 +36,14 @@ export class Followers implements ActorListener {
   readonly tails: Tails
   readonly updates: Updates
   readonly rooms: OpenRooms
+  readonly #actorHost: ActorHost
   readonly #shards: number
 
   constructor({ actorHost, reads, directory, clock, news, throttle, replies, addressOf }: FollowersOptions) {
+    const outbox = new Outbox(clock)
     const cursors = new CursorSealer(directory.cursorKey)
     const { shards, generation } = directory.facts
+    this.#actorHost = actorHost
     this.#shards = shards
     this.rooms = new OpenRooms((request, answer) => reads.read(request, answer))
     this.tails = new Tails({
@@ -46,9 +51,7 @@ export class Followers implements ActorListener {
         request.reader === ''
           ? actorHost.askFeed(['tail', request, actorHost.seen], answer)
           : actorHost.askShard(shardOf(request.room, shards), ['tail', request], answer),
-      watch: (room, format, on) => actorHost.tellFeed([on ? 'watch' : 'unwatch', room, format]),
-      watchAs: (reader, room, format, on) =>
-        actorHost.tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
+      tell: (tell) => this.#tell(tell),
       openToken: (text) => {
         const token = openReadToken(cursors, text)
         if (token === undefined) return 'this board issued no such token'
@@ -63,6 +66,7 @@ export class Followers implements ActorListener {
       keeper: throttle,
       now: clock.monotonicMs,
       timers: clock,
+      outbox,
       queueBytesMax: inside.streamQueueBytes,
       stallMs: inside.streamStallMs,
       lastMax: sizes.tail_last_maximum,
@@ -72,11 +76,11 @@ export class Followers implements ActorListener {
       generation,
       cursors,
       rooms: this.rooms,
-      readFeed: (request, answer) => actorHost.askFeed(['updates', request, actorHost.seen], answer),
-      readShard: (shard, request, answer) => actorHost.askShard(shard, ['updates', request], answer),
-      follow: (reader, on) => {
-        for (let shard = 0; shard < shards; shard++) actorHost.tellShard(shard, [on ? 'follow' : 'unfollow', reader])
-      },
+      read: (source, request, answer) =>
+        source === 0
+          ? actorHost.askFeed(['updates', request, actorHost.seen], answer)
+          : actorHost.askShard(source - 1, ['updates', request], answer),
+      tell: (tell, shard) => this.#tell(tell, shard),
       handleOf: (reader) => news.handles.get(reader) ?? '',
       keyOver: (key) => keyRefusal(news, key),
       newest: () => Math.max(actorHost.seen, news.change),
@@ -85,6 +89,7 @@ export class Followers implements ActorListener {
       keeper: throttle,
       now: clock.monotonicMs,
       timers: clock,
+      outbox,
     })
     actorHost.listen(this)
     news.delegates.onEnd(() => this.keysOver())
@@ -92,21 +97,30 @@ export class Followers implements ActorListener {
 
   /** Some keys are refused from now on: what they follow ends at once. */
   keysOver(): void {
-    this.tails.keysOver()
-    this.updates.keysOver()
+    this.tails.subscriptions.keysOver()
+    this.updates.waits.subscriptions.keysOver()
+  }
+
+  /** A topic is the feed's, a shard's (its room is private), or all shards': the private rooms of a reader lie anywhere. */
+  #tell(tell: FollowTell, shard?: number): void {
+    const [, topic] = tell
+    if (topic[0] === 'room' || (topic[0] === 'tail' && topic[3] === '')) return this.#actorHost.tellFeed(tell)
+    const one = topic[0] === 'tail' ? shardOf(topic[1], this.#shards) : shard
+    const shards = one === undefined ? Array.from({ length: this.#shards }, (_, each) => each) : [one]
+    for (const each of shards) this.#actorHost.tellShard(each, tell)
   }
 
   /** What the feed tells of public rooms. */
   feedNews(told: FeedNews): void {
     if (told[0] === 'live') this.tails.deliver(told[1], told[2], told[3], told[4])
-    else this.updates.changed(told[1])
+    else this.updates.waits.changed(told[1], told[4])
   }
 
   /** What a shard tells of its private rooms. */
-  shardNews(shard: number, told: Extract<ShardNews, readonly ['heard' | 'live' | 'left', ...unknown[]]>): void {
+  shardNews(shard: number, told: Extract<ShardNews, readonly ['rows' | 'live' | 'left', ...unknown[]]>): void {
     if (told[0] === 'live') this.tails.deliverPrivate(told[1], told[2], told[3], told[4])
-    else if (told[0] === 'left') this.tails.membersLeft(told[1], told[2])
-    else if (told[0] === 'heard') this.updates.heard(shard, told[1])
+    else if (told[0] === 'left') this.tails.subscriptions.membersLeft(told[1], told[2])
+    else if (told[0] === 'rows') this.updates.waits.heard(shard, told[1], told[2])
   }
 
   /** A shard has died. What is sent to it from now on goes to the next one, which knows no followers yet. */
@@ -115,7 +129,7 @@ export class Followers implements ActorListener {
   }
 
   shardRestarted(shard: number): void {
-    this.updates.restarted(shard)
+    this.updates.waits.restarted(shard)
   }
 
   /** Ends every stream and answers all that wait. */

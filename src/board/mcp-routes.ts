@@ -1,4 +1,5 @@
 /** The routes of MCP and of the sign-in that it needs, put together: light until the first request that means them. */
+
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { networkOf } from '../../actors/kernel/networks.ts'
@@ -13,6 +14,7 @@ import { logFault } from '../http/port-options.ts'
 import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
 import { mcpDoor, serverJson } from '../mcp/routes.ts'
 import { log } from '../observe.ts'
+import type { Random } from '../platform.ts'
 import { Limiter } from '../rates/limiter.ts'
 import type { Places } from '../rates/places.ts'
 import type { Throttle } from '../rates/throttle.ts'
@@ -29,6 +31,7 @@ export type McpDoorsOptions = {
   readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
   readonly described: Described
   readonly clock: Clock
+  readonly random: Random
   readonly front: Pick<CommandRouter, 'execute'>
   readonly reads: Pick<ReadRouter, 'read'>
   readonly actors: Pick<Actors, 'write'>
@@ -82,7 +85,11 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
       keys,
       signedOut: (identity, delegation) => options.events.signedOut(identity, delegation),
       cookieSecret: createHmac('sha256', secret).update('broadside-oauth-cookies-v1').digest('base64url'),
-      outgoing: createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` }),
+      outgoing: createOutgoing({
+        timers: clock,
+        loopback: config.loopback,
+        userAgent: `Broadside/${release} (+${address})`,
+      }),
       fetchWait: (client) => {
         if (!config.limitsOn) return 0
         return (client === undefined ? 0 : fetchesOfOne.take(networkOf(client))) || fetches.take('')

@@ -13,8 +13,8 @@ import type { Payer } from '../payments/payment.ts'
 import { Sales } from '../payments/sales.ts'
 import { Seller } from '../payments/seller.ts'
 import { openWallet } from '../payments/wallet.ts'
-import type { ReadCall } from '../reads/read.ts'
-import { dataOf, type ReadRequest } from '../reads/read.ts'
+import type { Random } from '../platform.ts'
+import { dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
 import { release } from '../release.ts'
 import { Unsettled } from '../tool-calls/open-payments.ts'
 import { Relay } from '../tool-calls/relay.ts'
@@ -33,6 +33,7 @@ export type CallingOptions = {
   readonly actorHost: Actors
   readonly secret: Buffer
   readonly clock: Clock
+  readonly random: Random
   readonly reads: Pick<ReadRouter, 'read'>
   readonly verifier: Pick<Verifier, 'verify'>
 }
@@ -54,9 +55,13 @@ const labGapSeconds = 60
 const drainMs = 4_000
 
 export async function startCalling(config: Config, options: CallingOptions): Promise<Calling> {
-  const { address, directory, log: growing, reads, verifier, secret, clock } = options
+  const { address, directory, log: growing, reads, verifier, secret, clock, random } = options
   const stopping = new AbortController()
-  const outgoing = createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` })
+  const outgoing = createOutgoing({
+    timers: clock,
+    loopback: config.loopback,
+    userAgent: `Broadside/${release} (+${address})`,
+  })
   const wallet = config.walletKeyFile === '' ? undefined : await openWallet(config.walletKeyFile)
   if (wallet !== undefined) log('info', 'wallet', { address: wallet.address, cap_day_micros: config.payCapMicros })
   const payer = createPayer({
@@ -64,13 +69,17 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     nodes: config.payNodes,
     outgoing,
     wallSeconds: clock.wallSeconds,
+    random,
   })
-  const own = new OwnTools({
-    serviceId: directory.facts.service_id,
-    vkey: growing.vkey,
-    verify: (...asked) => verifier.verify(...asked),
-    search: (args, from) => search(reads, args, from),
-  })
+  const own = new OwnTools(
+    {
+      serviceId: directory.facts.service_id,
+      vkey: growing.vkey,
+      verify: (...asked) => verifier.verify(...asked),
+      search: (args, from) => search(reads, args, from),
+    },
+    clock,
+  )
   const { relay, unsettled } = openRelay(config, options, { outgoing, payer, signal: stopping.signal })
   const calls = new Calls({
     read: (request, answer) => reads.read(request, answer),
@@ -95,7 +104,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     },
     async close() {
       tools.close()
-      await drained(() => calls.open === 0, drainMs)
+      await drained(clock, () => calls.open === 0, drainMs)
       stopping.abort()
       unsettled.close()
       outgoing.close()

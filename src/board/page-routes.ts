@@ -13,6 +13,7 @@ import { inside, sizes } from '../../actors/kernel/limits.ts'
 import { networkOf } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal, statusOf } from '../../actors/kernel/refusals.ts'
 import type { Schema } from '../../actors/kernel/schema.ts'
+import type { Timers } from '../../actors/kernel/timers.ts'
 import { operationByName } from '../../actors/operations.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { faultOf } from '../command/check.ts'
@@ -58,6 +59,7 @@ export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 're
   readonly onReply: (status: number) => void
   /** Records a fault and returns its id in the log. */
   readonly onFault: (error: unknown) => string
+  readonly timers: Timers
 }
 
 type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
@@ -147,7 +149,7 @@ function readAddress(exchange: Exchange, patterns: readonly Pattern[]): Asked | 
 class PageServer {
   readonly #options: PageDoorOptions
   readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
-  readonly #renderer = new Renderer({ report: (event, facts) => log('warn', event, facts) })
+  readonly #renderer: Renderer
   /** Pages that are being made, by key. */
   readonly #underWay = new Map<string, UnderWay>()
   /** The same pages, gzipped. */
@@ -160,6 +162,7 @@ class PageServer {
   constructor(options: PageDoorOptions) {
     this.#options = options
     this.#headers = pageHeaders(options.board.address)
+    this.#renderer = new Renderer({ timers: options.timers, report: (event, facts) => log('warn', event, facts) })
   }
 
   close(): Promise<void> {

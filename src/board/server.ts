@@ -66,6 +66,7 @@ export async function startServer(config: Config, platform: Platform = machine):
       publicHost: new URL(address).host,
       shards: config.shards === 0 ? Math.max(1, availableParallelism() >> 1) : config.shards,
       now: platform.clock.wallSeconds(),
+      random: platform.random,
     })
     await startBoard(parts, { ...platform, config, directory, marks, address, port })
   } catch (error) {
@@ -120,8 +121,8 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     { name: 'pages', stop: () => pages.close() },
     { name: 'http', stop: () => http.close() },
     // The last answers are on their way through the sockets, and each of them closes its connection.
-    { name: 'connections', stop: () => drained(() => connections.open === 0, flushMs) },
-    { name: 'requests', stop: () => drained(isQuiet, drainMs) },
+    { name: 'connections', stop: () => drained(place.clock, () => connections.open === 0, flushMs) },
+    { name: 'requests', stop: () => drained(place.clock, isQuiet, drainMs) },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
     { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },
     { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
@@ -191,6 +192,7 @@ async function servicesOf(base: Base) {
     judge: config.screenUrl === '' ? judge : httpClassifier(config.screenUrl),
     hide: (post, reason, done) => hideBy(voice, post, reason, done),
     later: clock.later,
+    soon: clock.soon,
     report: log,
   })
   const { itemPosts, deliveries } = receivingOf(base, voice)
@@ -230,6 +232,8 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
     boardIdentity: directory.identity.id,
     generation: directory.facts.generation,
     limitsOn: config.limitsOn,
+    random: base.random,
+    soon: base.clock.soon,
     wallSeconds: base.clock.wallSeconds,
     blobs: new BlobIntake({
       files,

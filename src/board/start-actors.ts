@@ -46,7 +46,7 @@ export type ActorsOptions = Platform & {
 
 /** Resolves when every actor answers and what the front keeps of the registry is known. */
 export async function startActors(parts: Parts, options: ActorsOptions): Promise<StartedActors> {
-  const { config, clock, news, files, address } = options
+  const { config, clock, random, news, files, address } = options
   const mark = new MarkKeeper(config, clock)
   await parts.start({ name: 'mark', stop: () => mark.close() })
   const workNews = new HeldNews(['carry', 'at rest', 'requested'])
@@ -56,6 +56,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
     ...config,
     mark,
     clock,
+    random,
     logs: facts.logs,
     closed: facts.closed,
     publicHost: new URL(address).host,
@@ -95,11 +96,12 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
 }
 
 async function startThreads(
-  { config, directory, news, marks, files, clock, startThread }: ActorsOptions,
+  { config, directory, news, marks, files, clock, random, startThread }: ActorsOptions,
   workNews: HeldNews,
 ) {
   const started = await ActorHost.start({
     clock,
+    random,
     startThread,
     directory,
     diskReserveBytes: config.diskReserveBytes,

@@ -39,6 +39,8 @@ export type WritesOptions = {
   readonly operators: ReadonlySet<string>
   /** Takes an accepted post that its room wants screened. */
   readonly screen: (post: Screened) => void
+  readonly random: Services['random']
+  readonly soon: Services['soon']
   readonly read: Services['read']
   readonly verify: Services['verify']
   /** Bits of work that every post must prove, 0 = none. */
@@ -103,7 +105,7 @@ export class Writes {
   }
 
   #carryOut(plan: AnyPlan, verified: Verified, actor: string, asked: Asked, respond: Respond): void {
-    const args = { ...plan.args?.(verified), ...asked.args }
+    const args = { ...plan.args?.(verified, this.#options), ...asked.args }
     const accepted = (answer: Accepted<Decided>, head: Head | undefined): void => {
       const decided = answer.reply
       if (answer.duplicate !== true) plan.heard?.(verified, decided, this.#options, actor)

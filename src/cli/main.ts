@@ -4,7 +4,7 @@
  *
  * Commands are loaded when they are called, so that `post` does not pay for what `serve` needs.
  */
-import { monotonicMs, wallSeconds } from '../clock.ts'
+import { systemClock } from '../clock.ts'
 import { isComplete } from '../failure.ts'
 import { nearest } from '../format/nearest.ts'
 import { sourceStack } from '../source-stack.ts'
@@ -125,7 +125,7 @@ function processTerminal(): Terminal {
     process.stderr.write(words, () => process.exit(exitCodes.failed))
   })
   return {
-    clock: { wallSeconds, monotonicMs },
+    clock: systemClock,
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     isInteractive: process.stderr.isTTY === true,

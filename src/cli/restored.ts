@@ -4,7 +4,9 @@
  * It begins another recovery epoch (`generation`): cursors of updates are expired, so that copies begin again; works in
  * progress are `recovery_required` until their worker confirms them.
  */
+
 import { explainFailure } from '../failure.ts'
+import { machine } from '../platform.ts'
 import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 
 export const restoredCommand: Command = {
@@ -50,7 +52,7 @@ export const restoredCommand: Command = {
         })
         const { size } = log.newest
         log.close()
-        const begun = beginEpoch(dataDirectory)
+        const begun = beginEpoch(dataDirectory, machine.random)
         terminal.out(
           `The recovery epoch ${generation} has ended, ${begun.generation} begins with the next start.\n` +
             `The log continues after its ${size} entries. If larger heads were published, readers who kept one can prove it.\n`,

@@ -1,7 +1,7 @@
 /** `broadside serve`: runs a board until it is stopped. One that cannot start says why in one line of its log. */
 
 import type { RunningServer } from '../board/server.ts'
-import { monotonicMs } from '../clock.ts'
+import { systemClock } from '../clock.ts'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
 import { watchTurns } from '../runtime/slow-turns.ts'
@@ -53,7 +53,7 @@ export const serveCommand: Command = {
         import('../http/health.ts'),
       ])
       const given = readConfig(args.text('data'))
-      watchTurns(given.slowTurnMs, { now: monotonicMs, report: (turn) => log('warn', 'slow_turn', turn) })
+      watchTurns(given.slowTurnMs, { now: systemClock.monotonicMs, report: (turn) => log('warn', 'slow_turn', turn) })
       const config = {
         ...given,
         port: portGiven < 0 ? given.port : portGiven,

@@ -2,6 +2,7 @@
  * `broadside tools relay`: lets the wallet of a board pay for a tool. What the tool asks now, and for whom, is looked at from
  * here, so that the operator signs what they have seen: a price or a payee that changes later is not paid.
  */
+import { systemClock } from '../clock.ts'
 import { readConfig } from '../config.ts'
 import { microsOf } from '../money/price.ts'
 import { createOutgoing } from '../outgoing/request.ts'
@@ -65,7 +66,11 @@ async function payeesOf(url: string, method: string): Promise<readonly string[]>
     throw new CommandFailed(
       `The listing has no address that can be asked for the payee ("${inertLine(`${method} ${url}`.trim())}"). Name the payee: --payee 0x…`,
     )
-  const outgoing = createOutgoing({ loopback: readConfig().loopback, userAgent: `Broadside/${release} (cli)` })
+  const outgoing = createOutgoing({
+    timers: systemClock,
+    loopback: readConfig().loopback,
+    userAgent: `Broadside/${release} (cli)`,
+  })
   const answer = await outgoing.request({ url, method: method === '' ? 'GET' : method })
   outgoing.close()
   const x402 = answer.ok ? (x402DemandOf(answer)?.accepts.map(({ payTo }) => payTo) ?? []) : []

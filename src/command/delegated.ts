@@ -43,7 +43,7 @@ export function keyRefusal(news: LiveFacts, key: string): Refusal | undefined {
 }
 
 /** Last words to who follows by a key that is refused since. */
-export const keyFarewells = {
+const keyFarewells = {
   moved: 'your identity moved to another key: closed. Get a token with the new key',
   ended: 'your delegation has ended: closed',
 } as const

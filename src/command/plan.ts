@@ -5,11 +5,13 @@
 
 import type { FactsOf } from '../../actors/deciders.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import type { Timers } from '../../actors/kernel/timers.ts'
 import type { AnyReadName, WriteName } from '../../actors/operations.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import type { Facts, Signed } from '../../actors/records/record.ts'
 import type { ArgsOf, ReplyOf } from '../../actors/records/write.ts'
 import type { Reply } from '../format/reply.ts'
+import type { Random } from '../platform.ts'
 import type { Charge } from '../rates/meters.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { AnswerOf, ReadAnswer, ReadCall, ReadRequest, Share } from '../reads/read.ts'
@@ -52,6 +54,8 @@ export type Give = (
 
 /** What a plan may use. Capabilities declare here what theirs need of them: attachments their files, webhooks their service. */
 export interface Services {
+  readonly random: Random
+  readonly soon: Timers['soon']
   readonly news: LiveFacts
   readonly throttle: Throttle
   readonly read: ReadCall
@@ -87,7 +91,7 @@ export type Plan<Name extends WriteName> = {
   /** Refuses before an actor is asked; undefined lets it pass. */
   check?(verified: Verified<Name>): Refusal | undefined
   /** What a decider needs and cannot take from the letter. */
-  args?(verified: Verified<Name>): Partial<ArgsOf<Name>>
+  args?(verified: Verified<Name>, services: Services): Partial<ArgsOf<Name>>
   /** Asks elsewhere before the actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
   ask?(
     verified: Verified<Name>,
@@ -114,7 +118,7 @@ export type AnyPlan = {
   to(verified: Verified, services: Services): Addressee
   unmetered?(verified: Verified, services: Services): boolean
   check?(verified: Verified): Refusal | undefined
-  args?(verified: Verified): object
+  args?(verified: Verified, services: Services): object
   ask?(verified: Verified, services: Services, pass: (found: Found) => void): void
   heard?(verified: Verified, decided: Decided, services: Services, actor: string): void
   logged?(verified: Verified, services: Services): void

@@ -57,12 +57,12 @@ const revoke: Plan<'delegation.revoke'> = {
 }
 
 /** Bars delegates whose end is to be decided, and goes on when nothing that they sent is under way. */
-export function quiesce({ news }: Services, delegates: readonly Delegate[], pass: (found: Found) => void): void {
+export function quiesce({ news, soon }: Services, delegates: readonly Delegate[], pass: (found: Found) => void): void {
   const settle = (answer: ShardAnswer | NoAnswer): void => {
     if (answer === undefined) news.delegates.refresh()
     release()
   }
-  const release = news.delegates.hold(delegates, () => setImmediate(() => pass({ args: {}, settle })))
+  const release = news.delegates.hold(delegates, () => soon(() => pass({ args: {}, settle })))
 }
 
 type Ask = NonNullable<AnyPlan['ask']>

@@ -4,7 +4,7 @@
  * A follower's place is a mark: everything before position `next`, and `taken` updates at it. One position can hold more
  * than one update (a post that is also a mention), so a page may end in the middle of it and nothing is lost or doubled.
  */
-
+import { spokenTo } from '../../actors/conversations/conversations.ts'
 import type { UpdateKind } from '../../actors/follow/operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Room } from '../../actors/records/board.ts'
@@ -13,7 +13,7 @@ import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
 import { answerOf, blockedBy, hasLeft } from '../conversations/blocks.ts'
-import { names } from '../reads/event-view.ts'
+import { eventOf, names } from '../reads/event-view.ts'
 import { type ReadContext, view } from '../reads/read.ts'
 
 export type Position = { readonly next: number; readonly taken: number }
@@ -26,14 +26,18 @@ export type UpdatesFilter = {
   readonly limit: number
 }
 
-export type UpdatesRequest = UpdatesFilter & {
-  /** null: from now. */
-  readonly from: Position | null
+type Who = {
   /** Identity id of a signed reader, else ''. */
   readonly reader: string
   /** The reader's handle, or ''. */
   readonly handle: string
 }
+
+export type UpdatesRequest = UpdatesFilter &
+  Who & {
+    /** null: from now. */
+    readonly from: Position | null
+  }
 
 /** One update as JSON text, and the mark after it. */
 export type Update = {
@@ -43,6 +47,16 @@ export type Update = {
   readonly taken: number
   /** Identity id of the author who addresses the reader with it: a block keeps it out. Absent: it does not address a user. */
   readonly from?: string
+}
+
+/** An update that is pushed as it happens, with what the filter of a waiting request asks of it. */
+export type PushedRow = Pick<Update, 'json' | 'from'> & {
+  readonly position: number
+  readonly type: UpdateKind
+  /** Its room, or ''. */
+  readonly room: string
+  /** Identity ids; absent: all who follow. */
+  readonly readers?: readonly string[]
 }
 
 export type UpdatesPage =
@@ -101,6 +115,54 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
   return { ok: true, updates, end: now, more: false, blocked }
 }
 
+/** The updates that a public change is: for all, and for those whom it speaks to. */
+export function publicRows(context: ReadContext, change: Change): PushedRow[] {
+  const rows = pushedRow(context, change, change.kind, [''])
+  return [...rows, ...spokenToBy(context, change).flatMap((reader) => personalRows(context, change, reader))]
+}
+
+/** The updates that a change is to these readers, who may all know of it. */
+export function privateRows(context: ReadContext, change: Change, readers: readonly string[]): PushedRow[] {
+  const speakers = Map.groupBy(readers, (reader) => speakerOf(context, change, change.kind, reader))
+  return [
+    ...[...speakers.values()].flatMap((alike) => pushedRow(context, change, change.kind, alike)),
+    ...readers.flatMap((reader) => personalRows(context, change, reader)),
+  ]
+}
+
+function personalRows(context: ReadContext, change: Change, reader: string): PushedRow[] {
+  const [, ...personal] = typesOf(change.kind, reader)
+  return personal.flatMap((type) => pushedRow(context, change, type, [reader]))
+}
+
+/** One row, or none. The readers have one speaker, and '' is all of them. */
+function pushedRow(context: ReadContext, change: Change, type: UpdateKind, readers: readonly string[]): PushedRow[] {
+  const reader = readers[0]!
+  const json = updateJson(context, change, type, { reader, handle: context.handleOf(reader) ?? '' })
+  if (json === undefined) return []
+  const from = speakerOf(context, change, type, reader)
+  return [
+    {
+      position: change.position,
+      type,
+      room: roomOf(context, change)?.name ?? '',
+      json,
+      ...(reader === '' ? {} : { readers }),
+      ...(from === undefined ? {} : { from }),
+    },
+  ]
+}
+
+/** Identities that a new public post or version may reply to, address or mention. */
+function spokenToBy({ board, body }: ReadContext, { kind, slot }: Change): readonly string[] {
+  if (kind !== 'event.posted' && kind !== 'event.superseded') return []
+  const { to, handles } = spokenTo(eventOf(body(slot)))
+  const parent = board.events.parent[slot]!
+  const parentAuthor = parent === none ? undefined : board.authorList[board.events.author[parent]!]!.id
+  const found = [to || undefined, parentAuthor, ...[...handles].map((handle) => board.handles.get(handle))]
+  return [...new Set(found.filter((each) => each !== undefined))]
+}
+
 const ahead = refusal('expired', 'this cursor is newer than the state of the board that answers', 'cursor')
 
 /** Every type that a row may be shown as, whether it is or not: places inside a position are counted by these. */
@@ -147,7 +209,7 @@ function updateJson(
   context: ReadContext,
   change: Change,
   type: UpdateKind,
-  request: UpdatesRequest,
+  { reader, handle }: Who,
 ): string | undefined {
   const { kind, slot, subject, at } = change
   const room = roomOf(context, change)?.name
@@ -163,7 +225,6 @@ function updateJson(
             : {}
     return JSON.stringify({ type, at, ...where, ...named })
   }
-  const { reader, handle } = request
   if (type === 'reply' && !isReplyTo(context, slot, reader)) return undefined
   if (type === 'mention' && !speaksTo(context.state, slot, reader, handle)) return undefined
   // A mention is shown as an inbox shows it: the event it stands in, with its newest text.

@@ -6,24 +6,25 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { Cancel, Timers } from '../clock.ts'
-import { keyFarewells } from '../command/delegated.ts'
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import type { OpenRooms } from '../command/open-rooms.ts'
 import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { dataHeaders } from '../http/security.ts'
 import { fromYou, type PlaceKeeper, Places, type Release, streamWaitSeconds } from '../rates/places.ts'
 import type { Backfill, BackfillRequest } from './backfill.ts'
+import type { Outbox } from './outbox.ts'
 import type { TailFormat } from './stream.ts'
+import { type Subscriber, Subscriptions } from './subscriptions.ts'
 import { type Asked, askedOf, type TailRules } from './tail-request.ts'
+import type { FollowTell } from './topics.ts'
 
 export type TailsOptions = TailRules & {
   /** Asks the feed, or for a request with a reader the shard of that private room. */
   readonly backfill: (request: BackfillRequest, answer: (found: Backfill | undefined) => void) => void
-  readonly watch: (room: string, format: TailFormat, on: boolean) => void
-  /** The same for one member of a private room. */
-  readonly watchAs: (reader: string, room: string, format: TailFormat, on: boolean) => void
+  /** Tells the feed, or the shard of a private room. */
+  readonly tell: (tell: FollowTell) => void
   readonly rooms: Pick<OpenRooms, 'may'>
-  /** One of `keyFarewells`: why the key is refused by now. */
+  /** Last words to who follows by this key, where it is refused by now. */
   readonly keyOver: (key: string) => string | undefined
   readonly refuse: (exchange: Exchange, found: Refusal) => void
   readonly addressOf: (exchange: Exchange) => string
@@ -33,16 +34,23 @@ export type TailsOptions = TailRules & {
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly timers: Timers
+  readonly outbox: Outbox
   readonly queueBytesMax: number
   readonly stallMs: number
 }
 
+/** A client that follows, from before its backfill is asked for. */
+type Follower = Subscriber & {
+  /** Why it may not go on. */
+  over: string | undefined
+  /** The thread that publishes for it is gone. */
+  isLost: boolean
+  /** Says why, and disconnects; there from when the stream is. */
+  farewell: ((why: string) => void) | undefined
+}
+
 type Reader = {
   readonly stream: ByteStream
-  /** Identity id of the member in whose name a private room is read, else ''. */
-  readonly member: string
-  /** The key that the reader's token was signed for with, else ''. */
-  readonly key: string
   /** News up to this change were sent to this reader already. */
   after: number
   live: boolean
@@ -58,15 +66,12 @@ type Reader = {
 }
 
 type News = { readonly change: number; readonly bytes: Uint8Array }
+/** Readers of one room in one format. */
 type Channel = {
-  readonly room: string
+  readonly name: string
   readonly format: TailFormat
   readonly isPrivate: boolean
   readonly readers: Set<Reader>
-  /** Readers whose backfill is under way: the channel stays for them when the last other one leaves. */
-  joining: number
-  /** The thread that watched for it is gone: no reader joins any more, and the next thread does not learn who leaves. */
-  isLost: boolean
   /** News that wait until the batch before is with every reader: the slower the round, the larger the next batch. */
   pending: News[]
   sending: boolean
@@ -75,12 +80,11 @@ type Channel = {
 const nothing = () => {}
 const heartbeatMs = 25_000
 const watchEveryMs = 1_000
-/** Readers written to before the thread looks at other work: about 10 ms. */
-const slice = 500
 
 export class Tails {
   readonly #options: TailsOptions
   readonly #channels = new Map<string, Channel>()
+  readonly subscriptions: Subscriptions<Follower>
   /** Of all streams, those of other routes too. */
   readonly places: Places
   readonly #stopWatching: Cancel
@@ -90,6 +94,14 @@ export class Tails {
 
   constructor(options: TailsOptions) {
     this.#options = options
+    this.subscriptions = new Subscriptions({
+      tell: options.tell,
+      isOver: (key) => options.keyOver(key) !== undefined,
+      end: (follower, why) => {
+        follower.over ??= why === 'member' ? notMember : options.keyOver(follower.key)
+        if (follower.over !== undefined) follower.farewell?.(follower.over)
+      },
+    })
     this.places = new Places({ limit: 'streams_per_address', each: options.streamsPerAddress, keeper: options.keeper })
     this.#stopWatching = options.timers.every(() => this.#lookAround(), watchEveryMs)
   }
@@ -103,18 +115,17 @@ export class Tails {
       const message = `${this.#options.streamsPerAddress} streams are open ${fromYou}: close one first`
       return this.#options.refuse(exchange, refusal('rate_limited', message, undefined, streamWaitSeconds))
     }
-    // Watched before the backfill is asked for, so that nothing falls between the two.
-    const channel = this.#channel(room, asked.format, asked.reader !== '')
-    channel.joining++
-    if (channel.isPrivate) this.#options.watchAs(asked.reader, room, asked.format, true)
+    // Followed before the backfill is asked for, so that nothing falls between the two.
+    const { format, reader, key } = asked
+    const topics = [['tail', room, format, reader] as const]
+    const follower: Follower = { topics, reader, key, at: -1, over: undefined, isLost: false, farewell: undefined }
+    this.subscriptions.add(follower)
     this.#options.backfill(asked, (found) => {
-      channel.joining--
-      if (!channel.isLost && !exchange.ended && found?.ok) return this.#join(exchange, leave, channel, asked, found)
+      if (!follower.isLost && !exchange.ended && found?.ok) return this.#join(exchange, leave, follower, asked, found)
       leave()
-      if (channel.isLost) return exchange.ended ? undefined : exchange.drop()
-      this.#left(channel, asked.reader)
+      this.subscriptions.remove(follower)
       if (exchange.ended) return
-      if (found === undefined || found.ok) return exchange.drop()
+      if (follower.isLost || found === undefined || found.ok) return exchange.drop()
       this.#refuse(exchange, asked, found.refusal)
     })
   }
@@ -144,39 +155,14 @@ export class Tails {
     this.#deliver(this.#channels.get(nameOf(room, format, true)), position, bytes)
   }
 
-  /** These readers (identity ids) may not read the private room any more. */
-  membersLeft(room: string, members: readonly string[]): void {
-    const why = 'you are no longer a member of this room: closed'
-    this.#endPrivate(
-      (channel) => channel.room === room,
-      ({ member }) => members.includes(member),
-      why,
-    )
-  }
-
-  /** Readers whose key is refused by now read no more. */
-  keysOver(): void {
-    for (const words of Object.values(keyFarewells)) {
-      const isMeant = ({ key, live }: Reader) => live && this.#options.keyOver(key) === words
-      this.#endPrivate(() => true, isMeant, words)
-    }
-  }
-
-  /** Followers of one of these private rooms are asked to come again: the thread that watched for them is gone. */
+  /** Followers of one of these private rooms are asked to come again: the thread that published for them is gone. */
   losePrivate(isMeant: (room: string) => boolean): void {
-    const why = 'this board lost the thread: closed. Come back with ?since=<the last id you saw>'
-    for (const [name, channel] of [...this.#channels]) {
-      if (!channel.isPrivate || !isMeant(channel.room)) continue
-      channel.isLost = true
-      this.#channels.delete(name)
-      for (const reader of [...channel.readers]) this.#farewell(channel, reader, why)
-    }
-  }
-
-  #endPrivate(isChannel: (channel: Channel) => boolean, isReader: (reader: Reader) => boolean, why: string): void {
-    for (const channel of [...this.#channels.values()]) {
-      if (!channel.isPrivate || !isChannel(channel)) continue
-      for (const reader of [...channel.readers]) if (isReader(reader)) this.#farewell(channel, reader, why)
+    const lost = this.subscriptions.forget(
+      ([kind, room, , reader]) => kind === 'tail' && reader !== '' && isMeant(room),
+    )
+    for (const follower of lost) {
+      follower.isLost = true
+      follower.farewell?.(threadLost)
     }
   }
 
@@ -185,7 +171,7 @@ export class Tails {
     channel.pending.push({ change, bytes })
     if (channel.sending) return
     channel.sending = true
-    setImmediate(() => this.#send(channel))
+    this.#send(channel)
   }
 
   /** Ends every stream properly. */
@@ -194,64 +180,62 @@ export class Tails {
     for (const { readers } of this.#channels.values()) for (const { stream } of [...readers]) stream.end()
   }
 
-  /** Gives everything pending to every reader as one write each, in slices between which other work gets its turn. */
+  /** Gives everything that is pending when its turn comes to every reader as one write each. */
   #send(channel: Channel): void {
-    const news = channel.pending
-    channel.pending = []
-    if (news.length === 0) {
-      channel.sending = false
-      return
-    }
-    const joined: News = { change: news.at(-1)!.change, bytes: Buffer.concat(news.map(({ bytes }) => bytes)) }
-    const readers = [...channel.readers]
+    let readers: readonly Reader[] = []
+    let news: readonly News[] = []
+    let joined: News | undefined
     let next = 0
-    const step = (): void => {
-      const end = Math.min(readers.length, next + slice)
+    this.#options.outbox.put((most) => {
+      if (joined === undefined) {
+        readers = [...channel.readers]
+        news = channel.pending
+        channel.pending = []
+        joined = { change: news.at(-1)!.change, bytes: Buffer.concat(news.map(({ bytes }) => bytes)) }
+      }
+      const begin = next
+      const end = Math.min(readers.length, begin + most)
       for (; next < end; next++) {
         const reader = readers[next]!
         // Only a reader that joined in the middle of this batch gets it in pieces.
         if (reader.after < news[0]!.change) this.#give(channel, reader, joined)
         else for (const each of news) this.#give(channel, reader, each)
       }
-      setImmediate(next < readers.length ? step : () => this.#send(channel))
-    }
-    step()
+      if (end - begin < most) {
+        channel.sending = channel.pending.length > 0
+        if (channel.sending) this.#send(channel)
+      }
+      return end - begin
+    })
   }
 
   #channel(room: string, format: TailFormat, isPrivate: boolean): Channel {
     const name = nameOf(room, format, isPrivate)
-    let channel = this.#channels.get(name)
-    if (channel === undefined) {
-      channel = { room, format, isPrivate, readers: new Set(), joining: 0, isLost: false, pending: [], sending: false }
-      this.#channels.set(name, channel)
-      if (!isPrivate) this.#options.watch(room, format, true)
+    const channel = this.#channels.get(name) ?? {
+      name,
+      format,
+      isPrivate,
+      readers: new Set(),
+      pending: [],
+      sending: false,
     }
+    this.#channels.set(name, channel)
     return channel
-  }
-
-  /** A reader is gone, or did not come to be one. */
-  #left({ room, format, isPrivate, isLost, readers, joining }: Channel, member: string): void {
-    if (isLost) return
-    if (isPrivate) this.#options.watchAs(member, room, format, false)
-    if (readers.size + joining > 0) return
-    this.#channels.delete(nameOf(room, format, isPrivate))
-    if (!isPrivate) this.#options.watch(room, format, false)
   }
 
   #join(
     exchange: Exchange,
     leave: Release,
-    channel: Channel,
+    follower: Follower,
     asked: Asked,
     found: Extract<Backfill, { ok: true }>,
   ): void {
+    const channel = this.#channel(asked.room, asked.format, asked.reader !== '')
     const type = channel.format === 'sse' ? 'text/event-stream; charset=utf-8' : 'text/plain; charset=utf-8'
     const stream = exchange.stream(200, streamHeaders(type))
     const now = this.#options.now()
     const reader: Reader = {
       stream,
-      member: asked.reader,
-      key: asked.key,
       after: 0,
       live: false,
       over: false,
@@ -266,13 +250,15 @@ export class Tails {
     stream.onDrain(() => reader.drained())
     stream.onClose(() => {
       reader.over = true
-      channel.readers.delete(reader)
+      if (channel.readers.delete(reader) && channel.readers.size === 0) this.#channels.delete(channel.name)
       if (!channel.isPrivate) this.open--
       leave()
-      this.#left(channel, reader.member)
+      this.subscriptions.remove(follower)
     })
-    stream.write(Buffer.from(greetings[channel.format](channel.room)))
-    this.#backfill(reader, asked, found)
+    stream.write(Buffer.from(greetings[channel.format](asked.room)))
+    follower.farewell = (why) => this.#farewell(channel, reader, why)
+    if (follower.over === undefined) this.#backfill(reader, asked, found)
+    else follower.farewell(follower.over)
   }
 
   /** Writes a page of the past and asks for the next one when the socket has room; then the reader is live. */
@@ -325,6 +311,7 @@ export class Tails {
   }
 
   #drop(channel: Channel, reader: Reader): void {
+    if (reader.over) return
     if (!channel.isPrivate) this.dropped++
     this.#farewell(
       channel,
@@ -335,6 +322,7 @@ export class Tails {
 
   /** The last line of a stream, which the board ends. */
   #farewell({ format }: Channel, reader: Reader, why: string): void {
+    if (reader.over) return
     reader.live = false
     reader.over = true
     reader.drained = nothing
@@ -347,7 +335,7 @@ export class Tails {
 
   #lookAround(): void {
     const now = this.#options.now()
-    this.keysOver()
+    this.subscriptions.keysOver()
     for (const channel of this.#channels.values()) {
       const { readers, format } = channel
       const beat = Buffer.from(format === 'sse' ? ':\n\n' : '\n')
@@ -362,6 +350,9 @@ export class Tails {
     }
   }
 }
+
+const notMember = 'you are no longer a member of this room: closed'
+const threadLost = 'this board lost the thread: closed. Come back with ?since=<the last id you saw>'
 
 /** What a stream is, said first. */
 const greetings: Readonly<Record<TailFormat, (room: string) => string>> = {

@@ -6,38 +6,24 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import type { Cancel, Timers } from '../clock.ts'
 import type { OpenRooms } from '../command/open-rooms.ts'
-import type { NoAnswer } from '../command/ports.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import { type Reply, type Respond, refused } from '../format/reply.ts'
 import { fromYou, type PlaceKeeper, Places, streamWaitSeconds } from '../rates/places.ts'
-import { PublicWaits } from './public-waits.ts'
-import type { Position, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
-import { SignedWaits } from './signed-waits.ts'
-import { type Found, Outbox, type Poll } from './wait-limit.ts'
+import type { Position } from './rows.ts'
+import type { Poll } from './wait-limit.ts'
+import { type Found, Waits, type WaitsOptions } from './waits.ts'
 
-export type UpdatesOptions = {
-  readonly shards: number
+export type UpdatesOptions = Omit<WaitsOptions, 'reply'> & {
   readonly generation: string
   readonly cursors: CursorSealer
   readonly rooms: Pick<OpenRooms, 'may'>
-  readonly readFeed: (request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
-  readonly readShard: (shard: number, request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
-  /** Tells every shard whose news to report. */
-  readonly follow: (reader: string, on: boolean) => void
-  readonly handleOf: (reader: string) => string
-  /** Why the key of a signed reader is refused since it asked; undefined: it is not. */
-  readonly keyOver: (key: string) => Refusal | undefined
-  /** Newest public change that this thread knows. */
-  readonly newest: () => number
   readonly waitersMax: number
   /** Requests that one client may have waiting. */
   readonly waitsPerAddress: number
   readonly keeper?: PlaceKeeper
-  /** Monotonic milliseconds. */
-  readonly now: () => number
   readonly timers: Timers
 }
 
@@ -48,9 +34,7 @@ const openedMax = 1_024
 export class Updates {
   readonly #options: UpdatesOptions
   readonly #places: Places
-  readonly #outbox = new Outbox()
-  readonly #public: PublicWaits
-  readonly #signed: SignedWaits
+  readonly waits: Waits
   readonly #stopSweeping: Cancel
   /** Marks of cursors that were opened, by reader and text. */
   readonly #opened = new BoundedMap<string, readonly Position[]>(openedMax)
@@ -64,25 +48,8 @@ export class Updates {
       max: options.waitersMax,
       keeper: options.keeper,
     })
-    const send = (respond: Respond, reply: Reply | undefined) => this.#outbox.put(() => respond(reply))
-    this.#public = new PublicWaits({
-      read: options.readFeed,
-      reply: (found) => this.#reply('', found),
-      send,
-      now: options.now,
-    })
-    this.#signed = new SignedWaits({
-      shards: options.shards,
-      read: (source, request, answer) =>
-        source === 0 ? options.readFeed(request, answer) : options.readShard(source - 1, request, answer),
-      follow: options.follow,
-      handleOf: options.handleOf,
-      reply: (reader, found) => this.#reply(reader, found),
-      keyOver: options.keyOver,
-      send,
-      now: options.now,
-    })
-    this.#stopSweeping = options.timers.every(() => this.#sweep(), sweepEveryMs)
+    this.waits = new Waits({ ...options, reply: (reader, found) => this.#reply(reader, found) })
+    this.#stopSweeping = options.timers.every(() => this.waits.sweep(false), sweepEveryMs)
   }
 
   /** Requests that wait now. */
@@ -111,17 +78,8 @@ export class Updates {
     }
     const until = this.#options.now() + waitMs
     const filter = { rooms: sorted(rooms), kinds: sorted(kinds), limit }
-    const leave =
-      reader === ''
-        ? this.#addPublic(filter, marks?.[0], until, answer)
-        : this.#signed.add({
-            until,
-            respond: answer,
-            reader,
-            key,
-            filter,
-            marks: marks === undefined ? this.#nowhere() : [...marks],
-          })
+    const asked = marks ?? Array.from({ length: this.#sources(reader) }, () => null)
+    const leave = this.waits.add({ until, respond: answer, reader, key, filter, marks: asked })
     const end = (): void => {
       over()
       leave()
@@ -135,31 +93,11 @@ export class Updates {
     })
   }
 
-  /** Public rooms changed. */
-  changed(rooms: readonly (readonly [room: string, change: number])[]): void {
-    if (rooms.length === 0) return
-    this.#public.changed(rooms)
-    this.#signed.changed(rooms)
-  }
-
-  heard(shard: number, readers: readonly string[]): void {
-    this.#signed.heard(shard, readers)
-  }
-
-  /** Some keys are refused from now on. */
-  keysOver(): void {
-    this.#signed.endOver()
-  }
-
-  restarted(shard: number): void {
-    this.#signed.restarted(shard)
-  }
-
   /** All waiting readers are answered now, and none waits from here on. */
   close(): void {
     this.#closed = true
     this.#stopSweeping()
-    this.#sweep()
+    this.waits.sweep(true)
   }
 
   #full(what: 'holder' | 'board'): Refusal {
@@ -168,25 +106,6 @@ export class Updates {
         ? 'as many requests wait for updates as this board can serve: try again'
         : `${this.#options.waitsPerAddress} requests wait for news already ${fromYou}: let one end first, or name several rooms in one`
     return refusal(what === 'board' ? 'overloaded' : 'rate_limited', message, undefined, streamWaitSeconds)
-  }
-
-  #addPublic(filter: UpdatesFilter, asked: Position | undefined, until: number, respond: Respond): () => void {
-    const newest = this.#options.newest()
-    const mark = asked ?? { next: newest + 1, taken: 0 }
-    const add = () => this.#public.add(filter, { until, respond, mark, need: newest })
-    if (mark.next <= newest + 1) return add()
-    // Further than this thread knows: the feed can tell whether that is the past of this board.
-    let leave = (): void => {
-      leave = () => {}
-      isGone = true
-    }
-    let isGone = false
-    this.#options.readFeed({ ...filter, from: mark, reader: '', handle: '' }, (page) => {
-      if (isGone) return
-      if (page?.ok) leave = add()
-      else respond(page === undefined ? undefined : refused(page.refusal))
-    })
-    return () => leave()
   }
 
   #reply(reader: string, { updates, marks, more }: Found): Reply {
@@ -215,7 +134,7 @@ export class Updates {
 
   /** The marks inside a cursor, or why it cannot be served. */
   #read(reader: string, cursor: string): readonly Position[] | Refusal {
-    const { cursors, generation, shards } = this.#options
+    const { cursors, generation } = this.#options
     const place = cursors.open(listName(reader), cursor) as readonly [string, string] | undefined
     if (place === undefined)
       return refusal(
@@ -223,7 +142,7 @@ export class Updates {
         'this cursor was not issued to this reader by updates.get: start again without one',
         'cursor',
       )
-    const count = reader === '' ? 1 : shards + 1
+    const count = this.#sources(reader)
     const marks = place[1].split('.').map(markOf)
     if (place[0] === generation && marks.length === count) return marks
     const oldest = this.#seal(
@@ -237,13 +156,9 @@ export class Updates {
     )
   }
 
-  #sweep(): void {
-    this.#public.sweep(this.#closed)
-    this.#signed.sweep(this.#closed)
-  }
-
-  #nowhere(): null[] {
-    return Array.from({ length: this.#options.shards + 1 }, () => null)
+  /** The feed, and for a signed reader every shard. */
+  #sources(reader: string): number {
+    return reader === '' ? 1 : this.#options.shards + 1
   }
 }
 

@@ -4,8 +4,6 @@
  * WITNESS_POLICY names a tlog-policy file whose witnesses sign this board's heads; WITNESS_LOGS one whose logs this board
  * is a witness for.
  */
-
-import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { nameOf } from '../../actors/log/book.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
@@ -17,12 +15,14 @@ import type { Clock } from '../clock.ts'
 import { BadConfig } from '../config.ts'
 import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
+import type { Random } from '../platform.ts'
 import { type MarkKeeper, RolledBack } from './mark.ts'
 import type { LogIdentity } from './signed-log.ts'
 import { WitnessRound, type WitnessStanding } from './witness/round.ts'
 import { Witness } from './witness/witness.ts'
 
 export type HeadsOptions = {
+  readonly random: Random
   /** File names; '' where there is none. */
   readonly witnessPolicy: string
   readonly witnessLogs: string
@@ -142,13 +142,13 @@ export class Heads {
   }
 }
 
-function openWitness({ clock, witnessLogs, dataDirectory, publicHost }: HeadsOptions): Witness | undefined {
+function openWitness({ clock, random, witnessLogs, dataDirectory, publicHost }: HeadsOptions): Witness | undefined {
   if (witnessLogs === '') return undefined
   const { parsed } = readPolicy('WITNESS_LOGS', witnessLogs)
   if (parsed.logs.length === 0)
     throw new BadConfig(`WITNESS_LOGS names ${witnessLogs}, which has no line "log <vkey>".`)
   const keyFile = join(dataDirectory, 'keys', 'witness.key')
-  if (!fileExists(keyFile)) writeAtomic(keyFile, Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)
+  if (!fileExists(keyFile)) writeAtomic(keyFile, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
   return new Witness({
     directory: join(dataDirectory, 'witness'),
     name: `${publicHost}/witness`,

@@ -19,11 +19,12 @@
  */
 import { statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { fileExists, readWhole, removeFile, syncDirectory } from '../../storage/disk.ts'
 import { parseVkey } from '../../storage/note.ts'
 import { type Parsed, unreadable } from '../../storage/parsed.ts'
-import type { Cancel, Clock } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'

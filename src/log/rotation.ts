@@ -11,12 +11,12 @@
  *   4  the old key is removed, so that a closed log is never signed again
  *   5  the mark names both logs, and witnesses sign both heads
  */
-import { randomBytes } from 'node:crypto'
+
 import { nameOf } from '../../actors/log/book.ts'
 import { fileExists, writeAtomic } from '../../storage/disk.ts'
 import { logKeyFile, readFacts, UnusableDirectory } from '../board-directory.ts'
-import { systemClock } from '../clock.ts'
 import type { Config } from '../config.ts'
+import { machine } from '../platform.ts'
 import { Heads } from './heads.ts'
 import { MarkKeeper, readMarks } from './mark.ts'
 import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
@@ -50,7 +50,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
       throw new UnusableDirectory(`The log names of this year are used up: ${old.origin} can be closed next year.`)
     await agreed(options, log)
     const keyFile = logKeyFile(dataDirectory, nameOf(next))
-    if (!fileExists(keyFile)) writeAtomic(keyFile, Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)
+    if (!fileExists(keyFile)) writeAtomic(keyFile, Buffer.from(`${machine.random(32).toString('hex')}\n`), 0o600)
     log.rotate(next, now)
     await agreed(options, log)
     const { size } = log.closed.at(-1)!
@@ -63,13 +63,14 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
 /** Witnesses have seen the newest head of each log and know of no other, and the mark has it. Throws RolledBack. */
 async function agreed({ dataDirectory, markFile, witnessPolicy }: RotationOptions, log: SignedLog): Promise<void> {
   const head = { size: log.newest.size, checkpoint: log.newest.checkpoint }
-  const mark = new MarkKeeper({ dataDirectory, markFile }, systemClock)
+  const mark = new MarkKeeper({ dataDirectory, markFile }, machine.clock)
   const heads = new Heads({
     witnessPolicy,
     witnessLogs: '',
     dataDirectory,
     mark,
-    clock: systemClock,
+    clock: machine.clock,
+    random: machine.random,
     logs: log.identities,
     closed: log.closed,
     publicHost: '',

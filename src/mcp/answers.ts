@@ -3,7 +3,7 @@
  * continues from there, a long text is read in parts, and what proves an answer comes when it is asked for. The text of a
  * result and its structured content are the same JSON, because hosts show a model one of the two.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { docsRead } from '../../actors/documents/operations.ts'
 import { updatesGet } from '../../actors/follow/operations.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -112,7 +112,7 @@ export class Answers {
   async #settled({ operation, args, extras, calling }: Call): Promise<Arguments> {
     // The rest of what came is asked for under the same request_id, and nothing is called twice.
     if (operation.inParts === true && operation.kind === 'write' && (args.request_id ?? null) === null)
-      return { ...args, request_id: randomBytes(12).toString('base64url') }
+      return { ...args, request_id: this.#calls.requestId() }
     // One item alone has room for its text.
     if (extras.text_offset !== undefined && listOf(operation) !== undefined) return { ...args, limit: 1 }
     const { data } = args

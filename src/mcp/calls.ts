@@ -2,12 +2,11 @@
  * Calls at /mcp as commands of the board: a signed-in caller's are signed with the key of the sign-in, those of others are
  * sent unsigned. What is allowed, refused and limited is decided where it always is, on the way of a command.
  */
-
-import { randomBytes } from 'node:crypto'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import type { CommandPath } from '../command/paths.ts'
 import { envelopeOf, type Reply, refused } from '../format/reply.ts'
 import { type FieldValue, type SignableCommand, signingBytes } from '../format/signing.ts'
+import type { Random } from '../platform.ts'
 import type { Caller } from '../sign-in/caller.ts'
 import { inputOf } from './tool-input.ts'
 
@@ -21,6 +20,7 @@ export type Calling = {
 }
 
 export type CallsOptions = {
+  readonly random: Random
   readonly front: Pick<CommandPath, 'execute'>
   readonly serviceId: string
   /** Unix seconds. */
@@ -75,6 +75,11 @@ export class Calls {
     return this.execute(this.#signed({ ...command, to: data.identity.id }, caller), calling)
   }
 
+  /** Names a write, so that asking for it again is a retry. */
+  requestId(): string {
+    return this.#options.random(12).toString('base64url')
+  }
+
   /** Sends a command as it stands. */
   execute(command: object, { caller, address, signal }: Calling): Promise<Outcome> {
     return new Promise((resolve) => {
@@ -95,7 +100,7 @@ export class Calls {
       ...fields,
       public_key: caller.publicKey,
       timestamp: this.#options.wallSeconds(),
-      nonce: randomBytes(16).toString('base64url'),
+      nonce: this.#options.random(16).toString('base64url'),
     }
     const { serviceId } = this.#options
     // Values of a wrong type are signed as they are, and refused by the check of shapes.

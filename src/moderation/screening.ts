@@ -30,6 +30,7 @@ export type ScreeningOptions = {
   readonly judge: (post: Screened) => Judgement | Promise<Judgement>
   readonly hide: (post: Screened, reason: string, done: (hidden: Hidden) => void) => void
   readonly later: Clock['later']
+  readonly soon: Clock['soon']
   readonly report: Report
 }
 
@@ -89,7 +90,7 @@ export class Screening {
   #schedule(): void {
     if (this.#scheduled || this.#underWay >= atOnceMax || this.#options.queue.isEmpty) return
     this.#scheduled = true
-    setImmediate(() => {
+    this.#options.soon(() => {
       this.#scheduled = false
       const post = this.#options.queue.take()
       if (post === undefined) return

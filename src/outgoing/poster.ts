@@ -8,6 +8,8 @@
  * - Time is bounded from the first name query on. One timer looks at everything under way, ten times a second.
  * - A kept connection that was closed before a byte of the answer came is replaced by a fresh one, once.
  */
+import type { Cancel } from '../../actors/kernel/timers.ts'
+import type { Clock } from '../clock.ts'
 import { Connection, type Ended, type Failure, type Origin } from './connection.ts'
 import { NoAddress, parseTarget, type Resolve, resolveName, vettedAddresses } from './target.ts'
 
@@ -35,8 +37,7 @@ export type PosterOptions = {
   readonly loopback: boolean
   /** Says who is calling. */
   readonly userAgent: string
-  /** Monotonic milliseconds. */
-  readonly now: () => number
+  readonly clock: Pick<Clock, 'monotonicMs' | 'every'>
   readonly resolve?: Resolve
   /** Certificates trusted in place of the system's (tests). */
   readonly ca?: string
@@ -73,13 +74,12 @@ export class Poster {
   readonly #lines = new Set<Line>()
   /** Errands whose addresses are being asked for, and how to stop that. */
   readonly #vetting = new Map<Errand, AbortController>()
-  readonly #timer: NodeJS.Timeout
+  readonly #stopLooking: Cancel
   #idleCount = 0
 
   constructor(options: PosterOptions) {
     this.#options = options
-    this.#timer = setInterval(() => this.#look(), lookEveryMs)
-    this.#timer.unref()
+    this.#stopLooking = options.clock.every(() => this.#look(), lookEveryMs)
   }
 
   /** A text: why nothing is sent there. */
@@ -91,7 +91,7 @@ export class Poster {
   }
 
   post(post: Post, done: (posted: Posted) => void): void {
-    const now = this.#options.now()
+    const now = this.#options.clock.monotonicMs()
     const errand: Errand = { post, done, due: now + post.totalMs, connectDue: now + post.connectMs, isAgain: false }
     const kept = this.#kept(post.target.origin, now)
     if (kept === undefined) void this.#open(errand)
@@ -99,7 +99,7 @@ export class Poster {
   }
 
   close(): void {
-    clearInterval(this.#timer)
+    this.#stopLooking()
     for (const stop of this.#vetting.values()) stop.abort()
     for (const { connection } of this.#lines) connection.destroy()
   }
@@ -126,7 +126,12 @@ export class Poster {
       // The caller does not wait for it any more.
       if (!this.#vetting.delete(errand)) return
       const connection = new Connection(target, addresses, { ca, gone: () => this.#gone(line) })
-      const line: Line = { connection, origin: target.origin, bornAt: this.#options.now(), errand: undefined }
+      const line: Line = {
+        connection,
+        origin: target.origin,
+        bornAt: this.#options.clock.monotonicMs(),
+        errand: undefined,
+      }
       this.#lines.add(line)
       this.#send(line, errand)
     } catch (error) {
@@ -183,7 +188,7 @@ export class Poster {
 
   /** Whose time is over? */
   #look(): void {
-    const now = this.#options.now()
+    const now = this.#options.clock.monotonicMs()
     for (const [errand, stop] of this.#vetting) {
       if (now < errand.connectDue && now < errand.due) continue
       this.#vetting.delete(errand)

@@ -7,6 +7,7 @@
  * - Time is bounded from the first name query on: `connectMs` to a usable connection, `totalMs` to the last byte.
  * - Every request has a connection of its own and is sent at most once.
  */
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { Connection, type Ended, type Failure } from './connection.ts'
 import { outgoingHeaders, receivedHeaders } from './headers.ts'
 import {
@@ -60,6 +61,7 @@ export type OutgoingOptions = {
   readonly loopback: boolean
   /** Says who is calling. */
   readonly userAgent: string
+  readonly timers: Pick<Timers, 'later'>
   readonly resolve?: Resolve
   /** Certificates trusted in place of the system's (tests). */
   readonly ca?: string
@@ -69,13 +71,13 @@ const connectMsDefault = 10_000
 export const totalMsDefault = 30_000
 const answerBytesMaxDefault = 1024 * 1024
 
-export function createOutgoing({ loopback, userAgent, resolve = resolveName, ca }: OutgoingOptions): Outgoing {
+export function createOutgoing({ loopback, userAgent, timers, resolve = resolveName, ca }: OutgoingOptions): Outgoing {
   const open = new Set<Connection>()
 
   async function request(asked: OutgoingRequest): Promise<Answered | NotAnswered> {
     const target = parseTarget(asked.url, loopback)
     if (typeof target === 'string') return { ok: false, failure: 'blocked', reason: target, sent: false }
-    const clock = new Budget(asked)
+    const clock = new Budget(asked, timers)
     try {
       const addresses = await clock.within(() => vettedAddresses(target, { loopback, resolve, signal: clock.signal }))
       const headers = outgoingHeaders(asked.headers ?? {}, userAgent)
@@ -110,16 +112,19 @@ class OutOfTime extends Error {
 /** The time of one request, its name queries included. */
 class Budget {
   readonly #abort = new AbortController()
-  readonly #total: NodeJS.Timeout
-  #connect: NodeJS.Timeout | undefined
+  readonly #stopTotal: Cancel
+  readonly #stopConnect: Cancel
   readonly #given: AbortSignal | undefined
   readonly #stop = () => this.#abort.abort(new OutOfTime('it was canceled', true))
 
-  constructor({ connectMs = connectMsDefault, totalMs = totalMsDefault, signal }: OutgoingRequest) {
+  constructor(
+    { connectMs = connectMsDefault, totalMs = totalMsDefault, signal }: OutgoingRequest,
+    { later }: Pick<Timers, 'later'>,
+  ) {
     const expire = (ms: number, what: string) => () =>
       this.#abort.abort(new OutOfTime(`it did not ${what} within ${ms / 1000} s`))
-    this.#total = setTimeout(expire(totalMs, 'answer'), totalMs)
-    this.#connect = setTimeout(expire(connectMs, 'accept a connection'), connectMs)
+    this.#stopTotal = later(expire(totalMs, 'answer'), totalMs)
+    this.#stopConnect = later(expire(connectMs, 'accept a connection'), connectMs)
     this.#given = signal
     if (signal?.aborted) this.#stop()
     signal?.addEventListener('abort', this.#stop, { once: true })
@@ -130,8 +135,7 @@ class Budget {
   }
 
   connected(): void {
-    clearTimeout(this.#connect)
-    this.#connect = undefined
+    this.#stopConnect()
   }
 
   /** What is given up before it begins is not begun: no caller would be there to learn how it failed. */
@@ -148,7 +152,7 @@ class Budget {
 
   end(): void {
     this.connected()
-    clearTimeout(this.#total)
+    this.#stopTotal()
     this.#given?.removeEventListener('abort', this.#stop)
   }
 }

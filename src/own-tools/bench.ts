@@ -4,7 +4,9 @@
  *
  * One network has a quarter of the places at most: a caller who fills them with work that never ends does not keep others out.
  */
+
 import { Worker } from 'node:worker_threads'
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { threadFile } from '../program.ts'
 import type { Input, Output } from './own-tool.ts'
 
@@ -27,7 +29,7 @@ type Job = {
   readonly done: (result: BenchResult) => void
 }
 /** The job on the thread, what ends it, and the parts of its time that are over. */
-type Under = Job & { readonly id: number; timer?: NodeJS.Timeout; parts: number; ended: 'timeout' | 'too_large' }
+type Under = Job & { readonly id: number; stop?: Cancel; parts: number; ended: 'timeout' | 'too_large' }
 
 /**
  * Its time is counted in so many parts, one after the other: while this process stands still, for however long, one part passes and
@@ -41,6 +43,7 @@ const memory = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stack
 export class Bench {
   readonly #limitMs: number
   readonly #waitingMax: number
+  readonly #timers: Timers
   readonly #waiting: Job[] = []
   #worker: Worker | undefined
   #isReady = false
@@ -50,7 +53,8 @@ export class Bench {
   #next = 0
   #closed = false
 
-  constructor({ limitMs, waitingMax }: { limitMs: number; waitingMax: number }) {
+  constructor({ limitMs, waitingMax, timers }: { limitMs: number; waitingMax: number; timers: Timers }) {
+    this.#timers = timers
     this.#limitMs = limitMs
     this.#waitingMax = waitingMax
   }
@@ -87,9 +91,9 @@ export class Bench {
     const part = (): void => {
       if (++under.parts < timeParts) this.#watch(under)
       // An answer that is here already, and was not examined yet, counts.
-      else setImmediate(() => this.#end(under))
+      else this.#timers.soon(() => this.#end(under))
     }
-    under.timer = setTimeout(part, this.#limitMs / timeParts)
+    under.stop = this.#timers.later(part, this.#limitMs / timeParts)
   }
 
   #end(under: Under): void {
@@ -103,7 +107,7 @@ export class Bench {
   #finish(result: BenchResult): void {
     const under = this.#under
     if (under === undefined) return
-    clearTimeout(under.timer)
+    under.stop?.()
     this.#under = undefined
     under.done(result)
     this.#go()
@@ -127,7 +131,7 @@ export class Bench {
       const wasEnded = this.#isEnding
       this.#isEnding = false
       // The job before it was answered at the last moment: this one was never on that thread.
-      if (wasEnded && this.#under !== undefined && this.#under.timer === undefined) this.#worker = this.#start()
+      if (wasEnded && this.#under !== undefined && this.#under.stop === undefined) this.#worker = this.#start()
       else this.#finish({ failure: this.#under?.ended ?? 'too_large' })
     })
     worker.unref()

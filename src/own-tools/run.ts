@@ -1,5 +1,6 @@
 /** One call of an own tool: its input checked against its schema, its work done where it belongs, its output as JSON text. */
 
+import type { Timers } from '../../actors/kernel/timers.ts'
 import { dataFault } from '../format/data-fault.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import { Bench, type BenchResult } from './bench.ts'
@@ -38,9 +39,9 @@ export class OwnTools {
   readonly #doors: BoardDoors
   readonly #bench: Bench
 
-  constructor(doors: BoardDoors, limitMs = limitMsDefault) {
+  constructor(doors: BoardDoors, timers: Timers, limitMs = limitMsDefault) {
     this.#doors = doors
-    this.#bench = new Bench({ limitMs, waitingMax })
+    this.#bench = new Bench({ limitMs, waitingMax, timers })
   }
 
   /** The input has passed `inputFault`. `now`: Unix seconds when the call was accepted; `from`: the network that asks. */

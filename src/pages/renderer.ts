@@ -5,8 +5,10 @@
  * What the thread has made is kept by the text itself: a text costs its work once, however often its page is asked for and however
  * often the board around it changes. One network has a quarter of the queue: who fills it waits for itself.
  */
+
 import { hash } from 'node:crypto'
 import { Piscina } from 'piscina'
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { threadFile } from '../program.ts'
 import { type Html, trusted } from './pieces/html.ts'
 import { type RenderItem, rendered } from './pieces/rendered.ts'
@@ -16,6 +18,7 @@ export type Costed = { readonly item: RenderItem; readonly nodes: number }
 export type Rendered = Html | 'busy' | 'slow'
 
 export type RendererOptions = {
+  readonly timers: Timers
   /** Called when a text took too long, or the thread could not do its work. */
   readonly report?: (event: string, facts: Readonly<Record<string, unknown>>) => void
   readonly deadlineMs?: number
@@ -48,9 +51,9 @@ export class Renderer {
   #pool: Piscina | undefined
   #isRunning = false
   #isClosed = false
-  #idle: NodeJS.Timeout | undefined
+  #stopIdling: Cancel | undefined
 
-  constructor(options: RendererOptions = {}) {
+  constructor(options: RendererOptions) {
     this.#options = options
   }
 
@@ -90,7 +93,7 @@ export class Renderer {
 
   async #run(): Promise<void> {
     this.#isRunning = true
-    clearTimeout(this.#idle)
+    this.#stopIdling?.()
     for (let task = this.#waiting.shift(); task !== undefined; task = this.#waiting.shift()) {
       const made = await this.#onThread(task)
       // One of them was too slow: which, is found out.
@@ -98,7 +101,7 @@ export class Renderer {
       else this.#settle(task, made)
     }
     this.#isRunning = false
-    this.#idle = setTimeout(() => void this.#end(), idleMsMax).unref()
+    this.#stopIdling = this.#options.timers.later(() => void this.#end(), idleMsMax)
   }
 
   #settle({ asked }: Task, made: readonly string[] | 'busy' | 'slow'): void {
@@ -111,7 +114,7 @@ export class Renderer {
   }
 
   async #onThread({ asked, nodes }: Task): Promise<readonly string[] | 'busy' | 'slow'> {
-    const { report, deadlineMs = deadlineMsDefault } = this.#options
+    const { report, timers, deadlineMs = deadlineMsDefault } = this.#options
     try {
       this.#pool ??= await begin()
     } catch (error) {
@@ -120,7 +123,7 @@ export class Renderer {
     }
     const late = new AbortController()
     // An answer that is here already, and was not looked at yet, counts.
-    const timer = setTimeout(() => setImmediate(() => late.abort()), deadlineMs)
+    const inTime = timers.later(() => timers.soon(() => late.abort()), deadlineMs)
     try {
       const items = asked.map(({ item }) => item)
       return (await this.#pool.run(items, { name: 'renderAll', signal: late.signal })) as string[]
@@ -129,12 +132,12 @@ export class Renderer {
       await this.#end()
       return this.#isClosed ? 'busy' : 'slow'
     } finally {
-      clearTimeout(timer)
+      inTime()
     }
   }
 
   async #end(): Promise<void> {
-    clearTimeout(this.#idle)
+    this.#stopIdling?.()
     const pool = this.#pool
     this.#pool = undefined
     await pool?.destroy()

@@ -1,5 +1,7 @@
 /** Both protocols by one interface: what a 402 asks, what we could pay, what came of it. */
+
 import type { Answered, Outgoing } from '../outgoing/request.ts'
+import type { Random } from '../platform.ts'
 import { isPaid, nodeAt } from './chain.ts'
 import { challengesOf, mppOffers, mppReceiptOf, shownChallenge } from './mpp.ts'
 import type { Demand, Payer, PaymentReceipt } from './payment.ts'
@@ -13,9 +15,10 @@ export type PayerOptions = {
   readonly nodes: ReadonlyMap<string, string>
   readonly outgoing: Outgoing
   readonly wallSeconds: () => number
+  readonly random: Random
 }
 
-export function createPayer({ wallet, nodes, outgoing, wallSeconds }: PayerOptions): Payer {
+export function createPayer({ wallet, nodes, outgoing, random, wallSeconds }: PayerOptions): Payer {
   return {
     demandOf(answer, id): Demand {
       const x402 = x402DemandOf(answer)
@@ -24,7 +27,7 @@ export function createPayer({ wallet, nodes, outgoing, wallSeconds }: PayerOptio
         wallet === undefined
           ? []
           : [
-              ...(x402 === undefined ? [] : x402Offers(x402, wallet, id)),
+              ...(x402 === undefined ? [] : x402Offers(x402, wallet, id, random)),
               ...mppOffers(challenges, wallet, wallSeconds()),
             ]
       return {

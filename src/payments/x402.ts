@@ -9,10 +9,11 @@
  * Headers hold standard base64 of JSON. Everything a tool says is checked here before anything is signed; what is not known
  * exactly (scheme, network, token, way of transfer) is no offer.
  */
-import { randomBytes } from 'node:crypto'
+
 import { foreignJson } from '../format/foreign-json.ts'
 import { caip2, chainIdOf, usdc } from '../money/networks.ts'
 import type { Answered } from '../outgoing/request.ts'
+import type { Random } from '../platform.ts'
 import { type Transfer, transferHash } from './eip712.ts'
 import type { Offer, Payment, PaymentReceipt } from './payment.ts'
 import type { Wallet } from './wallet.ts'
@@ -47,12 +48,12 @@ function demandIn({ accepts, resource, extensions }: Fields, version: 1 | 2): X4
 }
 
 /** Those that we can take, each with what signs it. `id`: of the call, 32 hex; a seller may recognise a repetition by it. */
-export function x402Offers(demand: X402Demand, wallet: Wallet, id: string): Offer[] {
+export function x402Offers(demand: X402Demand, wallet: Wallet, id: string, random: Random): Offer[] {
   return demand.accepts.flatMap((accepted) => {
     const terms = termsOf(demand.version, accepted)
     if (terms === undefined) return []
     const { network, payee, micros } = terms
-    const sign = async (now: number) => payment(demand, accepted, terms, wallet, id, now)
+    const sign = async (now: number) => payment({ demand, accepted, terms, wallet, id, random }, now)
     return [{ protocol: 'x402' as const, network, payee, micros, feeMicros: 0, sign }]
   })
 }
@@ -101,7 +102,16 @@ function termsOf(version: 1 | 2, accepted: Fields): Terms | undefined {
   }
 }
 
-function payment(demand: X402Demand, accepted: Fields, terms: Terms, wallet: Wallet, id: string, now: number): Payment {
+type Made = {
+  readonly demand: X402Demand
+  readonly accepted: Fields
+  readonly terms: Terms
+  readonly wallet: Wallet
+  readonly id: string
+  readonly random: Random
+}
+
+function payment({ demand, accepted, terms, wallet, id, random }: Made, now: number): Payment {
   const validUntil = now + terms.lifeSeconds
   const authorization: Transfer = {
     from: wallet.address,
@@ -109,7 +119,7 @@ function payment(demand: X402Demand, accepted: Fields, terms: Terms, wallet: Wal
     value: String(terms.micros),
     validAfter: String(now - backdatedSeconds),
     validBefore: String(validUntil),
-    nonce: `0x${randomBytes(32).toString('hex')}`,
+    nonce: `0x${random(32).toString('hex')}`,
   }
   const domain = { name: terms.name, version: terms.version, chainId: terms.chainId, verifyingContract: terms.asset }
   const signature = `0x${wallet.sign(transferHash(domain, authorization, wallet.keccak)).toString('hex')}`

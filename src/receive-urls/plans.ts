@@ -2,8 +2,7 @@
  * How writes on receive URLs are carried out: all of one maker by one actor. The secret of the address is made here and shown once;
  * the one that deliveries are signed with is kept sealed, and `data`, which brought it, is not kept.
  */
-
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { isAddressOrNetwork } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
@@ -11,6 +10,7 @@ import type { ReceiverFacts } from '../../actors/receive-urls/receive-urls.ts'
 import { withoutData } from '../command/cut-data.ts'
 import type { Asked, Plan, ReadPlans, Services } from '../command/plan.ts'
 import type { DataOf, Verified } from '../command/reply.ts'
+import type { Random } from '../platform.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import { receiverView } from './reads.ts'
 import { webhookKey } from './signature.ts'
@@ -20,7 +20,7 @@ const ownActor = ({ signer }: Verified) => ({ actor: receiversOf(signer.id) })
 const create: Plan<'receiver.create'> = {
   to: ownActor,
   check: ({ command, data }) => faultOf(data, command.room !== undefined && command.room !== ''),
-  args: ({ command, data }) => ({ ...freshSecret(), ...chosen(data, command.room ?? '') }),
+  args: ({ command, data }, { random }) => ({ ...freshSecret(random), ...chosen(data, command.room ?? '') }),
   ask: (verified, services, pass) => {
     const kept = keptOf(verified, services)
     maySpeak(verified, services, (args) => pass(args && { args: { ...args, sealed: kept.sealed }, ...kept.signed }))
@@ -35,7 +35,7 @@ const create: Plan<'receiver.create'> = {
 
 const rotate: Plan<'receiver.rotate'> = {
   to: ownActor,
-  args: ({ command }) => ({ ...freshSecret(), receiver: command.target }),
+  args: ({ command }, { random }) => ({ ...freshSecret(random), receiver: command.target }),
   show: (_verified, { facts }, _actor, isDuplicate, { secret }) => {
     const id = facts.receiver
     return { values: { receiver: { id, ...address(id, secret, isDuplicate) } } }
@@ -59,8 +59,8 @@ export function secretHash(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
-function freshSecret() {
-  const secret = randomBytes(32).toString('base64url')
+function freshSecret(random: Random) {
+  const secret = random(32).toString('base64url')
   return { secret, hash: secretHash(secret) }
 }
 

@@ -1,6 +1,6 @@
 /** How writes on rooms are carried out: roles, invites, policy, reports. */
 
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { unitHint } from '../../actors/records/write.ts'
 import type { Decided, Plan, ReadPlans } from '../command/plan.ts'
@@ -32,8 +32,8 @@ const dayAsTtl = 86_400
 
 const invite: Plan<'room.invite.create'> = {
   to: inRoom,
-  args: ({ command }) => {
-    const secret = randomBytes(32).toString('base64url')
+  args: ({ command }, { random }) => {
+    const secret = random(32).toString('base64url')
     const ttl = command.ttl || dayAsTtl
     return { secret, hash: hashOf(secret), ttl, target: command.target ?? '' }
   },

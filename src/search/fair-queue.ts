@@ -7,7 +7,7 @@
  */
 
 import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
-import type { Cancel, Timers } from '../clock.ts'
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import type { Client } from '../command/paths.ts'
 
 export type FairQueueOptions = {

@@ -5,10 +5,10 @@
 import { advanceTo, publicRecords } from '../../actors/log/public-records.ts'
 import { frameKey, fromFrame } from '../../actors/records/record.ts'
 import type { JournalReader } from '../../storage/journal.ts'
-import { monotonicMs } from '../clock.ts'
 import { SearchIndex, wipe } from './search-index.ts'
 
 export type FollowerOptions = {
+  readonly monotonicMs: () => number
   /** Of the index. */
   readonly directory: string
   /** Id of the log's journal, hex. */
@@ -55,7 +55,7 @@ export class Follower {
   step(now: number): void {
     if (!this.isBehind && !this.#index.isDue(now)) return
     const { log, shards } = this.#options
-    const since = monotonicMs()
+    const since = this.#options.monotonicMs()
     const before = this.#index.applied
     log.advance(this.#durable)
     let records = 0
@@ -70,7 +70,7 @@ export class Follower {
     }
     this.#index.settle(applied, now)
     this.#frames = this.isBehind ? this.#frames + applied - before : 0
-    this.#spentMs = this.isBehind ? this.#spentMs + monotonicMs() - since : 0
+    this.#spentMs = this.isBehind ? this.#spentMs + this.#options.monotonicMs() - since : 0
   }
 
   /** How long it takes to catch up at the pace so far; undefined: not known yet. */

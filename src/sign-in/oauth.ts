@@ -2,7 +2,8 @@
  * Sign-in, put together: the authorization server, the sign-ins under way, the keys of those that were made, and the check of
  * tokens. Loaded by the first request that needs it; requests reach the library without a socket of their own.
  */
-import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
+
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jwtVerify } from 'jose'
 import inject from 'light-my-request'
@@ -11,6 +12,7 @@ import { privateKeyOf } from '../../storage/ed25519.ts'
 import { readSecret } from '../board-directory.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Outgoing } from '../outgoing/request.ts'
+import type { Random } from '../platform.ts'
 import type { Caller } from './caller.ts'
 import { createProvider, resourceOf } from './provider.ts'
 import { Records, type RecordsOptions } from './records.ts'
@@ -27,7 +29,7 @@ import type { SignInKeys } from './sign-in-keys.ts'
 import { signInPage } from './sign-in-page.ts'
 
 export type OauthOptions = RecordsOptions &
-  Pick<SignInOptions, 'front' | 'serviceId'> & {
+  Pick<SignInOptions, 'front' | 'serviceId' | 'random'> & {
     readonly news: LiveFacts
     /** Public address of the board. */
     readonly address: string
@@ -78,7 +80,7 @@ export class Oauth {
     this.#keys = options.keys
     this.#signIns = new SignIns({ ...options, delegates: news.delegates, keys: this.#keys })
     this.#records = new Records(options)
-    const signingKey = tokenKey(options.tokenKeyFile)
+    const signingKey = tokenKey(options.tokenKeyFile, options.random)
     this.#publicKey = createPublicKey(signingKey)
     this.#provider = createProvider({
       ...options,
@@ -314,7 +316,7 @@ function json(res: ServerResponse, status: number, value: object): void {
 }
 
 /** The key that signs tokens: made when the first is asked for. */
-function tokenKey(file: string): KeyObject {
-  if (!fileExists(file)) writeAtomic(file, Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)
+function tokenKey(file: string, random: Random): KeyObject {
+  if (!fileExists(file)) writeAtomic(file, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
   return privateKeyOf(readSecret(file))
 }

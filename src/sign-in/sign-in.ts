@@ -6,7 +6,7 @@
  * The new key is on disk before the delegation exists. Where that is refused, it is erased again.
  */
 
-import { randomBytes, sign } from 'node:crypto'
+import { sign } from 'node:crypto'
 import { scopes as allScopes, type Scope } from '../../actors/kernel/operation.ts'
 import { commandIn } from '../../actors/records/record.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
@@ -15,9 +15,11 @@ import type { Delegate, Delegates } from '../command/delegates.ts'
 import type { CommandPath } from '../command/paths.ts'
 import { envelopeOf, type Reply } from '../format/reply.ts'
 import { commandId, signingBytes } from '../format/signing.ts'
+import type { Random } from '../platform.ts'
 import type { SignInKey, SignInKeys } from './sign-in-keys.ts'
 
 export type SignInOptions = {
+  readonly random: Random
   readonly front: Pick<CommandPath, 'execute'>
   readonly serviceId: string
   readonly delegates: Pick<Delegates, 'find' | 'isOver'>
@@ -115,7 +117,7 @@ export class SignIns {
   #pendingOf(uid: string): Pending {
     const known = this.#pending.get(uid)
     if (known !== undefined) return known
-    const made = { seed: randomBytes(32), timestamp: 0, turn: Promise.resolve() }
+    const made = { seed: this.#options.random(32), timestamp: 0, turn: Promise.resolve() }
     this.#pending.set(uid, made)
     return made
   }

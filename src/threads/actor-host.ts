@@ -18,6 +18,7 @@ import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
+import type { FollowTell } from '../follow/topics.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
@@ -27,7 +28,7 @@ import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
-import type { FeedNews, FeedTell, FeedThread, FeedTold, FeedWord } from './feed.ts'
+import type { FeedNews, FeedThread, FeedTold, FeedWord } from './feed.ts'
 import type { FeedAsk } from './feed-answers.ts'
 import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, LogWord, Published } from './log.ts'
@@ -199,7 +200,7 @@ export class ActorHost implements Actors {
     this.#feedLink!.ask(ask, given(answer))
   }
 
-  tellFeed(tell: FeedTell): void {
+  tellFeed(tell: FollowTell): void {
     this.#feedLink!.tell(tell)
   }
 
@@ -386,6 +387,7 @@ export class ActorHost implements Actors {
       openMax: this.#options.queues.openAsks,
       patienceMs: inside.patienceMs,
       now: this.#options.clock.monotonicMs,
+      timers: this.#options.clock,
       ...(onTell === undefined ? {} : { onTell }),
     })
   }
@@ -406,6 +408,7 @@ export class ActorHost implements Actors {
       ...options,
       onEvent: (level, event, facts) => log(level, event, facts),
       now: this.#options.clock.monotonicMs,
+      timers: this.#options.clock,
       youngGenerationMb: 16,
     })
   }

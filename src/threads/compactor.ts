@@ -8,11 +8,13 @@
  * What the disk does not give costs the texts it belongs to: it is reported, damaged ones wait for the next start, and all else for
  * the next look. Only after a failed sync does the thread start over.
  */
+
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import { isStub, stubOf } from '../../actors/records/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame, Journal } from '../../storage/journal.ts'
 import { removeSavedTails } from '../../storage/recovery.ts'
-import { monotonicMs, readingSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { report } from './entry.ts'
 
 export type CompactorOptions = {
@@ -21,6 +23,7 @@ export type CompactorOptions = {
   /** Of the journal. */
   readonly directory: string
   readonly state: State
+  readonly clock: Clock
   /** Seconds between two looks; what was taken back is gone from the disk soon after the next one. */
   readonly everySeconds: number
   /** Segments of the journal were rewritten: all that hold what is to be destroyed, or those for which the disk had room. */
@@ -42,26 +45,25 @@ export class Compactor {
   readonly #seen = { events: 0, commands: 0 }
   /** Slots of events whose texts are to be destroyed. */
   #leaving = new Set<number>()
-  readonly #timer: NodeJS.Timeout
+  readonly #stopLooking: Cancel
   #isRunning = false
   #isFirst = true
   #closed = false
 
   constructor(options: CompactorOptions) {
     this.#options = options
-    this.#timer = setInterval(() => this.#look(), options.everySeconds * 1000)
-    this.#timer.unref()
+    this.#stopLooking = options.clock.every(() => this.#look(), options.everySeconds * 1000)
   }
 
   close(): void {
     this.#closed = true
-    clearInterval(this.#timer)
+    this.#stopLooking()
   }
 
   #look(): void {
     if (this.#isRunning) return
-    const { state } = this.#options
-    const events = state.marks.takenBack(readingSeconds())
+    const { state, clock } = this.#options
+    const events = state.marks.takenBack(clock.readingSeconds())
     // Of the request of a work the market has the command too, until it is taken back.
     const commands = state.mail.takenBack()
     const seen = this.#seen
@@ -74,7 +76,7 @@ export class Compactor {
         if (this.#see(place[slot]!)) this.#leaving.add(slot)
       }
       for (; seen.commands < commands.length && looked < framesPerSlice; looked++) this.#see(commands[seen.commands++]!)
-      if (looked > 0) return void setImmediate(slice)
+      if (looked > 0) return void clock.soon(slice)
       const isFirst = this.#isFirst
       this.#isFirst = false
       if (this.#wanted.size > 0) return this.#run(this.#wanted)
@@ -104,8 +106,8 @@ export class Compactor {
   }
 
   #run(wanted: Set<number>): void {
-    const { shard, journal, directory, onRewritten, onDestroyed } = this.#options
-    const startedAt = monotonicMs()
+    const { shard, journal, directory, clock, onRewritten, onDestroyed } = this.#options
+    const startedAt = clock.monotonicMs()
     const { place } = this.#options.state.board.events
     const damaged = new Set<number>()
     const onDamage = (damage: Error, left: readonly number[]): void => {
@@ -123,10 +125,14 @@ export class Compactor {
         const step = steps.next()
         if (!step.done) {
           report('info', 'journal.compacting', { shard, ...step.value })
-          return void setImmediate(slice)
+          return void clock.soon(slice)
         }
         wanted.clear()
-        report('info', 'journal.compacted', { shard, texts: step.value, ms: Math.round(monotonicMs() - startedAt) })
+        report('info', 'journal.compacted', {
+          shard,
+          texts: step.value,
+          ms: Math.round(clock.monotonicMs() - startedAt),
+        })
         onRewritten()
         onDestroyed(new Set([...this.#leaving].filter((slot) => !damaged.has(place[slot]!))))
         this.#leaving = new Set()

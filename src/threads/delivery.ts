@@ -2,13 +2,14 @@
  * The thread that delivers: webhooks and MCP Events, on a core of its own, started by the first hook there is. Wiring only:
  * what it wants to know it asks the main thread, which asks the feed or a shard; what it does stands in src/webhooks/.
  */
-import { randomInt } from 'node:crypto'
+
 import type { MessagePort } from 'node:worker_threads'
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { monotonicMs, wallMilliseconds } from '../clock.ts'
+import { type Clock, pause } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { Poster } from '../outgoing/poster.ts'
+import type { Random } from '../platform.ts'
 import { Limiter } from '../rates/limiter.ts'
 import { release } from '../release.ts'
 import { Engine } from '../webhooks/engine.ts'
@@ -18,7 +19,7 @@ import type { ChangedHooks, HookView } from '../webhooks/reads.ts'
 import { type Head, Sender } from '../webhooks/sender.ts'
 import type { EngineAsk, HookStatus, VerifyAnswer, VerifyAsk } from '../webhooks/service.ts'
 import { DeliveryStore } from '../webhooks/store.ts'
-import { report, runThread } from './entry.ts'
+import { report, runThread, type ThreadPlatform } from './entry.ts'
 
 export type DeliveryThread = {
   readonly directory: string
@@ -69,6 +70,8 @@ type Asking = { isOld: boolean; readonly known: Promise<void> }
 
 class Deliverer {
   readonly #data: DeliveryThread
+  readonly #clock: Clock
+  readonly #random: Random
   readonly #store: DeliveryStore
   readonly #poster: Poster
   readonly #sender: Sender
@@ -83,19 +86,22 @@ class Deliverer {
   #engine: Engine | undefined
   readonly #loaded: Promise<Engine>
 
-  constructor(data: DeliveryThread) {
+  constructor(data: DeliveryThread, { clock, random }: ThreadPlatform) {
+    this.#clock = clock
+    this.#random = random
     const { generation, serviceId, address } = data
     this.#data = data
     this.#suspended = new Set(data.suspended)
     this.#headSize = data.headSize
     this.#store = DeliveryStore.open(data.directory, reportDamage)
     const userAgent = `Broadside/${release} (+${address})`
-    this.#poster = new Poster({ loopback: data.loopback, userAgent, now: monotonicMs })
+    this.#poster = new Poster({ loopback: data.loopback, userAgent, clock })
     this.#payloads = new Payloads({
       address,
       ask: (source, asked) => this.#ask<HooksAnswer>(['source', source, asked]),
       turn: () => Atomics.load(data.turns, 0),
-      now: monotonicMs,
+      now: clock.monotonicMs,
+      soon: clock.soon,
       fault: (problem) => report('error', 'delivery.not_built', { problem }),
     })
     this.#sender = new Sender({
@@ -106,14 +112,16 @@ class Deliverer {
       generation,
       serviceId,
       address,
-      wallMs: wallMilliseconds,
+      wallMs: clock.wallMilliseconds,
+      random,
     })
-    this.#challenges = new Challenges(this.#store, this.#sender, data.limitsOn)
+    this.#challenges = new Challenges(this.#store, this.#sender, clock, data.limitsOn)
     this.#front = new Link({
       port: data.front,
       openMax: asksMax,
       patienceMs: inside.patienceMs,
-      now: monotonicMs,
+      now: clock.monotonicMs,
+      timers: clock,
       onAsk: (body, id) => this.#onAsk(body as EngineAsk, id),
       onTell: (body) => this.#hear(body as DeliveryTell),
     })
@@ -157,8 +165,9 @@ class Deliverer {
         if (said !== undefined && !('code' in said)) await this.#changed(await this.#loaded, owner)
       },
       isSuspended: (owner) => this.#suspended.has(owner),
-      wallMs: wallMilliseconds,
-      chance: () => randomInt(1_000_000) / 1_000_000,
+      wallMs: this.#clock.wallMilliseconds,
+      timers: this.#clock,
+      chance: () => this.#random(4).readUInt32LE() / 2 ** 32,
       scale,
       slots: inside.deliverySlots,
       perHost: inside.deliverySlotsPerHost,
@@ -181,7 +190,7 @@ class Deliverer {
       const found = await this.#ask<Answer>(asked)
       if (found !== undefined) return found
       // Nobody waits for it any more, and no timer is to keep this thread.
-      await new Promise((resolve) => this.#isStopping || setTimeout(resolve, againMs))
+      await (this.#isStopping ? new Promise(() => {}) : pause(this.#clock, againMs))
     }
   }
 
@@ -254,16 +263,18 @@ class Deliverer {
 class Challenges {
   readonly #store: DeliveryStore
   readonly #sender: Sender
+  readonly #clock: Clock
   readonly #byOwner: Limiter | undefined
   readonly #byHost: Limiter | undefined
   #open = 0
 
-  constructor(store: DeliveryStore, sender: Sender, limitsOn: boolean) {
+  constructor(store: DeliveryStore, sender: Sender, clock: Clock, limitsOn: boolean) {
+    this.#clock = clock
     this.#store = store
     this.#sender = sender
     const perHour = (count: number) =>
       limitsOn && Number.isFinite(count)
-        ? new Limiter({ perSecond: count / 3_600, burst: count }, monotonicMs)
+        ? new Limiter({ perSecond: count / 3_600, burst: count }, clock.monotonicMs)
         : undefined
     this.#byOwner = perHour(rates.verifications_per_identity_per_hour)
     this.#byHost = perHour(rates.verifications_per_host_per_hour)
@@ -271,7 +282,7 @@ class Challenges {
 
   async verify(engine: Engine, { owner, url, hook, secret }: VerifyAsk): Promise<VerifyAnswer> {
     if (engine.count >= sizes.hooks && engine.marks(hook) === undefined) return { ok: false, full: true }
-    const now = () => Math.floor(wallMilliseconds() / 1000)
+    const now = this.#clock.wallSeconds
     if (this.#store.isVerified(owner, url, now())) return { ok: true }
     const wait = this.#byOwner?.take(owner) || this.#byHost?.take(new URL(url).hostname) || 0
     if (wait > 0) return { ok: false, wait }
@@ -297,7 +308,7 @@ function reportDamage(file: string, problem: string): void {
   })
 }
 
-runThread((data: DeliveryThread) => {
-  const deliverer = new Deliverer(data)
+runThread((data: DeliveryThread, here) => {
+  const deliverer = new Deliverer(data, here)
   return { facts: {}, stop: () => deliverer.stop() }
 })

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
-import { monotonicMs } from '../clock.ts'
+import { machine, type Platform } from '../platform.ts'
 import { watchTurnsHere } from '../runtime/slow-turns.ts'
 
 const port = parentPort!
@@ -54,8 +54,11 @@ export function tellKnown(facts: Readonly<Record<string, unknown>>): void {
 function die(error: unknown): void {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
   send({ kind: 'dying', words: { name, message, stack: stack ?? '' } })
-  setImmediate(() => process.exit(70))
+  machine.clock.soon(() => process.exit(70))
 }
+
+/** What a thread takes from the machine it runs on. */
+export type ThreadPlatform = Pick<Platform, 'clock' | 'random'>
 
 /** What to tell at once, and what to do when asked to stop or given a new link. */
 type Running = {
@@ -69,14 +72,14 @@ type Running = {
  * `word`: the first message to it.
  */
 export function runThread<Data, Word = never>(
-  start: (data: Data, word: () => Promise<Word>) => Running | Promise<Running>,
+  start: (data: Data, here: ThreadPlatform, word: () => Promise<Word>) => Running | Promise<Running>,
 ): void {
   process.on('uncaughtException', die)
   process.on('unhandledRejection', die)
-  watchTurnsHere({ now: monotonicMs, report: (turn) => report('warn', 'slow_turn', turn) })
+  watchTurnsHere({ now: machine.clock.monotonicMs, report: (turn) => report('warn', 'slow_turn', turn) })
   const word = async (): Promise<Word> => ((await once(port, 'message')) as [Word])[0]
   const run = async (): Promise<void> => {
-    const running = await start(workerData as Data, word)
+    const running = await start(workerData as Data, machine, word)
     port.on('message', (message: { kind: string }) => {
       if (message.kind !== 'stop') return running.onMessage?.(message)
       running.stop()

@@ -5,7 +5,7 @@ import { parseEntry } from '../../actors/log/entry.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
 import { blobsDirectory } from '../board-directory.ts'
-import { readingSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { type ExportRequest, exportChunk } from '../export/chunks.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
@@ -53,6 +53,7 @@ export type FeedAnswersOptions = {
   readonly cursorKey: Uint8Array
   readonly generation: string
   readonly serviceId: string
+  readonly clock: Clock
 }
 
 export class FeedAnswers {
@@ -63,7 +64,7 @@ export class FeedAnswers {
   /** What takes a walk or a read of the log to know, as of the newest frame that is applied. */
   #ofFrame = { applied: -1, tools: 0, checkpointAt: 0 }
 
-  constructor({ feed, trees, vkeys, dataDirectory, cursorKey, generation, serviceId }: FeedAnswersOptions) {
+  constructor({ feed, trees, vkeys, dataDirectory, cursorKey, generation, serviceId, clock }: FeedAnswersOptions) {
     const { state } = feed
     const { events } = state.board
     const blobs = blobsDirectory(dataDirectory)
@@ -79,7 +80,7 @@ export class FeedAnswers {
       generation,
       serviceId,
       handleOf: (identity) => state.board.authors.get(identity)?.handle,
-      now: readingSeconds,
+      now: clock.readingSeconds,
       applied: () => feed.applied,
       visibility: 'public',
     }
@@ -142,7 +143,7 @@ export class FeedAnswers {
       documents: documents.count,
       tools,
       checkpointAt,
-      works: market.counts(readingSeconds()),
+      works: market.counts(this.context.now()),
       change: board.change,
     }
   }

@@ -16,14 +16,14 @@ import { State } from '../../actors/state.ts'
 import { JournalReader, journalIdIn } from '../../storage/journal.ts'
 import type { Snapshot } from '../../storage/snapshot.ts'
 import { feedSnapshotsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
-import { monotonicMs } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Moved, PeopleNews } from '../command/live-facts.ts'
-import { liveText } from '../follow/live.ts'
-import type { TailFormat } from '../follow/stream.ts'
+import type { FollowTell, Live, PublicPush } from '../follow/topics.ts'
 import { inTurn } from '../runtime/slow-turns.ts'
-import { readFault, runThread, unlessFaulty } from './entry.ts'
+import { readFault, runThread } from './entry.ts'
 import { FeedAnswers, type FeedAsk } from './feed-answers.ts'
 import type { Published, Rewritten } from './log.ts'
+import { Publisher } from './publisher.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 import { Trees } from './trees.ts'
 
@@ -46,10 +46,6 @@ export type FeedWord = {
   readonly vkeys: ReadonlyMap<string, string>
 }
 
-export type FeedTell =
-  | readonly ['watch', room: string, format: TailFormat]
-  | readonly ['unwatch', room: string, format: TailFormat]
-
 /** News for the main thread: which rooms changed, which handles were given, and what the followers of a room read. */
 export type FeedNews =
   | readonly [
@@ -57,8 +53,9 @@ export type FeedNews =
       readonly (readonly [room: string, change: number])[],
       readonly (readonly [id: string, handle: string])[],
       PeopleNews,
+      PublicPush,
     ]
-  | readonly ['live', room: string, format: TailFormat, change: number, bytes: Uint8Array]
+  | Live
 
 /** What the feed sends to the main thread: before anything that shows a new signed head, that head and a change that it covers. */
 export type FeedTold = FeedNews | readonly ['head', head: Head, change: number]
@@ -73,7 +70,7 @@ class FeedFollower {
   readonly #snapshots: SnapshotKeeper
   readonly #front: Link
   readonly #log: Link
-  readonly #watched = new Map<string, Set<TailFormat>>()
+  readonly #publisher: Publisher
   #changed = new Map<string, number>()
   #handles: [string, string][] = []
   #people: { moved: Moved[]; suspended: [string, boolean][] } = { moved: [], suspended: [] }
@@ -88,7 +85,12 @@ class FeedFollower {
   /** Asks that name a change the feed has not reached: they wait for the log's next word. */
   #early: [number, FeedAsk][] = []
 
-  constructor(data: FeedThread, { through, vkeys }: FeedWord, kept: Kept | undefined, snapshots: SnapshotKeeper) {
+  constructor(
+    data: FeedThread & { readonly clock: Clock },
+    { through, vkeys }: FeedWord,
+    kept: Kept | undefined,
+    snapshots: SnapshotKeeper,
+  ) {
     const log = JournalReader.open(logDirectory(data.dataDirectory))
     this.#durable = through
     this.#snapshots = snapshots
@@ -102,14 +104,16 @@ class FeedFollower {
         if (this.#isLive) this.#note(record, change)
       },
     })
-    this.#trees = new Trees(logDirectory(data.dataDirectory), this.#feed.book, log)
+    this.#trees = new Trees(logDirectory(data.dataDirectory), this.#feed.book, log, data.clock)
     this.#answers = new FeedAnswers({ feed: this.#feed, trees: this.#trees, vkeys, ...data })
-    const common = { openMax: 1, patienceMs: inside.patienceMs, now: monotonicMs }
+    this.#publisher = new Publisher(this.#answers.context, (live) => this.#front.tell(live satisfies FeedNews))
+    const { clock } = data
+    const common = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
     this.#front = new Link({
       ...common,
       port: data.front,
       onAsk: (body, id) => inTurn(causeOf(body as FeedAsk), () => this.#onAsk(body as FeedAsk, id)),
-      onTell: (body) => this.#onTell(body as FeedTell),
+      onTell: (body) => this.#publisher.hear(body as FollowTell),
     })
     this.#log = new Link({ ...common, port: data.log, onTell: (body) => this.#onLog(body as Published | Rewritten) })
   }
@@ -147,7 +151,8 @@ class FeedFollower {
     if (this.#isLive) this.#tellHead(this.#feed.state.board.change)
     this.#snapshots.after(this.#feed.applied, () => this.#feed.pack())
     if (!this.#isLive || this.#changed.size + this.#handles.length === 0) return
-    const news: FeedNews = ['changed', [...this.#changed], this.#handles, this.#people]
+    const pushed = { ...this.#publisher.take(), followed: this.#publisher.followed(this.#changed.keys()) }
+    const news: FeedNews = ['changed', [...this.#changed], this.#handles, this.#people, pushed]
     this.#changed = new Map()
     this.#handles = []
     this.#people = { moved: [], suspended: [] }
@@ -156,7 +161,7 @@ class FeedFollower {
 
   /** A record that was applied a moment ago. */
   #note(record: BoardRecord, change: number): void {
-    const { changes, people } = this.#feed.state
+    const { board, changes, people } = this.#feed.state
     this.#tellHead(change)
     if (record.type === RecordType.handleClaimed)
       this.#handles.push([Buffer.from(record.author).toString('hex'), record.handle])
@@ -164,7 +169,11 @@ class FeedFollower {
       this.#people.moved.push(movedOf(people.rotations.at(-1)!))
     if (suspensions.is(record)) this.#people.suspended.push([record.facts.target, record.op === 'identity.suspend'])
     this.#changed.set(record.room, change)
-    for (; this.#row < changes.count; this.#row++) this.#tell(changes.at(this.#row))
+    for (; this.#row < changes.count; this.#row++) {
+      const row = changes.at(this.#row)
+      if (row.room !== nowhere) this.#changed.set(board.roomList[row.room]!.name, row.position)
+      this.#publisher.publish(row)
+    }
   }
 
   /** Goes before whatever shows this head: in a link what is told before an answer is heard before it. */
@@ -173,24 +182,6 @@ class FeedFollower {
     if (head.size <= this.#shownSize) return
     this.#shownSize = head.size
     this.#front.tell(['head', head, change] satisfies FeedTold)
-  }
-
-  /** What the followers of a room read, in each format that one of them wants. */
-  #tell(news: Change): void {
-    if (news.room === nowhere) return
-    const { name } = this.#feed.state.board.roomList[news.room]!
-    this.#changed.set(name, news.position)
-    for (const format of this.#watched.get(name) ?? []) {
-      const text = unlessFaulty(() => liveText(this.#answers.context, news, format))
-      if (text !== undefined)
-        this.#front.tell(['live', name, format, news.position, Buffer.from(text)] satisfies FeedNews)
-    }
-  }
-
-  #onTell([kind, room, format]: FeedTell): void {
-    const formats = this.#watched.get(room) ?? new Set()
-    if (kind === 'watch') this.#watched.set(room, formats.add(format))
-    else if (formats.delete(format) && formats.size === 0) this.#watched.delete(room)
   }
 
   #onLog(said: Published | Rewritten): void {
@@ -234,7 +225,7 @@ function movedOf({ identity, from, to }: Rotation): Moved {
   return { identity, from, to }
 }
 
-runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
+runThread(async (data: FeedThread, { clock }, word: () => Promise<FeedWord>) => {
   // The snapshot is read while shards and log open their journals: it is most of what this thread has to do.
   const snapshots = new SnapshotKeeper(
     feedSnapshotsDirectory(data.dataDirectory),
@@ -243,6 +234,6 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
   const kept = unpacked(snapshots.take())
   const known = await word()
   snapshots.begin(Buffer.from(known.logId), known.through)
-  const follower = new FeedFollower(data, known, kept, snapshots)
+  const follower = new FeedFollower({ ...data, clock }, known, kept, snapshots)
   return { facts: follower.begin(), stop: () => follower.close() }
 })

@@ -5,12 +5,12 @@
 import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
+import type { Timers } from '../../actors/kernel/timers.ts'
 import { Log, type LogState, stateAfter } from '../../actors/log/log.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 import { shardDirectory, UnusableDirectory } from '../board-directory.ts'
-import { monotonicMs } from '../clock.ts'
 import { lostLog } from '../log/beginning.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import { SignedLog } from '../log/signed-log.ts'
@@ -47,7 +47,7 @@ export type Rewritten = { readonly rewritten: number }
 const feedPaceMs = 3
 const frontPaceMs = 20
 
-runThread(async (born: LogThread, word: () => Promise<LogWord>) => {
+runThread(async (born: LogThread, { clock }, word: () => Promise<LogWord>) => {
   const data: OpenLog = { ...born, ...(await word()) }
   const signed = SignedLog.open({
     dataDirectory: data.dataDirectory,
@@ -66,14 +66,9 @@ runThread(async (born: LogThread, word: () => Promise<LogWord>) => {
   checkShards(state, data)
 
   const links: Link[] = []
+  const common = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
   const link = (port: MessagePort, onTell?: (body: unknown) => void): Link => {
-    const made = new Link({
-      port,
-      openMax: 1,
-      patienceMs: inside.patienceMs,
-      now: monotonicMs,
-      ...(onTell === undefined ? {} : { onTell }),
-    })
+    const made = new Link({ ...common, port, ...(onTell === undefined ? {} : { onTell }) })
     links.push(made)
     return made
   }
@@ -86,8 +81,8 @@ runThread(async (born: LogThread, word: () => Promise<LogWord>) => {
     feed.tell({ rewritten: shard } satisfies Rewritten)
   }
   const toShards = data.toShards.map((port, shard) => link(port, (body) => hear(shard, body as ToLog)))
-  const tellFeed = paced<Published>(feedPaceMs, (said) => feed.tell(said))
-  const tellFront = paced<Published>(frontPaceMs, (said) => front.tell(said))
+  const tellFeed = paced<Published>(clock, feedPaceMs, (said) => feed.tell(said))
+  const tellFront = paced<Published>(clock, frontPaceMs, (said) => front.tell(said))
   const log = new Log({
     journal,
     tree,
@@ -102,6 +97,7 @@ runThread(async (born: LogThread, word: () => Promise<LogWord>) => {
       tellFeed({ seq, head, change })
       tellFront({ seq, head, change })
     },
+    soon: clock.soon,
     entriesPerFrameMax: inside.entriesPerLogFrame,
     start: state,
   })
@@ -132,11 +128,11 @@ runThread(async (born: LogThread, word: () => Promise<LogWord>) => {
 })
 
 /** Passes on the newest value, at most once in so many milliseconds. */
-function paced<Value>(paceMs: number, pass: (value: Value) => void): (value: Value) => void {
+function paced<Value>({ later }: Timers, paceMs: number, pass: (value: Value) => void): (value: Value) => void {
   let newest: { readonly value: Value } | undefined
   return (value) => {
     if (newest === undefined) {
-      setTimeout(() => {
+      later(() => {
         const told = newest!
         newest = undefined
         pass(told.value)

@@ -4,7 +4,7 @@
 import { mendTree } from '../../actors/log/tree.ts'
 import type { Frame } from '../../storage/journal.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
-import { monotonicMs } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { report } from './entry.ts'
 
 /** The thread's other work waits no longer than this. */
@@ -17,6 +17,7 @@ export type MendingOptions = {
   readonly tree: TreeReader
   /** The frames of the tree's log up to now. */
   readonly frames: () => Iterable<Frame>
+  readonly clock: Clock
 }
 
 export class Mending {
@@ -31,6 +32,7 @@ export class Mending {
 
   /** Repairs the file, then calls `then`. False: a check a moment ago did not help, so nothing is begun and nothing called. */
   begin(then: () => void): boolean {
+    const { monotonicMs, soon } = this.#options.clock
     if (!this.#isRunning && monotonicMs() - this.#fruitlessAt < pauseMs) return false
     this.#waiting.push(then)
     if (this.#isRunning) return true
@@ -43,7 +45,7 @@ export class Mending {
         const until = monotonicMs() + sliceMs
         let step = steps.next()
         while (!step.done && monotonicMs() < until) step = steps.next()
-        if (!step.done) return void setImmediate(slice)
+        if (!step.done) return void soon(slice)
         const { leaves, wrongBytes } = step.value
         const ms = Math.round(monotonicMs() - startedAt)
         report('warn', 'log.tree.mended', { path, leaves, wrong_bytes: wrongBytes, ms })
@@ -62,7 +64,7 @@ export class Mending {
 
   #end(isFruitful: boolean): void {
     this.#isRunning = false
-    if (!isFruitful) this.#fruitlessAt = monotonicMs()
+    if (!isFruitful) this.#fruitlessAt = this.#options.clock.monotonicMs()
     this.#options.tree.forget()
     const waiting = this.#waiting
     this.#waiting = []

@@ -11,9 +11,10 @@ import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { logDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
-import { monotonicMs, readingSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { Follower } from '../search/follower.ts'
 import type { Search, SearchAnswer, SearchAsk } from '../search/search.ts'
 import { report, runThread } from './entry.ts'
@@ -49,13 +50,15 @@ type Running = { readonly id: number; readonly search: Search; usedMs: number }
 /** The searches that were asked for: those the index has to catch up for, and those under way, which take turns. */
 class Turns {
   readonly #follower: Follower
+  readonly #clock: Clock
   readonly #answer: (id: number, answer: SearchAnswer) => void
   #waiting: Open[] = []
   #running: Running[] = []
   /** A caller was advised when to come again: until then it does not follow in the background. */
   #isAwaited = false
 
-  constructor(follower: Follower, answer: (id: number, answer: SearchAnswer) => void) {
+  constructor(follower: Follower, clock: Clock, answer: (id: number, answer: SearchAnswer) => void) {
+    this.#clock = clock
     this.#follower = follower
     this.#answer = answer
   }
@@ -80,9 +83,10 @@ class Turns {
     this.#waiting = []
     this.#isAwaited &&= this.#follower.isBehind
     for (const open of asked) {
-      const isTooLong = monotonicMs() - open.since > patienceMs || (leftMs !== undefined && leftMs > patienceMs)
+      const isTooLong =
+        this.#clock.monotonicMs() - open.since > patienceMs || (leftMs !== undefined && leftMs > patienceMs)
       if (open.through <= index.applied)
-        this.#running.push({ id: open.id, search: index.search(open.ask, readingSeconds()), usedMs: 0 })
+        this.#running.push({ id: open.id, search: index.search(open.ask, this.#clock.readingSeconds()), usedMs: 0 })
       else if (isTooLong) {
         this.#isAwaited = true
         this.#answer(open.id, beingMade(leftMs))
@@ -96,9 +100,9 @@ class Turns {
     if (first === undefined) return
     const turned = others.reduce((least, each) => (each.usedMs < least.usedMs ? each : least), first)
     const { id, search } = turned
-    const since = monotonicMs()
+    const since = this.#clock.monotonicMs()
     search.step(rowsPerStep)
-    turned.usedMs += monotonicMs() - since
+    turned.usedMs += this.#clock.monotonicMs() - since
     const { hits, isOver, parts, reached } = search
     const isGivenUp = !isOver && parts > 0 && turned.usedMs > answerMs
     if (!isOver && !isGivenUp) return
@@ -114,7 +118,7 @@ class Turns {
   }
 }
 
-runThread((data: SearchThread) => {
+runThread((data: SearchThread, { clock }) => {
   const shards = Array.from({ length: data.shards }, (_, shard) =>
     JournalReader.open(shardDirectory(data.dataDirectory, shard)),
   )
@@ -124,18 +128,19 @@ runThread((data: SearchThread) => {
     log: JournalReader.open(logDirectory(data.dataDirectory)),
     shards,
     durable: data.through,
+    monotonicMs: clock.monotonicMs,
   })
-  let soon: NodeJS.Immediate | undefined
-  let later: NodeJS.Timeout | undefined
-  let expiry: NodeJS.Timeout | undefined
+  let soon: Cancel | undefined
+  let later: Cancel | undefined
+  let expiry: Cancel | undefined
 
   const turn = (): void => {
-    clearImmediate(soon)
-    clearTimeout(later)
-    clearTimeout(expiry)
+    soon?.()
+    later?.()
+    expiry?.()
     soon = undefined
     later = undefined
-    const now = readingSeconds()
+    const now = clock.readingSeconds()
     try {
       if (turns.isAwaited || !turns.areRunning || follower.index.isDue(now)) follower.step(now)
       turns.begin()
@@ -154,25 +159,26 @@ runThread((data: SearchThread) => {
   const rest = (): void => {
     // Files that are not read now are not kept open: what was in them may have been taken back since.
     for (const reader of shards) reader.reopen()
-    const waitMs = follower.index.dueIn(readingSeconds()) * 1_000
-    if (waitMs < Number.POSITIVE_INFINITY) expiry = setTimeout(turn, Math.min(waitMs, expiryMsMax)).unref()
+    const waitMs = follower.index.dueIn(clock.readingSeconds()) * 1_000
+    if (waitMs < Number.POSITIVE_INFINITY) expiry = clock.later(turn, Math.min(waitMs, expiryMsMax))
   }
 
   /** One turn is to come. */
   const schedule = (afterMs: number): void => {
-    if (afterMs === 0) soon ??= setImmediate(turn)
-    else later ??= setTimeout(turn, afterMs)
+    if (afterMs === 0) soon ??= clock.soon(turn)
+    else later ??= clock.later(turn, afterMs)
   }
 
   const front = new Link({
     port: data.front,
     openMax: 1,
     patienceMs: inside.patienceMs,
-    now: monotonicMs,
+    now: clock.monotonicMs,
+    timers: clock,
     onAsk: (body, id) => {
       const [ask, through] = body as SearchRequest
       follower.hear(through)
-      turns.add({ ask, through, id, since: monotonicMs() })
+      turns.add({ ask, through, id, since: clock.monotonicMs() })
       schedule(0)
     },
     onTell: (body) => {
@@ -180,7 +186,7 @@ runThread((data: SearchThread) => {
       if (follower.isBehind) schedule(leisureMs)
     },
   })
-  const turns = new Turns(follower, (id, answer) => front.answer(id, answer))
+  const turns = new Turns(follower, clock, (id, answer) => front.answer(id, answer))
   schedule(0)
   return {
     facts: { applied: follower.index.applied },

@@ -14,7 +14,7 @@ import type { Journal } from '../../storage/journal.ts'
 import { reachOf } from '../../storage/snapshot.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
-import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { BoardSigner } from '../format/board-signer.ts'
@@ -78,6 +78,7 @@ const diskLookMs = 500
 /** What runs in the thread. */
 class ShardRun {
   readonly #data: ShardThread
+  readonly #clock: Clock
   readonly #journal: Journal
   readonly #log: Link
   readonly #front: Link
@@ -90,8 +91,9 @@ class ShardRun {
   readonly #handles = new Map<string, string>()
   #delivery: WorkDelivery | undefined
 
-  constructor(data: ShardThread) {
+  constructor(data: ShardThread, clock: Clock) {
     this.#data = data
+    this.#clock = clock
     this.#journal = openWhole({
       directory: data.directory,
       segmentBytesMax: data.segmentBytesMax,
@@ -101,7 +103,7 @@ class ShardRun {
     // Log and feed continue while the state is made; in an empty journal the first rooms come first.
     const opened = this.#journal.nextSeq - 1
     if (opened > 0) tellKnown({ through: opened })
-    const link = { openMax: 1, patienceMs: inside.patienceMs, now: monotonicMs }
+    const link = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
     this.#log = new Link({ ...link, port: data.log, onTell: (body) => this.#hearLog(body as FromLog) })
     this.#front = new Link({
       ...link,
@@ -117,6 +119,7 @@ class ShardRun {
       journal: this.#journal,
       directory: data.directory,
       state: this.#shard.state,
+      clock,
       everySeconds: data.compactSeconds,
       onRewritten: () => this.#log.tell('rewritten' satisfies ToLog),
       onDestroyed: (slots) => {
@@ -163,8 +166,9 @@ class ShardRun {
       },
       deciders: eachNamed(deciders),
       again,
-      wallSeconds,
-      diskHasRoom: diskWatch(data),
+      wallSeconds: this.#clock.wallSeconds,
+      soon: this.#clock.soon,
+      diskHasRoom: diskWatch(data, this.#clock),
       fault: (damage) => readFault(damage).refusal.message,
       toLog: (through) => {
         this.#log.tell(through satisfies ToLog)
@@ -206,7 +210,7 @@ class ShardRun {
       generation,
       serviceId,
       handleOf: (identity) => this.#handles.get(identity),
-      now: readingSeconds,
+      now: this.#clock.readingSeconds,
       visibility: 'private',
     }
   }
@@ -241,12 +245,12 @@ class ShardRun {
   }
 }
 
-runThread((data: ShardThread) => {
-  const run = new ShardRun(data)
+runThread((data: ShardThread, { clock }) => {
+  const run = new ShardRun(data, clock)
   return { facts: run.facts, stop: () => run.stop() }
 })
 
-function diskWatch({ directory, diskReserveBytes }: ShardThread): () => boolean {
+function diskWatch({ directory, diskReserveBytes }: ShardThread, { monotonicMs }: Clock): () => boolean {
   let lookedAt = Number.NEGATIVE_INFINITY
   let hasRoom = true
   return () => {

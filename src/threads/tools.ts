@@ -12,6 +12,7 @@ import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { encode, Packr, Unpackr } from '../../actors/kernel/msgpack.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import { advanceTo, publicRecords } from '../../actors/log/public-records.ts'
 import { type BoardRecord, frameKey, fromFrame, RecordType, registryName } from '../../actors/records/record.ts'
 import { callsActor } from '../../actors/tool-calls/tool-calls.ts'
@@ -20,7 +21,7 @@ import { probedActs, toolsActor } from '../../actors/tools/tools.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { logDirectory, shardDirectory, toolsDirectory } from '../board-directory.ts'
-import { monotonicMs, readingSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { ownTools } from '../own-tools/descriptors.ts'
 import type { FoundSubject, ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
@@ -82,21 +83,29 @@ class ToolsFollower {
   readonly #answers: ToolAnswers
   readonly #snapshots: SnapshotKeeper
   readonly #front: Link
+  readonly #clock: Clock
   #durable: number
   #applied: number
   #isSettled: boolean
   #waiting: Open[] = []
-  #soon: NodeJS.Immediate | undefined
-  #later: NodeJS.Timeout | undefined
+  #soon: Cancel | undefined
+  #later: Cancel | undefined
 
-  constructor({ dataDirectory, shards, through, logId, cursorKey, front }: ToolsThread) {
+  constructor({ dataDirectory, shards, through, logId, cursorKey, front }: ToolsThread, clock: Clock) {
+    this.#clock = clock
     this.#log = JournalReader.open(logDirectory(dataDirectory))
     this.#shards = Array.from({ length: shards }, (_, shard) =>
       JournalReader.open(shardDirectory(dataDirectory, shard)),
     )
     const record = (shard: number, seq: number) => this.#record(shard, seq)
-    this.#directory = new Directory({ index: this.#index, own: ownTools, record, now: readingSeconds() })
-    this.#answers = new ToolAnswers(this.#index, this.#directory, record, new CursorSealer(cursorKey))
+    this.#directory = new Directory({ index: this.#index, own: ownTools, record, now: clock.readingSeconds() })
+    this.#answers = new ToolAnswers(
+      this.#index,
+      this.#directory,
+      record,
+      new CursorSealer(cursorKey),
+      clock.readingSeconds,
+    )
     this.#snapshots = SnapshotKeeper.open(toolsDirectory(dataDirectory), Buffer.from(logId), through)
     this.#durable = through
     this.#applied = this.#restored()
@@ -105,11 +114,12 @@ class ToolsFollower {
       port: front,
       openMax: 1,
       patienceMs: inside.patienceMs,
-      now: monotonicMs,
+      now: clock.monotonicMs,
+      timers: clock,
       onAsk: (body, id) => {
         const [ask, through] = body as ToolsRequest
         this.#durable = Math.max(this.#durable, through)
-        this.#waiting.push({ ask, through, id, since: monotonicMs() })
+        this.#waiting.push({ ask, through, id, since: clock.monotonicMs() })
         this.#schedule(0)
       },
       onTell: (body) => {
@@ -151,14 +161,14 @@ class ToolsFollower {
 
   /** One turn is to come, whoever wants it. */
   #schedule(afterMs: number): void {
-    if (afterMs === 0) this.#soon ??= setImmediate(() => this.#turn())
-    else this.#later ??= setTimeout(() => this.#turn(), afterMs)
+    if (afterMs === 0) this.#soon ??= this.#clock.soon(() => this.#turn())
+    else this.#later ??= this.#clock.later(() => this.#turn(), afterMs)
   }
 
   /** Follows, answers who can be answered, and goes on while there is more. */
   #turn(): void {
-    clearImmediate(this.#soon)
-    clearTimeout(this.#later)
+    this.#soon?.()
+    this.#later?.()
     this.#soon = undefined
     this.#later = undefined
     const asked = this.#waiting
@@ -166,7 +176,7 @@ class ToolsFollower {
     this.#step()
     for (const open of asked) {
       if (open.through <= this.#applied && this.#isSettled) this.#give(open)
-      else if (monotonicMs() - open.since > patienceMs) this.#front.answer(open.id, beingMade)
+      else if (this.#clock.monotonicMs() - open.since > patienceMs) this.#front.answer(open.id, beingMade)
       else this.#waiting.push(open)
     }
     if (this.#waiting.length > 0 || !this.#isSettled) this.#schedule(0)
@@ -224,17 +234,21 @@ class ToolAnswers {
   readonly #record: (shard: number, seq: number) => BoardRecord
   readonly #search: ToolSearch
   readonly #showing: Showing
+  /** Unix seconds. */
+  readonly #now: () => number
 
   constructor(
     index: ToolIndex,
     directory: Directory,
     record: (shard: number, seq: number) => BoardRecord,
     cursors: CursorSealer,
+    now: () => number,
   ) {
+    this.#now = now
     this.#index = index
     this.#directory = directory
     this.#record = record
-    this.#search = new ToolSearch(index, directory.sources, cursors, readingSeconds() * 1_000)
+    this.#search = new ToolSearch(index, directory.sources, cursors, now() * 1_000)
     this.#showing = {
       index,
       rewarded: (subject) => directory.rewarded(subject),
@@ -256,7 +270,7 @@ class ToolAnswers {
   }
 
   #page(asked: Extract<ToolsAsk, readonly ['search', ...unknown[]]>[1]): ToolsAnswer {
-    const now = readingSeconds()
+    const now = this.#now()
     const page = this.#search.page(asked, now)
     if ('code' in page) return { ok: false, refusal: page }
     const { builtAt } = this.#directory
@@ -267,7 +281,7 @@ class ToolAnswers {
     const probe = (shard: number, seq: number) => {
       return probedActs.in(this.#record(shard, seq)).facts
     }
-    const context = { directory: this.#directory, showing: this.#showing, probe, now: readingSeconds() }
+    const context = { directory: this.#directory, showing: this.#showing, probe, now: this.#now() }
     const look = lookAt(context, id)
     if (look !== undefined) return { ok: true, json: JSON.stringify(look) }
     return { ok: false, refusal: refusal('not_found', `there is no tool ${id}: tools.search finds them`, 'target') }
@@ -288,7 +302,7 @@ function spare(error: unknown): void {
   report('error', 'tools.left_out', { problem: error instanceof Error ? error.stack : String(error) })
 }
 
-runThread((data: ToolsThread) => {
-  const follower = new ToolsFollower(data)
+runThread((data: ToolsThread, { clock }) => {
+  const follower = new ToolsFollower(data, clock)
   return { facts: { applied: follower.applied }, stop: () => follower.stop() }
 })

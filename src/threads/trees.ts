@@ -7,6 +7,7 @@ import type { JournalReader } from '../../storage/journal.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { nodesFile } from '../board-directory.ts'
+import type { Clock } from '../clock.ts'
 import { Unproved } from '../log/proof.ts'
 import { Mending } from './mending.ts'
 
@@ -16,10 +17,12 @@ export class Trees {
   readonly #directory: string
   readonly #book: LogBook
   readonly #log: JournalReader
+  readonly #clock: Clock
   readonly #open = new Map<string, Open>()
 
   /** `directory`: of the log; `log`: its journal. */
-  constructor(directory: string, book: LogBook, log: JournalReader) {
+  constructor(directory: string, book: LogBook, log: JournalReader, clock: Clock) {
+    this.#clock = clock
     this.#directory = directory
     this.#book = book
     this.#log = log
@@ -55,7 +58,7 @@ export class Trees {
       const next = this.#book.logs[place + 1]
       return this.#log.scan(log.frames[0]!, next === undefined ? this.#log.through : next.frames[0]! - 1)
     }
-    const open = { path, tree, mending: new Mending({ path, tree, frames }) }
+    const open = { path, tree, mending: new Mending({ clock: this.#clock, path, tree, frames }) }
     this.#open.set(log.name, open)
     return open
   }

@@ -162,6 +162,7 @@ export class WebhookThread implements ActorListener {
       // A fault of deliveries costs deliveries, never the board: they are tried again after a while.
       onFatal: (_name, words) => this.#failed(words.message),
       now: clock.monotonicMs,
+      timers: clock,
       startThread,
       youngGenerationMb: 16,
       birth: () => {
@@ -172,6 +173,7 @@ export class WebhookThread implements ActorListener {
           openMax: inside.waitersMax,
           patienceMs: inside.patienceMs,
           now: clock.monotonicMs,
+          timers: clock,
           onAsk: (body, id) => {
             const link = this.#link!
             this.#answer(body as DeliveryAsk).then(

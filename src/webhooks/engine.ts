@@ -8,6 +8,7 @@
  * its target was away, the rest is read from the journals again. At least once, in order, the same id each time.
  */
 
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import type { HookKind } from '../../actors/webhooks/kind-names.ts'
 import { CatchUp } from './catch-up.ts'
 import { type Made, rowOf } from './delivery-row.ts'
@@ -45,6 +46,7 @@ export type EngineOptions = {
   /** Unix milliseconds. */
   readonly wallMs: () => number
   readonly chance: () => number
+  readonly timers: Timers
   /** Of all waits; 1 but in tests. */
   readonly scale: number
   readonly slots: number
@@ -80,16 +82,17 @@ export class Engine {
   readonly #held = new Set<string>()
   /** All hooks of the start are here: what is read before would never be delivered to those that come after it. */
   #isComplete = false
-  readonly #sweeps: NodeJS.Timeout
+  readonly #stopSweeping: Cancel
   #closed = false
 
   constructor(options: EngineOptions) {
     this.#options = options
-    const { store, now, slots, perHost, wallMs, report } = options
+    const { store, now, slots, perHost, wallMs, timers, report } = options
     const kept = store.tails()
     // What was restored from an older copy knows less than these places.
     this.#sources = new Sources({
       ask: options.ask,
+      timers,
       tails: now.map((next, source) => Math.min(kept?.[source] ?? next, next)),
       isSpokenTo: () => this.#interest.isSpokenTo,
       route: (source, signal) => this.#route(source, signal),
@@ -104,10 +107,15 @@ export class Engine {
       tail: (source) => this.#tails[source]!,
       changed: (run) => this.#queued(run),
     })
-    this.#books = new PositionWriter({ store, tails: () => this.#tails, wallMs, report })
-    this.#waits = new Waits({ due: (run) => run.course.notBefore, now: wallMs, come: (run) => this.#ready(run) })
+    this.#books = new PositionWriter({ store, tails: () => this.#tails, wallMs, timers, report })
+    this.#waits = new Waits({
+      timers,
+      due: (run) => run.course.notBefore,
+      now: wallMs,
+      come: (run) => this.#ready(run),
+    })
     this.#endings = new SubscriptionExpiry({ end: options.end, now: wallMs, scale: options.scale })
-    this.#sweeps = setInterval(() => this.#sweep(), sweepEveryMs)
+    this.#stopSweeping = timers.every(() => this.#sweep(), sweepEveryMs)
   }
 
   get #tails(): readonly number[] {
@@ -195,7 +203,7 @@ export class Engine {
     this.#closed = true
     this.#sources.close()
     this.#catchUp.close()
-    clearInterval(this.#sweeps)
+    this.#stopSweeping()
     this.#waits.close()
     this.#books.close()
   }
@@ -333,7 +341,7 @@ export class Engine {
     this.#options.sender.send(run, pending, run.marks(this.#tails), (sent) => {
       // What was recorded of it now would stay: it is not removed a second time.
       if (run.removed) return over(true)
-      if (sent.kind === 'later') return void setTimeout(over, againMs, true)
+      if (sent.kind === 'later') return void this.#options.timers.later(() => over(true), againMs)
       if (sent.kind === 'sent')
         this.#note(run, { pending, sent, settled: true, attempts: row.attempts + 1, before: row })
       redone(sent.kind !== 'sent' || sent.outcome.kind !== 'failed')

@@ -3,13 +3,14 @@
  * all targets once. That alone is kept, and only until anything newer is announced: before a redaction is
  * confirmed to its author, the text has left this cache. Whatever else is wanted a tick later is requested again.
  */
+import type { Timers } from '../../actors/kernel/timers.ts'
 import type { HooksAnswer, HooksAsk } from './payloads/answer.ts'
 import type { Payload, PayloadRequest } from './payloads/payload-request.ts'
 import type { Pending } from './pending.ts'
 import type { HookView } from './reads.ts'
 import { isClosed } from './subscription-index.ts'
 
-export type PayloadsOptions = {
+export type PayloadsOptions = Pick<Timers, 'soon'> & {
   readonly address: string
   /** undefined: no answer came. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
@@ -67,7 +68,7 @@ export class Payloads {
     }
     if (this.#scheduled) return
     this.#scheduled = true
-    setImmediate(() => this.#ask())
+    this.#options.soon(() => this.#ask())
   }
 
   /** Something has happened. */

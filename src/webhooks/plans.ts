@@ -108,9 +108,9 @@ function faultOf({ kinds, room }: DataOf<'webhook.create'>, publicOnly: boolean)
 /** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
 async function made(verified: Verified<'webhook.create'>, services: Services): Promise<Asked | undefined> {
   const { data, signer, sha } = verified
-  const { hooks } = services
+  const { hooks, random } = services
   const { url, kinds, room } = data
-  const secret = freshSecret()
+  const secret = freshSecret(random)
   const facts: Omit<HookFacts, 'hook' | 'marks'> = {
     form: 'webhook',
     url,

@@ -3,6 +3,7 @@
  * the writing takes more than a tenth of the time. What a kill takes of it is delivered again under the same ids.
  */
 
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import type { DeliveryRow, DeliveryStore } from './store.ts'
 import type { HookRun } from './subscription-run.ts'
 
@@ -12,6 +13,7 @@ export type BooksOptions = {
   readonly tails: () => readonly number[]
   /** Unix milliseconds. */
   readonly wallMs: () => number
+  readonly timers: Timers
   readonly report: (event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
@@ -30,11 +32,11 @@ export class PositionWriter {
   #tails = ''
   #committedAt = 0
   #notBefore = 0
-  readonly #timer: NodeJS.Timeout
+  readonly #stopCommitting: Cancel
 
   constructor(options: BooksOptions) {
     this.#options = options
-    this.#timer = setInterval(() => this.#commitSoon(), commitEveryMs)
+    this.#stopCommitting = options.timers.every(() => this.#commitSoon(), commitEveryMs)
   }
 
   /** Its place or its course are others now. */
@@ -64,7 +66,7 @@ export class PositionWriter {
   }
 
   close(): void {
-    clearInterval(this.#timer)
+    this.#stopCommitting()
     this.commit()
   }
 

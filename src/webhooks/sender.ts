@@ -4,11 +4,12 @@
  * Whatever the target answers, no more than its status is used, and the first bytes where a challenge has to come back.
  */
 
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import type { Failure } from '../outgoing/connection.ts'
 import type { Posted, Poster, PostTarget } from '../outgoing/poster.ts'
+import type { Random } from '../platform.ts'
 import { eventId } from './identity.ts'
 import { eventErrors } from './mcp-errors.ts'
 import type { Give } from './payload-batches.ts'
@@ -34,6 +35,7 @@ export type SenderOptions = {
   readonly address: string
   /** Unix milliseconds. */
   readonly wallMs: () => number
+  readonly random: Random
 }
 
 export type Sent =
@@ -131,9 +133,9 @@ export class Sender {
 
   /** Asks an address whether it wants this: it must send back what it was sent. `''`: it does. */
   async challenge({ url, hook, secret }: Challenged): Promise<Trouble | ''> {
-    const challenge = randomBytes(24).toString('base64url')
+    const challenge = this.#options.random(24).toString('base64url')
     const body = JSON.stringify({ type: 'verification', challenge })
-    const id = `msg_verification_${randomBytes(12).toString('hex')}`
+    const id = `msg_verification_${this.#options.random(12).toString('hex')}`
     const keys = [new SigningKey(secretKey(secret)!)]
     const letter = { target: this.#target(url), keys, hook, id, body, withinMs: challengeMs, keepsBody: true }
     const { trouble, body: echo } = await new Promise<Answer>((resolve) => this.#post(letter, resolve))
@@ -152,7 +154,7 @@ export class Sender {
         target: letterhead.target,
         keys: letterhead.keys(wallMs()),
         hook: view.hook,
-        id: `msg_terminated_${randomBytes(12).toString('hex')}`,
+        id: `msg_terminated_${this.#options.random(12).toString('hex')}`,
         body: JSON.stringify({ type: 'terminated', error }),
         withinMs: totalMs,
       },

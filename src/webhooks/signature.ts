@@ -3,7 +3,9 @@
  *
  *   webhook-signature = "v1," base64(HMAC-SHA256(key, webhook-id "." webhook-timestamp "." body)), one for each secret
  */
-import { hash, randomBytes } from 'node:crypto'
+
+import { hash } from 'node:crypto'
+import type { Random } from '../platform.ts'
 
 const prefix = 'whsec_'
 export const secretRule = 'whsec_ and the base64 of 24 to 64 random bytes'
@@ -17,8 +19,8 @@ export function secretKey(secret: string): Buffer | undefined {
   return isCanonical && key.length >= 24 && key.length <= 64 ? key : undefined
 }
 
-export function freshSecret(): string {
-  return prefix + randomBytes(32).toString('base64')
+export function freshSecret(random: Random): string {
+  return prefix + random(32).toString('base64')
 }
 
 type Signable = {

@@ -2,6 +2,8 @@
  * Following what happens: the feed, and each shard for what is private, one page at a time from where each was left. Hints say
  * that there may be more; what there is stands in the files.
  */
+import type { Timers } from '../../actors/kernel/timers.ts'
+import { pause } from '../clock.ts'
 import type { HooksAnswer, HooksAsk } from './payloads/answer.ts'
 import type { Signal, SignalsPage, SignalsRequest } from './payloads/signals.ts'
 
@@ -15,6 +17,7 @@ export type SourcesOptions = {
   readonly route: (source: number, signal: Signal) => void
   /** A source has been read to where it stands. */
   readonly onEnd: (source: number) => void
+  readonly timers: Timers
 }
 
 const againMs = 500
@@ -49,7 +52,7 @@ export class Sources {
       const page = (await this.#options.ask(source, ['signals', request()])) as SignalsPage | undefined
       const resolved = page === undefined ? undefined : await this.#named(page)
       if (resolved !== undefined) return resolved
-      if (!this.#closed) await new Promise((resolve) => setTimeout(resolve, againMs))
+      if (!this.#closed) await pause(this.#options.timers, againMs)
       if (this.#closed) return { signals: [], next: 0, more: false }
     }
   }

@@ -1,8 +1,11 @@
 /** Those whose time has not come yet: one timer serves all of them, however many they are, and none runs while there are none. */
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
+
 export type WaitsOptions<Item> = {
   /** When its time comes, in milliseconds of `now`. */
   readonly due: (item: Item) => number
   readonly now: () => number
+  readonly timers: Pick<Timers, 'later'>
   readonly come: (item: Item) => void
 }
 
@@ -11,7 +14,7 @@ const lookEveryMs = 50
 export class Waits<Item> {
   readonly #options: WaitsOptions<Item>
   readonly #items = new Set<Item>()
-  #timer: NodeJS.Timeout | undefined
+  #stopLooking: Cancel | undefined
 
   constructor(options: WaitsOptions<Item>) {
     this.#options = options
@@ -19,7 +22,7 @@ export class Waits<Item> {
 
   add(item: Item): void {
     this.#items.add(item)
-    this.#timer ??= setTimeout(() => this.#look(), lookEveryMs)
+    this.#stopLooking ??= this.#options.timers.later(() => this.#look(), lookEveryMs)
   }
 
   remove(item: Item): void {
@@ -27,17 +30,17 @@ export class Waits<Item> {
   }
 
   close(): void {
-    clearTimeout(this.#timer)
+    this.#stopLooking?.()
     this.#items.clear()
   }
 
   #look(): void {
     const { due, now, come } = this.#options
     const time = now()
-    this.#timer = undefined
+    this.#stopLooking = undefined
     const over = [...this.#items].filter((item) => due(item) <= time)
     for (const item of over) this.#items.delete(item)
     for (const item of over) come(item)
-    if (this.#items.size > 0) this.#timer ??= setTimeout(() => this.#look(), lookEveryMs)
+    if (this.#items.size > 0) this.#stopLooking ??= this.#options.timers.later(() => this.#look(), lookEveryMs)
   }
 }

@@ -1,10 +1,12 @@
 /** One decision that is several leaves: one frame, all its entries in order, every count right behind it. */
+
 import { expect, test } from 'vitest'
 import { decodeLogFrame, entriesOf } from '../../actors/log/frame.ts'
 import { ledgerEntries, noCommand, parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
 import { Log, stateAfter } from '../../actors/log/log.ts'
 import { publicRecords } from '../../actors/log/public-records.ts'
 import { type FactRecord, frameEntries, fromFrame, leavesOf, RecordType, toFrame } from '../../actors/records/record.ts'
+import { systemClock } from '../../src/clock.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 import { scratchDirectory } from '../support/scratch.ts'
@@ -80,6 +82,7 @@ test('a frame holds none, one or many entries beside its record, and the log mak
     confirm: (_shard, range) => confirmed.push(range),
     published: () => {},
     entriesPerFrameMax: 100,
+    soon: systemClock.soon,
     start: { size: 0, change: 0, checkpoint: '', covered: [0] },
   })
   log.hint(0, 4)

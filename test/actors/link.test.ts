@@ -1,10 +1,12 @@
 /** The order in which two threads hear each other, and how much of it is held at a time. */
+
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { MessageChannel } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { Link } from '../../actors/kernel/link.ts'
 import { Packr } from '../../actors/kernel/msgpack.ts'
+import { systemClock } from '../../src/clock.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { scratchDirectory } from '../support/scratch.ts'
@@ -12,7 +14,7 @@ import { scratchDirectory } from '../support/scratch.ts'
 /** A near end, and a far end that does `turn` with each ask. */
 function linked(turn: (far: Link, id: number) => void, onTell: (body: unknown) => void) {
   const { port1, port2 } = new MessageChannel()
-  const common = { openMax: 10, patienceMs: 60_000, now: () => 0 }
+  const common = { openMax: 10, patienceMs: 60_000, now: () => 0, timers: systemClock }
   const far: Link = new Link({ ...common, port: port2, onAsk: (_body, id) => turn(far, id) })
   return new Link({ ...common, port: port1, onTell })
 }
@@ -64,7 +66,7 @@ test('a file that a shard needs no more, and a moment later again, stays', async
 
 test('large answers given in one tick leave one after the other, and nothing as large stays behind', async () => {
   const { port1, port2 } = new MessageChannel()
-  const common = { openMax: 64, patienceMs: 60_000, now: () => 0 }
+  const common = { openMax: 64, patienceMs: 60_000, now: () => 0, timers: systemClock }
   const asked: number[] = []
   const far: Link = new Link({
     ...common,

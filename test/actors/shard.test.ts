@@ -6,6 +6,7 @@ import type { Decider, WriteLetter } from '../../actors/records/write.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { Shard, shardOf } from '../../actors/shard.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
+import { systemClock } from '../../src/clock.ts'
 import type { Actors, TakeReply } from '../../src/command/ports.ts'
 import { whenDecided } from '../../src/command/when-decided.ts'
 import { signingBytes } from '../../src/format/signing.ts'
@@ -62,6 +63,7 @@ function startShard(
     deciders: { ...deciders, ...own },
     again,
     wallSeconds: () => clock.seconds,
+    soon: systemClock.soon,
     diskHasRoom: () => true,
     fault: (damage) => damage.message,
     toLog: (through) => log !== 'is silent' && setImmediate(() => confirm(through)),

@@ -26,6 +26,7 @@ function supervised(births: number) {
     onFatal: (name, words) => fatal.resolve({ name, words }),
     mayRestart: () => true,
     now: () => 0,
+    timers: machine.clock,
     youngGenerationMb: 4,
   })
   return { thread, fatal: fatal.promise, restarted: restarted.promise }

@@ -12,6 +12,7 @@ import { type BoardRecord, RecordType, registryName, toFrame } from '../../actor
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { type FirstRoom, Shard } from '../../actors/shard.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
+import { systemClock } from '../../src/clock.ts'
 import { again } from '../../src/threads/again.ts'
 import { FRAME_HEADER_BYTES, MORE } from '../../storage/frame.ts'
 import { Journal } from '../../storage/journal.ts'
@@ -144,6 +145,7 @@ function startShard(directory: string, at: number, first: readonly FirstRoom[] =
     deciders,
     again,
     wallSeconds: () => at,
+    soon: systemClock.soon,
     diskHasRoom: () => true,
     fault: (damage) => damage.message,
     toLog: (through) =>

@@ -14,6 +14,7 @@ import { Shard, shardOf } from '../../actors/shard.ts'
 import { type Carried, WorkDelivery } from '../../actors/works/delivery.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import { resultSha256 } from '../../actors/works/result-hash.ts'
+import { systemClock } from '../../src/clock.ts'
 import { again } from '../../src/threads/again.ts'
 import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import type { Journal } from '../../storage/journal.ts'
@@ -100,6 +101,7 @@ class Shards {
         firstRooms: [{ name: reviews, keeper }].filter(({ name }) => isHere(name)),
       },
       wallSeconds: () => began,
+      soon: systemClock.soon,
       diskHasRoom: () => true,
       fault: (damage) => damage.message,
       toLog: (through) =>

@@ -1,7 +1,9 @@
 /** tools.call on somebody else's MCP server, over real sockets: both ways of the protocol, and everything that can go wrong. */
+
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
 import { createOutgoing } from '../../src/outgoing/request.ts'
 import { callMcp } from '../../src/tool-calls/mcp.ts'
 import { McpTools } from '../peers/mcp-tools.ts'
@@ -86,7 +88,7 @@ describe.each(['modern', 'sessions'] as const)('a server that speaks by %s', (ki
   })
 
   test('that hangs is given up, by one measure of time for all messages together', async () => {
-    const outgoing = createOutgoing({ loopback: true, userAgent: 'test' })
+    const outgoing = createOutgoing({ timers: systemClock, loopback: true, userAgent: 'test' })
     let clock = 0
     // Every look at the clock is half a second later: two messages have used the time up before the third is answered.
     const ask = {
@@ -116,7 +118,7 @@ test.each(['2025-06-18\r\nx: y', '2025\u2028', '', '2'.repeat(33)])(
       response.end(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: version } }))
     })
     await new Promise<void>((ready) => strange.listen(0, '127.0.0.1', ready))
-    const outgoing = createOutgoing({ loopback: true, userAgent: 'test' })
+    const outgoing = createOutgoing({ timers: systemClock, loopback: true, userAgent: 'test' })
     const url = `http://127.0.0.1:${(strange.address() as AddressInfo).port}/`
     const ask = { url, tool: 'add', args: {}, bounds: {}, now: () => performance.now() }
     expect(await callMcp(outgoing, ask)).toMatchObject({ ok: true, answered: { status: 200 } })

@@ -1,12 +1,14 @@
 /** What is made once stays as it was made: a directory that has lost a part is refused, never filled up. */
+
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { beginEpoch, openBoardDirectory, readFacts, readSecret, UnusableDirectory } from '../../src/board-directory.ts'
+import { machine } from '../../src/platform.ts'
 import { openLog, writePosts } from '../support/posts-on-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
-const wanted = { serviceId: '', publicHost: 'board.example', shards: 2, now: 1_790_000_000 }
+const wanted = { random: machine.random, serviceId: '', publicHost: 'board.example', shards: 2, now: 1_790_000_000 }
 
 test.each([['shard-00'], ['log']])('a board.json that is lost is not made anew where %s has a journal', (part) => {
   const path = scratchDirectory()
@@ -71,7 +73,7 @@ test('a board of an older release, whose facts have no check, is opened; another
   const { prints, ...older } = facts
   writeFileSync(join(path, 'board.json'), JSON.stringify(older))
   expect(openBoardDirectory({ path, ...wanted }).facts).toEqual(older)
-  const { generation } = beginEpoch(path)
+  const { generation } = beginEpoch(path, machine.random)
   expect(generation).not.toBe(facts.generation)
   expect(readFacts(path)).toEqual({ ...older, generation })
 })

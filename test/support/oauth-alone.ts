@@ -7,6 +7,7 @@ import { systemClock } from '../../src/clock.ts'
 import { LiveFacts } from '../../src/command/live-facts.ts'
 import type { TakeReply } from '../../src/command/ports.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/request.ts'
+import { machine } from '../../src/platform.ts'
 import { Oauth, type OauthResponse } from '../../src/sign-in/oauth.ts'
 import { SignInKeys } from '../../src/sign-in/sign-in-keys.ts'
 import { scratchDirectory } from './scratch.ts'
@@ -54,6 +55,7 @@ export function oauthAlone({
     },
     front: { execute: (_body, _door, respond) => respond(undefined) },
     wallSeconds: () => 1_790_000_000,
+    random: machine.random,
     keys,
     tokenKeyFile: join(folder, 'oauth.key'),
     cookieSecret: 'secret',

@@ -2,15 +2,18 @@
  * A board of many posts, made as files: its records are those of real posts, its log is made by the log actor's own code.
  * Signing and sending a million of them would take an hour; nothing that is read from them here asks for their signatures.
  */
+
 import { createHash } from 'node:crypto'
 import { formatEntry } from '../../actors/log/entry.ts'
 import { Log, stateAfter } from '../../actors/log/log.ts'
 import { type BoardRecord, RecordType, toFrame } from '../../actors/records/record.ts'
 import { openBoardDirectory, shardDirectory } from '../../src/board-directory.ts'
+import { systemClock } from '../../src/clock.ts'
 import { identityId } from '../../src/format/encoding.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import type { HighWaterMark } from '../../src/log/mark.ts'
 import { SignedLog, type SignedLogOptions } from '../../src/log/signed-log.ts'
+import { machine } from '../../src/platform.ts'
 import { Journal, JournalReader, type NewFrame } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 
@@ -51,7 +54,14 @@ export function writePosts({
   segmentBytesMax = 64 * 1024 * 1024,
   textBytes = 100,
 }: OnDisk): string {
-  const board = openBoardDirectory({ path: directory, serviceId: '', publicHost, shards: 1, now: startedAt })
+  const board = openBoardDirectory({
+    path: directory,
+    serviceId: '',
+    publicHost,
+    shards: 1,
+    now: startedAt,
+    random: machine.random,
+  })
   const { service_id: serviceId } = board.facts
   const journal = Journal.open({ directory: shardDirectory(directory, 0), segmentBytesMax })
   const made: BoardRecord = { type: RecordType.roomCreated, room, at: startedAt, visibility: 'public' }
@@ -115,6 +125,7 @@ export function integrate({
     confirm: () => {},
     published: (_seq, { size, checkpoint }) => onHead(size, checkpoint),
     entriesPerFrameMax,
+    soon: systemClock.soon,
     start: stateAfter(signed.newest),
   })
   // The first record makes the room.
@@ -133,7 +144,14 @@ export function openLog(
   marks: readonly HighWaterMark[] = [],
   report: SignedLogOptions['report'] = () => {},
 ): SignedLog {
-  const { facts } = openBoardDirectory({ path: directory, serviceId: '', publicHost: '', shards: 1, now: startedAt })
+  const { facts } = openBoardDirectory({
+    path: directory,
+    serviceId: '',
+    publicHost: '',
+    shards: 1,
+    now: startedAt,
+    random: machine.random,
+  })
   const { origin } = facts
   return SignedLog.open({
     dataDirectory: directory,

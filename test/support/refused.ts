@@ -1,8 +1,10 @@
 /** Ways to be refused that many operations have in common: what is not there, rooms of others, keys that were left. */
+
 import { createHash } from 'node:crypto'
 import { operationByName } from '../../actors/operations.ts'
 import { beginEpoch } from '../../src/board-directory.ts'
 import type { Signer } from '../../src/cli/sign.ts'
+import { machine } from '../../src/platform.ts'
 import { boardDirectory, startBoard } from './board-process.ts'
 import { type Answer, Client } from './client.ts'
 import { type Ready, setups, type World } from './operation-setups.ts'
@@ -161,7 +163,7 @@ export const cursorOfAnotherLife: Way = async () => {
   const { data } = await client.get('/api/updates')
   client.close()
   await before.stop()
-  beginEpoch(directory)
+  beginEpoch(directory, machine.random)
   const after = await startBoard({ directory })
   const again = await Client.of(after)
   const { cursor } = data as { cursor?: string }

@@ -7,6 +7,7 @@
  * Then an old copy of the board is running, or a second one with the same key, and signing on would break the log.
  */
 
+import type { Cancel, Timers } from '../../../actors/kernel/timers.ts'
 import { parseCheckpoint } from '../../../storage/checkpoint.ts'
 import {
   formatNote,
@@ -17,7 +18,6 @@ import {
   verifyNote,
 } from '../../../storage/note.ts'
 import type { PolicyWitness } from '../../../storage/tlog-policy.ts'
-import type { Cancel, Timers } from '../../clock.ts'
 import { log } from '../../observe.ts'
 import { formatAddCheckpoint } from './add-checkpoint.ts'
 

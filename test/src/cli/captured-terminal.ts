@@ -1,7 +1,7 @@
 /** A terminal whose words a test can read. */
 import { Writable } from 'node:stream'
 import type { Terminal } from '../../../src/cli/command-line.ts'
-import { monotonicMs, wallSeconds } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/clock.ts'
 
 export type CapturedTerminal = Terminal & { readonly said: { out: string; err: string } }
 
@@ -9,7 +9,7 @@ export function capturedTerminal(): CapturedTerminal {
   const said = { out: '', err: '' }
   return {
     said,
-    clock: { wallSeconds, monotonicMs },
+    clock: systemClock,
     out: (text) => {
       said.out += text
     },

@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { Backfill, BackfillRequest } from '../../../src/follow/backfill.ts'
+import { Outbox } from '../../../src/follow/outbox.ts'
 import { Tails } from '../../../src/follow/tail-routes.ts'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
 
@@ -14,8 +15,7 @@ function actorHost() {
   let asked: ((found: Backfill | undefined) => void)[] = []
   const tails = new Tails({
     backfill: (_request: BackfillRequest, answer) => asked.push(answer),
-    watch: () => {},
-    watchAs: (reader, _room, format, on) => told.push(`${on ? 'watch' : 'unwatch'} ${format} ${reader}`),
+    tell: ([kind, topic]) => told.push(`${kind} ${topic.slice(2).join(' ')}`),
     openToken: (text) => ({ room: 'den', reader: text, key: '' }),
     keyOver: () => undefined,
     rooms: { may: () => {} },
@@ -24,6 +24,7 @@ function actorHost() {
     streamsPerAddress: 10,
     now: () => 0,
     timers: systemClock,
+    outbox: new Outbox(systemClock),
     queueBytesMax: 1_000,
     stallMs: 1_000,
     lastMax: 100,
@@ -76,20 +77,20 @@ test('who comes while one thread dies and another begins is watched for, whoever
   tails.handle(before.exchange, 'den')
   answer()
   tails.handle(early.exchange, 'den')
-  expect(told()).toEqual(['watch block before', 'watch block early'])
+  expect(told()).toEqual(['follow block before', 'follow block early'])
   die()
   expect(before.got.at(-1)).toContain('lost the thread')
   expect(early.got).toEqual(['dropped'])
   tails.handle(back.exchange, 'den')
   before.gone()
   answer()
-  expect(told()).toEqual(['watch block back'])
+  expect(told()).toEqual(['follow block back'])
   tails.deliverPrivate('den', 'block', 2, Buffer.from('news'))
   return expect
     .poll(() => back.got.at(-1))
     .toBe('news')
     .then(() => {
       back.gone()
-      expect(told()).toEqual(['watch block back', 'unwatch block back'])
+      expect(told()).toEqual(['follow block back', 'unfollow block back'])
     })
 })

@@ -7,7 +7,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
-import type { Update, UpdatesPage, UpdatesRequest } from '../../../src/follow/rows.ts'
+import { Outbox } from '../../../src/follow/outbox.ts'
+import type { PushedRow, Update, UpdatesPage, UpdatesRequest } from '../../../src/follow/rows.ts'
 import { Updates } from '../../../src/follow/updates.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
 import type { Reply } from '../../../src/format/reply.ts'
@@ -22,6 +23,8 @@ type Row = { readonly position: number; readonly room: string; readonly names: r
 class Source {
   readonly rows: Row[] = []
   position = 0
+  /** The first row that was not pushed. */
+  unpushed = 0
 
   append(room: string, names: readonly string[]): void {
     this.rows.push({ position: ++this.position, room, names })
@@ -47,6 +50,9 @@ class Source {
   }
 }
 
+const pushed = ({ room, names, position }: Row): PushedRow[] =>
+  names.map((name) => ({ position, type: 'event.posted', room, json: JSON.stringify(name) }))
+
 type Follower = {
   readonly reader: string
   readonly rooms: readonly string[]
@@ -68,10 +74,15 @@ const step = fc.oneof(
       count: fc.nat(2),
     }),
   },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('push' as const), source: fc.nat(shards), isWhole: fc.boolean() }),
+  },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('poll' as const), follower: fc.nat(5) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('leave' as const), follower: fc.nat(5) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('read' as const), which: fc.nat(3) }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('tell' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('reach' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('later' as const) }) },
 )
 
@@ -82,11 +93,19 @@ test('every follower hears everything once and in order', async () => {
       const reads: (() => void)[] = []
       const news: (() => void)[] = []
       const followed = new Set<string>()
+      /** What was told to the sources and has not reached them. What is asked comes after what was told before. */
+      const tells: (() => void)[] = []
+      const reach = (count: number) => {
+        for (const tell of tells.splice(0, count)) tell()
+      }
       let clock = 0
       let heardOf = 0
       let named = 0
       const read = (source: number) => (request: UpdatesRequest, answer: (page: UpdatesPage) => void) =>
-        reads.push(() => answer(sources[source]!.page(request, rowsMax)))
+        reads.push(() => {
+          reach(tells.length)
+          answer(sources[source]!.page(request, rowsMax))
+        })
       const updates = new Updates({
         shards,
         generation: '0'.repeat(32),
@@ -95,9 +114,9 @@ test('every follower hears everything once and in order', async () => {
         rooms: {
           may: (asked, _reader, answer) => (asked.length === 0 ? answer('yes') : reads.push(() => answer('yes'))),
         },
-        readFeed: read(0),
-        readShard: (shard, request, answer) => read(shard + 1)(request, answer),
-        follow: (reader, on) => (on ? followed.add(reader) : followed.delete(reader)),
+        read: (source, request, answer) => read(source)(request, answer),
+        tell: ([kind, topic]) =>
+          tells.push(() => (kind === 'follow' ? followed.add(topic.join(' ')) : followed.delete(topic.join(' ')))),
         handleOf: () => '',
         keyOver: () => undefined,
         newest: () => heardOf,
@@ -105,6 +124,7 @@ test('every follower hears everything once and in order', async () => {
         waitsPerAddress: 100,
         now: () => clock,
         timers: systemClock,
+        outbox: new Outbox(systemClock),
       })
       const followers = Array.from({ length: 6 }, (_, n): Follower => {
         // Three share a filter and so a channel; one names a room; two are signed.
@@ -131,6 +151,7 @@ test('every follower hears everything once and in order', async () => {
           if (isGone) return
           follower.gone = undefined
           const { data } = JSON.parse(reply!.body) as { data: { updates: string[]; cursor: string } }
+          expect(data.updates.length).toBeLessThanOrEqual(limit)
           follower.heard.push(...data.updates)
           follower.cursor = data.cursor
         }
@@ -150,9 +171,33 @@ test('every follower hears everything once and in order', async () => {
           respond,
         )
       }
+      /** News come in order, and later than what they tell of. They hold what was followed when they were made. */
+      const push = (source: number, isWhole: boolean): void => {
+        const { rows: all, unpushed, position: through } = sources[source]!
+        const fresh = all.slice(unpushed)
+        sources[source]!.unpushed = all.length
+        if (fresh.length === 0) return
+        if (source > 0) {
+          const readers = ['ada', 'ben'].filter((reader) => followed.has(`reader ${reader}`))
+          const rows = isWhole ? fresh.flatMap(pushed).map((row) => ({ ...row, readers })) : []
+          const concerned = readers.map((reader) => [reader, []] as const)
+          if (readers.length > 0)
+            news.push(() => updates.waits.heard(source - 1, { through, rows, isWhole }, concerned))
+          return
+        }
+        const isFollowed = (room: string) => followed.has(`room ${room}`)
+        const rows = isWhole ? fresh.filter(({ room }) => isFollowed('') || isFollowed(room)).flatMap(pushed) : []
+        const told = { through, rows, isWhole, followed: isFollowed('') ? [''] : rooms.filter(isFollowed) }
+        news.push(() => {
+          heardOf = Math.max(heardOf, through)
+          updates.waits.changed([...new Map(fresh.map(({ room, position }) => [room, position]))], told)
+        })
+      }
       /** Everything that is under way comes to its end. */
       const settle = async (): Promise<void> => {
         do {
+          for (const source of sources.keys()) push(source, true)
+          reach(tells.length)
           for (const tell of news.splice(0)) tell()
           for (const answer of reads.splice(0)) answer()
           await turn()
@@ -166,18 +211,12 @@ test('every follower hears everything once and in order', async () => {
         if (each.do === 'append') {
           const names = Array.from({ length: each.count }, () => `${each.source} ${named++}`)
           sources[each.source]!.append(each.room, names)
-          const { position } = sources[each.source]!
-          // News come in order, and later than what they tell of.
-          if (each.source === 0)
-            news.push(() => {
-              heardOf = Math.max(heardOf, position)
-              updates.changed([[each.room, position]])
-            })
-          else news.push(() => updates.heard(each.source - 1, [...followed]))
-        } else if (each.do === 'poll') poll(followers[each.follower]!)
+        } else if (each.do === 'push') push(each.source, each.isWhole)
+        else if (each.do === 'poll') poll(followers[each.follower]!)
         else if (each.do === 'leave') followers[each.follower]!.gone?.()
         else if (each.do === 'read') reads.splice(each.which, 1)[0]?.()
         else if (each.do === 'tell') news.splice(0, 1)[0]?.()
+        else if (each.do === 'reach') reach(1)
         else clock += 2_000
         await turn()
       }
@@ -201,9 +240,69 @@ test('every follower hears everything once and in order', async () => {
       }
       for (const follower of followers) follower.gone?.()
       expect(updates.waiting).toBe(0)
+      reach(tells.length)
       expect(followed.size).toBe(0)
       updates.close()
     }),
     { numRuns: 1_500 },
   )
 }, 300_000)
+
+test('a push that comes after the page of a read brings nothing that the page held', async () => {
+  const source = new Source()
+  const reads: (() => void)[] = []
+  let heardOf = 0
+  const updates = new Updates({
+    shards,
+    generation: '0'.repeat(32),
+    cursors: new CursorSealer(key),
+    rooms: { may: (_rooms, _reader, answer) => answer('yes') },
+    read: (_source, request, answer) => reads.push(() => answer(source.page(request, 100))),
+    tell: () => {},
+    handleOf: () => '',
+    keyOver: () => undefined,
+    newest: () => heardOf,
+    waitersMax: 100,
+    waitsPerAddress: 100,
+    now: () => 0,
+    timers: systemClock,
+    outbox: new Outbox(systemClock),
+  })
+  const push = (): void => {
+    const rows = source.rows.slice(source.unpushed).flatMap(pushed)
+    source.unpushed = source.rows.length
+    heardOf = source.position
+    updates.waits.changed([['one', heardOf]], { through: heardOf, rows, isWhole: true, followed: [''] })
+  }
+  const answers: string[][] = []
+  let cursor = ''
+  const poll = (waitSeconds: number, limit: number): void => {
+    const asked = { cursor, waitSeconds, rooms: [], kinds: [], limit, reader: '', key: '', address: '' }
+    updates.poll({ ...asked, roomsField: 'room', onGone: () => {} }, (reply) => {
+      const { data } = JSON.parse(reply!.body) as { data: { updates: string[]; cursor: string } }
+      cursor = data.cursor
+      answers.push(data.updates)
+    })
+  }
+  const settle = async (): Promise<void> => {
+    for (const answer of reads.splice(0)) answer()
+    await turn()
+    await turn()
+  }
+  poll(0, 2)
+  await settle()
+  source.append('one', ['a'])
+  push()
+  // The source is further than its news.
+  source.append('one', ['b', 'c'])
+  for (const limit of [2, 2, 50]) {
+    poll(55, limit)
+    await settle()
+  }
+  expect(answers).toEqual([[], ['a', 'b'], ['c']])
+  source.append('one', ['d'])
+  push()
+  await settle()
+  expect(answers.slice(3)).toEqual([['d']])
+  updates.close()
+})

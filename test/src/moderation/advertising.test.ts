@@ -165,6 +165,7 @@ function screeningOf(score: number | Error, answers: readonly Hidden[] = [{ ok: 
   const screening = new ScreeningQueue(report)
   new Screening({
     queue: screening,
+    soon: systemClock.soon,
     judge: () => {
       if (score instanceof Error) throw score
       return { score, rule: 'model', words: '' }

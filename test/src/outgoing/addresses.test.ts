@@ -1,5 +1,7 @@
 /** Which addresses are never connected to, however they are written and whoever says that a name leads there. */
+
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { isLoopback, mayConnect } from '../../../src/outgoing/addresses.ts'
 import { createOutgoing } from '../../../src/outgoing/request.ts'
 import { addressFault, type Resolve } from '../../../src/outgoing/target.ts'
@@ -68,7 +70,7 @@ const openAddresses = [
 describe('addresses', () => {
   test.each(closedHosts)('https://%s/ is refused before anything is asked or connected', async (host) => {
     expect(addressFault(`https://${host}/`, false)).toBeDefined()
-    const outgoing = createOutgoing({ loopback: false, userAgent: 'test', resolve: nobodyAsks })
+    const outgoing = createOutgoing({ timers: systemClock, loopback: false, userAgent: 'test', resolve: nobodyAsks })
     expect(await outgoing.request({ url: `https://${host}/` })).toMatchObject({
       ok: false,
       failure: 'blocked',
@@ -79,7 +81,12 @@ describe('addresses', () => {
   test.each(closedHosts)('a name that resolves to %s is refused, also beside a good address', async (host) => {
     const address = new URL(`https://${host}/`).hostname.replace(/^\[|\]$/g, '')
     for (const answer of [[address], ['8.8.8.8', address], [address, '8.8.8.8']]) {
-      const outgoing = createOutgoing({ loopback: false, userAgent: 'test', resolve: async () => answer })
+      const outgoing = createOutgoing({
+        timers: systemClock,
+        loopback: false,
+        userAgent: 'test',
+        resolve: async () => answer,
+      })
       const got = await outgoing.request({ url: 'https://tool.example/' })
       expect(got).toMatchObject({ ok: false, failure: 'blocked', sent: false })
     }
@@ -130,7 +137,12 @@ describe('addresses', () => {
     for (const host of ['10.0.0.1', '169.254.169.254', '[::ffff:127.0.0.1]', '[fe80::1]']) {
       expect(addressFault(`http://${host}/`, true)).toBeDefined()
     }
-    const outgoing = createOutgoing({ loopback: true, userAgent: 'test', resolve: async () => ['8.8.8.8'] })
+    const outgoing = createOutgoing({
+      timers: systemClock,
+      loopback: true,
+      userAgent: 'test',
+      resolve: async () => ['8.8.8.8'],
+    })
     expect(await outgoing.request({ url: 'http://tool.example/' })).toMatchObject({ failure: 'blocked' })
   })
 })

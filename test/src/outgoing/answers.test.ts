@@ -1,6 +1,8 @@
 /** Where an answer ends, whatever a server says about it: raw bytes of a real server, read over a connection that may be kept. */
+
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { type Posted, Poster } from '../../../src/outgoing/poster.ts'
 import { patience } from '../../support/patience.ts'
 
@@ -10,7 +12,7 @@ let said: Said = { pieces: [], end: false }
 let server: Server
 let connections = 0
 const sockets = new Set<Socket>()
-const poster = new Poster({ loopback: true, userAgent: 'test', now: () => performance.now() })
+const poster = new Poster({ loopback: true, userAgent: 'test', clock: systemClock })
 
 beforeAll(async () => {
   server = createServer((socket) => {

@@ -1,8 +1,10 @@
 /** Posts over kept connections: what they connect to, what they never connect to, and that a connection is used again. */
+
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { type Posted, Poster } from '../../../src/outgoing/poster.ts'
 import type { Resolve } from '../../../src/outgoing/target.ts'
 import { testCertificate, testKey } from '../../support/certificate.ts'
@@ -69,7 +71,11 @@ afterAll(() => {
 const posters: Poster[] = []
 function poster(resolve?: Resolve, ca?: string): Poster {
   const made = new Poster({
-    ...{ loopback: true, userAgent: 'Broadside/test', now: () => performance.now() + time },
+    ...{
+      loopback: true,
+      userAgent: 'Broadside/test',
+      clock: { ...systemClock, monotonicMs: () => performance.now() + time },
+    },
     ...(resolve !== undefined && { resolve }),
     ...(ca !== undefined && { ca }),
   })
@@ -128,7 +134,7 @@ test.each([
 })
 
 test('what may not be called is not called', async () => {
-  const strict = new Poster({ loopback: false, userAgent: 'test', now: () => performance.now() })
+  const strict = new Poster({ loopback: false, userAgent: 'test', clock: systemClock })
   posters.push(strict)
   for (const url of ['http://example.org/', 'https://127.0.0.1/', 'https://[::1]/', 'https://u:p@example.org/', 'no'])
     expect(strict.target(url)).toEqual(expect.any(String))

@@ -1,8 +1,10 @@
 /** The only way out to the network: what it connects to, and what it never connects to, whoever answers the questions. */
+
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { createOutgoing, type OutgoingRequest } from '../../../src/outgoing/request.ts'
 import type { Resolve } from '../../../src/outgoing/target.ts'
 import { testCertificate, testKey } from '../../support/certificate.ts'
@@ -84,7 +86,7 @@ afterAll(() => {
   for (const server of [web, secure, elsewhere]) server.close()
 })
 
-const local = createOutgoing({ loopback: true, userAgent: 'Broadside/test' })
+const local = createOutgoing({ timers: systemClock, loopback: true, userAgent: 'Broadside/test' })
 const ask = (path: string, more: Partial<OutgoingRequest> = {}) =>
   local.request({ url: `http://127.0.0.1:${port}${path}`, ...more })
 
@@ -188,7 +190,7 @@ describe('names', () => {
   test('are asked for once, and nobody else is connected to when the answer changes (DNS rebinding)', async () => {
     let asked = 0
     const resolve: Resolve = async () => (asked++ === 0 ? ['127.0.0.1'] : ['10.0.0.1'])
-    const outgoing = createOutgoing({ loopback: true, userAgent: 'test', resolve })
+    const outgoing = createOutgoing({ timers: systemClock, loopback: true, userAgent: 'test', resolve })
     expect(await outgoing.request({ url: `http://rebinds.example:${port}/echo` })).toMatchObject({
       ok: true,
       status: 200,
@@ -204,16 +206,21 @@ describe('names', () => {
       asked.push(name)
       throw new Error('nobody hears of this')
     }
-    const outgoing = createOutgoing({ loopback: true, userAgent: 'test', resolve })
+    const outgoing = createOutgoing({ timers: systemClock, loopback: true, userAgent: 'test', resolve })
     const answer = await outgoing.request({ url: 'https://tool.example/', signal: AbortSignal.abort() })
     expect([answer, asked]).toEqual([{ ok: false, failure: 'timeout', reason: 'it was canceled', sent: false }, []])
     outgoing.close()
   })
 
   test('without an address are refused, and one that nobody answers for ends in time', async () => {
-    const none = createOutgoing({ loopback: true, userAgent: 'test', resolve: async () => [] })
+    const none = createOutgoing({ timers: systemClock, loopback: true, userAgent: 'test', resolve: async () => [] })
     expect(await none.request({ url: 'https://none.example/' })).toMatchObject({ failure: 'refused', sent: false })
-    const never = createOutgoing({ loopback: true, userAgent: 'test', resolve: () => new Promise(() => {}) })
+    const never = createOutgoing({
+      timers: systemClock,
+      loopback: true,
+      userAgent: 'test',
+      resolve: () => new Promise(() => {}),
+    })
     const answer = await never.request({ url: 'https://never.example/', connectMs: 50 })
     expect(answer).toMatchObject({ failure: 'timeout', sent: false })
   })
@@ -221,6 +228,7 @@ describe('names', () => {
 
 describe('TLS', () => {
   const trusting = createOutgoing({
+    timers: systemClock,
     loopback: true,
     userAgent: 'test',
     resolve: async () => ['127.0.0.1'],
@@ -235,7 +243,12 @@ describe('TLS', () => {
   })
 
   test('with a certificate that nobody trusts, or without TLS at all, fails before anything is sent', async () => {
-    const outgoing = createOutgoing({ loopback: true, userAgent: 'test', resolve: async () => ['127.0.0.1'] })
+    const outgoing = createOutgoing({
+      timers: systemClock,
+      loopback: true,
+      userAgent: 'test',
+      resolve: async () => ['127.0.0.1'],
+    })
     for (const at of [securePort, port]) {
       const answer = await outgoing.request({ url: `https://tool.example:${at}/echo` })
       expect(answer).toMatchObject({ ok: false, failure: 'tls', sent: false })

@@ -1,7 +1,9 @@
 /** The board's own tools: what they answer, and that no input hangs or breaks them. */
+
 import { generateKeyPairSync, sign, verify } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { compile } from '../../../src/format/schema-check.ts'
 import { ownToolById, ownTools } from '../../../src/own-tools/descriptors.ts'
 import { canonicalText } from '../../../src/own-tools/here.ts'
@@ -29,8 +31,8 @@ const board: ConstructorParameters<typeof OwnTools>[0] = {
         },
 }
 /** However slow the machine, none of these is ended; what may never end is ended by the others. */
-const tools = new OwnTools(board, patience.timeout)
-const hurried = new OwnTools(board, 1_500)
+const tools = new OwnTools(board, systemClock, patience.timeout)
+const hurried = new OwnTools(board, systemClock, 1_500)
 afterAll(() => Promise.all([tools.close(), hurried.close()]))
 
 const now = 1_800_000_000

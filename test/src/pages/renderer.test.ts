@@ -1,5 +1,7 @@
 /** Texts on their way through the thread that renders: what comes back, and what happens when one never would. */
+
 import { afterEach, expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { PageTexts, pageHtmlCharsMax, pageNodesMax } from '../../../src/pages/page-texts.ts'
 import type { Html } from '../../../src/pages/pieces/html.ts'
 import { nodesIn, type RenderItem, rendered } from '../../../src/pages/pieces/rendered.ts'
@@ -20,10 +22,10 @@ const endless = (n: number): Costed => {
 }
 const textOf = (made: Rendered | undefined) => (made as Html).text
 
-let renderer = new Renderer()
+let renderer = new Renderer({ timers: systemClock })
 afterEach(async () => {
   await renderer.close()
-  renderer = new Renderer()
+  renderer = new Renderer({ timers: systemClock })
 })
 
 test('texts come back as the same HTML whichever thread made it, in their order', async () => {
@@ -49,7 +51,7 @@ test('a text costs its work once, whoever asks for it and however often', async 
 
 test('a text that takes too long is given up, and the thread is replaced: all others are rendered', async () => {
   const reports: string[] = []
-  renderer = new Renderer({ deadlineMs: 400, report: (event) => reports.push(event) })
+  renderer = new Renderer({ timers: systemClock, deadlineMs: 400, report: (event) => reports.push(event) })
   const asked = [markdown('*before*'), endless(1), markdown('*after*')]
   const made = await renderer.render(asked, 'a')
   expect(made[1]).toBe('slow')
@@ -62,7 +64,7 @@ test('a text that takes too long is given up, and the thread is replaced: all ot
 })
 
 test('one network takes a part of the queue, and everybody else is served', async () => {
-  renderer = new Renderer({ deadlineMs: 1_000 })
+  renderer = new Renderer({ timers: systemClock, deadlineMs: 1_000 })
   const blocking = renderer.render([endless(1)], 'greedy')
   const heavy = (n: number) => plain(`${n} ${'@ab '.repeat(1_990)}`)
   const greedy = await Promise.all([

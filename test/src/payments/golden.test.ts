@@ -1,4 +1,5 @@
 /** What we sign and read of x402 and MPP, against known vectors and against the packages that everybody else uses. */
+
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { caip2, friendlyName } from '../../../src/money/networks.ts'
@@ -17,6 +18,7 @@ import {
   x402Offers,
   x402ReceiptOf,
 } from '../../../src/payments/x402.ts'
+import { machine } from '../../../src/platform.ts'
 import { loadPeer, missingPackage } from '../../peers/npm-peers.ts'
 import { skipNote, skipWithout } from '../../peers/peers.ts'
 
@@ -56,7 +58,7 @@ describe('x402 version 2', () => {
   const demand = x402DemandOf(answer({ 'payment-required': encodeBase64Json(required) }))!
 
   test('is asked in a header and paid in one, with the chosen offer as it came', async () => {
-    const [offer] = x402Offers(demand, wallet, id)
+    const [offer] = x402Offers(demand, wallet, id, machine.random)
     expect(offer).toMatchObject({ protocol: 'x402', network: 'eip155:8453', payee: payTo, micros: 2_500 })
     const { header, validUntil, reference } = await offer!.sign(now)
     expect(header[0]).toBe('PAYMENT-SIGNATURE')
@@ -93,17 +95,17 @@ describe('x402 version 2', () => {
     { maxTimeoutSeconds: 'long' },
   ])('with %j is no offer', (change) => {
     const changed = { ...demand, accepts: [{ ...accepted, ...change }] }
-    expect(x402Offers(changed, wallet, id)).toEqual([])
+    expect(x402Offers(changed, wallet, id, machine.random)).toEqual([])
   })
 
   test('is never signed for longer than ten minutes', async () => {
     const long = { ...demand, accepts: [{ ...accepted, maxTimeoutSeconds: 86_400 }] }
-    expect((await x402Offers(long, wallet, id)[0]!.sign(now)).validUntil).toBe(now + 600)
+    expect((await x402Offers(long, wallet, id, machine.random)[0]!.sign(now)).validUntil).toBe(now + 600)
   })
 
   test('tells a seller that asks for it which call this is', async () => {
     const extensions = { 'payment-identifier': { info: { required: true }, schema: {} }, other: {} }
-    const [offer] = x402Offers({ ...demand, extensions }, wallet, id)
+    const [offer] = x402Offers({ ...demand, extensions }, wallet, id, machine.random)
     const sent = decodeBase64Json((await offer!.sign(now)).header[1])
     expect(sent?.extensions).toEqual({ 'payment-identifier': { info: { required: true, id }, schema: {} } })
   })
@@ -122,7 +124,7 @@ test('x402 version 1 is asked in the body, by short names, and paid in X-PAYMENT
   const { amount, ...rest } = accepted
   const v1 = { ...rest, network: 'base', maxAmountRequired: amount, resource: resource.url, description: 'x' }
   const demand = x402DemandOf(answer({}, { x402Version: 1, error: 'X-PAYMENT header is required', accepts: [v1] }))!
-  const [offer] = x402Offers(demand, wallet, id)
+  const [offer] = x402Offers(demand, wallet, id, machine.random)
   expect(offer).toMatchObject({ network: 'eip155:8453', micros: 2_500 })
   const { header } = await offer!.sign(now)
   expect(header[0]).toBe('X-PAYMENT')
@@ -227,7 +229,7 @@ test.each([
 
 test('without a wallet a demand is shown and nothing is offered', () => {
   const outgoing = { request: () => Promise.reject(new Error('nobody asks')), close() {} }
-  const payer = createPayer({ nodes: new Map(), outgoing, wallSeconds: () => now })
+  const payer = createPayer({ nodes: new Map(), outgoing, random: machine.random, wallSeconds: () => now })
   const found = payer.demandOf(answer({ 'payment-required': encodeBase64Json(required), 'www-authenticate': 'x' }), id)
   expect(found).toEqual({ accepts: [accepted], challenges: [], offers: [] })
   for (const broken of [

@@ -1,4 +1,5 @@
 /** Whatever a 402 or a buyer puts where a text is meant: it is no offer and no payment, and nothing is thrown. */
+
 import { expect, test } from 'vitest'
 import { caip2 } from '../../../src/money/networks.ts'
 import type { Answered, Outgoing } from '../../../src/outgoing/request.ts'
@@ -6,11 +7,18 @@ import { createPayer } from '../../../src/payments/payer.ts'
 import { Seller } from '../../../src/payments/seller.ts'
 import { walletOf } from '../../../src/payments/wallet.ts'
 import { encodeBase64Json } from '../../../src/payments/x402.ts'
+import { machine } from '../../../src/platform.ts'
 import { SaleJournal } from '../../support/sale-book.ts'
 
 const outgoing = {} as Outgoing
 const wallSeconds = () => 1_800_000_000
-const payer = createPayer({ wallet: await walletOf(Buffer.alloc(32, 1)), nodes: new Map(), outgoing, wallSeconds })
+const payer = createPayer({
+  wallet: await walletOf(Buffer.alloc(32, 1)),
+  nodes: new Map(),
+  outgoing,
+  wallSeconds,
+  random: machine.random,
+})
 const payTo = `0x${'1'.repeat(40)}`
 /** What JSON can hold and nobody can turn into a text or a number, and what only looks like one. */
 const strange: readonly unknown[] = [

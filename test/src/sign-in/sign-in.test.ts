@@ -7,6 +7,7 @@ import { opensslSigner } from '../../../src/cli/sign.ts'
 import type { Delegate } from '../../../src/command/delegates.ts'
 import type { Reply } from '../../../src/format/reply.ts'
 import { commandId } from '../../../src/format/signing.ts'
+import { machine } from '../../../src/platform.ts'
 import { type Asked, nameShown, SignIns } from '../../../src/sign-in/sign-in.ts'
 import { SignInKeys } from '../../../src/sign-in/sign-in-keys.ts'
 import { signInPage } from '../../../src/sign-in/sign-in-page.ts'
@@ -31,6 +32,7 @@ function signingIn() {
     serviceId: 'bs-test',
     keys,
     wallSeconds: () => 1_790_000_000,
+    random: machine.random,
     delegates: { find: (id) => made.get(id), isOver: () => false },
     front: {
       execute: (body, _door, respond) => {

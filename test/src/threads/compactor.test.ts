@@ -1,8 +1,10 @@
 /** How a shard finds the texts that are to leave the disk: a few frames at a time, each of them once. */
+
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { State } from '../../../actors/state.ts'
+import { systemClock } from '../../../src/clock.ts'
 import { Compactor } from '../../../src/threads/compactor.ts'
 import { type Journal, STUB } from '../../../storage/journal.ts'
 import { patience } from '../../support/patience.ts'
@@ -65,6 +67,7 @@ function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => se
     state: state as unknown as State,
     directory,
     everySeconds: 0.01,
+    clock: systemClock,
     onRewritten: () => said.rewritten++,
     onDestroyed: (slots) => said.destroyed.push([...slots]),
   })

@@ -1,12 +1,21 @@
 /** A thread that the first question starts: whoever asks while it is being made ready waits in line, and nobody for ever. */
+
 import type { MessagePort } from 'node:worker_threads'
 import { afterEach, expect, test, vi } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
 import type { Supervised } from '../../../actors/kernel/supervisor.ts'
+import { systemClock } from '../../../src/clock.ts'
 import { LazyThread } from '../../../src/threads/lazy-thread.ts'
 
 const linkOf = (port: MessagePort, onAsk?: (body: unknown, id: number) => void) =>
-  new Link({ port, openMax: 3, patienceMs: 5_000, now: () => 0, ...(onAsk === undefined ? {} : { onAsk }) })
+  new Link({
+    port,
+    openMax: 3,
+    patienceMs: 5_000,
+    now: () => 0,
+    timers: systemClock,
+    ...(onAsk === undefined ? {} : { onAsk }),
+  })
 
 const busy = 'overloaded, 1 s'
 

@@ -1,9 +1,11 @@
 /** The thread that delivers, alone with somebody who does not answer it, or refuses what it asks for. */
+
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { expect, test, vi } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
+import { systemClock } from '../../../src/clock.ts'
 import type { DeliveryAsk, DeliveryThread } from '../../../src/threads/delivery.ts'
 import type { HookView } from '../../../src/webhooks/reads.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
@@ -52,7 +54,7 @@ test('a subscription whose end is refused is not looked at before its end is ask
   const { port, stopped } = delivering()
   await new Promise<void>((resolve) => {
     const link: Link = new Link({
-      ...{ port, openMax: 100, patienceMs: 300_000, now: () => performance.now() },
+      ...{ port, openMax: 100, patienceMs: 300_000, now: systemClock.monotonicMs, timers: systemClock },
       // What is asked of sources has no answer: it is catching up all the time.
       onAsk: (body, id) => {
         const [kind] = body as DeliveryAsk

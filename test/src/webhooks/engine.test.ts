@@ -1,6 +1,8 @@
 /** The engine between sources, hooks and targets: whatever is slow, or has no answer, no hook misses what it asked for. */
+
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
+import { systemClock } from '../../../src/clock.ts'
 import { Engine, type EngineOptions } from '../../../src/webhooks/engine.ts'
 import { endingsMax } from '../../../src/webhooks/expiry.ts'
 import type { Signal, SignalsRequest } from '../../../src/webhooks/payloads/signals.ts'
@@ -62,7 +64,14 @@ function office({ posts, places = {}, tail, end }: Office) {
   }
   const options: EngineOptions = {
     ...{ store: store as unknown as DeliveryStore, sender: { send } as unknown as Sender, now: [posts.length + 1] },
-    ...{ headSize: () => 0, isSuspended: () => false, wallMs: () => Date.now(), chance: () => 0, scale: 1 },
+    ...{
+      headSize: () => 0,
+      isSuspended: () => false,
+      wallMs: () => Date.now(),
+      timers: systemClock,
+      chance: () => 0,
+      scale: 1,
+    },
     ...{ slots: 8, perHost: 8, headEveryMs: 1, report: () => {} },
     end: (view) => {
       ended.push(view)

@@ -1,5 +1,7 @@
 /** What is told of an event is asked for together, and what was heard is used again only while it is the newest there is. */
+
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { Payloads } from '../../../src/webhooks/payload-batches.ts'
 import type { HooksAsk } from '../../../src/webhooks/payloads/answer.ts'
 import type { Payload } from '../../../src/webhooks/payloads/payload-request.ts'
@@ -25,6 +27,7 @@ function desk() {
         answers.push(() => resolve(subjects.map((subject) => ({ data: `${subject} ${number}` })))),
       )
     },
+    soon: systemClock.soon,
     turn: () => turn,
     now: () => time,
     fault: () => {},

@@ -1,9 +1,11 @@
 /** Standard Webhooks: published vectors, and a library that is not ours as the judge of everything else. */
+
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 import { deliveryExample } from '../../../src/docs/for-agents/programs.ts'
+import { machine } from '../../../src/platform.ts'
 import { canonicalJson, eventId, subscriptionId } from '../../../src/webhooks/identity.ts'
 import { freshSecret, SigningKey, secretKey, signatures } from '../../../src/webhooks/signature.ts'
 
@@ -83,7 +85,7 @@ test('a secret is whsec_ and the base64 of 24 to 64 bytes, written in the one wa
     expect([bad, secretKey(bad)]).toEqual([bad, undefined])
   // 26 bytes end in one character of which only some bits count: any other writing of it is refused.
   expect(secretKey(`whsec_${Buffer.alloc(26, 7).toString('base64').replace('c=', 'd=')}`)).toBeUndefined()
-  expect(secretKey(freshSecret())?.length).toBe(32)
+  expect(secretKey(freshSecret(machine.random))?.length).toBe(32)
 })
 
 test('a subscription is called by who asked for what where', () => {
@@ -134,7 +136,7 @@ test('the program that /for-agents shows takes what this board signs, and nothin
   const timestamp = Math.floor(Date.now() / 1000)
   const headers = signedHeaders([nines, sevens], { id: 'evt_1', timestamp, body: delivery })
   expect(isFromBoard(sevens, headers, Buffer.from(delivery))).toBe(true)
-  expect(isFromBoard(freshSecret(), headers, Buffer.from(delivery))).toBe(false)
+  expect(isFromBoard(freshSecret(machine.random), headers, Buffer.from(delivery))).toBe(false)
   expect(isFromBoard(sevens, headers, Buffer.from(`${delivery} `))).toBe(false)
   const old = signedHeaders([sevens], { id: 'evt_1', timestamp: timestamp - 301, body: delivery })
   expect(isFromBoard(sevens, old, Buffer.from(delivery))).toBe(false)

@@ -1,0 +1,141 @@
+/**
+ * What is followed in this thread, and what is pushed to those who follow: the texts of tails, and the rows of long polls.
+ * The feed publishes what is public, a shard what is private; both by the same table and in the same forms.
+ */
+import type { Room } from '../../actors/records/board.ts'
+import { type Change, nowhere } from '../../actors/records/changes.ts'
+import { mayWrite } from '../../actors/rooms/roles.ts'
+import { blockedBy } from '../conversations/blocks.ts'
+import { liveText } from '../follow/live.ts'
+import { isForReader, type PushedRow, privateRows, publicRows } from '../follow/rows.ts'
+import type { TailFormat } from '../follow/stream.ts'
+import type { Blocked, FollowTell, Live, Pushed, Topic } from '../follow/topics.ts'
+import type { ReadContext } from '../reads/read.ts'
+import { unlessFaulty } from './entry.ts'
+
+/** Rows pushed at once: a waiting request takes no more. */
+const rowsMax = 100
+const bytesMax = 256 * 1024
+
+export class Publisher {
+  readonly #context: ReadContext
+  readonly #send: (live: Live) => void
+  /** room -> format -> readers */
+  readonly #tails = new Map<string, Map<TailFormat, Set<string>>>()
+  readonly #rooms = new Set<string>()
+  readonly #readers = new Set<string>()
+  /** Followed readers for whom rows were found. */
+  readonly #concerned = new Set<string>()
+  #rows: PushedRow[] = []
+  #bytes = 0
+  #isWhole = true
+
+  constructor(context: ReadContext, send: (live: Live) => void) {
+    this.#context = context
+    this.#send = send
+  }
+
+  get isFollowed(): boolean {
+    return this.#tails.size + this.#rooms.size + this.#readers.size > 0
+  }
+
+  hear([kind, topic]: FollowTell): void {
+    if (topic[0] === 'tail') return this.#tail(kind, topic)
+    const names = topic[0] === 'room' ? this.#rooms : this.#readers
+    if (kind === 'follow') names.add(topic[1])
+    else names.delete(topic[1])
+  }
+
+  /** Something has happened: sends the texts, and keeps the rows for the next push. */
+  publish(change: Change): void {
+    const { board, visibility } = this.#context
+    const room = change.room === nowhere ? undefined : board.roomList[change.room]!
+    // A shard has public rooms too: they are the feed's to tell of.
+    if (room !== undefined && room.visibility !== visibility) return
+    for (const format of (room && this.#tails.get(room.name)?.keys()) ?? []) {
+      const text = unlessFaulty(() => liveText(this.#context, change, format))
+      if (text !== undefined) this.#send(['live', room!.name, format, change.position, Buffer.from(text)])
+    }
+    if (visibility === 'private') return this.#collectPrivate(change, room)
+    if (this.#carries(room?.name ?? '')) this.#collect(() => publicRows(this.#context, change))
+  }
+
+  /** The public rooms of these whose rows are pushed; '' alone: all. */
+  followed(rooms: Iterable<string>): readonly string[] {
+    return this.#rooms.has('') ? [''] : [...rooms].filter((room) => this.#rooms.has(room))
+  }
+
+  /** The rows since the last call. */
+  take(): Pushed {
+    const pushed = { through: this.#context.board.change, rows: this.#rows, isWhole: this.#isWhole }
+    this.#rows = []
+    this.#bytes = 0
+    this.#isWhole = true
+    return pushed
+  }
+
+  /** Those for whom the rows are that a shard takes next. */
+  concerned(): Blocked {
+    const found = [...this.#concerned].map((reader) => [reader, blockedBy(this.#context.state, reader)] as const)
+    this.#concerned.clear()
+    return found
+  }
+
+  /** Readers of the tail of a private room who may not read it any more. */
+  left(name: string): readonly string[] {
+    const formats = this.#tails.get(name)
+    const room = this.#context.board.rooms.get(name)
+    if (formats === undefined || room === undefined) return []
+    return [...new Set([...formats.values()].flatMap((readers) => [...readers]))].filter(
+      (reader) => !mayWrite(room, reader),
+    )
+  }
+
+  #tail(kind: FollowTell[0], [, room, format, reader]: Extract<Topic, readonly ['tail', ...unknown[]]>): void {
+    const formats = this.#tails.get(room) ?? new Map<TailFormat, Set<string>>()
+    const readers = formats.get(format) ?? new Set<string>()
+    if (kind === 'follow') {
+      this.#tails.set(room, formats.set(format, readers.add(reader)))
+      return
+    }
+    readers.delete(reader)
+    if (readers.size === 0) formats.delete(format)
+    if (formats.size === 0) this.#tails.delete(room)
+  }
+
+  #carries(room: string): boolean {
+    return this.#rooms.has('') || this.#rooms.has(room)
+  }
+
+  #collectPrivate(change: Change, room: Room | undefined): void {
+    if (this.#readers.size === 0) return
+    const { state } = this.#context
+    const readers = [...this.#candidates(change, room)].filter((reader) => isForReader(state, change, reader))
+    if (readers.length === 0) return
+    for (const reader of readers) this.#concerned.add(reader)
+    this.#collect(() => privateRows(this.#context, change, readers))
+  }
+
+  #collect(make: () => readonly PushedRow[]): void {
+    if (!this.#isWhole) return
+    const rows = unlessFaulty(make)
+    this.#isWhole = rows !== undefined && this.#rows.length + rows.length <= rowsMax && this.#bytes < bytesMax
+    if (!this.#isWhole) this.#rows = []
+    for (const row of (this.#isWhole && rows) || []) {
+      this.#bytes += row.json.length
+      this.#rows.push(row)
+    }
+  }
+
+  /** Followed readers who may be concerned: of a room whichever is fewer, its members or all. */
+  #candidates({ kind, subject }: Change, room: Room | undefined): Iterable<string> {
+    if (kind === 'receiver.item') {
+      const owner = this.#context.state.receivers.find(subject)?.owner
+      return owner !== undefined && this.#readers.has(owner) ? [owner] : []
+    }
+    if (room === undefined) return []
+    if (room.members.size >= this.#readers.size) return this.#readers
+    const inside = room.owner === undefined ? [...room.members] : [room.owner, ...room.members]
+    return inside.filter((reader) => this.#readers.has(reader))
+  }
+}

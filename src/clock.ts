@@ -1,45 +1,41 @@
 /** Time: the only file that reads a clock. Everything else is handed one. */
-import type { Timers } from '../actors/kernel/timers.ts'
 
-/** Time as a part is handed it. */
-export type Clock = Timers & {
+let newestRead = 0
+
+/** The clock of this machine. Its timers keep no process alive. */
+export const systemClock = {
   /** Wall clock, Unix seconds. Can jump; never used to measure how long something took. */
-  readonly wallSeconds: () => number
+  wallSeconds: (): number => Math.floor(Date.now() / 1000),
   /** Wall clock, Unix milliseconds. */
-  readonly wallMilliseconds: () => number
+  wallMilliseconds: (): number => Date.now(),
   /**
    * Wall clock for readers, Unix seconds: never less than this thread has read before, so that a text which has expired
    * stays gone when the clock is set back.
    */
-  readonly readingSeconds: () => number
-  /** Monotonic milliseconds, for deadlines and durations. */
-  readonly monotonicMs: () => number
-}
-
-let newestRead = 0
-
-/** The clock of this machine. */
-export const systemClock: Clock = {
-  wallSeconds: () => Math.floor(Date.now() / 1000),
-  wallMilliseconds: () => Date.now(),
-  readingSeconds: () => {
-    newestRead = Math.max(newestRead, systemClock.wallSeconds())
+  readingSeconds: (): number => {
+    newestRead = Math.max(newestRead, Math.floor(Date.now() / 1000))
     return newestRead
   },
-  monotonicMs: () => performance.now(),
-  later: (callback, ms) => {
+  /** Monotonic milliseconds, for deadlines and durations. */
+  monotonicMs: (): number => performance.now(),
+  /** Calls back once, after so many milliseconds. */
+  later: (callback: () => void, ms: number): (() => void) => {
     const timer = setTimeout(callback, ms).unref()
     return () => clearTimeout(timer)
   },
-  every: (callback, ms) => {
+  every: (callback: () => void, ms: number): (() => void) => {
     const timer = setInterval(callback, ms).unref()
     return () => clearInterval(timer)
   },
-  soon: (callback) => {
+  /** Calls back once, when the thread has looked at other work. */
+  soon: (callback: () => void): (() => void) => {
     const next = setImmediate(callback)
     return () => clearImmediate(next)
   },
 }
+
+/** Time as a part is handed it; its timers are those of actors/kernel/timers.ts. */
+export type Clock = Readonly<typeof systemClock>
 
 /** Resolves after so many milliseconds; keeps no process alive. */
 export function pause(clock: Pick<Clock, 'later'>, ms: number): Promise<void> {

@@ -8,7 +8,6 @@ import { limitsFault } from '../actors/kernel/limits-given.ts'
 import { isAddressOrNetwork } from '../actors/kernel/networks.ts'
 import { usdc } from './money/networks.ts'
 import { microsOf } from './money/price.ts'
-import type { Level } from './observe.ts'
 
 /** `auto`: uws, or node with a warning in the log where uws has no binary for this platform. */
 export type EngineChoice = 'auto' | 'uws' | 'node'
@@ -36,7 +35,7 @@ export type Config = {
   readonly limitsOn: boolean
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
-  readonly logLevel: Level
+  readonly logLevel: 'error' | 'warn' | 'info' | 'debug'
   /** Turns of an event loop that take longer are reported with what ran in them; 0: none is. */
   readonly slowTurnMs: number
   /** An HTTP classifier that screens posts in place of the rules of src/moderation; empty: the rules. */

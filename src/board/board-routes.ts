@@ -105,6 +105,7 @@ export function boardRoutes(parts: RoutedParts): {
         addressOf,
         replies,
         onReply: (status) => counters.reply(status),
+        soon: parts.clock.soon,
       }),
       ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
       '/in/': receiveDoor({ deliveries, addressOf, replies }),

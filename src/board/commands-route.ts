@@ -7,6 +7,7 @@
 
 import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { Timers } from '../../actors/kernel/timers.ts'
 import { LineOrder } from '../command/line-order.ts'
 import type { CommandSource } from '../command/reply.ts'
 import type { Reply } from '../format/reply.ts'
@@ -22,6 +23,7 @@ export type CommandsRouteOptions = {
   readonly replies: Replies
   readonly addressOf: (exchange: Exchange) => string
   readonly onReply: (status: number) => void
+  readonly soon: Timers['soon']
 }
 
 const methods = 'POST, OPTIONS'
@@ -37,7 +39,14 @@ const headers: readonly Header[] = [
   ...openHeaders,
 ]
 
-export function commandsDoor({ front, throttle, replies, addressOf, onReply }: CommandsRouteOptions): RouteHandler {
+export function commandsDoor({
+  front,
+  throttle,
+  replies,
+  addressOf,
+  onReply,
+  soon,
+}: CommandsRouteOptions): RouteHandler {
   return (exchange) => {
     const { method } = exchange
     if (method === 'OPTIONS') return replies.preflight(exchange, methods)
@@ -62,7 +71,7 @@ export function commandsDoor({ front, throttle, replies, addressOf, onReply }: C
       if (lines.length === 0)
         return refuse(refusal('missing_field', 'the body has no line: send one command as JSON on each line'))
       onReply(200)
-      new Batch(front, address, lines, exchange.stream(200, headers)).run()
+      new Batch({ front, soon }, address, lines, exchange.stream(200, headers)).run()
     })
   }
 }
@@ -84,7 +93,7 @@ function linesOf(body: Buffer): readonly NumberedLine[] {
 }
 
 class Batch {
-  readonly #front: Pick<CommandRouter, 'execute'>
+  readonly #options: Pick<CommandsRouteOptions, 'front' | 'soon'>
   readonly #address: string
   readonly #lines: readonly NumberedLine[]
   readonly #stream: ByteStream
@@ -97,12 +106,12 @@ class Batch {
   #isCut = false
 
   constructor(
-    front: Pick<CommandRouter, 'execute'>,
+    options: Pick<CommandsRouteOptions, 'front' | 'soon'>,
     address: string,
     lines: readonly NumberedLine[],
     stream: ByteStream,
   ) {
-    this.#front = front
+    this.#options = options
     this.#address = address
     this.#lines = lines
     this.#stream = stream
@@ -121,7 +130,7 @@ class Batch {
   #begin(): void {
     const end = Math.min(this.#begun + linesPerTurn, this.#lines.length)
     while (this.#begun < end && !this.#isOver) this.#execute(this.#lines[this.#begun++]!)
-    if (this.#begun < this.#lines.length && !this.#isOver) setImmediate(() => this.#begin())
+    if (this.#begun < this.#lines.length && !this.#isOver) this.#options.soon(() => this.#begin())
   }
 
   #execute({ number, bytes }: NumberedLine): void {
@@ -132,7 +141,7 @@ class Batch {
       place,
       onGone: (callback) => void this.#whenGone.push(callback),
     }
-    this.#front.execute(bytes, source, (reply) => {
+    this.#options.front.execute(bytes, source, (reply) => {
       this.#answer(number, reply)
       place.answered()
     })

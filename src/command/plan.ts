@@ -4,9 +4,9 @@
  */
 
 import type { ArgsOf, FactsOf, ReplyOf } from '../../actors/deciders.ts'
-import type { AnyReadName } from '../../actors/internal-operations.ts'
+import type { AnyReadName, ShownReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import type { WriteName } from '../../actors/operations.ts'
+import type { ReadName, WriteName } from '../../actors/operations.ts'
 import type { Facts, Signed } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
@@ -39,7 +39,7 @@ export type Addressee = { readonly actor: string } | { readonly thing: string; r
 
 /** Besides the receipt the answer shows what a read returns now, or these values. */
 export type Shown =
-  | { readonly read: AnyReadName; readonly args: Readonly<Record<string, string | number>> }
+  | { readonly read: ReadName | ShownReadName; readonly args: Readonly<Record<string, string | number>> }
   | { readonly values: Readonly<Record<string, unknown>> }
   /** It is known later; `give` is called once. */
   | { readonly later: (give: Give) => void }

@@ -4,9 +4,9 @@
  * A public write is answered only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
 
-import type { AnyReadName } from '../../actors/internal-operations.ts'
+import type { ShownReadName } from '../../actors/internal-operations.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { WriteName } from '../../actors/operations.ts'
+import type { ReadName, WriteName } from '../../actors/operations.ts'
 import { type Facts, registryName } from '../../actors/record.ts'
 import { kindDefault, type PostArgs } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
@@ -294,7 +294,7 @@ export class Writes {
   /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */
   #readBack(
     verified: Verified,
-    op: AnyReadName,
+    op: ReadName | ShownReadName,
     args: Readonly<Record<string, string | number>>,
     {
       answer,

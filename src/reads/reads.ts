@@ -1,6 +1,6 @@
 /** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
 
-import type { AnyReadName } from '../../actors/internal-operations.ts'
+import type { AnyReadName, InternalReadName, ShownReadName } from '../../actors/internal-operations.ts'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Infer } from '../../actors/kernel/schema.ts'
@@ -64,7 +64,11 @@ const all = {
   ...webhooksReads,
   ...welcomeReads,
   locate,
-} satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>>
+} satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>> &
+  Readonly<Record<Exclude<InternalReadName, ShownReadName | AnsweredElsewhere>, KnownRead>>
+
+/** What no client is shown is answered by a value. */
+type KnownRead = (context: ReadContext, request: ReadRequest) => KnownAnswer
 
 type Table = typeof all
 /** What the read of this name gives. */

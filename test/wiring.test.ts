@@ -101,6 +101,13 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     reported: 'src/tools/ask-index.ts',
   },
   {
+    what: 'text, where the board asks itself and wants the value',
+    file: 'src/attachments/reads.ts',
+    from: "'blob.needed': ({ state }, { args }) => known(",
+    to: "'blob.needed': ({ state }, { args }) => ok(",
+    reported: 'src/reads/reads.ts',
+  },
+  {
     what: 'facts that the record of this act does not hold',
     file: 'src/payments/sale-reads.ts',
     from: 'const { sent, json } = begun.in',

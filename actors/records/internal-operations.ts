@@ -42,8 +42,20 @@ export const internalWrites = [
 ] as const
 export type InternalWriteName = (typeof internalWrites)[number]
 
-/** Questions of the board's own, each with a read. */
+/** Reads of the board's own whose answer a client is shown: ready text, as that of an operation. */
+const shownReads = [
+  'conversation.show',
+  'delegation.one',
+  'event.made',
+  'event.marked',
+  'search.show',
+  'work.complete',
+] as const
+export type ShownReadName = (typeof shownReads)[number]
+
+/** Questions of the board's own, each with a read. What is shown to no client is answered by a value. */
 export const internalReads = [
+  ...shownReads,
   'blob.file',
   'blob.needed',
   'blob.usage',
@@ -52,12 +64,8 @@ export const internalReads = [
   'calls.completed',
   'calls.mark',
   'calls.open',
-  'conversation.show',
   'credit.unwelcomed',
   'delegation.known',
-  'delegation.one',
-  'event.made',
-  'event.marked',
   'hook.all',
   'hook.changed',
   'hook.count',
@@ -75,14 +83,12 @@ export const internalReads = [
   'sale.find',
   'screening.recent',
   'search.begin',
-  'search.show',
   'tools.begin',
   'tools.due',
   'tools.listing',
   'tools.recent_reviews',
   'tools.reviewer',
   'tools.subject',
-  'work.complete',
   'work.where',
 ] as const
 export type InternalReadName = (typeof internalReads)[number]

@@ -5,8 +5,9 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { AnyReadName, WriteName } from '../../actors/operations.ts'
+import type { ReadName, WriteName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import type { ShownReadName } from '../../actors/records/internal-operations.ts'
 import { type Facts, registryName } from '../../actors/records/record.ts'
 import { kindDefault, type PostArgs } from '../../actors/rooms/room.ts'
 import { limitReply, settleWrite, whetherNew, writerOf } from '../command/charging.ts'
@@ -303,7 +304,7 @@ export class Writes {
   /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */
   #readBack(
     verified: Verified,
-    op: AnyReadName,
+    op: ReadName | ShownReadName,
     args: Readonly<Record<string, string | number>>,
     {
       answer,

@@ -6,8 +6,9 @@
 import type { FactsOf } from '../../actors/deciders.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
-import type { AnyReadName, WriteName } from '../../actors/operations.ts'
+import type { AnyReadName, ReadName, WriteName } from '../../actors/operations.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
+import type { ShownReadName } from '../../actors/records/internal-operations.ts'
 import type { Facts, Signed } from '../../actors/records/record.ts'
 import type { ArgsOf, ReplyOf } from '../../actors/records/write.ts'
 import type { Reply } from '../format/reply.ts'
@@ -39,7 +40,7 @@ export type Addressee = { readonly actor: string } | { readonly thing: string; r
 
 /** Besides the receipt the answer shows what a read returns now, or these values. */
 export type Shown =
-  | { readonly read: AnyReadName; readonly args: Readonly<Record<string, string | number>> }
+  | { readonly read: ReadName | ShownReadName; readonly args: Readonly<Record<string, string | number>> }
   | { readonly values: Readonly<Record<string, unknown>> }
   /** It is known later; `give` is called once. */
   | { readonly later: (give: Give) => void }

@@ -4,6 +4,7 @@ import type { Operation } from '../../actors/kernel/operation.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Infer } from '../../actors/kernel/schema.ts'
 import type { AnsweredBy, AnyReadName, Declaration, ReadName } from '../../actors/operations.ts'
+import type { InternalReadName, ShownReadName } from '../../actors/records/internal-operations.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import { blobsReads } from '../attachments/reads.ts'
 import { directReads } from '../conversations/reads.ts'
@@ -65,7 +66,11 @@ const all = {
   ...welcomeReads,
   'events.list': listOrSearch,
   locate,
-} satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>>
+} satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>> &
+  Readonly<Record<Exclude<InternalReadName, ShownReadName | AnsweredElsewhere>, KnownRead>>
+
+/** What no client is shown is answered by a value. */
+type KnownRead = (context: ReadContext, request: ReadRequest) => KnownAnswer
 
 type Table = typeof all
 type Answers = {

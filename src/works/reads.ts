@@ -15,6 +15,7 @@ import type { Work } from '../../actors/works/market/work.ts'
 import { delegationIn } from '../reads/event-view.ts'
 import {
   badCursor,
+  type KnownAnswer,
   known,
   limitOf,
   ok,
@@ -224,14 +225,14 @@ export function transferView({ id, type, code, debit, credit, amount }: Posting)
 }
 
 /** The board asks itself, of the market's shard: where a work is, public or not, and whose. */
-function where({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer<{ room: string }> {
+function where({ state, now }: ReadContext, { args }: ReadRequest): KnownAnswer<{ room: string }> {
   const { market } = state
   const stored = market.find(String(args.event_id))
   if (stored === undefined)
     return { ok: false, absent: refusal('not_found', `there is no work ${args.event_id}`, 'event_id') }
   const { work } = market.settled(stored, now())
   const { room, is_public, requester, reviewer, worker, fence } = work
-  return ok({ room, is_public, requester, reviewer, worker, fence, state: stateOf(work, market.epoch) })
+  return known({ room, is_public, requester, reviewer, worker, fence, state: stateOf(work, market.epoch) })
 }
 
 type Uncompleted = {

@@ -4,7 +4,7 @@ import { RecordType } from '../../../actors/records/record.ts'
 import { State } from '../../../actors/state.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
 import { sealSecret } from '../../../src/format/sealed-secrets.ts'
-import type { ReadContext } from '../../../src/reads/read.ts'
+import { dataOf, type ReadAnswer, type ReadContext } from '../../../src/reads/read.ts'
 import { receiversReads } from '../../../src/receive-urls/reads.ts'
 
 const author = createHash('sha256').update('owner').digest()
@@ -20,12 +20,13 @@ function shown(facts: object) {
   state.apply(record, Buffer.alloc(16), { shard: 0, seq: 1, change: 1, leaf: 0 })
   const kept = State.unpack(state.pack(null))!.state
   const read = (op: keyof typeof receiversReads, args: object) => {
-    const answer = receiversReads[op]({ state: kept, cursors } as unknown as ReadContext, {
+    const answer: ReadAnswer = receiversReads[op]({ state: kept, cursors } as unknown as ReadContext, {
       op,
       args: { ...args },
       reader: owner,
     })
-    return JSON.parse((answer as { json: string }).json) as { secret?: string; receivers?: { signed: boolean }[] }
+    if (!answer.ok) throw new Error(`${op} was refused`)
+    return dataOf(answer) as { secret?: string; receivers?: { signed: boolean }[] }
   }
   return [read('receiver.door', { receiver, hash }).secret, read('receiver.list', {}).receivers![0]!.signed]
 }

@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Load, Measured } from './client-process.ts'
-import { processTime, projectDirectory, residentMib, type ThreadTime, threadTimes, withDirectory } from './machine.ts'
+import { processTime, projectDirectory, residentMib, threadTimes, withDirectory } from './machine.ts'
 
 const measureMsMax = 120_000
 const stopMsMax = 15_000
@@ -40,15 +40,15 @@ export type BoardRun = Target & {
 const half = String(Math.max(1, availableParallelism() >> 1))
 
 /**
- * Starts a board on a fresh directory, hands it to `use`, and ends it whatever happens. Rates are lifted unless `more` says otherwise. SHARDS,
- * VERIFY_THREADS and other variables of the board are handed on. `more` are variables too; its DATA_DIR is a board that exists.
+ * Starts a board on a fresh directory, hands it to `use`, and ends it whatever happens. Rates are lifted unless `more` says otherwise. PLACEMENT,
+ * SHARDS, VERIFY_THREADS and other variables of the board are handed on. `more` are variables too; its DATA_DIR is a board that exists.
  */
 export function withBoard<Result>(
   use: (board: BoardRun) => Promise<Result>,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Result> {
   return withDirectory(async (directory) => {
-    const given = { SHARDS: half, VERIFY_THREADS: half, LOG_LEVEL: 'warn', ...more, ...process.env }
+    const given: Record<string, string> = { SHARDS: half, LOG_LEVEL: 'warn', ...more, ...process.env }
     const program = join(projectDirectory, 'dist', 'src', 'cli', 'main.js')
     const args = [program, 'serve', '--data', more.DATA_DIR ?? join(directory, 'data'), '--port', '0']
     const env = { BROADSIDE_LIMITS: 'off', ...given }
@@ -68,7 +68,7 @@ export function withBoard<Result>(
         port,
         pid,
         serviceId,
-        threadNames: nameThreads(threadTimes(pid), pid, Number(given.SHARDS), Number(given.VERIFY_THREADS)),
+        threadNames: nameThreads(pid, await actorThreads(address), given.VERIFY_THREADS),
         residentMib: () => residentMib(pid),
         start: { seconds, cpuSeconds: (userUs + systemUs) / 1e6 },
         getPaced: (perSecond, connections, targets, count, from = { port, pid }) =>
@@ -106,17 +106,20 @@ async function readyAddress(server: ChildProcess): Promise<string> {
   throw new Error('the board did not start')
 }
 
-/** Threads start in the order that src/threads/actor-host.ts and src/board/server.ts give them, after those of Node itself. */
-function nameThreads(
-  times: readonly ThreadTime[],
-  pid: number,
-  shards: number,
-  verifiers: number,
-): Map<number, string> {
-  const of = (what: string, count: number) =>
-    Array.from({ length: count }, (_, n) => (count > 1 ? `${what} ${n}` : what))
-  const names = [...of('shard', shards), 'log', 'feed', ...of('verify', verifiers)]
-  const newest = times.filter(({ isNode }) => isNode).slice(-names.length)
+/** Threads that the board names in its metrics beside the main one, in the order of their start. */
+async function actorThreads(address: string): Promise<string[]> {
+  const metrics = await (await fetch(`${address}/metrics`)).text()
+  const names = [...metrics.matchAll(/^broadside_heap_bytes\{thread="([\w-]+)"\}/gm)].map(([, name]) => name!)
+  return names.filter((name) => name !== 'front')
+}
+
+/** Verifying threads start after those of the actors; where shard and log share a thread there are none. */
+function nameThreads(pid: number, actors: readonly string[], verifyThreads: string | undefined): Map<number, string> {
+  const verifiers = Number(verifyThreads ?? (actors.includes('back') ? 0 : half))
+  const names = [...actors, ...Array.from({ length: verifiers }, (_, n) => (verifiers > 1 ? `verify ${n}` : 'verify'))]
+  const newest = threadTimes(pid)
+    .filter(({ isNode }) => isNode)
+    .slice(-names.length)
   return new Map([[pid, 'front'], ...newest.map(({ id }, n): [number, string] => [id, names[n]!])])
 }
 

@@ -12,6 +12,9 @@ import { microsOf } from './money/price.ts'
 /** `auto`: uws, or node with a warning in the log where uws has no binary for this platform. */
 export type EngineChoice = 'auto' | 'uws' | 'node'
 
+/** `back`: the one shard and the log in one thread. `threads`: each shard, and the log, in a thread of its own. */
+export type Placement = 'back' | 'threads'
+
 export type Config = {
   readonly host: string
   readonly port: number
@@ -31,6 +34,8 @@ export type Config = {
   readonly engine: EngineChoice
   readonly shards: number
   readonly verifyThreads: number
+  /** Where the actors run; `auto`: by the number of cores. */
+  readonly placement: 'auto' | Placement
   readonly trustedProxy: TrustedProxy
   readonly limitsOn: boolean
   /** Bits of work that every post must prove, 0 = none. */
@@ -222,10 +227,13 @@ function storageOf(env: Environment, data: string): Pick<Config, Storage | 'segm
 }
 
 /** How many threads it takes, and what it lets in. */
-function loadOf(env: Environment): Pick<Config, 'shards' | 'verifyThreads' | 'queueMax' | 'limitsOn' | 'proofBits'> {
+function loadOf(
+  env: Environment,
+): Pick<Config, 'shards' | 'verifyThreads' | 'placement' | 'queueMax' | 'limitsOn' | 'proofBits'> {
   return {
     shards: env.number('SHARDS', 0, 0, 64),
     verifyThreads: env.number('VERIFY_THREADS', 0, 0, 64),
+    placement: env.choice('PLACEMENT', ['auto', 'back', 'threads'] as const, 'auto'),
     queueMax: env.number('QUEUE_MAX', queueDefault, 1, 65_536),
     limitsOn: env.choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',
     proofBits: env.number('PROOF_BITS', 0, 0, 28),

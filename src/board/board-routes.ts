@@ -24,7 +24,7 @@ import type { Deliveries } from '../receive-urls/deliveries.ts'
 import { receiveDoor } from '../receive-urls/routes.ts'
 import { release } from '../release.ts'
 import type { WebhookThread } from '../threads/webhook-thread.ts'
-import type { Verifier } from '../verify/verifier.ts'
+import type { Checks } from '../verify/verifier.ts'
 import { workFeedDoor } from '../works/routes.ts'
 import type { CommandRouter } from './command-router.ts'
 import { commandsDoor } from './commands-route.ts'
@@ -53,7 +53,7 @@ export type RoutedParts = StartedActors & {
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies
   readonly counters: Counters
-  readonly verifier: Verifier
+  readonly verifier: Checks
   readonly followers: Followers
   readonly webhookThread: WebhookThread
   readonly calling: Calling

@@ -32,7 +32,7 @@ import type { Throttle } from '../rates/throttle.ts'
 import type { AnswerOf, ReadRequest, Take } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
 import type { ToolDesk } from '../tools/service.ts'
-import type { Verdict, Verifier } from '../verify/verifier.ts'
+import type { Checks, Verdict } from '../verify/verifier.ts'
 import type { WebhookService } from '../webhooks/service.ts'
 import type { Welcome } from '../works/welcome.ts'
 import { quotaOf, quotaRead } from './quota.ts'
@@ -42,7 +42,7 @@ import { Writes } from './writes.ts'
 export type CommandRouterOptions = {
   readonly serviceId: string
   readonly actors: Actors
-  readonly verifier: Pick<Verifier, 'verify'>
+  readonly verifier: Pick<Checks, 'verify'>
   readonly throttle: Throttle
   readonly news: LiveFacts
   readonly blobs: BlobIntake

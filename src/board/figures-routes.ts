@@ -10,14 +10,14 @@ import type { Throttle } from '../rates/throttle.ts'
 import type { ActorHost } from '../threads/actor-host.ts'
 import type { FeedStats } from '../threads/feed-answers.ts'
 import type { WebhookThread } from '../threads/webhook-thread.ts'
-import type { Verifier } from '../verify/verifier.ts'
+import type { Checks } from '../verify/verifier.ts'
 
 export type BoardFiguresOptions = {
   readonly actorHost: ActorHost
   readonly news: LiveFacts
   readonly tails: Tails
   readonly connections: OpenConnections
-  readonly verifier: Verifier
+  readonly verifier: Checks
   readonly webhookThread: WebhookThread
   readonly counters: Counters
   readonly throttle: Throttle

@@ -20,7 +20,7 @@ import { Unsettled } from '../tool-calls/open-payments.ts'
 import { Relay } from '../tool-calls/relay.ts'
 import { Calls } from '../tool-calls/service.ts'
 import { ToolDesk } from '../tools/service.ts'
-import type { Verifier } from '../verify/verifier.ts'
+import type { Checks } from '../verify/verifier.ts'
 import type { ReadRouter } from './read-router.ts'
 
 export type CallingOptions = {
@@ -35,7 +35,7 @@ export type CallingOptions = {
   readonly clock: Clock
   readonly random: Random
   readonly reads: Pick<ReadRouter, 'read'>
-  readonly verifier: Pick<Verifier, 'verify'>
+  readonly verifier: Pick<Checks, 'verify'>
 }
 
 export type Calling = {

@@ -10,7 +10,7 @@ import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../boar
 import { drained } from '../clock.ts'
 import { BoardAuthor } from '../command/board-author.ts'
 import { LiveFacts } from '../command/live-facts.ts'
-import { BadConfig, type Config, prepareEngineEnvironment } from '../config.ts'
+import { BadConfig, type Config, prepareEngineEnvironment, type Placement } from '../config.ts'
 import { BoardSigner } from '../format/board-signer.ts'
 import { ClientAddresses } from '../http/client-address.ts'
 import { createHttpServer } from '../http/engine.ts'
@@ -30,7 +30,9 @@ import { Throttle } from '../rates/throttle.ts'
 import { Deliveries } from '../receive-urls/deliveries.ts'
 import { ItemPosts } from '../receive-urls/item-posts.ts'
 import { WebhookThread } from '../threads/webhook-thread.ts'
-import { Verifier } from '../verify/verifier.ts'
+import { chooseBackend } from '../verify/choose.ts'
+import { ChecksHere } from '../verify/here.ts'
+import { type Checks, Verifier } from '../verify/verifier.ts'
 import { boardRoutes } from './board-routes.ts'
 import { CommandRouter } from './command-router.ts'
 import { BoardFigures } from './figures-routes.ts'
@@ -68,7 +70,8 @@ export async function startServer(config: Config, platform: Platform = machine):
       now: platform.clock.wallSeconds(),
       random: platform.random,
     })
-    await startBoard(parts, { ...platform, config, directory, marks, address, port })
+    const placement = placementOf(config, directory.facts.shards)
+    await startBoard(parts, { ...platform, config, directory, placement, marks, address, port })
   } catch (error) {
     lock.release()
     throw error
@@ -92,6 +95,7 @@ async function stop(parts: Parts): Promise<void> {
 type Place = Platform & {
   readonly config: Config
   readonly directory: BoardDirectory
+  readonly placement: Placement
   readonly marks: readonly HighWaterMark[]
   /** Public address of the board. */
   readonly address: string
@@ -105,7 +109,7 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   const { news, connections } = base
   const actors = await startActors(parts, base)
   const { actorHost } = actors
-  const verifier = await startVerifier(config)
+  const verifier = await startVerifier(config, place.placement)
   await parts.start({ name: 'verifier', stop: () => verifier.close() })
   const services = await servicesOf({ ...base, ...actors, verifier })
   const { followers, webhookThread, works, calling, itemPosts, screeningQueue } = services
@@ -135,10 +139,22 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     engine: http.engine,
     verifier: verifier.backend,
     shards: actorHost.shards,
+    placement: place.placement,
     service_id: described.serviceId,
     tree_size: news.head.size,
   })
   resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
+}
+
+/** With one or two cores a thread more costs more than it carries. */
+function placementOf({ placement }: Config, shards: number): Placement {
+  if (placement === 'back' && shards > 1) {
+    throw new BadConfig(
+      `PLACEMENT=back runs one shard and the log in one thread, and this board has ${shards} shards. Set PLACEMENT=threads, or leave it out.`,
+    )
+  }
+  if (placement !== 'auto') return placement
+  return shards === 1 && availableParallelism() <= 2 ? 'back' : 'threads'
 }
 
 /** What every part may need, and nobody has to start. */
@@ -158,7 +174,12 @@ function baseOf(place: Place) {
   return { ...place, news, throttle, addressOf, counters, replies, files, connections, secret }
 }
 
-function startVerifier(config: Config): Promise<Verifier> {
+/** A backend in JavaScript takes milliseconds a signature: it never checks in the main thread. */
+async function startVerifier(config: Config, placement: Placement): Promise<Checks> {
+  if (placement === 'back' && config.verifyThreads === 0) {
+    const backend = chooseBackend()
+    if (backend.name !== 'noble') return new ChecksHere(backend)
+  }
   return Verifier.start({
     threads: config.verifyThreads === 0 ? Math.max(1, availableParallelism() >> 1) : config.verifyThreads,
     waitingItemsMax: queuesOf(config.queueMax).signatures,
@@ -166,7 +187,7 @@ function startVerifier(config: Config): Promise<Verifier> {
   })
 }
 
-type Base = ReturnType<typeof baseOf> & StartedActors & { readonly verifier: Verifier }
+type Base = ReturnType<typeof baseOf> & StartedActors & { readonly verifier: Checks }
 
 /** What the capabilities do beside answering: each is given what stands before it here. */
 async function servicesOf(base: Base) {

@@ -7,7 +7,7 @@ import type { BlobFiles } from '../../storage/blob-files.ts'
 import { sweepBlobs } from '../attachments/routes.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import type { Config } from '../config.ts'
+import type { Config, Placement } from '../config.ts'
 import { toldByRegistry } from '../delegations/known-by-registry.ts'
 import { explainFailure } from '../failure.ts'
 import { Heads } from '../log/heads.ts'
@@ -36,6 +36,7 @@ export type StartedActors = {
 export type ActorsOptions = Platform & {
   readonly config: Config
   readonly directory: BoardDirectory
+  readonly placement: Placement
   /** Public address of the board. */
   readonly address: string
   readonly news: LiveFacts
@@ -96,7 +97,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
 }
 
 async function startThreads(
-  { config, directory, news, marks, files, clock, random, startThread }: ActorsOptions,
+  { config, directory, placement, news, marks, files, clock, random, startThread }: ActorsOptions,
   workNews: HeldNews,
 ) {
   const started = await ActorHost.start({
@@ -104,6 +105,7 @@ async function startThreads(
     random,
     startThread,
     directory,
+    placement,
     diskReserveBytes: config.diskReserveBytes,
     segmentBytesMax: config.segmentBytesMax,
     compactSeconds: config.compactSeconds,

@@ -3,6 +3,7 @@
  * All requests to actors pass here.
  */
 
+import type { Placement } from '../config.ts'
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import { inside, type Queues } from '../../actors/kernel/limits.ts'
 import { type Answered, Link } from '../../actors/kernel/link.ts'
@@ -28,17 +29,21 @@ import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
-import type { FeedNews, FeedThread, FeedTold, FeedWord } from './feed.ts'
+import type { FeedNews, LogBegun, FeedThread, FeedTold, FeedWord } from './feed.ts'
 import type { FeedAsk } from './feed-answers.ts'
 import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
-import type { LogThread, LogWord, Published } from './log.ts'
+import type { BackThread } from './back.ts'
+import type { LogThread, ShardBegun } from './log.ts'
+import type { LogStart, LogWord, Published } from './log-run.ts'
 import type { ShardNews, ShardTell } from './private-news.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
-import type { ShardAsk, ShardThread } from './shard.ts'
+import type { ShardThread } from './shard.ts'
+import type { ShardAsk, ShardStart } from './shard-run.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
 export type ActorHostOptions = Platform & {
   readonly directory: BoardDirectory
+  readonly placement: Placement
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
   readonly compactSeconds: number
@@ -76,6 +81,14 @@ export type ActorHostFacts = {
   readonly people: PeopleNews
 }
 type Handles = readonly (readonly [identity: string, handle: string])[]
+
+/** The threads that write, as they start: where each journal ends, and what the log and all of them report when they are ready. */
+type Writing = {
+  readonly ends: readonly Promise<number>[]
+  readonly log: Promise<Facts>
+  readonly feedPort: MessagePort
+  readonly starts: readonly Promise<Facts>[]
+}
 
 /** What a thread reports when it is ready. */
 type Facts = Readonly<Record<string, unknown>>
@@ -125,20 +138,11 @@ export class ActorHost implements Actors {
 
   static async start(options: ActorHostOptions): Promise<{ actorHost: ActorHost; facts: ActorHostFacts }> {
     const host = new ActorHost(options)
-    const shards = Array.from({ length: host.shards }, (_, shard) => host.#startShard(shard))
-    const logFeed = new MessageChannel()
-    const logStart = host.#startLog(
-      shards.map(({ logPort }) => logPort),
-      logFeed.port1,
-    )
-    const feedStart = host.#startFeed(logFeed.port2)
-    const facts = host.#begin(
-      shards.map(({ through }) => through),
-      logStart,
-      feedStart,
-    )
+    const { ends, log, feedPort, starts } = options.placement === 'back' ? host.#startBack() : host.#startThreads()
+    const feed = host.#startFeed(feedPort)
+    const facts = host.#begin(ends, log, feed)
     // A thread that cannot start is noticed, whatever is waited for.
-    const [begun] = await Promise.all([facts, logStart, feedStart, ...shards.map(({ start }) => start)])
+    const [begun] = await Promise.all([facts, log, feed, ...starts])
     // What an earlier run has indexed may be taken back in this one.
     if (fileExists(searchDirectory(options.directory.path))) host.#search.wake()
     return { actorHost: host, facts: begun }
@@ -152,7 +156,7 @@ export class ActorHost implements Actors {
   /** Threads are born at once and do what they can; each is told what it has to know of those before it. */
   async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<ActorHostFacts> {
     const through = await Promise.all(ends)
-    this.#logThread!.send({ through } satisfies LogWord)
+    this.#logThread?.send({ through } satisfies LogWord)
     const logFacts = await log
     const published: Published = {
       seq: logFacts.seq as number,
@@ -264,9 +268,77 @@ export class ActorHost implements Actors {
     for (const link of [...this.#shardLinks, this.#logLink, this.#feedLink, this.#search, this.#tools]) link?.close()
   }
 
+  /** Each shard and the log in threads of their own. */
+  #startThreads(): Writing {
+    const shards = Array.from({ length: this.shards }, (_, shard) => this.#startShard(shard))
+    const { port1, port2: feedPort } = new MessageChannel()
+    const log = this.#startLog(
+      shards.map(({ logPort }) => logPort),
+      port1,
+    )
+    return { ends: shards.map(({ through }) => through), log, feedPort, starts: shards.map(({ start }) => start) }
+  }
+
+  /** The one shard and the log in one thread. */
+  #startBack(): Writing {
+    let feedPort: MessagePort | undefined
+    const end = Promise.withResolvers<number>()
+    const told = (facts: Facts): void => end.resolve(facts.through as number)
+    const thread = this.#supervise({
+      name: 'back',
+      file: threadFile('back'),
+      birth: () => {
+        const toFeed = new MessageChannel()
+        feedPort = toFeed.port2
+        const shard = this.#shardStart(0)
+        const log = this.#logStart(toFeed.port1)
+        const data: BackThread = { shard, log }
+        return { data, transfer: [shard.front, log.front, log.feed] }
+      },
+      onKnown: told,
+      onRestart: () => {
+        this.#feedThread?.send({ log: feedPort! } satisfies LogBegun, [feedPort!])
+        for (const each of this.#listeners) each.shardRestarted?.(0)
+      },
+    })
+    this.#shardThreads[0] = thread
+    const start = thread.start()
+    start.then(told, () => {})
+    const log = start.then((facts) => facts.log as Facts)
+    return { ends: [end.promise], log, feedPort: feedPort!, starts: [start] }
+  }
+
+  /** What a shard is started with, and a new link to it. */
+  #shardStart(number: number): ShardStart {
+    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues, limitsOn } = this.#options
+    const front = new MessageChannel()
+    if (this.#shardLinks[number] !== undefined) for (const each of this.#listeners) each.shardLost?.(number)
+    this.#shardLinks[number] = this.#link(front.port1, (body) => {
+      for (const each of this.#listeners) each.shardNews?.(number, body as ShardNews)
+    })
+    // Before anybody can ask it. The board bears its name wherever it speaks; only in public does it have to claim it.
+    this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...this.#options.news.handles.all()]])
+    return {
+      number,
+      shards: this.shards,
+      directory: shardDirectory(directory.path, number),
+      blobs: blobsDirectory(directory.path),
+      cursorKey: directory.cursorKey,
+      generation: directory.facts.generation,
+      serviceId: directory.facts.service_id,
+      identity: directory.identity,
+      diskReserveBytes,
+      segmentBytesMax,
+      compactSeconds,
+      queues,
+      limitsOn,
+      firstRooms: firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number),
+      front: front.port2,
+    }
+  }
+
   /** `through`: where its journal ends, as soon as it is open. */
   #startShard(number: number): { logPort: MessagePort; through: Promise<number>; start: Promise<Facts> } {
-    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues, limitsOn } = this.#options
     let logPort: MessagePort | undefined
     const through = Promise.withResolvers<number>()
     const told = (facts: Facts): void => through.resolve(facts.through as number)
@@ -274,38 +346,14 @@ export class ActorHost implements Actors {
       name: `shard-${number}`,
       file: threadFile('shard'),
       birth: () => {
-        const front = new MessageChannel()
         const toLog = new MessageChannel()
         logPort = toLog.port2
-        if (this.#shardLinks[number] !== undefined) for (const each of this.#listeners) each.shardLost?.(number)
-        this.#shardLinks[number] = this.#link(front.port1, (body) => {
-          for (const each of this.#listeners) each.shardNews?.(number, body as ShardNews)
-        })
-        // Before anybody can ask it. The board bears its name wherever it speaks; only in public does it have to claim it.
-        this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...this.#options.news.handles.all()]])
-        const data: ShardThread = {
-          number,
-          shards: this.shards,
-          directory: shardDirectory(directory.path, number),
-          blobs: blobsDirectory(directory.path),
-          cursorKey: directory.cursorKey,
-          generation: directory.facts.generation,
-          serviceId: directory.facts.service_id,
-          identity: directory.identity,
-          diskReserveBytes,
-          segmentBytesMax,
-          compactSeconds,
-          queues,
-          limitsOn,
-          firstRooms: firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number),
-          front: front.port2,
-          log: toLog.port1,
-        }
-        return { data, transfer: [front.port2, toLog.port1] }
+        const data: ShardThread = { ...this.#shardStart(number), log: toLog.port1 }
+        return { data, transfer: [data.front, toLog.port1] }
       },
       onKnown: told,
       onRestart: () => {
-        this.#logThread?.send({ shard: number, port: logPort }, [logPort!])
+        this.#logThread?.send({ shard: number, port: logPort! } satisfies ShardBegun, [logPort!])
         for (const each of this.#listeners) each.shardRestarted?.(number)
       },
     })
@@ -315,7 +363,8 @@ export class ActorHost implements Actors {
     return { logPort: logPort!, through: through.promise, start }
   }
 
-  #startLog(toShards: MessagePort[], feed: MessagePort): Promise<Facts> {
+  /** What the log is started with, and a new link to it. */
+  #logStart(feed: MessagePort): LogStart {
     const { directory, segmentBytesMax } = this.#options
     const front = new MessageChannel()
     this.#logLink = this.#link(front.port1, (body) => {
@@ -326,19 +375,22 @@ export class ActorHost implements Actors {
       this.#tools.tell(this.#published satisfies ToolsTell)
       for (const each of this.#listeners) each.published?.(published)
     })
-    const data: LogThread = {
+    return {
       dataDirectory: directory.path,
       origin: directory.facts.origin,
       segmentBytesMax,
       marks: this.#options.marks,
       front: front.port2,
       feed,
-      toShards,
     }
+  }
+
+  #startLog(toShards: MessagePort[], feed: MessagePort): Promise<Facts> {
+    const data: LogThread = { ...this.#logStart(feed), toShards }
     this.#logThread = this.#supervise({
       name: 'log',
       file: threadFile('log'),
-      birth: () => ({ data, transfer: [front.port2, feed, ...toShards] }),
+      birth: () => ({ data, transfer: [data.front, feed, ...toShards] }),
       mayRestart: () => false,
     })
     return this.#logThread.start()

@@ -22,7 +22,7 @@ import type { FollowTell, Live, PublicPush } from '../follow/topics.ts'
 import { inTurn } from '../runtime/slow-turns.ts'
 import { readFault, runThread } from './entry.ts'
 import { FeedAnswers, type FeedAsk } from './feed-answers.ts'
-import type { Published, Rewritten } from './log.ts'
+import type { Published, Rewritten } from './log-run.ts'
 import { Publisher } from './publisher.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 import { Trees } from './trees.ts'
@@ -36,6 +36,9 @@ export type FeedThread = {
   readonly front: MessagePort
   readonly log: MessagePort
 }
+
+/** The log was started again: the way to it. */
+export type LogBegun = { readonly log: MessagePort }
 
 /** What the feed has to wait for: the log as it stands open. */
 export type FeedWord = {
@@ -69,7 +72,8 @@ class FeedFollower {
   readonly #answers: FeedAnswers
   readonly #snapshots: SnapshotKeeper
   readonly #front: Link
-  readonly #log: Link
+  readonly #linkLog: (port: MessagePort) => Link
+  #log: Link
   readonly #publisher: Publisher
   #changed = new Map<string, number>()
   #handles: [string, string][] = []
@@ -115,7 +119,14 @@ class FeedFollower {
       onAsk: (body, id) => inTurn(causeOf(body as FeedAsk), () => this.#onAsk(body as FeedAsk, id)),
       onTell: (body) => this.#publisher.hear(body as FollowTell),
     })
-    this.#log = new Link({ ...common, port: data.log, onTell: (body) => this.#onLog(body as Published | Rewritten) })
+    this.#linkLog = (port) => new Link({ ...common, port, onTell: (body) => this.#onLog(body as Published | Rewritten) })
+    this.#log = this.#linkLog(data.log)
+  }
+
+  /** The log has started again, and is heard over a new link. */
+  relink(port: MessagePort): void {
+    this.#log.close()
+    this.#log = this.#linkLog(port)
   }
 
   /** Reaches what was durable at the start; from now on the front hears what is new. */
@@ -235,5 +246,9 @@ runThread(async (data: FeedThread, { clock }, word: () => Promise<FeedWord>) => 
   const known = await word()
   snapshots.begin(Buffer.from(known.logId), known.through)
   const follower = new FeedFollower({ ...data, clock }, known, kept, snapshots)
-  return { facts: follower.begin(), stop: () => follower.close() }
+  return {
+    facts: follower.begin(),
+    stop: () => follower.close(),
+    onMessage: (message) => follower.relink((message as LogBegun).log),
+  }
 })

@@ -82,9 +82,12 @@ export function unpackBatch(letter: ArrayBuffer): SignatureItem[] {
 /** One verdict byte for each item, in order. */
 export function judgeBatch(backend: Ed25519Backend, items: readonly SignatureItem[]): Uint8Array {
   const verdicts = new Uint8Array(items.length)
-  for (const [index, { signature, message, publicKey }] of items.entries()) {
-    if (backend.verify(signature, message, publicKey)) verdicts[index] = verdictGood
-    else verdicts[index] = backend.checkKey(publicKey) ? verdictBadSignature : verdictBadKey
-  }
+  for (const [index, item] of items.entries()) verdicts[index] = judge(backend, item)
   return verdicts
+}
+
+/** The verdict byte of one item, whose signature and key have the right lengths. */
+export function judge(backend: Ed25519Backend, { signature, message, publicKey }: SignatureItem): number {
+  if (backend.verify(signature, message, publicKey)) return verdictGood
+  return backend.checkKey(publicKey) ? verdictBadSignature : verdictBadKey
 }

@@ -42,6 +42,16 @@ const batchesPerThread = 2
 const waitingItemsMaxDefault = 4_096
 const waitingBytesMaxDefault = 64 * 1_048_576
 
+/** What checks signatures, in other threads (`Verifier`) or in this one (`ChecksHere`). */
+export interface Checks {
+  readonly backend: BackendName
+  /** Signatures that wait. */
+  readonly waiting: number
+  /** Asks for a verdict: see `Verifier.verify`. */
+  verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void
+  close(): Promise<void>
+}
+
 export type VerifierOptions = {
   readonly threads: number
   /** Only this backend; without it the fastest that works. */
@@ -59,7 +69,7 @@ export type VerifierEvent = {
 
 type Waiting = SignatureItem & { readonly callback: VerdictCallback }
 
-export class Verifier {
+export class Verifier implements Checks {
   /** What the threads verify with. */
   readonly backend: BackendName
   readonly #pool: Piscina

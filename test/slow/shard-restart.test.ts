@@ -14,16 +14,15 @@ import { StreamReader } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
-const shards = 2
-/** The first threads of a board are its shards; SIGUSR2 ends the next of them, as running out of memory would. */
-const assassin = `
+/** The first threads of a board write its journals; SIGUSR2 ends the next of so many, as running out of memory would. */
+const assassinOf = (threads: number) => `
 import { isMainThread } from 'node:worker_threads'
 if (isMainThread) {
   const workers = []
   let turn = 0
   process.on('worker', (worker) => workers.push(worker))
   process.on('SIGUSR2', () => {
-    const shard = turn++ % ${shards}
+    const shard = turn++ % ${threads}
     const dying = workers[shard]
     const before = workers.length
     process.once('worker', () => { workers[shard] = workers[before] })
@@ -31,102 +30,109 @@ if (isMainThread) {
   })
 }`
 
-test('a shard that dies and begins anew, again and again, loses nothing, does nothing twice, and holds nobody up', async () => {
-  const board: Board = await startBoard({
-    directory: boardDirectory(),
-    env: {
-      SHARDS: String(shards),
-      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(assassin)}`,
-    },
-  })
-  const client = await Client.of(board)
-  const died = () => board.lines.filter((line) => line.includes('"thread.died"')).length
-  let isOver = false
-  let answers = 0
-  /** Sends the same bytes until they are answered. */
-  const insist = async (who: Signer, fields: Fields): Promise<string> => {
-    const { body, eventId } = client.sign(who, fields)
-    for (;;) {
-      // Where nobody knows the outcome the connection ends without an answer.
-      const answer = await client.send(body).catch(() => undefined)
-      if (answer?.status === 200) {
-        answers++
-        return eventId
+test.each([
+  ['threads', 2],
+  ['back', 1],
+])(
+  'placed as %s, a shard that dies and begins anew loses nothing, does nothing twice, and holds nobody up',
+  async (placement, shards) => {
+    const board: Board = await startBoard({
+      directory: boardDirectory(),
+      env: {
+        SHARDS: String(shards),
+        PLACEMENT: placement,
+        NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(assassinOf(shards))}`,
+      },
+    })
+    const client = await Client.of(board)
+    const died = () => board.lines.filter((line) => line.includes('"thread.died"')).length
+    let isOver = false
+    let answers = 0
+    /** Sends the same bytes until they are answered. */
+    const insist = async (who: Signer, fields: Fields): Promise<string> => {
+      const { body, eventId } = client.sign(who, fields)
+      for (;;) {
+        // Where nobody knows the outcome the connection ends without an answer.
+        const answer = await client.send(body).catch(() => undefined)
+        if (answer?.status === 200) {
+          answers++
+          return eventId
+        }
+        if (answer !== undefined && answer.status !== 429) throw new Error(`${fields.operation}: ${answer.text}`)
+        await setTimeout(20)
       }
-      if (answer !== undefined && answer.status !== 429) throw new Error(`${fields.operation}: ${answer.text}`)
-      await setTimeout(20)
     }
-  }
-  const named = person('named')
-  await insist(named, { operation: 'identity.register', handle: 'named-once' })
-  const dens = Array.from({ length: 4 }, (_, n) => `den-${n}`)
-  expect(new Set(dens.map((room) => shardOf(room, shards))).size).toBe(shards)
-  for (const room of dens) {
-    await insist(named, { operation: 'room.create', room, visibility: 'private' })
-    await insist(named, { operation: 'post', room, text: 'inside' })
-  }
-  const posted: string[] = []
-  const works: string[] = []
-  const write = async (n: number): Promise<void> => {
-    for (let at = 0; !isOver; at++) {
-      const fields = { operation: 'post', room: `room-${(n + at) % 4}`, text: `${n} ${at}` }
-      posted.push(await insist(person(`writer ${n}`), fields))
+    const named = person('named')
+    await insist(named, { operation: 'identity.register', handle: 'named-once' })
+    const dens = Array.from({ length: 4 }, (_, n) => `den-${n}`)
+    expect(new Set(dens.map((room) => shardOf(room, shards))).size).toBe(shards)
+    for (const room of dens) {
+      await insist(named, { operation: 'room.create', room, visibility: 'private' })
+      await insist(named, { operation: 'post', room, text: 'inside' })
     }
-  }
-  const work = async (n: number): Promise<void> => {
-    const [ada, bob] = [person(`requester ${n}`), person(`worker ${n}`)]
-    for (let at = 0; !isOver; at++) {
-      const room = `room-${(n + at) % 4}`
-      const data = '{"schema":1,"title":"Practice","simulated":true}'
-      const id = await insist(ada, { operation: 'work.create', room, text: `ask ${n} ${at}`, amount: 10, data })
-      await insist(bob, { operation: 'work.claim', event_id: id, ttl: 7_200 })
-      const reply = await insist(bob, { operation: 'post', room, text: `result ${n} ${at}`, reply_to: id })
-      await insist(bob, { operation: 'work.submit', event_id: id, amount: 1, target: reply })
-      await insist(ada, { operation: 'work.accept', event_id: id })
-      works.push(id)
+    const posted: string[] = []
+    const works: string[] = []
+    const write = async (n: number): Promise<void> => {
+      for (let at = 0; !isOver; at++) {
+        const fields = { operation: 'post', room: `room-${(n + at) % 4}`, text: `${n} ${at}` }
+        posted.push(await insist(person(`writer ${n}`), fields))
+      }
     }
-  }
-  /** Where the board cuts it off before its past has come, it is opened again. */
-  const follow = async (tail: string): Promise<StreamReader> => {
-    for (;;) {
-      const reader = new StreamReader(board.address, tail)
-      if ((await reader.until((text) => text.includes('inside'))).includes('inside')) return reader
+    const work = async (n: number): Promise<void> => {
+      const [ada, bob] = [person(`requester ${n}`), person(`worker ${n}`)]
+      for (let at = 0; !isOver; at++) {
+        const room = `room-${(n + at) % 4}`
+        const data = '{"schema":1,"title":"Practice","simulated":true}'
+        const id = await insist(ada, { operation: 'work.create', room, text: `ask ${n} ${at}`, amount: 10, data })
+        await insist(bob, { operation: 'work.claim', event_id: id, ttl: 7_200 })
+        const reply = await insist(bob, { operation: 'post', room, text: `result ${n} ${at}`, reply_to: id })
+        await insist(bob, { operation: 'work.submit', event_id: id, amount: 1, target: reply })
+        await insist(ada, { operation: 'work.accept', event_id: id })
+        works.push(id)
+      }
     }
-  }
-  const busy = [...Array.from({ length: 6 }, (_, n) => write(n)), ...Array.from({ length: 4 }, (_, n) => work(n))]
-  for (let death = 1; death <= 2 * shards; death++) {
+    /** Where the board cuts it off before its past has come, it is opened again. */
+    const follow = async (tail: string): Promise<StreamReader> => {
+      for (;;) {
+        const reader = new StreamReader(board.address, tail)
+        if ((await reader.until((text) => text.includes('inside'))).includes('inside')) return reader
+      }
+    }
+    const busy = [...Array.from({ length: 6 }, (_, n) => write(n)), ...Array.from({ length: 4 }, (_, n) => work(n))]
+    for (let death = 1; death <= 2 * shards; death++) {
+      const before = answers
+      await vi.waitFor(() => expect(answers).toBeGreaterThan(before + 100), patience)
+      const den = dens.find((room) => shardOf(room, shards) === (death - 1) % shards)!
+      const { data } = await client.command(named, { operation: 'room.read_token', room: den })
+      const { tail } = data as unknown as { tail: string }
+      const cut = await follow(tail)
+      board.signal('SIGUSR2')
+      await vi.waitFor(() => expect(died()).toBe(death), patience)
+      // Whoever comes back hears what is said, though the thread is only beginning, and others of before go later.
+      const back = await follow(tail)
+      expect(await cut.until(() => false)).toContain('lost the thread')
+      await insist(named, { operation: 'post', room: den, text: `said after death ${death}` })
+      await vi.waitFor(() => expect(back.text).toContain(`said after death ${death}`), patience)
+      back.close()
+    }
     const before = answers
     await vi.waitFor(() => expect(answers).toBeGreaterThan(before + 100), patience)
-    const den = dens.find((room) => shardOf(room, shards) === (death - 1) % shards)!
-    const { data } = await client.command(named, { operation: 'room.read_token', room: den })
-    const { tail } = data as unknown as { tail: string }
-    const cut = await follow(tail)
-    board.signal('SIGUSR2')
-    await vi.waitFor(() => expect(died()).toBe(death), patience)
-    // Whoever comes back hears what is said, though the thread is only beginning, and others of before go later.
-    const back = await follow(tail)
-    expect(await cut.until(() => false)).toContain('lost the thread')
-    await insist(named, { operation: 'post', room: den, text: `said after death ${death}` })
-    await vi.waitFor(() => expect(back.text).toContain(`said after death ${death}`), patience)
-    back.close()
-  }
-  const before = answers
-  await vi.waitFor(() => expect(answers).toBeGreaterThan(before + 100), patience)
-  isOver = true
-  await Promise.all(busy)
-  for (const room of dens) {
-    const { data } = await client.command(named, { operation: 'events.list', room })
-    expect([room, ...new Set(data.events!.map(({ author }) => author.handle))]).toEqual([room, 'named-once'])
-  }
-  expect(works.length).toBeGreaterThan(0)
-  const noticesOf = async (id: string) => {
-    const { data } = await client.get(`/api/thread/${id}?limit=200`)
-    const notices = data.events!.filter(({ kind }) => kind === 'notice').map(({ text }) => text!.split(/[:.,]/)[0])
-    return [id, notices.map((words) => words!.split(' ')[0])]
-  }
-  // The last of them are on their way when the last command has been answered.
-  for (const id of works) await expect.poll(() => noticesOf(id)).toEqual([id, ['Open', 'Claimed', 'A', 'Accepted']])
-  const key = await logKeyOf(client)
-  for (const id of posted.slice(-20)) await proveEvent(client, key, id)
-  client.close()
-})
+    isOver = true
+    await Promise.all(busy)
+    for (const room of dens) {
+      const { data } = await client.command(named, { operation: 'events.list', room })
+      expect([room, ...new Set(data.events!.map(({ author }) => author.handle))]).toEqual([room, 'named-once'])
+    }
+    expect(works.length).toBeGreaterThan(0)
+    const noticesOf = async (id: string) => {
+      const { data } = await client.get(`/api/thread/${id}?limit=200`)
+      const notices = data.events!.filter(({ kind }) => kind === 'notice').map(({ text }) => text!.split(/[:.,]/)[0])
+      return [id, notices.map((words) => words!.split(' ')[0])]
+    }
+    // The last of them are on their way when the last command has been answered.
+    for (const id of works) await expect.poll(() => noticesOf(id)).toEqual([id, ['Open', 'Claimed', 'A', 'Accepted']])
+    const key = await logKeyOf(client)
+    for (const id of posted.slice(-20)) await proveEvent(client, key, id)
+    client.close()
+  },
+)

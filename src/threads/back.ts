@@ -1,0 +1,35 @@
+/**
+ * One thread for the one shard of a board and its log, where there are few cores: what they say to each other are calls, and a post
+ * wakes one thread less on its way to the disk and one on its way back.
+ */
+import { runThread } from './entry.ts'
+import { LogRun, type LogStart } from './log-run.ts'
+import { type FromLog, ShardRun, type ShardStart, type Teller, type ToLog } from './shard-run.ts'
+
+export type BackThread = { readonly shard: ShardStart; readonly log: LogStart }
+
+runThread(({ shard, log }: BackThread, { clock }) => {
+  let hearLog: (said: FromLog) => void
+  let hearShard: ((said: ToLog) => void) | undefined
+  const shardRun = new ShardRun(shard, clock, (hear) => {
+    hearLog = hear
+    // What the shard says before there is a log, its start tells: the log reads the journal up to its end.
+    return teller((said) => hearShard?.(said))
+  })
+  const { through } = shardRun.facts
+  const logRun = new LogRun(log, { through: [through] }, clock, (_shard, hear) => {
+    hearShard = hear
+    return teller((said) => hearLog(said))
+  })
+  return {
+    facts: { ...shardRun.facts, log: logRun.facts },
+    stop: () => {
+      shardRun.stop()
+      logRun.stop()
+    },
+  }
+})
+
+function teller<Message>(tell: (message: Message) => void): Teller<Message> {
+  return { tell, flush: () => {}, close: () => {} }
+}

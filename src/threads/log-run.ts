@@ -1,0 +1,174 @@
+/** The log where it runs: opens the signed log, catches up with the shards' journals, and signs from then on. */
+
+import type { MessagePort } from 'node:worker_threads'
+import { inside } from '../../actors/kernel/limits.ts'
+import { Link } from '../../actors/kernel/link.ts'
+import type { Timers } from '../../actors/kernel/timers.ts'
+import { Log, type LogState, stateAfter } from '../../actors/log/log.ts'
+import type { Head } from '../../actors/records/answer.ts'
+import { JournalReader } from '../../storage/journal.ts'
+import { writeLeafHash } from '../../storage/merkle.ts'
+import { shardDirectory, UnusableDirectory } from '../board-directory.ts'
+import type { Clock } from '../clock.ts'
+import { lostLog } from '../log/beginning.ts'
+import type { HighWaterMark } from '../log/mark.ts'
+import { SignedLog } from '../log/signed-log.ts'
+import { report } from './entry.ts'
+import type { FromLog, Teller, ToLog } from './shard-run.ts'
+
+export type LogStart = {
+  readonly dataDirectory: string
+  /** Origin of the first log, from board.json. */
+  readonly origin: string
+  readonly segmentBytesMax: number
+  /** High-water marks: log/mark.ts. */
+  readonly marks: readonly HighWaterMark[]
+  readonly front: MessagePort
+  readonly feed: MessagePort
+}
+
+/** What the log has to wait for: where each shard's journal ends, durable. */
+export type LogWord = { readonly through: readonly number[] }
+
+/** Gives the way to a shard, which calls `hear` with what comes from there. */
+export type LinkShard = (shard: number, hear: (said: ToLog) => void) => Teller<FromLog>
+
+/** What the log says to the main thread and to the feed: its journal is durable up to `seq`. */
+export type Published = { readonly seq: number; readonly head: Head; readonly change: number }
+
+/** What the log says to the feed beside: sealed segments of a shard were rewritten. */
+export type Rewritten = { readonly rewritten: number }
+
+/**
+ * A message that wakes a thread costs more than what it carries, so news are sent at this pace and not at every frame.
+ * The feed reads files, so it misses nothing; the main thread learns heads from the answers to its own writes anyway.
+ */
+const feedPaceMs = 3
+const frontPaceMs = 20
+
+/** The log, and what is done for it in its thread. */
+export class LogRun {
+  readonly #signed: SignedLog
+  readonly #log: Log
+  readonly #front: Link
+  readonly #feed: Link
+  readonly #readers: readonly JournalReader[]
+  readonly #toShards: Teller<FromLog>[]
+  readonly #linkShard: LinkShard
+
+  constructor(start: LogStart, { through }: LogWord, clock: Clock, linkShard: LinkShard) {
+    this.#linkShard = linkShard
+    this.#signed = openSigned(start, through)
+    const { journal, tree, newest } = this.#signed
+    const state = stateAfter(newest)
+    checkShards(state, through)
+    this.#front = linkOver(start.front, clock)
+    this.#feed = linkOver(start.feed, clock)
+    this.#readers = through.map((_, shard) => JournalReader.open(shardDirectory(start.dataDirectory, shard)))
+    const tellFeed = paced<Published>(clock, feedPaceMs, (said) => this.#feed.tell(said))
+    const tellFront = paced<Published>(clock, frontPaceMs, (said) => this.#front.tell(said))
+    this.#log = new Log({
+      journal,
+      tree,
+      shards: this.#readers,
+      sign: (size, root) => this.#signed.sign(size, root),
+      leafHash: writeLeafHash,
+      confirm: (shard, confirmation) => {
+        const toShard = this.#toShards[shard]!
+        toShard.tell(['confirm', confirmation])
+        toShard.flush()
+      },
+      published: (seq, head, change) => {
+        tellFeed({ seq, head, change })
+        tellFront({ seq, head, change })
+      },
+      soon: clock.soon,
+      entriesPerFrameMax: inside.entriesPerLogFrame,
+      start: state,
+    })
+    this.#toShards = through.map((_, shard) => this.#link(shard))
+    for (const [shard, end] of through.entries()) this.#log.hint(shard, end)
+    this.#log.catchUp()
+  }
+
+  get facts() {
+    const { journal, identities: logs, closed } = this.#signed
+    const { head, change } = this.#log
+    const covered = this.#readers.map((_, shard) => this.#log.covered(shard))
+    return { seq: journal.nextSeq - 1, logId: journal.id, head, change, logs, closed, covered }
+  }
+
+  /** A shard has started again, in a thread of its own: there is a new way to it. */
+  relink(shard: number): void {
+    this.#toShards[shard]!.close()
+    this.#toShards[shard] = this.#link(shard)
+  }
+
+  stop(): void {
+    for (const each of [...this.#toShards, this.#front, this.#feed]) each.close()
+    this.#signed.close()
+  }
+
+  #link(shard: number): Teller<FromLog> {
+    const toShard = this.#linkShard(shard, (said) => this.#hear(shard, said))
+    toShard.tell(['resume', this.#log.covered(shard)])
+    return toShard
+  }
+
+  #hear(shard: number, said: ToLog): void {
+    if (said !== 'rewritten') return this.#log.hint(shard, said)
+    this.#readers[shard]!.reopen()
+    this.#feed.tell({ rewritten: shard } satisfies Rewritten)
+  }
+}
+
+function openSigned({ dataDirectory, origin, segmentBytesMax, marks }: LogStart, through: readonly number[]): SignedLog {
+  return SignedLog.open({
+    dataDirectory,
+    origin,
+    segmentBytesMax,
+    marks,
+    report,
+    begin: () => {
+      const lost = lostLog(dataDirectory, through)
+      if (lost !== undefined) throw new UnusableDirectory(lost)
+      return through.length
+    },
+  })
+}
+
+function linkOver(port: MessagePort, clock: Clock): Link {
+  return new Link({ port, openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock })
+}
+
+/** Passes on the newest value, at most once in so many milliseconds. */
+function paced<Value>({ later }: Timers, paceMs: number, pass: (value: Value) => void): (value: Value) => void {
+  let newest: { readonly value: Value } | undefined
+  return (value) => {
+    if (newest === undefined) {
+      later(() => {
+        const told = newest!
+        newest = undefined
+        pass(told.value)
+      }, paceMs)
+    }
+    newest = { value }
+  }
+}
+
+/** A journal that ends before what the log has signed has lost acknowledged posts; so has a log that is not there. */
+function checkShards(state: LogState, through: readonly number[]): void {
+  if (state.covered.length !== through.length) {
+    throw new UnusableDirectory(
+      `board.json states ${through.length} shards, but the log was written with ${state.covered.length}. Restore board.json from a backup.`,
+    )
+  }
+  state.covered.forEach((covered, shard) => {
+    const end = through[shard]!
+    if (end < covered) {
+      throw new UnusableDirectory(
+        `The journal of shard ${shard} ends at frame ${end}, but the signed log covers ${covered}: acknowledged posts are missing. Restore the newest backup of the whole data directory as a new board.`,
+      )
+    }
+  })
+}

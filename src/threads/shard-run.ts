@@ -1,0 +1,269 @@
+/** A shard where it runs: opens its journal, replays it, and wires it to the main thread and to the log. Wiring only. */
+
+import type { MessagePort } from 'node:worker_threads'
+import { deciders } from '../../actors/deciders.ts'
+import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
+import { Link } from '../../actors/kernel/link.ts'
+import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import { type Shares, scarceShare, type WriteLetter } from '../../actors/records/write.ts'
+import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
+import { WorkDelivery } from '../../actors/works/delivery.ts'
+import { readBlob } from '../../storage/blob-files.ts'
+import { freeBytes } from '../../storage/disk.ts'
+import type { Journal } from '../../storage/journal.ts'
+import { reachOf } from '../../storage/snapshot.ts'
+import { openWhole } from '../../storage/whole-decisions.ts'
+import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
+import type { Clock } from '../clock.ts'
+import { type BackfillRequest, backfill } from '../follow/backfill.ts'
+import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
+import { BoardSigner } from '../format/board-signer.ts'
+import { CursorSealer } from '../format/cursor.ts'
+import type { ReadContext, ReadRequest } from '../reads/read.ts'
+import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
+import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
+import { again } from './again.ts'
+import { Compactor } from './compactor.ts'
+import { readFault, report, tellKnown } from './entry.ts'
+import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
+import { answerRead } from './reads.ts'
+import { SnapshotKeeper } from './snapshots.ts'
+
+export type ShardStart = {
+  readonly number: number
+  /** How many there are. */
+  readonly shards: number
+  readonly directory: string
+  /** Files of attachments. */
+  readonly blobs: string
+  readonly cursorKey: Uint8Array
+  readonly generation: string
+  readonly serviceId: string
+  /** The board's own: notices of works are signed where they are posted. */
+  readonly identity: BoardIdentity
+  readonly diskReserveBytes: number
+  readonly segmentBytesMax: number
+  /** Seconds between two looks for texts that have to leave the disk. */
+  readonly compactSeconds: number
+  readonly queues: Queues
+  /** Rates and quotas hold. */
+  readonly limitsOn: boolean
+  /** Rooms of this shard that exist from the first start. */
+  readonly firstRooms: readonly FirstRoom[]
+  readonly front: MessagePort
+}
+
+/** The way to another actor: over a link to its thread, or by a call where both run in one. */
+export type Teller<Message> = {
+  tell(message: Message): void
+  /** Sends what was told now, not at the end of the tick. */
+  flush(): void
+  close(): void
+}
+
+/** What the log says to a shard. */
+export type FromLog = ['resume', number] | ['confirm', Confirmation]
+/** What a shard says to the log: its journal is durable up to here; or sealed segments of it were rewritten. */
+export type ToLog = number | 'rewritten'
+
+/** What the main thread asks a shard of its private rooms. */
+export type ShardAsk =
+  | readonly ['read', ReadRequest]
+  | readonly ['updates', UpdatesRequest]
+  | readonly ['tail', BackfillRequest]
+  | readonly ['hooks', HooksAsk]
+type FromFront = readonly ['write', WriteLetter] | ShardAsk
+
+const retryShares: Shares = {
+  requestIds: { most: rates.request_ids_per_identity_per_day, scarce: scarceShare },
+  nonces: { most: rates.nonces_per_identity_per_10_minutes, scarce: scarceShare },
+}
+
+/** How long a reading of the disk's free space counts. */
+const diskLookMs = 500
+
+/** A shard, and what is done for it in its thread. */
+export class ShardRun {
+  readonly #data: ShardStart
+  readonly #clock: Clock
+  readonly #journal: Journal
+  readonly #log: Teller<ToLog>
+  readonly #front: Link
+  readonly #snapshots: SnapshotKeeper
+  readonly #shard: Shard
+  readonly #compactor: Compactor
+  readonly #context: ReadContext
+  readonly #news: PrivateNews
+  /** Identity -> handle, from the main thread: the claims are in the journal of the registry's shard. */
+  readonly #handles = new Map<string, string>()
+  #delivery: WorkDelivery | undefined
+
+  /** `linkLog`: gives the way to the log, which calls `hear` with what comes from there. */
+  constructor(data: ShardStart, clock: Clock, linkLog: (hear: (said: FromLog) => void) => Teller<ToLog>) {
+    this.#data = data
+    this.#clock = clock
+    this.#journal = openWhole({
+      directory: data.directory,
+      segmentBytesMax: data.segmentBytesMax,
+      knownDurable: (journalId) => reachOf(shardSnapshotsDirectory(data.directory), journalId),
+      report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
+    })
+    // Log and feed continue while the state is made; in an empty journal the first rooms come first.
+    const opened = this.#journal.nextSeq - 1
+    if (opened > 0) tellKnown({ through: opened })
+    const link = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
+    this.#log = linkLog((said) => this.#hearLog(said))
+    this.#front = new Link({
+      ...link,
+      port: data.front,
+      onAsk: (body, id) => this.#ask(body as FromFront, id),
+      onTell: (body) => this.#hear(body as ShardTell),
+    })
+    const { id } = this.#journal
+    this.#snapshots = SnapshotKeeper.open(shardSnapshotsDirectory(data.directory), id, opened)
+    this.#shard = new Shard(this.#shardOptions())
+    this.#compactor = new Compactor({
+      shard: data.number,
+      journal: this.#journal,
+      directory: data.directory,
+      state: this.#shard.state,
+      clock,
+      everySeconds: data.compactSeconds,
+      onRewritten: () => this.#log.tell('rewritten'),
+      onDestroyed: (slots) => {
+        const unneeded = this.#shard.state.blobs.unneededAfter(slots)
+        if (unneeded.length > 0) this.#tell(['unneeded', unneeded])
+      },
+    })
+    this.#context = this.#readContext()
+    this.#news = new PrivateNews(this.#context, (told) => this.#tell(told))
+  }
+
+  get facts() {
+    const { rooms, events } = this.#shard.board
+    return { through: this.#journal.nextSeq - 1, rooms: rooms.size, events: events.count }
+  }
+
+  stop(): void {
+    this.#compactor.close()
+    this.#front.close()
+    this.#log.close()
+    this.#snapshots.keep(this.#journal.nextSeq - 1, () => this.#shard.pack())
+    this.#journal.close()
+  }
+
+  #tell(news: ShardNews): void {
+    this.#front.tell(news)
+  }
+
+  #shardOptions(): ShardOptions {
+    const data = this.#data
+    const signer = new BoardSigner(data)
+    return {
+      number: data.number,
+      journal: this.#journal,
+      snapshot: () => this.#snapshots.take(),
+      afterTurn: (seq, acted) => {
+        this.#snapshots.after(seq, () => this.#shard.pack())
+        this.#news.afterTurn(acted)
+      },
+      firstRooms: data.firstRooms,
+      mail: (state, record) => {
+        this.#delivery = this.#workDelivery(signer, state, record)
+        return this.#delivery
+      },
+      deciders: eachNamed(deciders),
+      again,
+      wallSeconds: this.#clock.wallSeconds,
+      soon: this.#clock.soon,
+      diskHasRoom: diskWatch(data, this.#clock),
+      fault: (damage) => readFault(damage).refusal.message,
+      toLog: (through) => {
+        this.#log.tell(through)
+        this.#log.flush()
+      },
+      mailboxMax: data.queues.mailboxLetters,
+      lettersPerTurnMax: inside.lettersPerTurn,
+      unconfirmedMax: data.queues.unconfirmedFrames,
+      ...(data.limitsOn ? { shares: retryShares } : {}),
+    }
+  }
+
+  #workDelivery(signer: BoardSigner, ...[state, record]: Parameters<NonNullable<ShardOptions['mail']>>): WorkDelivery {
+    const { number, shards, identity, generation } = this.#data
+    return new WorkDelivery({
+      state,
+      record,
+      isHere: (actor) => shardOf(actor, shards) === number,
+      sign: (fields, cause) => signer.signed(fields, cause),
+      board: identity.id,
+      generation,
+      carry: (letters) => this.#tell(['carry', letters]),
+      requested: (requested) => this.#tell(['requested', requested]),
+      atRest: () => this.#tell(['at rest']),
+      report: (facts) => report('warn', 'work.not_said', { shard: number, ...facts }),
+    })
+  }
+
+  #readContext(): ReadContext {
+    const { blobs, cursorKey, generation, serviceId } = this.#data
+    const shard = this.#shard
+    return {
+      state: shard.state,
+      board: shard.board,
+      body: (slot) => shard.read(shard.board.events.place[slot]!),
+      blobFile: (room, sha256) => readBlob(blobs, room, sha256),
+      frame: (_shard, seq) => shard.read(seq),
+      cursors: new CursorSealer(cursorKey),
+      generation,
+      serviceId,
+      handleOf: (identity) => this.#handles.get(identity),
+      now: this.#clock.readingSeconds,
+      visibility: 'private',
+    }
+  }
+
+  #hearLog(said: FromLog): void {
+    if (said[0] === 'confirm') this.#shard.confirm(said[1])
+    else this.#shard.resume(said[1])
+  }
+
+  #ask(asked: FromFront, id: number): void {
+    if (asked[0] !== 'write') return inTurn(asked[0], () => this.#front.answer(id, this.#answer(asked)))
+    this.#shard.post(asked[1], (answered: ShardAnswer, head?: Head) => this.#front.answer(id, answered, head))
+  }
+
+  #answer([kind, asked]: ShardAsk): unknown {
+    try {
+      if (kind === 'updates') return updatesPage(this.#context, asked)
+      if (kind === 'hooks') return answerHooks(this.#context, asked)
+      return kind === 'tail' ? backfill(this.#context, asked) : answerRead(this.#context, asked)
+    } catch (error) {
+      return readFault(error)
+    }
+  }
+
+  #hear(told: ShardTell): void {
+    if (told[0] === 'handles') for (const [identity, handle] of told[1]) this.#handles.set(identity, handle)
+    else if (told[0] === 'carried' || told[0] === 'release') {
+      if (told[0] === 'release') this.#delivery!.release()
+      else this.#delivery!.carried(told[1], told[2], told[3])
+      this.#shard.wake()
+    } else this.#news.hear(told)
+  }
+}
+
+function diskWatch({ directory, diskReserveBytes }: ShardStart, { monotonicMs }: Clock): () => boolean {
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let hasRoom = true
+  return () => {
+    const now = monotonicMs()
+    if (now - lookedAt < diskLookMs) return hasRoom
+    lookedAt = now
+    const free = freeBytes(directory)
+    if (hasRoom !== free >= diskReserveBytes)
+      report('warn', 'disk.room', { free_bytes: free, reserve_bytes: diskReserveBytes, writable: !hasRoom })
+    hasRoom = free >= diskReserveBytes
+    return hasRoom
+  }
+}

@@ -74,6 +74,8 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly lettersPerTurnMax: number
   /** Public frames that may wait for the log: the credits a shard takes before it decides. */
   readonly unconfirmedMax: number
+  /** This thread has other work too: turns are synced beside it. */
+  readonly isBusy?: boolean
   /** Of what is remembered for retries, what one identity may fill. */
   readonly shares?: Shares
   /** Carries what decisions leave for other actors; made of the state, and of the records of this journal by their numbers. */
@@ -98,6 +100,12 @@ export type Confirmation = {
  */
 const lettersWorthATurn = 64
 
+/**
+ * Alone a write is answered sooner by the thread that syncs itself. From so many on, a thread with other work does that while the
+ * disk syncs. (64 posts in flight, in turn: 12 percent more posts, 9 percent less processor time; 256: 15 and 13 percent.)
+ */
+const lettersWorthAWait = 6
+
 type PackedShard = readonly [now: number, acceptance: PackedRetryGuard]
 type Letter = { readonly write: WriteLetter; readonly answer: Answer }
 type Waiting = { readonly seq: number; readonly give: (change: number, leaf: number | undefined, head: Head) => void }
@@ -116,6 +124,8 @@ export class Shard {
   #frames: NewFrame[] = []
   #acted = new Set<string>()
   #scheduled = false
+  #isWriting = false
+  readonly #whenWritten: (() => void)[] = []
   /** The log has said what it covers: before that it is unknown what a retry has to wait for. */
   #isResumed = false
   /** A letter of the board's own is among those that wait. */
@@ -248,8 +258,36 @@ export class Shard {
     }
     this.#deliver(room, answers, this.#frames.length > 0)
 
+    const { journal } = this.#options
+    if (this.#frames.length === 0) return this.#endTurn(answers)
+    if (this.#options.isBusy !== true || letters.length < lettersWorthAWait) {
+      journal.append(this.#frames)
+      return this.#endTurn(answers)
+    }
+    this.#isWriting = true
+    journal.appendLater(this.#frames, (failed) => {
+      if (failed !== undefined) throw failed
+      this.#isWriting = false
+      this.#endTurn(answers)
+    })
+  }
+
+  /** Resolves when no turn is on its way to the disk: between two turns. */
+  written(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#isWriting) this.#whenWritten.push(resolve)
+      else resolve()
+    })
+  }
+
+  /** A turn is on its way to the disk: nobody may learn what it decided, by a read either. */
+  get isWriting(): boolean {
+    return this.#isWriting
+  }
+
+  /** Everything decided is on disk. */
+  #endTurn(answers: readonly (() => void)[]): void {
     if (this.#frames.length > 0) {
-      this.#options.journal.append(this.#frames)
       this.#frames = []
       this.#options.toLog(this.#options.journal.nextSeq - 1)
     }
@@ -261,6 +299,7 @@ export class Shard {
     if (this.#mail?.isWaiting === true) this.#hurries = true
     this.#scheduled = false
     this.#schedule()
+    for (const resolve of this.#whenWritten.splice(0)) resolve()
   }
 
   /** Letters that decisions left for actors of this shard are decided in the same turn, on disk with the same sync. */

@@ -19,6 +19,7 @@ import {
   constants,
   existsSync,
   fchmodSync,
+  fdatasync,
   fdatasyncSync,
   fstatSync,
   fsyncSync,
@@ -89,6 +90,8 @@ export interface DiskFile {
   writeAt(bytes: Uint8Array, position: number): void
   /** fdatasync. Throws SyncFailed, after which every writeAt, truncate and sync throws SyncFailed. */
   sync(): void
+  /** As `sync`, beside other work: `done` gets the SyncFailed, or nothing once the bytes are durable. Never called before it returns. */
+  syncLater(done: (failed?: SyncFailed) => void): void
   truncate(size: number): void
   /** Closing twice is harmless, and nothing else may follow: it throws. Closing does not sync. */
   close(): void
@@ -148,6 +151,15 @@ class RealFile implements DiskFile {
       this.#poison = new SyncFailed(this.path, cause)
       throw this.#poison
     }
+  }
+
+  syncLater(done: (failed?: SyncFailed) => void): void {
+    if (this.#poison) throw this.#poison
+    fdatasync(this.#open, (cause) => {
+      if (cause === null) return done()
+      this.#poison = new SyncFailed(this.path, cause)
+      done(this.#poison)
+    })
   }
 
   truncate(size: number): void {

@@ -108,6 +108,7 @@ export class Journal {
   #filled = 0
   #batch = Buffer.allocUnsafe(64 * 1024)
   #poison: Poisoned | undefined
+  #isAppending = false
 
   /**
    * Recovers and opens. Cuts only a torn tail (saved to `lost+tail/` first). One process and thread at a time: hold the
@@ -166,27 +167,66 @@ export class Journal {
    * outcome of this batch is unknown, and every later append throws Poisoned. Reading continues in all cases.
    */
   append(frames: readonly NewFrame[]): number {
-    if (this.#poison) throw this.#poison
-    const batchBytes = this.#measure(frames)
     const firstSeq = this.#nextSeq
-    if (frames.length === 0) return firstSeq
+    if (frames.length === 0 && !this.#poison) return firstSeq
+    const active = this.#write(frames)
+    try {
+      active.file.sync()
+    } catch (error) {
+      this.#afterFailure(error)
+      throw error
+    }
+    this.#add(active, frames)
+    return firstSeq
+  }
+
+  /**
+   * The same while the caller does other work: the batch is written at once, and `done` is called when it is durable, or with why
+   * the journal is poisoned. Throws as `append` does before anything is written. Until `done` nothing else may be appended or
+   * compacted, and nothing of the batch can be read.
+   */
+  appendLater(frames: readonly NewFrame[], done: (failed?: Error) => void): void {
+    const active = this.#write(frames)
+    this.#isAppending = true
+    active.file.syncLater((failed) => {
+      this.#isAppending = false
+      if (failed === undefined) this.#add(active, frames)
+      else this.#afterFailure(failed)
+      done(failed)
+    })
+  }
+
+  /** A batch is written and not durable yet. */
+  get isAppending(): boolean {
+    return this.#isAppending
+  }
+
+  /** Writes a batch after the durable frames, where nothing finds it before it is synced and added. */
+  #write(frames: readonly NewFrame[]): ActiveSegment {
+    if (this.#poison) throw this.#poison
+    if (this.#isAppending) throw new Error('a journal takes one batch after the other')
+    const batchBytes = this.#measure(frames)
     try {
       const active = this.#makeRoom(batchBytes)
       const bytes = this.#encode(frames, batchBytes, active.seed)
       active.file.writeAt(bytes, active.live.end)
       this.#fillAhead(active, active.live.end + batchBytes)
-      active.file.sync()
-      for (const [i, frame] of frames.entries()) {
-        active.live.add(FRAME_HEADER_BYTES + frame.payload.length, frame.flags, frame.payload)
-        active.chain.add(firstSeq + i, frame.type, frame.flags, frame.payload)
-      }
-      this.#nextSeq = firstSeq + frames.length
+      return active
     } catch (error) {
       this.#afterFailure(error)
       throw error
+    } finally {
+      if (this.#batch.length > batchBytesKept) this.#batch = Buffer.allocUnsafe(batchBytesKept)
     }
-    if (this.#batch.length > batchBytesKept) this.#batch = Buffer.allocUnsafe(batchBytesKept)
-    return firstSeq
+  }
+
+  /** What was written is durable. */
+  #add(active: ActiveSegment, frames: readonly NewFrame[]): void {
+    for (const [i, frame] of frames.entries()) {
+      active.live.add(FRAME_HEADER_BYTES + frame.payload.length, frame.flags, frame.payload)
+      active.chain.add(this.#nextSeq + i, frame.type, frame.flags, frame.payload)
+    }
+    this.#nextSeq += frames.length
   }
 
   #measure(frames: readonly NewFrame[]): number {
@@ -348,6 +388,7 @@ export class Journal {
     onDamage: (damage: Damage, left: readonly number[]) => void,
   ): Generator<CompactionStep, number, undefined> {
     if (this.#poison) throw this.#poison
+    if (this.#isAppending) throw new Error('a journal is compacted between two batches')
     const active = this.#active
     if (active !== undefined && [...seqs].some((seq) => active.live.has(seq))) {
       try {

@@ -105,7 +105,7 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     file: 'src/attachments/reads.ts',
     from: "'blob.needed': ({ state }, { args }) => known(",
     to: "'blob.needed': ({ state }, { args }) => ok(",
-    reported: 'src/reads/reads.ts',
+    reported: 'src/threads/reads.ts',
   },
   {
     what: 'facts that the record of this act does not hold',

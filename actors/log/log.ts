@@ -7,7 +7,7 @@
  * point; nothing computed for it leaves this thread before its sync returned. An I/O error here ends the process.
  */
 
-import type { Journal, JournalReader } from '../../storage/journal.ts'
+import type { Journal, JournalReader, NewFrame } from '../../storage/journal.ts'
 import type { TreeWriter } from '../../storage/tree.ts'
 import type { Timers } from '../kernel/timers.ts'
 import type { Head } from '../records/answer.ts'
@@ -31,9 +31,14 @@ export type LogOptions = Pick<Timers, 'soon'> & {
   /** Tells readers of the log that its journal is durable up to `seq`. */
   readonly published: (seq: number, head: Head, change: number) => void
   readonly entriesPerFrameMax: number
+  /** This thread has other work too: frames are synced beside it. */
+  readonly isBusy?: boolean
   /** The state after the newest frame, from `stateAfter`. */
   readonly start: LogState
 }
+
+/** As of the letters of a shard (actors/shard.ts): fewer are synced at once. */
+const leavesWorthAWait = 6
 
 export type LogState = {
   readonly size: number
@@ -56,6 +61,8 @@ export class Log {
   #change: number
   #checkpoint: string
   #scheduled = false
+  #isWriting = false
+  readonly #whenWritten: (() => void)[] = []
   readonly #batch: Batch
 
   constructor(options: LogOptions) {
@@ -92,49 +99,78 @@ export class Log {
 
   /** Reads everything hinted so far, in frames of at most `entriesPerFrameMax` entries. */
   catchUp(): void {
-    while (this.#behind()) this.#commit()
+    while (this.#behind()) this.#commit(this.#seal())
   }
 
   #turn(): void {
     this.#scheduled = false
     if (!this.#behind()) return
-    this.#commit()
+    const sealed = this.#seal()
+    const { frame, batch } = sealed
+    const isBeside = this.#options.isBusy === true && batch.leaves >= leavesWorthAWait
+    if (frame === undefined || !isBeside) return this.#endTurn(sealed, true)
+    this.#scheduled = true
+    this.#isWriting = true
+    this.#options.journal.appendLater([frame], (failed) => {
+      if (failed !== undefined) throw failed
+      this.#isWriting = false
+      this.#scheduled = false
+      this.#endTurn(sealed, false)
+      for (const resolve of this.#whenWritten.splice(0)) resolve()
+    })
+  }
+
+  #endTurn(sealed: Sealed, isToWrite: boolean): void {
+    if (isToWrite) this.#commit(sealed)
+    else this.#publish(sealed)
     if (!this.#behind()) return
     this.#scheduled = true
     this.#options.soon(() => this.#turn())
+  }
+
+  /** Resolves when no frame is on its way to the disk. */
+  written(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#isWriting) this.#whenWritten.push(resolve)
+      else resolve()
+    })
   }
 
   #behind(): boolean {
     return this.#durable.some((through, shard) => through > (this.#covered[shard] ?? 0))
   }
 
-  #commit(): void {
+  #commit(sealed: Sealed): void {
+    if (sealed.frame !== undefined) this.#options.journal.append([sealed.frame])
+    this.#publish(sealed)
+  }
+
+  /** Takes what was hinted into the tree and signs its new size: the frame that makes it so. */
+  #seal(): Sealed {
     const batch = this.#gather()
     const size = this.#size + batch.leaves
-    const { tree, journal } = this.#options
+    const { tree } = this.#options
     if (batch.leaves > 0) {
       tree.append(batch.hashes.subarray(0, batch.leaves * 32))
       this.#checkpoint = this.#options.sign(size, tree.root())
     }
     // A turn that found only private frames moves the position without a frame: the next frame will carry it.
-    if (batch.changes > 0) {
-      const frame = encodeLogFrame({
-        type: logFrameType,
-        firstLeaf: this.#size,
-        firstChange: this.#change + 1,
-        size,
-        root: tree.root(),
-        ranges: batch.ranges,
-        bundle: batch.bundle.subarray(0, batch.bundleLength),
-        entries: batch.leaves,
-        checkpoint: this.#checkpoint,
-      })
-      journal.append([frame])
-    }
-    this.#publish(batch, size)
+    if (batch.changes === 0) return { batch, size, frame: undefined }
+    const frame = encodeLogFrame({
+      type: logFrameType,
+      firstLeaf: this.#size,
+      firstChange: this.#change + 1,
+      size,
+      root: tree.root(),
+      ranges: batch.ranges,
+      bundle: batch.bundle.subarray(0, batch.bundleLength),
+      entries: batch.leaves,
+      checkpoint: this.#checkpoint,
+    })
+    return { batch, size, frame }
   }
 
-  #publish(batch: Batch, size: number): void {
+  #publish({ batch, size }: Sealed): void {
     let leaf = this.#size
     let change = this.#change + 1
     this.#size = size
@@ -177,6 +213,9 @@ export class Log {
     return batch
   }
 }
+
+/** What a turn has gathered, and the frame that covers it; undefined: nothing public. */
+type Sealed = { readonly batch: Batch; readonly size: number; readonly frame: NewFrame | undefined }
 
 /** A bundle of this size is kept for the next frame; a rare larger one is given back. */
 const bundleBytesKept = 4 * 1024 * 1024

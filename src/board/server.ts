@@ -10,7 +10,7 @@ import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../boar
 import { drained } from '../clock.ts'
 import { BoardAuthor } from '../command/board-author.ts'
 import { LiveFacts } from '../command/live-facts.ts'
-import { BadConfig, type Config, prepareEngineEnvironment, type Placement } from '../config.ts'
+import { BadConfig, type Config, type Placement, prepareEngineEnvironment } from '../config.ts'
 import { BoardSigner } from '../format/board-signer.ts'
 import { ClientAddresses } from '../http/client-address.ts'
 import { createHttpServer } from '../http/engine.ts'

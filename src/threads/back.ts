@@ -11,21 +11,32 @@ export type BackThread = { readonly shard: ShardStart; readonly log: LogStart }
 runThread(({ shard, log }: BackThread, { clock }) => {
   let hearLog: (said: FromLog) => void
   let hearShard: ((said: ToLog) => void) | undefined
-  const shardRun = new ShardRun(shard, clock, (hear) => {
-    hearLog = hear
-    // What the shard says before there is a log, its start tells: the log reads the journal up to its end.
-    return teller((said) => hearShard?.(said))
-  })
+  const shardRun = new ShardRun(
+    shard,
+    clock,
+    (hear) => {
+      hearLog = hear
+      // What the shard says before there is a log, its start tells: the log reads the journal up to its end.
+      return teller((said) => hearShard?.(said))
+    },
+    true,
+  )
   const { through } = shardRun.facts
-  const logRun = new LogRun(log, { through: [through] }, clock, (_shard, hear) => {
-    hearShard = hear
-    return teller((said) => hearLog(said))
-  })
+  const logRun = new LogRun(
+    log,
+    { through: [through] },
+    clock,
+    (_shard, hear) => {
+      hearShard = hear
+      return teller((said) => hearLog(said))
+    },
+    true,
+  )
   return {
     facts: { ...shardRun.facts, log: logRun.facts },
-    stop: () => {
-      shardRun.stop()
-      logRun.stop()
+    stop: async () => {
+      await shardRun.stop()
+      await logRun.stop()
     },
   }
 })

@@ -63,7 +63,7 @@ export type ThreadPlatform = Pick<Platform, 'clock' | 'random'>
 /** What to tell at once, and what to do when asked to stop or given a new link. */
 type Running = {
   readonly facts: Readonly<Record<string, unknown>>
-  readonly stop: () => void
+  readonly stop: () => void | Promise<void>
   readonly onMessage?: (message: unknown) => void
 }
 
@@ -82,9 +82,10 @@ export function runThread<Data, Word = never>(
     const running = await start(workerData as Data, machine, word)
     port.on('message', (message: { kind: string }) => {
       if (message.kind !== 'stop') return running.onMessage?.(message)
-      running.stop()
-      send({ kind: 'stopped' })
-      port.close()
+      Promise.resolve(running.stop()).then(() => {
+        send({ kind: 'stopped' })
+        port.close()
+      }, die)
     })
     send({ kind: 'ready', facts: running.facts })
   }

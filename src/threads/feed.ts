@@ -119,7 +119,8 @@ class FeedFollower {
       onAsk: (body, id) => inTurn(causeOf(body as FeedAsk), () => this.#onAsk(body as FeedAsk, id)),
       onTell: (body) => this.#publisher.hear(body as FollowTell),
     })
-    this.#linkLog = (port) => new Link({ ...common, port, onTell: (body) => this.#onLog(body as Published | Rewritten) })
+    this.#linkLog = (port) =>
+      new Link({ ...common, port, onTell: (body) => this.#onLog(body as Published | Rewritten) })
     this.#log = this.#linkLog(data.log)
   }
 

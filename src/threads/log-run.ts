@@ -56,7 +56,8 @@ export class LogRun {
   readonly #toShards: Teller<FromLog>[]
   readonly #linkShard: LinkShard
 
-  constructor(start: LogStart, { through }: LogWord, clock: Clock, linkShard: LinkShard) {
+  /** `isBusy`: the thread has other work. */
+  constructor(start: LogStart, { through }: LogWord, clock: Clock, linkShard: LinkShard, isBusy = false) {
     this.#linkShard = linkShard
     this.#signed = openSigned(start, through)
     const { journal, tree, newest } = this.#signed
@@ -83,6 +84,7 @@ export class LogRun {
         tellFront({ seq, head, change })
       },
       soon: clock.soon,
+      isBusy,
       entriesPerFrameMax: inside.entriesPerLogFrame,
       start: state,
     })
@@ -104,7 +106,8 @@ export class LogRun {
     this.#toShards[shard] = this.#link(shard)
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
+    await this.#log.written()
     for (const each of [...this.#toShards, this.#front, this.#feed]) each.close()
     this.#signed.close()
   }
@@ -122,7 +125,10 @@ export class LogRun {
   }
 }
 
-function openSigned({ dataDirectory, origin, segmentBytesMax, marks }: LogStart, through: readonly number[]): SignedLog {
+function openSigned(
+  { dataDirectory, origin, segmentBytesMax, marks }: LogStart,
+  through: readonly number[],
+): SignedLog {
   return SignedLog.open({
     dataDirectory,
     origin,

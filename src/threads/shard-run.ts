@@ -86,6 +86,7 @@ const diskLookMs = 500
 export class ShardRun {
   readonly #data: ShardStart
   readonly #clock: Clock
+  readonly #isBusy: boolean
   readonly #journal: Journal
   readonly #log: Teller<ToLog>
   readonly #front: Link
@@ -97,11 +98,19 @@ export class ShardRun {
   /** Identity -> handle, from the main thread: the claims are in the journal of the registry's shard. */
   readonly #handles = new Map<string, string>()
   #delivery: WorkDelivery | undefined
+  /** What waits until a turn is on disk. */
+  #held: (() => void)[] = []
 
-  /** `linkLog`: gives the way to the log, which calls `hear` with what comes from there. */
-  constructor(data: ShardStart, clock: Clock, linkLog: (hear: (said: FromLog) => void) => Teller<ToLog>) {
+  /** `linkLog`: gives the way to the log, which calls `hear` with what comes from there. `isBusy`: the thread has other work. */
+  constructor(
+    data: ShardStart,
+    clock: Clock,
+    linkLog: (hear: (said: FromLog) => void) => Teller<ToLog>,
+    isBusy = false,
+  ) {
     this.#data = data
     this.#clock = clock
+    this.#isBusy = isBusy
     this.#journal = openWhole({
       directory: data.directory,
       segmentBytesMax: data.segmentBytesMax,
@@ -144,8 +153,9 @@ export class ShardRun {
     return { through: this.#journal.nextSeq - 1, rooms: rooms.size, events: events.count }
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#compactor.close()
+    await this.#shard.written()
     this.#front.close()
     this.#log.close()
     this.#snapshots.keep(this.#journal.nextSeq - 1, () => this.#shard.pack())
@@ -164,6 +174,9 @@ export class ShardRun {
       journal: this.#journal,
       snapshot: () => this.#snapshots.take(),
       afterTurn: (seq, acted) => {
+        const held = this.#held
+        this.#held = []
+        for (const show of held) show()
         this.#snapshots.after(seq, () => this.#shard.pack())
         this.#news.afterTurn(acted)
       },
@@ -176,6 +189,7 @@ export class ShardRun {
       again,
       wallSeconds: this.#clock.wallSeconds,
       soon: this.#clock.soon,
+      isBusy: this.#isBusy,
       diskHasRoom: diskWatch(data, this.#clock),
       fault: (damage) => readFault(damage).refusal.message,
       toLog: (through) => {
@@ -229,7 +243,8 @@ export class ShardRun {
   }
 
   #ask(asked: FromFront, id: number): void {
-    if (asked[0] !== 'write') return inTurn(asked[0], () => this.#front.answer(id, this.#answer(asked)))
+    if (asked[0] !== 'write')
+      return this.#whenOnDisk(() => inTurn(asked[0], () => this.#front.answer(id, this.#answer(asked))))
     this.#shard.post(asked[1], (answered: ShardAnswer, head?: Head) => this.#front.answer(id, answered, head))
   }
 
@@ -243,13 +258,19 @@ export class ShardRun {
     }
   }
 
+  /** Nothing is shown of a turn that is on its way to the disk. */
+  #whenOnDisk(show: () => void): void {
+    if (this.#shard.isWriting) this.#held.push(show)
+    else show()
+  }
+
   #hear(told: ShardTell): void {
     if (told[0] === 'handles') for (const [identity, handle] of told[1]) this.#handles.set(identity, handle)
     else if (told[0] === 'carried' || told[0] === 'release') {
       if (told[0] === 'release') this.#delivery!.release()
       else this.#delivery!.carried(told[1], told[2], told[3])
       this.#shard.wake()
-    } else this.#news.hear(told)
+    } else this.#whenOnDisk(() => this.#news.hear(told))
   }
 }
 

@@ -67,6 +67,16 @@ class FaultyFile implements DiskFile {
     this.#file.sync()
   }
 
+  syncLater(done: (failed?: SyncFailed) => void): void {
+    if (this.#poison) throw this.#poison
+    this.#disk.syncs++
+    if (!this.#disk.failNextSync) return this.#file.syncLater(done)
+    this.#disk.failNextSync = false
+    const failed = new SyncFailed(this.path)
+    this.#poison = failed
+    setImmediate(() => done(failed))
+  }
+
   truncate(size: number): void {
     if (this.#poison) throw this.#poison
     this.#file.truncate(size)

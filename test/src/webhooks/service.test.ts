@@ -9,6 +9,7 @@ import type { Asked, Services } from '../../../src/command/plan.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import type { Verified } from '../../../src/command/reply.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
+import { machine } from '../../../src/platform.ts'
 import { Throttle } from '../../../src/rates/throttle.ts'
 import { McpEvents } from '../../../src/webhooks/mcp-events.ts'
 import { type EngineAsk, WebhookService } from '../../../src/webhooks/service.ts'
@@ -83,7 +84,7 @@ test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'] as const)(
     const door = { via: 'command', address: '127.0.0.1' }
     const verified = { command, data, signer: { id: owner }, sha: Buffer.alloc(32), door } as unknown as Verified
     const throttle = new Throttle({ on: false, now: () => 0, factors: { ofIdentity: () => 1, ofAddress: () => 1 } })
-    const doors = { hooks: webhooks, throttle, operators: new Set() } as unknown as Services
+    const doors = { hooks: webhooks, random: machine.random, throttle, operators: new Set() } as unknown as Services
     const found = await new Promise((resolve) => plans[operation]!.ask!(verified, doors, resolve))
     const { settle } = found as Asked
     settle?.(refused)

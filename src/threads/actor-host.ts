@@ -283,7 +283,7 @@ export class ActorHost implements Actors {
   #startBack(): Writing {
     let feedPort: MessagePort | undefined
     const end = Promise.withResolvers<number>()
-    const told = (facts: Facts): void => end.resolve(facts.through as number)
+    const told = (facts: Facts): void => end.resolve(Number(facts.through))
     const thread = this.#supervise({
       name: 'back',
       file: threadFile('back'),
@@ -341,7 +341,7 @@ export class ActorHost implements Actors {
   #startShard(number: number): { logPort: MessagePort; through: Promise<number>; start: Promise<Facts> } {
     let logPort: MessagePort | undefined
     const through = Promise.withResolvers<number>()
-    const told = (facts: Facts): void => through.resolve(facts.through as number)
+    const told = (facts: Facts): void => through.resolve(Number(facts.through))
     const thread = this.#supervise({
       name: `shard-${number}`,
       file: threadFile('shard'),

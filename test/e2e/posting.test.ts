@@ -7,12 +7,18 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 const ada = person('ada')
 const bob = person('bob')
 
-describe.each(['uws', 'node'])('a board on the %s engine', (engine) => {
+describe.each([
+  ['uws', 'back'],
+  ['node', 'threads'],
+])('a board on the %s engine, its actors placed as %s', (engine, placement) => {
   let board: Board
   let client: Client
 
   beforeAll(async () => {
-    board = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine } })
+    board = await startBoard({
+      directory: boardDirectory(),
+      env: { HTTP_ENGINE: engine, PLACEMENT: placement, SHARDS: '1' },
+    })
     client = await Client.of(board)
   })
   afterAll(() => client.close())

@@ -40,6 +40,33 @@ test('a batch costs one write and one sync, whatever its size, and the seq of it
   journal.close()
 })
 
+test('a batch that is synced beside other work is there when it is durable, and not before', async () => {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ directory })
+  journal.append(batch(1, 3))
+  const later = new Promise<Error | undefined>((resolve) => journal.appendLater(batch(4, 20), resolve))
+  expect([journal.isAppending, journal.nextSeq, journal.read(4)]).toEqual([true, 4, undefined])
+  expect(framesOf(journal)).toHaveLength(3)
+  expect(() => journal.append(batch(24, 1))).toThrow('one batch after the other')
+  expect(() => [
+    ...journal.compact(
+      new Set([1]),
+      () => Buffer.alloc(0),
+      () => {},
+    ),
+  ]).toThrow('between two batches')
+  expect(await later).toBeUndefined()
+  expect([journal.isAppending, journal.nextSeq]).toEqual([false, 24])
+  expect(journal.append(batch(24, 1))).toBe(24)
+  const frames = framesOf(journal)
+  const chain = journal.chain()
+  journal.close()
+  const again = Journal.open({ directory })
+  expect(framesOf(again)).toEqual(frames)
+  expect(again.chain()).toEqual(chain)
+  again.close()
+})
+
 test('a file grows in a few steps, with zeros up to its bound, and is cut to its frames when it is sealed or closed', () => {
   const disk = new FaultyDisk()
   const directory = scratchDirectory()
@@ -200,6 +227,32 @@ describe('faults of the disk', () => {
     expect(again.nextSeq).toBeGreaterThanOrEqual(4)
     expect(framesOf(again, 1, 3)).toMatchObject(batch(1, 3))
     again.close()
+  })
+
+  test('a sync that fails beside other work poisons the journal for good, and nothing of its batch is there', async () => {
+    const disk = new FaultyDisk()
+    const journal = Journal.open({ directory: scratchDirectory(), openFile: disk.openFile })
+    journal.append(batch(1, 3))
+    disk.failNextSync = true
+    const failed = await new Promise<Error | undefined>((resolve) => journal.appendLater(batch(4, 2), resolve))
+    expect(failed?.name).toBe('SyncFailed')
+    expect([journal.nextSeq, journal.isAppending]).toEqual([4, false])
+    expect(() => journal.appendLater(batch(4, 1), () => {})).toThrow('poisoned')
+    expect(() => journal.append(batch(4, 1))).toThrow('poisoned')
+    expect(framesOf(journal)).toHaveLength(3)
+    journal.close()
+  })
+
+  test('a full disk refuses a batch before it is synced beside other work, and the journal continues', async () => {
+    const disk = new FaultyDisk()
+    const journal = Journal.open({ directory: scratchDirectory(), openFile: disk.openFile })
+    journal.append(batch(1, 3))
+    disk.room = 10
+    expect(() => journal.appendLater(batch(4, 200_000), () => {})).toThrow(DiskFull)
+    disk.room = Infinity
+    expect(await new Promise((resolve) => journal.appendLater(batch(4, 2), resolve))).toBeUndefined()
+    expect(journal.nextSeq).toBe(6)
+    journal.close()
   })
 
   test('a write error that is not a full disk poisons the journal, and its half batch is gone after a reopening', () => {

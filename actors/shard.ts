@@ -244,6 +244,7 @@ export class Shard {
   }
 
   #turn(): void {
+    if (!this.#isResumed) return
     const letters = this.#mailbox.take(this.#options.lettersPerTurnMax)
     this.#hurries = false
     this.#now = Math.max(this.#now, this.#options.wallSeconds())
@@ -272,8 +273,9 @@ export class Shard {
     })
   }
 
-  /** Resolves when no turn is on its way to the disk: between two turns. */
-  written(): Promise<void> {
+  /** Takes no more turns. Resolves when none is on its way to the disk. */
+  stop(): Promise<void> {
+    this.#isResumed = false
     return new Promise((resolve) => {
       if (this.#isWriting) this.#whenWritten.push(resolve)
       else resolve()

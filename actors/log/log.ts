@@ -4,7 +4,7 @@
  * It alone holds the log's key. Messages are hints, files are facts: a shard says how far its journal is durable, and this
  * actor reads the journal from where its own newest frame stopped. One batch = one frame in the log's own journal:
  * entries, new size, new root, the signed checkpoint and, per shard, the journal range it covers. That frame is the commit
- * point; nothing computed for it leaves this thread before its sync returned. An I/O error here ends the process.
+ * point; nothing computed for it leaves this actor before its sync returned. After a failed sync the process ends.
  */
 
 import type { Journal, JournalReader, NewFrame } from '../../storage/journal.ts'
@@ -150,12 +150,10 @@ export class Log {
     const batch = this.#gather()
     const size = this.#size + batch.leaves
     const { tree } = this.#options
-    if (batch.leaves > 0) {
-      tree.append(batch.hashes.subarray(0, batch.leaves * 32))
-      this.#checkpoint = this.#options.sign(size, tree.root())
-    }
+    if (batch.leaves > 0) tree.append(batch.hashes.subarray(0, batch.leaves * 32))
+    const checkpoint = batch.leaves > 0 ? this.#options.sign(size, tree.root()) : this.#checkpoint
     // A turn that found only private frames moves the position without a frame: the next frame will carry it.
-    if (batch.changes === 0) return { batch, size, frame: undefined }
+    if (batch.changes === 0) return { batch, size, checkpoint, frame: undefined }
     const frame = encodeLogFrame({
       type: logFrameType,
       firstLeaf: this.#size,
@@ -165,15 +163,16 @@ export class Log {
       ranges: batch.ranges,
       bundle: batch.bundle.subarray(0, batch.bundleLength),
       entries: batch.leaves,
-      checkpoint: this.#checkpoint,
+      checkpoint,
     })
-    return { batch, size, frame }
+    return { batch, size, checkpoint, frame }
   }
 
-  #publish({ batch, size }: Sealed): void {
+  #publish({ batch, size, checkpoint }: Sealed): void {
     let leaf = this.#size
     let change = this.#change + 1
     this.#size = size
+    this.#checkpoint = checkpoint
     this.#change += batch.changes
     const head = this.head
     for (const range of batch.ranges) {
@@ -215,7 +214,12 @@ export class Log {
 }
 
 /** What a turn has gathered, and the frame that covers it; undefined: nothing public. */
-type Sealed = { readonly batch: Batch; readonly size: number; readonly frame: NewFrame | undefined }
+type Sealed = {
+  readonly batch: Batch
+  readonly size: number
+  readonly checkpoint: string
+  readonly frame: NewFrame | undefined
+}
 
 /** A bundle of this size is kept for the next frame; a rare larger one is given back. */
 const bundleBytesKept = 4 * 1024 * 1024

@@ -105,7 +105,7 @@ export function boardRoutes(parts: RoutedParts): {
         addressOf,
         replies,
         onReply: (status) => counters.reply(status),
-        soon: parts.clock.soon,
+        timers: parts.clock,
       }),
       ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
       '/in/': receiveDoor({ deliveries, addressOf, replies }),

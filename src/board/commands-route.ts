@@ -7,14 +7,22 @@
 
 import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { Timers } from '../../actors/kernel/timers.ts'
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { LineOrder } from '../command/line-order.ts'
 import type { CommandSource } from '../command/reply.ts'
 import type { Reply } from '../format/reply.ts'
-import type { ByteStream, Exchange, Header, RouteHandler } from '../http/port.ts'
+import {
+  type BodyResult,
+  type ByteStream,
+  bodyStallMs,
+  type Exchange,
+  type Header,
+  type RouteHandler,
+} from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import { openHeaders } from '../http/security.ts'
 import type { Throttle } from '../rates/throttle.ts'
+import { noteCause, withCause } from '../runtime/slow-turns.ts'
 import type { CommandRouter } from './command-router.ts'
 
 export type CommandsRouteOptions = {
@@ -23,7 +31,7 @@ export type CommandsRouteOptions = {
   readonly replies: Replies
   readonly addressOf: (exchange: Exchange) => string
   readonly onReply: (status: number) => void
-  readonly soon: Timers['soon']
+  readonly timers: Pick<Timers, 'soon' | 'later'>
 }
 
 const methods = 'POST, OPTIONS'
@@ -45,7 +53,7 @@ export function commandsDoor({
   replies,
   addressOf,
   onReply,
-  soon,
+  timers,
 }: CommandsRouteOptions): RouteHandler {
   return (exchange) => {
     const { method } = exchange
@@ -59,8 +67,12 @@ export function commandsDoor({
       return refuse(refusal('invalid_json', 'no Content-Encoding is accepted: send the lines plainly'))
     const address = addressOf(exchange)
     const tooMany = throttle.largeBodyObjection(address)
-    exchange.readBody(tooMany === undefined ? sizes.body_bytes : ordinaryBodyBytes, (result) => {
-      if (!result.ok && tooMany !== undefined) return refuse(tooMany)
+    noteCause('/v1/commands')
+    const take = withCause((result: BodyResult) => {
+      if (!result.ok && tooMany !== undefined) {
+        throttle.placeRefused('unsigned_commands_per_address_per_minute')
+        return refuse(tooMany)
+      }
       if (!result.ok) {
         const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed: send fewer lines`
         return refuse(refusal('too_large', message))
@@ -71,8 +83,9 @@ export function commandsDoor({
       if (lines.length === 0)
         return refuse(refusal('missing_field', 'the body has no line: send one command as JSON on each line'))
       onReply(200)
-      new Batch({ front, soon }, address, lines, exchange.stream(200, headers)).run()
+      new Batch({ front, timers }, address, lines, exchange.stream(200, headers)).run()
     })
+    exchange.readBody(tooMany === undefined ? sizes.body_bytes : ordinaryBodyBytes, take)
   }
 }
 
@@ -93,7 +106,7 @@ function linesOf(body: Buffer): readonly NumberedLine[] {
 }
 
 class Batch {
-  readonly #options: Pick<CommandsRouteOptions, 'front' | 'soon'>
+  readonly #options: Pick<CommandsRouteOptions, 'front' | 'timers'>
   readonly #address: string
   readonly #lines: readonly NumberedLine[]
   readonly #stream: ByteStream
@@ -104,9 +117,10 @@ class Batch {
   #isOver = false
   /** The outcome of a line is unknown: the answer ends as cut, not as complete. */
   #isCut = false
+  #stopWaiting: Cancel | undefined
 
   constructor(
-    options: Pick<CommandsRouteOptions, 'front' | 'soon'>,
+    options: Pick<CommandsRouteOptions, 'front' | 'timers'>,
     address: string,
     lines: readonly NumberedLine[],
     stream: ByteStream,
@@ -120,17 +134,21 @@ class Batch {
   run(): void {
     this.#stream.onClose(() => {
       this.#isOver = true
+      this.#stopWaiting?.()
       this.#order.giveUp()
       for (const gone of this.#whenGone.splice(0)) gone()
     })
-    this.#stream.onDrain(() => this.#order.release())
+    this.#stream.onDrain(() => {
+      this.#stopWaiting?.()
+      this.#order.release()
+    })
     this.#begin()
   }
 
   #begin(): void {
     const end = Math.min(this.#begun + linesPerTurn, this.#lines.length)
     while (this.#begun < end && !this.#isOver) this.#execute(this.#lines[this.#begun++]!)
-    if (this.#begun < this.#lines.length && !this.#isOver) this.#options.soon(() => this.#begin())
+    if (this.#begun < this.#lines.length && !this.#isOver) this.#options.timers.soon(() => this.#begin())
   }
 
   #execute({ number, bytes }: NumberedLine): void {
@@ -139,12 +157,22 @@ class Batch {
       via: 'command',
       address: this.#address,
       place,
-      onGone: (callback) => void this.#whenGone.push(callback),
+      onGone: (callback) => {
+        if (this.#isOver) callback()
+        else this.#whenGone.push(callback)
+      },
     }
     this.#options.front.execute(bytes, source, (reply) => {
       this.#answer(number, reply)
       place.answered()
     })
+  }
+
+  /** A reader that takes nothing of its answers is cut off. */
+  #hold(): void {
+    this.#order.hold()
+    this.#stopWaiting?.()
+    this.#stopWaiting = this.#options.timers.later(() => this.#stream.close(), bodyStallMs)
   }
 
   #answer(line: number, reply: Reply | undefined): void {
@@ -153,7 +181,7 @@ class Batch {
     if (reply === undefined) this.#isCut = true
     else {
       const text = `{"line":${line},"status":${reply.status},${reply.body.slice(1)}\n`
-      if (!this.#stream.write(Buffer.from(text))) this.#order.hold()
+      if (!this.#stream.write(Buffer.from(text))) this.#hold()
     }
     if (this.#answered < this.#lines.length) return
     if (this.#isCut) this.#stream.close()

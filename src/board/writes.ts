@@ -298,7 +298,8 @@ export class Writes {
       if (answer.change !== undefined) this.#options.news.noteChange(to, answer.change)
       accepted(answer, head)
     })
-    verified.door.place?.sent()
+    // Until a delegation is public its first letter may be sent again: later lines wait for the answer.
+    if (signer.delegate?.isPublished !== false) verified.door.place?.sent()
   }
 
   /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */

@@ -16,7 +16,7 @@ export type LinePlace = {
 
 type Line = {
   /** What it names that an earlier line may make. */
-  readonly names: readonly string[]
+  names: readonly string[]
   state: 'open' | 'sent' | 'answered'
   id?: string
   isRead?: true
@@ -42,7 +42,7 @@ export class LineOrder {
 
   /** Takes a place for the next line. */
   place(text: string): LinePlace & { answered(): void } {
-    const line: Line = { names: text.match(idsIn) ?? [], state: 'open' }
+    const line: Line = { names: [...new Set(text.match(idsIn))], state: 'open' }
     this.#lines.push(line)
     const wait = (go: () => void): void => {
       line.go = go
@@ -100,9 +100,12 @@ export class LineOrder {
     this.#isAdvancing = false
   }
 
-  #isTurnOf({ go, isRead, names }: Line): boolean {
-    if (go === undefined || this.#isHeld || this.#isOver) return false
-    return isRead === true ? this.#unanswered === 0 : !names.some((name) => this.#pending.has(name))
+  /** Every earlier line has been started by now, so what a line does not wait for here it never waits for. */
+  #isTurnOf(line: Line): boolean {
+    if (line.go === undefined || this.#isHeld || this.#isOver) return false
+    if (line.isRead === true) return this.#unanswered === 0
+    line.names = line.names.filter((name) => this.#pending.has(name))
+    return line.names.length === 0
   }
 
   #start(line: Line): void {

@@ -91,6 +91,10 @@ export class LogRun {
     this.#toShards = through.map((_, shard) => this.#link(shard))
     for (const [shard, end] of through.entries()) this.#log.hint(shard, end)
     this.#log.catchUp()
+    // What an earlier thread made durable and did not tell: readers wait for the newest frame that a writer was told of.
+    const { head, change } = this.#log
+    tellFeed({ seq: journal.nextSeq - 1, head, change })
+    tellFront({ seq: journal.nextSeq - 1, head, change })
   }
 
   get facts() {
@@ -108,6 +112,7 @@ export class LogRun {
 
   async stop(): Promise<void> {
     await this.#log.written()
+    this.#log.catchUp()
     for (const each of [...this.#toShards, this.#front, this.#feed]) each.close()
     this.#signed.close()
   }

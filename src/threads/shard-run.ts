@@ -155,7 +155,7 @@ export class ShardRun {
 
   async stop(): Promise<void> {
     this.#compactor.close()
-    await this.#shard.written()
+    await this.#shard.stop()
     this.#front.close()
     this.#log.close()
     this.#snapshots.keep(this.#journal.nextSeq - 1, () => this.#shard.pack())

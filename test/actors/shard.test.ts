@@ -12,6 +12,7 @@ import { whenDecided } from '../../src/command/when-decided.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { again } from '../../src/threads/again.ts'
 import { Damage, Journal } from '../../storage/journal.ts'
+import { FaultyDisk } from '../support/faulty-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const ada = opensslSigner(Buffer.alloc(32, 1))
@@ -54,9 +55,10 @@ function startShard(
   directory = scratchDirectory(),
   log: 'confirms' | 'is silent' | 'begins' = 'confirms',
   own: Readonly<Record<string, Decider>> = {},
+  { disk, isBusy = false }: { readonly disk?: FaultyDisk; readonly isBusy?: boolean } = {},
 ) {
   const clock = { seconds: 1_790_000_000 }
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ directory, ...(disk === undefined ? {} : { openFile: disk.openFile }) })
   const shard: Shard = new Shard({
     number: 0,
     journal,
@@ -73,6 +75,7 @@ function startShard(
     mailboxMax: 100,
     lettersPerTurnMax: 100,
     unconfirmedMax: 1000,
+    isBusy,
   })
   const confirm = (through: number) =>
     shard.confirm({ through, firstChange: 1, firstLeaf: 0, head: { size: 1, checkpoint: '' } })
@@ -94,6 +97,57 @@ test('damage that a decision meets is refused to who asked, and the letters besi
   expect(told.map((each) => each.ok)).toEqual([true, false, true])
   expect(told[1]).toMatchObject({ refusal: { code: 'internal', message: damage.message } })
   expect(shard.board.events.count).toBe(2)
+})
+
+test('what is synced beside other work is answered when it is durable, and nothing is decided meanwhile', async () => {
+  const { post, clock, shard, journal } = startShard(undefined, undefined, {}, { isBusy: true })
+  const posts = Array.from({ length: 20 }, (_, n) => post({ text: `${n}`, nonce: `${n}`, timestamp: clock.seconds }))
+  let isAnswered = false
+  void Promise.race(posts).then(() => {
+    isAnswered = true
+  })
+  await new Promise((done) => setImmediate(done))
+  expect([shard.isWriting, journal.nextSeq, isAnswered]).toEqual([true, 1, false])
+  const late = post({ text: 'late', nonce: 'late', timestamp: clock.seconds })
+  expect(shard.board.events.count).toBe(20)
+  const answers = await Promise.all([...posts, late])
+  expect(answers.every(({ ok }) => ok)).toBe(true)
+  expect(answers.map((each) => each.ok && each.reply.seq)).toEqual(answers.map((_, n) => n + 1))
+  // The room, the posts, and the late one.
+  expect(journal.nextSeq).toBe(23)
+})
+
+test('after a sync that failed beside other work nothing is answered, and nothing more is decided', async () => {
+  const disk = new FaultyDisk()
+  const { post, clock, shard, journal } = startShard(undefined, undefined, {}, { disk, isBusy: true })
+  let answered = 0
+  const send = (name: string) =>
+    Array.from({ length: 10 }, (_, n) =>
+      post({ text: name, nonce: `${name} ${n}`, timestamp: clock.seconds }).then(() => answered++),
+    )
+  const others = process.listeners('uncaughtException')
+  process.removeAllListeners('uncaughtException')
+  const thrown = new Promise<Error>((done) => process.once('uncaughtException', done))
+  disk.failNextSync = true
+  send('before')
+  expect((await thrown).name).toBe('SyncFailed')
+  for (const each of others) process.on('uncaughtException', each)
+  send('after')
+  await new Promise((done) => setTimeout(done, 50))
+  expect([answered, shard.isWriting, journal.nextSeq, shard.board.events.count]).toEqual([0, true, 1, 10])
+})
+
+test('a shard that stops takes no turn any more, and ends the one that is on its way to the disk', async () => {
+  const { post, clock, shard, journal } = startShard(undefined, undefined, {}, { isBusy: true })
+  const posts = Array.from({ length: 20 }, (_, n) => post({ text: `${n}`, nonce: `${n}`, timestamp: clock.seconds }))
+  await new Promise((done) => setImmediate(done))
+  void post({ text: 'late', nonce: 'late', timestamp: clock.seconds })
+  await shard.stop()
+  expect([shard.isWriting, journal.nextSeq]).toEqual([false, 22])
+  journal.close()
+  await Promise.all(posts)
+  await new Promise((done) => setTimeout(done, 20))
+  expect(shard.board.events.count).toBe(20)
 })
 
 test('letters of one turn are judged by what the turn has decided before them', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Data, person } from '../support/client.ts'
+import { delegated } from '../support/delegations.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -65,6 +66,16 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     const lines = await send([room.body, ...[1, 2, 3].map((n) => post({ room: 'made-here', text: `${n}` }).body)])
     expect(lines.map(({ status }) => status)).toEqual([200, 200, 200, 200])
     expect(lines.map(({ data }) => data!.event?.seq)).toEqual([undefined, 1, 2, 3])
+  })
+
+  test('the first posts of a new delegate keep their order too', async () => {
+    const key = person(`helper ${engine}`)
+    await delegated(client, ada, key)
+    const posts = Array.from({ length: 300 }, (_, n) =>
+      client.sign(key, { operation: 'post', room: 'helped', text: `${n}` }),
+    )
+    const lines = await send(posts.map(({ body }) => body))
+    expect(lines.map(({ data }) => data!.event!.seq)).toEqual(posts.map((_, n) => n + 1))
   })
 
   test('a refused line has the answer that it has alone, and stops no other', async () => {

@@ -7,9 +7,15 @@ import { Client, person } from '../support/client.ts'
 const turnsOf = (lines: readonly string[]) =>
   lines.map((line) => JSON.parse(line) as SlowTurn & { event: string }).filter(({ event }) => event === 'slow_turn')
 
-test.each(['uws', 'node'])('a slow turn is logged with its route or operation and its thread (%s)', async (engine) => {
+test.each([
+  ['uws', 'back', 'back'],
+  ['node', 'threads', 'shard-0'],
+])('a slow turn is logged with its route or operation and its thread (%s, %s)', async (engine, placement, thread) => {
   // Every turn that does anything takes longer than that.
-  const board = await startBoard({ directory: boardDirectory(), env: { SLOW_TURN_MS: '1', HTTP_ENGINE: engine } })
+  const board = await startBoard({
+    directory: boardDirectory(),
+    env: { SLOW_TURN_MS: '1', HTTP_ENGINE: engine, PLACEMENT: placement, SHARDS: '1' },
+  })
   const client = await Client.of(board)
   await client.get('/openapi.json?secretword=1')
   await client.get('/openapi.json')
@@ -22,7 +28,7 @@ test.each(['uws', 'node'])('a slow turn is logged with its route or operation an
       .filter((turn) => turn.thread === thread)
       .flatMap(({ ran }) => ran.map(({ cause }) => cause))
   await expect.poll(() => causes('front')).toEqual(expect.arrayContaining(['/openapi.json', 'post']))
-  await expect.poll(() => causes('shard-0')).toContain('post')
+  await expect.poll(() => causes(thread)).toContain('post')
   expect(board.lines.join('\n')).not.toContain('secretword')
   client.close()
   expect((await board.stop()).code).toBe(0)

@@ -136,3 +136,29 @@ test.each([
     client.close()
   },
 )
+
+test('a thread that dies on a quiet board takes no reader with it: what was answered is read at once', async () => {
+  const board = await startBoard({
+    directory: boardDirectory(),
+    env: {
+      SHARDS: '1',
+      PLACEMENT: 'back',
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(assassinOf(1))}`,
+    },
+  })
+  const client = await Client.of(board)
+  for (let death = 1; death <= 3; death++) {
+    // A thread that has just begun refuses for a moment: the board is still loading its delegations.
+    const { body, eventId } = client.sign(person('ada'), { operation: 'post', text: `before ${death}` })
+    await vi.waitFor(async () => expect((await client.send(body)).status).toBe(200), patience)
+    board.signal('SIGUSR2')
+    await vi.waitFor(
+      () => expect(board.lines.filter((line) => line.includes('"thread.died"'))).toHaveLength(death),
+      patience,
+    )
+    const read = await client.get('/api/events?room=lobby&limit=1')
+    expect([read.status, read.data.events?.[0]?.event_id]).toEqual([200, eventId])
+  }
+  client.close()
+  expect((await board.stop()).code).toBe(0)
+})

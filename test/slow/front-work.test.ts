@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { pages } from '../../src/board/pages.ts'
-import { Client } from '../support/client.ts'
+import { Client, person } from '../support/client.ts'
 import { type CountedBoard, startCountedBoard } from '../support/counted-board.ts'
 import { call } from '../support/oauth-client.ts'
 import { StreamReader } from '../support/stream-reader.ts'
@@ -94,13 +94,27 @@ describe('while the board changes', () => {
   })
 })
 
+test('a line of a batch costs what a command costs, whatever another line names', async () => {
+  const eve = person('eve')
+  const posts = Array.from({ length: 900 }, (_, n) => client.sign(eve, { operation: 'post', text: `line ${n}` }))
+  const ids = Array.from({ length: 7_000 }, (_, n) => n.toString(16).padStart(32, '0'))
+  const naming = JSON.stringify({ operation: 'events.list', query: [...ids, posts[0]!.eventId].join(' ') })
+  await board.count()
+  const body = [...posts.map((post) => post.body), naming].join('\n')
+  const answer = await fetch(`${board.address}/v1/commands`, { method: 'POST', body })
+  const lines = (await answer.text()).trimEnd().split('\n')
+  expect(lines).toHaveLength(901)
+  const { steps } = await board.count()
+  expect(steps / lines.length).toBeLessThan(4_000)
+})
+
 test('every public path has its worst input here', async () => {
   const { paths } = JSON.parse((await client.get('/openapi.json')).text) as {
     paths: Record<string, Record<string, unknown>>
   }
   const known = new Set(asks.map(({ of }) => of))
   /** Commands, and deliveries: bodies of their own, which other tests hold to their sizes. */
-  const bodies = ['/v1/command', '/c64/{command}', '/in/{receiver}/{secret}']
+  const bodies = ['/v1/command', '/v1/commands', '/c64/{command}', '/in/{receiver}/{secret}']
   /** Fixed bytes, redirects, files of the log and steps of a sign-in: nothing in them grows with what strangers write. */
   const isFixed = (path: string) =>
     /^\/(robots\.txt|icon\.svg|docs\/broadside\.\w+|embed\/v1\.json|assets\/|log\/|\.well-known\/|oauth\/|tools\/\{id\.\.\.\})/.test(

@@ -118,6 +118,9 @@ class Batch {
   /** The outcome of a line is unknown: the answer ends as cut, not as complete. */
   #isCut = false
   #stopWaiting: Cancel | undefined
+  /** Answers that are not written yet. */
+  #told = ''
+  #isTelling = false
 
   constructor(
     options: Pick<CommandsRouteOptions, 'front' | 'timers'>,
@@ -179,10 +182,19 @@ class Batch {
     this.#answered++
     if (this.#isOver) return
     if (reply === undefined) this.#isCut = true
-    else {
-      const text = `{"line":${line},"status":${reply.status},${reply.body.slice(1)}\n`
-      if (!this.#stream.write(Buffer.from(text))) this.#hold()
-    }
+    else this.#told += `{"line":${line},"status":${reply.status},${reply.body.slice(1)}\n`
+    if (this.#isTelling) return
+    this.#isTelling = true
+    this.#options.timers.soon(() => this.#tell())
+  }
+
+  /** Answers come by the turn of an actor: those of one turn of the event loop are one write. */
+  #tell(): void {
+    this.#isTelling = false
+    if (this.#isOver) return
+    const text = this.#told
+    this.#told = ''
+    if (text !== '' && !this.#stream.write(Buffer.from(text))) this.#hold()
     if (this.#answered < this.#lines.length) return
     if (this.#isCut) this.#stream.close()
     else this.#stream.end()

@@ -145,13 +145,22 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       const socket = connect(board.port, '127.0.0.1')
       const head = `POST /v1/commands HTTP/1.1\r\nHost: board\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`
       socket.write(head + body)
-      socket.once('data', () => {
+      let received = ''
+      socket.on('data', (chunk) => {
+        received += chunk
+        // The head may come before any answer.
+        if (!received.includes('"line":')) return
         socket.destroy()
         resolve()
       })
     })
     const lines = await send(posts)
-    expect(lines.every(({ status }) => status === 200)).toBe(true)
+    expect(
+      lines
+        .filter(({ status }) => status !== 200)
+        .map((line) => JSON.stringify(line))
+        .slice(0, 3),
+    ).toEqual([])
     expect(lines.some(({ data }) => data!.receipt!.duplicate === true)).toBe(true)
     expect(lines.map(({ data }) => data!.event!.seq)).toEqual(posts.map((_, n) => n + 1))
   })

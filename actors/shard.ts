@@ -125,7 +125,6 @@ export class Shard {
   #acted = new Set<string>()
   #scheduled = false
   #isWriting = false
-  readonly #whenWritten: (() => void)[] = []
   /** The log has said what it covers: before that it is unknown what a retry has to wait for. */
   #isResumed = false
   /** A letter of the board's own is among those that wait. */
@@ -276,13 +275,10 @@ export class Shard {
   /** Takes no more turns. Resolves when none is on its way to the disk. */
   stop(): Promise<void> {
     this.#isResumed = false
-    return new Promise((resolve) => {
-      if (this.#isWriting) this.#whenWritten.push(resolve)
-      else resolve()
-    })
+    return this.#options.journal.idle()
   }
 
-  /** A turn is on its way to the disk: nobody may learn what it decided, by a read either. */
+  /** A turn is on its way to the disk: what it decided may not be shown yet, by a read either. */
   get isWriting(): boolean {
     return this.#isWriting
   }
@@ -301,7 +297,6 @@ export class Shard {
     if (this.#mail?.isWaiting === true) this.#hurries = true
     this.#scheduled = false
     this.#schedule()
-    for (const resolve of this.#whenWritten.splice(0)) resolve()
   }
 
   /** Letters that decisions left for actors of this shard are decided in the same turn, on disk with the same sync. */

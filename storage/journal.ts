@@ -109,6 +109,7 @@ export class Journal {
   #batch = Buffer.allocUnsafe(64 * 1024)
   #poison: Poisoned | undefined
   #isAppending = false
+  readonly #whenIdle: (() => void)[] = []
 
   /**
    * Recovers and opens. Cuts only a torn tail (saved to `lost+tail/` first). One process and thread at a time: hold the
@@ -193,12 +194,21 @@ export class Journal {
       if (failed === undefined) this.#add(active, frames)
       else this.#afterFailure(failed)
       done(failed)
+      for (const resolve of this.#whenIdle.splice(0)) resolve()
     })
   }
 
   /** A batch is written and not durable yet. */
   get isAppending(): boolean {
     return this.#isAppending
+  }
+
+  /** Resolves when no batch is on its way to the disk, after its `done`. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#isAppending) this.#whenIdle.push(resolve)
+      else resolve()
+    })
   }
 
   /** Writes a batch after the durable frames, where nothing finds it before it is synced and added. */

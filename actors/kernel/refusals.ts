@@ -63,7 +63,7 @@ export const unpublishedDelegation = 'delegation_unpublished'
 /** An actor's refusal: one for a caller, or one for the command path alone. */
 export type ActorRefusal = Omit<Refusal, 'code'> & { readonly code: RefusalCode | typeof unpublishedDelegation }
 
-/** What an actor refused, as a caller is told it: what is for the command path alone never leaves it. */
+/** The refusal of an actor as its caller gets it: codes for the command path alone become `internal`. */
 export function forCaller(found: ActorRefusal): Refusal {
   const { code } = found
   return code === unpublishedDelegation ? refusal('internal', found.message) : { ...found, code }

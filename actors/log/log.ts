@@ -61,8 +61,6 @@ export class Log {
   #change: number
   #checkpoint: string
   #scheduled = false
-  #isWriting = false
-  readonly #whenWritten: (() => void)[] = []
   readonly #batch: Batch
 
   constructor(options: LogOptions) {
@@ -110,13 +108,10 @@ export class Log {
     const isBeside = this.#options.isBusy === true && batch.leaves >= leavesWorthAWait
     if (frame === undefined || !isBeside) return this.#endTurn(sealed, true)
     this.#scheduled = true
-    this.#isWriting = true
     this.#options.journal.appendLater([frame], (failed) => {
       if (failed !== undefined) throw failed
-      this.#isWriting = false
       this.#scheduled = false
       this.#endTurn(sealed, false)
-      for (const resolve of this.#whenWritten.splice(0)) resolve()
     })
   }
 
@@ -126,14 +121,6 @@ export class Log {
     if (!this.#behind()) return
     this.#scheduled = true
     this.#options.soon(() => this.#turn())
-  }
-
-  /** Resolves when no frame is on its way to the disk. */
-  written(): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.#isWriting) this.#whenWritten.push(resolve)
-      else resolve()
-    })
   }
 
   #behind(): boolean {

@@ -71,7 +71,7 @@ export class LineOrder {
     }
   }
 
-  /** Nothing goes on while whoever reads the answers takes none. */
+  /** No line is started while the reader of the answers takes none. */
   hold(): void {
     this.#isHeld = true
   }

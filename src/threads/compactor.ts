@@ -121,7 +121,7 @@ export class Compactor {
     const slice = (): void => {
       // What is left half done is done again after the next start.
       if (this.#closed) return
-      if (journal.isAppending) return void clock.later(slice, 1)
+      if (journal.isAppending) return void journal.idle().then(slice)
       try {
         const step = steps.next()
         if (!step.done) {

@@ -91,7 +91,7 @@ export class LogRun {
     this.#toShards = through.map((_, shard) => this.#link(shard))
     for (const [shard, end] of through.entries()) this.#log.hint(shard, end)
     this.#log.catchUp()
-    // What an earlier thread made durable and did not tell: readers wait for the newest frame that a writer was told of.
+    // An earlier thread may have made frames durable without announcing them: readers wait for the newest that a writer knows.
     const { head, change } = this.#log
     tellFeed({ seq: journal.nextSeq - 1, head, change })
     tellFront({ seq: journal.nextSeq - 1, head, change })
@@ -111,7 +111,7 @@ export class LogRun {
   }
 
   async stop(): Promise<void> {
-    await this.#log.written()
+    await this.#signed.journal.idle()
     this.#log.catchUp()
     for (const each of [...this.#toShards, this.#front, this.#feed]) each.close()
     this.#signed.close()

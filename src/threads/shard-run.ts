@@ -56,7 +56,7 @@ export type ShardStart = {
 /** The way to another actor: over a link to its thread, or by a call where both run in one. */
 export type Teller<Message> = {
   tell(message: Message): void
-  /** Sends what was told now, not at the end of the tick. */
+  /** Sends the messages that have gathered now, not at the end of the tick. */
   flush(): void
   close(): void
 }

@@ -158,7 +158,7 @@ export function unitHint(time: number): string {
   return `; ${time} looks like ${unit}: divide it by ${factor}`
 }
 
-/** The board itself wrote this letter (src/command/board-author.ts). */
+/** The board itself wrote this letter (src/command/ports.ts). */
 export function isOfBoard({ via }: { readonly via: string }): boolean {
   return via === 'board'
 }

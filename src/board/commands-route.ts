@@ -9,7 +9,7 @@ import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { LineOrder } from '../command/line-order.ts'
-import type { CommandSource } from '../command/reply.ts'
+import type { CommandSource } from '../command/verified.ts'
 import type { Reply } from '../format/reply.ts'
 import {
   type BodyResult,

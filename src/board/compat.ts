@@ -7,7 +7,7 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { CommandSource } from '../command/reply.ts'
+import type { CommandSource } from '../command/verified.ts'
 import { decodeBase64url } from '../format/encoding.ts'
 import type { Respond } from '../format/reply.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'

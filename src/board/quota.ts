@@ -2,7 +2,7 @@
 
 import type { AnsweredBy } from '../../actors/operations.ts'
 import type { Services } from '../command/plan.ts'
-import type { CommandSource } from '../command/reply.ts'
+import type { CommandSource } from '../command/verified.ts'
 import { dataOf, ok, type ReadRequest, type Take, unending } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
 

@@ -1,18 +1,21 @@
 /**
- * Whom a signed write is counted against. It is charged when its signature was found good: who names a stranger's key spends
- * nothing of that stranger's.
+ * Whom a signed write is counted against, and the new rooms that an identity has for a day. A write is charged when its signature
+ * was found good: who names a stranger's key spends nothing of that stranger's.
  */
 
-import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
+import type { ActorRefusal as Decided, Refusal } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { overLimitWords } from '../../actors/records/write.ts'
+import { noRoomLeftWords } from '../../actors/rooms/room.ts'
 import { type Reply, refused } from '../format/reply.ts'
-import type { Charge } from '../rates/meters.ts'
+import { Charge } from '../rates/meters.ts'
 import type { Throttle, Writer } from '../rates/throttle.ts'
-import { isOperator } from './delegated.ts'
+import { isOperator } from './dispatch.ts'
+import type { LiveFacts } from './live-facts.ts'
 import type { Asked, Services } from './plan.ts'
 import type { NoAnswer } from './ports.ts'
-import { fromActor, type Verified } from './reply.ts'
+import { fromActor } from './reply.ts'
+import type { Verified } from './verified.ts'
 
 /** A sign-in at /mcp sends from its host's address, and an operator has to get through when a network is used up. */
 export function writerOf({ signer, door }: Verified, operators: ReadonlySet<string>): Writer {
@@ -55,4 +58,44 @@ export function limitReply(found: Decided, charge: Charge, limit: Asked['limit']
   const reasons = [{ words: overLimitWords, charge }, ...(limit === undefined ? [] : [limit])]
   const reason = reasons.find(({ words, charge: { full } }) => full !== undefined && words === found.message)
   return reason === undefined ? fromActor(found) : refused(throttle.refusalOf(reason.charge))
+}
+
+type Options = { readonly news: LiveFacts; readonly throttle: Throttle; readonly operators: ReadonlySet<string> }
+
+/**
+ * Takes one of the day, unless the room is known to exist. The seconds to wait are passed to the room, which alone knows whether
+ * it would be made.
+ */
+export function takeNewRoom({ news, throttle, operators }: Options, verified: Verified, room: string): Charge {
+  if (news.hasHeardOf(room) || verified.door.via === 'board') return new Charge()
+  return throttle.take('rooms', writerOf(verified, operators))
+}
+
+/** What a letter that may make a room is sent with: only a room that was made, and just now, has used one up. */
+export function unlessMade(charge: Charge): Pick<Asked, 'settle' | 'limit'> {
+  const settle = (answer: ShardAnswer | NoAnswer): void => {
+    const isMade = answer?.ok === true && answer.duplicate !== true && answer.reply.madeRoom === true
+    if (!isMade) charge.giveBack()
+  }
+  return { settle, limit: { words: noRoomLeftWords, charge } }
+}
+
+/** For who asks another actor than the room: finds out whether it is there. `undefined`: no answer came. */
+export function newRoomFor(
+  verified: Verified,
+  services: Services,
+  room: string,
+  then: (found: Charge | Refusal | undefined) => void,
+): void {
+  if (services.news.hasHeardOf(room)) return then(new Charge())
+  const taken = takeNewRoom(services, verified, room)
+  services.read({ op: 'room.get', args: { room }, reader: verified.signer.id }, (found) => {
+    const isThere =
+      found?.ok === true || (found !== undefined && 'refusal' in found && found.refusal.code !== 'not_found')
+    if (isThere || found === undefined) {
+      taken.giveBack()
+      return then(found && new Charge())
+    }
+    then(taken.full === undefined ? taken : services.throttle.refusalOf(taken))
+  })
 }

@@ -1,6 +1,11 @@
 /**
- * Is this a command? First its shape, whatever the operation; then, when the signature is known to be good, whether the
- * operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
+ * Is this a command? From the bytes of a request to a command whose every field has its type: first its shape, whatever the operation;
+ * then, when the signature is known to be good, whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0`
+ * and `[]` all mean "not given".
+ *
+ * What it costs to refuse a body is bounded by the body of a good command: few marks of structure, no list longer than any field
+ * takes, and more than half a megabyte only for what carries a file. Why it is refused is worked out when it is asked for: not for
+ * those who have sent too many.
  */
 
 import { type Command, envelope, type Field, type FieldName, fields } from '../../actors/kernel/fields.ts'
@@ -11,10 +16,12 @@ import { visibleTexts } from '../../actors/kernel/schema.ts'
 import { type AnyOperation, operationByName } from '../../actors/operations.ts'
 import { isBlank } from '../format/blank.ts'
 import { dataFault, dataNeeds, dataShapeOf, kindOf, meantBy, type Shape } from '../format/data-fault.ts'
+import type { JsonLimits } from '../format/json-fault.ts'
+import { stringAt } from '../format/json-head.ts'
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import { type Check, checkOf, compile } from '../format/schema-check.ts'
-import { parseStrictText } from '../format/strict-json.ts'
+import { parseStrictJson, parseStrictText, type StrictJson } from '../format/strict-json.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
 
 export type Checked<Value> =
@@ -198,4 +205,46 @@ function unknownOperation(name: string): Refusal {
 function sentOf(value: unknown): string {
   const at = Array.isArray(value) ? value.findIndex((item) => typeof item !== 'string') : -1
   return at < 0 ? `${kindOf(value)} was sent` : `item ${at} is ${kindOf((value as readonly unknown[])[at])}`
+}
+
+export type Read =
+  | { readonly ok: true; readonly value: Command }
+  | { readonly ok: false; readonly fault: () => Refusal }
+
+/** A command has a few hundred marks at most; what has more was never one. */
+const limits: JsonLimits = { marksMax: 4_096, itemsMax: listItemsMax }
+
+/** Every command passes here: nothing that only a refusal needs is set up before there is one. */
+export function readCommand(body: Buffer): Read {
+  if (body.length > sizes.command_bytes && !carriesFile(body, ['operation'])) return tooLarge(body.length)
+  const parsed = parseStrictJson(body, limits)
+  if (!parsed.ok) return notStrict(parsed)
+  const shaped = checkShape(parsed.value)
+  return shaped.ok ? shaped : misshapen(shaped.refusal)
+}
+
+/** The command whose operation stands at this path puts a file, and may be as large as a body. */
+export function carriesFile(body: Buffer, path: readonly string[]): boolean {
+  return operationByName.get(stringAt(body, path) ?? '')?.name === 'blob.put'
+}
+
+function tooLarge(bytes: number): Read {
+  const message = `a command other than blob.put may have ${sizes.command_bytes} bytes, and this has ${bytes}`
+  return { ok: false, fault: () => refusal('too_large', message) }
+}
+
+function notStrict(parsed: Extract<StrictJson, { ok: false }>): Read {
+  return {
+    ok: false,
+    fault: () => {
+      const field = Object.entries(fields).find(([name]) => name === parsed.member)
+      if (field === undefined) return refusal('invalid_json', `the body must be one JSON object: ${parsed.message}`)
+      const [name, { rule }] = field
+      return refusal('invalid_field', `${name} must be ${rule}; more than ${listItemsMax} items were sent`, name)
+    },
+  }
+}
+
+function misshapen(found: Refusal): Read {
+  return { ok: false, fault: () => found }
 }

@@ -10,7 +10,6 @@ import type { ToldDelegation } from '../../actors/delegations/delegations.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import type { Delegated } from '../../actors/records/record.ts'
 import type { Clock } from '../clock.ts'
-import type { NoAnswer } from './ports.ts'
 
 export type Delegate = {
   /** 32 hex: event id of its delegation.create. */
@@ -29,7 +28,7 @@ export type Delegate = {
   /** Its end is being decided. */
   isHeld: boolean
   /** Who waits until it is in the public log, while that is being done. */
-  publishing: ((told: ShardAnswer | NoAnswer) => void)[] | undefined
+  publishing: ((told: ShardAnswer | undefined) => void)[] | undefined
   /** Writes sent to an actor and not answered. */
   underWay: number
 }

@@ -19,7 +19,7 @@ import type { AnswerOf, ReadAnswer, ReadCall, ReadRequest, Share } from '../read
 import type { Verdict } from '../verify/verifier.ts'
 import type { LiveFacts } from './live-facts.ts'
 import type { NoAnswer } from './ports.ts'
-import type { Verified } from './reply.ts'
+import type { Verified } from './verified.ts'
 
 /** What the actor replied; to a retry, what it replied the first time. */
 export type Decided<Name extends WriteName = never> = {

@@ -1,10 +1,14 @@
-/** The actors as the command path uses them: what it asks, and what they answer. */
+/** What the command path uses and gives: the actors, and the paths of commands and of reads, which the board runs. */
 
 import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
 import type { Facts } from '../../actors/records/record.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
+import type { BoardSigner, Cause, Fields } from '../format/board-signer.ts'
+import type { Respond } from '../format/reply.ts'
 import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
+import type { CommandSource } from './verified.ts'
 
 /** `undefined`: no answer came, and whether it took effect is unknown; the caller must not get an answer either. */
 export type NoAnswer = undefined
@@ -28,4 +32,46 @@ export interface Actors {
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
   /** Asks one shard, for a private room. */
   readPrivate<Name extends AnyReadName>(shard: number, request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
+}
+
+/**
+ * Waits until an actor has decided everything that was sent to it before. A command whose answer was lost may still be
+ * in its mailbox, and a read overtakes it. `then` takes false where the actor gives no answer now.
+ */
+export function whenDecided(actors: Pick<Actors, 'write'>, actor: string, then: (isDecided: boolean) => void): void {
+  actors.write(internalLetter('nothing', actor, nobody, {}), (answer) => then(!isNotNow(answer)))
+}
+
+const nobody = '0'.repeat(64)
+
+export type CommandPath = {
+  /** Executes a command given as bytes of JSON. */
+  execute(body: Buffer, door: CommandSource, respond: Respond): void
+  /** The same for the board's own identity: what it signed a moment ago is not verified again. */
+  executeOwn(body: Buffer, door: CommandSource, respond: Respond): void
+}
+
+/** On whose behalf something is read. */
+export type Client = Omit<CommandSource, 'via'>
+
+export type ReadPath = {
+  /** `client`: who waits for it; by default the board itself does. */
+  read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>, client?: Client): void
+}
+
+type OwnPath = Pick<CommandPath, 'executeOwn'>
+
+/** Commands of the board's own identity: what receive URLs post, and what screening hides. */
+export class BoardAuthor {
+  readonly #signer: BoardSigner
+  readonly #path: OwnPath
+
+  constructor(signer: BoardSigner, path: OwnPath) {
+    this.#signer = signer
+    this.#path = path
+  }
+
+  say(fields: Fields, cause: Cause, respond: Respond): void {
+    this.#path.executeOwn(this.#signer.command(fields, cause), { via: 'board', address: '' }, respond)
+  }
 }

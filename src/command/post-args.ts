@@ -1,12 +1,15 @@
-/** What a post says of itself, as its room decides about it. */
+/** What a post says of itself, as its room decides about it, and the proof of work that this board requires of posts. */
 
 import type { Command } from '../../actors/kernel/fields.ts'
-import type { Refusal } from '../../actors/kernel/refusals.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { requestsOfWork } from '../../actors/records/write.ts'
+import { proofWanted } from '../../actors/rooms/policy.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { provenBits } from '../format/proof-of-work.ts'
-import type { HandleCache } from './handle-cache.ts'
-import type { Verified } from './reply.ts'
-import { resolveHandle } from './resolved.ts'
+import { isGiven } from './check.ts'
+import { isOperator } from './dispatch.ts'
+import { type HandleCache, resolveHandle } from './handles.ts'
+import type { Verified } from './verified.ts'
 
 /** The text of a field, or `fallback` where it is not given. */
 export function given(value: Command[keyof Command], fallback: string): string {
@@ -45,4 +48,20 @@ export function postArgs(verified: Verified<'post'>, { roomWait, to }: Found): P
     proofBits: provenBits(given(command.proof, ''), sha.toString('hex')),
     ...(roomWait === 0 ? {} : { roomWait }),
   }
+}
+
+/** Operations whose text is a post. */
+const posting: ReadonlySet<string> = new Set(['post', ...requestsOfWork])
+
+/** Why the proof of this command is not enough, or undefined. */
+export function unproven(
+  { operation, command, sha, door, signer }: Verified,
+  { proofBits, operators }: { readonly proofBits: number; readonly operators: ReadonlySet<string> },
+): Refusal | undefined {
+  if (proofBits === 0 || !posting.has(operation.name) || !isGiven(command.text)) return undefined
+  // The board's own identity, and its operators.
+  if (door.via === 'board' || isOperator(signer, operators)) return undefined
+  const proof = isGiven(command.proof) ? command.proof : ''
+  if (provenBits(proof, sha.toString('hex')) >= proofBits) return undefined
+  return refusal('proof_required', proofWanted('this board', proofBits), 'proof')
 }

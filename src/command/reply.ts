@@ -1,64 +1,11 @@
-/**
- * Who sent a command, the verified command itself, and how its answer becomes a reply.
- */
+/** How the answer of an actor or a read becomes a reply, and the receipt of a write: what was accepted, when, and where the log has it. */
 
-import type { Command, ValueOf } from '../../actors/kernel/fields.ts'
 import { type ActorRefusal as Decided, forCaller } from '../../actors/kernel/refusals.ts'
-import type { Infer, Schema } from '../../actors/kernel/schema.ts'
-import type { Declaration, WriteName, WriteOperation } from '../../actors/operations.ts'
-import type { Signed } from '../../actors/records/record.ts'
+import type { Head } from '../../actors/records/answer.ts'
 import { type Reply, refused } from '../format/reply.ts'
 import { jsonOf, type ReadAnswer } from '../reads/read.ts'
-import type { Signer } from './key-cache.ts'
-import type { LinePlace } from './line-order.ts'
+import type { Give } from './plan.ts'
 import type { NoAnswer } from './ports.ts'
-
-export type CommandSource = {
-  readonly via: string
-  readonly address: string
-  /** Identity id of whose sign-in it is, where the board itself signs for it. */
-  readonly signedIn?: string
-  /** Calls back once when the client disconnects before it is answered: what waits on its behalf stops. */
-  readonly onGone?: (callback: () => void) => void
-  /** Of a command that came with others: its place among them. */
-  readonly place?: LinePlace
-}
-
-/** The fields of a signed command. */
-export type SignedCommand = Command & Required<Pick<Command, 'public_key' | 'signature' | 'timestamp' | 'nonce'>>
-type CommandOf<Name extends WriteName> = [Name] extends [never]
-  ? SignedCommand
-  : Name extends WriteName
-    ? SignedCommand & { readonly [Given in Declaration<Name>['required'][number]]: ValueOf<Given> }
-    : never
-/** The JSON inside `data`. */
-export type DataOf<Name extends WriteName> = [Name] extends [never]
-  ? Readonly<Record<string, unknown>>
-  : Name extends WriteName
-    ? Declaration<Name> extends { readonly data: infer Shape extends Schema }
-      ? Infer<Shape>
-      : Readonly<Record<string, never>>
-    : never
-
-/** A command whose signature is good, on its way to its actor: of the operation of this name, or of any. */
-export type Verified<Name extends WriteName = never> = {
-  readonly command: CommandOf<Name>
-  readonly operation: WriteOperation
-  readonly data: DataOf<Name>
-  readonly signer: Signer
-  readonly signature: Buffer
-  readonly bytes: Buffer
-  readonly sha: Buffer
-  readonly door: CommandSource
-  /** Nothing of the signer's identity was accepted before. */
-  readonly isNew?: boolean
-}
-
-/** What a record keeps of it. */
-export function signedBy({ signer, signature, bytes }: Verified): Signed {
-  const { key, delegate } = signer
-  return { key, sig: signature, signed: bytes, ...(delegate === undefined ? {} : { for: delegate.proof }) }
-}
 
 /** A refusal that an actor made: its code is a declared one. */
 export function fromActor(found: Decided): Reply {
@@ -69,4 +16,39 @@ export function readReply(answer: ReadAnswer | NoAnswer): Reply | undefined {
   if (answer === undefined) return undefined
   if (answer.ok) return { status: 200, body: `{"ok":true,"data":${jsonOf(answer)}}` }
   return refused('refusal' in answer ? answer.refusal : answer.absent)
+}
+
+let lastHead: Head | undefined
+let lastHeadJson = ''
+
+/** `"tree_size":…,"checkpoint":…` of a head; one head covers a whole batch, so its text is made once. */
+function headJson(head: Head): string {
+  if (head !== lastHead) {
+    lastHead = head
+    lastHeadJson = `"tree_size":${head.size},"checkpoint":${JSON.stringify(head.checkpoint)}`
+  }
+  return lastHeadJson
+}
+
+export function receiptJson(
+  sha: string,
+  facts: { at: number; leaf: number | undefined; head: Head | undefined; duplicate?: boolean },
+): string {
+  const log =
+    facts.leaf === undefined || facts.head === undefined ? '' : `,"log_index":${facts.leaf},${headJson(facts.head)}`
+  const duplicate = facts.duplicate === true ? ',"duplicate":true' : ''
+  return `{"event_id":"${sha.slice(0, 32)}","command_sha256":"${sha}","accepted_at":${facts.at}${duplicate}${log}}`
+}
+
+/** What an answer shows, and its receipt (JSON text). */
+export function withReceipt(shown: Readonly<Record<string, unknown>>, receipt: string): Reply {
+  const values = JSON.stringify(shown).slice(1, -1)
+  return { status: 200, body: `{"ok":true,"data":{${values}${values === '' ? '' : ','}"receipt":${receipt}}}` }
+}
+
+/** The same for a result that was known later. */
+export function laterReply(found: Parameters<Give>[0], receipt: string): Reply | undefined {
+  if (found === undefined || 'body' in found) return found
+  const more = JSON.stringify(found.receipt).slice(1, -1)
+  return withReceipt(found.values, more === '' ? receipt : `${receipt.slice(0, -1)},${more}}`)
 }

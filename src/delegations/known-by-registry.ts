@@ -2,8 +2,7 @@
 
 import { registryName } from '../../actors/records/record.ts'
 import { shardOf } from '../../actors/shard.ts'
-import type { Actors } from '../command/ports.ts'
-import { whenDecided } from '../command/when-decided.ts'
+import { type Actors, whenDecided } from '../command/ports.ts'
 import { type AnswerOf, dataOf } from '../reads/read.ts'
 
 /** `op`: the read. `told` takes undefined where the registry gives no answer now. */

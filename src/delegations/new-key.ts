@@ -2,7 +2,7 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Found, Services } from '../command/plan.ts'
-import type { Verified } from '../command/reply.ts'
+import type { Verified } from '../command/verified.ts'
 import { decodeBytes32, decodeBytes64, identityId } from '../format/encoding.ts'
 
 /** `target` is the key, `proof` its signature. As an identity of its own it would lose what is its. */

@@ -6,7 +6,7 @@ import { registryName } from '../../actors/records/record.ts'
 import type { Delegate } from '../command/delegates.ts'
 import { type AnyPlan, type Found, idOf, type Plan, type ReadPlans, type Services } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
-import type { Verified } from '../command/reply.ts'
+import type { Verified } from '../command/verified.ts'
 import { proveNewKey } from './new-key.ts'
 
 const create: Plan<'delegation.create'> = {

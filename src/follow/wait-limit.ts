@@ -1,7 +1,7 @@
 /** A request for updates, as every route hands it in. */
 import { sizes } from '../../actors/kernel/limits.ts'
 import type { AnsweredBy } from '../../actors/operations.ts'
-import type { CommandSource } from '../command/reply.ts'
+import type { CommandSource } from '../command/verified.ts'
 import type { UpdatesFilter } from './rows.ts'
 
 export type Poll = UpdatesFilter & {

@@ -6,7 +6,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import type { GrantArgs } from '../../actors/limits/decide.ts'
 import { registryName } from '../../actors/records/record.ts'
 import { idOf, type Plan, type ReadPlans } from '../command/plan.ts'
-import type { Verified } from '../command/reply.ts'
+import type { Verified } from '../command/verified.ts'
 import { grantView } from './reads.ts'
 
 const registry = () => ({ actor: registryName })

@@ -3,7 +3,7 @@
  * sent unsigned. What is allowed, refused and limited is decided where it always is, on the way of a command.
  */
 import type { Operation } from '../../actors/kernel/operation.ts'
-import type { CommandPath } from '../command/paths.ts'
+import type { CommandPath } from '../command/ports.ts'
 import { envelopeOf, type Reply, refused } from '../format/reply.ts'
 import { type FieldValue, type SignableCommand, signingBytes } from '../format/signing.ts'
 import type { Random } from '../platform.ts'

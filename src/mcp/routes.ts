@@ -8,7 +8,7 @@
 
 import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import { carriesFile } from '../command/read-command.ts'
+import { carriesFile } from '../command/check.ts'
 import { parseMessage } from '../format/foreign-json.ts'
 import type { BodyResult, Exchange, Header, RouteHandler } from '../http/port.ts'
 import { sendResponse } from '../http/web.ts'

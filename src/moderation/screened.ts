@@ -1,8 +1,7 @@
 /** Screening at the command path: the hide that the board signs, and what was accepted and not screened when it last stopped. */
 
 import { windowSeconds } from '../../actors/records/write.ts'
-import type { BoardAuthor } from '../command/board-author.ts'
-import type { Actors } from '../command/ports.ts'
+import type { Actors, BoardAuthor } from '../command/ports.ts'
 import { envelopeOf } from '../format/reply.ts'
 import { dataOf } from '../reads/read.ts'
 import type { Hidden, Screened, ScreeningQueue } from './screening.ts'

@@ -2,14 +2,14 @@
  * How writes on receive URLs are carried out: all of one maker by one actor. The secret of the address is made here and shown once;
  * the one that deliveries are signed with is kept sealed, and `data`, which brought it, is not kept.
  */
+
 import { createHash } from 'node:crypto'
 import { isAddressOrNetwork } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import type { ReceiverFacts } from '../../actors/receive-urls/receive-urls.ts'
-import { withoutData } from '../command/cut-data.ts'
 import type { Asked, Plan, ReadPlans, Services } from '../command/plan.ts'
-import type { DataOf, Verified } from '../command/reply.ts'
+import { type DataOf, type Verified, withoutData } from '../command/verified.ts'
 import type { Random } from '../platform.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import { receiverView } from './reads.ts'

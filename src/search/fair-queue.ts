@@ -8,7 +8,7 @@
 
 import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
-import type { Client } from '../command/paths.ts'
+import type { Client } from '../command/ports.ts'
 
 export type FairQueueOptions = {
   /** Monotonic milliseconds. */

@@ -4,7 +4,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import type { ArgsOf } from '../../actors/records/write.ts'
 import { callsActor, type RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import type { Found, Plan, ReadPlans, Services } from '../command/plan.ts'
-import type { Verified } from '../command/reply.ts'
+import type { Verified } from '../command/verified.ts'
 import { microsOf, priceOf } from '../money/price.ts'
 import { toCalls } from './service.ts'
 

@@ -7,9 +7,9 @@
 
 import type { ProbedFacts } from '../../actors/tools/tools.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import { isOperator } from '../command/delegated.ts'
+import { isOperator } from '../command/dispatch.ts'
 import { type Decided, type Give, idOf } from '../command/plan.ts'
-import type { Verified } from '../command/reply.ts'
+import type { Verified } from '../command/verified.ts'
 import { dataOf } from '../reads/read.ts'
 import type { LooksOptions, ToolProber } from './probe.ts'
 import type { FoundListing } from './reads.ts'

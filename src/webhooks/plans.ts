@@ -11,7 +11,7 @@ import { isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts
 import type { HookFacts } from '../../actors/webhooks/webhooks.ts'
 import { writerOf } from '../command/charging.ts'
 import type { Asked, Found, Plan, Services } from '../command/plan.ts'
-import type { DataOf, Verified } from '../command/reply.ts'
+import type { DataOf, Verified } from '../command/verified.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import { webhookView } from './reads.ts'
 import type { VerifyAnswer } from './service.ts'

@@ -6,7 +6,7 @@ import { type MarketLimits, marketName, type ReserveArgs, type WorkArgs } from '
 import type { Terms } from '../../actors/works/market/work.ts'
 import { isGiven } from '../command/check.ts'
 import type { Services } from '../command/plan.ts'
-import type { Verified } from '../command/reply.ts'
+import type { Verified } from '../command/verified.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import { networkMark, widerNetworkMark } from './network-marks.ts'
 

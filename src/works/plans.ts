@@ -1,10 +1,10 @@
 /** How works are carried out: all of them by the market. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { newRoomFor } from '../command/charging.ts'
 import { isGiven } from '../command/check.ts'
-import { newRoomFor } from '../command/new-room-quota.ts'
 import type { Asked, Plan, Services, Shown } from '../command/plan.ts'
-import type { Verified } from '../command/reply.ts'
+import type { Verified } from '../command/verified.ts'
 import { dataOf } from '../reads/read.ts'
 import { type AboutWork, market, reserveArgs, workArgs } from './market-args.ts'
 

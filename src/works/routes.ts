@@ -3,7 +3,7 @@
  * written by strangers: they are text, never markup, and no character stands in it that XML does not allow.
  */
 
-import type { ReadPath } from '../command/paths.ts'
+import type { ReadPath } from '../command/ports.ts'
 import { readReply } from '../command/reply.ts'
 import { etagOf, isHeld } from '../http/answers.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'

@@ -1,7 +1,7 @@
 /** From bytes to a command: what is refused before it is read, and how it is said. */
 import { expect, test } from 'vitest'
 import { sizes } from '../../../actors/kernel/limits.ts'
-import { readCommand } from '../../../src/command/read-command.ts'
+import { readCommand } from '../../../src/command/check.ts'
 
 function said(body: string): string {
   const read = readCommand(Buffer.from(body))

@@ -1,7 +1,7 @@
 /** Items that go into a room: each is posted once and in its turn, though answers are lost on every way. */
+
 import { expect, test } from 'vitest'
-import type { BoardAuthor } from '../../../src/command/board-author.ts'
-import type { Actors } from '../../../src/command/ports.ts'
+import type { Actors, BoardAuthor } from '../../../src/command/ports.ts'
 import { Throttle } from '../../../src/rates/throttle.ts'
 import { Deliveries } from '../../../src/receive-urls/deliveries.ts'
 import { ItemPosts } from '../../../src/receive-urls/item-posts.ts'

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import type { CallFacts } from '../../../actors/tool-calls/tool-calls.ts'
 import type { Decided, Found } from '../../../src/command/plan.ts'
-import type { Verified } from '../../../src/command/reply.ts'
+import type { Verified } from '../../../src/command/verified.ts'
 import { urlBytesMax } from '../../../src/outgoing/target.ts'
 import type { Outcome, Relay, Relayed } from '../../../src/tool-calls/relay.ts'
 import { type CallData, dataFault } from '../../../src/tool-calls/relayed.ts'

@@ -1,15 +1,18 @@
-/** The ways of a delegate: what it may not, why its key is refused when it is over, and how its letters go to an actor. */
+/** How a verified command goes to its actor: what its letter says, what a delegate may not, and how a delegate's letter is sent. */
 
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kernel/refusals.ts'
+import type { AnyWriteName } from '../../actors/operations.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { internalLetter } from '../../actors/records/internal-letter.ts'
 import { type Facts, registryName } from '../../actors/records/record.ts'
-import { delegationOver, type WriteLetter } from '../../actors/records/write.ts'
+import { type ArgsOf, delegationOver, type ReplyOf, type WriteLetter } from '../../actors/records/write.ts'
+import type { Throttle } from '../rates/throttle.ts'
 import type { Delegate } from './delegates.ts'
-import type { Signer } from './key-cache.ts'
 import type { LiveFacts } from './live-facts.ts'
+import type { Decided } from './plan.ts'
 import type { Actors, NoAnswer, TakeReply } from './ports.ts'
+import { type Signer, signedBy, type Verified } from './verified.ts'
 
 /** Undefined: the delegation covers this operation. */
 export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegate, 'scopes'>): Refusal | undefined {
@@ -96,4 +99,46 @@ export function sendAs<Reply extends Facts>(
       actors.write({ ...letter, delegated: { ...letter.delegated!, isOver: false, isPublished: true } }, take)
     })
   })
+}
+
+type SignedLetterOptions = {
+  readonly news: LiveFacts
+  readonly operators: ReadonlySet<string>
+  readonly throttle: Pick<Throttle, 'factorOf'>
+}
+
+/** What the actor is given with a letter of this name; of a plan, whatever that gives. */
+export type Given<Name extends AnyWriteName = never> = [Name] extends [never] ? object : ArgsOf<Name>
+/** What it replies; to a retry, what it replied the first time. `sha`: as in Decided. */
+export type Said<Name extends AnyWriteName = never> = [Name] extends [never]
+  ? Decided
+  : ReplyOf<Name> & Pick<Decided, 'sha'>
+
+export function signedLetter<Name extends AnyWriteName = never>(
+  { news, operators, throttle }: SignedLetterOptions,
+  verified: Verified,
+  { to, args, limited }: { readonly to: string; readonly args: Given<Name>; readonly limited: number },
+): WriteLetter<Given<Name>, Said<Name>> {
+  const { command, operation, signer, sha, door } = verified
+  const { delegate } = signer
+  const factor = throttle.factorOf(signer.id)
+  return {
+    op: operation.name,
+    to,
+    id: sha.subarray(0, 16),
+    sha,
+    author: signer.id,
+    by: signedBy(verified),
+    timestamp: command.timestamp,
+    nonce: command.nonce,
+    requestId: command.request_id ?? '',
+    via: door.via,
+    limited,
+    ...(factor === 1 ? {} : { factor }),
+    rotated: news.isRetired(signer.text),
+    suspended: news.isSuspended(signer.id),
+    ...(delegate === undefined ? {} : { delegated: standingOf(news, delegate) }),
+    operator: isOperator(signer, operators),
+    args,
+  }
 }

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
-import { KnownGrants, type ToldGrant } from '../../../src/rates/grants.ts'
+import { KnownGrants, type ToldGrant } from '../../../src/command/live-facts.ts'
 
 const grant = (target: string, factor: number, expires = 1_000): ToldGrant => ({ target, factor, expires })
 const identity = 'a'.repeat(64)

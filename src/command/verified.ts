@@ -1,0 +1,137 @@
+/**
+ * Signed commands: who sent one, which identity its key acts for, the verified command itself, and what a record keeps of it.
+ */
+
+import type { Command, ValueOf } from '../../actors/kernel/fields.ts'
+import type { Infer, Schema } from '../../actors/kernel/schema.ts'
+import type { Declaration, WriteName, WriteOperation } from '../../actors/operations.ts'
+import type { Signed } from '../../actors/records/record.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
+import { decodeBytes32, identityId } from '../format/encoding.ts'
+import type { Delegate } from './delegates.ts'
+import type { LinePlace } from './line-order.ts'
+
+/** `id`: the identity in whose name the key acts. */
+export type Signer = {
+  readonly key: Buffer
+  readonly id: string
+  readonly text: string
+  /** Present where the key is a delegate's. */
+  readonly delegate?: Delegate
+  /** Something of the identity was accepted; false: not checked yet, or nothing was. */
+  isKnown: boolean
+}
+
+export type KeysKnown = {
+  /** The identity that a key names by a rotation. */
+  identityOf(key: string): string | undefined
+  readonly delegates: { of(key: string): Delegate | undefined }
+}
+
+const keptMax = 16_384
+
+/**
+ * Recent signers: the raw key and the identity id of a public key text, so that both are computed once. A key that an
+ * identity moved to, or named its delegate, acts as that identity, and no longer as the one of its own hash.
+ */
+export class KeyCache {
+  readonly #known = new BoundedMap<string, Signer>(keptMax)
+  readonly #keys: KeysKnown
+
+  constructor(keys: KeysKnown) {
+    this.#keys = keys
+  }
+
+  /** Undefined: not the canonical text of 32 bytes. */
+  of(text: string): Signer | undefined {
+    const signer = this.#ofKey(text)
+    if (signer === undefined) return undefined
+    const delegate = this.#keys.delegates.of(signer.text)
+    if (delegate !== undefined) return { ...signer, id: delegate.identity, delegate, isKnown: true }
+    const moved = this.#keys.identityOf(signer.text)
+    return moved === undefined ? signer : { ...signer, id: moved, isKnown: true }
+  }
+
+  #ofKey(text: string): Signer | undefined {
+    const known = this.#known.get(text)
+    if (known !== undefined) return known
+    const decoded = decodeBytes32(text)
+    if (decoded === undefined) return undefined
+    // Copies: what was decoded is in a shared 8 KiB pool, and `text` in the body that it was cut from; both would stay.
+    const key = Buffer.from(new Uint8Array(decoded).buffer)
+    const own = key.toString('base64url')
+    const signer = { key, id: identityId(key), text: own, isKnown: false }
+    this.#known.set(own, signer)
+    return signer
+  }
+}
+
+export type CommandSource = {
+  readonly via: string
+  readonly address: string
+  /** Identity id of whose sign-in it is, where the board itself signs for it. */
+  readonly signedIn?: string
+  /** Calls back once when the client disconnects before it is answered: what waits on its behalf stops. */
+  readonly onGone?: (callback: () => void) => void
+  /** Of a command that came with others: its place among them. */
+  readonly place?: LinePlace
+}
+
+/** The fields of a signed command. */
+export type SignedCommand = Command & Required<Pick<Command, 'public_key' | 'signature' | 'timestamp' | 'nonce'>>
+type CommandOf<Name extends WriteName> = [Name] extends [never]
+  ? SignedCommand
+  : Name extends WriteName
+    ? SignedCommand & { readonly [Given in Declaration<Name>['required'][number]]: ValueOf<Given> }
+    : never
+/** The JSON inside `data`. */
+export type DataOf<Name extends WriteName> = [Name] extends [never]
+  ? Readonly<Record<string, unknown>>
+  : Name extends WriteName
+    ? Declaration<Name> extends { readonly data: infer Shape extends Schema }
+      ? Infer<Shape>
+      : Readonly<Record<string, never>>
+    : never
+
+/** A command whose signature is good, on its way to its actor: of the operation of this name, or of any. */
+export type Verified<Name extends WriteName = never> = {
+  readonly command: CommandOf<Name>
+  readonly operation: WriteOperation
+  readonly data: DataOf<Name>
+  readonly signer: Signer
+  readonly signature: Buffer
+  readonly bytes: Buffer
+  readonly sha: Buffer
+  readonly door: CommandSource
+  /** Nothing of the signer's identity was accepted before. */
+  readonly isNew?: boolean
+}
+
+/** What a record keeps of it. */
+export function signedBy({ signer, signature, bytes }: Verified): Signed {
+  const { key, delegate } = signer
+  return { key, sig: signature, signed: bytes, ...(delegate === undefined ? {} : { for: delegate.proof }) }
+}
+
+const label = ',"data":"'
+const quote = 0x22
+const backslash = 0x5c
+
+/** What a record keeps of a signed command whose `data` is kept elsewhere, or nowhere. `mark`: 32 bytes that identify what was cut out. */
+export function withoutData(verified: Verified, mark: Uint8Array): Signed {
+  const { bytes, sha } = verified
+  // Inside a string `"` follows a backslash, so the place is certain.
+  const at = bytes.indexOf(label) + label.length
+  const signed = Buffer.concat([bytes.subarray(0, at), bytes.subarray(endOfString(bytes, at))])
+  return { ...signedBy(verified), signed, cut: { at, file: mark, sha } }
+}
+
+/** Place of the quote that ends the string which begins at `from`: the first one after an even number of backslashes. */
+function endOfString(bytes: Buffer, from: number): number {
+  for (let at = from; ; at++) {
+    at = bytes.indexOf(quote, at)
+    let escapes = 0
+    while (bytes[at - 1 - escapes] === backslash) escapes++
+    if (escapes % 2 === 0) return at
+  }
+}

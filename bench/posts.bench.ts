@@ -8,7 +8,7 @@
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { chooseBackend } from '../src/verify/choose.ts'
+import { chooseBackend } from '../src/verify/backends.ts'
 import { Journal } from '../storage/journal.ts'
 import { type BoardRun, withBoard } from './board.ts'
 import type { Measured } from './client-process.ts'

@@ -3,9 +3,9 @@
  *
  * The plain alternative is node:crypto with the key imported each time, as most programs do it.
  */
+
 import { createPublicKey, verify } from 'node:crypto'
-import type { BackendName } from '../src/verify/backend.ts'
-import { chooseBackend } from '../src/verify/choose.ts'
+import { type BackendName, chooseBackend } from '../src/verify/backends.ts'
 import { Verifier } from '../src/verify/verifier.ts'
 import { type Case, compare, looped } from './compare.ts'
 import { messageBytes, rawVerifier, type SignedBytes, signedBytes } from './raw-limits.ts'

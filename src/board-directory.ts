@@ -20,7 +20,7 @@ import { isOrigin } from '../storage/checkpoint.ts'
 import { fileExists, makeDirectory, readWhole, writeAtomic } from '../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../storage/ed25519.ts'
 import { listSegments } from '../storage/segment.ts'
-import { identityId } from './format/encoding.ts'
+import { identityId } from './format/signing.ts'
 import type { Random } from './platform.ts'
 
 export type BoardFacts = {

@@ -294,13 +294,13 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     // The socket libraries own the timers of the engines; the command line and the program of /for-agents run by themselves.
     'only src/clock.ts sets timers: be handed them',
     /(?<!\.)\b(setTimeout|setInterval|setImmediate)\(/,
-    /^src\/(clock|cli\/.*|http\/(uws|node|cork-turn)|docs\/for-agents\/programs)\.ts$/,
+    /^src\/(clock|cli\/.*|http\/(uws|uws-stream|node)|docs\/for-agents\/programs)\.ts$/,
   ],
   [
     // Beside the command line: names of files, secret seeds of hash tables, and ids of faults, on which no answer depends.
     'chance comes from src/platform.ts: be handed it',
     /\b(randomBytes|randomUUID|randomInt|getRandomValues|Math\.random)\(/,
-    /^(src\/(platform|cli\/.*|http\/port-options|threads\/entry|docs\/for-agents\/programs)|storage\/(disk|recovery)|actors\/records\/(event-index|retry-memory))\.ts$/,
+    /^(src\/(platform|cli\/.*|http\/engine|threads\/entry|docs\/for-agents\/programs)|storage\/(disk|recovery)|actors\/records\/(event-index|retry-memory))\.ts$/,
   ],
   [
     'only src/config.ts reads the environment (and limits, which schemas need before there is a configuration)',

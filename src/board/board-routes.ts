@@ -1,22 +1,30 @@
 /** Every path of the board, put together from the routes of its capabilities. */
 
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { blobDoor } from '../attachments/routes.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
+import type { CommandSource } from '../command/verified.ts'
 import type { Config } from '../config.ts'
-import { limitsOf } from '../docs/capabilities.ts'
+import { capabilities, type Described, limitsOf } from '../docs/capabilities.ts'
 import { statsData } from '../docs/figures.ts'
+import { exampleLibraries } from '../docs/operation-examples.ts'
 import { exportGate } from '../export/gate.ts'
 import { Exports } from '../export/routes.ts'
 import { updatesDoors } from '../follow/updates-routes.ts'
-import type { Exchange, RouteHandler } from '../http/port.ts'
-import { logFault } from '../http/port-options.ts'
-import type { Replies } from '../http/replies.ts'
-import { logDoors } from '../log/routes.ts'
-import { witnessDoors } from '../log/witness/routes.ts'
+import { spellUnseen } from '../format/printable.ts'
+import type { Respond } from '../format/reply.ts'
+import { decodeBase64url } from '../format/signing.ts'
+import { fixedAnswer } from '../http/answers.ts'
+import { logFault } from '../http/engine.ts'
+import type { Exchange, Header, RouteHandler } from '../http/port.ts'
+import { dataHeaders, openHeaders, type Replies } from '../http/replies.ts'
+import { logDoors, witnessDoors } from '../log/routes.ts'
+import type { LogIdentity } from '../log/signed-log.ts'
 import type { Counters } from '../observe.ts'
+import { embed } from '../pages/assets.ts'
 import { payDoors } from '../payments/routes.ts'
 import type { Random } from '../platform.ts'
 import type { Throttle } from '../rates/throttle.ts'
@@ -28,17 +36,144 @@ import type { Checks } from '../verify/verifier.ts'
 import { workFeedDoor } from '../works/routes.ts'
 import type { CommandRouter } from './command-router.ts'
 import { commandsDoor } from './commands-route.ts'
-import { compatDoor } from './compat.ts'
-import { describe } from './described.ts'
-import { documentPaths } from './document-routes.ts'
-import { embedDoors } from './embed-routes.ts'
 import { type BoardFigures, figureDoors } from './figures-routes.ts'
 import type { Followers } from './followers.ts'
+import { forAgents, llmsText, robotsText } from './for-agents.ts'
 import { mcpDoors } from './mcp-routes.ts'
 import type { Calling } from './open-tool-calls.ts'
+import { openapi } from './openapi.ts'
 import { type PageDoors, pageDoors } from './page-routes.ts'
 import { Routes } from './routes.ts'
 import type { StartedActors } from './start-actors.ts'
+
+export type CompatOptions = {
+  readonly front: { execute(body: Buffer, door: CommandSource, respond: Respond): void }
+  readonly addressOf: (exchange: Exchange) => string
+  readonly replies: Replies
+}
+
+const methods = 'GET, POST, MKCOL, OPTIONS'
+/** Search engines must not follow such a link: it acts. */
+const unindexed: readonly Header[] = [['x-robots-tag', 'noindex']]
+
+/**
+ * Writing without POST: `/c64/{base64url of the command JSON}`, for agents that can only fetch a URL.
+ *
+ * GET, POST without a body and MKCOL all do what POSTing that JSON to /v1/command does, with the same rules and
+ * answers. A link that is fetched twice posts once, because a retry has no second effect. A browser that prefetches
+ * such a link is refused. HEAD is answered 405, OPTIONS with the methods.
+ */
+export function compatDoor({ front, addressOf, replies }: CompatOptions): RouteHandler {
+  return (exchange, parameter) => {
+    const { method } = exchange
+    if (method === 'OPTIONS') return replies.preflight(exchange, methods, unindexed)
+    if (method !== 'GET' && method !== 'POST' && method !== 'MKCOL')
+      return replies.wrongMethod(exchange, methods, unindexed)
+    const refuse = (found: Refusal) => replies.refuse(exchange, found, unindexed)
+    if (isPrefetch(exchange))
+      return refuse(
+        refusal(
+          'forbidden',
+          'this link writes, and your browser fetched it ahead of you (prefetch): follow it yourself, or POST the command to /v1/command',
+        ),
+      )
+    if (exchange.query !== '')
+      return refuse(refusal('invalid_field', '/c64/ takes no query: the whole command goes into the path', 'command'))
+    // WebDAV clients end the name of a collection with a slash (RFC 4918 section 5.2).
+    const text = method === 'MKCOL' && parameter.endsWith('/') ? parameter.slice(0, -1) : parameter
+    const command = decodeBase64url(text)
+    if (command === undefined || text === '')
+      return refuse(
+        refusal(
+          'invalid_field',
+          'after /c64/ put the JSON of one command as canonical base64url (A-Z a-z 0-9 - _), without padding and nothing else',
+          'command',
+        ),
+      )
+    const door: CommandSource = { via: 'c64', address: addressOf(exchange) }
+    exchange.readBody(0, ({ ok }) => {
+      if (!ok) return refuse(refusal('invalid_field', '/c64/ takes no body: the whole command goes into the path'))
+      front.execute(command, door, (reply) => replies.send(exchange, reply, unindexed))
+    })
+  }
+}
+
+/** What browsers send with a prefetch; the Sec-Fetch-* headers do not say it and are not read. */
+function isPrefetch(exchange: Exchange): boolean {
+  return ['sec-purpose', 'purpose'].some((name) => /prefetch|prerender/i.test(exchange.header(name) ?? ''))
+}
+
+/** What this board is, for those who describe it: /capabilities, /openapi.json, /for-agents. */
+export function describe(
+  config: Config,
+  facts: { directory: BoardDirectory; address: string; log: LogIdentity; verifier: string },
+): Described {
+  const { directory, address, log: growing, verifier } = facts
+  return {
+    serviceId: directory.facts.service_id,
+    identity: directory.identity,
+    generation: directory.facts.generation,
+    release,
+    address,
+    ...growing,
+    verifier,
+    limitsOn: config.limitsOn,
+    blobBytesPerIdentity: config.blobBytesPerIdentity,
+    proofBits: config.proofBits,
+    createdAt: directory.facts.created_at,
+    witnesses: config.witnessLogs !== '',
+    ...(config.sale === undefined ? {} : { sold: config.sale }),
+  }
+}
+
+const json = 'application/json; charset=utf-8'
+const text = 'text/plain; charset=utf-8'
+
+/** Documents about the board itself: bytes made once, at the first request for them; no start waits for them. */
+export function documentPaths(board: Described): Readonly<Record<string, RouteHandler>> {
+  return {
+    '/capabilities': serve(json, () => jsonOf({ ok: true, data: capabilities(board) })),
+    '/openapi.json': serve(json, () => jsonOf(openapi(board))),
+    '/for-agents': serve(text, () => forAgents(board)),
+    '/llms.txt': serve(text, () => llmsText(board)),
+    '/robots.txt': serve(text, () => robotsText),
+    ...Object.fromEntries(
+      Object.entries(exampleLibraries(board)).map(([name, code]) => [`/docs/${name}`, serve(text, () => code)]),
+    ),
+  }
+}
+
+function serve(type: string, render: () => string): RouteHandler {
+  return fixedAnswer([['content-type', type], ['cache-control', 'public, max-age=60'], ...dataHeaders], render)
+}
+
+/** Patterns hold characters that are not seen or turn the direction of a line: in a file that people open they are spelled. */
+function jsonOf(value: unknown): string {
+  return spellUnseen(JSON.stringify(value))
+}
+
+/**
+ * The script that shows a room on other sites, and its hash, so that a page can pin it (W3C Subresource Integrity).
+ */
+export function embedDoors(address: string): Readonly<Record<string, RouteHandler>> {
+  const { path, type, body, integrity } = embed
+  const facts = { url: address + path, integrity, bytes: body.length }
+  return {
+    [path]: fixed(type, body),
+    '/embed/v1.json': fixed('application/json; charset=utf-8', Buffer.from(JSON.stringify({ ok: true, data: facts }))),
+  }
+}
+
+function fixed(type: string, body: Buffer): RouteHandler {
+  const headers: readonly Header[] = [
+    ['content-type', type],
+    ['cache-control', 'public, max-age=300, stale-while-revalidate=86400'],
+    ...openHeaders,
+    ['cross-origin-resource-policy', 'cross-origin'],
+    ['x-content-type-options', 'nosniff'],
+  ]
+  return fixedAnswer(headers, () => body)
+}
 
 export type RoutedParts = StartedActors & {
   readonly config: Config
@@ -61,8 +196,6 @@ export type RoutedParts = StartedActors & {
   readonly deliveries: Deliveries
   readonly figures: BoardFigures
 }
-
-type Described = ReturnType<typeof describe>
 
 export function boardRoutes(parts: RoutedParts): {
   readonly routes: Routes

@@ -10,7 +10,7 @@ import { hash } from 'node:crypto'
 import { type Command, fields } from '../../actors/kernel/fields.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { AnyReadName, ReadOperation } from '../../actors/operations.ts'
+import type { AnsweredBy, AnyReadName, ReadOperation } from '../../actors/operations.ts'
 import { delegationOver, staleWords, windowSeconds } from '../../actors/records/write.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
 import { checkOperation, isGiven, readCommand } from '../command/check.ts'
@@ -22,20 +22,63 @@ import { readReply } from '../command/reply.ts'
 import { type CommandSource, KeyCache, type SignedCommand, type Signer } from '../command/verified.ts'
 import type { Updates } from '../follow/updates.ts'
 import { pollOf, updatesRead } from '../follow/wait-limit.ts'
-import { decodeBytes64, identityId } from '../format/encoding.ts'
 import { type Respond, refused } from '../format/reply.ts'
-import { signingBytes } from '../format/signing.ts'
+import { decodeBytes64, identityId, signingBytes } from '../format/signing.ts'
 import type { ScreeningQueue } from '../moderation/screening.ts'
 import type { Throttle } from '../rates/throttle.ts'
-import type { AnswerOf, ReadRequest, Take } from '../reads/read.ts'
+import { type AnswerOf, dataOf, ok, type ReadRequest, type Take, unending } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
 import type { ToolDesk } from '../tools/service.ts'
 import type { Checks, Verdict } from '../verify/verifier.ts'
 import type { WebhookService } from '../webhooks/service.ts'
 import type { Welcome } from '../works/welcome.ts'
-import { quotaOf, quotaRead } from './quota.ts'
 import type { ReadRouter } from './read-router.ts'
 import { Writes } from './writes.ts'
+
+type QuotaOptions = Pick<Services, 'throttle' | 'read' | 'blobs'> & {
+  readonly calls: Pick<Calls, 'allowance'>
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+}
+
+/** Answered by the main thread, which counts. */
+export const quotaRead = 'quota.get' satisfies AnsweredBy<'main'>
+
+/** What is left to a caller of all that is counted: by identity, by network, by the day. */
+export function quotaOf(
+  { reader: identity, operator = false }: ReadRequest,
+  door: CommandSource,
+  { throttle, calls, blobs, read, wallSeconds }: QuotaOptions,
+  answer: Take,
+): void {
+  const networks = throttle.networkAllowances(door.address)
+  const { reads, unsigned_commands, bad_signatures } = networks[0]!.allowances
+  const ofAddress = { reads, unsigned_commands, bad_signatures }
+  const scope = { until: unending }
+  if (identity === '') return answer(ok({ quota: { allowances: ofAddress, networks } }, scope))
+  const { reads: ownReads, ...own } = throttle.allowancesOf(identity)
+  const { bytes } = own
+  const allowances = { ...ofAddress, ...own, ...(door.signedIn === identity ? { reads: ownReads } : {}) }
+  const daily = {
+    identity,
+    unit: 'byte',
+    ...(bytes.limit === undefined ? {} : { daily_bytes: bytes.limit, remaining_bytes: bytes.remaining }),
+    used_bytes: bytes.used,
+    resets_at: wallSeconds() + bytes.whole_in,
+  }
+  read({ op: 'blob.usage', args: {}, reader: identity }, (usage) => {
+    if (usage === undefined || !usage.ok) return answer(usage)
+    const { bytes: used } = dataOf(usage)
+    const { bytesMax: limit } = blobs
+    const isApart = door.signedIn === identity || operator
+    const bounds = Number.isFinite(limit) ? { limit, remaining: Math.max(0, limit - used) } : {}
+    calls.allowance(identity, door.address, (tools) => {
+      const counts_apart = throttle.countsApart({ identity, address: door.address, isApart })
+      const quota = { ...daily, tools, allowances, networks, counts_apart, attachment_bytes: { used, ...bounds } }
+      answer(tools && ok({ quota }, scope))
+    })
+  })
+}
 
 export type CommandRouterOptions = {
   readonly serviceId: string

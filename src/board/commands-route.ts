@@ -19,8 +19,7 @@ import {
   type Header,
   type RouteHandler,
 } from '../http/port.ts'
-import type { Replies } from '../http/replies.ts'
-import { openHeaders } from '../http/security.ts'
+import { openHeaders, type Replies } from '../http/replies.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { noteCause, withCause } from '../runtime/slow-turns.ts'
 import type { CommandRouter } from './command-router.ts'

@@ -1,4 +1,5 @@
 /** Every operation that writes, and how it is carried out. */
+
 import type { WriteName } from '../../actors/operations.ts'
 import { blobsPlans, blobsReadPlans } from '../attachments/plans.ts'
 import type { AnyPlan, Plan, ReadPlan, ReadPlans, SharedReadName } from '../command/plan.ts'
@@ -16,8 +17,7 @@ import { oauthReadPlans } from '../sign-in/records.ts'
 import { callsPlans, callsReadPlans } from '../tool-calls/plans.ts'
 import { toolsPlans, toolsReadPlans } from '../tools/plans.ts'
 import { webhooksPlans } from '../webhooks/plans.ts'
-import { creditPlans, creditReadPlans } from '../works/credit-plans.ts'
-import { workPlans } from '../works/plans.ts'
+import { creditPlans, creditReadPlans, workPlans } from '../works/plans.ts'
 
 /** Carried out by functions of their own (writes.ts). */
 type OwnWay = 'post' | 'room.create' | 'identity.register'

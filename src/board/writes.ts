@@ -7,6 +7,7 @@
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { ReadName, WriteName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
+import type { Visibility } from '../../actors/records/board.ts'
 import type { ShownReadName } from '../../actors/records/internal-operations.ts'
 import { type Facts, registryName } from '../../actors/records/record.ts'
 import { kindDefault, type PostArgs } from '../../actors/rooms/room.ts'
@@ -20,13 +21,57 @@ import { laterReply, receiptJson, withReceipt } from '../command/reply.ts'
 import { signedBy, type Verified } from '../command/verified.ts'
 import { type Respond, refused } from '../format/reply.ts'
 import type { Screened } from '../moderation/screening.ts'
-import { outOfSight, untouched } from '../posts/new-post.ts'
 import { Charge } from '../rates/meters.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { type Body, type EventFacts, eventView } from '../reads/event-view.ts'
 import { dataOf, jsonOf, type ReadAnswer } from '../reads/read.ts'
-import { roomAsMade } from '../rooms/new-room.ts'
 import { plans } from './plans.ts'
+
+/**
+ * What the answer to a post shows of it beside what was sent.
+ * What its author, put out of a private room since, is shown of a post: that it stands, and where.
+ */
+export const outOfSight: Body = { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }
+
+/** What a post has of marks when it is new. */
+export const untouched = {
+  votes: { up: 0, down: 0, score: 0 },
+  supersedes: '',
+  supersededBy: '',
+  versionId: '',
+  versions: 0,
+  editedAt: 0,
+}
+
+type RoomWanted = {
+  readonly name: string
+  readonly visibility: Visibility
+  readonly owner: string
+  /** Identity ids, the owner perhaps among them. */
+  readonly members: readonly string[]
+  readonly about: string
+}
+
+/**
+ * A room as its creator saw it when it was made: what a retry shows a creator who has left it since.
+ * `at`: when it was made, Unix seconds.
+ */
+export function roomAsMade({ name, visibility, owner, members, about }: RoomWanted, at: number) {
+  return {
+    name,
+    visibility,
+    owner,
+    moderators: [],
+    members: new Set([owner, ...members]).size,
+    ...(about === '' ? {} : { about }),
+    closed: false,
+    count: 0,
+    threads: 0,
+    pages: 0,
+    created_at: at,
+    updated_at: at,
+  }
+}
 
 export type WritesOptions = {
   readonly actors: Actors

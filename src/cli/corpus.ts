@@ -9,7 +9,7 @@
  * Its other lines (tombstones, rotations, leaves, the end) hold nothing to post.
  */
 import { hash } from 'node:crypto'
-import { isBlank } from '../format/blank.ts'
+import { isBlank } from '../format/printable.ts'
 import { inertLine, shortened } from './terminal.ts'
 
 /** Bytes of UTF-8 in a post (spec 3). */

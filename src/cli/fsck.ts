@@ -29,7 +29,7 @@ export const fsckCommand: Command = {
       import('../fsck/fsck.ts'),
       import('../board-directory.ts'),
       import('../../storage/lock.ts'),
-      import('../verify/choose.ts'),
+      import('../verify/backends.ts'),
     ])
     const backend = args.flag('signatures') ? chooseBackend() : undefined
     const progress = new Progress({ terminal, unit: 'log frames' })

@@ -7,7 +7,7 @@
 import { systemClock } from '../clock.ts'
 import { isComplete } from '../failure.ts'
 import { nearest } from '../format/nearest.ts'
-import { sourceStack } from '../source-stack.ts'
+import { sourceStack } from '../observe.ts'
 import {
   type Command,
   CommandFailed,

@@ -1,6 +1,6 @@
 /** `broadside post`: signs a message and posts it. */
-import { isBlank } from '../format/blank.ts'
-import { isHex64 } from '../format/encoding.ts'
+import { isBlank } from '../format/printable.ts'
+import { isHex64 } from '../format/signing.ts'
 import { BadAnswer, BoardClient } from './client.ts'
 import { type Arguments, type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
 import { textBytesMax } from './corpus.ts'

@@ -8,7 +8,7 @@
 import { slugPattern } from '../../actors/kernel/fields.ts'
 import { operationByName } from '../../actors/operations.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
-import { isHex64 } from '../format/encoding.ts'
+import { isHex64 } from '../format/signing.ts'
 import { type Fields, recordOf, textOf } from './signed-line.ts'
 
 /** An event named otherwise than it was signed, which is right where `signed` is a version of `shown`. */

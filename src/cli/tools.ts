@@ -1,8 +1,96 @@
 /** `broadside tools`: what an operator does with the tools directory. Its verbs are commands of their own. */
-import { type Command, UsageError } from './command-line.ts'
-import { keyFileDefault, urlOption, urlOptionHelp } from './shared-options.ts'
+
+import { systemClock } from '../clock.ts'
+import { readConfig } from '../config.ts'
+import { microsOf } from '../money/price.ts'
+import { createOutgoing } from '../outgoing/request.ts'
+import { challengesOf, requestIn } from '../payments/mpp.ts'
+import { isObject, plainText, x402DemandOf } from '../payments/x402.ts'
+import { release } from '../release.ts'
+import { BadAnswer, BoardClient } from './client.ts'
+import {
+  type Arguments,
+  type Command,
+  CommandFailed,
+  type ExitCode,
+  exitCodes,
+  type Terminal,
+  UsageError,
+} from './command-line.ts'
+import { readKeyFile } from './key-file.ts'
+import { keyFileDefault, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { signCommand } from './sign.ts'
+import { inertLine } from './terminal.ts'
 import { importTools } from './tools-import.ts'
-import { relayTool } from './tools-relay.ts'
+
+const addressPattern = /^0x[0-9a-fA-F]{40}$/
+const payeesMax = 8
+
+/**
+ * `broadside tools relay`: lets the wallet of a board pay for a tool. What the tool asks now, and for whom, is looked at from
+ * here, so that the operator signs what they have seen: a price or a payee that changes later is not paid.
+ */
+export async function relayTool(target: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
+  const signer = readKeyFile(args.text('key') ?? keyFileDefault)
+  const client = new BoardClient({ url: urlOf(args), connections: 1 })
+  try {
+    const { serviceId } = await client.capabilities()
+    const terms = args.flag('off') ? { relay: false } : { relay: true, ...(await termsOf(target, args, client)) }
+    const data = JSON.stringify({ schema: 1, ...terms })
+    const command = { operation: 'tools.relay', target, data }
+    const { body } = signCommand(command, { signer, serviceId, nowSeconds: terminal.clock.wallSeconds() })
+    await client.command(body)
+    terminal.out(
+      'payees' in terms
+        ? `${inertLine(target)} is paid for, up to ${terms.max_price} dollars a call, to ${terms.payees.join(', ')}.\n`
+        : `${inertLine(target)} is no longer paid for.\n`,
+    )
+    return exitCodes.ok
+  } finally {
+    client.close()
+  }
+}
+
+async function termsOf(
+  target: string,
+  args: Arguments,
+  client: BoardClient,
+): Promise<{ max_price: string; payees: readonly string[] }> {
+  const { tool } = await client.read(`/api/tool?id=${encodeURIComponent(target)}`)
+  if (!isObject(tool)) throw new BadAnswer(client.url, '/api/tool shows no tool')
+  const max_price = args.text('max-price') ?? plainText(tool.price)
+  if ((microsOf(max_price) ?? 0) === 0)
+    throw new CommandFailed('The listing names no price. Set the most that a call may cost: --max-price 0.01')
+  const given = args.text('payee')?.split(',') ?? []
+  const payees = given.length > 0 ? given : await payeesOf(plainText(tool.link), plainText(tool.method))
+  const bad = payees.find((each) => !addressPattern.test(each))
+  if (bad !== undefined) throw new CommandFailed(`"${inertLine(bad)}" is not an address of 0x and 40 hex digits.`)
+  return { max_price, payees }
+}
+
+/** As listings name them. */
+const methods: ReadonlySet<string> = new Set(['', 'GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'])
+
+/** Whom the tool asks to pay now. */
+async function payeesOf(url: string, method: string): Promise<readonly string[]> {
+  if (!URL.canParse(url) || !methods.has(method))
+    throw new CommandFailed(
+      `The listing has no address that can be asked for the payee ("${inertLine(`${method} ${url}`.trim())}"). Name the payee: --payee 0x…`,
+    )
+  const outgoing = createOutgoing({
+    timers: systemClock,
+    loopback: readConfig().loopback,
+    userAgent: `Broadside/${release} (cli)`,
+  })
+  const answer = await outgoing.request({ url, method: method === '' ? 'GET' : method })
+  outgoing.close()
+  const x402 = answer.ok ? (x402DemandOf(answer)?.accepts.map(({ payTo }) => payTo) ?? []) : []
+  const mpp = answer.ok ? challengesOf(answer).map((challenge) => requestIn(challenge)?.recipient) : []
+  const found = [...new Set([...x402, ...mpp].map(plainText))].filter((each) => addressPattern.test(each))
+  if (found.length > 0) return found.slice(0, payeesMax)
+  const seen = answer.ok ? `it answered ${answer.status}` : answer.reason
+  throw new CommandFailed(`The tool does not name a payee (${seen}). Name the address: --payee 0x…`)
+}
 
 export const toolsCommand: Command = {
   name: 'tools',

@@ -5,15 +5,15 @@
  * give the root, which must be the checkpoint's, and each line's entry must hash to the leaf it names. The board is
  * not asked, and nothing in the file is believed that does not follow from signatures and hashes.
  */
+
 import type { ParsedCheckpoint } from '../../storage/checkpoint.ts'
 import { leafHash } from '../../storage/merkle.ts'
 import type { VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import { parseStrictJson } from '../format/strict-json.ts'
-import { chooseBackend } from '../verify/choose.ts'
+import { chooseBackend } from '../verify/backends.ts'
 import type { VerdictCallback } from '../verify/verifier.ts'
-import { DelegationTimes } from './delegation-times.ts'
-import { checkLine, KeyOwners } from './event-check.ts'
+import { type CheckedLine, checkLine, KeyOwners, type LeafClaim } from './event-check.ts'
 import { ExportLogs } from './export-logs.ts'
 import { LedgerBooks, readLedgerLine } from './ledger-books.ts'
 import { type Line, lineBytesMax } from './lines.ts'
@@ -21,6 +21,29 @@ import type { LogTiles } from './log-tiles.ts'
 import type { Renamed } from './shown-fields.ts'
 import { type SignatureToCheck, textOf } from './signed-line.ts'
 import { inertLine, shortened } from './terminal.ts'
+
+type Place = { readonly origin: string; readonly index: number; readonly line: number }
+
+/** Did a delegate act after its delegation had ended? By the order of the log, not by clocks: leaf against leaf. */
+export class DelegationTimes {
+  /** Of each delegation and log: the newest event by it. */
+  readonly #newest = new Map<string, Place>()
+  readonly #ends = new Map<string, Place>()
+
+  note(kind: CheckedLine['kind'], delegation: string, { origin, index }: LeafClaim, line: number): void {
+    const name = `${delegation} ${origin}`
+    const place = { origin, index, line }
+    if (kind === 'undelegation') this.#ends.set(name, place)
+    else if (kind === 'event' && index >= (this.#newest.get(name)?.index ?? -1)) this.#newest.set(name, place)
+  }
+
+  /** Lines of events after the end of their delegation. */
+  late(): number[] {
+    return [...this.#newest].flatMap(([name, { index, line }]) =>
+      index > (this.#ends.get(name)?.index ?? Number.POSITIVE_INFINITY) ? [line] : [],
+    )
+  }
+}
 
 /** Signatures under way: half of what the verifier holds, so that it is never 'overloaded'. */
 const pendingMax = 2048

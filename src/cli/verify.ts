@@ -1,10 +1,13 @@
 /** `broadside verify`: an export, a proof, a tlog-proof file or a mirror checked without the board. */
+
 import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { type OpenCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
+import { HASH_BYTES, leafHash, rootOf } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
+import { formatTilePath, newTiles, TILE_WIDTH, type TilePath } from '../../storage/tile-path.ts'
 import { parseStrictJson } from '../format/strict-json.ts'
 import { Verifier } from '../verify/verifier.ts'
-import { boardsWordHelp } from './boards-word.ts'
 import { BoardClient } from './client.ts'
 import {
   type Arguments,
@@ -19,12 +22,94 @@ import {
 import type { LedgerBooks } from './ledger-books.ts'
 import { type LineSource, openLines } from './lines.ts'
 import { LogTiles } from './log-tiles.ts'
-import { MirrorStore } from './mirror-store.ts'
+import { entriesIn, MirrorStore, rootOfHashes } from './mirror-store.ts'
 import { Progress } from './progress.ts'
 import { bytesText, durationText, grouped, inertLine, wordOf } from './terminal.ts'
 import { checkHere, type ExportReport, verifyExport } from './verify-export.ts'
-import { verifyMirror } from './verify-mirror.ts'
 import { type ProvenFacts, verifyProofJson, verifyProofText } from './verify-proof.ts'
+
+/** A field, with all that is in it. */
+type Word = readonly [of: string, fields: readonly string[]]
+
+const boardsWord: readonly Word[] = [
+  ['an event', ['author.handle', 'votes', 'via', 'superseded_by']],
+  ['an attachment', ['filename', 'media_type', 'size', 'sha256', 'url', 'gone', 'reason']],
+  ['a post addressed to a handle', ['to_id']],
+  ['a reply', ['thread']],
+  ['a reply that does not name its page', ['actual_page']],
+  ['a version that does not name its place', ['thread', 'page', 'reply_to']],
+  ['a version that does not name its format', ['actual_format']],
+  [
+    'a tombstone',
+    [
+      ...['author', 'page', 'kind', 'reply_to', 'to', 'thread', 'supersedes', 'superseded_by'],
+      ...['reason', 'hidden_by', 'votes', 'via', 'redaction if absent'],
+    ],
+  ],
+  ['an unsigned end of a delegation', ['identity', 'ended_by']],
+]
+
+/**
+ * What a line of an export shows that `broadside verify` takes from the board: it is unsigned, or what was signed is not in
+ * the file. Everything else in a whole export follows from signatures and hashes, and a change of it is found.
+ * For `--help`.
+ */
+export const boardsWordHelp: readonly string[] = [
+  'Stated by the board alone; checking the file cannot prove it:',
+  ...boardsWord.map(([of, fields]) => `  of ${of}: ${fields.join(', ')}`),
+  '  and fields that this program does not know. An absent field states its default: plain text, no file, not hidden.',
+]
+
+/**
+ * Checks a mirror without the log: every entry, every hash, and the signature on the root they give.
+ * Throws Unverified with the file that is wrong, and what to do.
+ */
+export function verifyMirror(
+  store: MirrorStore,
+  key: VerifierKey,
+  progress: (entries: number, of: number) => void,
+): OpenCheckpoint {
+  const opened = openCheckpoint(store.text('checkpoint'), key)
+  if (!opened.ok) throw damaged(`its checkpoint does not verify: ${opened.problem}`)
+  const { size, root } = opened.value
+  for (const tile of newTiles(0, size)) {
+    if (tile.level === 0) checkEntries(store, tile)
+    else checkUpper(store, tile)
+    progress(Math.min(size, (tile.index + 1) * TILE_WIDTH), size)
+  }
+  if (!rootOf(store.nodes(size), size).equals(root))
+    throw damaged('its tiles do not give the root of the signed checkpoint')
+  return opened.value
+}
+
+function checkEntries(store: MirrorStore, tile: TilePath): void {
+  const path: TilePath = { ...tile, kind: 'entries' }
+  const entries = entriesIn(present(store, path)) ?? []
+  if (entries.length !== tile.width) throw damaged(`${formatTilePath(path)} does not contain ${tile.width} entries`)
+  const hashes = Buffer.concat(entries.map((entry) => leafHash(entry)))
+  if (!hashes.equals(present(store, tile)))
+    throw damaged(`${formatTilePath(path)} and ${formatTilePath(tile)} are inconsistent`)
+}
+
+function checkUpper(store: MirrorStore, tile: TilePath): void {
+  const bytes = present(store, tile)
+  for (let n = 0; n < tile.width; n++) {
+    const index = tile.index * TILE_WIDTH + n
+    const child = present(store, { kind: 'hashes', level: tile.level - 1, index, width: TILE_WIDTH })
+    if (!rootOfHashes(child).equals(bytes.subarray(n * HASH_BYTES, (n + 1) * HASH_BYTES)))
+      throw damaged(`${formatTilePath(tile)} does not match the tiles below it`)
+  }
+}
+
+function present(store: MirrorStore, tile: TilePath): Buffer {
+  const bytes = store.read(tile)
+  if (bytes === undefined) throw damaged(`${formatTilePath(tile)} is missing`)
+  return bytes
+}
+
+function damaged(what: string): Unverified {
+  return new Unverified(`The mirror is damaged: ${what}. Remove it and mirror again.`)
+}
 
 /** A proof is a few kilobytes; a larger file is an export. */
 const proofFileBytesMax = 512 * 1024

@@ -7,7 +7,7 @@ import type { Infer, Schema } from '../../actors/kernel/schema.ts'
 import type { Declaration, WriteName, WriteOperation } from '../../actors/operations.ts'
 import type { Signed } from '../../actors/records/record.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import { decodeBytes32, identityId } from '../format/encoding.ts'
+import { decodeBytes32, identityId } from '../format/signing.ts'
 import type { Delegate } from './delegates.ts'
 import type { LinePlace } from './line-order.ts'
 

@@ -1,13 +1,41 @@
 /** How delegations are made and ended: by the registry, which knows every key that ever acted for another. */
 
 import { scopes as allScopes } from '../../actors/kernel/operation.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { registryName } from '../../actors/records/record.ts'
+import { shardOf } from '../../actors/shard.ts'
 import type { Delegate } from '../command/delegates.ts'
 import { type AnyPlan, type Found, idOf, type Plan, type ReadPlans, type Services } from '../command/plan.ts'
-import type { NoAnswer } from '../command/ports.ts'
+import { type Actors, type NoAnswer, whenDecided } from '../command/ports.ts'
 import type { Verified } from '../command/verified.ts'
-import { proveNewKey } from './new-key.ts'
+import { decodeBytes32, decodeBytes64, identityId } from '../format/signing.ts'
+import { type AnswerOf, dataOf } from '../reads/read.ts'
+
+/**
+ * A key that is to act from now on, for an identity or as it: it must have signed the same bytes, and never have acted here.
+ * `target` is the key, `proof` its signature. As an identity of its own it would lose what is its.
+ */
+export function proveNewKey({ command, bytes }: Verified, services: Services, pass: (found: Found) => void): void {
+  const key = decodeBytes32(command.target!)!
+  const identity = identityId(key)
+  services.verify(decodeBytes64(command.proof!)!, key, bytes, (verdict) => {
+    if (verdict === 'overloaded')
+      return pass({
+        refusal: refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1),
+      })
+    if (verdict === 'bad_key')
+      return pass({ refusal: refusal('bad_key', 'target is not a canonical, torsion-free Ed25519 key', 'target') })
+    if (verdict !== 'good') {
+      const message = 'proof must be the signature of the new key (target) over the same bytes that you signed'
+      return pass({ refusal: refusal('bad_signature', message, 'proof') })
+    }
+    // As this identity itself asks: what it did in private rooms counts too.
+    services.read({ op: 'identity.get', args: { target: identity }, reader: identity }, (found) =>
+      pass(found === undefined ? undefined : { args: { identity, used: found.ok } }),
+    )
+  })
+}
 
 const create: Plan<'delegation.create'> = {
   to: () => ({ actor: registryName }),
@@ -88,3 +116,19 @@ export const delegationsReadPlans = {
   'delegation.one': atRegistry,
   'delegation.known': atRegistry,
 } satisfies ReadPlans
+
+/**
+ * What the registry knows, for the front to keep: as it is once everything is decided that was asked of it before.
+ * `op`: the read. `told` takes undefined where the registry gives no answer now.
+ */
+export function toldByRegistry<Name extends 'delegation.known' | 'limits.known'>(
+  actors: Pick<Actors, 'shards' | 'write' | 'readPrivate'>,
+  op: Name,
+  told: (found: AnswerOf<Name> | undefined) => void,
+): void {
+  whenDecided(actors, registryName, (isDecided) => {
+    if (!isDecided) return told(undefined)
+    const shard = shardOf(registryName, actors.shards)
+    actors.readPrivate(shard, { op, args: {}, reader: '' }, (found) => told(found?.ok ? dataOf(found) : undefined))
+  })
+}

@@ -12,7 +12,7 @@
  * nonces are safe for 2^32 seals under one key (NIST SP 800-38D, 8.3).
  */
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto'
-import { decodeBase64url } from './encoding.ts'
+import { decodeBase64url } from './signing.ts'
 
 const nonceBytes = 12
 const tagBytes = 16

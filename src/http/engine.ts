@@ -1,8 +1,13 @@
-/** Chooses the HTTP engine: uWebSockets.js where it has a binary for this platform, else `node:http`. */
+/** The port: which engine serves it, how many connections it takes, and what it answers by itself, in the board's own format. */
+
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { inside } from '../../actors/kernel/limits.ts'
+import type { Clock } from '../clock.ts'
 import type { EngineChoice } from '../config.ts'
 import { log } from '../observe.ts'
 import { createNodeServer } from './node.ts'
-import type { Handler, HttpOptions, HttpServer } from './port.ts'
+import type { Handler, HttpOptions, HttpServer, OpenConnections } from './port.ts'
 import { createUwsServer, EngineMissing } from './uws.ts'
 
 /** Throws EngineMissing when `uws` is requested by name and has no binary here. */
@@ -19,4 +24,63 @@ export async function createHttpServer(
     log('warn', 'engine.fallback', { engine: 'node', problem: error.message })
     return createNodeServer(handler, options)
   }
+}
+
+/**
+ * How many connections a board accepts. Each is a descriptor, and a thread that gets none for a file of its journal
+ * ends the board; so some are not available to sockets.
+ * Connections at the same time, given how many descriptors the process may have.
+ */
+export function connectionsMaxOf(descriptors: number): number {
+  return Math.max(1, descriptors - Math.min(inside.descriptorsKept, Math.ceil(descriptors / 2)))
+}
+
+/** Descriptors that this process may have; Node has raised the soft limit to the hard one. Infinity: unknown. */
+export function descriptorsMax(): number {
+  let limits: string
+  try {
+    limits = readFileSync('/proc/self/limits', 'latin1')
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+  return softLimitIn(limits)
+}
+
+/** From the text of /proc/<pid>/limits. */
+export function softLimitIn(limits: string): number {
+  const soft = /^Max open files +([0-9]+) /m.exec(limits)?.[1]
+  return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
+}
+
+/** How often the log says that no more connections are accepted. */
+const fullEveryMs = 60_000
+
+/** What the port answers by itself: refusals of malformed requests and the answer to a fault, in the board's own format. */
+export function portOptions(connections: OpenConnections, { monotonicMs }: Clock): HttpOptions {
+  const connectionsMax = connectionsMaxOf(descriptorsMax())
+  let quietUntil = 0
+  return {
+    now: monotonicMs,
+    refusal: (_status, code, message) => JSON.stringify({ ok: false, error: { code, message } }),
+    onFault: (error) =>
+      JSON.stringify({
+        ok: false,
+        error: { code: 'internal', message: `a fault of this board, logged as ${logFault(error)}` },
+      }),
+    connections,
+    connectionsMax,
+    onFull: () => {
+      if (monotonicMs() < quietUntil) return
+      quietUntil = monotonicMs() + fullEveryMs
+      log('warn', 'connections.full', { connections: connectionsMax })
+    },
+  }
+}
+
+/** Records a fault of the board; returns its id in the log. */
+export function logFault(error: unknown): string {
+  const id = randomUUID()
+  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  log('error', 'fault', { id, problem: message, stack })
+  return id
 }

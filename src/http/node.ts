@@ -5,11 +5,21 @@
  * s. The parser's own refusals (400, 408, 431) are answered here with a small body, since there is no request object
  * for them.
  */
+
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { NodeStream } from './node-stream.ts'
-import type { BodyResult, ByteStream, Exchange, Handler, Header, HttpOptions, HttpServer } from './port.ts'
-import { answerDeadlineMs, headBytesMax, streamBytesHigh } from './port.ts'
+import {
+  answerDeadlineMs,
+  type BodyResult,
+  type ByteStream,
+  type Exchange,
+  type Handler,
+  type Header,
+  type HttpOptions,
+  type HttpServer,
+  headBytesMax,
+  streamBytesHigh,
+} from './port.ts'
 import {
   assertHeaders,
   discardBytesMax,
@@ -24,6 +34,71 @@ import {
   readFraming,
   statusLine,
 } from './wire.ts'
+
+/**
+ * One streamed answer on node:http. Its own buffer shows when a reader is slow: above 64 KiB unsent, `write` is false.
+ */
+export class NodeStream implements ByteStream {
+  blockedSince: number | undefined
+  #res: ServerResponse | undefined
+  #now: () => number
+  #report: (error: unknown) => void
+  #drainCallbacks: (() => void)[] = []
+  #closeCallbacks: (() => void)[] = []
+
+  /** `res` undefined: the client is gone already, the stream is over from the start. */
+  constructor(res: ServerResponse | undefined, now: () => number, report: (error: unknown) => void) {
+    this.#res = res
+    this.#now = now
+    this.#report = report
+    res?.on('drain', () => {
+      this.blockedSince = undefined
+      for (const callback of this.#drainCallbacks) this.#call(callback)
+    })
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.#res === undefined || this.#res.writableEnded || chunk.length === 0) return true
+    if (this.#res.write(chunk)) return true
+    this.blockedSince ??= this.#now()
+    return false
+  }
+
+  onDrain(callback: () => void): void {
+    this.#drainCallbacks.push(callback)
+  }
+
+  onClose(callback: () => void): void {
+    if (this.#res === undefined) this.#call(callback)
+    else this.#closeCallbacks.push(callback)
+  }
+
+  end(): void {
+    this.#res?.end()
+  }
+
+  close(): void {
+    this.#res?.destroy()
+  }
+
+  closed(): void {
+    if (this.#res === undefined) return
+    this.#res = undefined
+    this.blockedSince = undefined
+    this.#drainCallbacks = []
+    const callbacks = this.#closeCallbacks
+    this.#closeCallbacks = []
+    for (const callback of callbacks) this.#call(callback)
+  }
+
+  #call(callback: () => void): void {
+    try {
+      callback()
+    } catch (error) {
+      this.#report(error)
+    }
+  }
+}
 
 const headTimeoutMs = 10_000
 const keepAliveMs = 10_000

@@ -1,7 +1,7 @@
 /**
  * The HTTP engine on uWebSockets.js, and the only file that imports it.
  *
- * Why tails are written by uws-stream.ts and cork-turn.ts, and not by `write`: to 9,000 readers of 500 bytes
+ * Why tails are written by uws-stream.ts, and not by `write`: to 9,000 readers of 500 bytes
  * (bench/fanout.bench.ts, 2 cores shared with other work; processor time of the writer per delivery, two runs):
  *
  *   write, no cork                                  28 to 33 us   4 `sendto`, 2 more `write` for its warning on stderr
@@ -16,20 +16,21 @@
  * wake-up of the reader (`strace -c`: 40,500 `sendto` for 10,000 deliveries, 10,500 in a cork). The loop has one cork, and
  * while a request's callback runs, its promise continuations included, it belongs to that request's connection.
  */
+
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
-import { CorkTurn } from './cork-turn.ts'
-import type {
-  BodyResult,
-  ByteStream,
-  Exchange,
-  Handler,
-  Header,
-  HttpOptions,
-  HttpServer,
-  OpenConnections,
+import {
+  answerDeadlineMs,
+  type BodyResult,
+  type ByteStream,
+  bodyStallMs,
+  type Exchange,
+  type Handler,
+  type Header,
+  type HttpOptions,
+  type HttpServer,
+  type OpenConnections,
 } from './port.ts'
-import { answerDeadlineMs, bodyStallMs } from './port.ts'
-import { UwsStream, writeHeaders } from './uws-stream.ts'
+import { CorkTurn, UwsStream, writeHeaders } from './uws-stream.ts'
 import {
   assertHeaders,
   discardBytesMax,

@@ -1,10 +1,38 @@
-/** The newest signed head as JSON: what log.checkpoint and /api/log/checkpoint answer. */
+/** Reads on the newest signed head: log.checkpoint and /api/log/checkpoint, log.witnesses and /api/log/witnesses. */
 
+import { witnessesMax } from '../../actors/log/results.ts'
 import type { AnsweredBy } from '../../actors/operations.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import type { Clock } from '../clock.ts'
 import { ok, type ReadAnswer } from '../reads/read.ts'
-import { type WitnessesFacts, witnessesAnswer } from './witnesses.ts'
+import type { WitnessStanding } from './witness/round.ts'
+
+export type WitnessesFacts = {
+  /** The head that is served, with the lines under it. */
+  readonly published: string
+  /** The quorum line of the policy. */
+  readonly quorum: string
+  readonly standings: readonly WitnessStanding[]
+}
+
+/**
+ * Who else signs the heads of the log, and what each of them said last: what log.witnesses and /api/log/witnesses answer.
+ * `now`: Unix seconds. What it says changes with the clock and not with what is posted.
+ */
+export function witnessesAnswer({ published, quorum, standings }: WitnessesFacts, now: number): ReadAnswer {
+  const size = Number(published.split('\n')[1])
+  const witnesses = standings.slice(0, witnessesMax).map((each) => ({
+    name: each.name,
+    vkey: each.vkey,
+    ...(each.url === undefined ? {} : { url: each.url }),
+    answer: each.answer,
+    ...(each.problem === '' ? {} : { problem: each.problem }),
+    ...(each.askedAt === 0 ? {} : { asked_at: each.askedAt }),
+    ...(each.signedSize === 0 ? {} : { tree_size: each.signedSize, signed_at: each.signedAt }),
+  }))
+  const lines = published.slice(published.lastIndexOf('\n\n') + 2).split('\n').length - 1
+  return ok({ published: { tree_size: size, cosigned: lines - 1 }, quorum, witnesses }, { until: now + 1 })
+}
 
 type HeadContext = {
   /** The log that grows. */

@@ -2,12 +2,15 @@
  * The inclusion proof of an event: what log.proof and /api/log/proof answer (RFC 9162 2.1.3, with its signed head inside).
  * Checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
  */
+
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { leavesMax } from '../../actors/kernel/results.ts'
-import type { BookedLog } from '../../actors/log/book.ts'
+import type { BookedLog, LogBook } from '../../actors/log/book.ts'
+import { noLeaf } from '../../actors/log/public-records.ts'
+import { historyLogsMax, historyPointsMax } from '../../actors/log/results.ts'
 import type { AnsweredBy } from '../../actors/operations.ts'
 import type { Head } from '../../actors/records/answer.ts'
-import { none } from '../../actors/records/event-index.ts'
+import { type EventIndex, none } from '../../actors/records/event-index.ts'
 import { frameEntry, fromFrame } from '../../actors/records/record.ts'
 import type { State } from '../../actors/state.ts'
 import { leafHash } from '../../storage/merkle.ts'
@@ -15,7 +18,46 @@ import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.
 import { formatProofFile } from '../../storage/proof-file.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, unending } from '../reads/read.ts'
-import { historyAnswer } from './history.ts'
+
+type HistoryContext = {
+  readonly state: { readonly book: LogBook; readonly board: { readonly events: EventIndex } }
+  readonly vkeyOf: (log: BookedLog) => string
+}
+
+/** How the logs of this board grew: what log.history and /api/log/history answer. Pure reading of what is in memory. */
+export function historyAnswer(context: HistoryContext): ReadAnswer {
+  const { book, board } = context.state
+  const logs = book.logs.slice(-historyLogsMax).map((log) => ({
+    log: log.name,
+    origin: log.origin,
+    vkey: context.vkeyOf(log),
+    state: log === book.newest ? 'open' : 'closed',
+    tree_size: log.head.size,
+    root_hash: Buffer.from(log.head.checkpoint.split('\n')[2]!, 'base64').toString('hex'),
+    checkpoint: log.head.checkpoint,
+    tiles: `/log/${log.name}/`,
+  }))
+  return ok({ logs, points: pointsOf(book, board.events) })
+}
+
+type Point = { readonly log: string; readonly at: number; readonly tree_size: number }
+
+/** Events evenly spread over all there are: each says when the log had its leaf. */
+function pointsOf(book: LogBook, { count, at, leaf }: EventIndex): Point[] {
+  const points: Point[] = []
+  const wanted = Math.min(historyPointsMax, count)
+  for (let n = 0; n < wanted; n++) {
+    const slot = wanted === 1 ? 0 : Math.round((n * (count - 1)) / (wanted - 1))
+    if (leaf[slot] === noLeaf) continue
+    const log = book.holding(leaf[slot]!)
+    const point = { log: log.name, at: at[slot]!, tree_size: leaf[slot]! - log.base + 1 }
+    const before = points.at(-1)
+    // Shards keep their own time, to the second: what is shown never goes back.
+    if (before !== undefined && before.log === point.log && before.at >= point.at) points.pop()
+    points.push(before === undefined || before.at <= point.at ? point : { ...point, at: before.at })
+  }
+  return points
+}
 
 export type ProofContext = ReadContext & {
   /** The tree of a log. */

@@ -7,9 +7,10 @@
  * - Time is bounded from the first name query on: `connectMs` to a usable connection, `totalMs` to the last byte.
  * - Every request has a connection of its own and is sent at most once.
  */
+
+import { validateHeaderValue } from 'node:http'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
-import { Connection, type Ended, type Failure } from './connection.ts'
-import { outgoingHeaders, receivedHeaders } from './headers.ts'
+import { Connection, type Ended, type Failure, type Fields } from './connection.ts'
 import {
   type Address,
   NoAddress,
@@ -19,6 +20,44 @@ import {
   type Target,
   vettedAddresses,
 } from './target.ts'
+
+/** RFC 9110 7.6.1: of one connection only. */
+const hopByHop = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+/** Made here alone. */
+const ours = new Set(['host', 'content-length', 'user-agent', 'accept-encoding', 'cookie', 'expect'])
+
+/** Names and values in turn. Throws where one is not for callers to set, or would break a line. */
+export function outgoingHeaders(headers: Readonly<Record<string, string>>, userAgent: string): string[] {
+  const sent: string[] = []
+  for (const [name, value] of Object.entries(headers)) {
+    const lower = name.toLowerCase()
+    if (hopByHop.has(lower) || ours.has(lower)) throw new TypeError(`callers cannot set the header ${lower}`)
+    validateHeaderValue(lower, value)
+    sent.push(lower, value)
+  }
+  sent.push('user-agent', userAgent, 'accept-encoding', 'identity')
+  return sent
+}
+
+/** Headers of requests that the board sends, and of the answers it hands on. */
+export function receivedHeaders(fields: Fields): Record<string, readonly string[]> {
+  const kept: Record<string, readonly string[]> = Object.create(null)
+  for (const [name, values] of Object.entries(fields)) {
+    if (values === undefined || hopByHop.has(name) || name === 'set-cookie' || name === 'set-cookie2') continue
+    kept[name] = [values].flat()
+  }
+  return kept
+}
 
 export type OutgoingRequest = {
   readonly url: string

@@ -1,11 +1,11 @@
 /** Own tools that ask the board: its verifier, its search, its log key and its name. */
+
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { leafHash } from '../../storage/merkle.ts'
 import { verifyInclusion } from '../../storage/merkle-verify.ts'
 import { parseVkey } from '../../storage/note.ts'
 import { parseProofFile } from '../../storage/proof-file.ts'
-import { identityId } from '../format/encoding.ts'
-import { commandId, FIELD_ORDER, type SignableCommand, signingBytes } from '../format/signing.ts'
+import { commandId, FIELD_ORDER, identityId, type SignableCommand, signingBytes } from '../format/signing.ts'
 import { parseStrictText } from '../format/strict-json.ts'
 import { decodedBase64, givenBytes } from './here.ts'
 import { BadInput, type Input, type Output, readJson } from './own-tool.ts'

@@ -4,8 +4,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { registryName } from '../../actors/records/record.ts'
 import type { AnyPlan, Plan, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/verified.ts'
-import { proveNewKey } from '../delegations/new-key.ts'
-import { quiescing } from '../delegations/plans.ts'
+import { proveNewKey, quiescing } from '../delegations/plans.ts'
 
 const registry = () => ({ actor: registryName })
 const own = ({ signer }: Verified): Shown => ({ read: 'identity.get', args: { target: signer.id } })

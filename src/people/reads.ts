@@ -4,7 +4,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { byActivity } from '../../actors/reading.ts'
 import type { Author } from '../../actors/records/board.ts'
 import type { State } from '../../actors/state.ts'
-import { decodeBytes32, identityId } from '../format/encoding.ts'
+import { decodeBytes32, identityId } from '../format/signing.ts'
 import { eventsReads } from '../posts/reads.ts'
 import {
   badCursor,

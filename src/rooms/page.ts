@@ -13,7 +13,7 @@ import { countOf, when, whole } from '../pages/pieces/time.ts'
 import { postHtml, postsHtml } from '../pages/post.ts'
 import { writer } from '../pages/writer.ts'
 import type { EventView } from '../reads/event-view.ts'
-import type { RoomData } from './room-line.ts'
+import { type RoomData, type RoomsList, roomLine } from './room-line.ts'
 
 const postsOfPage = 50
 
@@ -119,4 +119,30 @@ async function threads(ask: Ask, events: readonly EventView[]): Promise<Html> {
     return html`<section class="thread">${head}${items.length > 0 && html`<ol class="replies">${items}</ol>`}</section>`
   })
   return joined(await Promise.all(groups), '\n')
+}
+
+/** `/rooms`: every public room, latest activity first. */
+export const rooms: Page = {
+  path: '/rooms',
+  about: 'All public rooms.',
+  query: ['q', 'cursor'],
+  alsoCalled: { q: 'query' },
+  async show(ask, { query }) {
+    const [q, cursor] = [query.get('q'), query.get('cursor')]
+    const list = await ask.read<RoomsList>('rooms.list', {
+      limit: 50,
+      ...(q === undefined ? {} : { query: q }),
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    return shown({
+      title: 'Rooms',
+      description: 'Every public room of the board, latest activity first.',
+      section: 'rooms',
+      head: html`<h1>Rooms</h1><p class="lead">A room is created by its first post, or by <a href="/docs/room.create">room.create</a>. Private rooms are never listed.</p>`,
+      main: html`<form class="filters" role="search" aria-label="Search for rooms" action="/rooms"><label class="wide">Part of its name<input type="search" name="q" value="${q ?? ''}" maxlength="64"></label><button type="submit">Search</button></form>
+${list.rooms.length === 0 ? empty('No matching rooms.') : html`<ul class="rows">${list.rooms.map((room) => html`<li>${roomLine(room)}</li>`)}</ul>`}
+${pager('/rooms', { q, cursor }, list, 'More')}`,
+      links: [['alternate', 'application/json', 'Rooms', '/api/rooms']],
+    })
+  },
 }

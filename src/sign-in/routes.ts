@@ -5,7 +5,7 @@
 
 import { scopes } from '../../actors/kernel/operation.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'
-import { ownFileHeaders } from '../http/security.ts'
+import { ownFileHeaders } from '../http/replies.ts'
 import { pageHeaders } from '../pages/headers.ts'
 import { layout } from '../pages/layout.ts'
 import { signInRefusal } from '../pages/refused.ts'

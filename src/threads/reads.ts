@@ -15,8 +15,7 @@ import { limitsReads } from '../limits/reads.ts'
 import { moderationReads } from '../moderation/reads.ts'
 import { salesReads } from '../payments/sale-reads.ts'
 import { peopleReads } from '../people/reads.ts'
-import { activityReads } from '../posts/activity-reads.ts'
-import { eventsReads } from '../posts/reads.ts'
+import { activityReads, eventsReads } from '../posts/reads.ts'
 import type { EventList } from '../reads/event-view.ts'
 import {
   type AnswerOf,
@@ -35,9 +34,8 @@ import { callsReads } from '../tool-calls/reads.ts'
 import type { IndexAnswers } from '../tools/asks.ts'
 import { toolsReads } from '../tools/reads.ts'
 import { webhooksReads } from '../webhooks/reads.ts'
-import { creditsReads } from '../works/credit-reads.ts'
+import { creditsReads, welcomeReads } from '../works/credit-reads.ts'
 import { worksReads } from '../works/reads.ts'
-import { welcomeReads } from '../works/welcome-reads.ts'
 
 /** Not answered from a state: declared so, or asked of the index of the tools directory by the board itself. */
 type AnsweredElsewhere = AnsweredBy<NonNullable<Operation['answeredBy']>> | keyof IndexAnswers

@@ -1,10 +1,10 @@
 /**
  * The verifying thread: what piscina runs in each worker. Stateless but for the cache of examined keys.
  */
+
 import { workerData } from 'node:worker_threads'
-import type { BackendName } from '../verify/backend.ts'
+import { type BackendName, chooseBackend } from '../verify/backends.ts'
 import { judgeBatch, unpackBatch, type VerifyWorkerData } from '../verify/batch.ts'
-import { chooseBackend } from '../verify/choose.ts'
 
 const backend = chooseBackend((workerData as VerifyWorkerData).backend)
 

@@ -9,14 +9,14 @@
  * another machine: that one is asked for its own confirmation first, for any caller. Nothing is paid, no redirect is followed, and
  * what comes back is kept as data; of a daily probe little of it.
  */
+
 import type { Listing } from '../../actors/tools/listing.ts'
 import type { ProbedFacts, ProbeVerdict } from '../../actors/tools/tools.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../outgoing/request.ts'
 import { challengesOf, requestIn } from '../payments/mpp.ts'
 import { type Fields, x402DemandOf } from '../payments/x402.ts'
-import { networkName } from './networks.ts'
-import { billionthsOf, plainPrice } from './prices.ts'
+import { billionthsOf, networkName, plainPrice } from './prices.ts'
 
 type Looking = {
   readonly request: (request: OutgoingRequest) => Promise<Answered | NotAnswered>

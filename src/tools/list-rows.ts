@@ -11,11 +11,11 @@
  *
  * Everything is a stranger's text: cut to its bounds, and nothing in it is followed.
  */
+
 import type { ListingFields } from '../../actors/tools/listing.ts'
 import { oneLine } from './doc.ts'
 import { categoriesOf } from './expansion.ts'
-import { networkName } from './networks.ts'
-import { plainPrice } from './prices.ts'
+import { networkName, plainPrice } from './prices.ts'
 
 export type ListRow = ListingFields & { readonly id: string; readonly source: string }
 /** A text: why it is no row. */

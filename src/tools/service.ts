@@ -1,8 +1,245 @@
 /** What the main thread does for the tools directory besides reading and writing it: probes, and rewards for reviews. */
-import { LabRound, type LabRoundOptions } from './daily-probes.ts'
-import { type LooksOptions, ToolProber } from './probe.ts'
-import { type ProbesOptions, RequestedProbes } from './requested-probes.ts'
+
+import { allowances } from '../../actors/kernel/limits.ts'
+import type { AnyReadName } from '../../actors/operations.ts'
+import { internalLetter } from '../../actors/records/internal-letter.ts'
+import type { RoundArgs } from '../../actors/tools/decide.ts'
+import type { Listing } from '../../actors/tools/listing.ts'
+import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
+import { isOperator } from '../command/dispatch.ts'
+import { type Decided, type Give, idOf } from '../command/plan.ts'
+import type { Actors } from '../command/ports.ts'
+import type { Verified } from '../command/verified.ts'
+import type { Outgoing } from '../outgoing/request.ts'
+import { type AnswerOf, dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
+import { isAt, lookAtTool, type Permission } from './lab.ts'
+import type { DueTool, FoundListing } from './reads.ts'
 import { ReviewRewards, type ReviewRewardsOptions } from './review-rewards.ts'
+
+export type LooksOptions = {
+  readonly actors: Actors
+  readonly read: ReadCall
+  readonly outgoing: Outgoing
+  /** What is shown of the directory is no longer what it was. */
+  readonly noteChange: (actor: string, change: number) => void
+  /** Waits between two requests to one machine. */
+  readonly pause: () => Promise<void>
+}
+
+type Look = {
+  /** 32 hex. */
+  readonly id: string
+  readonly tool: string
+  readonly host: string
+  /** Who asked, or in a daily round the owner. */
+  readonly identity: string
+  readonly leave: (found: FoundListing) => Permission
+}
+
+/** One probe: what is known of a listing, what the host answers, and the record of it. Each probe is recorded on disk before it starts. */
+export class ToolProber {
+  readonly #options: LooksOptions
+
+  constructor(options: LooksOptions) {
+    this.#options = options
+  }
+
+  /** Undefined: it could not be probed, or not be recorded. */
+  async take({ id, tool, host, identity, leave }: Look): Promise<ProbedFacts | undefined> {
+    const { outgoing, pause } = this.#options
+    const found = await this.ask('tools.listing', { target: tool })
+    const kept = await this.ask('tools.get', { target: tool })
+    if (found === undefined || kept === undefined) return undefined
+    const granted = leave(found)
+    if (granted === 'standing' && !(kept.index.listed && mayBeTried(found.listing) && isAt(found.listing, host)))
+      return undefined
+    const payeeBefore = kept.probe?.saw?.tool?.offers?.[0]?.pay_to ?? ''
+    const subject = { listing: found.listing, identity, leave: granted, payeeBefore }
+    const seen = await lookAtTool({ request: (request) => outgoing.request(request), pause }, subject)
+    const facts: ProbedFacts = { probe: id, tool, host, identity, ...seen }
+    return (await this.#write(facts)) ? facts : undefined
+  }
+
+  ask<Name extends AnyReadName>(op: Name, args: ReadRequest['args']): Promise<AnswerOf<Name> | undefined> {
+    return new Promise((resolve) =>
+      this.#options.read({ op, args, reader: '' }, (found) => resolve(found?.ok ? dataOf(found) : undefined)),
+    )
+  }
+
+  #write(facts: ProbedFacts): Promise<boolean> {
+    return new Promise((resolve) =>
+      this.#options.actors.write(internalLetter('tools.probed', toolsActor, facts.identity, facts), (answered) => {
+        if (answered?.ok && answered.change !== undefined) this.#options.noteChange(toolsActor, answered.change)
+        resolve(answered?.ok === true)
+      }),
+    )
+  }
+}
+
+/** What changes or removes something is not sent without being asked for. */
+function mayBeTried({ method, kind }: Listing): boolean {
+  return kind === 'mcp' || ['', 'GET', 'HEAD', 'POST'].includes(method)
+}
+
+export type LabRoundOptions = {
+  readonly looks: ToolProber
+  readonly actors: Pick<Actors, 'write'>
+  /** Keeps the times of probes secret. */
+  readonly seed: string
+  /** Between two probes of one machine. */
+  readonly gapSeconds: number
+  /** Calls back later; keeps no process alive. */
+  readonly later: (callback: () => void, ms: number) => void
+  readonly report: (facts: Readonly<Record<string, unknown>>) => void
+}
+
+/** Between two questions whether something is due, when nothing was. */
+const everyMs = 2_000
+/** Machines that are probed side by side. */
+const lanes = 4
+
+/**
+ * The daily round: it probes, without a request, listings whose hosts name their owners (actors/tools/rounds.ts
+ * says at which, and when). That it looks is on disk before it does, so that no restart makes it look twice in a day.
+ *
+ * A few machines at a time, each once in a while, and what was missed while the board was down at no greater pace.
+ */
+export class LabRound {
+  readonly #options: LabRoundOptions
+  #closed = false
+
+  constructor(options: LabRoundOptions) {
+    this.#options = options
+  }
+
+  begin(): void {
+    this.#after(everyMs)
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  #after(ms: number): void {
+    const { later, report } = this.#options
+    later(() => {
+      if (this.#closed) return
+      this.#step().then(
+        (looked) => this.#after(looked ? 0 : everyMs),
+        (error: unknown) => {
+          report({ round: 'failed', problem: String(error) })
+          this.#after(everyMs)
+        },
+      )
+    }, ms)
+  }
+
+  /** Whether anything was due, and probed. */
+  async #step(): Promise<boolean> {
+    const { looks, seed, gapSeconds } = this.#options
+    const due = await looks.ask('tools.due', { seed, gap: gapSeconds, most: lanes })
+    const looked = await Promise.allSettled((due ?? []).map((each) => this.#look(each)))
+    for (const each of looked) if (each.status === 'rejected') throw each.reason
+    return looked.some((each) => each.status === 'fulfilled' && each.value)
+  }
+
+  async #look({ tool, host, owner }: DueTool): Promise<boolean> {
+    const id = await this.#begun(tool, owner)
+    if (id === undefined || this.#closed) return false
+    await this.#options.looks.take({ id, tool, host, identity: owner, leave: () => 'standing' })
+    return true
+  }
+
+  /** The id of a probe that is on disk now; undefined: it is not to be made. */
+  #begun(target: string, owner: string): Promise<string | undefined> {
+    const { actors, gapSeconds } = this.#options
+    const args: RoundArgs = { target, gapSeconds, looksMax: allowances.tool_looks_per_board_per_day }
+    return new Promise((resolve) =>
+      actors.write(internalLetter('tools.round', toolsActor, owner, args), (answered) =>
+        resolve(answered?.ok === true ? answered.reply.id : undefined),
+      ),
+    )
+  }
+}
+
+export type ProbesOptions = Pick<LooksOptions, 'read'> & {
+  readonly looks: ToolProber
+  readonly operators: ReadonlySet<string>
+  readonly report: (facts: Readonly<Record<string, unknown>>) => void
+}
+
+type ProbeJson = Readonly<Record<string, unknown>>
+
+/** Ids of probes whose answer is known, the newest last: a retry is shown what the first was. */
+const answersKept = 1_000
+
+/**
+ * Requested probes: from a command that is on disk to the result of the probe, on disk too, and then to the answer.
+ *
+ * The command is recorded before anything is sent, so a board that dies in between never probes twice for it: a client that sends it
+ * again is answered that the result is unknown, and sends a new command.
+ */
+export class RequestedProbes {
+  readonly #options: ProbesOptions
+  readonly #underWay = new Map<string, Give[]>()
+  readonly #known = new BoundedMap<string, ProbeJson>(answersKept)
+
+  constructor(options: ProbesOptions) {
+    this.#options = options
+  }
+
+  /** ToolProber, records what was seen, and answers. */
+  answer(verified: Verified<'tools.probe'>, decided: Decided<'tools.probe'>, isDuplicate: boolean, give: Give): void {
+    const id = idOf(verified, decided)
+    const { tool, host } = decided.facts
+    const known = this.#known.get(id)
+    if (known !== undefined) return give({ values: { probe: known }, receipt: {} })
+    const waiting = this.#underWay.get(id)
+    if (waiting !== undefined) {
+      waiting.push(give)
+      return
+    }
+    if (isDuplicate) return this.#recall(id, tool, host, decided.at, verified.signer.id, give)
+    this.#underWay.set(id, [give])
+    const { signer } = verified
+    const isOperators = isOperator(signer, this.#options.operators)
+    const leave = ({ owner }: FoundListing) => (isOperators || owner === signer.id ? 'given' : 'asked')
+    this.#options.looks.take({ id, tool, host, identity: signer.id, leave }).then(
+      (facts) => this.#finish(id, facts && probeJson(facts, decided.at)),
+      (error: unknown) => {
+        this.#options.report({ probe: id, problem: String(error) })
+        this.#finish(id, undefined)
+      },
+    )
+  }
+
+  /** A command of an earlier run: its outcome is in the directory, if there ever was one. */
+  #recall(id: string, tool: string, host: string, at: number, identity: string, give: Give): void {
+    this.#options.read({ op: 'tools.get', args: { target: tool }, reader: '' }, (found) => {
+      if (found === undefined) return give(undefined)
+      const { probe } = found.ok ? dataOf(found) : {}
+      const nothing: ProbedFacts = {
+        ...{ probe: id, tool, host, identity, isOwner: undefined, optOut: undefined },
+        ...{ verdict: 'not_probed', isGood: false, mismatch: [] },
+        saw: { tool: 'this probe is no longer known: request another' },
+      }
+      give({ values: { probe: probe?.id === id ? probe : probeJson(nothing, at) }, receipt: {} })
+    })
+  }
+
+  #finish(id: string, probe: ProbeJson | undefined): void {
+    const waiting = this.#underWay.get(id) ?? []
+    this.#underWay.delete(id)
+    if (probe !== undefined) this.#known.set(id, probe)
+    for (const give of waiting) give(probe === undefined ? undefined : { values: { probe }, receipt: {} })
+  }
+}
+
+function probeJson(facts: ProbedFacts, at: number): ProbeJson {
+  const { probe: id, tool, host, verdict, mismatch, isOwner, optOut, saw } = facts
+  return { id, tool, host, at, verdict, mismatch, verified: isOwner === true, opt_out: optOut === true, saw }
+}
 
 export type ToolDeskOptions = LooksOptions &
   ReviewRewardsOptions &

@@ -12,7 +12,7 @@
  *   4 + 68n     32n    public keys
  *   4 + 100n    ...    messages, one after another, no padding
  */
-import { type BackendName, type Ed25519Backend, publicKeyBytes, signatureBytes } from './backend.ts'
+import { type BackendName, type Ed25519Backend, publicKeyBytes, signatureBytes } from './backends.ts'
 
 /** What a verifying thread is born with: the one backend it may use, or none to let it choose. */
 export type VerifyWorkerData = { readonly backend: BackendName | undefined }

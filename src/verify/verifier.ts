@@ -12,11 +12,13 @@
  * 0.96 (two threads: 25,000/s and 32,000/s). `atomics: 'sync'` and `'disabled'` differ by less
  * than the noise; 'disabled' is used because a thread blocked in Atomics.wait receives nothing else.
  */
+
 import { Piscina } from 'piscina'
 import { threadFile } from '../program.ts'
-import { type BackendName, publicKeyBytes } from './backend.ts'
+import { type BackendName, type Ed25519Backend, publicKeyBytes } from './backends.ts'
 import {
   hasRightLengths,
+  judge,
   packBatch,
   type SignatureItem,
   type VerifyWorkerData,
@@ -223,4 +225,27 @@ export class Verifier implements Checks {
 function verdictOf(byte: number | undefined): Verdict {
   if (byte === verdictGood) return 'good'
   return byte === verdictBadKey ? 'bad_key' : 'bad_signature'
+}
+
+/** Signatures checked in the calling thread: where cores are few, handing them to another one costs more than it gains. */
+export class ChecksHere implements Checks {
+  readonly backend: BackendName
+  readonly waiting = 0
+  readonly #backend: Ed25519Backend
+
+  constructor(backend: Ed25519Backend) {
+    this.backend = backend.name
+    this.#backend = backend
+  }
+
+  /** As of a Verifier; the callback runs before this returns. */
+  verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void {
+    const item = { signature, publicKey, message }
+    if (!hasRightLengths(item)) return callback(publicKey.length === publicKeyBytes ? 'bad_signature' : 'bad_key')
+    const verdict = judge(this.#backend, item)
+    if (verdict === verdictGood) callback('good')
+    else callback(verdict === verdictBadKey ? 'bad_key' : 'bad_signature')
+  }
+
+  async close(): Promise<void> {}
 }

@@ -11,13 +11,12 @@
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import type { HookKind } from '../../actors/webhooks/kind-names.ts'
 import { CatchUp } from './catch-up.ts'
-import { type Made, rowOf } from './delivery-row.ts'
-import { SubscriptionExpiry } from './expiry.ts'
+import { SubscriptionExpiry, Waits } from './expiry.ts'
 import { HostQueues } from './host-queues.ts'
 import type { HooksAnswer, HooksAsk } from './payloads/answer.ts'
 import type { Signal } from './payloads/signals.ts'
 import { noSignal, type Pending, pendingOf } from './pending.ts'
-import { PositionWriter } from './position-writer.ts'
+import { type Made, PositionWriter, rowOf } from './position-writer.ts'
 import { type ChangedHooks, type HookView, standing } from './reads.ts'
 import { afterAttempt, statusOf, woken } from './retry.ts'
 import type { Sender, Sent } from './sender.ts'
@@ -25,7 +24,6 @@ import { Sources } from './sources.ts'
 import type { DeliveryStore, Place } from './store.ts'
 import { SubscriptionIndex, wantedBy } from './subscription-index.ts'
 import { HookRun, queueLow } from './subscription-run.ts'
-import { Waits } from './timers.ts'
 
 export type EngineOptions = {
   readonly store: DeliveryStore

@@ -16,10 +16,9 @@ import type { Give } from './payload-batches.ts'
 import type { Payload } from './payloads/payload-request.ts'
 import type { Named, Pending } from './pending.ts'
 import type { HookView } from './reads.ts'
-import { Letterhead } from './request-head.ts'
 import type { Outcome, Trouble } from './retry.ts'
 import { sealPlace } from './sealed-positions.ts'
-import { SigningKey, secretKey, signatures } from './signature.ts'
+import { Letterhead, SigningKey, secretKey, signatures } from './signature.ts'
 
 export type Head = { readonly size: number; readonly checkpoint: string }
 

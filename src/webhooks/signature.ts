@@ -5,7 +5,11 @@
  */
 
 import { hash } from 'node:crypto'
+import type { CursorSealer } from '../format/cursor.ts'
+import { openSecret } from '../format/sealed-secrets.ts'
+import type { PostTarget } from '../outgoing/poster.ts'
 import type { Random } from '../platform.ts'
+import type { HookView } from './reads.ts'
 
 const prefix = 'whsec_'
 export const secretRule = 'whsec_ and the base64 of 24 to 64 random bytes'
@@ -68,4 +72,26 @@ const outer = Buffer.allocUnsafeSlow(block + 32)
 /** `keys`: the one that is good now first, then the one before while it is still taken. */
 export function signatures(keys: readonly SigningKey[], signable: Signable): string {
   return keys.map((key) => key.sign(signable)).join(' ')
+}
+
+/** What all deliveries of one hook have in common: where they go, how their head begins, and the keys that sign them. */
+export class Letterhead {
+  /** undefined: nothing is sent there any more. */
+  readonly target: PostTarget | undefined
+  readonly #keys: readonly SigningKey[]
+  /** With the one before, good until then (Unix milliseconds). */
+  readonly #both: { readonly keys: readonly SigningKey[]; readonly until: number } | undefined
+
+  constructor(target: PostTarget | undefined, { sealed, former, owner }: HookView, cursors: CursorSealer) {
+    const opened = (text: string) => new SigningKey(secretKey(openSecret(cursors, 'hook', owner, text))!)
+    this.target = target
+    const key = opened(sealed)
+    this.#keys = [key]
+    if (former !== undefined) this.#both = { keys: [key, opened(former.sealed)], until: former.until * 1000 }
+  }
+
+  /** The one that is good now first. */
+  keys(now: number): readonly SigningKey[] {
+    return this.#both !== undefined && this.#both.until > now ? this.#both.keys : this.#keys
+  }
 }

@@ -13,6 +13,7 @@
  *              number of the newest of them, and `rows` JSON of [number, columns ...] of each
  *   verified   until when (Unix seconds) an address need not be challenged again for this owner
  */
+
 import { join } from 'node:path'
 import { fileExists, makeDirectory, removeFile, renameDurable } from '../../storage/disk.ts'
 import { type DatabaseSync, openDatabase } from '../sqlite.ts'

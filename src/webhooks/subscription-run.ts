@@ -8,8 +8,8 @@
 import type { HookKind } from '../../actors/webhooks/kind-names.ts'
 import type { Pending } from './pending.ts'
 import type { HookView } from './reads.ts'
-import type { Letterhead } from './request-head.ts'
 import { type Course, freshCourse, woken } from './retry.ts'
+import type { Letterhead } from './signature.ts'
 import type { Place } from './store.ts'
 
 /** Signals that wait in memory for one hook. */

@@ -3,11 +3,12 @@
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { commandSha, fromFrame } from '../../actors/records/record.ts'
 import { balanceOf, unwritten } from '../../actors/works/market/balance.ts'
-import type { Posting } from '../../actors/works/market/letters.ts'
-import { isOfMarket } from '../../actors/works/market/letters.ts'
+import { isOfMarket, type Posting } from '../../actors/works/market/letters.ts'
 import { user } from '../../actors/works/market/postings.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
   ok,
   opened,
@@ -120,4 +121,23 @@ function causeOf({ work, command }: Entry) {
     ...(work === undefined ? {} : { work_id: work }),
     ...(command === undefined ? {} : { command_sha256: command }),
   }
+}
+
+/** Asked by the board at its start: who has just posted in public for the first time and has no welcome grant. */
+export const welcomeReads = { 'credit.unwelcomed': unwelcomed } satisfies Reads
+
+/** First posts of the last `seconds` before the newest one: older ones are not looked for. */
+function unwelcomed(
+  { state, board }: ReadContext,
+  { args }: ReadRequest,
+): KnownAnswer<{ identities: readonly string[] }> {
+  const { events, authorList } = board
+  const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)
+  const identities = new Set<string>()
+  for (let slot = events.count - 1; slot >= 0 && events.at[slot]! >= since; slot--) {
+    const author = authorList[events.author[slot]!]!
+    const isFirst = events.at[author.events.at(0)]! >= since
+    if (isFirst && !state.market.given.welcomed.has(author.id)) identities.add(author.id)
+  }
+  return known({ identities: [...identities] })
 }

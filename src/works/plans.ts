@@ -1,12 +1,120 @@
 /** How works are carried out: all of them by the market. */
 
+import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { WriteName } from '../../actors/operations.ts'
+import { shardOf } from '../../actors/shard.ts'
+import { type MarketLimits, marketName, type ReserveArgs, type WorkArgs } from '../../actors/works/market/letters.ts'
+import type { Terms } from '../../actors/works/market/work.ts'
 import { newRoomFor } from '../command/charging.ts'
 import { isGiven } from '../command/check.ts'
-import type { Asked, Plan, Services, Shown } from '../command/plan.ts'
+import type { Asked, Plan, ReadPlans, Services, Shown } from '../command/plan.ts'
+import type { Actors } from '../command/ports.ts'
 import type { Verified } from '../command/verified.ts'
-import { dataOf } from '../reads/read.ts'
-import { type AboutWork, market, reserveArgs, workArgs } from './market-args.ts'
+import { provenBits } from '../format/proof-of-work.ts'
+import { dataOf, type ReadAnswer, type ReadRequest, type Take } from '../reads/read.ts'
+import { networkMark, widerNetworkMark } from './network-marks.ts'
+import { transferView } from './reads.ts'
+
+export const market = () => ({ actor: marketName })
+
+/** What the market is sent with a command: configuration as it stands, and what the room says of the signer. */
+export function limitsOf({ limitsOn }: Services): MarketLimits {
+  const reward = sizes.work_reward_maximum
+  return limitsOn
+    ? { claims: rates.work_live_claims, holds: rates.work_live_holds, reward }
+    : { claims: Number.POSITIVE_INFINITY, holds: Number.POSITIVE_INFINITY, reward }
+}
+
+/** With limits off a worker may come back at once. */
+function termsOf({ limitsOn }: Services, reviewWindow: number): Terms {
+  return {
+    review_window: reviewWindow,
+    revision_window: sizes.work_revision_window,
+    dispute_window: sizes.work_dispute_window,
+    arbitration_window: sizes.work_arbitration_window,
+    recovery_window: sizes.work_recovery_window,
+    reclaim_cooldown: limitsOn ? sizes.work_reclaim_cooldown : 0,
+    claim_margin: sizes.work_claim_margin,
+    renewals: sizes.work_renewals,
+    revisions: sizes.work_revisions,
+    lapses: sizes.work_lapses,
+  }
+}
+
+/** Commands about a work that is there. */
+export type AboutWork = Exclude<Extract<WriteName, `work.${string}`>, 'work.create'>
+
+/** What `data` of one of them may say. */
+type Said = { readonly schema?: 1 } & Pick<
+  Partial<WorkArgs>,
+  'version_id' | 'result_sha256' | 'accept_changed' | 'percent'
+>
+
+/** Of a command about a work that is there. */
+export function workArgs(
+  verified: Verified<AboutWork>,
+  services: Services,
+): WorkArgs & { readonly fee_basis_points: number; readonly bond_percent: number } {
+  const { command } = verified
+  const { schema, ...data }: Said = verified.data
+  const work = command.event_id!
+  return {
+    work,
+    from: fromOf(work, verified, services),
+    generation: services.generation,
+    amount: command.amount ?? 0,
+    reason: isGiven(command.reason) ? command.reason : '',
+    ttl: command.ttl ?? sizes.work_claim_default,
+    limits: limitsOf(services),
+    proof_bits: proofOf(verified),
+    fee_basis_points: sizes.work_fee_basis_points,
+    bond_percent: sizes.work_bond_percent,
+    ...(isGiven(command.target) ? { result: command.target } : {}),
+    ...data,
+  }
+}
+
+/** Of `work.create`. */
+export function reserveArgs(
+  verified: Verified<'work.create'>,
+  services: Services,
+  room: string,
+  { reviewerKey, seen }: { readonly reviewerKey: string; readonly seen: boolean },
+): ReserveArgs {
+  const { command, data, sha } = verified
+  const { amount } = command
+  const work = isGiven(command.event_id) ? command.event_id : sha.toString('hex', 0, 16)
+  return {
+    work,
+    from: fromOf(work, verified, services),
+    generation: services.generation,
+    amount,
+    fee: Math.floor((amount * sizes.work_fee_basis_points) / 10_000),
+    lifetime: sizes.work_deadline_seconds,
+    title: data.title,
+    capabilities: [...new Set(data.capabilities ?? [])],
+    eligibility: data.eligibility ?? 'open',
+    simulated: data.simulated ?? false,
+    room,
+    reviewer: data.reviewer === verified.signer.id ? '' : (data.reviewer ?? ''),
+    reviewer_key: reviewerKey,
+    seen,
+    terms: termsOf(services, data.review_window ?? sizes.work_review_window),
+    limits: limitsOf(services),
+    proof_bits: proofOf(verified),
+  }
+}
+
+/** Requester and worker of a work are compared by this, and it reveals nothing else. */
+function fromOf(work: string, { door }: Verified, { secret }: Services): string {
+  const purpose = `work ${work}`
+  return widerNetworkMark(secret, purpose, door.address) || networkMark(secret, purpose, door.address)
+}
+
+function proofOf({ command, sha }: Verified): number {
+  return provenBits(isGiven(command.proof) ? command.proof : '', sha.toString('hex'))
+}
 
 const show = ({ command }: Verified): Shown => ({ read: 'work.get', args: { event_id: command.event_id! } })
 
@@ -119,4 +227,55 @@ export const workPlans = {
   'work.concede': plan,
   'work.reopen': plan,
   'work.rule': plan,
+}
+
+const moving: Plan<'credit.transfer' | 'credit.grant'> = {
+  to: market,
+  args: ({ command }) => ({ target: command.target, amount: command.amount, cost: sizes.credit_transfer_cost }),
+  show: (_verified, { facts, at }) => ({
+    values: { transfers: (facts.postings ?? []).map((each) => ({ at, ...transferView(each) })) },
+  }),
+}
+
+export const creditPlans = { 'credit.transfer': moving, 'credit.grant': moving }
+
+const atMarket = { actor: () => marketName }
+
+/** Credits lie with the market. */
+export const creditReadPlans = {
+  'credit.balance': atMarket,
+  'credit.history': atMarket,
+} satisfies ReadPlans
+
+export const workReads: ReadonlySet<string> = new Set(['work.get', 'work.list', 'work.history'])
+
+/**
+ * Reads on works whose answer lies with two: the market's shard has the record, and the shard of its private room knows who may
+ * read it and how the request begins. Works of public rooms are the feed's alone.
+ */
+export function readWorks(actors: Actors, request: ReadRequest, answer: Take): void {
+  actors.read(request, (found) => {
+    if (found === undefined || found.ok || 'refusal' in found) return answer(found)
+    roomOfWork(actors, request, (room) => {
+      if (typeof room !== 'string') return answer(room ?? found)
+      actors.readPrivate(marketShard(actors), request, (part) => {
+        if (part === undefined || !part.ok) return answer(part === undefined || 'refusal' in part ? part : found)
+        const asked = { ...request, op: 'work.complete', args: { room }, found: dataOf(part) } as const
+        actors.readPrivate(shardOf(room, actors.shards), asked, answer)
+      })
+    })
+  })
+}
+
+function marketShard({ shards }: Actors): number {
+  return shardOf(marketName, shards)
+}
+
+/** The room that a list names, or that a work is in; undefined: there is none. */
+function roomOfWork(actors: Actors, request: ReadRequest, then: (room: string | ReadAnswer | undefined) => void): void {
+  if (request.args.room !== undefined) return then(String(request.args.room))
+  actors.readPrivate(marketShard(actors), { ...request, op: 'work.where' }, (where) => {
+    if (where === undefined || !where.ok) return then(where === undefined || 'absent' in where ? undefined : where)
+    then(dataOf(where).room)
+  })
 }

@@ -1,6 +1,6 @@
 /**
  * Reads on works. The feed answers for those of public rooms; of those of private rooms the market's shard has the record and the
- * room's shard knows who may read it: the main thread asks one after the other (src/works/ask-room-and-market.ts).
+ * room's shard knows who may read it: the main thread asks one after the other (src/works/plans.ts).
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'

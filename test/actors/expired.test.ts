@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { countsOf, pagesOf } from '../../actors/reading.ts'
 import { type BoardRecord, RecordType } from '../../actors/records/record.ts'
 import { State } from '../../actors/state.ts'
-import { activityReads } from '../../src/posts/activity-reads.ts'
+import { activityReads } from '../../src/posts/reads.ts'
 import { dataOf, type ReadContext } from '../../src/reads/read.ts'
 
 const posts = 3_000

@@ -12,7 +12,7 @@ import { countsOf, findEvents, pagesOf, readThread } from '../../actors/reading.
 import type { BoardRecord } from '../../actors/records/record.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { State } from '../../actors/state.ts'
-import { identityId } from '../../src/format/encoding.ts'
+import { identityId } from '../../src/format/signing.ts'
 import { joined } from '../support/image.ts'
 
 /** Owner, moderator, two without a role, and the operator of the board. */

@@ -13,7 +13,7 @@ import type { WriteLetter } from '../../actors/records/write.ts'
 import { openPolicy, type Policy } from '../../actors/rooms/policy.ts'
 import { roleOf } from '../../actors/rooms/roles.ts'
 import { State } from '../../actors/state.ts'
-import { identityId } from '../../src/format/encoding.ts'
+import { identityId } from '../../src/format/signing.ts'
 import { joined } from '../support/image.ts'
 
 const people = Array.from({ length: 5 }, (_, n) => {

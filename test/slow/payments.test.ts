@@ -1,8 +1,8 @@
 /** The board pays for a call: real sellers of x402 and MPP on loopback, whose answers get lost, whose price and payee change. */
+
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readArguments } from '../../src/cli/command-line.ts'
-import { toolsCommand } from '../../src/cli/tools.ts'
-import { relayTool } from '../../src/cli/tools-relay.ts'
+import { relayTool, toolsCommand } from '../../src/cli/tools.ts'
 import { MppSeller } from '../peers/mpp-seller.ts'
 import { missingPackage } from '../peers/npm-peers.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'

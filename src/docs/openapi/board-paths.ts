@@ -282,7 +282,7 @@ const tailPath: Json = {
 }
 
 const anyBytes: Json = { schema: { type: 'string', format: 'binary' } }
-/** src/http/files.ts serves an image, a text, a sound, a film or an archive as what it is, all else as mere bytes. */
+/** src/attachments/routes.ts serves an image, a text, a sound, a film or an archive as what it is, all else as mere bytes. */
 const fileTypes: Json = { '*/*': anyBytes, 'application/octet-stream': anyBytes }
 
 const filePath: Json = {

@@ -1,4 +1,5 @@
 /** The commands against a real board in a process of its own. */
+
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,9 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type BoardProcess, startBoard } from '../../../src/cli/board-process.ts'
 import { BoardClient } from '../../../src/cli/client.ts'
-import { demoCorpus } from '../../../src/cli/demo-corpus.ts'
+import { type BoardProcess, demoCorpus, startBoard } from '../../../src/cli/demo.ts'
 import { follow } from '../../../src/cli/follow.ts'
 import { main } from '../../../src/cli/main.ts'
 import { program } from '../../support/program.ts'

@@ -2,12 +2,19 @@
  * A board of one file, behind a real socket, for testing the client alone: it checks signatures, wants parents to
  * exist before their children, and recognises request ids, as the specification says. Nothing is durable.
  */
+
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { decodeBytes32, decodeBytes64, identityId } from '../../../src/format/encoding.ts'
-import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
-import { createOpensslBackend } from '../../../src/verify/openssl.ts'
+import {
+  commandId,
+  decodeBytes32,
+  decodeBytes64,
+  identityId,
+  type SignableCommand,
+  signingBytes,
+} from '../../../src/format/signing.ts'
+import { createOpensslBackend } from '../../../src/verify/backends.ts'
 
 export type StoredPost = {
   readonly eventId: string

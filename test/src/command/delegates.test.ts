@@ -5,7 +5,7 @@ import type { ToldDelegation } from '../../../actors/delegations/delegations.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { type Delegate, Delegates } from '../../../src/command/delegates.ts'
 import type { TakeReply } from '../../../src/command/ports.ts'
-import { toldByRegistry } from '../../../src/delegations/known-by-registry.ts'
+import { toldByRegistry } from '../../../src/delegations/plans.ts'
 
 const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation => ({
   ...{ id, identity: 'owner', key: `key of ${id}`, scopes: ['board:post'], expires: 2_000 },

@@ -5,7 +5,7 @@ import { statusOf } from '../../../actors/kernel/refusals.ts'
 import { operations } from '../../../actors/operations.ts'
 import { capabilities } from '../../../src/docs/capabilities.ts'
 import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
-import { createNobleBackend } from '../../../src/verify/noble.ts'
+import { createNobleBackend } from '../../../src/verify/backends.ts'
 import { faultsOf, hasShape, serviceId, shapes } from '../../support/json-schema.ts'
 
 const described = {

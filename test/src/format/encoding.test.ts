@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeBase64url, decodeBytes32, decodeBytes64, isHex32, isHex64 } from '../../../src/format/encoding.ts'
+import { decodeBase64url, decodeBytes32, decodeBytes64, isHex32, isHex64 } from '../../../src/format/signing.ts'
 
 const encoded = (given: Uint8Array) => Buffer.from(given).toString('base64url')
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })

@@ -1,9 +1,17 @@
 import { createHash, createPrivateKey, sign } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeBytes32, decodeBytes64, identityId } from '../../../src/format/encoding.ts'
-import { commandId, contentKey, FIELD_ORDER, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
-import { chooseBackend } from '../../../src/verify/choose.ts'
+import {
+  commandId,
+  contentKey,
+  decodeBytes32,
+  decodeBytes64,
+  FIELD_ORDER,
+  identityId,
+  type SignableCommand,
+  signingBytes,
+} from '../../../src/format/signing.ts'
+import { chooseBackend } from '../../../src/verify/backends.ts'
 
 const seed = Buffer.from(Array.from({ length: 32 }, (_, index) => index))
 const publicKey = 'A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg'

@@ -2,9 +2,8 @@
 
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
-import { isLoopback, mayConnect } from '../../../src/outgoing/addresses.ts'
 import { createOutgoing } from '../../../src/outgoing/request.ts'
-import { addressFault, type Resolve } from '../../../src/outgoing/target.ts'
+import { addressFault, isLoopback, mayConnect, type Resolve } from '../../../src/outgoing/target.ts'
 
 /** Hosts as they may stand in a URL, none of which is a machine of the public Internet. */
 const closedHosts = [

@@ -1,6 +1,6 @@
 /** Whether a payment was made, as a node tells it: a yes or a no counts only from one that can know. */
 import { expect, test } from 'vitest'
-import { isPaid } from '../../../src/payments/chain.ts'
+import { isPaid } from '../../../src/payments/payer.ts'
 
 const address = (digit: string) => `0x${digit.repeat(40)}`
 const validUntil = 1_795_200_060

@@ -1,6 +1,6 @@
 /** The rate limiter: what it gives, gives back, and what it does when it holds more keys than it has room for. */
 import { expect, test } from 'vitest'
-import { Limiter } from '../../../src/rates/limiter.ts'
+import { Limiter } from '../../../src/rates/meters.ts'
 
 class Clock {
   ms = 0

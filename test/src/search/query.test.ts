@@ -1,7 +1,7 @@
 /** How a query is read, and which words are one to a search. */
+
 import { expect, test } from 'vitest'
-import { inflections } from '../../../src/search/inflections.ts'
-import { matcher, readQuery, toFts, wordsOf } from '../../../src/search/query.ts'
+import { inflections, matcher, readQuery, toFts, wordsOf } from '../../../src/search/query.ts'
 
 function faultOf(text: string): string | undefined {
   const read = readQuery(text)

@@ -7,8 +7,7 @@ import type { Verified } from '../../../src/command/verified.ts'
 import { urlBytesMax } from '../../../src/outgoing/target.ts'
 import type { Outcome, Relay, Relayed } from '../../../src/tool-calls/relay.ts'
 import { type CallData, dataFault } from '../../../src/tool-calls/relayed.ts'
-import { Calls, type CallsOptions } from '../../../src/tool-calls/service.ts'
-import { type Holder, Slots } from '../../../src/tool-calls/slots.ts'
+import { Calls, type CallsOptions, type Holder, Slots } from '../../../src/tool-calls/service.ts'
 
 const url = 'https://tool.example/t'
 const listing = { kind: 'http', url, mcp_url: '', method: '', price: '', name: 'Tool' }

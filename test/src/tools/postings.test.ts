@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import MiniSearch from 'minisearch'
 import { expect, test } from 'vitest'
-import { Best } from '../../../src/tools/best.ts'
 import { Postings } from '../../../src/tools/postings.ts'
+import { Best } from '../../../src/tools/search.ts'
 import { Words } from '../../../src/tools/words.ts'
 
 const word = fc.constantFrom('map', 'maps', 'mapper', 'weather', 'wether', 'price', 'pricey', 'a', 'ab', 'hash', '2024')

@@ -3,12 +3,15 @@ import { existsSync, readFileSync } from 'node:fs'
 import { verify as nobleVerify } from '@noble/ed25519'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Ed25519Backend } from '../../../src/verify/backend.ts'
-import { chooseBackend, passesSelfTest } from '../../../src/verify/choose.ts'
-import { KeyCache } from '../../../src/verify/key-cache.ts'
-import { createNobleBackend } from '../../../src/verify/noble.ts'
-import { createOpensslBackend } from '../../../src/verify/openssl.ts'
-import { createSodiumBackend } from '../../../src/verify/sodium.ts'
+import {
+  chooseBackend,
+  createNobleBackend,
+  createOpensslBackend,
+  createSodiumBackend,
+  type Ed25519Backend,
+  KeyCache,
+  passesSelfTest,
+} from '../../../src/verify/backends.ts'
 import { craft, groupOrder, smallOrderEncodings, torsion, torsion8 } from './edge-points.ts'
 
 const backends = [createNobleBackend(), createOpensslBackend(), createSodiumBackend()]

@@ -2,7 +2,7 @@ import { generateKeyPairSync, sign } from 'node:crypto'
 import fc from 'fast-check'
 import { Piscina } from 'piscina'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { BackendName } from '../../../src/verify/backend.ts'
+import { type BackendName, chooseBackend } from '../../../src/verify/backends.ts'
 import {
   judgeBatch,
   packBatch,
@@ -12,7 +12,6 @@ import {
   verdictBadSignature,
   verdictGood,
 } from '../../../src/verify/batch.ts'
-import { chooseBackend } from '../../../src/verify/choose.ts'
 import { type Verdict, Verifier, type VerifierEvent } from '../../../src/verify/verifier.ts'
 
 const { privateKey, publicKey: publicKeyObject } = generateKeyPairSync('ed25519')

@@ -13,7 +13,7 @@ import type { BoundResult, Standing } from '../../../actors/works/market/letters
 import { marketName } from '../../../actors/works/market/letters.ts'
 import type { Market } from '../../../actors/works/market/market.ts'
 import type { Terms, Work } from '../../../actors/works/market/work.ts'
-import { identityId } from '../../../src/format/encoding.ts'
+import { identityId } from '../../../src/format/signing.ts'
 
 export type Person = { readonly key: Buffer; readonly id: string }
 

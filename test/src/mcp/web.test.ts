@@ -1,7 +1,7 @@
 /** Answers of libraries, sent through the port: each header once. */
 import { expect, test } from 'vitest'
 import type { Exchange, Header } from '../../../src/http/port.ts'
-import { sendResponse } from '../../../src/http/web.ts'
+import { sendResponse } from '../../../src/mcp/routes.ts'
 
 test('a stream says once that nobody shall hold it back', async () => {
   let told: readonly Header[] = []

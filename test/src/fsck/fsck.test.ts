@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { type BoardRecord, RecordType } from '../../../actors/records/record.ts'
-import { BlobCheck } from '../../../src/fsck/blobs.ts'
+import { BlobCheck } from '../../../src/fsck/fsck.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-fsck-blobs-'))
 afterAll(() => rmSync(directory, { recursive: true }))

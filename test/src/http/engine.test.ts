@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
-import { connectionsMaxOf, descriptorsMax, softLimitIn } from '../../../src/http/descriptors.ts'
-import { portOptions } from '../../../src/http/port-options.ts'
+import { connectionsMaxOf, descriptorsMax, portOptions, softLimitIn } from '../../../src/http/engine.ts'
 
 test('connections leave descriptors for the files of the board, half of them where there are few', () => {
   expect([64, 1_024, 20_000, 1_048_576].map(connectionsMaxOf)).toEqual([32, 512, 17_440, 1_046_016])

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
-import { sourceStack } from '../../src/source-stack.ts'
+import { sourceStack } from '../../src/observe.ts'
 
 const project = resolve(import.meta.dirname, '../..')
 

@@ -2,6 +2,7 @@
  * The whole state of a shard or of the feed: the board, the order of what happened, and the parts.
  * One `apply`, used by a decision, by a replay and by the feed; nothing else changes anything.
  */
+
 import type { Image } from '../storage/snapshot.ts'
 import { Blobs } from './attachments/attachments.ts'
 import { Direct } from './conversations/conversations.ts'
@@ -12,13 +13,10 @@ import { LogBook, type PackedLog } from './log/book.ts'
 import { People } from './people/people.ts'
 import { PostMarks } from './posts/marks.ts'
 import { Receivers } from './receive-urls/receive-urls.ts'
-import { Board, type Place } from './records/board.ts'
-import { packBoard, unpackBoard } from './records/board-snapshot.ts'
-import { Changes, nowhere } from './records/changes.ts'
+import { Board, Changes, nowhere, type Place, packBoard, unpackBoard } from './records/board.ts'
 import { Columns } from './records/columns.ts'
-import type { Core } from './records/core.ts'
+import type { Core, Projection, RecordPlace } from './records/core.ts'
 import { none } from './records/event-index.ts'
-import type { Projection, RecordPlace } from './records/projection.ts'
 import { type BoardRecord, type FactRecord, RecordType } from './records/record.ts'
 import { Rules } from './rooms/rules.ts'
 import { Sales } from './sales/sales.ts'

@@ -7,8 +7,7 @@
 
 import { hex } from '../kernel/hex.ts'
 import type { Room } from '../records/board.ts'
-import type { Core } from '../records/core.ts'
-import type { Projection } from '../records/projection.ts'
+import type { Core, Projection } from '../records/core.ts'
 import type { FactRecord, PostRecord } from '../records/record.ts'
 
 export type Blob = {

@@ -1,6 +1,6 @@
 /** Decisions over blobs: pure functions of the state; who signed was settled before. */
-import { act } from '../records/act.ts'
-import { type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+
+import { act, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { fileObjection } from '../rooms/additions.ts'
 import {
   delegationTouchesNone,
@@ -9,7 +9,7 @@ import {
   mayTouchOthers,
   mayWrite,
   ownersAlone,
-} from '../rooms/roles.ts'
+} from '../rooms/policy.ts'
 import type { BlobFacts, DeletedFacts } from './attachments.ts'
 
 /** What the main thread knows of a file that it has written before this letter. */

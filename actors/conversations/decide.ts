@@ -3,13 +3,10 @@
  * one at once meet there. Pure functions of the state; who signed was settled before.
  */
 
-import { act } from '../records/act.ts'
 import { type BoardRecord, RecordType } from '../records/record.ts'
-import { accept, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../records/write.ts'
-import { messageRefusal } from '../rooms/first-messages.ts'
-import { objection } from '../rooms/policy.ts'
-import { mayWrite } from '../rooms/roles.ts'
-import { eventOf } from '../rooms/room.ts'
+import { accept, act, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+import { mayWrite, objection } from '../rooms/policy.ts'
+import { eventOf, messageRefusal } from '../rooms/room.ts'
 import type { Answer } from './conversations.ts'
 
 type OpenArgs = {

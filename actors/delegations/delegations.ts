@@ -6,8 +6,8 @@
  * `delegate`) stands in the log before that act. The end of one that is published is public too (a leaf `undelegate`); of any
  * other it is not. Times are those that were signed: it ends at `timestamp + ttl`, which anyone can check offline.
  */
-import type { Core } from '../records/core.ts'
-import type { Projection, RecordPlace } from '../records/projection.ts'
+
+import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, type FactRecord } from '../records/record.ts'
 
 /** What a delegation.create asked for, checked by the main thread. Empty texts: not given. */

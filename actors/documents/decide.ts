@@ -4,11 +4,11 @@
  * A write names the version it was made from. When others have written since, the two edits are merged, and refused when they
  * touch each other: nothing that was accepted is ever lost, and no author overwrites a text that they have not seen.
  */
+
 import { hash } from 'node:crypto'
-import { act } from '../records/act.ts'
 import type { Room } from '../records/board.ts'
 import { commandSha, type FactRecord, RecordType } from '../records/record.ts'
-import { type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+import { act, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { documentObjection, editObjection } from '../rooms/additions.ts'
 import {
   delegationTouchesNone,
@@ -17,7 +17,7 @@ import {
   mayTouchOthers,
   mayWrite,
   ownersAlone,
-} from '../rooms/roles.ts'
+} from '../rooms/policy.ts'
 import {
   type Doc,
   type DocDeletedFacts,

@@ -6,10 +6,9 @@
  * for the documents of one owner as it does inside a room. A public one takes change numbers and is in lists; an unlisted one is
  * read by anyone who has its id and is never in a list; one of a private room is that room's.
  */
-import { type Active, ByActivity } from '../records/board.ts'
-import { nowhere } from '../records/changes.ts'
-import type { Core } from '../records/core.ts'
-import type { Projection, RecordPlace } from '../records/projection.ts'
+
+import { type Active, ByActivity, nowhere } from '../records/board.ts'
+import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, commandIn, type FactRecord } from '../records/record.ts'
 
 export type DocVisibility = 'public' | 'unlisted' | 'private'

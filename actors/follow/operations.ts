@@ -4,7 +4,7 @@ import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
 import { EventSchema, Generation, id, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
-import { changeKinds } from '../records/changes.ts'
+import { changeKinds } from '../records/board.ts'
 import { versionsMax } from '../rooms/placing.ts'
 
 /** `reply` and `mention` go to the signed reader whom they concern, beside the `event.posted` of the same event. */

@@ -1,6 +1,6 @@
 /** The registry's decisions over raised limits: pure functions of the state; who signed was settled before. */
-import { act } from '../records/act.ts'
-import { type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+
+import { act, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import type { GrantFacts } from './grants.ts'
 
 const notOperator = refuse('forbidden', 'only an operator of this board can raise limits')

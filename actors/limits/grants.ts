@@ -3,7 +3,7 @@
  * private, because the network address of a user is personal.
  */
 import { hex } from '../kernel/hex.ts'
-import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { Projection, RecordPlace } from '../records/core.ts'
 import type { FactRecord } from '../records/record.ts'
 
 export type LimitGrant = {

@@ -6,8 +6,7 @@
  */
 
 import { hex } from '../kernel/hex.ts'
-import type { Core } from '../records/core.ts'
-import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, commandIn, dataIn, type FactRecord } from '../records/record.ts'
 import type { identityProfileSet } from './operations.ts'
 

@@ -1,10 +1,10 @@
 /** Decisions over events that stand: hidden, restored, redacted, voted on. Pure functions of the state. */
 
 import { formatEntry } from '../log/entry.ts'
-import { act } from '../records/act.ts'
 import type { Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
 import {
+  act,
   type Deciders,
   type Decision,
   isOfBoard,
@@ -13,15 +13,15 @@ import {
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
-import { isScreened } from '../rooms/policy.ts'
 import {
   delegationTouchesNone,
   isOwnersAlone,
+  isScreened,
   mayModerate,
   mayTouchOthers,
   mayWrite,
   ownersAlone,
-} from '../rooms/roles.ts'
+} from '../rooms/policy.ts'
 import type { HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
 import type { Value } from './votes.ts'
 

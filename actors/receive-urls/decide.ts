@@ -2,10 +2,19 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { act } from '../records/act.ts'
 import type { Parts } from '../records/core.ts'
+import { type InternalWriteName, internalLetter } from '../records/internal-operations.ts'
 import { type FactRecord, RecordType } from '../records/record.ts'
-import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+import {
+  type ArgsOf,
+  accept,
+  act,
+  type Deciders,
+  type ReplyOf,
+  refuse,
+  type Situation,
+  type WriteLetter,
+} from '../records/write.ts'
 import { dedupeSeconds, type ItemFacts, type Receiver, type ReceiverFacts } from './receive-urls.ts'
 
 /** Receive URLs that one identity may have at a time. */
@@ -122,4 +131,13 @@ export function opens(receiver: Receiver | undefined, hash: string): boolean {
   const kept = Buffer.from(receiver?.hash ?? '', 'hex')
   const isThere = kept.length === nobody.length
   return timingSafeEqual(isThere ? kept : nobody, Buffer.from(hash, 'hex')) && isThere
+}
+
+/** To the actor of an identity's receive URLs. `owner`: identity id. */
+export function ownLetter<Name extends InternalWriteName>(
+  op: Name,
+  owner: string,
+  args: ArgsOf<Name>,
+): WriteLetter<ArgsOf<Name>, ReplyOf<Name>> {
+  return internalLetter(op, receiversOf(owner), owner, args)
 }

@@ -5,9 +5,8 @@
  * Nothing of this is ever public; the hash of a URL's secret is kept, the secret is not.
  */
 
-import { nowhere } from '../records/changes.ts'
-import type { Core } from '../records/core.ts'
-import type { Projection, RecordPlace } from '../records/projection.ts'
+import { nowhere } from '../records/board.ts'
+import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, delegationOf, type FactRecord } from '../records/record.ts'
 
 const itemsKept = 1_000

@@ -6,7 +6,9 @@
  */
 
 import { hex } from '../kernel/hex.ts'
-import { EventIndex, Names, none, SlotList } from './event-index.ts'
+import { encode, Packr } from '../kernel/msgpack.ts'
+import { bytesOf, type Columns, type Kept } from './columns.ts'
+import { EventIndex, Names, none, type PackedEvents, SlotList } from './event-index.ts'
 import { Handles } from './handles.ts'
 import {
   type BoardRecord,
@@ -15,6 +17,7 @@ import {
   type PostRecord,
   RecordType,
   type RoomCreated,
+  workStates,
 } from './record.ts'
 
 export type Visibility = 'public' | 'private'
@@ -266,5 +269,299 @@ export class Board {
       room.pages.set(name, page)
     }
     return page
+  }
+}
+
+/** Kinds of rows; the numbers are in snapshots. */
+export const changeKinds = [
+  'event.posted',
+  'event.superseded',
+  'event.hidden',
+  'event.restored',
+  'event.redacted',
+  'room.created',
+  'document.written',
+  'receiver.item',
+  ...workStates.map((state) => `work.${state}` as const),
+] as const
+export type ChangeKind = (typeof changeKinds)[number]
+
+/** Those that are about something else than an event or a room. */
+const ofSubjects: ReadonlySet<ChangeKind> = new Set(
+  changeKinds.filter((kind) => kind === 'document.written' || kind === 'receiver.item' || kind.startsWith('work.')),
+)
+
+export type Change = {
+  /** Change number, or journal number in a shard. */
+  readonly position: number
+  readonly kind: ChangeKind
+  /** Number of the room, or `nowhere`. */
+  readonly room: number
+  /** Slot of the event it is about; of an edit, the slot of the edit. 0xffff_ffff where it is about something else. */
+  readonly slot: number
+  /** Id (32 hex) of the document, receiver or work it is about, else ''. */
+  readonly subject: string
+  /** Unix seconds. */
+  readonly at: number
+}
+
+export const nowhere = 0xffff_ffff
+
+type PackedChanges = readonly [count: number, Kept, Kept, Kept, Kept, Kept, subjects: readonly string[]]
+
+const initialRows = 1024
+
+/**
+ * What happened, in order: one row for every change that followers learn about. Columns of typed arrays, 16 bytes a row.
+ *
+ * A row's position is the change number in the feed, and the journal's number in a shard; both grow and are never used twice,
+ * so a position is a cursor that survives restarts. The row names its subject: an event by slot, anything else by its id.
+ */
+export class Changes {
+  #count = 0
+  #position = new Float64Array(initialRows)
+  #kind = new Uint8Array(initialRows)
+  #room = new Uint32Array(initialRows)
+  #about = new Uint32Array(initialRows)
+  #at = new Uint32Array(initialRows)
+  /** Ids of subjects that are no events. */
+  readonly #subjects: string[] = []
+
+  get count(): number {
+    return this.#count
+  }
+
+  add(kind: ChangeKind, change: Omit<Change, 'kind'>): void {
+    if (this.#count === this.#kind.length) this.#grow()
+    const row = this.#count++
+    this.#position[row] = change.position
+    this.#kind[row] = changeKinds.indexOf(kind)
+    this.#room[row] = change.room
+    this.#about[row] = change.subject === '' ? change.slot : this.#subjects.push(change.subject) - 1
+    this.#at[row] = change.at
+  }
+
+  at(row: number): Change {
+    const kind = changeKinds[this.#kind[row]!]!
+    const hasSubject = ofSubjects.has(kind)
+    return {
+      position: this.#position[row]!,
+      kind,
+      room: this.#room[row]!,
+      slot: hasSubject ? nowhere : this.#about[row]!,
+      subject: hasSubject ? this.#subjects[this.#about[row]!]! : '',
+      at: this.#at[row]!,
+    }
+  }
+
+  /** First row after this position, by binary search. */
+  after(position: number): number {
+    let low = 0
+    let high = this.#count
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#position[middle]! <= position) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  pack(columns: Columns): PackedChanges {
+    const keep = (column: Float64Array | Uint8Array | Uint32Array) => columns.put(bytesOf(column, this.#count))
+    return [
+      this.#count,
+      keep(this.#position),
+      keep(this.#kind),
+      keep(this.#room),
+      keep(this.#about),
+      keep(this.#at),
+      this.#subjects,
+    ]
+  }
+
+  /** Takes over what `pack` gave. */
+  restore([count, position, kind, room, about, at, subjects]: PackedChanges, columns: Columns): void {
+    const bufferOf = (kept: Kept, bytesEach: number) => columns.take(kept, initialRows * bytesEach).buffer
+    this.#count = count
+    this.#position = new Float64Array(bufferOf(position, 8))
+    this.#kind = new Uint8Array(bufferOf(kind, 1))
+    this.#room = new Uint32Array(bufferOf(room, 4))
+    this.#about = new Uint32Array(bufferOf(about, 4))
+    this.#at = new Uint32Array(bufferOf(at, 4))
+    for (const subject of subjects) this.#subjects.push(subject)
+  }
+
+  #grow(): void {
+    const rows = this.#kind.length * 2
+    this.#position = grown(this.#position, new Float64Array(rows))
+    this.#kind = grown(this.#kind, new Uint8Array(rows))
+    this.#room = grown(this.#room, new Uint32Array(rows))
+    this.#about = grown(this.#about, new Uint32Array(rows))
+    this.#at = grown(this.#at, new Uint32Array(rows))
+  }
+}
+
+function grown<Column extends Float64Array | Uint8Array | Uint32Array>(from: Column, to: Column): Column {
+  to.set(from)
+  return to
+}
+
+/** The row of a change to an event. */
+export function eventChange(board: Board, slot: number, position: number, at: number): Omit<Change, 'kind'> {
+  return { position, room: board.events.room[slot]!, slot, subject: '', at }
+}
+
+const format = 8
+/** In format 7 retry memory does not count by identity, nor the market its rewards by day: those parts begin with none. */
+const oldestFormat = 7
+const codec = new Packr({ useRecords: false })
+
+type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Kept]
+type PackedRoom = {
+  readonly name: string
+  readonly visibility: Visibility
+  readonly owner: string | null
+  readonly members: readonly string[]
+  readonly moderators: readonly string[]
+  readonly about: string | null
+  readonly at: number
+  readonly updated: number
+  readonly version: number
+  readonly threads: number
+  readonly events: Kept
+  readonly pages: readonly PackedPage[]
+}
+type PackedAuthor = readonly [
+  id: string,
+  key: string,
+  handle: string | null,
+  at: number,
+  seen: number,
+  version: number,
+  events: Kept,
+]
+type Packed = {
+  readonly format: number
+  readonly change: number
+  readonly events: PackedEvents
+  readonly pages: readonly string[]
+  readonly kinds: readonly string[]
+  readonly rooms: readonly PackedRoom[]
+  readonly authors: readonly PackedAuthor[]
+  readonly more: unknown
+}
+
+/**
+ * A board as bytes and back: what a thread writes so that its next start need not replay from the first frame.
+ * An optimisation and never truth: whatever does not fit is thrown away and the journal is replayed.
+ *
+ * The bytes are one msgpack map; event columns and slot lists are raw little-endian arrays, inside it or beside it (columns.ts).
+ * `more`: what else the thread needs to continue, anything msgpack can hold.
+ */
+export function packBoard(board: Board, more: unknown, columns: Columns): Buffer {
+  const packed: Packed = {
+    format,
+    change: board.change,
+    events: board.events.pack(columns),
+    pages: board.pages.all(),
+    kinds: board.kinds.all(),
+    rooms: board.roomList.map((room) => packRoom(room, columns)),
+    authors: board.authorList.map((author) => packAuthor(author, columns)),
+    more,
+  }
+  return encode(codec, packed)
+}
+
+/** Undefined: bytes of another format. */
+export function unpackBoard(bytes: Uint8Array, columns: Columns): { board: Board; more: unknown } | undefined {
+  const packed = codec.unpack(bytes) as Packed
+  if (packed.format < oldestFormat || packed.format > format) return undefined
+  const board = new Board(EventIndex.of(packed.events, columns))
+  board.change = packed.change
+  for (const name of packed.pages) board.pages.number(name)
+  for (const name of packed.kinds) board.kinds.number(name)
+  for (const room of packed.rooms) {
+    const unpacked = unpackRoom(room, board.roomList.push(undefined as never) - 1, columns)
+    board.roomList[unpacked.number] = unpacked
+    board.rooms.set(unpacked.name, unpacked)
+  }
+  for (const [number, author] of packed.authors.entries()) {
+    const unpacked = unpackAuthor(author, number, columns)
+    board.authorList.push(unpacked)
+    board.authors.set(unpacked.id, unpacked)
+    if (unpacked.handle !== undefined) board.handles.set(unpacked.handle, unpacked.id)
+  }
+  for (const room of [...board.roomList].sort((a, b) => a.version - b.version))
+    board.roomsByActivity.touch(room, room.version)
+  for (const author of [...board.authorList].sort((a, b) => a.version - b.version))
+    board.authorsByActivity.touch(author, author.version)
+  return { board, more: packed.more }
+}
+
+function packRoom(room: Room, columns: Columns): PackedRoom {
+  return {
+    name: room.name,
+    visibility: room.visibility,
+    owner: room.owner ?? null,
+    members: [...room.members],
+    moderators: [...room.moderators],
+    about: room.about ?? null,
+    at: room.createdAt,
+    updated: room.updatedAt,
+    version: room.version,
+    threads: room.threads,
+    events: room.events.pack(columns),
+    pages: [...room.pages.values()].map(
+      (page): PackedPage => [page.name, page.threads, page.last, page.updatedAt, page.events.pack(columns)],
+    ),
+  }
+}
+
+function unpackRoom(packed: PackedRoom, number: number, columns: Columns): Room {
+  return {
+    number,
+    name: packed.name,
+    visibility: packed.visibility,
+    owner: packed.owner ?? undefined,
+    members: new Set(packed.members),
+    moderators: new Set(packed.moderators),
+    about: packed.about ?? undefined,
+    createdAt: packed.at,
+    updatedAt: packed.updated,
+    version: packed.version,
+    threads: packed.threads,
+    events: SlotList.of(packed.events, columns),
+    pages: new Map(packed.pages.map((page): [string, Page] => [page[0], unpackPage(page, columns)])),
+    newer: undefined,
+    older: undefined,
+  }
+}
+
+function unpackPage([name, threads, last, updatedAt, slots]: PackedPage, columns: Columns): Page {
+  const events = SlotList.of(slots, columns)
+  return { name, count: events.length, threads, last, updatedAt, events }
+}
+
+function packAuthor(author: Author, columns: Columns): PackedAuthor {
+  const { id, key, handle, createdAt, lastSeen, version, events } = author
+  return [id, key, handle ?? null, createdAt, lastSeen, version, events.pack(columns)]
+}
+
+function unpackAuthor(
+  [id, key, handle, createdAt, lastSeen, version, slots]: PackedAuthor,
+  number: number,
+  columns: Columns,
+): Author {
+  return {
+    number,
+    id,
+    key,
+    handle: handle ?? undefined,
+    createdAt,
+    lastSeen,
+    version,
+    events: SlotList.of(slots, columns),
+    newer: undefined,
+    older: undefined,
   }
 }

@@ -3,6 +3,8 @@
  * reached from outside: the command path takes only what is in operations.ts.
  */
 
+import type { ArgsOf, ReplyOf, WriteLetter } from './write.ts'
+
 /** Letters of the board's own, each with a decider. */
 export const internalWrites = [
   'nothing',
@@ -92,3 +94,34 @@ export const internalReads = [
   'work.where',
 ] as const
 export type InternalReadName = (typeof internalReads)[number]
+
+const nothing = Buffer.alloc(64)
+
+/**
+ * Letters of the board's own, which are not signed: they have no nonce, and records made of them have no signature.
+ * `author`: the identity id that it is about.
+ */
+export function internalLetter<Name extends InternalWriteName>(
+  op: Name,
+  to: string,
+  author: string,
+  args: ArgsOf<Name>,
+): WriteLetter<ArgsOf<Name>, ReplyOf<Name>> {
+  return {
+    op,
+    to,
+    id: nothing.subarray(0, 16),
+    sha: nothing.subarray(0, 32),
+    author,
+    by: { key: nothing.subarray(0, 32), sig: nothing, signed: nothing.subarray(0, 0) },
+    timestamp: 0,
+    nonce: '',
+    requestId: '',
+    via: 'receiver',
+    limited: 0,
+    rotated: false,
+    suspended: false,
+    operator: false,
+    args,
+  }
+}

@@ -4,9 +4,9 @@
  * A document is created by users who may begin a thread, and edited by its creator and by users with a role in the room. A file may be added by users who may begin a thread or reply, since either may carry it.
  * Numbers that a policy sets for posts do not count these.
  */
+
 import type { Room } from '../records/board.ts'
-import { isClosed, type Objection, type Policy } from './policy.ts'
-import { mayOwn, mayWrite, roleOf } from './roles.ts'
+import { isClosed, mayOwn, mayWrite, type Objection, type Policy, roleOf } from './policy.ts'
 
 type Adding = { readonly author: string; readonly operator: boolean }
 

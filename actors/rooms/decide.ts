@@ -1,8 +1,9 @@
 /** Decisions over rooms: who belongs to one and as what, by what rules it is written into, and what is reported of it. */
-import { act } from '../records/act.ts'
+
 import type { Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
 import {
+  act,
   type Deciders,
   type Decision,
   type Refused,
@@ -10,8 +11,7 @@ import {
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
-import type { Policy } from './policy.ts'
-import { mayModerate, mayOwn, mayWrite, moderatorsMax, type Role, roleOf } from './roles.ts'
+import { mayModerate, mayOwn, mayWrite, moderatorsMax, type Policy, type Role, roleOf } from './policy.ts'
 
 /** People a private room holds beside its owner. */
 const privateMembersMax = 100

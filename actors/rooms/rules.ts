@@ -4,9 +4,9 @@
  *
  * Of the moderation log and of reports memory keeps where the signed record lies; who, what and why is read from there.
  */
+
 import type { Room } from '../records/board.ts'
-import type { Core } from '../records/core.ts'
-import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { delegationOf, type FactRecord } from '../records/record.ts'
 import { openPolicy, type Policy, privatePolicy, unseen } from './policy.ts'
 

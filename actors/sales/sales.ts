@@ -8,7 +8,7 @@
  * is looked for.
  */
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { Projection, RecordPlace } from '../records/core.ts'
 import type { FactRecord } from '../records/record.ts'
 
 /** Name of the actor that decides over all sales. */

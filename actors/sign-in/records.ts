@@ -4,8 +4,8 @@
  * Codes and tokens are secrets, so a record is kept under the SHA-256 of its name and its payload holds no secret: a reader of
  * the journal can use none of it. Payloads stay in the journal; here is where each lies, until when, and whether it was used.
  */
-import type { Core } from '../records/core.ts'
-import type { Projection, RecordPlace } from '../records/projection.ts'
+
+import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import type { FactRecord } from '../records/record.ts'
 
 /** Journal name of the actor. */

@@ -3,11 +3,16 @@
 import { createHash } from 'node:crypto'
 import { dayEnd } from '../kernel/day.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { act } from '../records/act.ts'
 import { type FactRecord, RecordType } from '../records/record.ts'
-import { accept, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
-import type { DayLimits } from './day.ts'
-import { type CallFacts, callsActor, type PayFacts, type RelayFacts, type SettledFacts } from './tool-calls.ts'
+import { accept, act, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+import {
+  type CallFacts,
+  callsActor,
+  type DayLimits,
+  type PayFacts,
+  type RelayFacts,
+  type SettledFacts,
+} from './tool-calls.ts'
 
 export type CallArgs = CallFacts & {
   readonly limits: DayLimits

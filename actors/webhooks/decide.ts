@@ -2,10 +2,9 @@
 
 import { createHash } from 'node:crypto'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { act } from '../records/act.ts'
 import type { Parts } from '../records/core.ts'
 import { type FactRecord, RecordType } from '../records/record.ts'
-import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+import { accept, act, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import type { Hook, HookFacts } from './webhooks.ts'
 
 /** Name of the actor that decides over all hooks of an identity. */

@@ -5,7 +5,7 @@
  * This has what was agreed: address, kinds, filter, sealed secret, and the positions from which on events are owed. How
  * far deliveries have come since is not decided here, and is kept beside the journals (src/webhooks/store.ts).
  */
-import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { Projection, RecordPlace } from '../records/core.ts'
 import type { FactRecord } from '../records/record.ts'
 
 /** Seconds for which deliveries are signed with the secret before, too, when it was changed. */

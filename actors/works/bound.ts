@@ -10,12 +10,17 @@
 import type { Blobs } from '../attachments/attachments.ts'
 import { hex } from '../kernel/hex.ts'
 import type { HideFacts, PostMarks, RedactFacts, RestoreFacts } from '../posts/marks.ts'
-import type { Core } from '../records/core.ts'
+import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { none } from '../records/event-index.ts'
-import type { Projection, RecordPlace } from '../records/projection.ts'
 import type { FactRecord, PostRecord } from '../records/record.ts'
-import type { Observation, ObservedArgs, RoomRefusal, TellArgs, UnbindArgs } from './letters.ts'
-import { resultHashOf } from './result-hash.ts'
+import {
+  type Observation,
+  type ObservedArgs,
+  type RoomRefusal,
+  resultHashOf,
+  type TellArgs,
+  type UnbindArgs,
+} from './letters.ts'
 
 /** A result that the room has bound: the hash of its newest version then, and how many versions it had. */
 export type Binding = {

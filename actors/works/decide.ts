@@ -9,6 +9,7 @@ import { hash } from 'node:crypto'
 import { hex } from '../kernel/hex.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import type { Board, Room } from '../records/board.ts'
+import type { Parts } from '../records/core.ts'
 import { none } from '../records/event-index.ts'
 import {
   commandIn,
@@ -28,23 +29,23 @@ import {
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
-import { mayWrite } from '../rooms/roles.ts'
+import { mayModerate, mayWrite, objection } from '../rooms/policy.ts'
 import { decidePost, type PostArgs } from '../rooms/room.ts'
-import type {
-  BindArgs,
-  BoundReply,
-  ObservedArgs,
-  RequestArgs,
-  RequestVerdict,
-  RoomRefusal,
-  SentArgs,
-  SignedNotice,
-  TellLetter,
-  TellReply,
-  UnbindArgs,
+import {
+  type BindArgs,
+  type BoundReply,
+  type ObservedArgs,
+  type RequestArgs,
+  type RequestVerdict,
+  type RoomRefusal,
+  resultHashOf,
+  type SentArgs,
+  type SignedNotice,
+  type TellLetter,
+  type TellReply,
+  type UnbindArgs,
 } from './letters.ts'
-import { resultHashOf } from './result-hash.ts'
-import { standingIn } from './standing.ts'
+import type { Standing } from './market/letters.ts'
 
 /** The request of a work is a post that the same command makes. */
 const postRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => {
@@ -342,3 +343,31 @@ function isCopied(situation: Situation, slot: number, sha256: string): boolean {
 function slotOf({ board }: Situation, id: string): number {
   return board.events.find(Buffer.from(id, 'hex'))
 }
+
+export type Asking = { readonly room: string; readonly author: string; readonly operator: boolean }
+
+export const stranger: Standing = { reads: false, replies: false, moderates: false }
+
+/** What the signer of a command may do in the room of a work: the market needs it to decide. */
+export function standingIn(
+  { state, board, now }: { readonly state: Parts; readonly board: Board; readonly now: number },
+  { room: name, author, operator }: Asking,
+): Standing {
+  const room = board.rooms.get(name)
+  if (room === undefined || (room.visibility === 'private' && !mayWrite(room, author))) return stranger
+  const policy = state.rules.policyOf(name)
+  const candidate = {
+    author,
+    operator,
+    isReply: true,
+    isEdit: false,
+    ttl: policy.ttl_max,
+    proofBits: policy.proof_bits,
+  }
+  const found = objection(policy, candidate, { board, room, now })
+  const replies = found === undefined || !lasting.has(found[0])
+  return { reads: true, replies, moderates: mayModerate(room, author, operator) }
+}
+
+/** Objections that do not pass by themselves in a moment. */
+export const lasting: ReadonlySet<string> = new Set(['room_reply_restricted', 'room_write_restricted', 'wrong_state'])

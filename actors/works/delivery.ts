@@ -16,12 +16,20 @@ import { hex } from '../kernel/hex.ts'
 import type { ActorRefusal } from '../kernel/refusals.ts'
 import type { Answer, Delivery, Head, Mail, ShardAnswer } from '../records/answer.ts'
 import { boardHandle } from '../records/handles.ts'
-import { internalLetter } from '../records/internal-letter.ts'
+import { internalLetter } from '../records/internal-operations.ts'
 import { type Facts, registryName } from '../records/record.ts'
 import { type ArgsOf, requestsOfWork, type WriteLetter } from '../records/write.ts'
 import type { Observation, RequestVerdict, SignedNotice } from './letters.ts'
-import type { Ask, Told } from './mail.ts'
-import { type BoardSign, noticeOf, requestLetter, type Source, tellingOf, tellLetter } from './mail-letters.ts'
+import {
+  type Ask,
+  type BoardSign,
+  noticeOf,
+  requestLetter,
+  type Source,
+  type Told,
+  tellingOf,
+  tellLetter,
+} from './mail.ts'
 import { marketName, type WorkArgs } from './market/letters.ts'
 import { asksResult, asksStanding, boundOf } from './room-says.ts'
 

@@ -3,7 +3,7 @@
  * first posting. In the feed alone, which knows leaves. Postings are numbered without gaps, so a number finds its record.
  */
 
-import type { Projection, RecordPlace } from '../records/projection.ts'
+import type { Projection, RecordPlace } from '../records/core.ts'
 import type { FactRecord } from '../records/record.ts'
 import { type CreditFacts, marketName, type Posting, type StepFacts } from './market/letters.ts'
 

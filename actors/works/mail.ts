@@ -4,21 +4,28 @@
  *
  * In the feed, which decides nothing, this only puts the transitions of public works among the changes that followers read.
  */
+
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import { nowhere } from '../records/changes.ts'
-import type { Core } from '../records/core.ts'
-import type { Projection, RecordPlace } from '../records/projection.ts'
-import { ActsOf, type FactRecord } from '../records/record.ts'
-import type { SentArgs } from './letters.ts'
+import { nowhere } from '../records/board.ts'
+import type { Core, Parts, Projection, RecordPlace } from '../records/core.ts'
+import { boardHandle } from '../records/handles.ts'
+import { internalLetter } from '../records/internal-operations.ts'
+import { ActsOf, type BoardRecord, commandIn, commandSha, type FactRecord, type Signed } from '../records/record.ts'
+import type { WriteLetter } from '../records/write.ts'
+import type { RequestArgs, RequestVerdict, SentArgs, SignedNotice, TellArgs, TellLetter, TellReply } from './letters.ts'
 import {
+  type EditFacts,
   isOfMarket,
   type MarketFacts,
   movesWork,
   type ObserveFacts,
   type OpenFacts,
+  type Posting,
+  type ReserveFacts,
   type StepFacts,
 } from './market/letters.ts'
-import { finalStates, type Work } from './market/work.ts'
+import type { TransitionName } from './market/table.ts'
+import { type Changing, finalStates, type Work } from './market/work.ts'
 
 /** A command that its room has to answer: where its record is. */
 export type Ask = { readonly work: string; readonly kind: 'create' | 'edit'; readonly seq: number }
@@ -188,4 +195,204 @@ function behind<Each>(table: ReadonlyMap<number, Each>, after: number, max: numb
     found.push(each)
   }
   return found
+}
+
+export type NoticeFacts = {
+  /** Of the transition, in the life of the work, from 1. */
+  readonly number: number
+  readonly transition: TransitionName
+  /** Unix seconds. */
+  readonly at: number
+  readonly fence: number
+  readonly set: Partial<Changing>
+  /** The reward, of a work that begins; else 0. */
+  readonly amount: number
+  /** Credits that the worker was paid with it. */
+  readonly paid: number
+  readonly simulated: boolean
+  readonly deadline: number
+}
+
+/**
+ * What the board says in the thread of a work when it goes from one state to another. In its own words alone: titles and reasons
+ * are of strangers, and the board signs nothing of theirs (they stand in work.history). Of one transition always the same text.
+ */
+export function noticeText(facts: NoticeFacts): string {
+  const practice = facts.simulated ? ' This is practice: its credits are worth nothing.' : ''
+  return `${texts[facts.transition](facts)}${practice}`
+}
+
+const texts: Readonly<Record<TransitionName, (facts: NoticeFacts) => string>> = {
+  create: ({ amount, deadline }) =>
+    `Open: ${credits(amount)} held for whoever does this. Claim it with work.claim; a result is due before ${time(deadline)}.`,
+  edit: () => 'The request has a new version: claim the newest one.',
+  raise: ({ set }) => `The reward is ${credits(set.amount ?? 0)} now.`,
+  cancel: () => 'Cancelled: what was held went back.',
+  request_gone: () => 'Cancelled, as its request was taken away: what was held went back.',
+  claim: ({ set, fence }) => `Claimed until ${time(set.claim_expires_at ?? 0)}, fence ${fence}.`,
+  renew: ({ set }) => `The claim runs until ${time(set.claim_expires_at ?? 0)} now.`,
+  release: () => 'Released by its worker: open again.',
+  lapse: () => 'The claim ran out: open again.',
+  submit: submitted,
+  accept: ({ paid }) => `Accepted: ${credits(paid)} paid to the worker.`,
+  silence: ({ paid }) => `Nobody judged the result in time, so it is accepted: ${credits(paid)} paid to the worker.`,
+  silence_disputed: ({ set }) =>
+    `Nobody judged the result in time, and it is no longer what was submitted: disputed. ${ruledUntil(set)}`,
+  revise: ({ set }) => `A revision is asked for, until ${time(set.claim_expires_at ?? 0)}.`,
+  resubmit: submitted,
+  revision_lapse: ({ set }) => `No revision came in time: rejected. ${disputedUntil(set)}`,
+  give_up: ({ set }) => `Given up by its worker: rejected. ${disputedUntil(set)}`,
+  reject: ({ set }) => `Rejected; the reason stands in work.history. ${disputedUntil(set)}`,
+  dispute: ({ set }) => `Disputed by the worker. ${ruledUntil(set)}`,
+  concede_reopen: () => 'Conceded by the worker: open again.',
+  concede: () => 'Conceded by the worker: what was held went back.',
+  wish: () => 'Wished open again by who asked for it, if the worker does not dispute.',
+  undisputed_reopen: () => 'Not disputed in time: open again.',
+  undisputed: () => 'Not disputed in time: what was held went back.',
+  rule_all: ({ paid }) => `Ruled for the worker: ${credits(paid)} paid.`,
+  rule_none: () => 'Ruled for who asked for it: what was held went back.',
+  rule_split: ({ set, paid }) =>
+    `Ruled ${set.percent ?? 0} percent for the worker: ${credits(paid)} paid, the rest went back.`,
+  unruled_split: ({ paid }) =>
+    `Nobody ruled in time, so it is split: ${credits(paid)} paid to the worker, the rest went back.`,
+  unruled: () => 'Nobody ruled in time, so the rejection stands: what was held went back.',
+  expire: () => 'The deadline has passed without a result: what was held went back.',
+  confirm_claim: confirmed,
+  confirm_revision: confirmed,
+  confirm_result: confirmed,
+  accept_unconfirmed: ({ paid }) => `Accepted: ${credits(paid)} paid to the worker.`,
+  unconfirmed_claim: () => 'Not confirmed after a recovery of the board: open again.',
+  unconfirmed_revision: ({ set }) => `Not confirmed after a recovery of the board: rejected. ${disputedUntil(set)}`,
+  unconfirmed_result: ({ set }) => `Not confirmed after a recovery of the board: disputed. ${ruledUntil(set)}`,
+}
+
+function submitted({ set }: NoticeFacts): string {
+  return `A result was submitted: ${set.result?.id ?? ''}. Unless it is judged before ${time(set.review_due ?? 0)} it is accepted.`
+}
+
+function confirmed(): string {
+  return 'Confirmed by its worker after a recovery of the board.'
+}
+
+function disputedUntil({ dispute_due: due = 0 }: Partial<Changing>): string {
+  return `The worker may dispute it until ${time(due)}.`
+}
+
+function ruledUntil({ arbitration_due: due = 0 }: Partial<Changing>): string {
+  return `A moderator of the room or the operator rules before ${time(due)}, or it ends by itself.`
+}
+
+function credits(count: number): string {
+  return count === 1 ? '1 credit' : `${count} credits`
+}
+
+function time(seconds: number): string {
+  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
+}
+
+/** Signs as the board: the same cause gives the same bytes. */
+export type BoardSign = (
+  fields: { readonly operation: string } & Readonly<Record<string, string | number>>,
+  cause: { readonly cause: string; readonly at: number },
+) => { readonly sha: Uint8Array; readonly by: Signed }
+
+/** What a market's letters are made from. `record`: of its journal, by number. */
+export type Source = { readonly state: Parts; readonly record: (seq: number) => BoardRecord }
+
+/** Asks the room to take the request, or a new version of it, in the name of the identity that signed the command. */
+export function requestLetter(
+  { state, record }: Source,
+  { work, kind, seq }: Ask,
+): WriteLetter<RequestArgs, RequestVerdict> {
+  const { author, by, facts } = asked.in(record(seq))
+  const { proof_bits: proofBits, via, operator } = facts.post!
+  const { room, reviewer } = state.market.find(work) ?? state.market.reservation(work)!.fixed
+  const { key, sig, signed, for: delegation } = by!
+  const command = commandIn(signed)
+  const sha = commandSha(by!)
+  const page = kind === 'create' ? (command.page ?? '') : ''
+  const isPost = work === sha.toString('hex', 0, 16)
+  const op = kind === 'edit' ? 'work.version' : isPost ? 'work.post' : 'work.mark'
+  const args: RequestArgs = { work, reviewer, page, proofBits }
+  return {
+    ...internalLetter(op, room, Buffer.from(author).toString('hex'), args),
+    id: sha.subarray(0, 16),
+    sha,
+    by: { key, sig, signed, ...(delegation === undefined ? {} : { for: delegation }) },
+    via,
+    operator,
+  }
+}
+
+/** The state that a room gets, and the notices that it posts, one for each transition. */
+type Telling = {
+  readonly room: string
+  readonly tell: TellArgs
+  readonly worker: string
+  readonly notices: readonly NoticeFacts[]
+}
+
+const asked = new ActsOf<ReserveFacts | EditFacts>('work.create', 'work.edit')
+
+function stepsIn(record: BoardRecord): StepFacts | OpenFacts {
+  if (!isOfMarket(record) || !movesWork(record)) throw new Error('the record moves no work')
+  return record.facts
+}
+
+/** The letters that the market's records ask for: requests to be posted, and how a work stands with the notice of it. */
+export function tellingOf({ state, record }: Source, { work: id, seq, first, worker }: Told): Telling {
+  const facts = state.mail.factsOf(seq) ?? stepsIn(record(seq))
+  const { steps, begun } = facts
+  const work = state.market.find(id)!
+  const tell: TellArgs = {
+    work: id,
+    n: seq,
+    state: work.state,
+    live: !finalStates.has(work.state),
+    requester: work.requester,
+    reviewer: work.reviewer,
+    worker: work.worker,
+    fence: work.fence,
+    result: work.result?.id ?? '',
+    sha256: work.result?.sha256 ?? '',
+    states: steps.map(({ state: each, at }) => [each, at]),
+  }
+  const notices = steps.map(({ transition, at, fence, set, postings }, index) => ({
+    number: first + index,
+    transition,
+    at,
+    fence,
+    set,
+    amount: begun?.amount ?? 0,
+    paid: sumOf(postings, (posting) => posting.type === 'direct' && posting.credit === `user:${worker}`),
+    simulated: work.simulated,
+    deadline: work.deadline,
+  }))
+  return { room: work.room, tell, worker, notices }
+}
+
+/** A post of the board in the work's thread, to its worker; as a reply it reaches who asked for it. */
+export function noticeOf(
+  sign: BoardSign,
+  { room, tell, worker }: Telling,
+  page: string,
+  facts: NoticeFacts,
+): SignedNotice {
+  const text = noticeText(facts)
+  const fields = { operation: 'post', handle: boardHandle, room, page, text, kind: 'notice', reply_to: tell.work }
+  const cause = { cause: `${tell.work}:${facts.number}`, at: facts.at }
+  return { ...sign(worker === '' ? fields : { ...fields, to: worker }, cause), page }
+}
+
+export function tellLetter(
+  { room, tell }: Telling,
+  board: string,
+  notice?: SignedNotice,
+): WriteLetter<TellLetter, TellReply> {
+  const args: TellLetter = notice === undefined ? tell : { ...tell, notice }
+  return internalLetter('work.tell', room, board, args)
+}
+
+function sumOf(postings: readonly Posting[], counts: (posting: Posting) => boolean): number {
+  return postings.reduce((sum, posting) => (counts(posting) ? sum + posting.amount : sum), 0)
 }

@@ -5,7 +5,7 @@
 import { ownKey } from '../records/record.ts'
 import { accept, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { stateOf, stepOf } from './market/clock.ts'
-import { unaffordable } from './market/guards.ts'
+import { codes, postingsOf } from './market/ledger.ts'
 import type {
   EditedArgs,
   ObserveArgs,
@@ -16,7 +16,7 @@ import type {
   VoidArgs,
   WorkArgs,
 } from './market/letters.ts'
-import { codes, postingsOf } from './market/postings.ts'
+import { unaffordable } from './market/rows.ts'
 import { transitionNamed } from './market/table.ts'
 import { Turn } from './market/turn.ts'
 import { type Fixed, type Result, untouched, type Work } from './market/work.ts'

@@ -2,11 +2,11 @@
  * What only the room of a work knows, and the market has to before it decides: how the signer stands to it, and what the result is
  * that is handed in. A room of the same shard is looked at directly; another is asked by letter first (delivery.ts).
  */
+
 import type { Planned, Situation, WriteLetter } from '../records/write.ts'
-import { bind } from './decide.ts'
+import { bind, standingIn } from './decide.ts'
 import type { BoundReply } from './letters.ts'
 import type { BoundResult, WorkArgs } from './market/letters.ts'
-import { standingIn } from './standing.ts'
 
 /** Operations that depend on how the signer stands to the room, and those that may come with a result. */
 export const asksStanding: ReadonlySet<string> = new Set(['work.cancel', 'work.claim', 'work.rule'])

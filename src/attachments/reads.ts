@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import type { Blob } from '../../actors/attachments/attachments.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { mayWrite } from '../../actors/rooms/roles.ts'
+import { mayWrite } from '../../actors/rooms/policy.ts'
 import { blobDamage } from '../../storage/blob-files.ts'
 import {
   known,

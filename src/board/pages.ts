@@ -7,11 +7,16 @@ import { document, documentHistory } from '../documents/page.ts'
 import { log } from '../log/page.ts'
 import { proof } from '../log/proof-page.ts'
 import { embedPage } from '../pages/embed.ts'
-import type { Page } from '../pages/page.ts'
+import type { Page, Shown } from '../pages/page.ts'
+import { type Card, card } from '../pages/pictures/card.ts'
+import { nameOf, shortId } from '../pages/pieces/person.ts'
+import { beginning } from '../pages/pieces/text.ts'
+import { countOf, utc } from '../pages/pieces/time.ts'
 import { identity } from '../people/page.ts'
-import { history } from '../posts/history-page.ts'
-import { event, postLine } from '../posts/page.ts'
+import { event, history, postLine } from '../posts/page.ts'
+import type { EventView } from '../reads/event-view.ts'
 import { room, rooms } from '../rooms/page.ts'
+import type { RoomData } from '../rooms/room-line.ts'
 import { search } from '../search/page.ts'
 import { tools } from '../tools/list-page.ts'
 import { tool } from '../tools/tool-page.ts'
@@ -20,7 +25,48 @@ import { docsWorks } from '../works/docs-page.ts'
 import { works } from '../works/list-page.ts'
 import { work } from '../works/work-page.ts'
 import { home } from './home-page.ts'
-import { boardPreview, eventPreview, roomPreview } from './preview-pictures.ts'
+
+async function picture(what: Card): Promise<Shown> {
+  return { kind: 'bytes', type: 'image/png', body: await card(what) }
+}
+
+/**
+ * Previews of links as PNG: the board’s, a room’s, a post’s. What is taken back is gone from them as from the page.
+ */
+export const boardPreview: Page = {
+  path: '/preview.png',
+  about: 'Preview of the board for links to it.',
+  show: ({ board }) =>
+    picture({
+      name: 'A board where every word is signed',
+      place: new URL(board.address).host,
+      text: 'For software agents and people. Every post is signed by its author, provable by anyone, streamed to many.',
+    }),
+}
+
+export const roomPreview: Page = {
+  path: '/room/{room}/preview.png',
+  about: 'Preview of a room.',
+  async show(ask, { parameters }) {
+    const { room } = await ask.read<{ room: RoomData }>('room.get', { room: parameters.room! })
+    return picture({ name: room.name, place: `a room with ${countOf(room.count, 'post')}`, text: room.about ?? '' })
+  },
+}
+
+export const eventPreview: Page = {
+  path: '/e/{event_id}/preview.png',
+  about: 'Preview of a post.',
+  async show(ask, { parameters }) {
+    const { event } = await ask.read<{ event: EventView }>('event.get', { event_id: parameters.event_id! })
+    const { author, room, created_at: at } = event
+    return picture({
+      author: author.id,
+      name: author.handle === undefined ? shortId(author.id) : nameOf(author),
+      place: `in ${room}, ${utc(at)} UTC`,
+      text: beginning(event, 400) ?? 'The text is gone. Its place and its proof stay.',
+    })
+  },
+}
 
 export const pages: readonly Page[] = [
   home,

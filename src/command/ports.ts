@@ -2,7 +2,7 @@
 
 import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
-import { internalLetter } from '../../actors/records/internal-letter.ts'
+import { internalLetter } from '../../actors/records/internal-operations.ts'
 import type { Facts } from '../../actors/records/record.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import type { BoardSigner, Cause, Fields } from '../format/board-signer.ts'

@@ -7,7 +7,7 @@ import { conversationPrefix } from '../../actors/records/record.ts'
 import { writerOf } from '../command/charging.ts'
 import type { Plan, ReadPlans } from '../command/plan.ts'
 import type { Verified } from '../command/verified.ts'
-import { provenBits } from '../format/proof-of-work.ts'
+import { provenBits } from '../format/signing.ts'
 import { newestFirst } from '../reads/gather.ts'
 import { type AnswerOf, dataOf, known } from '../reads/read.ts'
 

@@ -6,8 +6,8 @@
 import type { Conversation } from '../../actors/conversations/conversations.ts'
 import type { Room } from '../../actors/records/board.ts'
 import { none, type SlotList } from '../../actors/records/event-index.ts'
-import { requestMessagesMax } from '../../actors/rooms/first-messages.ts'
-import { mayWrite } from '../../actors/rooms/roles.ts'
+import { mayWrite } from '../../actors/rooms/policy.ts'
+import { requestMessagesMax } from '../../actors/rooms/room.ts'
 import { addressee, names } from '../reads/event-view.ts'
 import {
   AnswerSize,

@@ -2,7 +2,7 @@
 import { type Doc, type Version, versionOf } from '../../actors/documents/documents.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { fromFrame, RecordType } from '../../actors/records/record.ts'
-import { mayWrite } from '../../actors/rooms/roles.ts'
+import { mayWrite } from '../../actors/rooms/policy.ts'
 import {
   badCursor,
   limitOf,

@@ -5,7 +5,7 @@
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { none } from '../../actors/records/event-index.ts'
-import { mayWrite } from '../../actors/rooms/roles.ts'
+import { mayWrite } from '../../actors/rooms/policy.ts'
 import { versionView } from '../reads/event-view.ts'
 import { type ReadContext, showing } from '../reads/read.ts'
 import { type TailFormat, tailText } from './stream.ts'

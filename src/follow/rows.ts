@@ -4,13 +4,13 @@
  * A follower's place is a mark: everything before position `next`, and `taken` updates at it. One position can hold more
  * than one update (a post that is also a mention), so a page may end in the middle of it and nothing is lost or doubled.
  */
+
 import { spokenTo } from '../../actors/conversations/conversations.ts'
 import type { UpdateKind } from '../../actors/follow/operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { Room } from '../../actors/records/board.ts'
-import { type Change, type ChangeKind, nowhere } from '../../actors/records/changes.ts'
+import { type Change, type ChangeKind, nowhere, type Room } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
-import { mayWrite } from '../../actors/rooms/roles.ts'
+import { mayWrite } from '../../actors/rooms/policy.ts'
 import type { State } from '../../actors/state.ts'
 import { answerOf, blockedBy, hasLeft } from '../conversations/blocks.ts'
 import { eventOf, names } from '../reads/event-view.ts'

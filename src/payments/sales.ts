@@ -1,7 +1,6 @@
 /** The seller's book: what was sold lies with an actor, `@sales`, so that a payment is known after a kill too. */
 
-import { internalLetter } from '../../actors/records/internal-letter.ts'
-import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
+import { type InternalWriteName, internalLetter } from '../../actors/records/internal-operations.ts'
 import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/sales.ts'
 import type { ReadPlans } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'

@@ -7,8 +7,7 @@
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
-import { receiversOf } from '../../actors/receive-urls/decide.ts'
-import { ownLetter } from '../../actors/receive-urls/own-letter.ts'
+import { ownLetter, receiversOf } from '../../actors/receive-urls/decide.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { type Actors, type BoardAuthor, isNotNow, whenDecided } from '../command/ports.ts'
 import type { Reply } from '../format/reply.ts'

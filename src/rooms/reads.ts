@@ -2,8 +2,7 @@
 
 import { byActivity, countsOf, pagesOf } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
-import { isClosed } from '../../actors/rooms/policy.ts'
-import { type Role, roleOf } from '../../actors/rooms/roles.ts'
+import { isClosed, type Role, roleOf } from '../../actors/rooms/policy.ts'
 import {
   badCursor,
   type KnownAnswer,

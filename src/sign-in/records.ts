@@ -4,8 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { internalLetter } from '../../actors/records/internal-letter.ts'
-import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
+import { type InternalWriteName, internalLetter } from '../../actors/records/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { ReadPlans } from '../command/plan.ts'

@@ -2,7 +2,7 @@
  * What a shard reports of its private rooms: what happened to those who follow, and who may not read a room any more.
  * Sent after the turn in which it happened is on disk, at most once a turn.
  */
-import { nowhere } from '../../actors/records/changes.ts'
+import { nowhere } from '../../actors/records/board.ts'
 import type { Carried, Requested } from '../../actors/works/delivery.ts'
 import type { Blocked, FollowTell, Live, Pushed } from '../follow/topics.ts'
 import type { ReadContext } from '../reads/read.ts'

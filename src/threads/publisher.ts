@@ -2,9 +2,9 @@
  * What is followed in this thread, and what is pushed to those who follow: the texts of tails, and the rows of long polls.
  * The feed publishes what is public, a shard what is private; both by the same table and in the same forms.
  */
-import type { Room } from '../../actors/records/board.ts'
-import { type Change, nowhere } from '../../actors/records/changes.ts'
-import { mayWrite } from '../../actors/rooms/roles.ts'
+
+import { type Change, nowhere, type Room } from '../../actors/records/board.ts'
+import { mayWrite } from '../../actors/rooms/policy.ts'
 import { blockedBy } from '../conversations/blocks.ts'
 import { liveText } from '../follow/live.ts'
 import { isForReader, type PushedRow, privateRows, publicRows } from '../follow/rows.ts'

@@ -4,9 +4,17 @@ import { dayEnd } from '../../actors/kernel/day.ts'
 import { allowances } from '../../actors/kernel/limits.ts'
 import type { Infer } from '../../actors/kernel/schema.ts'
 import { ActsOf, commandIn, dataIn, fromFrame } from '../../actors/records/record.ts'
-import { type DayLimits, identityLimits } from '../../actors/tool-calls/day.ts'
 import type { toolsCall } from '../../actors/tool-calls/operations.ts'
-import type { Address, CallFacts, Mark, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
+import {
+  type Address,
+  type CallFacts,
+  type DayLimits,
+  identityLimits,
+  type Mark,
+  type Open,
+  type PayFacts,
+  type SettledFacts,
+} from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../money/price.ts'
 import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 

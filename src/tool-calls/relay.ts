@@ -7,8 +7,7 @@
  */
 
 import type { AnyReadName } from '../../actors/operations.ts'
-import { internalLetter } from '../../actors/records/internal-letter.ts'
-import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
+import { type InternalWriteName, internalLetter } from '../../actors/records/internal-operations.ts'
 import type { PayArgs } from '../../actors/tool-calls/decide.ts'
 import { type CallFailure, toolAnswerBytesMax } from '../../actors/tool-calls/operations.ts'
 import {

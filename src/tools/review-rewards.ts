@@ -14,7 +14,7 @@
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
-import { internalLetter } from '../../actors/records/internal-letter.ts'
+import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { type Cap, marketName, type RewardArgs } from '../../actors/works/market/letters.ts'
 import { type Actors, isNotNow } from '../command/ports.ts'
 import { ownPrefix } from '../own-tools/descriptors.ts'

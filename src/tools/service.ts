@@ -2,7 +2,7 @@
 
 import { allowances } from '../../actors/kernel/limits.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
-import { internalLetter } from '../../actors/records/internal-letter.ts'
+import { internalLetter } from '../../actors/records/internal-operations.ts'
 import type { RoundArgs } from '../../actors/tools/decide.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
@@ -100,7 +100,7 @@ const everyMs = 2_000
 const lanes = 4
 
 /**
- * The daily round: it probes, without a request, listings whose hosts name their owners (actors/tools/rounds.ts
+ * The daily round: it probes, without a request, listings whose hosts name their owners (actors/tools/tools.ts
  * says at which, and when). That it looks is on disk before it does, so that no restart makes it look twice in a day.
  *
  * A few machines at a time, each once in a while, and what was missed while the board was down at no greater pace.

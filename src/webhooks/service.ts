@@ -5,8 +5,7 @@
 
 import { forCaller, type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { AnsweredBy, AnyReadName } from '../../actors/operations.ts'
-import { internalLetter } from '../../actors/records/internal-letter.ts'
-import type { InternalWriteName } from '../../actors/records/internal-operations.ts'
+import { type InternalWriteName, internalLetter } from '../../actors/records/internal-operations.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
 import { type Actors, type NoAnswer, whenDecided } from '../command/ports.ts'

@@ -6,7 +6,7 @@
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
-import { internalLetter } from '../../actors/records/internal-letter.ts'
+import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { type BeginArgs, marketName, type TickArgs } from '../../actors/works/market/letters.ts'
 import type { Clock } from '../clock.ts'
 import type { Actors } from '../command/ports.ts'

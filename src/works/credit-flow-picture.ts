@@ -2,7 +2,7 @@
  * How the credits of a work moved, drawn on the server: requester, escrow, and where it went, each flow as thick as it is large.
  * The same is said in words, and the table of what moved stands beside it.
  */
-import { codes } from '../../actors/works/market/postings.ts'
+import { codes } from '../../actors/works/market/ledger.ts'
 import type { Work } from '../pages/data.ts'
 import { type Html, html } from '../pages/pieces/html.ts'
 import { nameOf } from '../pages/pieces/person.ts'

@@ -2,9 +2,9 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { commandSha, fromFrame } from '../../actors/records/record.ts'
-import { balanceOf, unwritten } from '../../actors/works/market/balance.ts'
+import { balanceOf, unwritten } from '../../actors/works/market/credits.ts'
+import { user } from '../../actors/works/market/ledger.ts'
 import { isOfMarket, type Posting } from '../../actors/works/market/letters.ts'
-import { user } from '../../actors/works/market/postings.ts'
 import {
   badCursor,
   type KnownAnswer,

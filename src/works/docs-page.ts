@@ -1,7 +1,7 @@
 /** `/docs/works`: all that may become of a work, and what its transfers mean, from the tables that the market itself runs by. */
 
-import { workStates } from '../../actors/records/work-states.ts'
-import { codeMeanings, codes } from '../../actors/works/market/postings.ts'
+import { workStates } from '../../actors/records/record.ts'
+import { codeMeanings, codes } from '../../actors/works/market/ledger.ts'
 import { type Transition, transitions } from '../../actors/works/market/table.ts'
 import { finalStates } from '../../actors/works/market/work.ts'
 import { type Page, shown } from '../pages/page.ts'

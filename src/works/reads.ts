@@ -4,8 +4,7 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type FactRecord, fromFrame } from '../../actors/records/record.ts'
-import { workStates } from '../../actors/records/work-states.ts'
+import { type FactRecord, fromFrame, workStates } from '../../actors/records/record.ts'
 import { stateOf } from '../../actors/works/market/clock.ts'
 import { isOfMarket, type MarketFacts, type Posting } from '../../actors/works/market/letters.ts'
 import { type Claimant, workSorts } from '../../actors/works/market/listing.ts'

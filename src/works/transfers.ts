@@ -1,11 +1,11 @@
 /**
  * The transfers of a work, read as what a person calls moving: each credit leaves one account for another once.
  *
- * The ledger holds first and settles later (actors/works/market/postings.ts). A hold puts credits into escrow. Where it is voided they
+ * The ledger holds first and settles later (actors/works/market/ledger.ts). A hold puts credits into escrow. Where it is voided they
  * go back to whom they were held from. Where it is posted nothing goes anywhere by that: what is taken of it leaves escrow by
  * transfers of its own, and the rest is its owner's again without one.
  */
-import { codes } from '../../actors/works/market/postings.ts'
+import { codes } from '../../actors/works/market/ledger.ts'
 import type { Transition } from '../pages/data.ts'
 
 export type Move = {

@@ -9,7 +9,7 @@
  */
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
-import { internalLetter } from '../../actors/records/internal-letter.ts'
+import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
 import type { Actors } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'

@@ -1,5 +1,5 @@
 /** `/work/{id}`: one work: where it stands, how it came there, what was paid, and what its result is bound to. */
-import { codeMeanings, codes } from '../../actors/works/market/postings.ts'
+import { codeMeanings, codes } from '../../actors/works/market/ledger.ts'
 import type { Standing, Transition, Work, WorkHistory } from '../pages/data.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { type Html, html, joined, nothing } from '../pages/pieces/html.ts'

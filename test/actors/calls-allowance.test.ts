@@ -4,11 +4,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
 import { dayEnd, dayOf, daySeconds } from '../../actors/kernel/day.ts'
-import { internalLetter } from '../../actors/records/internal-letter.ts'
+import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { type BoardRecord, type FactRecord, fromFrame, toFrame } from '../../actors/records/record.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { State } from '../../actors/state.ts'
-import type { DayLimits } from '../../actors/tool-calls/day.ts'
+import type { DayLimits } from '../../actors/tool-calls/tool-calls.ts'
 
 const limits: DayLimits = { calls: 5, micros: 1_000, boardCalls: 120, boardMicros: 20_000 }
 const midnight = 20_000 * daySeconds

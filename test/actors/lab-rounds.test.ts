@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { daySeconds } from '../../actors/kernel/day.ts'
-import { momentOf, Rounds } from '../../actors/tools/rounds.ts'
+import { momentOf, Rounds } from '../../actors/tools/tools.ts'
 
 const day = 20_700
 const midnight = day * daySeconds

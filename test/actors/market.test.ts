@@ -1,7 +1,7 @@
 /** Works and credits as people would put it: what is paid when, who may do what, and what time does by itself. */
 import { describe, expect, test } from 'vitest'
 import { State } from '../../actors/state.ts'
-import { balanceOf } from '../../actors/works/market/balance.ts'
+import { balanceOf } from '../../actors/works/market/credits.ts'
 import { transitions } from '../../actors/works/market/table.ts'
 import { boundOf, day, hour, inRoom, moderator, type Person, type Said, someone, Town } from '../support/market/town.ts'
 

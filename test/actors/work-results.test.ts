@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
 import { openPolicy } from '../../actors/rooms/policy.ts'
-import { resultSha256 } from '../../actors/works/result-hash.ts'
+import { resultSha256 } from '../../actors/works/letters.ts'
 import { type Decided, person } from '../support/desk.ts'
 import { about, claimed, code, good, post, room, WorkDesk } from '../support/work-desk.ts'
 

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { resultSha256 } from '../../actors/works/result-hash.ts'
+import { resultSha256 } from '../../actors/works/letters.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Bounty } from '../support/bounty.ts'

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
-import { solveProof } from '../../src/format/proof-of-work.ts'
+import { solveProof } from '../../src/format/signing.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, now, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { resultSha256 } from '../../actors/works/result-hash.ts'
+import { resultSha256 } from '../../actors/works/letters.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Bounty, type WorkJson } from '../support/bounty.ts'
 import { Client, type Fields, person } from '../support/client.ts'

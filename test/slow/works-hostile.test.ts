@@ -7,7 +7,7 @@
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
-import { resultSha256 } from '../../actors/works/result-hash.ts'
+import { resultSha256 } from '../../actors/works/letters.ts'
 import { sha256 } from '../support/blobs.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'

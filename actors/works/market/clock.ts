@@ -5,11 +5,11 @@
  * Several that are due take effect in the order of their due times, each from the state that the one before left; of two that are
  * due in the same second the deadline goes first.
  */
-import type { WorkState } from '../../records/work-states.ts'
-import { effectOf } from './effects.ts'
-import { holds } from './guards.ts'
+
+import type { WorkState } from '../../records/record.ts'
+import { codes, postingsOf } from './ledger.ts'
 import type { Step } from './letters.ts'
-import { codes, postingsOf } from './postings.ts'
+import { effectOf, holds } from './rows.ts'
 import { type Clock, type Transition, transitionsOn } from './table.ts'
 import { finalStates, inFlight, type Work } from './work.ts'
 

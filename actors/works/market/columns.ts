@@ -16,7 +16,7 @@
  * Tags and words are signatures: what a work has is always found, and now and then one that it has not. Who asks looks at the work itself.
  * Rows are never taken out, like works.
  */
-import { type WorkState, workStates } from '../../records/work-states.ts'
+import { type WorkState, workStates } from '../../records/record.ts'
 import type { Work } from './work.ts'
 
 /** What a row has to be, as far as columns can tell; absent: anything. */

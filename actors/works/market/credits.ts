@@ -1,8 +1,10 @@
 /** Decisions over credits that have nothing to do with a work: given, made, and earned by a first post or a review. */
+
 import { type Accepted, accept, type Deciders, refuse, type Situation, type WriteLetter } from '../../records/write.ts'
-import { unaffordable } from './guards.ts'
-import type { GivenReply, Posting, RewardArgs, WelcomeArgs } from './letters.ts'
-import { codes, transferId, user } from './postings.ts'
+import { changeOf, codes, transferId, user } from './ledger.ts'
+import type { BeginArgs, GivenReply, Posting, RewardArgs, TickArgs, TickReply, WelcomeArgs } from './letters.ts'
+import type { Market } from './market.ts'
+import { unaffordable } from './rows.ts'
 import { Turn } from './turn.ts'
 
 const daySeconds = 86_400
@@ -99,3 +101,77 @@ export const creditDeciders = {
   'credit.welcome': welcome,
   'credit.reward': reward,
 } satisfies Deciders
+
+/**
+ * What the board says to the market by itself: that it has begun, and that time has passed. Without the second, a timeout
+ * that no command touches would have no posting and no notice.
+ */
+const begin = ({ state: { market }, now }: Situation, letter: WriteLetter<BeginArgs>) => {
+  const { generation, rewards } = letter.args
+  const { epoch } = market
+  if (epoch.generation === generation) return accept([], { at: now })
+  const fund: Posting = {
+    id: transferId('rewards', 'begin', 0),
+    ledger: 1,
+    type: 'direct',
+    code: codes.grant,
+    debit: 'mint',
+    credit: 'rewards',
+    amount: rewards,
+    at: now,
+  }
+  const postings = epoch.generation === '' && rewards > 0 ? [fund] : []
+  return new Turn(market, now).decide(letter, { op: letter.op, facts: { generation, postings }, isPublic: true })
+}
+
+const tick = ({ state: { market }, now }: Situation, letter: WriteLetter<TickArgs>) => {
+  const { works_max: worksMax } = letter.args
+  const turn = new Turn(market, now)
+  let written = 0
+  let next = 0
+  for (const work of market.due(Number.POSITIVE_INFINITY)) {
+    next = market.dueAt(work)
+    if (next > now || written === worksMax) break
+    turn.take(work)
+    written++
+    next = 0
+  }
+  const reply: TickReply = { written, next, at: now }
+  return accept(turn.settle(), reply)
+}
+
+export const houseDeciders = { 'market.begin': begin, 'work.tick': tick } satisfies Deciders
+
+export type Balance = {
+  readonly available: number
+  readonly held: number
+  readonly simulated: { readonly held: number }
+}
+
+/** Postings of timeouts that are due and not recorded, the earliest first, with the work of each. */
+export function unwritten(market: Market, now: number): readonly (Posting & { readonly work: string })[] {
+  return [...market.due(now)].flatMap((work) =>
+    market.settled(work, now).steps.flatMap(({ postings }) => postings.map((each) => ({ ...each, work: work.id }))),
+  )
+}
+
+/**
+ * What an identity has as of now: the ledger, and what timeouts have moved that is not recorded yet.
+ * `name`: an account, such as `user:<id>`. Of an account that others are paid from, what is left in it.
+ */
+export function balanceOf(market: Market, name: string, now: number): Balance {
+  const { ledger } = market
+  const due = unwritten(market, now)
+  const holdOf = (id: string) => ledger.hold(id)?.amount ?? 0
+  const held = (number: 1 | 2): number =>
+    due.reduce((sum, posting) => {
+      if (posting.ledger !== number || posting.debit !== name) return sum
+      if (posting.type === 'hold') return sum + posting.amount
+      return posting.hold === undefined ? sum : sum - holdOf(posting.hold)
+    }, ledger.account(name, number).held)
+  return {
+    available: Math.max(0, ledger.available(name) + changeOf(due, name, 1, holdOf)),
+    held: held(1),
+    simulated: { held: held(2) },
+  }
+}

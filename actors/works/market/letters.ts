@@ -6,8 +6,7 @@
  */
 
 import type { ActorRefusal, RefusalCode } from '../../kernel/refusals.ts'
-import { type BoardRecord, type FactRecord, RecordType } from '../../records/record.ts'
-import type { WorkState } from '../../records/work-states.ts'
+import { type BoardRecord, type FactRecord, RecordType, type WorkState } from '../../records/record.ts'
 import type { TransitionName } from './table.ts'
 import type { Changing, Eligibility, Fixed, Terms } from './work.ts'
 

@@ -20,11 +20,9 @@
  * Followers learn of steps by the part of the mail (actors/works/mail.ts). This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
  */
 
-import type { Projection, RecordPlace } from '../../records/projection.ts'
-import type { FactRecord } from '../../records/record.ts'
-import { type WorkState, workStates } from '../../records/work-states.ts'
+import type { Projection, RecordPlace } from '../../records/core.ts'
+import { type FactRecord, type WorkState, workStates } from '../../records/record.ts'
 import { after, type Epoch, isUnconfirmed, nextDue, settled, stateOf } from './clock.ts'
-import { Given, type PackedGiven } from './given.ts'
 import { Ledger } from './ledger.ts'
 import type {
   CreditFacts,
@@ -38,9 +36,8 @@ import type {
   VoidFacts,
   WelcomeFacts,
 } from './letters.ts'
-import { Listing, type WorksPage, type WorksQuery } from './listing.ts'
-import { Records } from './records.ts'
-import { Sorted } from './sorted.ts'
+import { Listing, Sorted, type WorksPage, type WorksQuery } from './listing.ts'
+import { Given, type PackedGiven, Records } from './records.ts'
 import { finalStates, type Work, workKeys } from './work.ts'
 
 /** Operations whose acts are nothing but steps. */

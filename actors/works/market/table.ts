@@ -5,7 +5,7 @@
  * Guards are functions of guards.ts by these names, effects those of effects.ts by the name of the row, postings the batches of
  * postings.ts. `due` names the clock of a row that time alone brings about; of those that are due the earliest goes first.
  */
-import type { WorkState } from '../../records/work-states.ts'
+import type { WorkState } from '../../records/record.ts'
 
 export type Actor =
   | 'requester'

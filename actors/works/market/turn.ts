@@ -2,14 +2,14 @@
  * One decision of the market, put together: the timeouts that it found due, then its own act, each with its leaves of the public
  * log. What time has changed is brought up before anything is decided, so that every guard looks at the market as it stands now.
  */
+
 import { hash } from 'node:crypto'
 import { ledgerEntries, noCommand } from '../../log/ledger-entry.ts'
 import { type FactRecord, type Facts, RecordType } from '../../records/record.ts'
 import { accept, type Planned, type WriteLetter } from '../../records/write.ts'
-import { changeOf } from './ledger.ts'
+import { changeOf, user } from './ledger.ts'
 import { marketName, type Posting, type Step } from './letters.ts'
 import type { Market } from './market.ts'
-import { user } from './postings.ts'
 import { finalStates, type Work } from './work.ts'
 
 /** Due works that one command brings up to date, whoever owns them; beyond that only its own and those of its signer. */

@@ -119,7 +119,7 @@ class Refused extends Error {
 const said = (error) =>
   `${error instanceof Refused ? 'The board says' : 'That did not work'}: ${error.message.replace(/\.$/, '')}.`
 
-/** The price some rooms ask for a post: a hash with leading zeros, bound to the command (src/format/proof-of-work.ts). */
+/** The price some rooms ask for a post: a hash with leading zeros, bound to the command (src/format/signing.ts). */
 const solve = async (bytes, bits, say) => {
   const head = `broadside-proof-v1\n${await sha256(bytes)}\n`
   const batch = 512

@@ -4,8 +4,7 @@
  */
 
 import { spokenTo } from '../../../actors/conversations/conversations.ts'
-import type { Change } from '../../../actors/records/changes.ts'
-import { nowhere } from '../../../actors/records/changes.ts'
+import { type Change, nowhere } from '../../../actors/records/board.ts'
 import { none } from '../../../actors/records/event-index.ts'
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
 import { eventOf } from '../../reads/event-view.ts'

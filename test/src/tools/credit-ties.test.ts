@@ -1,6 +1,6 @@
 /** Which accepted works speak for who did them: none that somebody can have of their own keys. From records as the market writes them. */
 import { expect, test } from 'vitest'
-import type { RecordPlace } from '../../../actors/records/projection.ts'
+import type { RecordPlace } from '../../../actors/records/core.ts'
 import { siteOf } from '../../../actors/tools/listing.ts'
 import { Directory } from '../../../src/tools/directory.ts'
 import { ToolIndex } from '../../../src/tools/index.ts'

@@ -1,7 +1,7 @@
 /** What the page of a work calls moving is what the ledger did: each credit once, in the direction it went. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Moved, postingsOf } from '../../../actors/works/market/postings.ts'
+import { type Moved, postingsOf } from '../../../actors/works/market/ledger.ts'
 import type { Batch } from '../../../actors/works/market/table.ts'
 import { type Move, movesOf } from '../../../src/works/transfers.ts'
 

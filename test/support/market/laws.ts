@@ -1,6 +1,6 @@
 /** What must be true of a market after every step, whatever happened: checked on the state alone, and on what the log says. */
 import { expect } from 'vitest'
-import { codes } from '../../../actors/works/market/postings.ts'
+import { codes } from '../../../actors/works/market/ledger.ts'
 import { finalStates, type Work } from '../../../actors/works/market/work.ts'
 import type { Town } from './town.ts'
 

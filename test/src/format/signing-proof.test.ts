@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { parseProof, provenBits, solveProof } from '../../../src/format/proof-of-work.ts'
+import { parseProof, provenBits, solveProof } from '../../../src/format/signing.ts'
 
 const commandSha256 = createHash('sha256').update('a command').digest('hex')
 

@@ -36,7 +36,7 @@ export type BoardFacts = {
   readonly prints?: { readonly board: string; readonly cursor: string }
 }
 
-export type Identity = { readonly id: string; readonly publicKey: string }
+type Identity = { readonly id: string; readonly publicKey: string }
 
 /** The board's own identity, which can sign. */
 export type BoardIdentity = Identity & { readonly seed: Buffer }
@@ -79,7 +79,7 @@ export const cursorKeyFile = (path: string) => join(path, 'keys', 'cursor.key')
 /** The key that signs a log; `name` as in `nodesFile`. */
 export const logKeyFile = (path: string, name = '') => join(path, 'keys', name === '' ? 'log.key' : `log-${name}.key`)
 
-export type Wanted = {
+type Wanted = {
   readonly path: string
   /** Empty: made from the board's key. */
   readonly serviceId: string

@@ -36,7 +36,7 @@ function sourcePosition(url: string, line: number, column: number): string | und
 }
 
 const levels = { error: 0, warn: 1, info: 2, debug: 3 } as const
-export type Level = keyof typeof levels
+type Level = keyof typeof levels
 
 let threshold: Level = 'info'
 

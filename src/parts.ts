@@ -1,7 +1,7 @@
 /** The parts of a running program: each starts after those it needs, and they stop in the reverse order. */
 import { log } from './observe.ts'
 
-export type Part = {
+type Part = {
   readonly name: string
   readonly start?: () => unknown
   readonly stop?: () => unknown

@@ -226,8 +226,18 @@ const paging = {
 }
 
 /** One page of a list that is called `name`. */
-export const listOf = (name: string, item: Schema, more: Readonly<Record<string, Schema>> = {}) =>
-  Type.Object({ ...more, [name]: Type.Array(item, { maxItems: sizes.page_maximum }), ...paging })
+export const listOf = <
+  const Name extends string,
+  Item,
+  const More extends Readonly<Record<string, Schema>> = Readonly<Record<never, Schema>>,
+>(
+  name: Name,
+  item: Schema<Item>,
+  more?: More,
+) => {
+  const items = { [name]: Type.Array(item, { maxItems: sizes.page_maximum }) }
+  return Type.Object({ ...(more as More), ...(items as Record<Name, Schema<readonly Item[]>>), ...paging })
+}
 
 /** Of a read that named somebody by a handle. */
 export const Resolved = Type.Optional(

@@ -11,7 +11,7 @@ import { ActsOf, commandIn, dataIn, type FactRecord } from '../records/record.ts
 import type { identityProfileSet } from './operations.ts'
 
 /** What an identity says of itself. */
-export type Profile = {
+type Profile = {
   readonly description: string
   readonly capabilities: readonly string[]
   readonly links: readonly string[]

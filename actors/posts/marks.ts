@@ -12,7 +12,7 @@ import type { FactRecord, PostRecord } from '../records/record.ts'
 import { type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
 
 /** Slots by when they expire, the soonest first: a binary heap. */
-export class SoonestFirst {
+class SoonestFirst {
   readonly #slots: number[] = []
   readonly #endOf: (slot: number) => number
 
@@ -59,7 +59,7 @@ export class SoonestFirst {
 }
 
 /** What a page has to know of its events. */
-export type MarkedEvents = {
+type MarkedEvents = {
   /** Unix seconds; 0: never. */
   endOf(slot: number): number
   isMarked(slot: number): boolean
@@ -75,7 +75,7 @@ type Sum = { count: number; threads: number }
  * reader's time never goes back (src/clock.ts), so what has expired once stays so: it is counted when a reader first asks after
  * its time, and not before, because what a state holds must follow from the records alone.
  */
-export class PageMarks {
+class PageMarks {
   readonly #page: Page
   readonly #events: MarkedEvents
   readonly #marked: Sum = { count: 0, threads: 0 }

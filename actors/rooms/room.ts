@@ -21,7 +21,7 @@ import { isScreened, mayWrite, objection } from './policy.ts'
 
 /** Messages of the opener before any member has accepted, and the bytes of each. */
 export const requestMessagesMax = 10
-export const requestBytesMax = 4_096
+const requestBytesMax = 4_096
 
 /** What of a conversation decides. */
 type Begun = {
@@ -37,7 +37,7 @@ type Begun = {
  * What an opener may say before any member has accepted the conversation: a little. A block and a silence refuse alike.
  * Why a post into a conversation is refused before any member has accepted it, or undefined.
  */
-export function postRefusal(conversation: Begun | undefined, letter: WriteLetter): Refused | undefined {
+function postRefusal(conversation: Begun | undefined, letter: WriteLetter): Refused | undefined {
   if (conversation === undefined || conversation.accepted) return undefined
   const command = commandIn(letter.by.signed)
   return messageRefusal(conversation, letter.author, Buffer.byteLength(command.text!))

@@ -26,7 +26,7 @@ export type DayLimits = {
 type Used = { calls: number; micros: number }
 type Holder = { readonly identity: string; readonly network: string }
 type PackedUsed = readonly [key: string, calls: number, micros: number]
-export type PackedDay = readonly [
+type PackedDay = readonly [
   day: number,
   board: readonly [calls: number, micros: number],
   wallet: number,
@@ -52,7 +52,7 @@ export function identityLimits(limits: DayLimits): Used {
  * dollar, and what the wallet has signed away. A new day begins with the first record of it; the clock of a journal never goes
  * back, so neither does the day, and no caller gets a day twice.
  */
-export class Day {
+class Day {
   #day = 0
   #board: Used = { calls: 0, micros: 0 }
   #wallet = 0

@@ -27,7 +27,7 @@ const page = 'main'
  * A review becomes a post of its author in the room `reviews`: an event like any other, whose signed command is `tools.review`.
  * The rules of the room for posts do not hold for it; that there is such a subject was settled before.
  */
-export const placeReview = ({ board, now }: Situation, letter: WriteLetter<ReviewArgs>) => {
+const placeReview = ({ board, now }: Situation, letter: WriteLetter<ReviewArgs>) => {
   const { barred } = letter.args
   if (barred !== undefined) return refuse(...barred, 'target')
   const room = board.rooms.get(letter.to)
@@ -50,7 +50,7 @@ export type RoundArgs = ProbeArgs & {
   readonly looksMax: number
 }
 /** 32 hex, of this look alone. */
-export type RoundReply = { readonly id: string; readonly at: number }
+type RoundReply = { readonly id: string; readonly at: number }
 
 const publish = ({ state, now }: Situation, letter: WriteLetter<PublishArgs>) => {
   const { name, host, listingsMax } = letter.args

@@ -17,7 +17,7 @@ import { Reviews } from './reviews.ts'
 type Listed = { readonly id: string; readonly host: string; readonly lookedDay: number }
 
 /** What a round goes by. */
-export type Walk = {
+type Walk = {
   /** Of the board, and secret. */
   readonly seed: string
   /** Between two probes of one machine. */
@@ -26,7 +26,7 @@ export type Walk = {
 }
 
 /** Who may be probed, as the directory knows it. */
-export type Grounds<Entry extends Listed> = {
+type Grounds<Entry extends Listed> = {
   /** Changes when a listing joins or leaves. */
   readonly version: number
   invited(): Iterable<Entry>

@@ -23,7 +23,7 @@ import {
 } from './letters.ts'
 
 /** A result that the room has bound: the hash of its newest version then, and how many versions it had. */
-export type Binding = {
+type Binding = {
   readonly result: string
   readonly sha256: string
   readonly versions: number
@@ -31,7 +31,7 @@ export type Binding = {
   readonly edited?: string
 }
 
-export type Marked = {
+type Marked = {
   /** 32 hex: the event id of its request. */
   readonly work: string
   /** 32 hex of the command that had it marked. */

@@ -344,9 +344,9 @@ function slotOf({ board }: Situation, id: string): number {
   return board.events.find(Buffer.from(id, 'hex'))
 }
 
-export type Asking = { readonly room: string; readonly author: string; readonly operator: boolean }
+type Asking = { readonly room: string; readonly author: string; readonly operator: boolean }
 
-export const stranger: Standing = { reads: false, replies: false, moderates: false }
+const stranger: Standing = { reads: false, replies: false, moderates: false }
 
 /** What the signer of a command may do in the room of a work: the market needs it to decide. */
 export function standingIn(
@@ -370,4 +370,4 @@ export function standingIn(
 }
 
 /** Objections that do not pass by themselves in a moment. */
-export const lasting: ReadonlySet<string> = new Set(['room_reply_restricted', 'room_write_restricted', 'wrong_state'])
+const lasting: ReadonlySet<string> = new Set(['room_reply_restricted', 'room_write_restricted', 'wrong_state'])

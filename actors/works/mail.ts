@@ -197,7 +197,7 @@ function behind<Each>(table: ReadonlyMap<number, Each>, after: number, max: numb
   return found
 }
 
-export type NoticeFacts = {
+type NoticeFacts = {
   /** Of the transition, in the life of the work, from 1. */
   readonly number: number
   readonly transition: TransitionName
@@ -217,7 +217,7 @@ export type NoticeFacts = {
  * What the board says in the thread of a work when it goes from one state to another. In its own words alone: titles and reasons
  * are of strangers, and the board signs nothing of theirs (they stand in work.history). Of one transition always the same text.
  */
-export function noticeText(facts: NoticeFacts): string {
+function noticeText(facts: NoticeFacts): string {
   const practice = facts.simulated ? ' This is practice: its credits are worth nothing.' : ''
   return `${texts[facts.transition](facts)}${practice}`
 }

@@ -17,7 +17,7 @@ import {
 import { Type } from '../kernel/schema.ts'
 import { workStates } from '../records/record.ts'
 
-export const WorkState = Type.Union(
+const WorkState = Type.Union(
   workStates.map((state) => Type.Literal(state)),
   {
     title: 'WorkState',
@@ -96,7 +96,7 @@ const Request = Type.Object(
 const Times = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
 /** What is publicly known of how an identity deals with works. */
-export const WorkRecord = Type.Object(
+const WorkRecord = Type.Object(
   {
     accepted: Times,
     rejected: Times,

@@ -63,7 +63,7 @@ const unindexed: readonly Header[] = [['x-robots-tag', 'noindex']]
  * answers. A link that is fetched twice posts once, because a retry has no second effect. A browser that prefetches
  * such a link is refused. HEAD is answered 405, OPTIONS with the methods.
  */
-export function compatDoor({ front, addressOf, replies }: CompatOptions): RouteHandler {
+function compatDoor({ front, addressOf, replies }: CompatOptions): RouteHandler {
   return (exchange, parameter) => {
     const { method } = exchange
     if (method === 'OPTIONS') return replies.preflight(exchange, methods, unindexed)
@@ -104,7 +104,7 @@ function isPrefetch(exchange: Exchange): boolean {
 }
 
 /** What this board is, for those who describe it: /capabilities, /openapi.json, /for-agents. */
-export function describe(
+function describe(
   config: Config,
   facts: { directory: BoardDirectory; address: string; log: LogIdentity; verifier: string },
 ): Described {
@@ -130,7 +130,7 @@ const json = 'application/json; charset=utf-8'
 const text = 'text/plain; charset=utf-8'
 
 /** Documents about the board itself: bytes made once, at the first request for them; no start waits for them. */
-export function documentPaths(board: Described): Readonly<Record<string, RouteHandler>> {
+function documentPaths(board: Described): Readonly<Record<string, RouteHandler>> {
   return {
     '/capabilities': serve(json, () => jsonOf({ ok: true, data: capabilities(board) })),
     '/openapi.json': serve(json, () => jsonOf(openapi(board))),
@@ -155,7 +155,7 @@ function jsonOf(value: unknown): string {
 /**
  * The script that shows a room on other sites, and its hash, so that a page can pin it (W3C Subresource Integrity).
  */
-export function embedDoors(address: string): Readonly<Record<string, RouteHandler>> {
+function embedDoors(address: string): Readonly<Record<string, RouteHandler>> {
   const { path, type, body, integrity } = embed
   const facts = { url: address + path, integrity, bytes: body.length }
   return {
@@ -175,7 +175,7 @@ function fixed(type: string, body: Buffer): RouteHandler {
   return fixedAnswer(headers, () => body)
 }
 
-export type RoutedParts = StartedActors & {
+type RoutedParts = StartedActors & {
   readonly config: Config
   readonly directory: BoardDirectory
   readonly clock: Clock

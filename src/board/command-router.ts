@@ -42,10 +42,10 @@ type QuotaOptions = Pick<Services, 'throttle' | 'read' | 'blobs'> & {
 }
 
 /** Answered by the main thread, which counts. */
-export const quotaRead = 'quota.get' satisfies AnsweredBy<'main'>
+const quotaRead = 'quota.get' satisfies AnsweredBy<'main'>
 
 /** What is left to a caller of all that is counted: by identity, by network, by the day. */
-export function quotaOf(
+function quotaOf(
   { reader: identity, operator = false }: ReadRequest,
   door: CommandSource,
   { throttle, calls, blobs, read, wallSeconds }: QuotaOptions,

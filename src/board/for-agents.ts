@@ -14,7 +14,7 @@ import { signingExamples } from '../docs/signing-examples.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
 
 /** What an agent has to know to call a tool. */
-export const callWords: readonly string[] = [
+const callWords: readonly string[] = [
   '## Tools',
   '',
   'GET /api/tools?query=… finds tools; tools.call with target = its id and data {"schema":1,"body":{…}} calls one. The tools of the',
@@ -26,7 +26,7 @@ export const callWords: readonly string[] = [
 ]
 
 /** For agents that want to be notified instead of asking: webhooks, MCP Events, and how to check that it was this board. */
-export function webhookWords(address: string): string[] {
+function webhookWords(address: string): string[] {
   return [
     'webhook.create has this board POST events to your https address: data {"schema":1,"url":"https://…","kinds":[…],',
     `"room":"lobby"}, kinds of ${hookKinds.join(' ')}.`,
@@ -69,7 +69,7 @@ function welcomeWords(limitsOn: boolean): readonly string[] {
 }
 
 /** What an agent has to know to earn and spend credits. */
-export const workWords = (limitsOn: boolean): readonly string[] => [
+const workWords = (limitsOn: boolean): readonly string[] => [
   '## Work',
   '',
   'A work is a request with credits in escrow.',

@@ -1,15 +1,14 @@
 /** `/`: what this is, the lobby as it speaks, the rooms where something happens, and how to take part. */
 
-import type { EventsList } from '../pages/data.ts'
 import { boardDescription } from '../pages/layout.ts'
 import { type Page, shown } from '../pages/page.ts'
-import { type Activity, activityPlot } from '../pages/pieces/activity-plot.ts'
+import { activityPlot } from '../pages/pieces/activity-plot.ts'
 import { html } from '../pages/pieces/html.ts'
 import { empty } from '../pages/pieces/listing.ts'
 import { liveList } from '../pages/pieces/live.ts'
 import { whole } from '../pages/pieces/time.ts'
 import { postsHtml } from '../pages/post.ts'
-import { type RoomsList, roomLine } from '../rooms/room-line.ts'
+import { roomLine } from '../rooms/room-line.ts'
 
 const lobbyPosts = 10
 
@@ -18,9 +17,9 @@ export const home: Page = {
   about: 'An introduction, the live lobby, the rooms.',
   async show(ask) {
     const [{ events }, { rooms }, activity, figures] = await Promise.all([
-      ask.read<EventsList>('events.list', { room: 'lobby', limit: lobbyPosts }),
-      ask.read<RoomsList>('rooms.list', { limit: 8 }),
-      ask.read<Activity>('board.activity', { step: 3_600, bars: 48 }),
+      ask.read('events.list', { room: 'lobby', limit: lobbyPosts }),
+      ask.read('rooms.list', { limit: 8 }),
+      ask.read('board.activity', { step: 3_600, bars: 48 }),
       ask.figures(),
     ])
     const numbers = (

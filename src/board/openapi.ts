@@ -19,7 +19,7 @@ import { pages } from './pages.ts'
 import { payPaths } from './pay-paths.ts'
 
 /** Pages for people, from the list of pages itself. */
-export function pagePaths(): Json {
+function pagePaths(): Json {
   return Object.fromEntries(pages.map((page) => [page.path.replaceAll('...}', '}'), { get: pathOf(page) }]))
 }
 

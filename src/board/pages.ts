@@ -14,9 +14,7 @@ import { beginning } from '../pages/pieces/text.ts'
 import { countOf, utc } from '../pages/pieces/time.ts'
 import { identity } from '../people/page.ts'
 import { event, history, postLine } from '../posts/page.ts'
-import type { EventView } from '../reads/event-view.ts'
 import { room, rooms } from '../rooms/page.ts'
-import type { RoomData } from '../rooms/room-line.ts'
 import { search } from '../search/page.ts'
 import { tools } from '../tools/list-page.ts'
 import { tool } from '../tools/tool-page.ts'
@@ -33,7 +31,7 @@ async function picture(what: Card): Promise<Shown> {
 /**
  * Previews of links as PNG: the board’s, a room’s, a post’s. What is taken back is gone from them as from the page.
  */
-export const boardPreview: Page = {
+const boardPreview: Page = {
   path: '/preview.png',
   about: 'Preview of the board for links to it.',
   show: ({ board }) =>
@@ -44,20 +42,20 @@ export const boardPreview: Page = {
     }),
 }
 
-export const roomPreview: Page = {
+const roomPreview: Page = {
   path: '/room/{room}/preview.png',
   about: 'Preview of a room.',
   async show(ask, { parameters }) {
-    const { room } = await ask.read<{ room: RoomData }>('room.get', { room: parameters.room! })
+    const { room } = await ask.read('room.get', { room: parameters.room! })
     return picture({ name: room.name, place: `a room with ${countOf(room.count, 'post')}`, text: room.about ?? '' })
   },
 }
 
-export const eventPreview: Page = {
+const eventPreview: Page = {
   path: '/e/{event_id}/preview.png',
   about: 'Preview of a post.',
   async show(ask, { parameters }) {
-    const { event } = await ask.read<{ event: EventView }>('event.get', { event_id: parameters.event_id! })
+    const { event } = await ask.read('event.get', { event_id: parameters.event_id! })
     const { author, room, created_at: at } = event
     return picture({
       author: author.id,

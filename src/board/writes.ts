@@ -31,10 +31,10 @@ import { plans } from './plans.ts'
  * What the answer to a post shows of it beside what was sent.
  * What its author, put out of a private room since, is shown of a post: that it stands, and where.
  */
-export const outOfSight: Body = { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }
+const outOfSight: Body = { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }
 
 /** What a post has of marks when it is new. */
-export const untouched = {
+const untouched = {
   votes: { up: 0, down: 0, score: 0 },
   supersedes: '',
   supersededBy: '',
@@ -56,7 +56,7 @@ type RoomWanted = {
  * A room as its creator saw it when it was made: what a retry shows a creator who has left it since.
  * `at`: when it was made, Unix seconds.
  */
-export function roomAsMade({ name, visibility, owner, members, about }: RoomWanted, at: number) {
+function roomAsMade({ name, visibility, owner, members, about }: RoomWanted, at: number) {
   return {
     name,
     visibility,

@@ -27,7 +27,7 @@ type OpenedDelegation = {
  * Whether its signer is the author is asked by the caller, who knows of rotations; whether it had ended, by the whole file.
  * A text says what is wrong.
  */
-export function openDelegation(event: Fields, { command, serviceId }: Payload): OpenedDelegation | string {
+function openDelegation(event: Fields, { command, serviceId }: Payload): OpenedDelegation | string {
   const given = recordOf(event.delegation)
   const text = textOf(given.signed_payload)
   const { sha256 } = commandId(Buffer.from(text))

@@ -26,7 +26,7 @@ const bucketCount = 1200
 /**
  * Latencies as a histogram of fixed size: any number of samples, percentiles within 2 %.
  */
-export class Latencies {
+class Latencies {
   readonly #buckets = new Float64Array(bucketCount)
   #count = 0
 

@@ -25,7 +25,7 @@ import { inertLine, shortened } from './terminal.ts'
 type Place = { readonly origin: string; readonly index: number; readonly line: number }
 
 /** Did a delegate act after its delegation had ended? By the order of the log, not by clocks: leaf against leaf. */
-export class DelegationTimes {
+class DelegationTimes {
   /** Of each delegation and log: the newest event by it. */
   readonly #newest = new Map<string, Place>()
   readonly #ends = new Map<string, Place>()

@@ -64,7 +64,7 @@ export const boardsWordHelp: readonly string[] = [
  * Checks a mirror without the log: every entry, every hash, and the signature on the root they give.
  * Throws Unverified with the file that is wrong, and what to do.
  */
-export function verifyMirror(
+function verifyMirror(
   store: MirrorStore,
   key: VerifierKey,
   progress: (entries: number, of: number) => void,

@@ -23,9 +23,7 @@ import { type Check, checkOf, compile } from '../format/schema-check.ts'
 import { parseStrictJson, parseStrictText, type StrictJson } from '../format/strict-json.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
 
-export type Checked<Value> =
-  | { readonly ok: true; readonly value: Value }
-  | { readonly ok: false; readonly refusal: Refusal }
+type Checked<Value> = { readonly ok: true; readonly value: Value } | { readonly ok: false; readonly refusal: Refusal }
 
 const bad = (found: Refusal): { ok: false; refusal: Refusal } => ({ ok: false, refusal: found })
 
@@ -171,7 +169,7 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
 }
 
 /** No list of a command has more: what follows them need not be read to refuse it. */
-export const listItemsMax = 2 * sizes.members
+const listItemsMax = 2 * sizes.members
 
 function hasType(field: Field, value: unknown): boolean {
   if (field.type === 'string') return typeof value === 'string'
@@ -206,9 +204,7 @@ function sentOf(value: unknown): string {
   return at < 0 ? `${kindOf(value)} was sent` : `item ${at} is ${kindOf((value as readonly unknown[])[at])}`
 }
 
-export type Read =
-  | { readonly ok: true; readonly value: Command }
-  | { readonly ok: false; readonly fault: () => Refusal }
+type Read = { readonly ok: true; readonly value: Command } | { readonly ok: false; readonly fault: () => Refusal }
 
 /** A command has a few hundred marks at most; what has more was never one. */
 const limits: JsonLimits = { marksMax: 4_096, itemsMax: listItemsMax }

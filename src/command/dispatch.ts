@@ -24,7 +24,7 @@ export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegat
 }
 
 /** What an actor is sent about the delegation of a letter. */
-export function standingOf({ delegates }: LiveFacts, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
+function standingOf({ delegates }: LiveFacts, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
   const { isPublished, scopes } = delegate
   return { isOver: delegates.isOver(delegate), isPublished, moderates: scopes.has('board:moderate') }
 }

@@ -22,7 +22,7 @@ export type Signer = {
   isKnown: boolean
 }
 
-export type KeysKnown = {
+type KeysKnown = {
   /** The identity that a key names by a rotation. */
   identityOf(key: string): string | undefined
   readonly delegates: { of(key: string): Delegate | undefined }

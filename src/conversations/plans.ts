@@ -17,7 +17,7 @@ const letters = 'abcdefghijklmnopqrstuvwxyz234567'
  * The room of these members, the same for every opener. Made with the board's secret, because anyone may ask whether
  * a room exists, and that must not reveal that two people talk.
  */
-export function conversationRoom(secret: Buffer, members: readonly string[]): string {
+function conversationRoom(secret: Buffer, members: readonly string[]): string {
   const digest = createHmac('sha256', secret)
     .update(`conversation\n${[...new Set(members)].sort().join('\n')}`)
     .digest()

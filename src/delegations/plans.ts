@@ -85,7 +85,7 @@ const revoke: Plan<'delegation.revoke'> = {
 }
 
 /** Bars delegates whose end is to be decided, and goes on when nothing that they sent is under way. */
-export function quiesce({ news, soon }: Services, delegates: readonly Delegate[], pass: (found: Found) => void): void {
+function quiesce({ news, soon }: Services, delegates: readonly Delegate[], pass: (found: Found) => void): void {
   const settle = (answer: ShardAnswer | NoAnswer): void => {
     if (answer === undefined) news.delegates.refresh()
     release()

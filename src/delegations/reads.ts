@@ -27,7 +27,7 @@ export const delegationsReads = {
   'delegation.known': allKnown,
 } satisfies Reads
 
-export function delegationView(delegation: Delegation, now: number) {
+function delegationView(delegation: Delegation, now: number) {
   const { id, key, scopes, label, clientId, redirectHost, createdAt, expires, isPublished, endedAt, endedBy } =
     delegation
   return {

@@ -94,7 +94,7 @@ call() {
 ${javascriptLibrary(address, serviceId)}
 
 /** Signs the fields and sends them; the answer's data. */
-export function call(fields) {
+function call(fields) {
   return send(signed(fields).command)
 }
 `,

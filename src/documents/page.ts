@@ -1,19 +1,17 @@
 /** `/d/{doc}`: a document as Markdown, any of its versions; `/d/{doc}/history`: what each version changed. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
+import type { ResultOf } from '../pages/data.ts'
 import { type Page, Refused, shown } from '../pages/page.ts'
 import { changesMax } from '../pages/pieces/diff.ts'
 import { type Html, html, pathTo } from '../pages/pieces/html.ts'
-import { facts, type Paged, pager } from '../pages/pieces/listing.ts'
+import { facts, pager } from '../pages/pieces/listing.ts'
 import { person } from '../pages/pieces/person.ts'
 import { excerpt } from '../pages/pieces/text.ts'
 import { bytes, countOf, when } from '../pages/pieces/time.ts'
-import type { docView, versionView } from './view.ts'
 
-type Doc = ReturnType<typeof docView>
-type DocVersion = ReturnType<typeof versionView>
-type DocText = Doc & DocVersion & { readonly text: string; readonly signature: string }
-export type DocsList = Paged & { readonly docs: readonly Doc[] }
+type DocText = ResultOf<'docs.read'>['doc']
+type DocVersion = ResultOf<'docs.history'>['versions'][number]
 
 /** A version as a number from the address, or a refusal that says what is right. */
 function versionOf(text: string | undefined): number | undefined {
@@ -29,7 +27,7 @@ export const document: Page = {
   async show(ask, { parameters, query }) {
     const target = parameters.doc!
     const version = versionOf(query.get('version'))
-    const { doc } = await ask.read<{ doc: DocText }>('docs.read', {
+    const { doc } = await ask.read('docs.read', {
       target,
       ...(version === undefined ? {} : { version }),
     })
@@ -57,8 +55,6 @@ export const document: Page = {
   },
 }
 
-type History = Paged & { readonly doc: Doc; readonly versions: readonly DocVersion[] }
-
 export const documentHistory: Page = {
   path: '/d/{doc}/history',
   about: 'What each version of a document changed.',
@@ -66,15 +62,14 @@ export const documentHistory: Page = {
   async show(ask, { path, parameters, query }) {
     const target = parameters.doc!
     const cursor = query.get('cursor')
-    const list = await ask.read<History>('docs.history', {
+    const list = await ask.read('docs.history', {
       target,
       limit: 50,
       ...(cursor === undefined ? {} : { cursor }),
     })
     const { doc, versions } = list
     const number = versionOf(query.get('version')) ?? doc.versions
-    const textAt = async (version: number): Promise<DocText> =>
-      (await ask.read<{ doc: DocText }>('docs.read', { target, version })).doc
+    const textAt = async (version: number): Promise<DocText> => (await ask.read('docs.read', { target, version })).doc
     const newer = await textAt(number)
     const older = number > 1 ? await textAt(number - 1) : undefined
     const { text } = newer

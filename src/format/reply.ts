@@ -4,7 +4,7 @@ import { type Refusal, refusalBody, statusOf } from '../../actors/kernel/refusal
 /** What the client gets; `undefined`: nothing, the connection is to be cut (the outcome is unknown). */
 export type Reply = { readonly status: number; readonly body: string; readonly retryAfter?: number }
 /** `error`: in a refusal. */
-export type Envelope = {
+type Envelope = {
   readonly ok: boolean
   readonly data?: Readonly<Record<string, unknown>>
   readonly error?: { readonly code: string; readonly message: string; readonly field?: string }

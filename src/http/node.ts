@@ -38,7 +38,7 @@ import {
 /**
  * One streamed answer on node:http. Its own buffer shows when a reader is slow: above 64 KiB unsent, `write` is false.
  */
-export class NodeStream implements ByteStream {
+class NodeStream implements ByteStream {
   blockedSince: number | undefined
   #res: ServerResponse | undefined
   #now: () => number

@@ -15,7 +15,7 @@ import { type ByteStream, type Header, streamBytesHigh } from './port.ts'
 /** Streams flushed per loop turn: 500 take about 5 ms, which a request in between may have to wait. */
 const flushesPerTurnMax = 500
 
-export interface Flushable {
+interface Flushable {
   flush(): void
 }
 

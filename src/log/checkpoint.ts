@@ -19,7 +19,7 @@ export type WitnessesFacts = {
  * Who else signs the heads of the log, and what each of them said last: what log.witnesses and /api/log/witnesses answer.
  * `now`: Unix seconds. What it says changes with the clock and not with what is posted.
  */
-export function witnessesAnswer({ published, quorum, standings }: WitnessesFacts, now: number): ReadAnswer {
+function witnessesAnswer({ published, quorum, standings }: WitnessesFacts, now: number): ReadAnswer {
   const size = Number(published.split('\n')[1])
   const witnesses = standings.slice(0, witnessesMax).map((each) => ({
     name: each.name,
@@ -49,7 +49,7 @@ const answers: Readonly<Record<AnsweredBy<'head'>, (context: HeadContext) => Rea
 /** Reads on the newest head, which the main thread has. */
 export const headReads: Readonly<Partial<Record<string, (context: HeadContext) => ReadAnswer>>> = answers
 
-export function checkpointAnswer(
+function checkpointAnswer(
   { origin, vkey }: { readonly origin: string; readonly vkey: string },
   { size, checkpoint }: Head,
 ): ReadAnswer {

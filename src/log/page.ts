@@ -14,7 +14,7 @@ const top = 14
 type Place = { readonly at: number; readonly size: number }
 
 /** Growth of the public log as a curve that only ever rises, drawn on the server from the points that the board gives. */
-export function growthPlot({ logs, points }: LogHistory, now: number): Html {
+function growthPlot({ logs, points }: LogHistory, now: number): Html {
   const total = logs.reduce((sum, { tree_size: size }) => sum + size, 0)
   const places = placesOf({ logs, points })
   const [first] = places
@@ -44,12 +44,6 @@ function placesOf({ logs, points }: LogHistory): Place[] {
   })
 }
 
-type Head = {
-  readonly origin: string
-  readonly vkey: string
-  readonly tree_size: number
-}
-
 const operations = ['log.checkpoint', 'log.proof', 'log.consistency', 'log.leaves', 'log.history', 'log.witnesses']
 
 export const log: Page = {
@@ -57,9 +51,9 @@ export const log: Page = {
   about: 'The public log: size, newest checkpoint, growth, witnesses, how to check it.',
   async show(ask) {
     const [head, history, witnesses] = await Promise.all([
-      ask.read<Head>('log.checkpoint'),
-      ask.read<LogHistory>('log.history'),
-      ask.read<LogWitnesses>('log.witnesses'),
+      ask.read('log.checkpoint'),
+      ask.read('log.history'),
+      ask.read('log.witnesses'),
     ])
     const { origin, vkey, tree_size: size } = head
     // Cosignatures come a moment after the head, by no change of the board.

@@ -3,13 +3,6 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { type Page, Refused, shown } from '../pages/page.ts'
 import { html } from '../pages/pieces/html.ts'
 import { nameOf } from '../pages/pieces/person.ts'
-import type { EventView } from '../reads/event-view.ts'
-
-type Proof = {
-  readonly log: { readonly origin: string; readonly vkey: string }
-  readonly leaf_index: number
-  readonly tree_size: number
-}
 
 const steps: readonly (readonly [id: string, title: string, meaning: string])[] = [
   [
@@ -40,10 +33,10 @@ export const proof: Page = {
   about: 'The proof that a post is in the public log, verified by the reader’s browser.',
   async show(ask, { parameters }) {
     const id = parameters.event_id!
-    const found = await ask.find<{ event: EventView }>('event.get', { event_id: id })
+    const found = await ask.find('event.get', { event_id: id })
     // What is shown is the newest version, so that is what is proved.
     const version = found?.event.version_id ?? id
-    const it = found === undefined ? undefined : await ask.find<Proof>('log.proof', { event_id: version })
+    const it = found === undefined ? undefined : await ask.find('log.proof', { event_id: version })
     if (found === undefined || it === undefined) throw new Refused(noProof(id))
     const { event } = found
     const shownId = event.version_id ?? event.event_id

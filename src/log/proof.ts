@@ -25,7 +25,7 @@ type HistoryContext = {
 }
 
 /** How the logs of this board grew: what log.history and /api/log/history answer. Pure reading of what is in memory. */
-export function historyAnswer(context: HistoryContext): ReadAnswer {
+function historyAnswer(context: HistoryContext): ReadAnswer {
   const { book, board } = context.state
   const logs = book.logs.slice(-historyLogsMax).map((log) => ({
     log: log.name,

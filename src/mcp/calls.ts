@@ -25,7 +25,7 @@ type Given = Readonly<Record<string, unknown>>
  * fill in, and what signs a command is no argument.
  * `data` of a call as an object, whether it came as one or as JSON text; or what is wrong with the call.
  */
-export function inputOf(operation: Operation, given: Given): { readonly data: Given | undefined } | Refusal {
+function inputOf(operation: Operation, given: Given): { readonly data: Given | undefined } | Refusal {
   const strange = unknownArgument(operation, given)
   if (strange !== undefined) return strange
   const isLeftOut = given.data === undefined || given.data === null || given.data === ''

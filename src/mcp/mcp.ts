@@ -68,13 +68,13 @@ const written: readonly Written[] = [
   },
 ]
 
-export const prompts: readonly Prompt[] = written.map(({ text: _, ...prompt }) => prompt)
+const prompts: readonly Prompt[] = written.map(({ text: _, ...prompt }) => prompt)
 
 /**
  * Prompts at /mcp: how to begin with the four things that people do here most.
  * Undefined: there is no such prompt. A text: the argument that is missing.
  */
-export function promptText(
+function promptText(
   name: string,
   args: Readonly<Record<string, string>>,
 ): { readonly description: string; readonly text: string } | { readonly missing: string } | undefined {

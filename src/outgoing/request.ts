@@ -37,7 +37,7 @@ const hopByHop = new Set([
 const ours = new Set(['host', 'content-length', 'user-agent', 'accept-encoding', 'cookie', 'expect'])
 
 /** Names and values in turn. Throws where one is not for callers to set, or would break a line. */
-export function outgoingHeaders(headers: Readonly<Record<string, string>>, userAgent: string): string[] {
+function outgoingHeaders(headers: Readonly<Record<string, string>>, userAgent: string): string[] {
   const sent: string[] = []
   for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase()
@@ -50,7 +50,7 @@ export function outgoingHeaders(headers: Readonly<Record<string, string>>, userA
 }
 
 /** Headers of requests that the board sends, and of the answers it hands on. */
-export function receivedHeaders(fields: Fields): Record<string, readonly string[]> {
+function receivedHeaders(fields: Fields): Record<string, readonly string[]> {
   const kept: Record<string, readonly string[]> = Object.create(null)
   for (const [name, values] of Object.entries(fields)) {
     if (values === undefined || hopByHop.has(name) || name === 'set-cookie' || name === 'set-cookie2') continue

@@ -7,7 +7,8 @@
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
-import { dataOf, type ReadAnswer, type ReadCall, type ReadRequest, unending } from '../reads/read.ts'
+import { type AnswerOf, dataOf, type ReadAnswer, type ReadCall, type ReadRequest, unending } from '../reads/read.ts'
+import type { ResultOf } from './data.ts'
 import { PageTexts, type RenderTexts } from './page-texts.ts'
 import type { Html } from './pieces/html.ts'
 import type { RenderItem } from './pieces/rendered.ts'
@@ -157,23 +158,23 @@ export class Ask {
   }
 
   /** Data of a read operation. Throws Refused where the board refuses. */
-  async read<Data>(op: AnyReadName, args: ReadRequest['args'] = {}): Promise<Data> {
+  async read<Name extends AnyReadName>(op: Name, args: ReadRequest['args'] = {}): Promise<ResultOf<Name>> {
     const fault = this.#options.fault(op, args)
     if (fault !== undefined) throw new Refused(fault)
-    const answer = await new Promise<ReadAnswer | undefined>((done) =>
+    const answer = await new Promise<ReadAnswer<AnswerOf<Name>> | undefined>((done) =>
       this.#options.read({ op, args, reader: '' }, done),
     )
     if (answer === undefined) throw new Unanswered()
     if (!answer.ok) throw new Refused('refusal' in answer ? answer.refusal : answer.absent)
     this.#room = this.#room === null || this.#room === answer.room ? answer.room : undefined
     if (answer.until !== unending) this.#old(answer.until)
-    return dataOf(answer) as Data
+    return dataOf(answer) as ResultOf<Name>
   }
 
   /** The same, or undefined where there is none for all readers; what is not there now may be there after any change. */
-  async find<Data>(op: AnyReadName, args: ReadRequest['args'] = {}): Promise<Data | undefined> {
+  async find<Name extends AnyReadName>(op: Name, args: ReadRequest['args'] = {}): Promise<ResultOf<Name> | undefined> {
     try {
-      return await this.read<Data>(op, args)
+      return await this.read(op, args)
     } catch (error) {
       if (!(error instanceof Refused) || !['not_found', 'private_room'].includes(error.refusal.code)) throw error
       this.#room = undefined

@@ -3,7 +3,7 @@
  * `assets/live.js` builds the same for posts that arrive while a page is open; parts that it fills bear the class names used here.
  */
 
-import type { EventView } from '../reads/event-view.ts'
+import type { ShownEvent } from './data.ts'
 import type { Ask } from './page.ts'
 import { type Html, html, joined, pathTo } from './pieces/html.ts'
 import { nameOf, person, shortId } from './pieces/person.ts'
@@ -17,7 +17,7 @@ const threadChars = 6_000
 
 export type PostOptions = {
   /** Other events of the same page by id: a reply shows what it answers. */
-  readonly among?: ReadonlyMap<string, EventView>
+  readonly among?: ReadonlyMap<string, ShownEvent>
   /** In a list: the text is cut, and the thread is linked. */
   readonly isListed?: boolean
   /** The room is not the page's: it is shown. */
@@ -30,7 +30,7 @@ export type PostOptions = {
   readonly showsParent?: boolean
 }
 
-export async function postHtml(ask: Ask, event: EventView, options: PostOptions = {}): Promise<Html> {
+export async function postHtml(ask: Ask, event: ShownEvent, options: PostOptions = {}): Promise<Html> {
   const { event_id: id, room, page, kind, author, seq } = event
   const place = html`${options.withRoom === true && html`<a class="place" href="/room/${room}">${room}</a>`}${
     options.withPage === true &&
@@ -51,13 +51,13 @@ ${contextOf(event, options)}${await bodyOf(ask, event, options)}
 </article>`
 }
 
-export async function postsHtml(ask: Ask, events: readonly EventView[], options: PostOptions = {}): Promise<Html> {
+export async function postsHtml(ask: Ask, events: readonly ShownEvent[], options: PostOptions = {}): Promise<Html> {
   const among = options.among ?? new Map(events.map((event) => [event.event_id, event]))
   return joined(await Promise.all(events.map((event) => postHtml(ask, event, { ...options, among }))), '\n')
 }
 
 function contextOf(
-  { reply_to: parent, to, to_id: toId = to }: EventView,
+  { reply_to: parent, to, to_id: toId = to }: ShownEvent,
   { among, isListed, showsParent = isListed }: PostOptions,
 ): Html {
   const answered = parent === undefined ? undefined : among?.get(parent)
@@ -75,7 +75,7 @@ function contextOf(
   return html`${reply}${addressed}`
 }
 
-async function bodyOf(ask: Ask, event: EventView, { isListed, isTarget }: PostOptions): Promise<Html> {
+async function bodyOf(ask: Ask, event: ShownEvent, { isListed, isTarget }: PostOptions): Promise<Html> {
   if (event.text === undefined)
     return html`<p class="text gone">The text is gone: ${sentence(event.reason ?? 'removed')} Its place, author and proof remain.</p>`
   const most = isTarget === true ? Number.POSITIVE_INFINITY : isListed === true ? listedChars : threadChars
@@ -92,7 +92,7 @@ async function bodyOf(ask: Ask, event: EventView, { isListed, isTarget }: PostOp
   return html`${body}${more}${filesOf(event)}`
 }
 
-function filesOf({ attachments = [] }: EventView): Html {
+function filesOf({ attachments = [] }: ShownEvent): Html {
   if (attachments.length === 0) return html``
   const items = attachments.map(({ id, filename, media_type: type, size, gone, reason }) =>
     gone === undefined
@@ -102,12 +102,12 @@ function filesOf({ attachments = [] }: EventView): Html {
   return html`<ul class="files" aria-label="attachments">${items}</ul>`
 }
 
-function votesOf({ votes: { up, down } }: EventView): Html {
+function votesOf({ votes: { up, down } }: ShownEvent): Html {
   if (up + down === 0) return html``
   return html`<span class="votes" title="${up} for, ${down} against"><span aria-hidden="true">▲</span>${up}<span class="unseen"> votes for, </span><span aria-hidden="true">▼</span>${down}<span class="unseen"> against</span></span>`
 }
 
-function proofOf({ event_id: id, log }: EventView): Html {
+function proofOf({ event_id: id, log }: ShownEvent): Html {
   if (log.state !== 'included') return html``
   return html`<a class="quiet proof" href="/e/${id}/proof" title="leaf ${log.index} of the public log: verify it yourself">signed, in the log</a>`
 }

@@ -27,7 +27,7 @@ const lifeSecondsMax = 600
  * early: of another network, late, or undecided. So a no counts only from one that names the network and whose newest block
  * is from after the time in which the payment could be taken; everything else is no answer.
  */
-export function nodeAt(url: string, outgoing: Outgoing): Node {
+function nodeAt(url: string, outgoing: Outgoing): Node {
   return async (method, params) => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
     const headers = { 'content-type': 'application/json' }

@@ -1,6 +1,6 @@
 /** `/i/{identity}`: a key that acts: its handle, its profile in its own words, what it wrote. */
 
-import type { EventsList, WorksList } from '../pages/data.ts'
+import type { ResultOf } from '../pages/data.ts'
 import { type Ask, type Page, type Shown, shown } from '../pages/page.ts'
 import { type Html, html, linkTo, nothing, trusted } from '../pages/pieces/html.ts'
 import { empty, facts, pager } from '../pages/pieces/listing.ts'
@@ -9,9 +9,8 @@ import { excerpt, textHtml } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
 import { postsHtml } from '../pages/post.ts'
 import { workLine } from '../works/work-line.ts'
-import type { identityView } from './reads.ts'
 
-type Identity = ReturnType<typeof identityView>
+type Identity = ResultOf<'identity.get'>['identity']
 
 export const identity: Page = {
   path: '/i/{identity}',
@@ -23,9 +22,9 @@ export const identity: Page = {
     // It owns rooms before it has written anything, and their pages lead here.
     if (target === ask.board.identity.id && (await ask.find('identity.get', { target })) === undefined)
       return ownPage(ask)
-    const { identity: who } = await ask.read<{ identity: Identity }>('identity.get', { target })
+    const { identity: who } = await ask.read('identity.get', { target })
     const [list, works] = await Promise.all([
-      ask.read<EventsList>('identity.events', {
+      ask.read('identity.events', {
         target: who.id,
         limit: 30,
         ...(cursor === undefined ? {} : { cursor }),
@@ -79,7 +78,7 @@ function profileOf({ profile }: Identity): Html {
 }
 
 async function worksOf(ask: Ask, target: string): Promise<Html> {
-  const list = await ask.find<WorksList>('work.list', { target, limit: 10 })
+  const list = await ask.find('work.list', { target, limit: 10 })
   if (list === undefined || list.works.length === 0) return nothing
   return html`<section><h2>Works</h2><ul class="rows">${list.works.map((work) => html`<li>${workLine(work)}</li>`)}</ul></section>`
 }

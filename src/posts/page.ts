@@ -1,6 +1,6 @@
 /** `/e/{event_id}`: the thread of a post, replies under what they answer, the post itself marked. */
 
-import type { EventsList, Thread } from '../pages/data.ts'
+import type { ShownEvent } from '../pages/data.ts'
 import { type Ask, type Page, type PageRequest, shown } from '../pages/page.ts'
 import { changesPerPage } from '../pages/pieces/diff.ts'
 import { type Html, html, nothing, pathTo } from '../pages/pieces/html.ts'
@@ -10,7 +10,6 @@ import { beginning, sentence } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
 import { postHtml } from '../pages/post.ts'
 import { writer } from '../pages/writer.ts'
-import type { EventView } from '../reads/event-view.ts'
 
 const postsOfThread = 100
 /** Replies to replies are moved in so often; deeper ones stand under each other and say what they answer. */
@@ -24,8 +23,8 @@ export const event: Page = {
     const id = parameters.event_id!
     const cursor = query.get('cursor')
     const [{ event: asked }, thread] = await Promise.all([
-      ask.read<{ event: EventView }>('event.get', { event_id: id }),
-      ask.read<Thread>('thread.get', {
+      ask.read('event.get', { event_id: id }),
+      ask.read('thread.get', {
         event_id: id,
         limit: postsOfThread,
         ...(cursor === undefined ? {} : { cursor }),
@@ -75,16 +74,16 @@ ${writer(ask.board, { room: asked.room, replyTo: target })}`,
 }
 
 /** Children under their parents, in order of time; a post whose parent is on another page stands at the outside. */
-async function treeOf(ask: Ask, events: readonly EventView[], target: string): Promise<Html> {
+async function treeOf(ask: Ask, events: readonly ShownEvent[], target: string): Promise<Html> {
   const here = new Map(events.map((each) => [each.event_id, each]))
-  const children = new Map<string, EventView[]>()
-  const outside: EventView[] = []
+  const children = new Map<string, ShownEvent[]>()
+  const outside: ShownEvent[] = []
   for (const each of events) {
     const parent = each.reply_to
     if (parent === undefined || !here.has(parent)) outside.push(each)
     else children.set(parent, [...(children.get(parent) ?? []), each])
   }
-  const branch = async (each: EventView, depth: number): Promise<Html> => {
+  const branch = async (each: ShownEvent, depth: number): Promise<Html> => {
     const isFlat = depth >= depthMax
     const below = children.get(each.event_id) ?? []
     const [post, ...items] = await Promise.all([
@@ -111,7 +110,7 @@ export const postLine: Page = {
   path: '/e/{event_id}/line',
   about: 'One post as a list item, for open pages.',
   async show(ask, { parameters }) {
-    const { event } = await ask.read<{ event: EventView }>('event.get', { event_id: parameters.event_id! })
+    const { event } = await ask.read('event.get', { event_id: parameters.event_id! })
     const post = await postHtml(ask, event, { isListed: true, withPage: true })
     const body = html`<!DOCTYPE html>
 <html lang="en"><meta name="robots" content="noindex"><title>A post</title>
@@ -126,13 +125,6 @@ const versionsOfPage = 10
 /** All comparisons of a page share the changes that it may look for. */
 const changesOfVersion = changesPerPage / versionsOfPage
 
-type Versions = EventsList & {
-  readonly event_id: string
-  readonly versions: number
-  readonly first_number: number
-  readonly previous_id?: string
-}
-
 /** `/e/{event_id}/history`: every version of a post as it was signed, and what each changed. */
 export const history: Page = {
   path: '/e/{event_id}/history',
@@ -140,7 +132,7 @@ export const history: Page = {
   query: ['cursor'],
   async show(ask, { path, parameters, query }) {
     const cursor = query.get('cursor')
-    const list = await ask.read<Versions>('event.history', {
+    const list = await ask.read('event.history', {
       event_id: parameters.event_id!,
       limit: versionsOfPage,
       ...(cursor === undefined ? {} : { cursor }),
@@ -162,12 +154,17 @@ export const history: Page = {
 }
 
 /** One version by itself: under the id of the original the API has the newest. */
-async function versionAt(ask: Ask, id: string, original: string): Promise<EventView | undefined> {
-  if (id !== original) return (await ask.read<{ event: EventView }>('event.get', { event_id: id })).event
-  return (await ask.read<Versions>('event.history', { event_id: id, limit: 1 })).events[0]
+async function versionAt(ask: Ask, id: string, original: string): Promise<ShownEvent | undefined> {
+  if (id !== original) return (await ask.read('event.get', { event_id: id })).event
+  return (await ask.read('event.history', { event_id: id, limit: 1 })).events[0]
 }
 
-async function versionHtml(ask: Ask, version: EventView, before: EventView | undefined, number: number): Promise<Html> {
+async function versionHtml(
+  ask: Ask,
+  version: ShownEvent,
+  before: ShownEvent | undefined,
+  number: number,
+): Promise<Html> {
   const { event_id: id, created_at: at, text, reason } = version
   const whole = number === 1 ? `/api/history/${id}?limit=1` : `/api/events/${id}`
   const body =

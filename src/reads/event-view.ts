@@ -69,7 +69,7 @@ export type EventView = {
 }
 
 /** The fields of a signed post that its view shows. */
-export type SignedPost = {
+type SignedPost = {
   readonly text: string
   readonly to?: string
   readonly data?: string

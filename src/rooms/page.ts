@@ -1,9 +1,8 @@
 /** `/room/{room}`: a room as it speaks. Its pages are tabs; posts come in order of time, or as threads. */
 
-import type { DocsList } from '../documents/page.ts'
-import type { EventsList, PagesList } from '../pages/data.ts'
+import type { ResultOf, ShownEvent } from '../pages/data.ts'
 import { type Ask, type Page, shown } from '../pages/page.ts'
-import { type Activity, activityPlot } from '../pages/pieces/activity-plot.ts'
+import { activityPlot } from '../pages/pieces/activity-plot.ts'
 import { type Html, html, joined, pathTo } from '../pages/pieces/html.ts'
 import { empty, facts, pager, tabs } from '../pages/pieces/listing.ts'
 import { liveList } from '../pages/pieces/live.ts'
@@ -12,8 +11,7 @@ import { excerpt } from '../pages/pieces/text.ts'
 import { countOf, when, whole } from '../pages/pieces/time.ts'
 import { postHtml, postsHtml } from '../pages/post.ts'
 import { writer } from '../pages/writer.ts'
-import type { EventView } from '../reads/event-view.ts'
-import { type RoomData, type RoomsList, roomLine } from './room-line.ts'
+import { type RoomData, roomLine } from './room-line.ts'
 
 const postsOfPage = 50
 
@@ -28,19 +26,19 @@ export const room: Page = {
     const isLive = !isThreads && cursor === undefined
     // The stream brings the whole room. Its newest is asked for before the list: what comes between the two is shown twice, never missed.
     const [{ room: about }, newest] = await Promise.all([
-      ask.read<{ room: RoomData }>('room.get', { room: name }),
-      isLive && page !== undefined ? ask.read<EventsList>('events.list', { room: name, limit: 1 }) : undefined,
+      ask.read('room.get', { room: name }),
+      isLive && page !== undefined ? ask.read('events.list', { room: name, limit: 1 }) : undefined,
     ])
     const [list, { pages }, activity, { docs }] = await Promise.all([
-      ask.read<EventsList>('events.list', {
+      ask.read('events.list', {
         room: name,
         limit: postsOfPage,
         ...(page === undefined ? {} : { page }),
         ...(cursor === undefined ? {} : { cursor }),
       }),
-      ask.read<PagesList>('room.pages', { room: name, limit: 12 }),
-      ask.read<Activity>('board.activity', { room: name, step: 86_400, bars: 30 }),
-      ask.read<DocsList>('docs.list', { room: name, limit: 8 }),
+      ask.read('room.pages', { room: name, limit: 12 }),
+      ask.read('board.activity', { room: name, step: 86_400, bars: 30 }),
+      ask.read('docs.list', { room: name, limit: 8 }),
     ])
     const { events } = list
     const own = { page, view: isThreads ? 'threads' : undefined, cursor }
@@ -74,7 +72,12 @@ ${rulesOf(about)}
   },
 }
 
-function pageTabs(name: string, page: string | undefined, pages: PagesList['pages'], isThreads: boolean): Html {
+function pageTabs(
+  name: string,
+  page: string | undefined,
+  pages: ResultOf<'room.pages'>['pages'],
+  isThreads: boolean,
+): Html {
   const path = `/room/${name}`
   const view = isThreads ? 'threads' : undefined
   const views = tabs('how it is shown', [
@@ -102,8 +105,8 @@ function rulesOf({ policy }: RoomData): Html {
 }
 
 /** The posts of this page by thread, newest thread first: each root, where it is here, and its newest replies in order. */
-async function threads(ask: Ask, events: readonly EventView[]): Promise<Html> {
-  const byThread = new Map<string, EventView[]>()
+async function threads(ask: Ask, events: readonly ShownEvent[]): Promise<Html> {
+  const byThread = new Map<string, ShownEvent[]>()
   for (const event of events) byThread.set(event.thread, [event, ...(byThread.get(event.thread) ?? [])])
   const among = new Map(events.map((event) => [event.event_id, event]))
   const groups = [...byThread].map(async ([root, members]) => {
@@ -129,7 +132,7 @@ export const rooms: Page = {
   alsoCalled: { q: 'query' },
   async show(ask, { query }) {
     const [q, cursor] = [query.get('q'), query.get('cursor')]
-    const list = await ask.read<RoomsList>('rooms.list', {
+    const list = await ask.read('rooms.list', {
       limit: 50,
       ...(q === undefined ? {} : { query: q }),
       ...(cursor === undefined ? {} : { cursor }),

@@ -1,6 +1,5 @@
 /** `/search`: words in public posts, by room, kind and author. */
 
-import type { EventsList } from '../pages/data.ts'
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
 import { type Html, html } from '../pages/pieces/html.ts'
 import { empty, pager } from '../pages/pieces/listing.ts'
@@ -40,7 +39,7 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
   if (q === undefined) return empty('Enter words to search for.')
   try {
     const target = author === undefined ? undefined : await identityOf(ask, author)
-    const list = await ask.read<EventsList>('events.list', {
+    const list = await ask.read('events.list', {
       query: q,
       limit: 30,
       ...(room === undefined ? {} : { room }),
@@ -59,5 +58,5 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
 
 async function identityOf(ask: Ask, author: string): Promise<string> {
   const target = author.replace(/^@/, '')
-  return (await ask.read<{ identity: { id: string } }>('identity.get', { target })).identity.id
+  return (await ask.read('identity.get', { target })).identity.id
 }

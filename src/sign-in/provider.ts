@@ -12,7 +12,7 @@ import { adapterFor, type Records } from './records.ts'
 import { knownScopes, type SignedIn } from './sign-in.ts'
 
 /** As it came: nothing is known of its types. */
-export type Metadata = {
+type Metadata = {
   redirect_uris?: unknown
   application_type?: unknown
   token_endpoint_auth_method?: unknown
@@ -21,8 +21,8 @@ export type Metadata = {
   scope?: unknown
 }
 
-export const grantTypes = ['authorization_code', 'refresh_token'] as const
-export const responseTypes = ['code'] as const
+const grantTypes = ['authorization_code', 'refresh_token'] as const
+const responseTypes = ['code'] as const
 
 /** Ways for a client to authenticate by a secret that a server gives it: this board gives none. */
 const secretMethods: readonly unknown[] = ['client_secret_basic', 'client_secret_post', 'client_secret_jwt']
@@ -33,7 +33,7 @@ const loopback: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'
  * offered is substituted, and the answer to a registration says what is left (RFC 7591, 2 and 3.2.1).
  * Changes the metadata to what holds here. What is no list, or no text, is left for the library to refuse.
  */
-export function settleMetadata(given: Metadata): void {
+function settleMetadata(given: Metadata): void {
   const redirects = Array.isArray(given.redirect_uris) ? given.redirect_uris.flatMap(parsed) : []
   if (redirects.some(isPlainRedirect)) {
     const error_description = 'redirect_uris over plain http must be of this device: localhost, 127.0.0.1 or [::1]'
@@ -71,7 +71,7 @@ function isPlainRedirect({ protocol, hostname }: URL): boolean {
 }
 
 /** The scopes of a text that exist here; undefined: none. */
-export function knownText(text: string): string | undefined {
+function knownText(text: string): string | undefined {
   const known = text.split(' ').filter((each) => scopes.some((scope) => scope === each))
   return known.length === 0 ? undefined : known.join(' ')
 }

@@ -41,7 +41,7 @@ type Terms = {
  * Operator and listing limit what the payee asks; the caller limits what they are charged, the network's fee included.
  * A text: why not, for the caller; its first word is a code.
  */
-export function chosenOffer({ offers }: Demand, { mark, listed, most }: Terms): Offer | string {
+function chosenOffer({ offers }: Demand, { mark, listed, most }: Terms): Offer | string {
   if (mark === undefined) return 'not_relayed: the wallet of this board does not pay for this tool'
   if (offers.length === 0) return 'no_offer: this board supports none of the ways to pay'
   const known = new Set(mark.payees.map((each) => each.toLowerCase()))

@@ -30,7 +30,7 @@ import { type Outcome, type Relay, type Relayed, unknownOutcome } from './relay.
 import { type CallData, dataFault } from './relayed.ts'
 
 /** A circuit breaker for each tool: after failures in a row it is not called for a while, then tried once. */
-export class Breaker {
+class Breaker {
   readonly #now: () => number
   readonly #after: number
   readonly #restMs: number
@@ -66,8 +66,8 @@ export class Breaker {
 }
 
 /** Whose share is used up. */
-export type Share = 'board' | 'network' | 'identity'
-export type SlotsMax = Readonly<Record<Share, number>>
+type Share = 'board' | 'network' | 'identity'
+type SlotsMax = Readonly<Record<Share, number>>
 export type Holder = Readonly<Record<Exclude<Share, 'board'>, string>>
 
 /** Places for what is under way at the same time: so many in all, fewer for one network, fewer still for one identity. */

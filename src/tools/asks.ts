@@ -39,7 +39,7 @@ export type IndexAnswers = {
 }
 
 /** What the directory has of a tool. */
-export type Kept = {
+type Kept = {
   readonly index: { readonly listed: boolean }
   readonly probe?: Readonly<Record<string, unknown>> & { readonly saw?: Saw }
 }

@@ -48,7 +48,7 @@ const confirmedMax = 10
  * lost. A user with any number of keys can have any number of works and reviews: a requester counts once, and only as
  * credit-ties.ts has it, and reviews count as so many works at most.
  */
-export class Standings {
+class Standings {
   readonly #ties: CreditTies
   readonly #counts = new Map<string, Count>()
   /** Reviews that were confirmed. */

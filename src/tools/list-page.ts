@@ -63,7 +63,7 @@ async function searched(ask: Ask, asked: Asked): Promise<{ main: Html; aside: Ht
   const { q, subject: _, cursor, ...rest } = asked
   try {
     const { type, ...others } = rest
-    const found = await ask.read<ToolsFound>('tools.search', {
+    const found = await ask.read('tools.search', {
       limit: 20,
       ...(q === undefined ? {} : { query: q }),
       ...(cursor === undefined ? {} : { cursor }),

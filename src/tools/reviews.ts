@@ -2,25 +2,14 @@
 
 import type { Ask } from '../pages/page.ts'
 import { type Html, html, linkTo } from '../pages/pieces/html.ts'
-import { empty, type Paged } from '../pages/pieces/listing.ts'
+import { empty } from '../pages/pieces/listing.ts'
 import { person } from '../pages/pieces/person.ts'
 import { when } from '../pages/pieces/time.ts'
-
-type Review = {
-  readonly event_id: string
-  readonly author: string
-  readonly author_handle?: string
-  readonly kind: string
-  readonly text: string
-  readonly evidence?: string
-  readonly created_at: number
-}
-type Reviews = Paged & { readonly reviews: readonly Review[] }
 
 const tones: Readonly<Record<string, string>> = { works: 'good', mixed: 'warm', down: 'bad', avoid: 'bad' }
 
 export async function reviewsHtml(ask: Ask, target: string): Promise<Html> {
-  const found = await ask.find<Reviews>('tools.reviews', { target, limit: 50 })
+  const found = await ask.find('tools.reviews', { target, limit: 50 })
   const how = html`<p class="quiet">A review is a signed post in the room <a href="/room/reviews">reviews</a>, one of each author: <a href="/docs/tools.review">write one</a>.</p>`
   if (found === undefined || found.reviews.length === 0) return html`${empty('Nobody has reviewed it yet.')}${how}`
   const items = await Promise.all(

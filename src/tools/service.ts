@@ -38,7 +38,7 @@ type Look = {
 }
 
 /** One probe: what is known of a listing, what the host answers, and the record of it. Each probe is recorded on disk before it starts. */
-export class ToolProber {
+class ToolProber {
   readonly #options: LooksOptions
 
   constructor(options: LooksOptions) {
@@ -105,7 +105,7 @@ const lanes = 4
  *
  * A few machines at a time, each once in a while, and what was missed while the board was down at no greater pace.
  */
-export class LabRound {
+class LabRound {
   readonly #options: LabRoundOptions
   #closed = false
 
@@ -180,7 +180,7 @@ const answersKept = 1_000
  * The command is recorded before anything is sent, so a board that dies in between never probes twice for it: a client that sends it
  * again is answered that the result is unknown, and sends a new command.
  */
-export class RequestedProbes {
+class RequestedProbes {
   readonly #options: ProbesOptions
   readonly #underWay = new Map<string, Give[]>()
   readonly #known = new BoundedMap<string, ProbeJson>(answersKept)

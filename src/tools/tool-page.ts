@@ -6,11 +6,11 @@
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Json } from '../format/plain-schema.ts'
 import { ownToolById } from '../own-tools/descriptors.ts'
-import type { Tool, ToolFound } from '../pages/data.ts'
+import type { Tool } from '../pages/data.ts'
 import { Moved, type Page, Refused, shown } from '../pages/page.ts'
 import { type Html, html, linkTo } from '../pages/pieces/html.ts'
 import { facts } from '../pages/pieces/listing.ts'
-import { type Named, person } from '../pages/pieces/person.ts'
+import { person } from '../pages/pieces/person.ts'
 import { schemaTable } from '../pages/pieces/schema.ts'
 import { excerpt, textHtml } from '../pages/pieces/text.ts'
 import { when } from '../pages/pieces/time.ts'
@@ -23,11 +23,10 @@ export const tool: Page = {
   about: 'One tool: listing, reviews, input, how to call it.',
   async show(ask, { parameters }) {
     const target = decoded(parameters.id!)
-    const found = await ask.read<ToolFound>('tools.get', { target })
+    const found = await ask.read('tools.get', { target })
     const { tool: it, index, probe } = found
     if (!isPathKey(target) || it.id === target) throw new Moved(toolPath(it.id))
-    const owner =
-      it.owner === undefined ? undefined : await ask.find<{ identity: Named }>('identity.get', { target: it.owner })
+    const owner = it.owner === undefined ? undefined : await ask.find('identity.get', { target: it.owner })
     return shown({
       title: it.name,
       description: excerpt(it.description, 200),

@@ -52,7 +52,7 @@ export const publicKeyBytes = 32
 export const signatureBytes = 64
 
 /** Part 4 of the rule. The identity has one canonical encoding: y = 1, x = 0. */
-export function isIdentityR(signature: Uint8Array): boolean {
+function isIdentityR(signature: Uint8Array): boolean {
   if (signature[0] !== 1) return false
   for (let index = 1; index < 32; index += 1) if (signature[index] !== 0) return false
   return true
@@ -127,7 +127,7 @@ export function createNobleBackend(): Ed25519Backend {
 }
 
 /** Is this the canonical encoding of a point of the prime-order group other than the identity? */
-export function isKeyPoint(bytes: Uint8Array): boolean {
+function isKeyPoint(bytes: Uint8Array): boolean {
   const point = decode(bytes)
   return point !== undefined && !point.is0() && point.isTorsionFree()
 }

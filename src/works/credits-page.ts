@@ -10,7 +10,7 @@ import { whole } from '../pages/pieces/time.ts'
 type Limits = Readonly<Record<string, number | null>>
 
 /** `networks`: IPv4 addresses, or IPv6 /64 of different /48. */
-export type Attack = { readonly keys: number; readonly networks: number }
+type Attack = { readonly keys: number; readonly networks: number }
 
 /** The most that keys of one person are given in a UTC day, by where it comes from; Infinity: there is no limit. */
 export function mostADay(limits: Limits, { keys, networks }: Attack): { welcomes: number; reviews: number } {

@@ -9,7 +9,7 @@ import { frameEntries } from '../../actors/records/record.ts'
 import type { LedgerRecord } from '../../actors/works/ledger-index.ts'
 import type { ReadContext } from '../reads/read.ts'
 
-export type LedgerLines = {
+type LedgerLines = {
   readonly lines: readonly string[]
   /** Number of the posting after them. */
   readonly next: number

@@ -1,5 +1,4 @@
 /** `/work`: what is asked for, and what it pays. */
-import type { WorksList } from '../pages/data.ts'
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
 import { type Html, html, pathTo } from '../pages/pieces/html.ts'
 import { empty, pager, tabs } from '../pages/pieces/listing.ts'
@@ -48,7 +47,7 @@ ${await found(ask, asked)}`,
 async function found(ask: Ask, asked: Asked): Promise<Html> {
   const { state, q, capability, room, sort, min, cursor } = asked
   try {
-    const list = await ask.read<WorksList>('work.list', {
+    const list = await ask.read('work.list', {
       limit: 30,
       ...(state === undefined ? {} : { kind: state }),
       ...(q === undefined ? {} : { query: q }),

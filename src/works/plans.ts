@@ -16,10 +16,10 @@ import { dataOf, type ReadAnswer, type ReadRequest, type Take } from '../reads/r
 import { networkMark, widerNetworkMark } from './network-marks.ts'
 import { transferView } from './reads.ts'
 
-export const market = () => ({ actor: marketName })
+const market = () => ({ actor: marketName })
 
 /** What the market is sent with a command: configuration as it stands, and what the room says of the signer. */
-export function limitsOf({ limitsOn }: Services): MarketLimits {
+function limitsOf({ limitsOn }: Services): MarketLimits {
   const reward = sizes.work_reward_maximum
   return limitsOn
     ? { claims: rates.work_live_claims, holds: rates.work_live_holds, reward }
@@ -43,7 +43,7 @@ function termsOf({ limitsOn }: Services, reviewWindow: number): Terms {
 }
 
 /** Commands about a work that is there. */
-export type AboutWork = Exclude<Extract<WriteName, `work.${string}`>, 'work.create'>
+type AboutWork = Exclude<Extract<WriteName, `work.${string}`>, 'work.create'>
 
 /** What `data` of one of them may say. */
 type Said = { readonly schema?: 1 } & Pick<
@@ -52,7 +52,7 @@ type Said = { readonly schema?: 1 } & Pick<
 >
 
 /** Of a command about a work that is there. */
-export function workArgs(
+function workArgs(
   verified: Verified<AboutWork>,
   services: Services,
 ): WorkArgs & { readonly fee_basis_points: number; readonly bond_percent: number } {
@@ -76,7 +76,7 @@ export function workArgs(
 }
 
 /** Of `work.create`. */
-export function reserveArgs(
+function reserveArgs(
   verified: Verified<'work.create'>,
   services: Services,
   room: string,

@@ -6,7 +6,10 @@
  * transfers of its own, and the rest is its owner's again without one.
  */
 import { codes } from '../../actors/works/market/ledger.ts'
-import type { Transition } from '../pages/data.ts'
+import type { Posting } from '../../actors/works/market/letters.ts'
+
+/** What of a posting says where credits go. */
+type Transfer = Pick<Posting, 'code' | 'debit' | 'credit' | 'amount'> & { readonly type: string }
 
 export type Move = {
   readonly code: number
@@ -16,7 +19,9 @@ export type Move = {
 }
 
 /** What moved at each transition, in order. */
-export function movesOf(transitions: readonly Pick<Transition, 'transfers'>[]): readonly (readonly Move[])[] {
+export function movesOf(
+  transitions: readonly { readonly transfers: readonly Transfer[] }[],
+): readonly (readonly Move[])[] {
   let held = 0
   return transitions.map(({ transfers }) =>
     transfers.flatMap(({ type, code, debit, credit, amount }): readonly Move[] => {

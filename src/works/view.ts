@@ -18,7 +18,7 @@ type Preview = { readonly text: string; readonly truncated: boolean }
 const builds = new Map<string, string>()
 
 /** Names this build of the service in a recovery epoch. */
-export function serviceGeneration(generation: string): string {
+function serviceGeneration(generation: string): string {
   let known = builds.get(generation)
   if (known === undefined) {
     known = createHash('sha256').update(`broadside ${release} ${generation}`).digest('hex').slice(0, 32)

@@ -1,6 +1,6 @@
 /** `/work/{id}`: one work: where it stands, how it came there, what was paid, and what its result is bound to. */
 import { codeMeanings, codes } from '../../actors/works/market/ledger.ts'
-import type { Standing, Transition, Work, WorkHistory } from '../pages/data.ts'
+import type { Standing, Transition, Work } from '../pages/data.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { type Html, html, joined, nothing } from '../pages/pieces/html.ts'
 import { facts } from '../pages/pieces/listing.ts'
@@ -9,7 +9,6 @@ import { table } from '../pages/pieces/table.ts'
 import { excerpt, textHtml } from '../pages/pieces/text.ts'
 import { when, whole } from '../pages/pieces/time.ts'
 import { postHtml } from '../pages/post.ts'
-import type { EventView } from '../reads/event-view.ts'
 import { moneyPlot } from './credit-flow-picture.ts'
 import { type Move, movesOf } from './transfers.ts'
 import { credits, isOver, stateTag } from './work-line.ts'
@@ -19,11 +18,11 @@ export const work: Page = {
   about: 'One work: its state as a timeline, its money, its result.',
   async show(ask, { parameters }) {
     const event_id = parameters.id!
-    const { work: it } = await ask.read<{ work: Work }>('work.get', { event_id })
+    const { work: it } = await ask.read('work.get', { event_id })
     const [{ transitions, has_more: hasMore }, request, result] = await Promise.all([
-      ask.read<WorkHistory>('work.history', { event_id, limit: 200 }),
-      ask.find<{ event: EventView }>('event.get', { event_id: it.id }),
-      it.result_id === undefined ? undefined : ask.find<{ event: EventView }>('event.get', { event_id: it.result_id }),
+      ask.read('work.history', { event_id, limit: 200 }),
+      ask.find('event.get', { event_id: it.id }),
+      it.result_id === undefined ? undefined : ask.find('event.get', { event_id: it.result_id }),
     ])
     const moves = movesOf(transitions)
     const [shownRequest, shownResult] = await Promise.all([

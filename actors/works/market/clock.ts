@@ -27,7 +27,7 @@ export function stateOf(work: Work, epoch: Epoch): WorkState {
 }
 
 /** Unix seconds at which a clock of a work runs out. */
-export function dueOf(work: Work, clock: Clock, epoch: Epoch): number {
+function dueOf(work: Work, clock: Clock, epoch: Epoch): number {
   switch (clock) {
     case 'claim':
       return work.claim_expires_at

@@ -142,7 +142,7 @@ const tick = ({ state: { market }, now }: Situation, letter: WriteLetter<TickArg
 
 export const houseDeciders = { 'market.begin': begin, 'work.tick': tick } satisfies Deciders
 
-export type Balance = {
+type Balance = {
   readonly available: number
   readonly held: number
   readonly simulated: { readonly held: number }

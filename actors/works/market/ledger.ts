@@ -13,14 +13,14 @@ import type { Changing, Fixed } from './work.ts'
 
 export type LedgerNumber = 1 | 2
 
-export interface Account {
+interface Account {
   /** Given minus taken; of `mint` it is negative: minus the supply. */
   posted: number
   /** Held for others. */
   held: number
 }
 
-export type Hold = { readonly ledger: LedgerNumber; readonly account: string; readonly amount: number }
+type Hold = { readonly ledger: LedgerNumber; readonly account: string; readonly amount: number }
 
 type PackedLedger = readonly [
   accounts: readonly (readonly [ledger: LedgerNumber, name: string, posted: number, held: number])[],

@@ -13,7 +13,7 @@ import { inFlight, partiesOf, type Work } from './work.ts'
  * Numbers in an order, the first ones soon: taking fifty of a hundred thousand does not wait for the rest to be sorted.
  * Rearranges `items`. `isBefore`: a comes before b.
  */
-export function* smallestFirst(
+function* smallestFirst(
   items: Uint32Array,
   isBefore: (a: number, b: number) => boolean,
 ): Generator<number, void, void> {
@@ -41,7 +41,7 @@ export function* smallestFirst(
 }
 
 /** Less than zero: a stands before b. No two items may be equal. */
-export type Order<Item> = (a: Item, b: Item) => number
+type Order<Item> = (a: Item, b: Item) => number
 
 const runMax = 512
 

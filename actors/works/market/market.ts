@@ -58,7 +58,7 @@ const stepping = [
   'work.timeout',
 ]
 
-export type Reservation = ReserveFacts & { readonly place: number }
+type Reservation = ReserveFacts & { readonly place: number }
 
 type Due = { readonly at: number; readonly work: Work }
 

@@ -116,7 +116,7 @@ export type PackedGiven = readonly [
 type PackedDay = readonly [day: number, counts: readonly (readonly [string, number])[]]
 
 /** Counts of one UTC day, by what they are counted for. */
-export class DayCounts {
+class DayCounts {
   #day = 0
   #counts = new Map<string, number>()
 

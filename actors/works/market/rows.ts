@@ -26,7 +26,7 @@ export type Known = {
   readonly limits: MarketLimits
 }
 
-export type Asking = {
+type Asking = {
   readonly work: Work
   readonly at: number
   /** Absent of a timeout. */
@@ -205,7 +205,7 @@ function isReopenable({ work, at }: Asking): boolean {
 }
 
 /** Who brings a row about, and with what. What a row does not need may be absent. */
-export type Doing = {
+type Doing = {
   readonly at: number
   readonly generation: string
   readonly author?: string

@@ -16,7 +16,7 @@ import { finalStates, type Work } from './work.ts'
 const broughtUpMax = 64
 
 /** Who and what caused an act. */
-export type Cause = {
+type Cause = {
   readonly author: Uint8Array
   readonly by?: FactRecord['by']
   /** 16 bytes: id of the command, or a name made from what it is about. */
@@ -25,7 +25,7 @@ export type Cause = {
   readonly command: string
 }
 
-export type Doing = {
+type Doing = {
   readonly op: string
   readonly facts: Facts & { readonly steps?: readonly Step[]; readonly postings?: readonly Posting[] }
   readonly isPublic: boolean

@@ -27,7 +27,7 @@ export type Terms = {
 }
 
 export type RewardReason = 'accepted' | 'reviewer_silent' | 'ruled' | 'conceded' | 'rejected' | 'cancelled' | 'expired'
-export type RewardState = 'held' | 'paid' | 'released' | 'split'
+type RewardState = 'held' | 'paid' | 'released' | 'split'
 
 /** What the room said of the result when it was bound, and what became of it since. */
 export type Result = {

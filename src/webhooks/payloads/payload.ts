@@ -34,7 +34,7 @@ type WorkRecord = {
 type Person = { readonly id: string; readonly handle?: string }
 
 /** What is delivered of a work: what its own read shows the reader now, judged by what the hook chose with. */
-export function workPayload(context: ReadContext, address: string, request: PayloadRequest): Payload {
+function workPayload(context: ReadContext, address: string, request: PayloadRequest): Payload {
   const { subject, reader, kind, filter, state, at } = request
   const work = workOf(context, subject, reader)
   if (work === undefined) return skip

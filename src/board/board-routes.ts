@@ -35,7 +35,7 @@ import type { WebhookThread } from '../threads/webhook-thread.ts'
 import type { Checks } from '../verify/verifier.ts'
 import { workFeedDoor } from '../works/routes.ts'
 import type { CommandRouter } from './command-router.ts'
-import { commandsDoor } from './commands-route.ts'
+import { commandDoor, commandsDoor } from './commands-route.ts'
 import { type BoardFigures, figureDoors } from './figures-routes.ts'
 import type { Followers } from './followers.ts'
 import { forAgents, llmsText, robotsText } from './for-agents.ts'
@@ -220,11 +220,11 @@ export function boardRoutes(parts: RoutedParts): {
     refuse: (exchange, found) => replies.refuse(exchange, found),
     now: parts.clock.monotonicMs,
   })
+  const commands = { front, throttle, addressOf, replies }
   const routes = new Routes({
     front,
     news,
     replies,
-    throttle,
     wallSeconds: parts.clock.wallSeconds,
     addressOf,
     onReply: (status) => counters.reply(status),
@@ -232,11 +232,9 @@ export function boardRoutes(parts: RoutedParts): {
     acting: {
       ...mcp.acting,
       '/c64/': compatDoor({ front, addressOf, replies }),
+      '/v1/command': commandDoor(commands),
       '/v1/commands': commandsDoor({
-        front,
-        throttle,
-        addressOf,
-        replies,
+        ...commands,
         onReply: (status) => counters.reply(status),
         timers: parts.clock,
       }),

@@ -1,5 +1,5 @@
 /**
- * POST /v1/commands: up to a thousand commands, one a line (NDJSON), and an answer for each as soon as it is known.
+ * POST /v1/command, one command, and POST /v1/commands: up to a thousand commands, one a line (NDJSON), and an answer for each as soon as it is known.
  *
  * Every line is held to the bounds of a single command and counted by itself. A connection that ends leaves what was accepted
  * accepted, and the rest unsent: the same bytes again are safe.
@@ -10,6 +10,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { LineOrder } from '../command/line-order.ts'
 import type { CommandSource } from '../command/verified.ts'
+import { printable } from '../format/printable.ts'
 import type { Reply } from '../format/reply.ts'
 import {
   type BodyResult,
@@ -34,6 +35,7 @@ export type CommandsRouteOptions = {
 }
 
 const methods = 'POST, OPTIONS'
+const braceOpen = 0x7b
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 /** Lines parsed in one turn of the event loop: other clients are served between two such turns. */
@@ -46,46 +48,94 @@ const headers: readonly Header[] = [
   ...openHeaders,
 ]
 
-export function commandsDoor({
-  front,
-  throttle,
-  replies,
-  addressOf,
-  onReply,
-  timers,
-}: CommandsRouteOptions): RouteHandler {
-  return (exchange) => {
-    const { method } = exchange
-    if (method === 'OPTIONS') return replies.preflight(exchange, methods)
-    if (method !== 'POST') return replies.wrongMethod(exchange, methods)
-    const refuse = (found: Refusal) => replies.refuse(exchange, found)
-    if (exchange.query !== '')
-      return refuse(refusal('invalid_field', 'POST /v1/commands takes no query: each line of the body is one command'))
-    const encoding = exchange.header('content-encoding')
-    if (encoding !== undefined && encoding !== 'identity')
-      return refuse(refusal('invalid_json', 'no Content-Encoding is accepted: send the lines plainly'))
-    const address = addressOf(exchange)
-    const tooMany = throttle.largeBodyObjection(address)
-    noteCause('/v1/commands')
-    const take = withCause((result: BodyResult) => {
-      if (!result.ok && tooMany !== undefined) {
-        throttle.placeRefused('unsigned_commands_per_address_per_minute')
-        return refuse(tooMany)
-      }
-      if (!result.ok) {
-        const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed: send fewer lines`
-        return refuse(refusal('too_large', message))
-      }
-      const lines = linesOf(result.body)
-      if (lines.length > sizes.batch_lines)
-        return refuse(refusal('too_large', `the body has more than ${sizes.batch_lines} lines: send fewer at once`))
-      if (lines.length === 0)
-        return refuse(refusal('missing_field', 'the body has no line: send one command as JSON on each line'))
-      onReply(200)
-      new Batch({ front, timers }, address, lines, exchange.stream(200, headers)).run()
+/** What one of the two paths does its own way with the body of a POST. */
+type Way = {
+  readonly path: string
+  /** Where a query belongs instead, and what to send where the body is too large. */
+  readonly noQuery: string
+  readonly tooLarge: string
+  /** Why the body need not be read. */
+  readonly objection?: () => Refusal | undefined
+  readonly take: (body: Buffer, address: string) => void
+}
+
+/** Any other method, a query, and a body that is too large or that this network may not send now are answered here. */
+function readCommands(
+  exchange: Exchange,
+  { throttle, replies, addressOf }: Pick<CommandsRouteOptions, 'throttle' | 'replies' | 'addressOf'>,
+  { path, noQuery, tooLarge, objection, take }: Way,
+): void {
+  const { method } = exchange
+  if (method === 'OPTIONS') return replies.preflight(exchange, methods)
+  if (method !== 'POST') return replies.wrongMethod(exchange, methods)
+  const refuse = (found: Refusal) => replies.refuse(exchange, found)
+  if (exchange.query !== '') return refuse(refusal('invalid_field', `POST ${path} takes no query: ${noQuery}`))
+  const found = objection?.()
+  if (found !== undefined) return refuse(found)
+  const address = addressOf(exchange)
+  noteCause(path)
+  const tooMany = throttle.largeBodyObjection(address)
+  const taken = withCause((result: BodyResult) => {
+    if (result.ok) return take(result.body, address)
+    if (tooMany !== undefined) {
+      throttle.placeRefused('unsigned_commands_per_address_per_minute')
+      return refuse(tooMany)
+    }
+    const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed${tooLarge}`
+    refuse(refusal('too_large', message))
+  })
+  exchange.readBody(tooMany === undefined ? sizes.body_bytes : ordinaryBodyBytes, taken)
+}
+
+/** Undefined: the body comes as it is. */
+function encodingOf(exchange: Exchange): string | undefined {
+  const encoding = exchange.header('content-encoding')
+  return encoding === 'identity' ? undefined : encoding
+}
+
+/** POST /v1/command: one command, and its answer. */
+export function commandDoor(options: Omit<CommandsRouteOptions, 'onReply' | 'timers'>): RouteHandler {
+  const { front, replies } = options
+  return (exchange) =>
+    readCommands(exchange, options, {
+      path: '/v1/command',
+      noQuery: 'everything goes into the JSON body',
+      tooLarge: '',
+      take: (body, address) => {
+        // An encoded body does not begin as an object does: a plain command costs no look at its headers.
+        const encoding = body[0] === braceOpen ? undefined : encodingOf(exchange)
+        if (encoding !== undefined) {
+          const message = `no Content-Encoding is accepted, and the body has ${printable(encoding, 32)}: send the JSON plainly`
+          return replies.refuse(exchange, refusal('invalid_json', message))
+        }
+        const source: CommandSource = { via: 'command', address, onGone: (callback) => exchange.onAbort(callback) }
+        front.execute(body, source, (reply) => replies.send(exchange, reply))
+      },
     })
-    exchange.readBody(tooMany === undefined ? sizes.body_bytes : ordinaryBodyBytes, take)
-  }
+}
+
+export function commandsDoor(options: CommandsRouteOptions): RouteHandler {
+  const { replies, onReply } = options
+  return (exchange) =>
+    readCommands(exchange, options, {
+      path: '/v1/commands',
+      noQuery: 'each line of the body is one command',
+      tooLarge: ': send fewer lines',
+      objection: () =>
+        encodingOf(exchange) === undefined
+          ? undefined
+          : refusal('invalid_json', 'no Content-Encoding is accepted: send the lines plainly'),
+      take: (body, address) => {
+        const refuse = (found: Refusal) => replies.refuse(exchange, found)
+        const lines = linesOf(body)
+        if (lines.length > sizes.batch_lines)
+          return refuse(refusal('too_large', `the body has more than ${sizes.batch_lines} lines: send fewer at once`))
+        if (lines.length === 0)
+          return refuse(refusal('missing_field', 'the body has no line: send one command as JSON on each line'))
+        onReply(200)
+        new Batch(options, address, lines, exchange.stream(200, headers)).run()
+      },
+    })
 }
 
 type NumberedLine = { readonly number: number; readonly bytes: Buffer }

@@ -4,32 +4,28 @@
  */
 
 import { fields } from '../../actors/kernel/fields.ts'
-import { inside, ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
+import { inside, sizes } from '../../actors/kernel/limits.ts'
 import { type Operation, pathField } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operations, type ReadOperation } from '../../actors/operations.ts'
 import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { readReply } from '../command/reply.ts'
-import type { CommandSource } from '../command/verified.ts'
 import { meantBy, ruleOf, type Shape, shapeOf } from '../format/data-fault.ts'
-import { printable } from '../format/printable.ts'
 import { refused } from '../format/reply.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import { etagOf, isHeld, type Ready, ReadyAnswers } from '../http/answers.ts'
-import type { BodyResult, Exchange, Header, RouteHandler } from '../http/port.ts'
+import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import { decoded, noQuery, parseQuery, unknownParameter } from '../http/query.ts'
 import { dataHeaders, type Replies } from '../http/replies.ts'
-import type { Throttle } from '../rates/throttle.ts'
 import { jsonOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
-import { inTurn, noteCause, withCause } from '../runtime/slow-turns.ts'
+import { inTurn, noteCause } from '../runtime/slow-turns.ts'
 import type { CommandRouter } from './command-router.ts'
 
 export type RoutesOptions = {
   readonly front: CommandRouter
   readonly news: LiveFacts
   readonly replies: Replies
-  readonly throttle: Throttle
   /** Unix seconds. */
   readonly wallSeconds: () => number
   /** The client's address of a request, by the operator's rule on proxies. */
@@ -51,12 +47,6 @@ const leadsOn = /^\/tools\/(?!.*%5c)[^\\]*$/i
 
 /** Reads of the API with a route of their own that takes no parameter. */
 const plainReads: ReadonlySet<string> = new Set(['/api/stats', '/capabilities', '/openapi.json', '/time'])
-const braceOpen = 0x7b
-
-function encoded(encoding: string): Refusal {
-  const message = `no Content-Encoding is accepted, and the body has ${printable(encoding, 32)}: send the JSON plainly`
-  return refusal('invalid_json', message)
-}
 
 type Found = { readonly operation: ReadOperation; readonly parameter: string }
 
@@ -88,7 +78,6 @@ export class Routes {
   #handle(exchange: Exchange): void {
     const { method, path } = exchange
     if (!this.#isPlain(exchange)) return
-    if (path === '/v1/command') return this.#command(exchange)
     const slash = path.indexOf('/', 1)
     const door = slash < 0 ? path : path.slice(0, slash + 1)
     const { acting: doors } = this.#options
@@ -115,41 +104,6 @@ export class Routes {
     noteCause(found?.operation.get?.path ?? door)
     if (more !== undefined) return more.run(exchange, more.parameter)
     this.#read(exchange, found!)
-  }
-
-  #command(exchange: Exchange): void {
-    const { method } = exchange
-    if (method === 'OPTIONS') return this.#replies.preflight(exchange, 'POST, OPTIONS')
-    if (method !== 'POST') return this.#replies.wrongMethod(exchange, 'POST, OPTIONS')
-    if (exchange.query !== '')
-      return this.#replies.send(
-        exchange,
-        refused(refusal('invalid_field', 'POST /v1/command takes no query: everything goes into the JSON body')),
-      )
-    const door: CommandSource = {
-      via: 'command',
-      address: this.#options.addressOf(exchange),
-      onGone: (callback) => exchange.onAbort(callback),
-    }
-    noteCause('/v1/command')
-    const { throttle } = this.#options
-    const tooMany = throttle.largeBodyObjection(door.address)
-    const take = withCause((result: BodyResult) => {
-      if (!result.ok && tooMany !== undefined) {
-        throttle.placeRefused('unsigned_commands_per_address_per_minute')
-        return this.#replies.send(exchange, refused(tooMany))
-      }
-      if (!result.ok) {
-        const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed`
-        return this.#replies.send(exchange, refused(refusal('too_large', message)))
-      }
-      // An encoded body does not begin as an object does: a plain command costs no look at its headers.
-      const encoding = result.body[0] === braceOpen ? undefined : exchange.header('content-encoding')
-      if (encoding !== undefined && encoding !== 'identity')
-        return this.#replies.send(exchange, refused(encoded(encoding)))
-      this.#options.front.execute(result.body, door, (reply) => this.#replies.send(exchange, reply))
-    })
-    exchange.readBody(tooMany === undefined ? sizes.body_bytes : ordinaryBodyBytes, take)
   }
 
   /** A URL that everybody reads alike and that is not too long; any other is answered here. */

@@ -19,8 +19,7 @@ import { toolsDeciders } from './tools/decide.ts'
 import { hooksDeciders } from './webhooks/decide.ts'
 import { worksDeciders } from './works/decide.ts'
 import { creditDeciders, houseDeciders } from './works/market/credits.ts'
-import { workDeciders } from './works/market-decide.ts'
-import { requestDeciders } from './works/requests.ts'
+import { requestDeciders, workDeciders } from './works/market-decide.ts'
 
 const all = {
   /** Changes nothing: its answer comes when everything is decided that was sent before it. */

@@ -25,8 +25,8 @@ import { Calls } from './tool-calls/tool-calls.ts'
 import { Tools } from './tools/tools.ts'
 import { Hooks } from './webhooks/webhooks.ts'
 import { RoomWorks } from './works/bound.ts'
-import { LedgerIndex } from './works/ledger-index.ts'
 import { Mail } from './works/mail.ts'
+import { LedgerIndex } from './works/market/ledger.ts'
 import { Market } from './works/market/market.ts'
 
 /** `deciding`: a shard, which has outboxes. `reading`: the feed, which only shows. */

@@ -5,7 +5,7 @@ import { declare, paged } from '../kernel/operation.ts'
 import { EventSchema, Generation, id, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { changeKinds } from '../records/board.ts'
-import { versionsMax } from '../rooms/placing.ts'
+import { versionsMax } from '../rooms/room.ts'
 
 /** `reply` and `mention` go to the signed reader whom they concern, beside the `event.posted` of the same event. */
 export const updateKinds = [...changeKinds, 'reply', 'mention'] as const

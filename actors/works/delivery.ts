@@ -19,6 +19,7 @@ import { boardHandle } from '../records/handles.ts'
 import { internalLetter } from '../records/internal-operations.ts'
 import { type Facts, registryName } from '../records/record.ts'
 import { type ArgsOf, requestsOfWork, type WriteLetter } from '../records/write.ts'
+import { asksResult, asksStanding, boundOf } from './decide.ts'
 import type { Observation, RequestVerdict, SignedNotice } from './letters.ts'
 import {
   type Ask,
@@ -31,7 +32,6 @@ import {
   tellLetter,
 } from './mail.ts'
 import { marketName, type WorkArgs } from './market/letters.ts'
-import { asksResult, asksStanding, boundOf } from './room-says.ts'
 
 /** A letter on its way to another shard. `once`: it is not sent again when it is refused. */
 export type Carried = { readonly n: number; readonly letter: WriteLetter; readonly once: boolean }

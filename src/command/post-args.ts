@@ -8,7 +8,7 @@ import type { PostArgs } from '../../actors/rooms/room.ts'
 import { provenBits } from '../format/signing.ts'
 import { isGiven } from './check.ts'
 import { isOperator } from './dispatch.ts'
-import { type HandleCache, resolveHandle } from './handles.ts'
+import { type HandleCache, resolveHandle } from './live-facts.ts'
 import type { Verified } from './verified.ts'
 
 /** The text of a field, or `fallback` where it is not given. */

@@ -22,7 +22,7 @@ import {
   RecordType,
   type Signed,
 } from '../../actors/records/record.ts'
-import { type Format, formatOf } from '../../actors/rooms/placing.ts'
+import { type Format, formatOf } from '../../actors/rooms/room.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 

@@ -19,7 +19,7 @@ import { type Cap, marketName, type RewardArgs } from '../../actors/works/market
 import { type Actors, isNotNow } from '../command/ports.ts'
 import { ownPrefix } from '../own-tools/descriptors.ts'
 import { type AnswerOf, dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
-import { networkMark, widerNetworkMark } from '../works/network-marks.ts'
+import { networkMark, widerNetworkMark } from '../works/welcome.ts'
 import type { FoundReviewer, FoundSubject } from './asks.ts'
 import type { RecentReview } from './reads.ts'
 

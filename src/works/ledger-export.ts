@@ -6,7 +6,7 @@
 import type { LogBook } from '../../actors/log/book.ts'
 import { parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
 import { frameEntries } from '../../actors/records/record.ts'
-import type { LedgerRecord } from '../../actors/works/ledger-index.ts'
+import type { LedgerRecord } from '../../actors/works/market/ledger.ts'
 import type { ReadContext } from '../reads/read.ts'
 
 type LedgerLines = {

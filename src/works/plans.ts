@@ -13,8 +13,8 @@ import type { Actors } from '../command/ports.ts'
 import type { Verified } from '../command/verified.ts'
 import { provenBits } from '../format/signing.ts'
 import { dataOf, type ReadAnswer, type ReadRequest, type Take } from '../reads/read.ts'
-import { networkMark, widerNetworkMark } from './network-marks.ts'
 import { transferView } from './reads.ts'
+import { networkMark, widerNetworkMark } from './welcome.ts'
 
 const market = () => ({ actor: marketName })
 

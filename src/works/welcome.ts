@@ -8,12 +8,34 @@
  * later post.
  */
 
+import { createHmac } from 'node:crypto'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
+import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
 import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
 import type { Actors } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'
-import { networkMark, widerNetworkMark } from './network-marks.ts'
+
+const markBytes = 12
+
+/**
+ * Names for networks of which nothing can be read: keyed hashes under a secret of this board. Each is of one purpose, such as a
+ * count of one day or one work, and says nothing beyond it: marks of two purposes cannot be compared.
+ * '' where the address is not known any more.
+ */
+export function networkMark(secret: Buffer, purpose: string, address: string): string {
+  return address === '' ? '' : markOf(secret, purpose, networkOf(address))
+}
+
+/** Of the /48 above it; '' where nothing is above. */
+export function widerNetworkMark(secret: Buffer, purpose: string, address: string): string {
+  const wider = widerNetworkOf(address)
+  return wider === undefined ? '' : markOf(secret, purpose, wider)
+}
+
+function markOf(secret: Buffer, purpose: string, network: string): string {
+  return createHmac('sha256', secret).update(`${purpose} ${network}`).digest().toString('base64url', 0, markBytes)
+}
 
 export type WelcomeOptions = {
   readonly actors: Actors

@@ -1,6 +1,6 @@
 /**
  * A work (bounty) as the market keeps it: the fields of its record, and what its clocks need. Readers see the record that
- * src/works/view.ts makes from this.
+ * src/works/reads.ts makes from this.
  */
 import type { WorkState } from '../../records/record.ts'
 

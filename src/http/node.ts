@@ -12,7 +12,6 @@ import {
   answerDeadlineMs,
   type BodyResult,
   type ByteStream,
-  type Exchange,
   type Handler,
   type Header,
   type HttpOptions,
@@ -22,16 +21,11 @@ import {
 } from './port.ts'
 import {
   assertHeaders,
-  discardBytesMax,
-  emptyBody,
-  type Framing,
+  EngineExchange,
   faultBody,
   headerFieldsMax,
   isBodyless,
-  isTarget,
-  jsonHeaders,
   peerAddress,
-  readFraming,
   statusLine,
 } from './wire.ts'
 
@@ -105,8 +99,6 @@ const keepAliveMs = 10_000
 /** A whole request, body included: 256 KiB at the 16 KiB/s that the native engine requires, rounded up. */
 const requestTimeoutMs = 20_000
 const checkEveryMs = 2_000
-
-const noFraming: Framing = { contentLength: 0, chunked: false, close: true }
 
 export async function createNodeServer(handler: Handler, options: HttpOptions): Promise<HttpServer> {
   return new NodeServer(handler, options)
@@ -276,25 +268,19 @@ class NodeServer implements HttpServer {
 
 type Refused = { readonly status: number; readonly code: string; readonly message: string }
 
-class NodeExchange implements Exchange {
+class NodeExchange extends EngineExchange {
   readonly method: string
   readonly path: string
   readonly query: string
   readonly remoteAddress: string
   readonly since: number
-  ended = false
   #server: NodeServer
   #req: IncomingMessage
   #res: ServerResponse
   readonly headers: string[] = []
-  #framing = noFraming
-  #bodyUnread = false
-  #bodyRefused = false
-  #aborted = false
-  #abortCallbacks: (() => void)[] = []
-  #stream: NodeStream | undefined
 
   constructor(server: NodeServer, req: IncomingMessage, res: ServerResponse) {
+    super(server)
     this.#server = server
     this.#req = req
     this.#res = res
@@ -307,7 +293,7 @@ class NodeExchange implements Exchange {
     this.remoteAddress = peerAddress(req.socket.remoteAddress ?? '')
     req.on('error', () => {})
     res.on('error', () => {})
-    res.once('close', () => this.#closed())
+    res.once('close', () => this.leave())
   }
 
   read(): Refused | undefined {
@@ -316,12 +302,8 @@ class NodeExchange implements Exchange {
       return { status: 431, code: 'bad_request', message: `at most ${headerFieldsMax} header fields` }
     }
     for (let i = 0; i < raw.length; i += 2) this.headers.push((raw[i] ?? '').toLowerCase(), raw[i + 1] ?? '')
-    const framing = readFraming(this.method, this.headers)
-    if (typeof framing === 'string') return { status: 400, code: 'bad_request', message: framing }
-    this.#framing = framing
-    this.#bodyUnread = framing.chunked || framing.contentLength > 0
-    if (isTarget(this.path, this.query)) return undefined
-    const message = 'the request target must be a path of visible ASCII characters'
+    const message = this.frame()
+    if (message === undefined) return undefined
     return { status: 400, code: 'bad_request', message }
   }
 
@@ -332,47 +314,27 @@ class NodeExchange implements Exchange {
 
   /** Its answer will close the connection, whatever it is. */
   get isLast(): boolean {
-    return this.#framing.close
+    return this.framing.close
   }
 
-  header(name: string): string | undefined {
-    for (let i = 0; i < this.headers.length; i += 2) if (this.headers[i] === name) return this.headers[i + 1]
-    return undefined
-  }
-
-  onAbort(callback: () => void): void {
-    if (this.#aborted) this.#guard(callback)
-    else this.#abortCallbacks.push(callback)
-  }
-
-  readBody(limit: number, callback: (result: BodyResult) => void): void {
-    if (this.ended) return
-    if (this.#framing.contentLength > limit) {
-      this.#bodyRefused = true
-      callback({ ok: false, sentAtLeast: this.#framing.contentLength })
-      return
-    }
-    if (!this.#bodyUnread) {
-      callback({ ok: true, body: emptyBody })
-      return
-    }
+  protected collect(limit: number, callback: (result: BodyResult) => void): void {
     const chunks: Buffer[] = []
     let length = 0
     this.#req.on('data', (chunk: Buffer) => {
-      if (this.ended || this.#bodyRefused) return
+      if (this.ended || this.isBodyRefused) return
       length += chunk.length
       if (length > limit) {
-        this.#bodyRefused = true
+        this.isBodyRefused = true
         chunks.length = 0
-        this.#guard(() => callback({ ok: false, sentAtLeast: length }))
+        this.guard(() => callback({ ok: false, sentAtLeast: length }))
       } else {
         chunks.push(chunk)
       }
     })
     this.#req.once('end', () => {
-      if (this.#bodyRefused) return
-      this.#bodyUnread = false
-      if (!this.ended) this.#guard(() => callback({ ok: true, body: Buffer.concat(chunks, length) }))
+      if (this.isBodyRefused) return
+      this.isBodyUnread = false
+      if (!this.ended) this.guard(() => callback({ ok: true, body: Buffer.concat(chunks, length) }))
     })
   }
 
@@ -385,8 +347,8 @@ class NodeExchange implements Exchange {
     statusLine(status)
     assertHeaders(headers)
     if (this.ended) return
-    this.#end()
-    const close = options?.close === true || this.#mustClose()
+    this.end()
+    const close = options?.close === true || this.mustClose()
     if (close) this.#server.closing.add(this.#req.socket)
     const flat = flatten(headers, close)
     if (!isBodyless(status)) flat.push('Content-Length', String(Buffer.byteLength(body)))
@@ -401,9 +363,9 @@ class NodeExchange implements Exchange {
     const res = this.ended ? undefined : this.#res
     const stream = new NodeStream(res, this.#server.options.now, (error) => faultBody(this.#server.options, error))
     if (res === undefined) return stream
-    this.#end()
-    this.#stream = stream
-    const close = this.#mustClose()
+    this.end()
+    this.streaming = stream
+    const close = this.mustClose()
     if (close) this.#server.closing.add(this.#req.socket)
     const flat = flatten(headers, close)
     if (length !== undefined) flat.push('Content-Length', String(length))
@@ -419,52 +381,8 @@ class NodeExchange implements Exchange {
 
   drop(): void {
     if (this.ended) return
-    this.#end()
+    this.end()
     this.#req.socket.destroy()
-  }
-
-  refuse(status: number, code: string, message: string): void {
-    this.reply(status, jsonHeaders, this.#server.options.refusal(status, code, message), { close: true })
-  }
-
-  fault(error: unknown): void {
-    const body = faultBody(this.#server.options, error)
-    if (this.#stream !== undefined) this.#stream.close()
-    else this.reply(500, jsonHeaders, body)
-  }
-
-  overdue(): void {
-    const { onDeadline } = this.#server.options
-    if (onDeadline !== undefined) this.#guard(() => onDeadline(this))
-    this.drop()
-  }
-
-  #closed(): void {
-    const wasEnded = this.ended
-    this.#end()
-    this.#stream?.closed()
-    if (wasEnded) return
-    this.#aborted = true
-    for (const callback of this.#abortCallbacks) this.#guard(callback)
-  }
-
-  #end(): void {
-    this.ended = true
-    this.#server.pending.delete(this)
-  }
-
-  /** A body that was not read must not be read to its end if that is far. */
-  #mustClose(): boolean {
-    if (this.#framing.close || this.#server.draining || this.#bodyRefused) return true
-    return this.#bodyUnread && (this.#framing.chunked || this.#framing.contentLength > discardBytesMax)
-  }
-
-  #guard(action: () => void): void {
-    try {
-      action()
-    } catch (error) {
-      this.fault(error)
-    }
   }
 }
 

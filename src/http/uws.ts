@@ -23,7 +23,6 @@ import {
   type BodyResult,
   type ByteStream,
   bodyStallMs,
-  type Exchange,
   type Handler,
   type Header,
   type HttpOptions,
@@ -33,16 +32,11 @@ import {
 import { CorkTurn, UwsStream, writeHeaders } from './uws-stream.ts'
 import {
   assertHeaders,
-  discardBytesMax,
-  emptyBody,
+  EngineExchange,
   type FlatHeaders,
-  type Framing,
   faultBody,
   isBodyless,
-  isTarget,
-  jsonHeaders,
   peerAddress,
-  readFraming,
   statusLine,
 } from './wire.ts'
 
@@ -57,8 +51,6 @@ type Configure = { readonly _cfg?: (key: string) => void }
  * what the socket refused: this build loses bytes when a full cork meets a full socket (uWebSockets 6b7f354).
  */
 const corkedBodyBytesMax = 12_288
-
-const noFraming: Framing = { contentLength: 0, chunked: false, close: true }
 
 /** The message names the platform. */
 export class EngineMissing extends Error {
@@ -182,27 +174,20 @@ class UwsServer implements HttpServer {
   }
 }
 
-class UwsExchange implements Exchange {
+class UwsExchange extends EngineExchange {
   method = ''
   path = ''
   query = ''
-  ended = false
   readonly since: number
   #server: UwsServer
   #res: HttpResponse
   #peer: string | undefined
   headers: FlatHeaders = []
-  #framing = noFraming
-  #bodyUnread = false
-  #bodyRefused = false
   /** The native response may not be touched any more: aborted, or answered and freed. */
   #gone = false
-  /** The client went away before it was answered. */
-  #aborted = false
-  #abortCallbacks: (() => void)[] | undefined
-  #stream: UwsStream | undefined
 
   constructor(server: UwsServer, res: HttpResponse) {
+    super(server)
     this.#server = server
     this.#res = res
     this.since = server.coarseNow
@@ -219,11 +204,7 @@ class UwsExchange implements Exchange {
       headers.push(name, value)
     })
     this.headers = headers
-    const framing = readFraming(this.method, headers)
-    if (typeof framing === 'string') return framing
-    this.#framing = framing
-    this.#bodyUnread = framing.chunked || framing.contentLength > 0
-    return isTarget(this.path, this.query) ? undefined : 'the request target must be a path of visible ASCII characters'
+    return this.frame()
   }
 
   /** Read on demand: it costs a quarter of a small request. Empty if first read when the response is gone. */
@@ -235,37 +216,16 @@ class UwsExchange implements Exchange {
     return this.#peer
   }
 
-  header(name: string): string | undefined {
-    for (let i = 0; i < this.headers.length; i += 2) if (this.headers[i] === name) return this.headers[i + 1]
-    return undefined
-  }
-
-  onAbort(callback: () => void): void {
-    if (this.#aborted) this.#guard(callback)
-    else if (this.#abortCallbacks === undefined) this.#abortCallbacks = [callback]
-    else this.#abortCallbacks.push(callback)
-  }
-
-  readBody(limit: number, callback: (result: BodyResult) => void): void {
-    if (this.ended) return
-    if (this.#framing.contentLength > limit) {
-      this.#bodyRefused = true
-      callback({ ok: false, sentAtLeast: this.#framing.contentLength })
-      return
-    }
-    if (!this.#bodyUnread) {
-      callback({ ok: true, body: emptyBody })
-      return
-    }
+  protected collect(limit: number, callback: (result: BodyResult) => void): void {
     let chunks: Buffer[] | undefined
     let length = 0
     this.#res.onData((part, last) => {
-      if (this.ended || this.#bodyRefused) return
+      if (this.ended || this.isBodyRefused) return
       this.#server.turn.enter(this)
       length += part.byteLength
       if (length > limit) {
-        this.#bodyRefused = true
-        this.#guard(() => callback({ ok: false, sentAtLeast: length }))
+        this.isBodyRefused = true
+        this.guard(() => callback({ ok: false, sentAtLeast: length }))
         return
       }
       // The part is emptied when this callback returns: copy it.
@@ -275,9 +235,9 @@ class UwsExchange implements Exchange {
         else chunks.push(chunk)
         return
       }
-      this.#bodyUnread = false
+      this.isBodyUnread = false
       const body = chunks === undefined ? chunk : Buffer.concat([...chunks, chunk], length)
-      this.#guard(() => callback({ ok: true, body }))
+      this.guard(() => callback({ ok: true, body }))
     })
   }
 
@@ -290,8 +250,8 @@ class UwsExchange implements Exchange {
     const line = statusLine(status)
     assertHeaders(headers)
     if (this.ended) return
-    this.#end()
-    const close = options?.close === true || this.#mustClose()
+    this.end()
+    const close = options?.close === true || this.mustClose()
     const content = isBodyless(status) ? undefined : body
     // An answer that closes waits until the engine has parsed the segment: given at once, it does not keep a later
     // request of the same segment from being executed (seen, in spite of closeConnection); given later, the engine cuts
@@ -310,59 +270,27 @@ class UwsExchange implements Exchange {
       turn: this.#server.turn,
       now: this.#server.options.now,
       report: (error) => faultBody(this.#server.options, error),
-      close: this.#mustClose(),
+      close: this.mustClose(),
       isHead: this.method === 'HEAD',
       length,
     })
     if (res === undefined) return stream
-    this.#end()
-    this.#stream = stream
+    this.end()
+    this.streaming = stream
     return stream
   }
 
   drop(): void {
     if (this.ended) return
-    this.#end()
+    this.end()
     this.#res.close()
-  }
-
-  refuse(status: number, code: string, message: string): void {
-    this.reply(status, jsonHeaders, this.#server.options.refusal(status, code, message), { close: true })
   }
 
   /** The native onAborted callback. */
   aborted(): void {
-    const wasEnded = this.ended
     this.#gone = true
-    this.#end()
     this.#server.turn.enter(this.#server)
-    this.#stream?.closed()
-    if (wasEnded) return
-    this.#aborted = true
-    for (const callback of this.#abortCallbacks ?? []) this.#guard(callback)
-  }
-
-  fault(error: unknown): void {
-    const body = faultBody(this.#server.options, error)
-    if (this.#stream !== undefined) this.#stream.close()
-    else this.reply(500, jsonHeaders, body)
-  }
-
-  overdue(): void {
-    const { onDeadline } = this.#server.options
-    if (onDeadline !== undefined) this.#guard(() => onDeadline(this))
-    this.drop()
-  }
-
-  #end(): void {
-    this.ended = true
-    this.#server.pending.delete(this)
-  }
-
-  /** A body that was not read must not be taken for the next request, nor be read to its end if that is far. */
-  #mustClose(): boolean {
-    if (this.#framing.close || this.#server.draining || this.#bodyRefused) return true
-    return this.#bodyUnread && (this.#framing.chunked || this.#framing.contentLength > discardBytesMax)
+    this.leave()
   }
 
   #send(line: string, headers: readonly Header[], body: Uint8Array | string | undefined, close: boolean): void {
@@ -407,13 +335,5 @@ class UwsExchange implements Exchange {
       })
       return took
     })
-  }
-
-  #guard(action: () => void): void {
-    try {
-      action()
-    } catch (error) {
-      this.fault(error)
-    }
   }
 }

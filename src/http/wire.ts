@@ -5,7 +5,7 @@
  */
 import { STATUS_CODES } from 'node:http'
 import { parseAddress } from '../../actors/kernel/networks.ts'
-import type { Header, HttpOptions } from './port.ts'
+import type { BodyResult, ByteStream, Exchange, Header, HttpOptions } from './port.ts'
 
 /** Header fields of one request, name and value alternating, names in lower case, in order of arrival. */
 export type FlatHeaders = readonly string[]
@@ -146,4 +146,116 @@ export function takesGzip(accepted = ''): boolean {
     const [coding, ...parameters] = each.split(';').map((part) => part.trim().toLowerCase())
     return coding === 'gzip' && !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter))
   })
+}
+
+const unread: Framing = { contentLength: 0, chunked: false, close: true }
+
+/** The server, as its exchanges see it. */
+type Engine = {
+  readonly options: HttpOptions
+  readonly draining: boolean
+  /** Requests that are not answered yet. */
+  readonly pending: { delete(exchange: unknown): boolean }
+}
+
+/** What an exchange does alike on both engines: framing, faults, and whether the connection ends with the answer. */
+export abstract class EngineExchange implements Exchange {
+  abstract readonly remoteAddress: string
+  abstract readonly method: string
+  abstract readonly path: string
+  abstract readonly query: string
+  abstract readonly headers: FlatHeaders
+  ended = false
+  protected framing = unread
+  protected isBodyUnread = false
+  protected isBodyRefused = false
+  protected streaming: { close(): void; closed(): void } | undefined
+  readonly #engine: Engine
+  /** The client went away before it was answered. */
+  #isAborted = false
+  #abortCallbacks: (() => void)[] | undefined
+
+  constructor(engine: Engine) {
+    this.#engine = engine
+  }
+
+  abstract reply(...given: Parameters<Exchange['reply']>): void
+  abstract stream(...given: Parameters<Exchange['stream']>): ByteStream
+  abstract drop(): void
+  /** Takes a body that has begun to arrive. */
+  protected abstract collect(limit: number, callback: (result: BodyResult) => void): void
+
+  /** Returns why the request must be refused, if it must. */
+  protected frame(): string | undefined {
+    const framing = readFraming(this.method, this.headers)
+    if (typeof framing === 'string') return framing
+    this.framing = framing
+    this.isBodyUnread = framing.chunked || framing.contentLength > 0
+    return isTarget(this.path, this.query) ? undefined : 'the request target must be a path of visible ASCII characters'
+  }
+
+  header(name: string): string | undefined {
+    for (let i = 0; i < this.headers.length; i += 2) if (this.headers[i] === name) return this.headers[i + 1]
+    return undefined
+  }
+
+  onAbort(callback: () => void): void {
+    if (this.#isAborted) this.guard(callback)
+    else if (this.#abortCallbacks === undefined) this.#abortCallbacks = [callback]
+    else this.#abortCallbacks.push(callback)
+  }
+
+  readBody(limit: number, callback: (result: BodyResult) => void): void {
+    if (this.ended) return
+    if (this.framing.contentLength > limit) {
+      this.isBodyRefused = true
+      callback({ ok: false, sentAtLeast: this.framing.contentLength })
+    } else if (this.isBodyUnread) this.collect(limit, callback)
+    else callback({ ok: true, body: emptyBody })
+  }
+
+  refuse(status: number, code: string, message: string): void {
+    this.reply(status, jsonHeaders, this.#engine.options.refusal(status, code, message), { close: true })
+  }
+
+  fault(error: unknown): void {
+    const body = faultBody(this.#engine.options, error)
+    if (this.streaming !== undefined) this.streaming.close()
+    else this.reply(500, jsonHeaders, body)
+  }
+
+  overdue(): void {
+    const { onDeadline } = this.#engine.options
+    if (onDeadline !== undefined) this.guard(() => onDeadline(this))
+    this.drop()
+  }
+
+  /** The connection is gone. */
+  protected leave(): void {
+    const wasEnded = this.ended
+    this.end()
+    this.streaming?.closed()
+    if (wasEnded) return
+    this.#isAborted = true
+    for (const callback of this.#abortCallbacks ?? []) this.guard(callback)
+  }
+
+  protected end(): void {
+    this.ended = true
+    this.#engine.pending.delete(this)
+  }
+
+  /** A body that was not read must not be taken for the next request, nor be read to its end if that is far. */
+  protected mustClose(): boolean {
+    if (this.framing.close || this.#engine.draining || this.isBodyRefused) return true
+    return this.isBodyUnread && (this.framing.chunked || this.framing.contentLength > discardBytesMax)
+  }
+
+  protected guard(action: () => void): void {
+    try {
+      action()
+    } catch (error) {
+      this.fault(error)
+    }
+  }
 }

@@ -14,6 +14,7 @@ import { systemClock } from './clock.ts'
  *
  * Node's own `--enable-source-maps` reads every map at start: 11 MB and 160 ms of processor time more. Here a map is read when a
  * trace names its file.
+ *
  * `stack` with each position in a file that has a source map replaced by that of its source.
  */
 export function sourceStack(stack: string): string {

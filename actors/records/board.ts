@@ -456,6 +456,7 @@ type Packed = {
  * An optimisation and never truth: whatever does not fit is thrown away and the journal is replayed.
  *
  * The bytes are one msgpack map; event columns and slot lists are raw little-endian arrays, inside it or beside it (columns.ts).
+ *
  * `more`: what else the thread needs to continue, anything msgpack can hold.
  */
 export function packBoard(board: Board, more: unknown, columns: Columns): Buffer {

@@ -5,8 +5,7 @@ import { sizes } from '../kernel/limits.ts'
 import { count, handle, hash, id, seconds } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { doorNames, doorSources, toolKinds, toolTypes } from './listing.ts'
-import { reviewKinds } from './reviews.ts'
-import { probeVerdicts } from './tools.ts'
+import { probeVerdicts, reviewKinds } from './tools.ts'
 
 const oneOf = (values: readonly string[], description?: string) =>
   Type.Union(

@@ -7,7 +7,7 @@ import { count, EventId, EventSchema, listOf, Receipt, seconds } from '../kernel
 import { Type } from '../kernel/schema.ts'
 import { toolTypes } from './listing.ts'
 import { price, ReviewCounts, ReviewSchema, subjectTarget, ToolResult } from './results.ts'
-import { reviewKinds } from './reviews.ts'
+import { reviewKinds } from './tools.ts'
 
 const word = (description: string) =>
   Type.Patterned('^[A-Za-z0-9][A-Za-z0-9+./:_-]{0,63}$', 'one word of 1 to 64 of A-Z a-z 0-9 + . / : _ -', {

@@ -7,7 +7,7 @@
 
 import { slugPattern } from '../../actors/kernel/fields.ts'
 import { operationByName } from '../../actors/operations.ts'
-import { reviewsRoom } from '../../actors/tools/reviews.ts'
+import { reviewsRoom } from '../../actors/tools/tools.ts'
 import { isHex64 } from '../format/signing.ts'
 import { type Fields, recordOf, textOf } from './signed-line.ts'
 

@@ -41,6 +41,7 @@ function loadSodium(): Sodium | undefined {
  *
  * libsodium signs in 24 us what OpenSSL signs in 40 (an import signs thousands a second, a board each notice), so it is used where
  * it loads; Ed25519 is deterministic, both give the same 64 bytes (RFC 8032 section 5.1.6).
+ *
  * `seed` = the 32 secret bytes of RFC 8032.
  */
 export function signerFromSeed(seed: Uint8Array): Signer {

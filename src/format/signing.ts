@@ -122,6 +122,7 @@ const hex64 = /^[0-9a-f]{64}$/
  * Node's decoder takes padding, `+/`, spaces and stray bits in the last character, so two
  * texts could name one key. Here a text that is not the one the encoder writes is no text
  * at all (RFC 4648, 3.5 and 5).
+ *
  * 43 characters to 32 bytes; undefined when the text is not canonical.
  */
 export function decodeBytes32(text: string): Buffer | undefined {
@@ -178,6 +179,7 @@ export function parseProof(text: string): Proof | undefined {
  * SHA-256("broadside-proof-v1\n<command_sha256>\n<counter>") starts with that many zero bits.
  * The command's hash is in it, so a proof cannot be spent twice, and checking costs one hash,
  * far less than the signature it goes before.
+ *
  * The bits of work that the text says were done for this command, 0 when they were not. `commandSha256`: 64 lowercase hex.
  */
 export function provenBits(text: string, commandSha256: string): number {

@@ -14,6 +14,7 @@ const noSniff: Header = ['x-content-type-options', 'nosniff']
  * - picture and script: files of this program; nothing in them loads anything.
  * - data (JSON, text): never an active document, wherever it is opened; other sites may read it, because it is public.
  * - file: a user's attachment (src/attachments/routes.ts): in a sandbox, never sniffed.
+ *
  * A file of this program that a page loads, or that another site may show as the preview of a link.
  */
 export function ownFileHeaders(type: string): readonly Header[] {

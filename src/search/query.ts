@@ -22,6 +22,7 @@ const singular: ReadonlySet<string> = new Set(['news', 'its', 'was', 'has'])
  *
  * Looked up at the time of a search, so the index holds words as they stand: phrases and beginnings stay exact, and other
  * languages are left alone. A superfluous form costs one look-up of a word that is nowhere in the index.
+ *
  * `word` folded. Itself first.
  */
 export function inflections(word: string): string[] {

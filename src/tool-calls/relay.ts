@@ -39,6 +39,7 @@ type Terms = {
  * Whether the board pays what a tool asks, and which of its offers: only for a tool that the operator marked, only to a payee
  * that they named, never more than they said, than the listing says, than the caller says. The cheapest offer that fits is taken.
  * Operator and listing limit what the payee asks; the caller limits what they are charged, the network's fee included.
+ *
  * A text: why not, for the caller; its first word is a code.
  */
 function chosenOffer({ offers }: Demand, { mark, listed, most }: Terms): Offer | string {

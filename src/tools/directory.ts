@@ -18,8 +18,15 @@ import {
 } from '../../actors/records/record.ts'
 import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { type Listing, listingOf, saidBy, siteOf } from '../../actors/tools/listing.ts'
-import { type Review, reviewsRoom } from '../../actors/tools/reviews.ts'
-import { type Entry, type ImportFacts, probedActs, Tools, toolsActor } from '../../actors/tools/tools.ts'
+import {
+  type Entry,
+  type ImportFacts,
+  probedActs,
+  type Review,
+  reviewsRoom,
+  Tools,
+  toolsActor,
+} from '../../actors/tools/tools.ts'
 import {
   isOfMarket,
   type MarketFacts,

@@ -2,8 +2,8 @@
  * What is known of a tool beside what it says of itself: results of probes, what people say of it, and the standing of those who
  * say it. The ranking and the page of a tool look here.
  */
-import type { Review } from '../../actors/tools/reviews.ts'
-import type { Entry, Probe } from '../../actors/tools/tools.ts'
+
+import type { Entry, Probe, Review } from '../../actors/tools/tools.ts'
 import { type Doc, sharedOwnSubject } from './doc.ts'
 import { type Lab, qualityOf, type State, type Verdict, type WeighedReview, wilsonLow } from './rank.ts'
 

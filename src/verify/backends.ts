@@ -182,6 +182,7 @@ type Sodium = {
  * crypto_sign_verify_detached refuses S >= L, an R or A of small order, and compares R's
  * bytes with encode([S]B - [k]A). crypto_core_ed25519_is_valid_point is exactly the rule
  * for keys: canonical, on the curve, in the prime-order group, not of small order.
+ *
  * Throws what the loader throws when there is no binary for this platform.
  */
 export function createSodiumBackend(): Ed25519Backend {
@@ -213,6 +214,7 @@ const makers: readonly (readonly [BackendName, () => Ed25519Backend])[] = [
  * The order is fixed, not measured at start: libsodium does about 17,000 verifications a
  * second where OpenSSL does 8,000 and noble 400, and a quick measurement on a busy machine
  * would sometimes choose wrongly.
+ *
  * The fastest backend that loads and passes its self-test, or the named one if it does. Throws when none does.
  */
 export function chooseBackend(wanted?: BackendName): Ed25519Backend {
@@ -258,4 +260,28 @@ export function passesSelfTest(backend: Ed25519Backend): boolean {
     !backend.checkKey(identityKey) &&
     !backend.verify(signatureOfAnything, message, identityKey)
   )
+}
+
+export type SignatureItem = {
+  readonly signature: Uint8Array
+  readonly publicKey: Uint8Array
+  readonly message: Uint8Array
+}
+
+/** The verdict bytes. Zero is none of them, so a verdict that was never written cannot pass for one. */
+export const verdictGood = 1
+
+export const verdictBadKey = 2
+
+export const verdictBadSignature = 3
+
+/** Only such items may be packed. */
+export function hasRightLengths(item: Pick<SignatureItem, 'signature' | 'publicKey'>): boolean {
+  return item.signature.length === signatureBytes && item.publicKey.length === publicKeyBytes
+}
+
+/** The verdict byte of one item, whose signature and key have the right lengths. */
+export function judge(backend: Ed25519Backend, { signature, message, publicKey }: SignatureItem): number {
+  if (backend.verify(signature, message, publicKey)) return verdictGood
+  return backend.checkKey(publicKey) ? verdictBadSignature : verdictBadKey
 }

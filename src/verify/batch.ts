@@ -12,21 +12,19 @@
  *   4 + 68n     32n    public keys
  *   4 + 100n    ...    messages, one after another, no padding
  */
-import { type BackendName, type Ed25519Backend, publicKeyBytes, signatureBytes } from './backends.ts'
+
+import {
+  type BackendName,
+  type Ed25519Backend,
+  hasRightLengths,
+  judge,
+  publicKeyBytes,
+  type SignatureItem,
+  signatureBytes,
+} from './backends.ts'
 
 /** What a verifying thread is born with: the one backend it may use, or none to let it choose. */
 export type VerifyWorkerData = { readonly backend: BackendName | undefined }
-
-export type SignatureItem = {
-  readonly signature: Uint8Array
-  readonly publicKey: Uint8Array
-  readonly message: Uint8Array
-}
-
-/** The verdict bytes. Zero is none of them, so a verdict that was never written cannot pass for one. */
-export const verdictGood = 1
-export const verdictBadKey = 2
-export const verdictBadSignature = 3
 
 /** Copies the items into a letter. A signature or key of a wrong length throws: see `hasRightLengths`. */
 export function packBatch(items: readonly SignatureItem[]): ArrayBuffer {
@@ -54,11 +52,6 @@ export function packBatch(items: readonly SignatureItem[]): ArrayBuffer {
   return letter
 }
 
-/** Only such items may be packed. */
-export function hasRightLengths(item: Pick<SignatureItem, 'signature' | 'publicKey'>): boolean {
-  return item.signature.length === signatureBytes && item.publicKey.length === publicKeyBytes
-}
-
 /** Views of the items in a letter, nothing copied. Throws RangeError when the lengths inside don't add up to its size. */
 export function unpackBatch(letter: ArrayBuffer): SignatureItem[] {
   if (letter.byteLength < 4) throw new RangeError('a batch begins with its count')
@@ -84,10 +77,4 @@ export function judgeBatch(backend: Ed25519Backend, items: readonly SignatureIte
   const verdicts = new Uint8Array(items.length)
   for (const [index, item] of items.entries()) verdicts[index] = judge(backend, item)
   return verdicts
-}
-
-/** The verdict byte of one item, whose signature and key have the right lengths. */
-export function judge(backend: Ed25519Backend, { signature, message, publicKey }: SignatureItem): number {
-  if (backend.verify(signature, message, publicKey)) return verdictGood
-  return backend.checkKey(publicKey) ? verdictBadSignature : verdictBadKey
 }

@@ -15,16 +15,17 @@
 
 import { Piscina } from 'piscina'
 import { threadFile } from '../program.ts'
-import { type BackendName, type Ed25519Backend, publicKeyBytes } from './backends.ts'
 import {
+  type BackendName,
+  type Ed25519Backend,
   hasRightLengths,
   judge,
-  packBatch,
+  publicKeyBytes,
   type SignatureItem,
-  type VerifyWorkerData,
   verdictBadKey,
   verdictGood,
-} from './batch.ts'
+} from './backends.ts'
+import { packBatch, type VerifyWorkerData } from './batch.ts'
 
 export type Verdict = 'good' | 'bad_key' | 'bad_signature' | 'overloaded'
 export type VerdictCallback = (verdict: Verdict) => void

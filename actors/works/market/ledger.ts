@@ -218,6 +218,7 @@ type Draft = Pick<Posting, 'type' | 'code' | 'debit' | 'credit' | 'amount' | 'ho
  *   bond       user:worker -> escrow, pending; bond_back voids it, bond_lost posts it and moves it on to fees
  *
  * Of simulated works (ledger 2) a hold is minted before it is taken, and what an identity has of it in the end is burnt at once.
+ *
  * The postings of these batches, in order.
  */
 export function postingsOf(batches: readonly Batch[], work: Moved, moving: Moving): Posting[] {

@@ -6,6 +6,7 @@ import { type Html, html } from './html.ts'
  * A seal: five by five cells, mirrored, in one of sixteen hues, made from an identity's id. A handle can be chosen to look like
  * another; a seal follows from the key, so that two people with similar names are distinct at a glance. It is a help for the
  * eye and no proof: only the id is.
+ *
  * `id`: 64 hex. The hue is a class of the style sheet, so that both themes choose their own tone.
  */
 export function seal(id: string): Html {

@@ -2,16 +2,15 @@ import { generateKeyPairSync, sign } from 'node:crypto'
 import fc from 'fast-check'
 import { Piscina } from 'piscina'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type BackendName, chooseBackend } from '../../../src/verify/backends.ts'
 import {
-  judgeBatch,
-  packBatch,
+  type BackendName,
+  chooseBackend,
   type SignatureItem,
-  unpackBatch,
   verdictBadKey,
   verdictBadSignature,
   verdictGood,
-} from '../../../src/verify/batch.ts'
+} from '../../../src/verify/backends.ts'
+import { judgeBatch, packBatch, unpackBatch } from '../../../src/verify/batch.ts'
 import { type Verdict, Verifier, type VerifierEvent } from '../../../src/verify/verifier.ts'
 
 const { privateKey, publicKey: publicKeyObject } = generateKeyPairSync('ed25519')

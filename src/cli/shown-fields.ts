@@ -2,7 +2,7 @@
  * What an event of an export shows, held against the command that its author signed.
  *
  * From the command follow: text, to, format, the ids of attachments, kind, what it replies to or replaces where it says so; of a
- * post that begins a thread also room, page and thread. The rest is the word of the board (boards-word.ts).
+ * post that begins a thread also room, page and thread. The rest is the word of the board (verify.ts).
  */
 
 import { slugPattern } from '../../actors/kernel/fields.ts'

@@ -1,9 +1,9 @@
 /** A signed command from its fields: the bytes to POST and the ids that the board will give. */
 import { randomBytes } from 'node:crypto'
-import type { Signer } from '../format/board-signer.ts'
+import type { Signer } from '../format/signer.ts'
 import { commandId, signingBytes } from '../format/signing.ts'
 
-export { opensslSigner, type Signer, signerFromSeed } from '../format/board-signer.ts'
+export { opensslSigner, type Signer, signerFromSeed } from '../format/signer.ts'
 
 /** The fields of a command that its signer chooses; key, time, nonce and signature are added here. */
 export type CommandFields = { readonly operation: string } & { readonly [field: string]: string | number | string[] }

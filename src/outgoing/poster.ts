@@ -1,6 +1,6 @@
 /**
  * The way out for deliveries: POSTs to vetted targets over connections that are kept. What may be called is decided by the same rules
- * as for every other request (target.ts, addresses.ts, connection.ts).
+ * as for every other request (target.ts, connection.ts).
  *
  * - A connection belongs to one origin and reached one address that was vetted when it was opened. It is used for a minute at
  *   most, so that a name which moves is followed, and is vetted again with the next.

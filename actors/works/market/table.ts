@@ -2,8 +2,8 @@
  * The one table of what may become of a work: from which state to which, by what, by whom, under which guards, with which postings.
  * The deciders, the timeouts, the docs and the model test all read it; whatever is not in it is refused as `wrong_state`.
  *
- * Guards are functions of guards.ts by these names, effects those of effects.ts by the name of the row, postings the batches of
- * postings.ts. `due` names the clock of a row that time alone brings about; of those that are due the earliest goes first.
+ * Guards are functions of rows.ts by these names, effects those by the name of the row, postings the batches of
+ * ledger.ts. `due` names the clock of a row that time alone brings about; of those that are due the earliest goes first.
  */
 import type { WorkState } from '../../records/record.ts'
 

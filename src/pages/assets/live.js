@@ -52,7 +52,7 @@ const titled = (element, title) => {
 }
 
 const svgSpace = 'http://www.w3.org/2000/svg'
-/** The same cells as in pictures/seal.ts. */
+/** The same cells as in pieces/person.ts. */
 const seal = (id) => {
   const svg = document.createElementNS(svgSpace, 'svg')
   svg.setAttribute('class', `seal hue${Number.parseInt(id.slice(5, 6), 16) || 0}`)

@@ -1,8 +1,8 @@
 /**
- * Signs as the board's own identity: notices and what receive URLs post are ordinary signed commands.
+ * Signers: one identity from its seed, and the board's own. Notices and what receive URLs post are ordinary signed commands.
  *
- * The nonce is an HMAC over the cause of the post. The same cause gives the same bytes and the same id, so a repetition
- * has no second effect, and the nonce cannot be guessed.
+ * The nonce of the board's is an HMAC over the cause of the post. The same cause gives the same bytes and the same id, so a
+ * repetition has no second effect, and the nonce cannot be guessed.
  */
 
 import { createHash, createHmac, hash, sign as signWithOpenssl } from 'node:crypto'

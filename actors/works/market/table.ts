@@ -54,7 +54,7 @@ export type Guard =
   | 'was_revision'
   | 'was_submitted'
 
-/** Batches of postings.ts. `bond_back` and `bond_lost` are empty where there is no bond. */
+/** Batches of ledger.ts. `bond_back` and `bond_lost` are empty where there is no bond. */
 export type Batch = 'hold' | 'raise' | 'release' | 'refund' | 'split' | 'bond' | 'bond_back' | 'bond_lost'
 
 export type Transition = {

@@ -23,6 +23,7 @@ import type { Throttle } from '../rates/throttle.ts'
 import type { Deliveries } from '../receive-urls/deliveries.ts'
 import { receiveDoor } from '../receive-urls/routes.ts'
 import { release } from '../release.ts'
+import { type Streams, streamPath } from '../stream/routes.ts'
 import type { WebhookThread } from '../threads/webhook-thread.ts'
 import type { Checks } from '../verify/verifier.ts'
 import { workFeedDoor } from '../works/routes.ts'
@@ -55,6 +56,7 @@ export type RoutedParts = StartedActors & {
   readonly counters: Counters
   readonly verifier: Checks
   readonly followers: Followers
+  readonly streams: Streams
   readonly webhookThread: WebhookThread
   readonly calling: Calling
   readonly front: CommandRouter
@@ -107,6 +109,7 @@ export function boardRoutes(parts: RoutedParts): {
         onReply: (status) => counters.reply(status),
         timers: parts.clock,
       }),
+      [streamPath]: (exchange) => parts.streams.handle(exchange),
       ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
       '/in/': receiveDoor({ deliveries, addressOf, replies }),
       ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),

@@ -29,6 +29,7 @@ import { machine, type Platform } from '../platform.ts'
 import { Throttle } from '../rates/throttle.ts'
 import { Deliveries } from '../receive-urls/deliveries.ts'
 import { ItemPosts } from '../receive-urls/item-posts.ts'
+import { streamPath } from '../stream/routes.ts'
 import { WebhookThread } from '../threads/webhook-thread.ts'
 import { chooseBackend } from '../verify/choose.ts'
 import { ChecksHere } from '../verify/here.ts'
@@ -38,6 +39,7 @@ import { CommandRouter } from './command-router.ts'
 import { BoardFigures } from './figures-routes.ts'
 import { Followers } from './followers.ts'
 import { type Calling, startCalling } from './open-tool-calls.ts'
+import { openStreams } from './open-streams.ts'
 import { openWorks, type Works } from './open-works.ts'
 import { type StartedActors, startActors, stopForGood } from './start-actors.ts'
 
@@ -112,13 +114,13 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   const verifier = await startVerifier(config, place.placement)
   await parts.start({ name: 'verifier', stop: () => verifier.close() })
   const services = await servicesOf({ ...base, ...actors, verifier })
-  const { followers, webhookThread, works, calling, itemPosts, screeningQueue } = services
+  const { followers, streams, webhookThread, works, calling, itemPosts, screeningQueue } = services
   const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
   prepareEngineEnvironment(headBytesMax)
   const http = await createHttpServer(
     config.engine,
     (exchange) => routes.handle(exchange),
-    portOptions(connections, place.clock),
+    { ...portOptions(connections, place.clock), socketPath: streamPath },
   )
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
@@ -132,6 +134,7 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
     { name: 'item posts', start: () => itemPosts.resume(), stop: () => itemPosts.close() },
     { name: 'followers', stop: () => followers.close() },
+    { name: 'streams', stop: () => streams.close() },
     { name: 'listener', start: () => http.listen(config.host, place.port), stop: () => http.stopAccepting() },
   )
   log('info', 'ready', {
@@ -219,9 +222,10 @@ async function servicesOf(base: Base) {
   const { itemPosts, deliveries } = receivingOf(base, voice)
   const { connections, verifier, counters, throttle } = base
   const { tails } = followers
-  const parts = { actorHost, news, tails, connections, verifier, webhookThread, counters, throttle }
+  const streams = openStreams(base, { followers, front })
+  const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle }
   const figures = new BoardFigures({ ...parts, now: clock.monotonicMs })
-  return { followers, webhookThread, screeningQueue, works, calling, front, itemPosts, deliveries, figures }
+  return { followers, streams, webhookThread, screeningQueue, works, calling, front, itemPosts, deliveries, figures }
 }
 
 type Answering = {

@@ -8,7 +8,7 @@ import type { Infer, Schema } from '../../actors/kernel/schema.ts'
 import type { Declaration, WriteName, WriteOperation } from '../../actors/operations.ts'
 import type { Signed } from '../../actors/records/record.ts'
 import { type Reply, refused } from '../format/reply.ts'
-import { jsonOf, type ReadAnswer } from '../reads/read.ts'
+import { jsonOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import type { Signer } from './key-cache.ts'
 import type { LinePlace } from './line-order.ts'
 import type { NoAnswer } from './ports.ts'
@@ -22,6 +22,8 @@ export type CommandSource = {
   readonly onGone?: (callback: () => void) => void
   /** Of a command that came with others: its place among them. */
   readonly place?: LinePlace
+  /** Takes an updates.get that is to be followed: nothing else answers it. */
+  readonly follow?: (request: ReadRequest) => void
 }
 
 /** The fields of a signed command. */

@@ -7,8 +7,19 @@
  */
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { NodeSocket } from './node-socket.ts'
 import { NodeStream } from './node-stream.ts'
-import type { BodyResult, ByteStream, Exchange, Handler, Header, HttpOptions, HttpServer } from './port.ts'
+import type {
+  BodyResult,
+  ByteStream,
+  Exchange,
+  Handler,
+  Header,
+  HttpOptions,
+  HttpServer,
+  SocketHandlers,
+  WebSocketConnection,
+} from './port.ts'
 import { answerDeadlineMs, headBytesMax, streamBytesHigh } from './port.ts'
 import {
   assertHeaders,
@@ -57,7 +68,7 @@ class NodeServer implements HttpServer {
   constructor(handler: Handler, options: HttpOptions) {
     this.#handler = handler
     this.options = options
-    this.#server = createServer({
+    const serverOptions = {
       maxHeaderSize: headBytesMax,
       headersTimeout: headTimeoutMs,
       requestTimeout: requestTimeoutMs,
@@ -67,22 +78,19 @@ class NodeServer implements HttpServer {
       requireHostHeader: false,
       noDelay: true,
       highWaterMark: streamBytesHigh,
-    })
+      // Older releases of Node do not know it, and hand over every request that asks for another protocol.
+      shouldUpgradeCallback: (req: IncomingMessage) => req.url?.split('?')[0] === options.socketPath,
+    }
+    this.#server = createServer(serverOptions)
     // Beyond its own limit node:http silently drops fields, and framing with them: accept all, count here.
     this.#server.maxHeadersCount = 0
     this.#server.on('request', (req, res) => this.#serve(req, res))
     // An unknown Expect would be answered 417 without a body: like the native engine, ignore it.
     this.#server.on('checkExpectation', (req, res) => this.#serve(req, res))
     // node:http returns the bare socket, for a tunnel: it is answered like any other method, and closed.
-    this.#server.on('connect', (req, socket) => {
-      // It has lost the listeners of the server too.
-      socket.on('error', () => socket.destroy())
-      const res = new ServerResponse(req)
-      res.shouldKeepAlive = false
-      res.assignSocket(socket as Socket)
-      res.once('finish', () => (socket as Socket).destroySoon())
-      this.#serve(req, res)
-    })
+    this.#server.on('connect', (req, socket) => this.#serveBare(req, socket as Socket))
+    if (options.socketPath !== undefined)
+      this.#server.on('upgrade', (req, socket, head) => this.#serveBare(req, socket as Socket, head))
     this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket as Socket))
     const { connections = { open: 0 }, connectionsMax = Number.POSITIVE_INFINITY, onFull } = options
     this.#server.on('connection', (socket) => {
@@ -133,11 +141,22 @@ class NodeServer implements HttpServer {
     await new Promise((resolve) => setImmediate(resolve))
   }
 
-  #serve(req: IncomingMessage, res: ServerResponse): void {
+  /** `head`: bytes after the head of a request that may become a WebSocket. */
+  #serveBare(req: IncomingMessage, socket: Socket, head?: Buffer): void {
+    // It has lost the listeners of the server too.
+    socket.on('error', () => socket.destroy())
+    const res = new ServerResponse(req)
+    res.shouldKeepAlive = false
+    res.assignSocket(socket)
+    res.once('finish', () => socket.destroySoon())
+    this.#serve(req, res, head)
+  }
+
+  #serve(req: IncomingMessage, res: ServerResponse, head?: Buffer): void {
     // node:http emits what follows an answered request in the same segment; the connection closes when that answer is
     // sent.
     if (this.closing.has(req.socket)) return
-    const exchange = new NodeExchange(this, req, res)
+    const exchange = new NodeExchange(this, req, res, head)
     this.pending.add(exchange)
     this.#follow(exchange, req.socket, res)
     try {
@@ -218,9 +237,12 @@ class NodeExchange implements Exchange {
   #aborted = false
   #abortCallbacks: (() => void)[] = []
   #stream: NodeStream | undefined
+  /** There where the request may become a WebSocket. */
+  readonly #head: Buffer | undefined
 
-  constructor(server: NodeServer, req: IncomingMessage, res: ServerResponse) {
+  constructor(server: NodeServer, req: IncomingMessage, res: ServerResponse, head: Buffer | undefined) {
     this.#server = server
+    this.#head = head
     this.#req = req
     this.#res = res
     this.since = server.options.now()
@@ -245,6 +267,8 @@ class NodeExchange implements Exchange {
     if (typeof framing === 'string') return { status: 400, code: 'bad_request', message: framing }
     this.#framing = framing
     this.#bodyUnread = framing.chunked || framing.contentLength > 0
+    if (this.#head !== undefined && this.#bodyUnread)
+      return { status: 400, code: 'bad_request', message: 'a request that asks for another protocol has no body' }
     if (isTarget(this.path, this.query)) return undefined
     const message = 'the request target must be a path of visible ASCII characters'
     return { status: 400, code: 'bad_request', message }
@@ -346,6 +370,17 @@ class NodeExchange implements Exchange {
     if (this.ended) return
     this.#end()
     this.#req.socket.destroy()
+  }
+
+  accept(handlers: SocketHandlers): WebSocketConnection | undefined {
+    const head = this.#head
+    if (this.ended || head === undefined || this.#server.draining) return undefined
+    const { options } = this.#server
+    const { socket } = this.#req
+    this.#end()
+    this.#res.detachSocket(socket)
+    const report = (error: unknown) => faultBody(options, error)
+    return new NodeSocket({ request: this.#req, socket, head, handlers, now: options.now, report })
   }
 
   refuse(status: number, code: string, message: string): void {

@@ -16,7 +16,7 @@
  * wake-up of the reader (`strace -c`: 40,500 `sendto` for 10,000 deliveries, 10,500 in a cork). The loop has one cork, and
  * while a request's callback runs, its promise continuations included, it belongs to that request's connection.
  */
-import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket_context_t } from 'uWebSockets.js'
 import { CorkTurn } from './cork-turn.ts'
 import type {
   BodyResult,
@@ -27,8 +27,11 @@ import type {
   HttpOptions,
   HttpServer,
   OpenConnections,
+  SocketHandlers,
+  WebSocketConnection,
 } from './port.ts'
-import { answerDeadlineMs, bodyStallMs } from './port.ts'
+import { answerDeadlineMs, bodyStallMs, socketIdleSeconds, socketMessageBytesMax } from './port.ts'
+import { UwsSocket } from './uws-socket.ts'
 import { UwsStream, writeHeaders } from './uws-stream.ts'
 import {
   assertHeaders,
@@ -102,6 +105,7 @@ class UwsServer implements HttpServer {
     this.#app = native.App()
     this.#app.filter(this.#count)
     this.#app.any('/*', (res, req) => this.#serve(res, req))
+    if (options.socketPath !== undefined) this.#takeSockets(options.socketPath)
     const deadlineMs = options.deadlineMs ?? answerDeadlineMs
     this.#sweeper = setInterval(() => this.#sweep(deadlineMs), Math.min(1000, deadlineMs / 4))
     this.#sweeper.unref()
@@ -153,8 +157,34 @@ class UwsServer implements HttpServer {
     onFull?.()
   }
 
-  #serve(res: HttpResponse, req: HttpRequest): void {
-    const exchange = new UwsExchange(this, res)
+  /** The engine hands requests of this path with a Sec-WebSocket-Key to `upgrade`, and all others to the handler as usual. */
+  #takeSockets(path: string): void {
+    const enter = (socket: UwsSocket): UwsSocket => {
+      this.turn.enter(socket)
+      return socket
+    }
+    this.#app.ws<UwsSocket>(path, {
+      maxPayloadLength: socketMessageBytesMax,
+      // The stream stops at the first message that its peer does not take: no message is dropped for this bound, only pongs.
+      maxBackpressure: socketMessageBytesMax,
+      idleTimeout: socketIdleSeconds,
+      sendPingsAutomatically: false,
+      upgrade: (res, req, context) => this.#serve(res, req, context),
+      open: (native) => enter(native.getUserData()).opened(native),
+      message: (native, bytes, isBinary) => enter(native.getUserData()).message(bytes, isBinary),
+      ping: (native) => enter(native.getUserData()).control('ping'),
+      pong: (native) => enter(native.getUserData()).control('pong'),
+      drain: (native) => enter(native.getUserData()).drained(),
+      close: (native) => {
+        // The filter counts a connection that became a WebSocket only when it comes.
+        this.#connections.open--
+        enter(native.getUserData()).closed()
+      },
+    })
+  }
+
+  #serve(res: HttpResponse, req: HttpRequest, context?: us_socket_context_t): void {
+    const exchange = new UwsExchange(this, res, context)
     // First of all: a callback that returns unanswered without this line ends the process.
     res.onAborted(() => exchange.aborted())
     this.turn.enter(exchange)
@@ -200,10 +230,13 @@ class UwsExchange implements Exchange {
   #aborted = false
   #abortCallbacks: (() => void)[] | undefined
   #stream: UwsStream | undefined
+  /** There where the request may become a WebSocket. */
+  readonly #context: us_socket_context_t | undefined
 
-  constructor(server: UwsServer, res: HttpResponse) {
+  constructor(server: UwsServer, res: HttpResponse, context: us_socket_context_t | undefined) {
     this.#server = server
     this.#res = res
+    this.#context = context
     this.since = server.coarseNow
   }
 
@@ -323,6 +356,17 @@ class UwsExchange implements Exchange {
     if (this.ended) return
     this.#end()
     this.#res.close()
+  }
+
+  accept(handlers: SocketHandlers): WebSocketConnection | undefined {
+    const key = this.header('sec-websocket-key')
+    if (this.ended || this.#context === undefined || key === undefined || this.#server.draining) return undefined
+    const { options } = this.#server
+    const socket = new UwsSocket({ handlers, now: options.now, report: (error) => faultBody(options, error) })
+    this.#end()
+    this.#gone = true
+    this.#res.upgrade(socket, key, '', '', this.#context)
+    return socket
   }
 
   refuse(status: number, code: string, message: string): void {

@@ -16,7 +16,14 @@
  * wake-up of the reader (`strace -c`: 40,500 `sendto` for 10,000 deliveries, 10,500 in a cork). The loop has one cork, and
  * while a request's callback runs, its promise continuations included, it belongs to that request's connection.
  */
-import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket_context_t } from 'uWebSockets.js'
+import type {
+  HttpRequest,
+  HttpResponse,
+  TemplatedApp,
+  us_listen_socket,
+  us_socket_context_t,
+  WebSocket,
+} from 'uWebSockets.js'
 import { CorkTurn } from './cork-turn.ts'
 import type {
   BodyResult,
@@ -59,6 +66,9 @@ type Configure = { readonly _cfg?: (key: string) => void }
  * what the socket refused: this build loses bytes when a full cork meets a full socket (uWebSockets 6b7f354).
  */
 const corkedBodyBytesMax = 12_288
+
+/** The engine copies its members to the native WebSocket. */
+type UserData = { readonly socket: UwsSocket }
 
 const noFraming: Framing = { contentLength: 0, chunked: false, close: true }
 
@@ -159,26 +169,27 @@ class UwsServer implements HttpServer {
 
   /** The engine hands requests of this path with a Sec-WebSocket-Key to `upgrade`, and all others to the handler as usual. */
   #takeSockets(path: string): void {
-    const enter = (socket: UwsSocket): UwsSocket => {
+    const enter = (native: WebSocket<UserData>): UwsSocket => {
+      const { socket } = native.getUserData()
       this.turn.enter(socket)
       return socket
     }
-    this.#app.ws<UwsSocket>(path, {
+    this.#app.ws<UserData>(path, {
       maxPayloadLength: socketMessageBytesMax,
       // The stream stops at the first message that its peer does not take: no message is dropped for this bound, only pongs.
       maxBackpressure: socketMessageBytesMax,
       idleTimeout: socketIdleSeconds,
       sendPingsAutomatically: false,
       upgrade: (res, req, context) => this.#serve(res, req, context),
-      open: (native) => enter(native.getUserData()).opened(native),
-      message: (native, bytes, isBinary) => enter(native.getUserData()).message(bytes, isBinary),
-      ping: (native) => enter(native.getUserData()).control('ping'),
-      pong: (native) => enter(native.getUserData()).control('pong'),
-      drain: (native) => enter(native.getUserData()).drained(),
+      open: (native) => enter(native).opened(native),
+      message: (native, bytes, isBinary) => enter(native).message(bytes, isBinary),
+      ping: (native) => enter(native).control('ping'),
+      pong: (native) => enter(native).control('pong'),
+      drain: (native) => enter(native).drained(),
       close: (native) => {
         // The filter counts a connection that became a WebSocket only when it comes.
         this.#connections.open--
-        enter(native.getUserData()).closed()
+        enter(native).closed()
       },
     })
   }
@@ -365,7 +376,7 @@ class UwsExchange implements Exchange {
     const socket = new UwsSocket({ handlers, now: options.now, report: (error) => faultBody(options, error) })
     this.#end()
     this.#gone = true
-    this.#res.upgrade(socket, key, '', '', this.#context)
+    this.#res.upgrade<UserData>({ socket }, key, '', '', this.#context)
     return socket
   }
 

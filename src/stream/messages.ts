@@ -46,11 +46,13 @@ export function readMessage(bytes: Buffer, text: string): Asked | { readonly id:
     const message = `a message must be one JSON object: ${parsed.message}`
     return { id: '', fault: refusal('invalid_json', message) }
   }
-  return checked(parsed.value)
+  const { value } = parsed
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return { id: '', fault: refusal('invalid_json', 'a message must be one JSON object') }
+  return checked({ ...value })
 }
 
-function checked(value: unknown): ReturnType<typeof readMessage> {
-  const { id, ...rest } = value as Readonly<Record<string, unknown>>
+function checked({ id, ...rest }: Readonly<Record<string, unknown>>): ReturnType<typeof readMessage> {
   if (typeof id !== 'string' || !idText.test(id))
     return { id: '', fault: refusal(id === undefined ? 'missing_field' : 'invalid_field', idRule, 'id') }
   const [[kind, asked] = [], ...more] = Object.entries(rest)
@@ -66,7 +68,7 @@ function checked(value: unknown): ReturnType<typeof readMessage> {
     if (typeof asked === 'string') return { kind, id, target: asked }
     return { id, fault: refusal('invalid_field', 'unfollow must be the id of a follow', 'unfollow') }
   }
-  if (typeof asked === 'object' && !Array.isArray(asked))
+  if (typeof asked === 'object' && asked !== null && !Array.isArray(asked))
     return { kind, id, command: Buffer.from(JSON.stringify(asked)) }
   return { id, fault: refusal('invalid_field', `${kind} must be a command, a JSON object`, kind) }
 }

@@ -7,8 +7,8 @@ import type { Exchange, OpenConnections, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Counters } from '../observe.ts'
 import type { Throttle } from '../rates/throttle.ts'
-import type { ActorHost } from '../threads/actor-host.ts'
 import type { Streams } from '../stream/routes.ts'
+import type { ActorHost } from '../threads/actor-host.ts'
 import type { FeedStats } from '../threads/feed-answers.ts'
 import type { WebhookThread } from '../threads/webhook-thread.ts'
 import type { Checks } from '../verify/verifier.ts'
@@ -48,7 +48,8 @@ export class BoardFigures {
   }
 
   async #now(): Promise<Figures> {
-    const { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle, now } = this.#options
+    const { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle, now } =
+      this.#options
     const memory = process.memoryUsage()
     return {
       ...this.#stats,

@@ -11,8 +11,10 @@ import { logPaths, witnessPaths } from '../docs/openapi/log-paths.ts'
 import { readPaths } from '../docs/openapi/read-paths.ts'
 import { responses } from '../docs/openapi/responses.ts'
 import { signInPaths } from '../docs/openapi/sign-in-paths.ts'
+import { streamPathDescribed } from '../docs/openapi/stream-path.ts'
 import { tags } from '../docs/tags.ts'
 import { type Json, Shapes } from '../format/plain-schema.ts'
+import { streamPath } from '../stream/routes.ts'
 import { pagePaths } from './page-paths.ts'
 import { payPaths } from './pay-paths.ts'
 
@@ -34,7 +36,12 @@ export function openapi(board: Pick<Described, 'address' | 'serviceId' | 'sold' 
   }
   // Last: one path takes every command, so what only a single command takes or answers is no component.
   const own = new Shapes(ownShapes, shapes)
-  const paths = { '/v1/command': commandPath(board.serviceId, shapes, own), '/v1/commands': commandsPath, ...others }
+  const paths = {
+    '/v1/command': commandPath(board.serviceId, shapes, own),
+    '/v1/commands': commandsPath,
+    [streamPath]: streamPathDescribed,
+    ...others,
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -60,7 +67,7 @@ const about = [
   'examples, are described at `/capabilities`.',
   '',
   'Every JSON answer is `{"ok": true, "data": {…}}` or `{"ok": false, "error": {"code", "message", …}}`.',
-  'The documented paths answer 200, 400, 403 or 429, 304 to a matching `If-None-Match`, and 206 or 416 to a `Range` of a',
+  'The documented paths answer 200, 400, 403 or 429, `/v1/stream` 101, 304 to a matching `If-None-Match`, and 206 or 416 to a `Range` of a',
   'file; a path that does not exist is 404, a method that a path does not support is 405. OPTIONS and HEAD are supported wherever',
   'GET is. Paths of standards (MCP, OAuth, the tiles of the log) use the statuses of those standards.',
   '',

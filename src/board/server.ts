@@ -38,8 +38,8 @@ import { boardRoutes } from './board-routes.ts'
 import { CommandRouter } from './command-router.ts'
 import { BoardFigures } from './figures-routes.ts'
 import { Followers } from './followers.ts'
-import { type Calling, startCalling } from './open-tool-calls.ts'
 import { openStreams } from './open-streams.ts'
+import { type Calling, startCalling } from './open-tool-calls.ts'
 import { openWorks, type Works } from './open-works.ts'
 import { type StartedActors, startActors, stopForGood } from './start-actors.ts'
 
@@ -117,11 +117,10 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   const { followers, streams, webhookThread, works, calling, itemPosts, screeningQueue } = services
   const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
   prepareEngineEnvironment(headBytesMax)
-  const http = await createHttpServer(
-    config.engine,
-    (exchange) => routes.handle(exchange),
-    { ...portOptions(connections, place.clock), socketPath: streamPath },
-  )
+  const http = await createHttpServer(config.engine, (exchange) => routes.handle(exchange), {
+    ...portOptions(connections, place.clock),
+    socketPath: streamPath,
+  })
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
     { name: 'pages', stop: () => pages.close() },

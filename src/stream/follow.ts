@@ -51,7 +51,8 @@ export class Follow {
     this.#cursor = cursor
     if (reader === '' || rooms.length === 0) return
     const topics = rooms.map((room) => ['member', room, reader] as const)
-    const left = () => this.end(refused(refusal('private_room', 'you are no longer a member of this room', 'data.rooms')))
+    const left = () =>
+      this.end(refused(refusal('private_room', 'you are no longer a member of this room', 'data.rooms')))
     this.#watch = { topics, reader, key, at: -1, left }
     options.members.add(this.#watch)
   }

@@ -57,7 +57,10 @@ function checked({ id, ...rest }: Readonly<Record<string, unknown>>): ReturnType
     return { id: '', fault: refusal(id === undefined ? 'missing_field' : 'invalid_field', idRule, 'id') }
   const [[kind, asked] = [], ...more] = Object.entries(rest)
   if (kind === undefined)
-    return { id, fault: refusal('missing_field', 'a message needs command, follow or unfollow beside its id', 'command') }
+    return {
+      id,
+      fault: refusal('missing_field', 'a message needs command, follow or unfollow beside its id', 'command'),
+    }
   const isKnown = kind === 'command' || kind === 'follow' || kind === 'unfollow'
   if (!isKnown || more.length > 0) {
     const name = isKnown ? more[0]![0] : kind

@@ -38,9 +38,7 @@ export class Streams {
   constructor(options: StreamsOptions) {
     this.#options = options
     this.#site = new OwnSite(options)
-    this.#stopWatching = options.timers.every(() => {
-      for (const connection of [...this.#open]) connection.lookAround()
-    }, watchEveryMs)
+    this.#stopWatching = options.timers.every(() => this.#lookAround(), watchEveryMs)
   }
 
   get open(): number {
@@ -81,6 +79,10 @@ export class Streams {
     this.#isStopping = true
     this.#stopWatching()
     for (const connection of [...this.#open]) connection.stop()
+  }
+
+  #lookAround(): void {
+    for (const connection of [...this.#open]) connection.lookAround()
   }
 
   #faultOfSite(exchange: Exchange): Refusal | undefined {

@@ -45,7 +45,9 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       ...(cursor === undefined ? {} : { cursor }),
     }).body
   const privateRoom = async (members: readonly string[] = [member.id]) => {
-    const room = `inner-${freshNonce().toLowerCase().replace(/[^a-z0-9]/g, '')}`
+    const room = `inner-${freshNonce()
+      .toLowerCase()
+      .replace(/[^a-z0-9]/g, '')}`
     const made = await client.command(ada, { operation: 'room.create', room, visibility: 'private', members })
     expect(made.status, made.text).toBe(200)
     return room
@@ -106,7 +108,11 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await refused('{"id":"1"}')).toEqual(['1', 400, 'missing_field', 'command'])
     expect(await refused('{"id":"1","comand":{}}')).toEqual(['1', 400, 'unknown_field', 'comand'])
     expect(await refused('{"id":"1","command":7}')).toEqual(['1', 400, 'invalid_field', 'command'])
-    expect((await refused(`{"id":"1","command":${body},"command":${body}}`)).slice(0, 3)).toEqual(['1', 400, 'invalid_json'])
+    expect((await refused(`{"id":"1","command":${body},"command":${body}}`)).slice(0, 3)).toEqual([
+      '1',
+      400,
+      'invalid_json',
+    ])
     expect((await refused(`{"id":"1","command":${body}},{}}`)).slice(0, 3)).toEqual(['1', 400, 'invalid_json'])
     expect(await refused(`{"id":"1","follow":${body}}`)).toEqual(['1', 400, 'invalid_field', 'follow'])
     expect(await refused('{"id":"1","unfollow":"none"}')).toEqual(['1', 400, 'not_found', 'unfollow'])
@@ -161,7 +167,9 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     const stream = await open()
     expect((await stream.follow(publicFollow([room]))).error!.code).toBe('private_room')
     expect((await stream.follow(follow([room], person('stranger')))).error!.code).toBe('private_room')
-    expect((await stream.follow(follow([room]).replace(/"signature":"../, '"signature":"AA'))).error!.code).toBe('bad_signature')
+    expect((await stream.follow(follow([room]).replace(/"signature":"../, '"signature":"AA'))).error!.code).toBe(
+      'bad_signature',
+    )
     const id = stream.send(follow([room]), 'follow')
     await stream.answer(id)
     await client.send(post({ room, text: 'inside' }).body)
@@ -263,7 +271,9 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await gauge('connections_open')).toBeGreaterThanOrEqual(connections + 18)
     for (const each of streams) each.close()
     await vi.waitFor(async () => expect(await gauge('sockets_open')).toBe(0), { timeout: 60_000 })
-    await vi.waitFor(async () => expect(await gauge('connections_open')).toBeLessThanOrEqual(connections + 1), { timeout: 60_000 })
+    await vi.waitFor(async () => expect(await gauge('connections_open')).toBeLessThanOrEqual(connections + 1), {
+      timeout: 60_000,
+    })
   })
 })
 
@@ -271,7 +281,10 @@ test.each(['uws', 'node'])('a %s board that stops answers what it took and close
   const board = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine } })
   const client = await Client.of(board)
   const stream = await StreamClient.open(board.address)
-  const bodies = Array.from({ length: 50 }, (_, n) => client.sign(ada, { operation: 'post', room: 'last', text: `${n}` }).body)
+  const bodies = Array.from(
+    { length: 50 },
+    (_, n) => client.sign(ada, { operation: 'post', room: 'last', text: `${n}` }).body,
+  )
   for (const body of bodies) stream.send(body)
   await stream.until(() => stream.messages.length > 0)
   await board.stop()

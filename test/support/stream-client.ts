@@ -85,7 +85,9 @@ export class StreamClient {
       const found = find()
       if (found !== undefined && found !== false) return found
       if (isOver)
-        throw new Error(`closed ${this.code}, ${this.messages.length} messages, ${JSON.stringify(this.messages.at(-1))}`)
+        throw new Error(
+          `closed ${this.code}, ${this.messages.length} messages, ${JSON.stringify(this.messages.at(-1))}`,
+        )
       await sleep(patience.interval)
     }
   }

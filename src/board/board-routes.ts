@@ -1,5 +1,6 @@
 /** Every path of the board, put together from the routes of its capabilities. */
 
+import { streamPath } from '../../actors/follow/stream.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { blobDoor } from '../attachments/routes.ts'
 import type { BoardDirectory } from '../board-directory.ts'
@@ -23,7 +24,7 @@ import type { Throttle } from '../rates/throttle.ts'
 import type { Deliveries } from '../receive-urls/deliveries.ts'
 import { receiveDoor } from '../receive-urls/routes.ts'
 import { release } from '../release.ts'
-import { type Streams, streamPath } from '../stream/routes.ts'
+import type { Streams } from '../stream/routes.ts'
 import type { WebhookThread } from '../threads/webhook-thread.ts'
 import type { Checks } from '../verify/verifier.ts'
 import { workFeedDoor } from '../works/routes.ts'

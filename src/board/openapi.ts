@@ -2,6 +2,7 @@
  * /openapi.json: OpenAPI 3.1.0, made from the declarations of the operations. What a command may hold, what comes back
  * and which query parameters there are is never written twice.
  */
+import { streamPath } from '../../actors/follow/stream.ts'
 import type { Described } from '../docs/capabilities.ts'
 import { ownShapes } from '../docs/command-shapes.ts'
 import { boardPaths } from '../docs/openapi/board-paths.ts'
@@ -14,7 +15,6 @@ import { signInPaths } from '../docs/openapi/sign-in-paths.ts'
 import { streamPathDescribed } from '../docs/openapi/stream-path.ts'
 import { tags } from '../docs/tags.ts'
 import { type Json, Shapes } from '../format/plain-schema.ts'
-import { streamPath } from '../stream/routes.ts'
 import { pagePaths } from './page-paths.ts'
 import { payPaths } from './pay-paths.ts'
 

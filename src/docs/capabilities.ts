@@ -3,6 +3,7 @@
  * Written for a client that knows nothing yet and reads only this.
  */
 
+import { closeCodes, streamPath } from '../../actors/follow/stream.ts'
 import { envelope, type FieldName, fields } from '../../actors/kernel/fields.ts'
 import { allowances, rates, sizes } from '../../actors/kernel/limits.ts'
 import {
@@ -16,7 +17,6 @@ import { statusOf } from '../../actors/kernel/refusals.ts'
 import { operations } from '../../actors/operations.ts'
 import { plainSchema } from '../format/plain-schema.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
-import { closeCodes } from '../stream/messages.ts'
 import { ownShapes, titleOf } from './command-shapes.ts'
 import { signingExamples } from './signing-examples.ts'
 
@@ -128,7 +128,7 @@ const streams = {
   private: 'room.read_token gives a member the token for /tail/{room}?token=',
   updates: '/api/updates?wait=25 waits for updates; send the cursor of each answer with the next request',
   socket: {
-    path: '/v1/stream',
+    path: streamPath,
     protocol:
       'WebSocket; text messages of at most limits.stream_message_bytes, each a JSON object with an id of your choice; every answer has that id, a status and the envelope',
     command: '{"id":"1","command":{...}} runs a command, with the rules and limits of a line of POST /v1/commands',

@@ -4,6 +4,7 @@
  * Memory is bounded on both ways: messages without a sent answer by the bounds of one batch, and pages of follows by what the
  * socket takes. While it takes nothing no command is started.
  */
+import { type CloseCode, closeCodes, streamPath } from '../../actors/follow/stream.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
@@ -12,13 +13,14 @@ import type { CommandPath } from '../command/paths.ts'
 import type { CommandSource } from '../command/reply.ts'
 import type { Updates } from '../follow/updates.ts'
 import { pollOf, updatesRead } from '../follow/wait-limit.ts'
+import { stringAt } from '../format/json-head.ts'
 import { type Reply, refused } from '../format/reply.ts'
 import type { SocketHandlers, WebSocketConnection } from '../http/port.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import { inTurn } from '../runtime/slow-turns.ts'
 import { Follow, type FollowOptions } from './follow.ts'
-import { type Asked, type CloseCode, closeCodes, readMessage } from './messages.ts'
+import { type Asked, readMessage } from './messages.ts'
 
 export type ConnectionOptions = Pick<FollowOptions, 'members' | 'standing'> & {
   readonly commands: Pick<CommandPath, 'execute'>
@@ -80,7 +82,7 @@ export class StreamConnection {
   }
 
   readonly handlers: SocketHandlers = {
-    message: (bytes, isBinary) => inTurn('/v1/stream', () => this.#receive(bytes, isBinary)),
+    message: (bytes, isBinary) => inTurn(streamPath, () => this.#receive(bytes, isBinary)),
     ping: () => {
       this.#heardAt = this.#options.now()
       if (++this.#pings > pingsMax) this.#end(1008)
@@ -169,7 +171,7 @@ export class StreamConnection {
     this.#options.timers.soon(() => {
       this.#isTurnAsked = false
       this.#executed = 0
-      inTurn('/v1/stream', () => this.#execute())
+      inTurn(streamPath, () => this.#execute())
     })
   }
 
@@ -203,14 +205,9 @@ export class StreamConnection {
 
   #faultOfFollow(id: string, command: Buffer): Reply | undefined {
     if (this.#follows.has(id)) return refused(refusal('conflict', 'a follow with this id is open', 'id'))
-    let operation: unknown
-    try {
-      operation = (JSON.parse(command.toString()) as { operation?: unknown }).operation
-    } catch {
-      // The path of commands says what is wrong with it.
-      return undefined
-    }
-    if (operation === updatesRead) return undefined
+    const operation = stringAt(command, ['operation'])
+    // Without one, the path of commands says what is wrong with it.
+    if (operation === undefined || operation === updatesRead) return undefined
     return refused(refusal('invalid_field', `only ${updatesRead} can be followed`, 'follow'))
   }
 

@@ -1,8 +1,7 @@
 /**
- * What a client sends on /v1/stream, and how a connection ends. A message is one JSON object with an `id` and what is asked; its
+ * What a client sends on /v1/stream. A message is one JSON object with an `id` and what is asked; its
  * answer has the same `id`.
  */
-import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { listItemsMax } from '../command/check.ts'
 import type { JsonLimits } from '../format/json-fault.ts'
@@ -11,19 +10,6 @@ import { parseStrictJson } from '../format/strict-json.ts'
 export type Asked =
   | { readonly kind: 'command' | 'follow'; readonly id: string; readonly command: Buffer }
   | { readonly kind: 'unfollow'; readonly id: string; readonly target: string }
-
-/** Codes of the close frame, and what each means. 1002 and 1007 come from the engine: a broken frame, text that is not UTF-8. */
-export const closeCodes = {
-  1001: 'the board is stopping; every answer was sent before: connect again and resume each follow with its last cursor',
-  1003: 'a binary message was sent: only text is accepted',
-  1008: 'too many pings were sent',
-  1009: `a message had more than ${sizes.stream_message_bytes} bytes`,
-  1011: 'the outcome of a command is unknown: connect again and send the same bytes again',
-  4008: `more than ${sizes.batch_lines} messages, or ${sizes.body_bytes} bytes of them, had no answer yet: read the answers first`,
-  4009: 'nothing was received for a minute, not even a pong',
-} as const
-
-export type CloseCode = keyof typeof closeCodes
 
 const limits: JsonLimits = { marksMax: 4_096, itemsMax: listItemsMax }
 const idText = /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,64}$/

@@ -1,4 +1,5 @@
 /** GET /v1/stream: a WebSocket that takes commands and follows rooms. Each connection counts as an open stream. */
+import { streamPath } from '../../actors/follow/stream.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { OwnSite } from '../http/own-site.ts'
@@ -21,8 +22,6 @@ export type StreamsOptions = Omit<ConnectionOptions, 'timers'> & {
   readonly onReply: (status: number) => void
   readonly onClosed: (code: number) => void
 }
-
-export const streamPath = '/v1/stream'
 
 const methods = 'GET, OPTIONS'
 const watchEveryMs = 1_000

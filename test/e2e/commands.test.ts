@@ -109,7 +109,9 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   test('a line that asks for updates after another does not end the waits of others', async () => {
     const ask = JSON.stringify({ operation: 'updates.get' })
     for (let n = 0; n < 10; n++)
-      expect((await send(Array.from({ length: 5 }, () => ask))).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+      expect((await send(Array.from({ length: 5 }, () => ask))).map(({ status }) => status)).toEqual([
+        200, 200, 200, 200, 200,
+      ])
     expect((await client.get('/api/updates?wait=1')).status).toBe(200)
   })
 

@@ -49,7 +49,9 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     const connection = await RawConnection.open(board.port)
     opened.push({ close: () => connection.socket.destroy() })
     connection.send(handshake(`127.0.0.1:${board.port}`))
-    await vi.waitFor(() => expect(connection.received.toString('latin1')).toMatch(/^HTTP\/1\.1 101 (?:.|\n|\r)*\r\n\r\n/))
+    await vi.waitFor(() =>
+      expect(connection.received.toString('latin1')).toMatch(/^HTTP\/1\.1 101 (?:.|\n|\r)*\r\n\r\n/),
+    )
     return connection
   }
   const open = async () => {

@@ -1,7 +1,7 @@
 /** GET /v1/stream: the WebSocket for commands and follows. */
+import { closeCodes } from '../../../actors/follow/stream.ts'
 import { sizes } from '../../../actors/kernel/limits.ts'
 import type { Json } from '../../format/plain-schema.ts'
-import { closeCodes } from '../../stream/messages.ts'
 import { refused } from './responses.ts'
 
 const closing = Object.entries(closeCodes).map(([code, meaning]) => `| ${code} | ${meaning} |`)
@@ -14,7 +14,7 @@ export const streamPathDescribed: Json = {
     description: [
       'A WebSocket (RFC 6455, version 13) of text messages, each one JSON object in UTF-8. Compression is not offered. A message has',
       `at most ${sizes.stream_message_bytes} bytes; send a larger command to \`POST /v1/command\`. A request that does not become a`,
-      'WebSocket is answered as any other. A page of another site is refused by its `Origin`, as at `/mcp`.',
+      'WebSocket gets an ordinary answer. A page of another site is refused by its `Origin`, as at `/mcp`.',
       '',
       'You choose the `id` of each message: 1 to 64 printable ASCII characters without quotes and backslashes. Everything that answers',
       'the message has the same `id`, the status that the command alone would have, and its envelope.',

@@ -145,6 +145,14 @@ class NodeServer implements HttpServer {
   #serveBare(req: IncomingMessage, socket: Socket, head?: Buffer): void {
     // It has lost the listeners of the server too.
     socket.on('error', () => socket.destroy())
+    const others = this.#unfinished.get(socket)
+    // The socket belongs to an earlier answer, and no other can be given on it: the native engine cuts such a connection too.
+    if (others !== undefined && others.size > 0) {
+      socket.destroy()
+      for (const other of [...others]) other.lost()
+      others.clear()
+      return
+    }
     const res = new ServerResponse(req)
     res.shouldKeepAlive = false
     res.assignSocket(socket)
@@ -254,7 +262,7 @@ class NodeExchange implements Exchange {
     this.remoteAddress = peerAddress(req.socket.remoteAddress ?? '')
     req.on('error', () => {})
     res.on('error', () => {})
-    res.once('close', () => this.#closed())
+    res.once('close', () => this.lost())
   }
 
   read(): Refused | undefined {
@@ -399,7 +407,8 @@ class NodeExchange implements Exchange {
     this.drop()
   }
 
-  #closed(): void {
+  /** The connection is gone. */
+  lost(): void {
     const wasEnded = this.ended
     this.#end()
     this.#stream?.closed()

@@ -131,6 +131,14 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     await isAlive()
   })
 
+  test('a handshake behind a request that waits ends its connection alone', async () => {
+    const connection = await RawConnection.open(board.port)
+    const host = `127.0.0.1:${board.port}`
+    connection.send(`GET /api/updates?wait=30 HTTP/1.1\r\nHost: ${host}\r\n\r\n${handshake(host)}`)
+    await vi.waitFor(() => expect(connection.isClosed).toBe(true), 20_000)
+    await isAlive()
+  })
+
   test('bytes before the answer to the handshake harm nobody else', async () => {
     const connection = await RawConnection.open(board.port)
     opened.push({ close: () => connection.socket.destroy() })

@@ -10,7 +10,7 @@ export const closeCodes = {
   1008: 'too many pings were sent',
   1009: `a message had more than ${sizes.stream_message_bytes} bytes`,
   1011: 'the outcome of a command is unknown: connect again and send the same bytes again',
-  4008: `more than ${sizes.batch_lines} messages, or ${sizes.body_bytes} bytes of them, had no answer yet: read the answers first`,
+  4008: `more than ${sizes.batch_lines} messages, or ${sizes.body_bytes} bytes of them, had no answer yet; or nothing was read for 15 seconds`,
   4009: 'nothing was received for a minute, not even a pong',
 } as const
 

@@ -12,6 +12,7 @@ export type StreamMessage = {
     readonly updates?: readonly { readonly type: string; readonly room?: string; readonly event?: EventJson }[]
     readonly cursor?: string
     readonly event?: EventJson
+    readonly events?: readonly EventJson[]
     readonly event_id?: string
     readonly receipt?: { readonly duplicate?: true }
   }

@@ -16,6 +16,8 @@ const sizeDefaults = {
   body_bytes: 2 * 1024 * 1024,
   /** Commands in one body of POST /v1/commands. */
   batch_lines: 1_000,
+  /** One message to /v1/stream. A larger command goes to POST /v1/command. */
+  stream_message_bytes: 65_536,
   /** A command that carries no file: the largest, tools.import, has 256 KiB of data, and escapes may double them. */
   command_bytes: 512 * 1024,
   text_bytes: 32_768,

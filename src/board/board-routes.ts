@@ -1,5 +1,6 @@
 /** Every path of the board, put together from the routes of its capabilities. */
 
+import { streamPath } from '../../actors/follow/stream.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { blobDoor } from '../attachments/routes.ts'
@@ -31,6 +32,7 @@ import type { Throttle } from '../rates/throttle.ts'
 import type { Deliveries } from '../receive-urls/deliveries.ts'
 import { receiveDoor } from '../receive-urls/routes.ts'
 import { release } from '../release.ts'
+import type { Streams } from '../stream/routes.ts'
 import type { WebhookThread } from '../threads/webhook-thread.ts'
 import type { Checks } from '../verify/verifier.ts'
 import { workFeedDoor } from '../works/routes.ts'
@@ -190,6 +192,7 @@ type RoutedParts = StartedActors & {
   readonly counters: Counters
   readonly verifier: Checks
   readonly followers: Followers
+  readonly streams: Streams
   readonly webhookThread: WebhookThread
   readonly calling: Calling
   readonly front: CommandRouter
@@ -238,6 +241,7 @@ export function boardRoutes(parts: RoutedParts): {
         onReply: (status) => counters.reply(status),
         timers: parts.clock,
       }),
+      [streamPath]: (exchange) => parts.streams.handle(exchange),
       ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
       '/in/': receiveDoor({ deliveries, addressOf, replies }),
       ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),

@@ -203,6 +203,7 @@ export class CommandRouter implements CommandPath, ReadPath {
       return quotaOf(request, door, { ...this.#options, read: (...asked) => this.read(...asked) }, (answer) =>
         respond(readReply(answer)),
       )
+    if (request.op === updatesRead && door.follow !== undefined) return door.follow(request)
     if (request.op === updatesRead) return this.#options.updates.poll(pollOf(request.args, request, door), respond)
     this.read(request, (answer) => respond(readReply(answer)), door)
   }

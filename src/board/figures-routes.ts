@@ -7,6 +7,7 @@ import type { Exchange, OpenConnections, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Counters } from '../observe.ts'
 import type { Throttle } from '../rates/throttle.ts'
+import type { Streams } from '../stream/routes.ts'
 import type { ActorHost } from '../threads/actor-host.ts'
 import type { FeedStats } from '../threads/feed-answers.ts'
 import type { WebhookThread } from '../threads/webhook-thread.ts'
@@ -16,6 +17,7 @@ export type BoardFiguresOptions = {
   readonly actorHost: ActorHost
   readonly news: LiveFacts
   readonly tails: Tails
+  readonly streams: Pick<Streams, 'open'>
   readonly connections: OpenConnections
   readonly verifier: Checks
   readonly webhookThread: WebhookThread
@@ -46,13 +48,15 @@ export class BoardFigures {
   }
 
   async #now(): Promise<Figures> {
-    const { actorHost, news, tails, connections, verifier, webhookThread, counters, throttle, now } = this.#options
+    const { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle, now } =
+      this.#options
     const memory = process.memoryUsage()
     return {
       ...this.#stats,
       treeSize: news.head.size,
       streamsOpen: tails.open,
       streamsDropped: tails.dropped,
+      socketsOpen: streams.open,
       connections: connections.open,
       openLetters: actorHost.open,
       signaturesWaiting: verifier.waiting,

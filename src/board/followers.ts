@@ -9,6 +9,7 @@ import type { LiveFacts } from '../command/live-facts.ts'
 import { OpenRooms } from '../command/open-rooms.ts'
 import { Outbox } from '../follow/outbox.ts'
 import { openReadToken } from '../follow/read-token.ts'
+import { type MemberWatch, Subscriptions } from '../follow/subscriptions.ts'
 import { Tails } from '../follow/tail-routes.ts'
 import type { FollowTell } from '../follow/topics.ts'
 import { Updates } from '../follow/updates.ts'
@@ -34,6 +35,7 @@ export type FollowersOptions = {
 
 export class Followers implements ActorListener {
   readonly tails: Tails
+  readonly members: Subscriptions<MemberWatch>
   readonly updates: Updates
   readonly rooms: OpenRooms
   readonly #actorHost: ActorHost
@@ -71,6 +73,11 @@ export class Followers implements ActorListener {
       stallMs: inside.streamStallMs,
       lastMax: sizes.tail_last_maximum,
     })
+    this.members = new Subscriptions({
+      tell: (tell) => this.#tell(tell),
+      isOver: () => false,
+      end: (watch) => watch.left(),
+    })
     this.updates = new Updates({
       shards,
       generation,
@@ -101,11 +108,11 @@ export class Followers implements ActorListener {
     this.updates.waits.subscriptions.keysOver()
   }
 
-  /** A topic is the feed's, a shard's (its room is private), or all shards': the private rooms of a reader lie anywhere. */
+  /** A topic is the feed's, a shard's (its room is private, or may be), or all shards': the private rooms of a reader lie anywhere. */
   #tell(tell: FollowTell, shard?: number): void {
     const [, topic] = tell
     if (topic[0] === 'room' || (topic[0] === 'tail' && topic[3] === '')) return this.#actorHost.tellFeed(tell)
-    const one = topic[0] === 'tail' ? shardOf(topic[1], this.#shards) : shard
+    const one = topic[0] === 'tail' || topic[0] === 'member' ? shardOf(topic[1], this.#shards) : shard
     const shards = one === undefined ? Array.from({ length: this.#shards }, (_, each) => each) : [one]
     for (const each of shards) this.#actorHost.tellShard(each, tell)
   }
@@ -119,7 +126,7 @@ export class Followers implements ActorListener {
   /** What a shard tells of its private rooms. */
   shardNews(shard: number, told: Extract<ShardNews, readonly ['rows' | 'live' | 'left', ...unknown[]]>): void {
     if (told[0] === 'live') this.tails.deliverPrivate(told[1], told[2], told[3], told[4])
-    else if (told[0] === 'left') this.tails.subscriptions.membersLeft(told[1], told[2])
+    else if (told[0] === 'left') this.#left(told[1], told[2])
     else if (told[0] === 'rows') this.updates.waits.heard(shard, told[1], told[2])
   }
 
@@ -130,6 +137,13 @@ export class Followers implements ActorListener {
 
   shardRestarted(shard: number): void {
     this.updates.waits.restarted(shard)
+    for (const topic of this.members.topics())
+      if (topic[0] === 'member' && shardOf(topic[1], this.#shards) === shard) this.#tell(['follow', topic])
+  }
+
+  #left(room: string, readers: readonly string[]): void {
+    this.tails.subscriptions.membersLeft(room, readers)
+    this.members.membersLeft(room, readers)
   }
 
   /** Ends every stream and answers all that wait. */

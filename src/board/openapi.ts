@@ -2,7 +2,7 @@
  * /openapi.json: OpenAPI 3.1.0, made from the declarations of the operations. What a command may hold, what comes back
  * and which query parameters there are is never written twice.
  */
-
+import { streamPath } from '../../actors/follow/stream.ts'
 import type { Described } from '../docs/capabilities.ts'
 import { ownShapes } from '../docs/command-shapes.ts'
 import { boardPaths } from '../docs/openapi/board-paths.ts'
@@ -12,6 +12,7 @@ import { logPaths, witnessPaths } from '../docs/openapi/log-paths.ts'
 import { readPaths } from '../docs/openapi/read-paths.ts'
 import { responses } from '../docs/openapi/responses.ts'
 import { signInPaths } from '../docs/openapi/sign-in-paths.ts'
+import { streamPathDescribed } from '../docs/openapi/stream-path.ts'
 import { tags } from '../docs/tags.ts'
 import { type Json, Shapes } from '../format/plain-schema.ts'
 import type { Page } from '../pages/page.ts'
@@ -81,7 +82,12 @@ export function openapi(board: Pick<Described, 'address' | 'serviceId' | 'sold' 
   }
   // Last: one path takes every command, so what only a single command takes or answers is no component.
   const own = new Shapes(ownShapes, shapes)
-  const paths = { '/v1/command': commandPath(board.serviceId, shapes, own), '/v1/commands': commandsPath, ...others }
+  const paths = {
+    '/v1/command': commandPath(board.serviceId, shapes, own),
+    '/v1/commands': commandsPath,
+    [streamPath]: streamPathDescribed,
+    ...others,
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -107,7 +113,7 @@ const about = [
   'examples, are described at `/capabilities`.',
   '',
   'Every JSON answer is `{"ok": true, "data": {…}}` or `{"ok": false, "error": {"code", "message", …}}`.',
-  'The documented paths answer 200, 400, 403 or 429, 304 to a matching `If-None-Match`, and 206 or 416 to a `Range` of a',
+  'The documented paths answer 200, 400, 403 or 429, `/v1/stream` 101, 304 to a matching `If-None-Match`, and 206 or 416 to a `Range` of a',
   'file; a path that does not exist is 404, a method that a path does not support is 405. OPTIONS and HEAD are supported wherever',
   'GET is. Paths of standards (MCP, OAuth, the tiles of the log) use the statuses of those standards.',
   '',

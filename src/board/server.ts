@@ -2,6 +2,7 @@
 
 import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
+import { streamPath } from '../../actors/follow/stream.ts'
 import { queuesOf } from '../../actors/kernel/limits.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
 import { makeDirectory } from '../../storage/disk.ts'
@@ -35,6 +36,7 @@ import { boardRoutes } from './board-routes.ts'
 import { CommandRouter } from './command-router.ts'
 import { BoardFigures } from './figures-routes.ts'
 import { Followers } from './followers.ts'
+import { openStreams } from './open-streams.ts'
 import { type Calling, startCalling } from './open-tool-calls.ts'
 import { openWorks, type Works } from './open-works.ts'
 import { type StartedActors, startActors, stopForGood } from './start-actors.ts'
@@ -110,14 +112,13 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   const verifier = await startVerifier(config, place.placement)
   await parts.start({ name: 'verifier', stop: () => verifier.close() })
   const services = await servicesOf({ ...base, ...actors, verifier })
-  const { followers, webhookThread, works, calling, itemPosts, screeningQueue } = services
+  const { followers, streams, webhookThread, works, calling, itemPosts, screeningQueue } = services
   const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
   prepareEngineEnvironment(headBytesMax)
-  const http = await createHttpServer(
-    config.engine,
-    (exchange) => routes.handle(exchange),
-    portOptions(connections, place.clock),
-  )
+  const http = await createHttpServer(config.engine, (exchange) => routes.handle(exchange), {
+    ...portOptions(connections, place.clock),
+    socketPath: streamPath,
+  })
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
     { name: 'pages', stop: () => pages.close() },
@@ -130,6 +131,7 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
     { name: 'item posts', start: () => itemPosts.resume(), stop: () => itemPosts.close() },
     { name: 'followers', stop: () => followers.close() },
+    { name: 'streams', stop: () => streams.close() },
     { name: 'listener', start: () => http.listen(config.host, place.port), stop: () => http.stopAccepting() },
   )
   log('info', 'ready', {
@@ -217,9 +219,10 @@ async function servicesOf(base: Base) {
   const { itemPosts, deliveries } = receivingOf(base, voice)
   const { connections, verifier, counters, throttle } = base
   const { tails } = followers
-  const parts = { actorHost, news, tails, connections, verifier, webhookThread, counters, throttle }
+  const streams = openStreams(base, { followers, front })
+  const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle }
   const figures = new BoardFigures({ ...parts, now: clock.monotonicMs })
-  return { followers, webhookThread, screeningQueue, works, calling, front, itemPosts, deliveries, figures }
+  return { followers, streams, webhookThread, screeningQueue, works, calling, front, itemPosts, deliveries, figures }
 }
 
 type Answering = {

@@ -15,6 +15,7 @@ import { inertLine } from './terminal.ts'
 /** Proofs, threads and receipts are far below this; exports and tails are streams. */
 const bodyBytesMax = 16 * 1024 * 1024
 const waitingMax = 100_000
+const lineFeed = Buffer.from('\n')
 
 /** The board answered with an error of its own. */
 export class Refused extends CommandFailed {
@@ -87,6 +88,30 @@ export class BoardClient {
   /** Sends one signed command and gives `data` of its answer. Throws Refused, Unreachable or BadAnswer. */
   async command(body: Uint8Array): Promise<Record<string, unknown>> {
     return this.#data(await this.#send({ method: 'POST', target: '/v1/command', body }))
+  }
+
+  /**
+   * Sends signed commands at once and gives for each `data` of its answer, why it was refused, or undefined where no answer came.
+   * Throws Refused, Unreachable or BadAnswer where there is no answer to all of them together.
+   */
+  async commands(bodies: readonly Uint8Array[]): Promise<(Record<string, unknown> | Refused | undefined)[]> {
+    const body = Buffer.concat(bodies.flatMap((each) => [each, lineFeed]))
+    const answer = await this.#send({ method: 'POST', target: '/v1/commands', body })
+    if (answer.status !== 200) this.#data(answer)
+    const found: (Record<string, unknown> | Refused | undefined)[] = bodies.map(() => undefined)
+    for (const text of answer.body.toString('utf8').split('\n').slice(0, -1)) {
+      const told = this.#parsed(text, 200)
+      const { line, status } = Object(told) as { line?: unknown; status?: unknown }
+      if (typeof line !== 'number' || typeof status !== 'number' || !(line - 1 in found))
+        throw new BadAnswer(this.url, 'a line of /v1/commands answers no command')
+      try {
+        found[line - 1] = this.#dataOf(told, status, Number.NaN)
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error
+        found[line - 1] = error
+      }
+    }
+    return found
   }
 
   /** `data` of a JSON read. Throws Refused, Unreachable or BadAnswer. */
@@ -173,24 +198,31 @@ export class BoardClient {
   }
 
   #data(answer: HttpAnswer): Record<string, unknown> {
-    let parsed: unknown
+    const parsed = this.#parsed(answer.body.toString('utf8'), answer.status)
+    return this.#dataOf(parsed, answer.status, Number(answer.header('retry-after') ?? Number.NaN))
+  }
+
+  #parsed(text: string, status: number): unknown {
     try {
-      parsed = JSON.parse(answer.body.toString('utf8'))
+      return JSON.parse(text)
     } catch {
-      throw new BadAnswer(this.url, `status ${answer.status} with a body that is not JSON`)
+      throw new BadAnswer(this.url, `status ${status} with a body that is not JSON`)
     }
+  }
+
+  /** `retryHeader`: seconds to wait that stand outside of the envelope; NaN: none do. */
+  #dataOf(parsed: unknown, status: number, retryHeader: number): Record<string, unknown> {
     const envelope = parsed as { ok?: unknown; data?: unknown; error?: Record<string, unknown> } | null
     if (envelope?.ok === true && typeof envelope.data === 'object' && envelope.data !== null) {
       return envelope.data as Record<string, unknown>
     }
     const error = envelope?.error
     if (envelope?.ok !== false || typeof error?.code !== 'string') {
-      throw new BadAnswer(this.url, `status ${answer.status} without the board's envelope`)
+      throw new BadAnswer(this.url, `status ${status} without the board's envelope`)
     }
-    const header = Number(answer.header('retry-after') ?? Number.NaN)
-    const retryAfter = typeof error.retry_after === 'number' ? error.retry_after : header
+    const retryAfter = typeof error.retry_after === 'number' ? error.retry_after : retryHeader
     throw new Refused({
-      status: answer.status,
+      status,
       code: error.code,
       message: typeof error.message === 'string' ? error.message : 'no reason given',
       retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : undefined,

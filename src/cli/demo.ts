@@ -276,6 +276,7 @@ class Demo {
     const state = ImportState.open(join(scratch, 'import.state'), { serviceId: this.#serviceId, seed })
     const importer = new Importer({
       client: this.#client,
+      sender: this.#client,
       serviceId: this.#serviceId,
       source: openLines(corpus),
       state,

@@ -87,7 +87,9 @@ export type ImportReport = {
 }
 
 export type ImportOptions = {
-  readonly client: BoardClient
+  readonly client: Pick<BoardClient, 'url'>
+  /** Sends the posts: one by one, or in batches. */
+  readonly sender: Pick<BoardClient, 'command'>
   readonly serviceId: string
   readonly source: LineSource
   readonly state: ImportState
@@ -224,7 +226,7 @@ export class Importer {
   }
 
   #send(ready: ReadyMessage): void {
-    const { client, serviceId, terminal } = this.#options
+    const { sender, serviceId, terminal } = this.#options
     const { message } = ready
     const sentMs = terminal.clock.monotonicMs()
     const signed = signCommand(this.#fieldsOf(ready), {
@@ -233,7 +235,7 @@ export class Importer {
       nowSeconds: terminal.clock.wallSeconds(),
     })
     this.#inFlight += 1
-    client
+    sender
       .command(signed.body)
       .then(
         (answer) => this.#acknowledge(message, signed.eventId, answer, terminal.clock.monotonicMs() - sentMs),

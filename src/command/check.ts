@@ -169,7 +169,7 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
 }
 
 /** No list of a command has more: what follows them need not be read to refuse it. */
-const listItemsMax = 2 * sizes.members
+export const listItemsMax = 2 * sizes.members
 
 function hasType(field: Field, value: unknown): boolean {
   if (field.type === 'string') return typeof value === 'string'

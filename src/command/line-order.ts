@@ -1,5 +1,5 @@
 /**
- * The order of commands that came together, one a line (POST /v1/commands).
+ * The order of commands that came together: the lines of POST /v1/commands, and the messages of /v1/stream.
  *
  * They are parsed and verified side by side. A write is sent to its actor after every earlier line was sent or answered, so lines to
  * one actor are decided in line order. A line that names what an earlier one makes, and a read, wait until that is answered.
@@ -27,6 +27,9 @@ type Line = {
 
 /** Ids (32 hex) that a line names, between characters that are not hex. */
 const idsIn = /(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])/g
+
+/** Lines that were passed are let go by so many. */
+const passedMax = 1_024
 
 export class LineOrder {
   readonly #lines: Line[] = []
@@ -96,6 +99,10 @@ export class LineOrder {
       if (line.state === 'answered') continue
       line.isUnanswered = true
       this.#unanswered++
+    }
+    if (this.#next >= passedMax) {
+      this.#lines.splice(0, this.#next)
+      this.#next = 0
     }
     this.#isAdvancing = false
   }

@@ -8,6 +8,7 @@ import type { Declaration, WriteName, WriteOperation } from '../../actors/operat
 import type { Signed } from '../../actors/records/record.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { decodeBytes32, identityId } from '../format/signing.ts'
+import type { ReadRequest } from '../reads/read.ts'
 import type { Delegate } from './delegates.ts'
 import type { LinePlace } from './line-order.ts'
 
@@ -75,6 +76,8 @@ export type CommandSource = {
   readonly onGone?: (callback: () => void) => void
   /** Of a command that came with others: its place among them. */
   readonly place?: LinePlace
+  /** Takes an updates.get that is to be followed: nothing else answers it. */
+  readonly follow?: (request: ReadRequest) => void
 }
 
 /** The fields of a signed command. */

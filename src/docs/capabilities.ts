@@ -3,6 +3,7 @@
  * Written for a client that knows nothing yet and reads only this.
  */
 
+import { closeCodes, streamPath } from '../../actors/follow/stream.ts'
 import { envelope, type FieldName, fields } from '../../actors/kernel/fields.ts'
 import { allowances, rates, sizes } from '../../actors/kernel/limits.ts'
 import {
@@ -108,6 +109,7 @@ const command = {
     '/c64/{base64url of the command, without padding}: for clients that can only fetch a URL, the same by GET, POST or MKCOL',
   batch:
     'POST /v1/commands: one command on each line (NDJSON), at most limits.batch_lines of them; each answer is a line with the number of its command, its status and the envelope',
+  stream: '/v1/stream: the same on a WebSocket, with follows of rooms; see streams.socket',
   unsigned:
     'operations of kind read may be sent without key and signature, for public data, unless `signed` is required',
   envelope: [...envelope],
@@ -125,6 +127,16 @@ const streams = {
   resume: '/tail/{room}?since={event_id} continues after that event without gaps',
   private: 'room.read_token gives a member the token for /tail/{room}?token=',
   updates: '/api/updates?wait=25 waits for updates; send the cursor of each answer with the next request',
+  socket: {
+    path: streamPath,
+    protocol:
+      'WebSocket; text messages of at most limits.stream_message_bytes, each a JSON object with an id of your choice; every answer has that id, a status and the envelope',
+    command: '{"id":"1","command":{...}} runs a command, with the rules and limits of a line of POST /v1/commands',
+    follow:
+      '{"id":"2","follow":{...}} follows an updates.get, signed for private rooms: answered at once, then with every update. Send the last cursor to resume; an error ends the follow',
+    unfollow: '{"id":"3","unfollow":"2"}',
+    close_codes: closeCodes,
+  },
   corrections: '/api/changes?after=-1, then after={after}: the corrections that a copy of the board must apply',
 }
 

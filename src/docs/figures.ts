@@ -15,6 +15,7 @@ export type Figures = {
   readonly treeSize: number
   readonly streamsOpen: number
   readonly streamsDropped: number
+  readonly socketsOpen: number
   readonly connections: number
   readonly openLetters: number
   readonly signaturesWaiting: number
@@ -47,6 +48,9 @@ export function statsData(figures: Figures) {
   return { stats: { ...counts, ...log, streams_open: figures.streamsOpen, uptime_seconds: figures.uptimeSeconds } }
 }
 
+/** Begins the name of a counter of closed connections, before the code. */
+export const closedCounter = 'sockets_closed_'
+
 type Metric = readonly [name: string, kind: 'gauge' | 'counter', help: string, value: number]
 
 export function metricsText(figures: Figures): string {
@@ -67,6 +71,7 @@ export function metricsText(figures: Figures): string {
       'Tails of public rooms closed because their reader did not keep up.',
       figures.streamsDropped,
     ],
+    ['sockets_open', 'gauge', 'Open connections of /v1/stream.', figures.socketsOpen],
     ['connections_open', 'gauge', 'Open connections.', figures.connections],
     ['letters_open', 'gauge', 'Messages waiting for an actor.', figures.openLetters],
     ['signatures_waiting', 'gauge', 'Signatures waiting for a verification thread.', figures.signaturesWaiting],
@@ -85,8 +90,13 @@ export function metricsText(figures: Figures): string {
   const limited = figures.limited.map(([limit, count]) => `broadside_limited_total{reason="${limit}"} ${count}\n`)
   const limitedHelp =
     '# HELP broadside_limited_total Requests that a rate or quota refused, by its name at /capabilities.\n# TYPE broadside_limited_total counter\n'
+  const closed = figures.counters
+    .filter(([name]) => name.startsWith(closedCounter))
+    .map(([name, count]) => `broadside_sockets_closed_total{code="${name.slice(closedCounter.length)}"} ${count}\n`)
+  const closedHelp =
+    '# HELP broadside_sockets_closed_total Ended connections of /v1/stream by the code that the board closed them with, 0: it did not.\n# TYPE broadside_sockets_closed_total counter\n'
   const repliesHelp = '# HELP broadside_replies_total Answers by status.\n# TYPE broadside_replies_total counter\n'
-  return [lines, heapHelp, heaps, repliesHelp, replies, limitedHelp, limited].flat().join('')
+  return [lines, heapHelp, heaps, repliesHelp, replies, closedHelp, closed, limitedHelp, limited].flat().join('')
 }
 
 function sumOf(counts: Readonly<Record<string, number>>): number {

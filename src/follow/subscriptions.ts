@@ -14,6 +14,9 @@ export type Subscriber = {
   at: number
 }
 
+/** Told when its reader may not read the private room any more. */
+export type MemberWatch = Subscriber & { readonly left: () => void }
+
 export type SubscriptionsOptions<Each> = {
   readonly tell: (tell: FollowTell) => void
   /** Is this key refused by now? */
@@ -92,7 +95,7 @@ export class Subscriptions<Each extends Subscriber> {
   /** These readers may not read the private room any more. */
   membersLeft(room: string, readers: readonly string[]): void {
     for (const { topic, subscribers } of [...this.#entries.values()])
-      if (topic[0] === 'tail' && topic[1] === room && readers.includes(topic[3]))
+      if ((topic[0] === 'tail' || topic[0] === 'member') && topic[1] === room && readers.includes(topic.at(-1)!))
         for (const subscriber of [...subscribers]) this.#options.end(subscriber, 'member')
   }
 }

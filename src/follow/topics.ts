@@ -5,6 +5,8 @@ import type { TailFormat } from './stream.ts'
 export type Topic =
   /** The tail of a room. `reader`: the member who reads a private one, else ''. */
   | readonly ['tail', room: string, format: TailFormat, reader: string]
+  /** Whether the reader is still a member of the private room. */
+  | readonly ['member', room: string, reader: string]
   /** The updates of a public room; '' is all of them. */
   | readonly ['room', room: string]
   /** The updates of a reader's private rooms and receivers. */

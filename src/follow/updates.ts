@@ -11,7 +11,7 @@ import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { OpenRooms } from '../command/open-rooms.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import { type Reply, type Respond, refused } from '../format/reply.ts'
-import { fromYou, type PlaceKeeper, Places, streamWaitSeconds } from '../rates/places.ts'
+import { fromYou, type PlaceKeeper, Places, type Release, streamWaitSeconds } from '../rates/places.ts'
 import type { Position } from './rows.ts'
 import type { Poll } from './wait-limit.ts'
 import { type Found, Waits, type WaitsOptions } from './waits.ts'
@@ -61,8 +61,8 @@ export class Updates {
     const { cursor, reader, key, rooms, kinds, limit } = poll
     const waitMs = this.#closed ? 0 : poll.waitSeconds * 1000
     // A reader that does not wait is answered by the next read, and needs no place.
-    const over = waitMs === 0 ? () => {} : this.#places.take(poll)
-    if (typeof over === 'string') return respond(refused(this.#full(over)))
+    const over = waitMs === 0 || poll.hasPlace === true ? () => {} : this.enter(poll)
+    if ('code' in over) return respond(refused(over))
     const marks = cursor === '' ? undefined : this.#open(reader, cursor)
     if (marks !== undefined && 'code' in marks) {
       over()
@@ -91,6 +91,12 @@ export class Updates {
       end()
       respond(typeof verdict === 'object' ? refused({ ...verdict, field: poll.roomsField }) : undefined)
     })
+  }
+
+  /** A place among those who wait, or why there is none. */
+  enter(source: Pick<Poll, 'address' | 'signedIn'>): Release | Refusal {
+    const place = this.#places.take(source)
+    return typeof place === 'string' ? this.#full(place) : place
   }
 
   /** All waiting readers are answered now, and none waits from here on. */

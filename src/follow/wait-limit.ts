@@ -15,6 +15,8 @@ export type Poll = UpdatesFilter & {
   readonly address: string
   /** Identity id of a sign-in at /mcp. */
   readonly signedIn?: string
+  /** It has its place among those who wait. */
+  readonly hasPlace?: true
   /** What names the rooms in the terms of the route that was used. */
   readonly roomsField: 'room' | 'data.rooms'
   /** Calls back once when the client goes away before it is answered. */

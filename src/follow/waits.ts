@@ -316,10 +316,9 @@ export class Waits {
   }
 
   #give(most: number): number {
-    const now = this.#answers.slice(0, most)
-    // They stay in the list until they are given: then it is known that the outbox comes back.
+    // Taken out before they are given: an answer may bring the next request at once, and its answer asks for another turn.
+    const now = this.#answers.splice(0, most)
     for (const give of now) give()
-    this.#answers.splice(0, now.length)
     return now.length
   }
 

@@ -8,6 +8,7 @@
 
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { NodeSocket } from './node-socket.ts'
 import {
   answerDeadlineMs,
   type BodyResult,
@@ -17,7 +18,9 @@ import {
   type HttpOptions,
   type HttpServer,
   headBytesMax,
+  type SocketHandlers,
   streamBytesHigh,
+  type WebSocketConnection,
 } from './port.ts'
 import {
   assertHeaders,
@@ -124,7 +127,7 @@ class NodeServer implements HttpServer {
   constructor(handler: Handler, options: HttpOptions) {
     this.#handler = handler
     this.options = options
-    this.#server = createServer({
+    const serverOptions = {
       maxHeaderSize: headBytesMax,
       headersTimeout: headTimeoutMs,
       requestTimeout: requestTimeoutMs,
@@ -134,22 +137,19 @@ class NodeServer implements HttpServer {
       requireHostHeader: false,
       noDelay: true,
       highWaterMark: streamBytesHigh,
-    })
+      // Older releases of Node do not know it, and hand over every request that asks for another protocol.
+      shouldUpgradeCallback: (req: IncomingMessage) => req.url?.split('?')[0] === options.socketPath,
+    }
+    this.#server = createServer(serverOptions)
     // Beyond its own limit node:http silently drops fields, and framing with them: accept all, count here.
     this.#server.maxHeadersCount = 0
     this.#server.on('request', (req, res) => this.#serve(req, res))
     // An unknown Expect would be answered 417 without a body: like the native engine, ignore it.
     this.#server.on('checkExpectation', (req, res) => this.#serve(req, res))
     // node:http returns the bare socket, for a tunnel: it is answered like any other method, and closed.
-    this.#server.on('connect', (req, socket) => {
-      // It has lost the listeners of the server too.
-      socket.on('error', () => socket.destroy())
-      const res = new ServerResponse(req)
-      res.shouldKeepAlive = false
-      res.assignSocket(socket as Socket)
-      res.once('finish', () => (socket as Socket).destroySoon())
-      this.#serve(req, res)
-    })
+    this.#server.on('connect', (req, socket) => this.#serveBare(req, socket as Socket))
+    if (options.socketPath !== undefined)
+      this.#server.on('upgrade', (req, socket, head) => this.#serveBare(req, socket as Socket, head))
     this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket as Socket))
     const { connections = { open: 0 }, connectionsMax = Number.POSITIVE_INFINITY, onFull } = options
     this.#server.on('connection', (socket) => {
@@ -200,11 +200,30 @@ class NodeServer implements HttpServer {
     await new Promise((resolve) => setImmediate(resolve))
   }
 
-  #serve(req: IncomingMessage, res: ServerResponse): void {
+  /** `head`: bytes after the head of a request that may become a WebSocket. */
+  #serveBare(req: IncomingMessage, socket: Socket, head?: Buffer): void {
+    // It has lost the listeners of the server too.
+    socket.on('error', () => socket.destroy())
+    const others = this.#unfinished.get(socket)
+    // The socket belongs to an earlier answer, and no other can be given on it: the native engine cuts such a connection too.
+    if (others !== undefined && others.size > 0) {
+      socket.destroy()
+      for (const other of [...others]) other.lost()
+      others.clear()
+      return
+    }
+    const res = new ServerResponse(req)
+    res.shouldKeepAlive = false
+    res.assignSocket(socket)
+    res.once('finish', () => socket.destroySoon())
+    this.#serve(req, res, head)
+  }
+
+  #serve(req: IncomingMessage, res: ServerResponse, head?: Buffer): void {
     // node:http emits what follows an answered request in the same segment; the connection closes when that answer is
     // sent.
     if (this.closing.has(req.socket)) return
-    const exchange = new NodeExchange(this, req, res)
+    const exchange = new NodeExchange(this, req, res, head)
     this.pending.add(exchange)
     this.#follow(exchange, req.socket, res)
     try {
@@ -278,10 +297,13 @@ class NodeExchange extends EngineExchange {
   #req: IncomingMessage
   #res: ServerResponse
   readonly headers: string[] = []
+  /** There where the request may become a WebSocket. */
+  readonly #head: Buffer | undefined
 
-  constructor(server: NodeServer, req: IncomingMessage, res: ServerResponse) {
+  constructor(server: NodeServer, req: IncomingMessage, res: ServerResponse, head: Buffer | undefined) {
     super(server)
     this.#server = server
+    this.#head = head
     this.#req = req
     this.#res = res
     this.since = server.options.now()
@@ -293,7 +315,7 @@ class NodeExchange extends EngineExchange {
     this.remoteAddress = peerAddress(req.socket.remoteAddress ?? '')
     req.on('error', () => {})
     res.on('error', () => {})
-    res.once('close', () => this.leave())
+    res.once('close', () => this.lost())
   }
 
   read(): Refused | undefined {
@@ -302,7 +324,11 @@ class NodeExchange extends EngineExchange {
       return { status: 431, code: 'bad_request', message: `at most ${headerFieldsMax} header fields` }
     }
     for (let i = 0; i < raw.length; i += 2) this.headers.push((raw[i] ?? '').toLowerCase(), raw[i + 1] ?? '')
-    const message = this.frame()
+    const message =
+      this.frame() ??
+      (this.#head !== undefined && this.isBodyUnread
+        ? 'a request that asks for another protocol has no body'
+        : undefined)
     if (message === undefined) return undefined
     return { status: 400, code: 'bad_request', message }
   }
@@ -383,6 +409,17 @@ class NodeExchange extends EngineExchange {
     if (this.ended) return
     this.end()
     this.#req.socket.destroy()
+  }
+
+  accept(handlers: SocketHandlers): WebSocketConnection | undefined {
+    const head = this.#head
+    if (this.ended || head === undefined || this.#server.draining) return undefined
+    const { options } = this.#server
+    const { socket } = this.#req
+    this.end()
+    this.#res.detachSocket(socket)
+    const report = (error: unknown) => faultBody(options, error)
+    return new NodeSocket({ request: this.#req, socket, head, handlers, now: options.now, report })
   }
 }
 

@@ -34,6 +34,8 @@ export type HttpOptions = {
   readonly connectionsMax?: number
   /** A connection was closed because of that bound. */
   readonly onFull?: () => void
+  /** The one path where a request may become a WebSocket. */
+  readonly socketPath?: string
 }
 
 /** A long poll waits at most 55 s; what is unanswered after this is a lost promise and leaks a socket. */
@@ -47,6 +49,34 @@ export const headBytesMax = 40_960
 
 /** What one stream may hold in memory before `write` returns false. */
 export const streamBytesHigh = 65_536
+
+/** A longer WebSocket message cuts its connection while it arrives. */
+export const socketMessageBytesMax = 262_144
+
+/** A peer that sends nothing for this long, not even a pong, is cut off by the engine. */
+export const socketIdleSeconds = 60
+
+/** What comes from a WebSocket. Nothing is called before `accept` has returned. */
+export type SocketHandlers = {
+  /** A whole message. */
+  readonly message: (bytes: Buffer, isBinary: boolean) => void
+  readonly ping: () => void
+  readonly pong: () => void
+  /** It takes more again, after `send` did not take all. */
+  readonly drain: () => void
+  /** Called once, whichever side ended it. */
+  readonly closed: () => void
+}
+
+export interface WebSocketConnection {
+  /** Takes these text messages in order, until the peer's socket is full; returns how many. Then stop until `drain`. */
+  send(messages: readonly string[]): number
+  ping(): void
+  /** Sends what was taken and a close frame with this code. A full socket is cut instead. `closed` is called before it returns. */
+  end(code: number, reason: string): void
+  /** `now()` of the moment since which the peer's socket takes nothing, while it does. */
+  readonly blockedSince: number | undefined
+}
 
 export interface HttpServer {
   readonly engine: 'uws' | 'node'
@@ -102,6 +132,8 @@ export interface Exchange {
   stream(status: number, headers: readonly Header[], length?: number): ByteStream
   /** Closes the connection with no answer. */
   drop(): void
+  /** Makes the connection a WebSocket, in the handler before its first `await`. Undefined: this request cannot become one. */
+  accept(handlers: SocketHandlers): WebSocketConnection | undefined
 }
 
 export interface ByteStream {

@@ -16,8 +16,14 @@
  * wake-up of the reader (`strace -c`: 40,500 `sendto` for 10,000 deliveries, 10,500 in a cork). The loop has one cork, and
  * while a request's callback runs, its promise continuations included, it belongs to that request's connection.
  */
-
-import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import type {
+  HttpRequest,
+  HttpResponse,
+  TemplatedApp,
+  us_listen_socket,
+  us_socket_context_t,
+  WebSocket,
+} from 'uWebSockets.js'
 import {
   answerDeadlineMs,
   type BodyResult,
@@ -28,7 +34,12 @@ import {
   type HttpOptions,
   type HttpServer,
   type OpenConnections,
+  type SocketHandlers,
+  socketIdleSeconds,
+  socketMessageBytesMax,
+  type WebSocketConnection,
 } from './port.ts'
+import { UwsSocket } from './uws-socket.ts'
 import { CorkTurn, UwsStream, writeHeaders } from './uws-stream.ts'
 import {
   assertHeaders,
@@ -51,6 +62,9 @@ type Configure = { readonly _cfg?: (key: string) => void }
  * what the socket refused: this build loses bytes when a full cork meets a full socket (uWebSockets 6b7f354).
  */
 const corkedBodyBytesMax = 12_288
+
+/** The engine copies its members to the native WebSocket. */
+type UserData = { readonly socket: UwsSocket }
 
 /** The message names the platform. */
 export class EngineMissing extends Error {
@@ -95,6 +109,7 @@ class UwsServer implements HttpServer {
     this.#app = native.App()
     this.#app.filter(this.#count)
     this.#app.any('/*', (res, req) => this.#serve(res, req))
+    if (options.socketPath !== undefined) this.#takeSockets(options.socketPath)
     const deadlineMs = options.deadlineMs ?? answerDeadlineMs
     this.#sweeper = setInterval(() => this.#sweep(deadlineMs), Math.min(1000, deadlineMs / 4))
     this.#sweeper.unref()
@@ -146,8 +161,35 @@ class UwsServer implements HttpServer {
     onFull?.()
   }
 
-  #serve(res: HttpResponse, req: HttpRequest): void {
-    const exchange = new UwsExchange(this, res)
+  /** The engine hands requests of this path with a Sec-WebSocket-Key to `upgrade`, and all others to the handler as usual. */
+  #takeSockets(path: string): void {
+    const enter = (native: WebSocket<UserData>): UwsSocket => {
+      const { socket } = native.getUserData()
+      this.turn.enter(socket)
+      return socket
+    }
+    this.#app.ws<UserData>(path, {
+      maxPayloadLength: socketMessageBytesMax,
+      // The stream stops at the first message that its peer does not take: no message is dropped for this bound, only pongs.
+      maxBackpressure: socketMessageBytesMax,
+      idleTimeout: socketIdleSeconds,
+      sendPingsAutomatically: false,
+      upgrade: (res, req, context) => this.#serve(res, req, context),
+      open: (native) => enter(native).opened(native),
+      message: (native, bytes, isBinary) => enter(native).message(bytes, isBinary),
+      ping: (native) => enter(native).control('ping'),
+      pong: (native) => enter(native).control('pong'),
+      drain: (native) => enter(native).drained(),
+      close: (native) => {
+        // The filter counts a connection that became a WebSocket only when it comes.
+        this.#connections.open--
+        enter(native).closed()
+      },
+    })
+  }
+
+  #serve(res: HttpResponse, req: HttpRequest, context?: us_socket_context_t): void {
+    const exchange = new UwsExchange(this, res, context)
     // First of all: a callback that returns unanswered without this line ends the process.
     res.onAborted(() => exchange.aborted())
     this.turn.enter(exchange)
@@ -185,11 +227,14 @@ class UwsExchange extends EngineExchange {
   headers: FlatHeaders = []
   /** The native response may not be touched any more: aborted, or answered and freed. */
   #gone = false
+  /** There where the request may become a WebSocket. */
+  readonly #context: us_socket_context_t | undefined
 
-  constructor(server: UwsServer, res: HttpResponse) {
+  constructor(server: UwsServer, res: HttpResponse, context: us_socket_context_t | undefined) {
     super(server)
     this.#server = server
     this.#res = res
+    this.#context = context
     this.since = server.coarseNow
   }
 
@@ -286,11 +331,22 @@ class UwsExchange extends EngineExchange {
     this.#res.close()
   }
 
+  accept(handlers: SocketHandlers): WebSocketConnection | undefined {
+    const key = this.header('sec-websocket-key')
+    if (this.ended || this.#context === undefined || key === undefined || this.#server.draining) return undefined
+    const { options } = this.#server
+    const socket = new UwsSocket({ handlers, now: options.now, report: (error) => faultBody(options, error) })
+    this.end()
+    this.#gone = true
+    this.#res.upgrade<UserData>({ socket }, key, '', '', this.#context)
+    return socket
+  }
+
   /** The native onAborted callback. */
   aborted(): void {
     this.#gone = true
     this.#server.turn.enter(this.#server)
-    this.leave()
+    this.lost()
   }
 
   #send(line: string, headers: readonly Header[], body: Uint8Array | string | undefined, close: boolean): void {

@@ -182,6 +182,7 @@ export abstract class EngineExchange implements Exchange {
   abstract reply(...given: Parameters<Exchange['reply']>): void
   abstract stream(...given: Parameters<Exchange['stream']>): ByteStream
   abstract drop(): void
+  abstract accept(...given: Parameters<Exchange['accept']>): ReturnType<Exchange['accept']>
   /** Takes a body that has begun to arrive. */
   protected abstract collect(limit: number, callback: (result: BodyResult) => void): void
 
@@ -231,7 +232,7 @@ export abstract class EngineExchange implements Exchange {
   }
 
   /** The connection is gone. */
-  protected leave(): void {
+  lost(): void {
     const wasEnded = this.ended
     this.end()
     this.streaming?.closed()

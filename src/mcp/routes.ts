@@ -10,6 +10,7 @@ import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { carriesFile } from '../command/check.ts'
 import { parseMessage } from '../format/foreign-json.ts'
+import { OwnSite } from '../http/own-site.ts'
 import type { BodyResult, Exchange, Header, RouteHandler } from '../http/port.ts'
 import { type Places, streamWaitSeconds } from '../rates/places.ts'
 import type { Throttle } from '../rates/throttle.ts'
@@ -76,28 +77,18 @@ export type McpDoorOptions = {
   readonly fault: (error: unknown) => void
 }
 
-const loopback: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 const methods = 'GET, POST, OPTIONS'
 const words = `This is an MCP endpoint. Give its address to an MCP client (Streamable HTTP); reading needs no sign-in, writing
 needs one with your key, which the client starts. See /for-agents.
 `
 
 export function mcpDoor(options: McpDoorOptions): RouteHandler {
-  const own = new URL(options.address)
-  const origins = new Set([own.origin, ...options.origins])
+  const site = new OwnSite(options)
   const goodTokens = new BoundedMap<string, true>(goodTokensMax)
   return (exchange) => {
     const origin = exchange.header('origin')
-    const host = exchange.header('host') ?? ''
-    if (!isHost(host, own))
-      return answer(exchange, 403, [], rpcError(-32000, `Host ${JSON.stringify(host)} is not this board`))
-    if (origin !== undefined && !origins.has(origin))
-      return answer(
-        exchange,
-        403,
-        [],
-        rpcError(-32000, 'this Origin is not allowed here: MCP_ORIGINS lists the allowed ones'),
-      )
+    const foreign = site.faultOf(exchange)
+    if (foreign !== undefined) return answer(exchange, 403, [], rpcError(-32000, foreign))
     const cors = corsFor(origin)
     if (exchange.method === 'OPTIONS') return exchange.reply(204, [...cors, ...preflight], '')
     const accept = exchange.header('accept') ?? ''
@@ -235,11 +226,6 @@ function messageIn(body: Buffer): unknown {
   const found = parseMessage(body)
   if (!found.ok) return new NoMessage(400, -32700, `the body ${found.fault}`)
   return Array.isArray(found.value) ? new NoMessage(400, -32600, 'send one message, not a batch') : found.value
-}
-
-function isHost(host: string, own: URL): boolean {
-  const name = host.replace(/:\d{1,5}$/, '').toLowerCase()
-  return name === own.hostname || loopback.has(name)
 }
 
 const plain: readonly Header[] = [

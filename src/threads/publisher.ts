@@ -22,6 +22,8 @@ export class Publisher {
   readonly #send: (live: Live) => void
   /** room -> format -> readers */
   readonly #tails = new Map<string, Map<TailFormat, Set<string>>>()
+  /** Private room -> readers whose membership is followed. */
+  readonly #members = new Map<string, Set<string>>()
   readonly #rooms = new Set<string>()
   readonly #readers = new Set<string>()
   /** Followed readers for whom rows were found. */
@@ -36,11 +38,12 @@ export class Publisher {
   }
 
   get isFollowed(): boolean {
-    return this.#tails.size + this.#rooms.size + this.#readers.size > 0
+    return this.#tails.size + this.#members.size + this.#rooms.size + this.#readers.size > 0
   }
 
   hear([kind, topic]: FollowTell): void {
     if (topic[0] === 'tail') return this.#tail(kind, topic)
+    if (topic[0] === 'member') return this.#member(kind, topic)
     const names = topic[0] === 'room' ? this.#rooms : this.#readers
     if (kind === 'follow') names.add(topic[1])
     else names.delete(topic[1])
@@ -81,14 +84,22 @@ export class Publisher {
     return found
   }
 
-  /** Readers of the tail of a private room who may not read it any more. */
+  /** Followers of a private room who may not read it any more. */
   left(name: string): readonly string[] {
-    const formats = this.#tails.get(name)
     const room = this.#context.board.rooms.get(name)
-    if (formats === undefined || room === undefined) return []
-    return [...new Set([...formats.values()].flatMap((readers) => [...readers]))].filter(
-      (reader) => !mayWrite(room, reader),
-    )
+    const sets = [...(this.#tails.get(name)?.values() ?? []), this.#members.get(name) ?? []]
+    if (room === undefined) return []
+    return [...new Set(sets.flatMap((readers) => [...readers]))].filter((reader) => !mayWrite(room, reader))
+  }
+
+  #member(kind: FollowTell[0], [, room, reader]: Extract<Topic, readonly ['member', ...unknown[]]>): void {
+    const readers = this.#members.get(room) ?? new Set<string>()
+    if (kind === 'follow') {
+      this.#members.set(room, readers.add(reader))
+      return
+    }
+    readers.delete(reader)
+    if (readers.size === 0) this.#members.delete(room)
   }
 
   #tail(kind: FollowTell[0], [, room, format, reader]: Extract<Topic, readonly ['tail', ...unknown[]]>): void {

@@ -106,6 +106,15 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(second.map(({ data }) => data!.event!.seq)).toEqual(first.map(({ data }) => data!.event!.seq))
   })
 
+  test('a line that asks for updates after another does not end the waits of others', async () => {
+    const ask = JSON.stringify({ operation: 'updates.get' })
+    for (let n = 0; n < 10; n++)
+      expect((await send(Array.from({ length: 5 }, () => ask))).map(({ status }) => status)).toEqual([
+        200, 200, 200, 200, 200,
+      ])
+    expect((await client.get('/api/updates?wait=1')).status).toBe(200)
+  })
+
   test('empty lines and carriage returns are no commands, and count as lines', async () => {
     const [one, two] = [post({ room: 'spaced', text: 'one' }), post({ room: 'spaced', text: 'two' })]
     const lines = await sendTo(board.address, `\n${one.body}\r\n\r\n\n${two.body}`)

@@ -14,6 +14,7 @@ import { type Client, type Fields, person } from '../support/client.ts'
 import { Nginx, siteName } from '../support/nginx.ts'
 import { type RawConnection, rawRequest } from '../support/raw-http.ts'
 import { fillBoard, type Shown } from '../support/shown-board.ts'
+import { publicFollow, StreamClient } from '../support/stream-client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -151,6 +152,19 @@ describe.skipIf(skipWithout(missing)).each(['uws', 'node'])(
         tail.leave()
         await vi.waitFor(async () => expect(await open()).toBe(before), { timeout: 300_000, interval: 100 })
       }
+    })
+
+    test('a WebSocket takes commands and shows what it follows', async () => {
+      const stream = await StreamClient.open(`https://127.0.0.1:${nginx.port}`, {
+        headers: { host: siteName, origin: `https://${siteName}` },
+        rejectUnauthorized: false,
+      })
+      const id = stream.send(publicFollow(['lobby']), 'follow')
+      expect((await stream.answer(id)).status).toBe(200)
+      const { body } = client.sign(writer, { operation: 'post', room: 'lobby', text: 'by a WebSocket' })
+      expect((await stream.command(body)).status).toBe(200)
+      await stream.until(() => stream.texts(id).includes('by a WebSocket'))
+      stream.close()
     })
 
     test('a long poll waits, and ends with what it waited for', async () => {

@@ -56,23 +56,28 @@ function answers(): Record<string, string | undefined> {
   return Object.fromEntries(board.posts.map(({ command }) => [command.text!, texts.get(command.reply_to ?? '')]))
 }
 
-test('a deep and wide corpus arrives whole, every reply under its parent, however answers are reordered', async () => {
-  const rows: Row[] = Array.from({ length: 400 }, (_, n) => ({
-    id: `m${n}`,
-    author: `author ${n % 17}`,
-    parent: n < 5 ? null : `m${(n * 7919) % n}`,
-  }))
-  const { code, out } = await runImport(corpus(rows, 'corpus.jsonl.gz'), '--in-flight', '32')
-  expect(out).toContain('400 posted')
-  expect(code).toBe(0)
-  expect(board.posts).toHaveLength(400)
-  const expected = Object.fromEntries(
-    rows.map(({ id, parent }) => [`text of ${id}`, parent ? `text of ${parent}` : undefined]),
-  )
-  expect(answers()).toEqual(expected)
-  expect(board.openMax()).toBeGreaterThan(8)
-  expect(board.openMax()).toBeLessThanOrEqual(32)
-})
+test.each([false, true])(
+  'a deep and wide corpus arrives whole, every reply under its parent, however answers are reordered (older board: %s)',
+  async (isOlder) => {
+    board.isOlder = isOlder
+    const rows: Row[] = Array.from({ length: 400 }, (_, n) => ({
+      id: `m${n}`,
+      author: `author ${n % 17}`,
+      parent: n < 5 ? null : `m${(n * 7919) % n}`,
+    }))
+    const { code, out, err } = await runImport(corpus(rows, 'corpus.jsonl.gz'), '--in-flight', '32')
+    expect(err.includes('This board takes one command at a time')).toBe(isOlder)
+    expect(out).toContain('400 posted')
+    expect(code).toBe(0)
+    expect(board.posts).toHaveLength(400)
+    const expected = Object.fromEntries(
+      rows.map(({ id, parent }) => [`text of ${id}`, parent ? `text of ${parent}` : undefined]),
+    )
+    expect(answers()).toEqual(expected)
+    if (isOlder) expect(board.openMax()).toBeGreaterThan(8)
+    expect(board.openMax()).toBeLessThanOrEqual(isOlder ? 32 : 2)
+  },
+)
 
 test('a file that was cut short is named with what to do, and its report is printed', async () => {
   const rows = Array.from({ length: 300 }, (_, n) => ({

@@ -24,6 +24,8 @@ export type StoredPost = {
 
 export type SmallBoard = {
   readonly url: string
+  /** It has no /v1/commands, as before there was one. */
+  isOlder: boolean
   readonly posts: StoredPost[]
   /** Replaces the answer to a command when it gives one: status and body. */
   intercept: (command: Record<string, string>) => { status: number; code: string; retryAfter?: number } | undefined
@@ -76,6 +78,17 @@ export async function startSmallBoard(): Promise<SmallBoard> {
     return accept(post, false)
   }
 
+  const limits = () => (board.isOlder ? {} : { batch_lines: 1_000, body_bytes: 2 * 1024 * 1024 })
+  /** Answers come in another order than the lines. */
+  const decideAll = (body: Buffer): string => {
+    const lines = body.toString('utf8').trimEnd().split('\n')
+    const answers = lines.map((line, at) => {
+      const { status, json } = decide(line)
+      return `${JSON.stringify({ line: at + 1, status, ...Object(json) })}\n`
+    })
+    return answers.reverse().join('')
+  }
+
   const server: Server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -86,11 +99,16 @@ export async function startSmallBoard(): Promise<SmallBoard> {
       setTimeout(
         () => {
           open -= 1
+          if (request.url === '/v1/commands' && !board.isOlder)
+            return void response.end(decideAll(Buffer.concat(chunks)))
           const { status, json, retryAfter } =
             request.url === '/capabilities'
               ? {
                   status: 200,
-                  json: { ok: true, data: { service_id: smallServiceId, log: { origin: 'o', vkey: 'v' } } },
+                  json: {
+                    ok: true,
+                    data: { service_id: smallServiceId, log: { origin: 'o', vkey: 'v' }, limits: limits() },
+                  },
                 }
               : decide(Buffer.concat(chunks).toString('utf8'))
           const text = JSON.stringify(json)
@@ -109,6 +127,7 @@ export async function startSmallBoard(): Promise<SmallBoard> {
   const board: SmallBoard = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     posts,
+    isOlder: false,
     intercept: () => undefined,
     openMax: () => openMax,
     close: async () => {

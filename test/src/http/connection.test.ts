@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { Agent, get as httpGet, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
 import { describeEngines, get, text } from '../../support/http-engines.ts'
 import { RawConnection, rawRequest, streamedSoFar } from '../../support/raw-http.ts'
@@ -25,6 +25,16 @@ describeEngines((engine) => {
     expect((await connection.answer()).status).toBe(200)
     expect(engine.seen.faults.map((fault) => (fault as Error).message)).toEqual(['sync fault', 'async fault'])
     connection.destroy()
+  })
+
+  test('a tunnel that is asked for behind a request without an answer ends its connection alone', async () => {
+    for (const first of ['/hold', '/stream', '/echo']) {
+      const connection = await RawConnection.open(engine.port)
+      connection.send(`${get(first)}${get('/echo').replace('GET', 'CONNECT')}`)
+      await vi.waitFor(() => expect(connection.isClosed).toBe(true), { timeout: 20_000 })
+      await engine.isAlive()
+    }
+    for (const exchange of engine.seen.held) expect(exchange.ended).toBe(true)
   })
 
   test('header injection throws before a byte is sent, so does a header that frames the message', async () => {

@@ -1,0 +1,55 @@
+/** Opens /v1/stream: what it needs of the board. Wiring only. */
+import { inside } from '../../actors/kernel/limits.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import type { Clock } from '../clock.ts'
+import { keyRefusal } from '../command/dispatch.ts'
+import type { LiveFacts } from '../command/live-facts.ts'
+import type { Config } from '../config.ts'
+import { closedCounter } from '../docs/figures.ts'
+import type { Exchange } from '../http/port.ts'
+import type { Replies } from '../http/replies.ts'
+import { type Counters, log } from '../observe.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import { Streams } from '../stream/routes.ts'
+import type { CommandRouter } from './command-router.ts'
+import type { Followers } from './followers.ts'
+
+export type OpenStreamsOptions = {
+  readonly config: Pick<Config, 'mcpOrigins'>
+  readonly address: string
+  readonly clock: Clock
+  readonly news: LiveFacts
+  readonly throttle: Throttle
+  readonly replies: Replies
+  readonly counters: Counters
+  readonly addressOf: (exchange: Exchange) => string
+}
+
+export function openStreams(
+  { config, address, clock, news, throttle, replies, counters, addressOf }: OpenStreamsOptions,
+  { followers, front }: { readonly followers: Followers; readonly front: CommandRouter },
+): Streams {
+  return new Streams({
+    address,
+    origins: config.mcpOrigins,
+    places: followers.tails.places,
+    commands: front,
+    updates: followers.updates,
+    members: followers.members,
+    standing: (reader, key) =>
+      news.isSuspended(reader)
+        ? refusal('suspended', 'the operator of this board has suspended this identity')
+        : keyRefusal(news, key),
+    throttle,
+    addressOf,
+    replies,
+    now: clock.monotonicMs,
+    timers: clock,
+    stallMs: inside.streamStallMs,
+    onReply: (status) => counters.reply(status),
+    onClosed: (code) => {
+      counters.add(`${closedCounter}${code}`)
+      log('debug', 'stream.closed', { code })
+    },
+  })
+}

@@ -1,0 +1,86 @@
+/**
+ * Commands sent many at a time (POST /v1/commands). What is asked for in one turn goes together, and while enough batches are
+ * open the next one grows. Each command has its own answer, as from BoardClient.command.
+ */
+import { type BoardClient, Unreachable } from './client.ts'
+
+type Asked = {
+  readonly body: Uint8Array
+  readonly resolve: (data: Record<string, unknown>) => void
+  readonly reject: (error: unknown) => void
+}
+
+export type CommandBatchesOptions = {
+  readonly client: Pick<BoardClient, 'commands' | 'url'>
+  /** What the board takes at once. */
+  readonly linesMax: number
+  readonly bytesMax: number
+}
+
+/** One is answered while the next is on its way. */
+const openMax = 2
+/** A larger batch gains nothing, and its first answers wait for its last. */
+const usefulLines = 256
+
+export class CommandBatches {
+  readonly #options: CommandBatchesOptions
+  #waiting: Asked[] = []
+  #open = 0
+  #isAsked = false
+
+  constructor(options: CommandBatchesOptions) {
+    this.#options = options
+  }
+
+  /** Sends one signed command and gives `data` of its answer. Throws Refused, Unreachable or BadAnswer. */
+  command(body: Uint8Array): Promise<Record<string, unknown>> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ body, resolve, reject })
+      if (this.#isAsked) return
+      this.#isAsked = true
+      queueMicrotask(() => {
+        this.#isAsked = false
+        this.#send()
+      })
+    })
+  }
+
+  #send(): void {
+    while (this.#open < openMax && this.#waiting.length > 0) {
+      const batch = this.#next()
+      this.#open += 1
+      this.#options.client
+        .commands(batch.map(({ body }) => body))
+        .then(
+          (answers) => {
+            for (const [at, { resolve, reject }] of batch.entries()) {
+              const answer = answers[at]
+              if (answer === undefined) reject(new Unreachable(this.#options.client.url, 'a command has no answer'))
+              else if (answer instanceof Error) reject(answer)
+              else resolve(answer)
+            }
+          },
+          (error: unknown) => {
+            for (const { reject } of batch) reject(error)
+          },
+        )
+        .finally(() => {
+          this.#open -= 1
+          this.#send()
+        })
+    }
+  }
+
+  /** The oldest that fit together; one alone always does. */
+  #next(): Asked[] {
+    const { linesMax, bytesMax } = this.#options
+    let count = 0
+    let bytes = 0
+    while (count < Math.min(linesMax, usefulLines, this.#waiting.length)) {
+      bytes += this.#waiting[count]!.body.length + 1
+      if (bytes > bytesMax && count > 0) break
+      count += 1
+    }
+    return this.#waiting.splice(0, count)
+  }
+}

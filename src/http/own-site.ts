@@ -1,0 +1,30 @@
+/**
+ * Whether a browser's request comes from a page that may make it. A browser on another site must not reach a board through its
+ * visitor (DNS rebinding): Host has to be a name of this board or of this machine, and an Origin, where one is sent, has to be
+ * this board's or one of MCP_ORIGINS.
+ */
+import type { Exchange } from './port.ts'
+
+const loopback: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
+
+export class OwnSite {
+  readonly #name: string
+  readonly #origins: ReadonlySet<string>
+
+  /** `address`: public address of the board. `origins`: allowed beside its own. */
+  constructor({ address, origins }: { readonly address: string; readonly origins: readonly string[] }) {
+    const { hostname, origin } = new URL(address)
+    this.#name = hostname
+    this.#origins = new Set([origin, ...origins])
+  }
+
+  /** Why the request is not allowed; undefined: it is. */
+  faultOf(exchange: Pick<Exchange, 'header'>): string | undefined {
+    const host = exchange.header('host') ?? ''
+    const name = host.replace(/:\d{1,5}$/, '').toLowerCase()
+    if (name !== this.#name && !loopback.has(name)) return `Host ${JSON.stringify(host)} is not this board`
+    const origin = exchange.header('origin')
+    if (origin === undefined || this.#origins.has(origin)) return undefined
+    return 'this Origin is not allowed here: MCP_ORIGINS lists the allowed ones'
+  }
+}

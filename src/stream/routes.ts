@@ -1,0 +1,106 @@
+/** GET /v1/stream: a WebSocket that takes commands and follows rooms. Each connection counts as an open stream. */
+import { streamPath } from '../../actors/follow/stream.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
+import { OwnSite } from '../http/own-site.ts'
+import type { Exchange } from '../http/port.ts'
+import type { Replies } from '../http/replies.ts'
+import { fromYou, type Places, streamWaitSeconds } from '../rates/places.ts'
+import { noteCause } from '../runtime/slow-turns.ts'
+import { type ConnectionOptions, StreamConnection } from './connection.ts'
+
+export type StreamsOptions = Omit<ConnectionOptions, 'timers'> & {
+  /** Public address of the board, and the origins beside its own. */
+  readonly address: string
+  readonly origins: readonly string[]
+  /** Of all open streams. */
+  readonly places: Places
+  readonly addressOf: (exchange: Exchange) => string
+  readonly replies: Replies
+  readonly timers: Timers
+  /** Counts an answer, and a connection that the board closed with this code; 0: it did not. */
+  readonly onReply: (status: number) => void
+  readonly onClosed: (code: number) => void
+}
+
+const methods = 'GET, OPTIONS'
+const watchEveryMs = 1_000
+const keyText = /^[A-Za-z0-9+/]{22}==$/
+
+export class Streams {
+  readonly #options: StreamsOptions
+  readonly #site: OwnSite
+  readonly #open = new Set<StreamConnection>()
+  readonly #stopWatching: Cancel
+  #isStopping = false
+
+  constructor(options: StreamsOptions) {
+    this.#options = options
+    this.#site = new OwnSite(options)
+    this.#stopWatching = options.timers.every(() => this.#lookAround(), watchEveryMs)
+  }
+
+  get open(): number {
+    return this.#open.size
+  }
+
+  handle(exchange: Exchange): void {
+    const { replies, places, addressOf, onReply, onClosed } = this.#options
+    noteCause(streamPath)
+    if (exchange.method === 'OPTIONS') return replies.preflight(exchange, methods)
+    if (exchange.method !== 'GET') return replies.wrongMethod(exchange, methods)
+    if (!replies.isWithinReads(exchange)) return
+    const fault = handshakeFault(exchange) ?? this.#faultOfSite(exchange)
+    if (fault !== undefined) return replies.refuse(exchange, fault)
+    const address = addressOf(exchange)
+    const leave = places.take({ address })
+    if (typeof leave === 'string') {
+      const message = `too many streams are open ${fromYou}: close one first`
+      return replies.refuse(exchange, refusal('rate_limited', message, undefined, streamWaitSeconds))
+    }
+    const connection = new StreamConnection(this.#options, address, (code) => {
+      this.#open.delete(connection)
+      leave()
+      onClosed(code ?? 0)
+    })
+    const socket = this.#isStopping ? undefined : exchange.accept(connection.handlers)
+    if (socket === undefined) {
+      leave()
+      return replies.refuse(exchange, refusal('overloaded', 'this board is stopping: try again', undefined, 1))
+    }
+    onReply(101)
+    connection.begin(socket)
+    this.#open.add(connection)
+  }
+
+  /** Each connection ends with 1001 when everything that was asked on it is answered. */
+  close(): void {
+    this.#isStopping = true
+    this.#stopWatching()
+    for (const connection of [...this.#open]) connection.stop()
+  }
+
+  #lookAround(): void {
+    for (const connection of [...this.#open]) connection.lookAround()
+  }
+
+  #faultOfSite(exchange: Exchange): Refusal | undefined {
+    const foreign = this.#site.faultOf(exchange)
+    return foreign === undefined ? undefined : refusal('invalid_origin', foreign)
+  }
+}
+
+/** Why this is no request for a WebSocket (RFC 6455, 4.2.1); undefined: it is one. */
+function handshakeFault(exchange: Exchange): Refusal | undefined {
+  const has = (name: string, token: string) =>
+    (exchange.header(name) ?? '').split(',').some((each) => each.trim().toLowerCase() === token)
+  if (!has('upgrade', 'websocket') || !has('connection', 'upgrade'))
+    return refusal('invalid_field', `${streamPath} is a WebSocket: connect with one`, 'Upgrade')
+  if (exchange.header('sec-websocket-version') !== '13')
+    return refusal('invalid_field', 'Sec-WebSocket-Version must be 13', 'Sec-WebSocket-Version')
+  if (!keyText.test(exchange.header('sec-websocket-key') ?? ''))
+    return refusal('invalid_field', 'Sec-WebSocket-Key must be base64 of 16 bytes', 'Sec-WebSocket-Key')
+  return exchange.query === ''
+    ? undefined
+    : refusal('invalid_field', `${streamPath} takes no query: everything goes into messages`)
+}

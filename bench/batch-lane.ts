@@ -2,17 +2,16 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Outcome } from './lane.ts'
-import type { SignedPost } from './sign-posts.ts'
+import { bodyOf, type SignedPost } from './sign-posts.ts'
 
 export type Batch = { readonly request: Buffer; readonly lines: number }
 
-const bodyStart = Buffer.from('\r\n\r\n')
 const lastChunk = Buffer.from('\r\n0\r\n\r\n')
 const status = /"status":(\d+)/g
 
 export function batchOf(posts: readonly SignedPost[]): Batch {
-  const bodies = posts.map(({ request }) => request.subarray(request.indexOf(bodyStart) + bodyStart.length))
-  const lines = Buffer.concat(bodies.flatMap((body, n) => (n === 0 ? [body] : [Buffer.from('\n'), body])))
+  const newline = Buffer.from('\n')
+  const lines = Buffer.concat(posts.flatMap((post, n) => (n === 0 ? [bodyOf(post)] : [newline, bodyOf(post)])))
   const head = `POST /v1/commands HTTP/1.1\r\nHost: bench\r\nContent-Type: application/x-ndjson\r\nContent-Length: ${lines.length}\r\n\r\n`
   return { request: Buffer.concat([Buffer.from(head), lines]), lines: posts.length }
 }

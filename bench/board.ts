@@ -107,17 +107,17 @@ export async function withStatic<Result>(use: (target: Target) => Promise<Result
   }
 }
 
-async function readyAddress(server: ChildProcess): Promise<string> {
+export async function readyAddress(server: ChildProcess): Promise<string> {
   for await (const line of createInterface({ input: server.stdout! })) {
     const address = /\bhttps?:\/\/\S+/.exec(line)?.[0]
     if (address === undefined) continue
     server.stdout!.resume()
     return address
   }
-  throw new Error('the board did not start')
+  throw new Error('the server did not start')
 }
 
-async function measure(client: ChildProcess, load: Load): Promise<Measured> {
+export async function measure(client: ChildProcess, load: Load): Promise<Measured> {
   const answer = once(client, 'message', { signal: AbortSignal.timeout(measureMsMax) })
   client.send(load)
   const [{ measured, problem }] = (await answer) as [{ measured?: Measured; problem?: string }]
@@ -128,7 +128,7 @@ async function measure(client: ChildProcess, load: Load): Promise<Measured> {
   return measured
 }
 
-async function stop(server: ChildProcess): Promise<void> {
+export async function stop(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return
   const ended = once(server, 'exit')
   server.kill('SIGTERM')

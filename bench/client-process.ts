@@ -6,8 +6,9 @@ import { type Batch, batchOf, sendBatches } from './batch-lane.ts'
 import { type Counts, countsBetween, readCounts } from './counts.ts'
 import { type Outcome, requestBytes, sendAll, sendChains, sendPaced } from './lane.ts'
 import { processorTime, processTime, readWriteCalls, type ThreadTime, threadTimes } from './machine.ts'
+import { sendNostr, sendRedis, signNostr } from './peers/clients.ts'
 import { signLives } from './sign-lives.ts'
-import { remember, signPosts } from './sign-posts.ts'
+import { bodyOf, remember, signPosts } from './sign-posts.ts'
 
 export type Load = {
   readonly port: number
@@ -18,6 +19,9 @@ export type Load = {
   readonly counts?: string
   readonly work: /** `isEchoed`: the server does not take them in, so later posts do not answer them. */
     | { readonly kind: 'posts'; readonly serviceId: string; readonly count: number; readonly isEchoed?: true }
+    /** The same posts to a peer that speaks no HTTP. */
+    | { readonly kind: 'redis'; readonly count: number }
+    | { readonly kind: 'nostr'; readonly count: number }
     /** Posts, so many in each request to `/v1/commands`. */
     | { readonly kind: 'batches'; readonly serviceId: string; readonly count: number; readonly lines: number }
     /** `count` works, each from its request to its acceptance. */
@@ -71,6 +75,15 @@ async function run(load: Load): Promise<Measured> {
     const measured = await observed(load, [], () => sendBatches(port, inFlight, batches))
     remember(posts)
     return measured
+  }
+  if (work.kind === 'redis') {
+    const bodies = signPosts('peers', work.count).map(bodyOf)
+    return observed(load, [], () => sendRedis(port, inFlight, bodies))
+  }
+  if (work.kind === 'nostr') {
+    const texts = signPosts('peers', work.count).map((post) => String(JSON.parse(bodyOf(post).toString()).text))
+    const requests = signNostr(texts)
+    return observed(load, [], () => sendNostr(port, inFlight, requests))
   }
   if (work.kind === 'lives') {
     const lives = signLives(work.serviceId, work.count)

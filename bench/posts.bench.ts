@@ -174,7 +174,7 @@ function costTable(all: readonly Contestant[], found: ReadonlyMap<Load, readonly
       measured.threads.reduce((sum, thread) => sum + (thread.name === name ? thread.cpuUs : 0), 0) / measured.requests
     return {
       ...Object.fromEntries(names.map((name) => [name, of(ofThread(name))])),
-      board: of(({ threads, requests }) => threads.reduce((sum, { cpuUs }) => sum + cpuUs, 0) / requests),
+      'all threads': of(({ threads, requests }) => threads.reduce((sum, { cpuUs }) => sum + cpuUs, 0) / requests),
       'busiest thread': of(({ threads, requests }) => Math.max(...threads.map(({ cpuUs }) => cpuUs)) / requests),
       client: of(({ clientUs, requests }) => clientUs / requests),
       'raw verify': of((_, { verifyUs }) => verifyUs),

@@ -45,6 +45,15 @@ export function tableText({ title, rows, notes = [] }: Table): string {
   return [title, ...lines.map((line) => `  ${line.trimEnd()}`), ...notes.map((note) => `  ${note}`), ''].join('\n')
 }
 
+/** The same as a table of Markdown. */
+export function tableMarkdown({ title, rows, notes = [] }: Table): string {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))]
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  const lines = rows.map((row) => line(columns.map((column) => cellText(row[column]))))
+  const rule = line(columns.map(() => '---'))
+  return [`### ${title}`, '', line(columns), rule, ...lines, '', ...notes, ''].join('\n')
+}
+
 /** Three digits that count, thousands apart. */
 function cellText(value: string | number | undefined): string {
   if (value === undefined) return ''

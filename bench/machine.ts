@@ -131,9 +131,12 @@ export function processTime(pid: number): { readonly userUs: number; readonly sy
 
 /** VmRSS of a process, MiB. */
 export function residentMib(pid: number): number {
+  return Math.round(residentKib(pid) / 1024)
+}
+
+export function residentKib(pid: number): number {
   try {
-    const found = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
-    return Math.round(Number(found?.[1]) / 1024)
+    return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
   } catch {
     return Number.NaN
   }

@@ -4,7 +4,7 @@
  */
 import { connect, type Socket } from 'node:net'
 import { sendAll } from './lane.ts'
-import { processTime, residentMib } from './machine.ts'
+import { processTime, residentKib } from './machine.ts'
 import { signPosts } from './sign-posts.ts'
 
 export type TailTask = {
@@ -100,13 +100,13 @@ async function main(task: TailTask): Promise<TailFound[]> {
   const [first] = signPosts(task.serviceId, 1, { room, text: '' })
   await sendAll(task.port, 1, [first!.request])
   const sockets: Socket[] = []
-  const before = residentMib(task.pid)
+  const before = residentKib(task.pid)
   for (let n = 0; n < task.readers; n += 100) {
     const some = Array.from({ length: Math.min(100, task.readers - n) }, (_, k) => open(task.port, n + k))
     sockets.push(...(await Promise.all(some)))
   }
   await new Promise((resolve) => setTimeout(resolve, 300))
-  const kibPerReader = ((residentMib(task.pid) - before) * 1024) / task.readers
+  const kibPerReader = (residentKib(task.pid) - before) / task.readers
   const found = [await run(task, 1), await run(task, 16)]
   for (const socket of sockets) socket.destroy()
   return found.map((each) => ({ ...each, kibPerReader }))

@@ -111,7 +111,7 @@ async function makeThreads(port: number, service: string): Promise<string[]> {
       sign({ room: `threads-${n}`, text: `${k} ${text.repeat(2)}`, reply_to: root }),
     )
     await Promise.all(replies.map(send))
-    return `/api/thread/${root}`
+    return `/api/thread/${root}?limit=${threadEvents}`
   }
   const paths: string[] = []
   for (let n = 0; n < threads; n++) paths.push(await make(n))

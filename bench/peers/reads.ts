@@ -16,6 +16,20 @@ const threadEvents = 200
 
 type Reader = { readonly name: string; readonly target: Target; readonly threads: readonly string[] }
 
+type Case = {
+  readonly name: string
+  readonly count: number
+  readonly targets: (reader: Reader) => readonly string[]
+  /** No target is asked for twice, so that no answer is ready. */
+  readonly isOnce?: boolean
+}
+
+/** The same reads with five limits: what is read is nearly the same, and no two are one URL. */
+function nearby(targets: readonly string[], limit: number): string[] {
+  const limits = [0, 1, 2, 3, 4].map((less) => limit - less)
+  return limits.flatMap((each) => targets.map((target) => target.replace(`limit=${limit}`, `limit=${each}`)))
+}
+
 export async function measureReads(board: BoardRun, stack: Peer, isQuick: boolean): Promise<Row[]> {
   for (let left = postsInRooms; left > 0; left -= 4_000) {
     await board.post(64, 4_000)
@@ -27,21 +41,30 @@ export async function measureReads(board: BoardRun, stack: Peer, isQuick: boolea
   ]
   await sleep(500)
   const pages = Array.from({ length: roomCount }, (_, n) => `/api/events?room=room-${n}&limit=50`)
-  const cases: readonly (readonly [name: string, count: number, targets: (reader: Reader) => readonly string[]])[] = [
-    ['page of 50 events, one URL', 20_000, () => pages.slice(0, 1)],
-    ['page of 50 events, 200 rooms in turn', 6_000, () => pages],
-    ['thread of 200 events, one URL', 5_000, (reader) => reader.threads.slice(0, 1)],
-    ['thread of 200 events, 40 in turn', 2_000, (reader) => reader.threads],
+  const cases: readonly Case[] = [
+    { name: 'page of 50 events, one URL', count: 20_000, targets: () => pages.slice(0, 1) },
+    { name: 'page of 50 events, 200 rooms in turn', count: 6_000, targets: () => pages },
+    { name: 'page of 46 to 50 events, each once', count: 300, targets: () => nearby(pages, 50), isOnce: true },
+    { name: 'thread of 200 events, one URL', count: 5_000, targets: (reader) => reader.threads.slice(0, 1) },
+    { name: 'thread of 200 events, 40 in turn', count: 2_000, targets: (reader) => reader.threads },
+    {
+      name: 'thread of 196 to 200, each once',
+      count: 60,
+      targets: ({ threads }) => nearby(threads, 200),
+      isOnce: true,
+    },
   ]
   const rounds = isQuick ? 1 : 3
   return withStatic(async (ready) => {
     const rows: Row[] = []
-    for (const [name, count, targetsOf] of cases) {
+    for (const { name, count, targets, isOnce = false } of cases) {
       const found = new Map(all.map((each): [Reader, { got: Measured; ready: Measured }[]] => [each, []]))
-      for (const each of all) await board.get(inFlight, targetsOf(each), count, each.target)
+      const of = (each: Reader, round: number) =>
+        isOnce ? targets(each).slice(round * count, (round + 1) * count) : targets(each)
+      if (!isOnce) for (const each of all) await board.get(inFlight, targets(each), count, each.target)
       for (let round = 0; round < rounds; round++) {
         for (const each of round % 2 === 0 ? all : all.toReversed()) {
-          const got = await board.get(inFlight, targetsOf(each), count, each.target)
+          const got = await board.get(inFlight, of(each, round), count, each.target)
           const bytes = Math.round(got.bodyBytes / got.requests)
           found.get(each)!.push({ got, ready: await board.get(inFlight, [`/${bytes}`], count, ready) })
         }

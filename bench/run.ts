@@ -32,8 +32,12 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['works', async () => (await import('./works.bench.ts')).works],
   ['work-lists', async () => (await import('./work-lists.bench.ts')).workLists],
   ['hostile', async () => (await import('./hostile.bench.ts')).hostile],
+  ['profile', async () => (await import('./profile.bench.ts')).profile],
   ['fanout', async () => (await import('./fanout.bench.ts')).fanout],
 ]
+
+/** They measure nothing to compare. */
+const onlyByName: readonly string[] = ['profile']
 
 const options = {
   quick: { type: 'boolean', default: false },
@@ -106,7 +110,8 @@ async function main(): Promise<void> {
   say('')
   const results: Result[] = []
   for (const [name, load] of benches) {
-    if (names.length === 0 || names.includes(name)) results.push(await runOne(await load(), options, say))
+    if (names.length === 0 ? !onlyByName.includes(name) : names.includes(name))
+      results.push(await runOne(await load(), options, say))
   }
   console.log(`written to ${writeResults({ machine, results, text, isKept })}`)
 }

@@ -10,30 +10,23 @@ const deliveriesPerRound = 100_000
 
 export type Streaming = { readonly name: string; readonly target: Target; readonly serviceId: string }
 
-export async function measureFanout(
-  all: readonly Streaming[],
-  counts: readonly number[],
-  rounds: number,
-): Promise<Row[]> {
-  const rows: Row[] = []
-  for (const readers of counts) {
-    const posts = Math.min(200, Math.max(12, Math.round(deliveriesPerRound / readers)))
-    const found = new Map(all.map((each): [Streaming, TailFound[][]] => [each, []]))
-    for (let round = 0; round < rounds; round++) {
-      for (const each of round % 2 === 0 ? all : all.toReversed()) {
-        const { port, pid } = each.target
-        found.get(each)!.push(await followOn({ port, pid, serviceId: each.serviceId, readers, posts }))
-        // Thousands of sockets that close would be charged to the next one.
-        await sleep(500)
-      }
+/** Each number of readers meets servers that had none before: what closed connections leave would serve the next. */
+export async function measureFanout(all: readonly Streaming[], readers: number, rounds: number): Promise<Row[]> {
+  const posts = Math.min(200, Math.max(12, Math.round(deliveriesPerRound / readers)))
+  const found = new Map(all.map((each): [Streaming, TailFound[][]] => [each, []]))
+  for (let round = 0; round < rounds; round++) {
+    for (const each of round % 2 === 0 ? all : all.toReversed()) {
+      const { port, pid } = each.target
+      found.get(each)!.push(await followOn({ port, pid, serviceId: each.serviceId, readers, posts }))
+      // Thousands of sockets that close would be charged to the next one.
+      await sleep(500)
     }
-    rows.push(...all.flatMap((each) => rowsOf(each.name, readers, found.get(each)!)))
   }
-  return rows
+  return all.flatMap((each) => rowsOf(each.name, readers, found.get(each)!))
 }
 
 function rowsOf(server: string, readers: number, rounds: readonly (readonly TailFound[])[]): Row[] {
-  // What one board keeps of closed connections serves the next readers: only the first round shows what they take.
+  // Only the first round shows what readers take: later ones have what the closed connections left.
   const { kibPerReader } = rounds[0]![0]!
   return rounds[0]!.map(({ pace }, at) => {
     const of = (pick: (found: TailFound) => number) => median(rounds.map((round) => pick(round[at]!)))

@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { type BoardRun, withBoard } from '../board.ts'
 import { loadNow, machineFacts, projectDirectory, withDirectory } from '../machine.ts'
 import { plotSvg } from '../plot.ts'
-import { type Table, tableMarkdown, tableText } from '../report.ts'
+import { type Row, type Table, tableMarkdown, tableText } from '../report.ts'
 import { measureFanout } from './fanout.ts'
 import { measurePosts, postLoads } from './posts.ts'
 import { measureReads } from './reads.ts'
@@ -29,7 +29,13 @@ import {
 const parts = ['posts', 'fanout', 'reads'] as const
 const results = join(projectDirectory, 'bench', 'results', 'peers')
 
-type Context = { readonly board: BoardRun; readonly directory: string; readonly isQuick: boolean }
+type Options = { readonly isQuick: boolean }
+type Context = { readonly board: BoardRun; readonly directory: string }
+
+/** A board that nothing was posted to, and a directory for the peers. */
+function withFresh<Result>(use: (context: Context) => Promise<Result>): Promise<Result> {
+  return withDirectory((directory) => withBoard((board) => use({ board, directory })))
+}
 
 const own = ({ port, pid, post }: BoardRun): Contestant => ({
   name: 'Broadside',
@@ -53,56 +59,65 @@ async function withPeers<Result>(
   }
 }
 
-async function posts({ board, directory, isQuick }: Context): Promise<Table> {
-  const starts = [
+function posts({ isQuick }: Options): Promise<Table> {
+  const hasRedis = isInstalled('redis-server')
+  if (!hasRedis) say('redis-server is missing (Debian: apt-get install redis-server): left out')
+  const starts = ({ directory }: Context) => [
     () => startStack(directory, 'turn'),
     () => startStack(directory, 'request'),
     () => startNostr(directory),
+    ...(hasRedis ? [() => startRedis(directory)] : []),
   ]
-  if (isInstalled('redis-server')) starts.push(() => startRedis(directory))
-  else say('redis-server is missing (Debian: apt-get install redis-server): left out')
+  return withFresh((context) => postsTo(context.board, starts(context), isQuick))
+}
+
+function postsTo(board: BoardRun, starts: readonly (() => Promise<Peer>)[], isQuick: boolean): Promise<Table> {
   return withPeers(starts, async (peers) => {
-    const { rows, rates } = await measurePosts([own(board), ...peers], isQuick ? 1 : 3, isQuick ? 5_000 : 60_000)
+    const { rows, rates } = await measurePosts([own(board), ...peers], isQuick ? 1 : 4, isQuick ? 5_000 : 60_000)
     const series = [...rates].map(([name, values]) => ({ name, values }))
     plot('posts', 'Durable posts a second', 'posts/s by posts in flight', postLoads, series, true)
     return { title: 'posts', rows }
   })
 }
 
-async function fanout({ board, directory, isQuick }: Context): Promise<Table> {
+async function fanout({ isQuick }: Options): Promise<Table> {
+  if (!hasNchan()) say('nginx with nchan is missing (Debian: apt-get install libnginx-mod-nchan): left out')
+  const counts = isQuick ? [100, 1_000] : [100, 1_000, 8_000]
+  const rows: Row[] = []
+  for (const readers of counts)
+    rows.push(...(await withFresh((context) => fanoutTo(readers, isQuick ? 1 : 3, context))))
+  const series = [...new Set(rows.map(({ server }) => String(server)))].map((name) => {
+    const own = rows.filter(({ server, posts }) => server === name && posts !== 'one by one')
+    return { name, values: own.map((row) => Number(row['deliveries/s'])) }
+  })
+  plot('fanout', 'Deliveries a second, 16 posts in flight', 'deliveries/s by readers', counts.map(String), series)
+  return { title: 'fan-out', rows }
+}
+
+function fanoutTo(readers: number, rounds: number, { board, directory }: Context): Promise<Row[]> {
   return withPeers([() => startStack(directory, 'turn')], async ([stack]) => {
     const nchan = hasNchan() ? await startNchan(directory) : undefined
-    if (nchan === undefined) say('nginx with nchan is missing (Debian: apt-get install libnginx-mod-nchan): left out')
     try {
+      for (const each of [board, stack!]) await each.post(64, 5_000)
       const all = [
         { name: 'Broadside', target: board, serviceId: board.serviceId },
-        { name: 'fastify + SQLite, group commit', target: stack!.target, serviceId: 'peers' },
+        { name: stack!.name, target: stack!.target, serviceId: 'peers' },
         ...(nchan === undefined ? [] : [{ name: 'nginx + nchan, unsigned', target: nchan, serviceId: 'peers' }]),
       ]
-      const counts = isQuick ? [100, 1_000] : [100, 1_000, 8_000]
-      const rows = await measureFanout(all, counts, isQuick ? 1 : 3)
-      const series = all.map(({ name }) => ({
-        name,
-        values: counts.map((readers) => {
-          const row = rows.find(
-            (each) => each.server === name && each.readers === readers && each.posts !== 'one by one',
-          )
-          return Number(row?.['deliveries/s'])
-        }),
-      }))
-      plot('fanout', 'Deliveries a second, 16 posts in flight', 'deliveries/s by readers', counts.map(String), series)
-      return { title: 'fan-out', rows }
+      return await measureFanout(all, readers, rounds)
     } finally {
       await nchan?.stop()
     }
   })
 }
 
-async function reads({ board, directory, isQuick }: Context): Promise<Table> {
-  return withPeers([() => startStack(directory, 'turn')], async ([stack]) => {
-    const rows = await measureReads(board, stack!, isQuick)
-    return { title: 'reads and export', rows }
-  })
+function reads({ isQuick }: Options): Promise<Table> {
+  return withFresh(({ board, directory }) =>
+    withPeers([() => startStack(directory, 'turn')], async ([stack]) => {
+      const rows = await measureReads(board, stack!, isQuick)
+      return { title: 'reads and export', rows }
+    }),
+  )
 }
 
 function plot(
@@ -134,10 +149,7 @@ async function main(): Promise<void> {
   for (const [name, run] of Object.entries({ posts, fanout, reads })) {
     if (positionals.length > 0 && !positionals.includes(name)) continue
     const before = loadNow()
-    // Each part has a board of its own, so that none starts with what another left.
-    const table = await withDirectory((directory) =>
-      withBoard((board) => run({ board, directory, isQuick: values.quick })),
-    )
+    const table = await run({ isQuick: values.quick })
     const load = `load average ${before} before, ${loadNow()} after`
     say(tableText({ ...table, notes: [...(table.notes ?? []), load] }))
     writeFileSync(

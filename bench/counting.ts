@@ -74,8 +74,9 @@ function nameThread(): void {
 }
 
 nameThread()
-await countAll()
-const { BENCH_COUNTS: socket } = process.env
+const { BENCH_COUNTS: socket, BENCH_PROFILE: profile } = process.env
+// In a profile the wrappers would stand between the frames.
+if (profile === undefined) await countAll()
 if (isMainThread && socket !== undefined) {
   createServer((peer) => {
     const found = countNames.map((name, place) => [name, Number(Atomics.load(sums, place))])

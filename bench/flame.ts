@@ -24,11 +24,11 @@ export function frameOf(name: string, file = ''): Frame {
   return { name, file, us: 0, children: new Map() }
 }
 
-/** Paths without the directory of the installation: a profile is made to be sent. */
+/** Paths without `directory`, which ends in a slash, or any other of this machine: a profile is made to be sent. */
 export function withoutDirectory(profile: CpuProfile, directory: string): CpuProfile {
   const nodes = profile.nodes.map((node) => {
     const { url } = node.callFrame
-    const local = url.replace(/^file:\/\//, '').replace(`${directory}/`, '')
+    const local = url.replace(/^file:\/\//, '').replace(directory, '')
     const short = local.startsWith('/') ? local.slice(local.lastIndexOf('/') + 1) : local
     return { ...node, callFrame: { ...node.callFrame, url: short } }
   })
@@ -121,7 +121,8 @@ function boxSvg({ frame, x, width: own, depth }: Box, allUs: number): string {
 
 /** The function and, where it says something, its file without folders and line. */
 function labelOf({ name, file }: Frame): string {
-  const short = file.replace(/:\d+$/, '').split('/').at(-1) ?? ''
+  const last = file.split('/').at(-1) ?? ''
+  const short = name === '(anonymous)' ? last : last.replace(/:\d+$/, '')
   return short === '' ? name : `${name} ${short}`
 }
 
@@ -137,7 +138,7 @@ function fitted(label: string, own: number): string {
 function colorOf({ name, file }: Frame, depth: number): string {
   if (depth < 2) return '#d5dbe1'
   if (name.startsWith('(garbage')) return '#9ccc65'
-  if (name.startsWith('(')) return '#e0e0e0'
+  if (file === '') return '#e0e0e0'
   if (file.startsWith('node:')) return '#90caf9'
   if (file.includes('node_modules')) return '#ce93d8'
   if (file.startsWith('dist/')) return '#ffb74d'

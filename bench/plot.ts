@@ -43,7 +43,7 @@ export function plotSvg({ title, unit, groups, series, isLogarithmic = false }: 
   )
   const perLine = 3
   const legend = series.map(({ name }, n) => {
-    const x = size.left + (n % perLine) * 225
+    const x = 12 + (n % perLine) * 250
     const row = size.height - 34 + Math.floor(n / perLine) * 18
     return `<rect x="${x}" y="${row - 10}" width="11" height="11" fill="${colors[n % colors.length]}"/><text x="${x + 16}" y="${row}">${escaped(name)}</text>`
   })

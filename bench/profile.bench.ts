@@ -31,16 +31,20 @@ export const profile: Bench = {
         await say(socket, 'start')
         const measured = await sample(board, isQuick ? 1 : 4)
         await say(socket, 'stop')
+        const posts = measured.reduce((sum, { requests }) => sum + requests, 0)
         const threads = takeProfiles(directory)
         const rows = threads.map(
           ({ name, us }): Row => ({
             thread: name,
             'busy ms': us / 1000,
-            'us a post': us / measured.reduce((sum, { requests }) => sum + requests, 0),
+            'us a post': us / posts,
           }),
         )
         threads.push(...withoutStacks(measured))
-        write(threads, measured)
+        write(
+          threads.map((thread) => ({ ...thread, name: `${thread.name}: ${Math.round(thread.us / posts)} us a post` })),
+          measured,
+        )
         const note = `pictures and profiles: ${join('bench', 'results', 'profile')}; open board.svg in a browser`
         return [{ title: `time of the threads that run JavaScript, ${inFlight} posts in flight`, rows, notes: [note] }]
       }, env)

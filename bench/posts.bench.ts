@@ -54,11 +54,13 @@ export const posts: Bench = {
   name: 'posts',
   question: 'How much of one core’s signature checks becomes signed durable posts, and what does a post cost?',
   run: async ({ isQuick, against, ...given }) => {
-    const { warmup, rounds, loads } = { ...(isQuick ? quick : thorough), ...given }
+    const { warmup, rounds, ...chosen } = { ...(isQuick ? quick : thorough), ...given }
     const plain = await withDirectory(plainLoop)
     const here = (base: readonly Contestant[]) =>
       withBoard(async (board): Promise<readonly Table[]> => {
         const all = [...base, { name: base.length === 0 ? 'board' : 'change', board }]
+        const haveDoor = (await Promise.all(all.map((each) => hasBatchDoor(each.board)))).every(Boolean)
+        const loads = chosen.loads.filter(({ lines }) => lines === undefined || haveDoor)
         const fresh = all.map((each) => each.board.residentMib())
         for (const each of all) await warmUp(each.board, warmup, loads)
         const found = await withStatic((echo) => measureAll(all, echo, { loads, rounds }))
@@ -79,6 +81,12 @@ export const posts: Bench = {
     if (against === undefined || against === projectDirectory) return here([])
     return withBoard((board) => here([{ name: 'base', board }]), {}, against)
   },
+}
+
+/** Older releases take no batches. */
+async function hasBatchDoor({ port }: BoardRun): Promise<boolean> {
+  const { status } = await fetch(`http://127.0.0.1:${port}/v1/commands`, { method: 'POST', body: '' })
+  return status !== 404
 }
 
 async function warmUp(board: BoardRun, count: number, loads: readonly Load[]): Promise<void> {

@@ -62,9 +62,22 @@ function ask(socket: Socket, request: Buffer): Promise<string> {
       const end = piece.length >= lastChunk.length ? piece : Buffer.concat(pieces.slice(-2))
       if (!end.subarray(-lastChunk.length).equals(lastChunk)) return
       socket.off('data', take).off('error', reject).off('close', closed)
-      resolve(Buffer.concat(pieces).toString('latin1'))
+      resolve(bodyIn(Buffer.concat(pieces)))
     }
     socket.on('data', take).on('error', reject).on('close', closed)
     socket.write(request)
   })
+}
+
+/** The body of an answer without its head and without the sizes of its chunks, which may come in the middle of a line. */
+function bodyIn(answer: Buffer): string {
+  let body = ''
+  let at = answer.indexOf('\r\n\r\n') + 4
+  for (;;) {
+    const end = answer.indexOf('\r\n', at)
+    const size = Number.parseInt(answer.toString('latin1', at, end), 16)
+    if (!(size > 0)) return body
+    body += answer.toString('latin1', end + 2, end + 2 + size)
+    at = end + 2 + size + 2
+  }
 }

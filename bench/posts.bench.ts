@@ -125,7 +125,7 @@ async function measureAll(
   return found
 }
 
-/** A row for each load and contestant; with a base, `of base` is the median of the ratios of neighbours. */
+/** A row for each load and contestant; with a base, `of base` is the median of the ratios of neighbors. */
 function rowsOf(
   all: readonly Contestant[],
   found: ReadonlyMap<Load, readonly Round[]>,

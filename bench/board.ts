@@ -5,7 +5,8 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Load, Measured } from './client-process.ts'
-import { processTime, projectDirectory, residentMib, threadTimes, withDirectory } from './machine.ts'
+import { countingModule } from './counts.ts'
+import { processTime, projectDirectory, residentMib, withDirectory } from './machine.ts'
 
 const measureMsMax = 120_000
 const stopMsMax = 15_000
@@ -17,6 +18,10 @@ export type BoardRun = Target & {
   readonly serviceId: string
   /** Posts `count` signed posts from the client process. */
   post(inFlight: number, count: number): Promise<Measured>
+  /** The same posts to another server, which does not take them in. */
+  echo(target: Target, inFlight: number, count: number): Promise<Measured>
+  /** Posts them by `/v1/commands`, `lines` in each request. */
+  postBatches(inFlight: number, count: number, lines: number): Promise<Measured>
   /** Has `count` works live their lives, from the client process. */
   live(inFlight: number, count: number): Promise<Measured>
   /** Gets the targets in turn from the client process, of the board or of another server. */
@@ -32,8 +37,6 @@ export type BoardRun = Target & {
   residentMib(): number
   /** What it took until the board said that it is ready: by the clock, and on processors. */
   readonly start: { readonly seconds: number; readonly cpuSeconds: number }
-  /** The threads that the board starts, by name, for their time in `Measured`. */
-  readonly threadNames: ReadonlyMap<number, string>
 }
 
 /** Threads of each kind that a board takes by itself on this machine. */
@@ -42,18 +45,22 @@ const half = String(Math.max(1, availableParallelism() >> 1))
 /**
  * Starts a board on a fresh directory, hands it to `use`, and ends it whatever happens. Rates are lifted unless `more` says otherwise. PLACEMENT,
  * SHARDS, VERIFY_THREADS and other variables of the board are handed on. `more` are variables too; its DATA_DIR is a board that exists.
+ * `checkout` is the directory of a built Broadside, this one if it is not given.
  */
 export function withBoard<Result>(
   use: (board: BoardRun) => Promise<Result>,
   more: Readonly<Record<string, string>> = {},
+  checkout: string = projectDirectory,
 ): Promise<Result> {
   return withDirectory(async (directory) => {
+    const counts = join(directory, 'counts')
     const given: Record<string, string> = { SHARDS: half, LOG_LEVEL: 'warn', ...more, ...process.env }
-    const program = join(projectDirectory, 'dist', 'src', 'cli', 'main.js')
-    const args = [program, 'serve', '--data', more.DATA_DIR ?? join(directory, 'data'), '--port', '0']
-    const env = { BROADSIDE_LIMITS: 'off', ...given }
+    const program = join(checkout, 'dist', 'src', 'cli', 'main.js')
+    const args = ['--import', countingModule, program, 'serve']
+    args.push('--data', more.DATA_DIR ?? join(directory, 'data'), '--port', '0')
+    const env = { BROADSIDE_LIMITS: 'off', BENCH_COUNTS: counts, ...given }
     const startedAt = performance.now()
-    const server = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const server = spawn(process.execPath, args, { cwd: checkout, env, stdio: ['ignore', 'pipe', 'inherit'] })
     const client = fork(new URL('./client-process.ts', import.meta.url))
     try {
       const pid = server.pid!
@@ -68,12 +75,16 @@ export function withBoard<Result>(
         port,
         pid,
         serviceId,
-        threadNames: nameThreads(pid, await actorThreads(address), given.VERIFY_THREADS),
         residentMib: () => residentMib(pid),
         start: { seconds, cpuSeconds: (userUs + systemUs) / 1e6 },
         getPaced: (perSecond, connections, targets, count, from = { port, pid }) =>
           measure(client, { ...from, inFlight: connections, work: { kind: 'gets', targets, count, perSecond } }),
-        post: (inFlight, count) => measure(client, { port, pid, inFlight, work: { kind: 'posts', serviceId, count } }),
+        post: (inFlight, count) =>
+          measure(client, { port, pid, counts, inFlight, work: { kind: 'posts', serviceId, count } }),
+        echo: (target, inFlight, count) =>
+          measure(client, { ...target, inFlight, work: { kind: 'posts', serviceId, count, isEchoed: true } }),
+        postBatches: (inFlight, count, lines) =>
+          measure(client, { port, pid, counts, inFlight, work: { kind: 'batches', serviceId, count, lines } }),
         live: (inFlight, count) => measure(client, { port, pid, inFlight, work: { kind: 'lives', serviceId, count } }),
         get: (inFlight, targets, count, from = { port, pid }) =>
           measure(client, { port: from.port, pid: from.pid, inFlight, work: { kind: 'gets', targets, count } }),
@@ -96,34 +107,17 @@ export async function withStatic<Result>(use: (target: Target) => Promise<Result
   }
 }
 
-async function readyAddress(server: ChildProcess): Promise<string> {
+export async function readyAddress(server: ChildProcess): Promise<string> {
   for await (const line of createInterface({ input: server.stdout! })) {
     const address = /\bhttps?:\/\/\S+/.exec(line)?.[0]
     if (address === undefined) continue
     server.stdout!.resume()
     return address
   }
-  throw new Error('the board did not start')
+  throw new Error('the server did not start')
 }
 
-/** Threads that the board names in its metrics beside the main one, in the order of their start. */
-async function actorThreads(address: string): Promise<string[]> {
-  const metrics = await (await fetch(`${address}/metrics`)).text()
-  const names = [...metrics.matchAll(/^broadside_heap_bytes\{thread="([\w-]+)"\}/gm)].map(([, name]) => name!)
-  return names.filter((name) => name !== 'front')
-}
-
-/** Verifying threads start after those of the actors; where shard and log share a thread there are none. */
-function nameThreads(pid: number, actors: readonly string[], verifyThreads: string | undefined): Map<number, string> {
-  const verifiers = Number(verifyThreads ?? (actors.includes('back') ? 0 : half))
-  const names = [...actors, ...Array.from({ length: verifiers }, (_, n) => (verifiers > 1 ? `verify ${n}` : 'verify'))]
-  const newest = threadTimes(pid)
-    .filter(({ isNode }) => isNode)
-    .slice(-names.length)
-  return new Map([[pid, 'front'], ...newest.map(({ id }, n): [number, string] => [id, names[n]!])])
-}
-
-async function measure(client: ChildProcess, load: Load): Promise<Measured> {
+export async function measure(client: ChildProcess, load: Load): Promise<Measured> {
   const answer = once(client, 'message', { signal: AbortSignal.timeout(measureMsMax) })
   client.send(load)
   const [{ measured, problem }] = (await answer) as [{ measured?: Measured; problem?: string }]
@@ -134,7 +128,7 @@ async function measure(client: ChildProcess, load: Load): Promise<Measured> {
   return measured
 }
 
-async function stop(server: ChildProcess): Promise<void> {
+export async function stop(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return
   const ended = once(server, 'exit')
   server.kill('SIGTERM')

@@ -2,18 +2,28 @@
  * The process that the load comes from: signs its commands before the clock starts, sends them, and says how long the
  * answers took and what both processes spent meanwhile.
  */
+import { type Batch, batchOf, sendBatches } from './batch-lane.ts'
+import { type Counts, countsBetween, readCounts } from './counts.ts'
 import { type Outcome, requestBytes, sendAll, sendChains, sendPaced } from './lane.ts'
-import { processTime, threadTimes } from './machine.ts'
+import { processorTime, processTime, readWriteCalls, type ThreadTime, threadTimes } from './machine.ts'
+import { sendNostr, sendRedis, signNostr } from './peers/clients.ts'
 import { signLives } from './sign-lives.ts'
-import { remember, signPosts } from './sign-posts.ts'
+import { bodyOf, remember, signPosts } from './sign-posts.ts'
 
 export type Load = {
   readonly port: number
   /** Whose time is read beside our own. */
   readonly pid: number
   readonly inFlight: number
-  readonly work:
-    | { readonly kind: 'posts'; readonly serviceId: string; readonly count: number }
+  /** The socket of counting.ts in that process. */
+  readonly counts?: string
+  readonly work: /** `isEchoed`: the server does not take them in, so later posts do not answer them. */
+    | { readonly kind: 'posts'; readonly serviceId: string; readonly count: number; readonly isEchoed?: true }
+    /** The same posts to a peer that speaks no HTTP. */
+    | { readonly kind: 'redis'; readonly count: number }
+    | { readonly kind: 'nostr'; readonly count: number }
+    /** Posts, so many in each request to `/v1/commands`. */
+    | { readonly kind: 'batches'; readonly serviceId: string; readonly count: number; readonly lines: number }
     /** `count` works, each from its request to its acceptance. */
     | { readonly kind: 'lives'; readonly serviceId: string; readonly count: number }
     /** `count` GETs, the targets in turn; with `perSecond` at that rate, else `inFlight` at a time. */
@@ -38,36 +48,73 @@ export type Measured = {
   readonly clientUs: number
   readonly serverUserUs: number
   readonly serverSystemUs: number
-  readonly threads: readonly { readonly id: number; readonly cpuUs: number; readonly waitUs: number }[]
+  readonly threads: readonly ThreadTime[]
+  /** Of the time of all processors, what nothing at all ran on. */
+  readonly idle: number
+  readonly readWriteCalls: number
+  /** What counting.ts counted meanwhile. */
+  readonly counts?: Counts
   /** Ids of what was posted. */
   readonly eventIds: readonly string[]
 }
 
-async function run({ port, pid, inFlight, work }: Load): Promise<Measured> {
+async function run(load: Load): Promise<Measured> {
+  const { port, inFlight, work } = load
   if (work.kind === 'posts') {
     const posts = signPosts(work.serviceId, work.count)
     const requests = posts.map(({ request }) => request)
     const eventIds = posts.map(({ eventId }) => eventId)
-    const measured = await observed(pid, eventIds, () => sendAll(port, inFlight, requests))
+    const measured = await observed(load, eventIds, () => sendAll(port, inFlight, requests))
+    if (work.isEchoed !== true) remember(posts)
+    return measured
+  }
+  if (work.kind === 'batches') {
+    const posts = signPosts(work.serviceId, work.count)
+    const batches: Batch[] = []
+    for (let at = 0; at < posts.length; at += work.lines) batches.push(batchOf(posts.slice(at, at + work.lines)))
+    const measured = await observed(load, [], () => sendBatches(port, inFlight, batches))
     remember(posts)
     return measured
   }
+  if (work.kind === 'redis') {
+    const bodies = signPosts('peers', work.count).map(bodyOf)
+    return observed(load, [], () => sendRedis(port, inFlight, bodies))
+  }
+  if (work.kind === 'nostr') {
+    const texts = signPosts('peers', work.count).map((post) => String(JSON.parse(bodyOf(post).toString()).text))
+    const requests = signNostr(texts)
+    return observed(load, [], () => sendNostr(port, inFlight, requests))
+  }
   if (work.kind === 'lives') {
     const lives = signLives(work.serviceId, work.count)
-    return observed(pid, [], () => sendChains(port, inFlight, lives))
+    return observed(load, [], () => sendChains(port, inFlight, lives))
   }
   const ready = work.targets.map((target) => requestBytes(target))
   const requests = Array.from({ length: work.count }, (_, n) => ready[n % ready.length]!)
   const { perSecond } = work
-  if (perSecond === undefined) return observed(pid, [], () => sendAll(port, inFlight, requests))
-  return observed(pid, [], () => sendPaced(port, { connections: inFlight, perSecond }, requests))
+  if (perSecond === undefined) return observed(load, [], () => sendAll(port, inFlight, requests))
+  return observed(load, [], () => sendPaced(port, { connections: inFlight, perSecond }, requests))
 }
 
-async function observed(pid: number, eventIds: string[], send: () => Promise<Outcome>): Promise<Measured> {
-  const before = { own: process.cpuUsage(), server: processTime(pid), threads: threadTimes(pid) }
+async function observed(
+  { pid, counts }: Load,
+  eventIds: readonly string[],
+  send: () => Promise<Outcome>,
+): Promise<Measured> {
+  const countsBefore = counts === undefined ? undefined : await readCounts(counts)
+  const before = {
+    own: process.cpuUsage(),
+    server: processTime(pid),
+    threads: threadTimes(pid),
+    machine: processorTime(),
+    calls: readWriteCalls(pid),
+  }
   const { seconds, latencies, statuses, bodyBytes } = await send()
   const own = process.cpuUsage(before.own)
   const server = processTime(pid)
+  const threads = threadTimes(pid)
+  const machine = processorTime()
+  const calls = readWriteCalls(pid) - before.calls
   const past = new Map(before.threads.map((time) => [time.id, time]))
   const requests = latencies.length
   return {
@@ -82,11 +129,16 @@ async function observed(pid: number, eventIds: string[], send: () => Promise<Out
     clientUs: own.user + own.system,
     serverUserUs: server.userUs - before.server.userUs,
     serverSystemUs: server.systemUs - before.server.systemUs,
-    threads: threadTimes(pid).map(({ id, cpuUs, waitUs }) => ({
+    threads: threads.map(({ id, name, cpuUs, waitUs, switches }) => ({
       id,
+      name,
       cpuUs: cpuUs - (past.get(id)?.cpuUs ?? 0),
       waitUs: waitUs - (past.get(id)?.waitUs ?? 0),
+      switches: switches - (past.get(id)?.switches ?? 0),
     })),
+    idle: (machine.idle - before.machine.idle) / (machine.all - before.machine.all),
+    readWriteCalls: calls,
+    ...(countsBefore === undefined ? {} : { counts: countsBetween(countsBefore, await readCounts(counts!)) }),
     eventIds,
   }
 }

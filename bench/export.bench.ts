@@ -5,7 +5,7 @@
  * uWebSockets.js sending ready bytes of 1 MiB to the same reader.
  */
 import { connect } from 'node:net'
-import { type BoardRun, withBoard, withStatic } from './board.ts'
+import { type Target, withBoard, withStatic } from './board.ts'
 import { processTime } from './machine.ts'
 import { median } from './raw-limits.ts'
 import type { Bench, Row } from './report.ts'
@@ -44,7 +44,7 @@ export const exportBench: Bench = {
 const last = Buffer.from('\r\n0\r\n\r\n')
 
 /** Bytes until the last chunk of the answer, megabytes a second of them, and the board's processor time. */
-async function takeExport(board: BoardRun, coding: string): Promise<{ rate: number; bytes: number; us: number }> {
+export async function takeExport(board: Target, coding: string): Promise<{ rate: number; bytes: number; us: number }> {
   const before = processTime(board.pid)
   const start = performance.now()
   const bytes = await new Promise<number>((resolve, reject) => {

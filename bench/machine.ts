@@ -67,10 +67,18 @@ export async function withDirectory<Result>(use: (directory: string) => Promise<
 /** One thread of a process: microseconds on a processor, and microseconds it was ready to run and had to wait for one. */
 export type ThreadTime = {
   readonly id: number
+  /** Its role on a board that counting.ts was loaded into; `V8 helpers` and `libuv pool` are not named apart. */
+  readonly name: string
   readonly cpuUs: number
   readonly waitUs: number
-  /** It runs JavaScript, or is one of V8's own: the thread pool of libuv begins with the first work for it, and is none of these. */
-  readonly isNode: boolean
+  /** Times it gave up its processor because it had nothing to do. */
+  readonly switches: number
+}
+
+const unnamed: Readonly<Record<string, string>> = {
+  node: 'V8 helpers',
+  DelayedTaskSche: 'V8 helpers',
+  'libuv-worker': 'libuv pool',
 }
 
 /** Every thread of a process in order of their start. Empty where there is no /proc. */
@@ -80,14 +88,34 @@ export function threadTimes(pid: number): ThreadTime[] {
       .map(Number)
       .sort((a, b) => a - b)
       .map((id) => {
-        const [onCpu = 0, waiting = 0] = readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8')
-          .split(' ')
-          .map(Number)
-        const name = readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim()
-        return { id, cpuUs: onCpu / 1000, waitUs: waiting / 1000, isNode: name === 'node' }
+        const of = (file: string) => readFileSync(`/proc/${pid}/task/${id}/${file}`, 'utf8')
+        const [onCpu = 0, waiting = 0] = of('schedstat').split(' ').map(Number)
+        const name = of('comm').trim()
+        const switches = Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(of('status'))?.[1])
+        return { id, name: unnamed[name] ?? name, cpuUs: onCpu / 1000, waitUs: waiting / 1000, switches }
       })
   } catch {
     return []
+  }
+}
+
+/** Time of all processors of the machine since its start, and how much of it nothing ran. Units cancel out. */
+export function processorTime(): { readonly all: number; readonly idle: number } {
+  try {
+    const fields = readFileSync('/proc/stat', 'utf8').split('\n')[0]!.trim().split(/ +/).slice(1, 9).map(Number)
+    return { all: fields.reduce((sum, ticks) => sum + ticks, 0), idle: fields[3]! + fields[4]! }
+  } catch {
+    return { all: Number.NaN, idle: Number.NaN }
+  }
+}
+
+/** System calls of a process that read or write, files and pipes; sockets of uWebSockets.js take others. */
+export function readWriteCalls(pid: number): number {
+  try {
+    const text = readFileSync(`/proc/${pid}/io`, 'utf8')
+    return Number(/syscr: (\d+)/.exec(text)?.[1]) + Number(/syscw: (\d+)/.exec(text)?.[1])
+  } catch {
+    return Number.NaN
   }
 }
 
@@ -103,9 +131,12 @@ export function processTime(pid: number): { readonly userUs: number; readonly sy
 
 /** VmRSS of a process, MiB. */
 export function residentMib(pid: number): number {
+  return Math.round(residentKib(pid) / 1024)
+}
+
+export function residentKib(pid: number): number {
   try {
-    const found = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
-    return Math.round(Number(found?.[1]) / 1024)
+    return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
   } catch {
     return Number.NaN
   }

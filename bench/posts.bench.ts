@@ -1,133 +1,211 @@
 /**
- * How much of one core's signature checks does the board turn into signed, durable, proven posts?
+ * How much of one core's signature checks does the board turn into signed, durable, proven posts, and what does a post cost?
  *
  * A real board on a real disk; a client in a process of its own with commands signed before the clock starts, on the same
- * cores. Every answer is synced twice before it is given (shard journal, log). The goal is 0.6 of one core's raw
- * verification rate at 64 in flight. The plain alternative is a loop without network, threads or log that verifies a
- * command, appends it and syncs, one after the other.
+ * cores. With `--against DIRECTORY` a board of that checkout runs beside, and both take each load in turn. Nothing counts
+ * before the compiler is warm: in the first 20,000 posts it takes more of the processor than a post itself.
+ *
+ * Two limits are measured in the same minute: our verifier with our rule on one core, in batches of 32, and
+ * uWebSockets.js that sends the same posts back. The plain alternative is a loop without network, threads or log that
+ * verifies a command, appends it and syncs, one after the other.
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { chooseBackend } from '../src/verify/backends.ts'
 import { Journal } from '../storage/journal.ts'
-import { type BoardRun, withBoard } from './board.ts'
+import { type BoardRun, type Target, withBoard, withStatic } from './board.ts'
 import type { Measured } from './client-process.ts'
-import { withDirectory } from './machine.ts'
+import { countNames } from './counts.ts'
+import { projectDirectory, withDirectory } from './machine.ts'
 import { median, rateOf, rawSyncPerSecond, rawVerify, signedBytes } from './raw-limits.ts'
 import type { Bench, Row, Table } from './report.ts'
 
-/** 68,000 posts with the warm-up: the size of the corpus the memory goal is stated for. */
-const thorough = {
-  warmup: 2_000,
-  rounds: 3,
-  loads: [
-    [1, 1_000],
-    [16, 5_000],
-    [64, 8_000],
-    [256, 8_000],
-  ],
-} as const
-const quick = {
-  warmup: 2_000,
-  rounds: 2,
-  loads: [
-    [1, 300],
-    [64, 5_000],
-  ],
-} as const
-
-type Round = {
+type Load = {
+  readonly name: string
+  /** Requests under way. */
   readonly inFlight: number
+  readonly posts: number
+  /** Posts in one request, by the batch door. */
+  readonly lines?: number
+}
+
+const batches: Load = { name: '4 batches of 250', inFlight: 4, posts: 10_000, lines: 250 }
+const single = (inFlight: number, posts: number): Load => ({ name: String(inFlight), inFlight, posts })
+
+const thorough = {
+  warmup: 60_000,
+  rounds: 4,
+  loads: [single(1, 1_000), single(16, 5_000), single(64, 8_000), single(256, 8_000), batches],
+}
+const quick = { warmup: 10_000, rounds: 2, loads: [single(1, 300), single(64, 4_000)] }
+/** Posts that one load of the warm-up signs before it sends them. */
+const warmupStep = 5_000
+
+type Contestant = { readonly name: string; readonly board: BoardRun }
+type Round = {
   readonly verifyPerSecond: number
   readonly verifyUs: number
-  readonly measured: Measured
+  readonly echo: Measured
+  /** By contestant. */
+  readonly measured: ReadonlyMap<string, Measured>
 }
 
 export const posts: Bench = {
   name: 'posts',
-  question: 'How much of one core’s signature checks becomes signed durable posts?',
-  run: async ({ isQuick }) => {
-    const { warmup, rounds, loads } = isQuick ? quick : thorough
+  question: 'How much of one core’s signature checks becomes signed durable posts, and what does a post cost?',
+  run: async ({ isQuick, against, ...given }) => {
+    const { warmup, rounds, ...chosen } = { ...(isQuick ? quick : thorough), ...given }
     const plain = await withDirectory(plainLoop)
-    return withBoard(async (board) => {
-      const fresh = board.residentMib()
-      await board.post(64, warmup)
-      const done: Round[] = []
-      for (let round = 0; round < rounds; round++) {
-        for (const [inFlight, count] of loads) done.push(await oneRound(board, inFlight, count))
-      }
-      const total = warmup + rounds * loads.reduce((sum, [, count]) => sum + count, 0)
-      const memory = { 'posts on the board': total, 'VmRSS MiB': board.residentMib(), 'VmRSS MiB when empty': fresh }
-      const each = loads.map(([inFlight]) => done.filter((round) => round.inFlight === inFlight))
-      return [
-        rateTable(each, plain),
-        {
-          title: 'where the processor went, us per post (front = HTTP, parsing, answers)',
-          rows: each.map((of) => costRow(board, of)),
-        },
-        { title: 'memory', rows: [memory] },
-      ]
-    })
+    const here = (base: readonly Contestant[]) =>
+      withBoard(async (board): Promise<readonly Table[]> => {
+        const all = [...base, { name: base.length === 0 ? 'board' : 'change', board }]
+        const haveDoor = (await Promise.all(all.map((each) => hasBatchDoor(each.board)))).every(Boolean)
+        const loads = chosen.loads.filter(({ lines }) => lines === undefined || haveDoor)
+        const fresh = all.map((each) => each.board.residentMib())
+        for (const each of all) await warmUp(each.board, warmup, loads)
+        const found = await withStatic((echo) => measureAll(all, echo, { loads, rounds }))
+        const memory = all.map(
+          ({ name, board }, n): Row => ({
+            board: name,
+            'VmRSS MiB': board.residentMib(),
+            'VmRSS MiB when empty': fresh[n]!,
+          }),
+        )
+        return [
+          rateTable(all, found, plain),
+          costTable(all, found),
+          countTable(all, found),
+          { title: 'memory', rows: memory },
+        ]
+      })
+    if (against === undefined || against === projectDirectory) return here([])
+    return withBoard((board) => here([{ name: 'base', board }]), {}, against)
   },
 }
 
-/** The limit before and after the load, because other work on the machine comes and goes. */
-async function oneRound(board: BoardRun, inFlight: number, count: number): Promise<Round> {
-  const before = rawVerify()
-  const measured = await board.post(inFlight, count)
-  const after = rawVerify()
-  return {
-    inFlight,
-    verifyPerSecond: (before.perSecond + after.perSecond) / 2,
-    verifyUs: (before.cpuUs + after.cpuUs) / 2,
-    measured,
-  }
+/** Older releases take no batches. */
+async function hasBatchDoor({ port }: BoardRun): Promise<boolean> {
+  const { status } = await fetch(`http://127.0.0.1:${port}/v1/commands`, { method: 'POST', body: '' })
+  return status !== 404
 }
 
-function rateTable(each: readonly Round[][], plain: { perSecond: number; syncPerSecond: number }): Table {
-  const rows = each.map((of): Row => {
-    const all = (pick: (measured: Measured) => number) => median(of.map(({ measured }) => pick(measured)))
-    return {
-      'in flight': of[0]!.inFlight,
-      'posts/s': all(({ perSecond }) => perSecond),
-      'p50 ms': all(({ p50Ms }) => p50Ms),
-      'p99 ms': all(({ p99Ms }) => p99Ms),
-      'raw verify/s': median(of.map(({ verifyPerSecond }) => verifyPerSecond)),
-      'of raw verify': median(of.map(({ verifyPerSecond, measured }) => measured.perSecond / verifyPerSecond)),
-      'by processor time': median(of.map(shareByProcessor)),
-      'of plain loop': all(({ perSecond }) => perSecond) / plain.perSecond,
+async function warmUp(board: BoardRun, count: number, loads: readonly Load[]): Promise<void> {
+  for (let left = count; left > 0; left -= warmupStep) await board.post(64, Math.min(left, warmupStep))
+  const door = loads.find(({ lines }) => lines !== undefined)
+  if (door !== undefined) await send(board, door)
+}
+
+function send(board: BoardRun, { inFlight, posts, lines }: Load): Promise<Measured> {
+  return lines === undefined ? board.post(inFlight, posts) : board.postBatches(inFlight, posts, lines)
+}
+
+/** Every load, all contestants in turn and each second time in the reverse order, beside what this machine can do just then. */
+async function measureAll(
+  all: readonly Contestant[],
+  echo: Target,
+  { loads, rounds }: { readonly loads: readonly Load[]; readonly rounds: number },
+): Promise<ReadonlyMap<Load, readonly Round[]>> {
+  const found = new Map(loads.map((load): [Load, Round[]] => [load, []]))
+  for (let round = 0; round < rounds; round++) {
+    for (const load of loads) {
+      const before = rawVerify()
+      const measured = new Map<string, Measured>()
+      for (const { name, board } of round % 2 === 0 ? all : all.toReversed())
+        measured.set(name, await send(board, load))
+      const echoed = await all[0]!.board.echo(echo, load.lines === undefined ? load.inFlight : 64, load.posts)
+      const after = rawVerify()
+      found.get(load)!.push({
+        verifyPerSecond: (before.perSecond + after.perSecond) / 2,
+        verifyUs: (before.cpuUs + after.cpuUs) / 2,
+        echo: echoed,
+        measured,
+      })
     }
-  })
-  const loop = `plain loop of verify, append, sync on one thread, no network: ${Math.round(plain.perSecond)} posts/s`
-  const share =
-    'by processor time: the same ratio if nothing else ran here and no core ever waited, from the processor time of board, client and a raw verification'
-  const syncs = `raw sync/s of 400 bytes: ${Math.round(plain.syncPerSecond)}`
-  return { title: 'signed posts', rows, notes: [share, loop, syncs] }
+  }
+  return found
+}
+
+/** A row for each load and contestant; with a base, `of base` is the median of the ratios of neighbors. */
+function rowsOf(
+  all: readonly Contestant[],
+  found: ReadonlyMap<Load, readonly Round[]>,
+  cells: (of: (pick: (measured: Measured, round: Round) => number) => number, name: string) => Row,
+): Row[] {
+  return [...found].flatMap(([load, rounds]) =>
+    all.map(({ name }) => {
+      const of = (pick: (measured: Measured, round: Round) => number) =>
+        median(rounds.map((round) => pick(round.measured.get(name)!, round)))
+      return { 'in flight': load.name, ...(all.length > 1 ? { board: name } : {}), ...cells(of, name) }
+    }),
+  )
+}
+
+function rateTable(
+  all: readonly Contestant[],
+  found: ReadonlyMap<Load, readonly Round[]>,
+  plain: { perSecond: number; syncPerSecond: number },
+): Table {
+  const rows = rowsOf(all, found, (of) => ({
+    'posts/s': of(({ perSecond }) => perSecond),
+    ...(all.length > 1
+      ? { 'of base': of(({ perSecond }, { measured }) => perSecond / measured.get(all[0]!.name)!.perSecond) }
+      : {}),
+    'p50 ms': of(({ p50Ms }) => p50Ms),
+    'p99 ms': of(({ p99Ms }) => p99Ms),
+    'raw verify/s': of((_, { verifyPerSecond }) => verifyPerSecond),
+    'of raw verify': of(({ perSecond }, { verifyPerSecond }) => perSecond / verifyPerSecond),
+    'by processor time': of(shareByProcessor),
+    'echo/s': of((_, { echo }) => echo.perSecond),
+    'of echo': of(({ perSecond }, { echo }) => perSecond / echo.perSecond),
+    'of plain loop': of(({ perSecond }) => perSecond / plain.perSecond),
+  }))
+  const notes = [
+    'by processor time: of raw verify, if nothing else ran here and no core ever waited',
+    'a latency of a batch is that of all its lines; its echo has 64 requests in flight',
+    `plain loop of verify, append, sync on one thread, no network: ${Math.round(plain.perSecond)} posts/s`,
+    `raw sync/s of 400 bytes: ${Math.round(plain.syncPerSecond)}`,
+  ]
+  return { title: 'signed posts', rows, notes }
 }
 
 /** Other work on the machine takes time from all, but what each spends on a post stays nearly the same. */
-function shareByProcessor({ measured, verifyUs }: Round): number {
-  const { serverUserUs, serverSystemUs, clientUs, requests } = measured
+function shareByProcessor({ serverUserUs, serverSystemUs, clientUs, requests }: Measured, { verifyUs }: Round): number {
   return (availableParallelism() * verifyUs) / ((serverUserUs + serverSystemUs + clientUs) / requests)
 }
 
-function costRow(board: BoardRun, rounds: readonly Round[]): Row {
-  const perPost = (pick: (measured: Measured) => number) =>
-    median(rounds.map(({ measured }) => pick(measured) / measured.requests))
-  const ofThread = (name: string) => (measured: Measured) =>
-    measured.threads.reduce(
-      (sum, { id, cpuUs }) => sum + ((board.threadNames.get(id) ?? 'other') === name ? cpuUs : 0),
-      0,
-    )
-  const threads = [...board.threadNames.values(), 'other'].map((name) => [name, perPost(ofThread(name))])
-  return {
-    'in flight': rounds[0]!.inFlight,
-    ...Object.fromEntries(threads),
-    'server user': perPost(({ serverUserUs }) => serverUserUs),
-    'server system': perPost(({ serverSystemUs }) => serverSystemUs),
-    client: perPost(({ clientUs }) => clientUs),
-    'raw verify': median(rounds.map(({ verifyUs }) => verifyUs)),
-  }
+function costTable(all: readonly Contestant[], found: ReadonlyMap<Load, readonly Round[]>): Table {
+  const rounds = [...found.values()].flat()
+  const rows = rowsOf(all, found, (of, contestant) => {
+    const threads = rounds.flatMap(({ measured }) => measured.get(contestant)!.threads)
+    const names = [...new Set(threads.filter(({ cpuUs }) => cpuUs > 0).map(({ name }) => name))]
+    const ofThread = (name: string) => (measured: Measured) =>
+      measured.threads.reduce((sum, thread) => sum + (thread.name === name ? thread.cpuUs : 0), 0) / measured.requests
+    return {
+      ...Object.fromEntries(names.map((name) => [name, of(ofThread(name))])),
+      'all threads': of(({ threads, requests }) => threads.reduce((sum, { cpuUs }) => sum + cpuUs, 0) / requests),
+      'busiest thread': of(({ threads, requests }) => Math.max(...threads.map(({ cpuUs }) => cpuUs)) / requests),
+      client: of(({ clientUs, requests }) => clientUs / requests),
+      'raw verify': of((_, { verifyUs }) => verifyUs),
+      echo: of((_, { echo }) => (echo.serverUserUs + echo.serverSystemUs) / echo.requests),
+      'machine idle': of(({ idle }) => idle),
+    }
+  })
+  const note = 'front: sockets, parsing, answers; machine idle: of the time of all cores, and other work here lowers it'
+  return { title: 'processor time, us a post, by thread', rows, notes: [note] }
+}
+
+function countTable(all: readonly Contestant[], found: ReadonlyMap<Load, readonly Round[]>): Table {
+  const rows = rowsOf(all, found, (of) => ({
+    'voluntary switches': of(
+      ({ threads, requests }) => threads.reduce((sum, { switches }) => sum + switches, 0) / requests,
+    ),
+    'reads and writes': of(({ readWriteCalls, requests }) => readWriteCalls / requests),
+    ...Object.fromEntries(
+      countNames.map((name) => [name, of(({ counts, requests }) => (counts?.[name] ?? Number.NaN) / requests)]),
+    ),
+  }))
+  const note = 'reads and writes: system calls of these kinds on files and pipes, without those of sockets on uws'
+  return { title: 'counts a post', rows, notes: [note] }
 }
 
 function plainLoop(directory: string): { perSecond: number; syncPerSecond: number } {

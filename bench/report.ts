@@ -7,13 +7,23 @@ import { type Machine, projectDirectory } from './machine.ts'
 export type Row = { readonly [column: string]: string | number }
 export type Table = { readonly title: string; readonly rows: readonly Row[]; readonly notes?: readonly string[] }
 
+export type BenchOptions = {
+  /** A few seconds, for a look rather than for the record. */
+  readonly isQuick: boolean
+  /** The directory of another checkout, built, to compare with. */
+  readonly against?: string
+  /** Posts before the first that counts. */
+  readonly warmup?: number
+  /** Times that each load is measured. */
+  readonly rounds?: number
+}
+
 export type Bench = {
   /** As on the command line. */
   readonly name: string
   /** What the numbers are to answer. */
   readonly question: string
-  /** Measures. `isQuick` = a few seconds, for a look rather than for the record. */
-  run(options: { readonly isQuick: boolean }): Promise<readonly Table[]>
+  run(options: BenchOptions): Promise<readonly Table[]>
 }
 
 export type Result = {
@@ -33,6 +43,15 @@ export function tableText({ title, rows, notes = [] }: Table): string {
     line.map((cell, at) => (isText[at] ? cell.padEnd(widths[at]!) : cell.padStart(widths[at]!))).join('  '),
   )
   return [title, ...lines.map((line) => `  ${line.trimEnd()}`), ...notes.map((note) => `  ${note}`), ''].join('\n')
+}
+
+/** The same as a table of Markdown. */
+export function tableMarkdown({ title, rows, notes = [] }: Table): string {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))]
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  const lines = rows.map((row) => line(columns.map((column) => cellText(row[column]))))
+  const rule = line(columns.map(() => '---'))
+  return [`### ${title}`, '', line(columns), rule, ...lines, '', ...notes, ''].join('\n')
 }
 
 /** Three digits that count, thousands apart. */

@@ -1,12 +1,16 @@
 /**
- * Runs the benches: all, or those named. `npm run bench -- [--quick] [--keep] [NAME ...]`
+ * Runs the benches: all, or those named. `npm run bench -- [--quick] [--keep] [NAME ...]`; of `posts` also
+ * `[--against DIRECTORY] [--warm POSTS] [--rounds COUNT]`.
  *
  * Prints a table for each and writes them with machine, Node and commit to bench/results/latest.json; `--quick` is a look in
  * under a minute, `--keep` also writes a file to commit. Whatever else runs on the machine lowers the rates: the load
  * average stands under each bench, and the ratios hold better than the rates.
  */
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { loadNow, machineFacts } from './machine.ts'
-import { type Bench, type Result, tableText, writeResults } from './report.ts'
+import { type Bench, type BenchOptions, type Result, tableText, writeResults } from './report.ts'
 
 const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] = [
   ['verify', async () => (await import('./verify.bench.ts')).verifyBench],
@@ -28,16 +32,26 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['works', async () => (await import('./works.bench.ts')).works],
   ['work-lists', async () => (await import('./work-lists.bench.ts')).workLists],
   ['hostile', async () => (await import('./hostile.bench.ts')).hostile],
+  ['profile', async () => (await import('./profile.bench.ts')).profile],
   ['fanout', async () => (await import('./fanout.bench.ts')).fanout],
 ]
 
-const options = ['--quick', '--keep']
+/** They measure nothing to compare. */
+const onlyByName: readonly string[] = ['profile']
 
-async function runOne(bench: Bench, isQuick: boolean, say: (text: string) => void): Promise<Result> {
+const options = {
+  quick: { type: 'boolean', default: false },
+  keep: { type: 'boolean', default: false },
+  against: { type: 'string' },
+  warm: { type: 'string' },
+  rounds: { type: 'string' },
+} as const
+
+async function runOne(bench: Bench, options: BenchOptions, say: (text: string) => void): Promise<Result> {
   const before = loadNow()
   const start = performance.now()
   say(`${bench.name}: ${bench.question}\n`)
-  const tables = await bench.run({ isQuick })
+  const tables = await bench.run(options)
   const seconds = Math.round((performance.now() - start) / 100) / 10
   for (const table of tables) say(tableText(table))
   const after = loadNow()
@@ -45,13 +59,43 @@ async function runOne(bench: Bench, isQuick: boolean, say: (text: string) => voi
   return { name: bench.name, question: bench.question, load_average: [before, after], seconds, tables }
 }
 
-async function main(args: readonly string[]): Promise<void> {
-  const names = args.filter((arg) => !arg.startsWith('-'))
-  const unknown = names.find((name) => !benches.some(([known]) => known === name))
-  if (unknown !== undefined || args.some((arg) => arg.startsWith('-') && !options.includes(arg))) {
+/** What the command line asks for. Ends the process with the usage where it makes no sense. */
+function given(): { names: readonly string[]; isKept: boolean; options: BenchOptions } {
+  try {
+    const { values, positionals: names } = parseArgs({ options, allowPositionals: true })
+    const unknown = names.find((name) => !benches.some(([known]) => known === name))
+    if (unknown !== undefined) throw new Error(`there is no bench ${unknown}`)
+    const against = values.against === undefined ? undefined : resolve(values.against)
+    if (against !== undefined && !existsSync(join(against, 'dist', 'src', 'cli', 'main.js')))
+      throw new Error(`--against: ${against} holds no built Broadside: run \`npm run build\` there`)
+    const counts = { warmup: countOf('warm', values.warm), rounds: countOf('rounds', values.rounds) }
+    return {
+      names,
+      isKept: values.keep,
+      options: {
+        isQuick: values.quick,
+        ...(against === undefined ? {} : { against }),
+        ...(counts.warmup === undefined ? {} : { warmup: counts.warmup }),
+        ...(counts.rounds === undefined ? {} : { rounds: counts.rounds }),
+      },
+    }
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error)
     console.error(`usage: npm run bench -- [--quick] [--keep] [${benches.map(([name]) => name).join('|')} ...]`)
+    console.error('       npm run bench -- posts [--against DIRECTORY] [--warm POSTS] [--rounds COUNT]')
     process.exit(2)
   }
+}
+
+function countOf(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const count = Number(text)
+  if (!Number.isSafeInteger(count) || count < 1) throw new Error(`--${option}: ${text} is no whole number above zero`)
+  return count
+}
+
+async function main(): Promise<void> {
+  const { names, isKept, options } = given()
   let text = ''
   const say = (line: string): void => {
     text += `${line}\n`
@@ -66,10 +110,10 @@ async function main(args: readonly string[]): Promise<void> {
   say('')
   const results: Result[] = []
   for (const [name, load] of benches) {
-    if (names.length === 0 || names.includes(name))
-      results.push(await runOne(await load(), args.includes('--quick'), say))
+    if (names.length === 0 ? !onlyByName.includes(name) : names.includes(name))
+      results.push(await runOne(await load(), options, say))
   }
-  console.log(`written to ${writeResults({ machine, results, text, isKept: args.includes('--keep') })}`)
+  console.log(`written to ${writeResults({ machine, results, text, isKept })}`)
 }
 
-await main(process.argv.slice(2))
+await main()

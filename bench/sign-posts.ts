@@ -35,6 +35,13 @@ export function signPosts(serviceId: string, count: number, mark?: { room: strin
   })
 }
 
+const headEnd = '\r\n\r\n'
+
+/** The signed command alone. */
+export function bodyOf({ request }: SignedPost): Buffer {
+  return request.subarray(request.indexOf(headEnd) + headEnd.length)
+}
+
 /** These are on the board now. */
 export function remember(posts: readonly SignedPost[]): void {
   for (const { eventId, room } of posts) {

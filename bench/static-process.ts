@@ -1,6 +1,6 @@
 /**
  * The limit of every read: uWebSockets.js that answers ready bytes, in a process of its own.
- * `/N` gives N bytes at once, with the headers of a board's answer.
+ * `/N` gives N bytes at once, with the headers of a board's answer. What is posted comes back as it is.
  */
 import { App, us_socket_local_port } from 'uWebSockets.js'
 
@@ -20,6 +20,13 @@ app.get('/*', (response, request) => {
     response.writeHeader('access-control-allow-origin', '*')
     response.writeHeader('cache-control', 'no-store')
     response.end(ready)
+  })
+})
+app.post('/*', (response) => {
+  response.onAborted(() => {})
+  response.onData((chunk, isLast) => {
+    if (!isLast) throw new Error('a post that came in pieces')
+    response.cork(() => response.end(chunk))
   })
 })
 app.listen('127.0.0.1', 0, (socket) => {

@@ -4,7 +4,7 @@
  */
 import { connect, type Socket } from 'node:net'
 import { sendAll } from './lane.ts'
-import { processTime } from './machine.ts'
+import { processTime, residentKib } from './machine.ts'
 import { signPosts } from './sign-posts.ts'
 
 export type TailTask = {
@@ -22,6 +22,8 @@ export type TailFound = {
   readonly serverUs: number
   readonly readersUs: number
   readonly bytes: number
+  /** Memory that the server took for each reader, as they connected. */
+  readonly kibPerReader: number
 }
 
 const room = 'tail'
@@ -63,7 +65,7 @@ function count(buffer: Buffer, size: number): void {
 }
 
 /** `under` posts under way; with one, the next waits until every reader has the one before. */
-async function run(task: TailTask, under: number): Promise<TailFound> {
+async function run(task: TailTask, under: number): Promise<Omit<TailFound, 'kibPerReader'>> {
   const requests = signPosts(task.serviceId, task.posts, { room, text: filler + mark }).map(({ request }) => request)
   const before = { own: process.cpuUsage(), server: processTime(task.pid) }
   bytes = 0
@@ -98,14 +100,16 @@ async function main(task: TailTask): Promise<TailFound[]> {
   const [first] = signPosts(task.serviceId, 1, { room, text: '' })
   await sendAll(task.port, 1, [first!.request])
   const sockets: Socket[] = []
+  const before = residentKib(task.pid)
   for (let n = 0; n < task.readers; n += 100) {
     const some = Array.from({ length: Math.min(100, task.readers - n) }, (_, k) => open(task.port, n + k))
     sockets.push(...(await Promise.all(some)))
   }
   await new Promise((resolve) => setTimeout(resolve, 300))
+  const kibPerReader = (residentKib(task.pid) - before) / task.readers
   const found = [await run(task, 1), await run(task, 16)]
   for (const socket of sockets) socket.destroy()
-  return found
+  return found.map((each) => ({ ...each, kibPerReader }))
 }
 
 process.on('message', (task: TailTask) => {

@@ -46,17 +46,21 @@ function rowOf(readers: number, found: TailFound, limit: number): Row {
 }
 
 function follow(readers: number): Promise<TailFound[]> {
-  return withBoard(async ({ port, pid, serviceId }) => {
-    const child = fork(new URL('./tail-readers.ts', import.meta.url))
-    try {
-      const posts = Math.max(8, Math.round(deliveriesPerRound / readers))
-      const answer = once(child, 'message', { signal: AbortSignal.timeout(measureMsMax) })
-      child.send({ port, pid, serviceId, readers, posts } satisfies TailTask)
-      const [{ found, problem }] = (await answer) as [{ found?: TailFound[]; problem?: string }]
-      if (found === undefined) throw new Error(`the readers failed: ${problem}`)
-      return found
-    } finally {
-      child.disconnect()
-    }
-  })
+  return withBoard((board) =>
+    followOn({ ...board, readers, posts: Math.max(8, Math.round(deliveriesPerRound / readers)) }),
+  )
+}
+
+/** Has the readers, in a process of their own, follow a server that streams on the paths of a board. */
+export async function followOn({ port, pid, serviceId, readers, posts }: TailTask): Promise<TailFound[]> {
+  const child = fork(new URL('./tail-readers.ts', import.meta.url))
+  try {
+    const answer = once(child, 'message', { signal: AbortSignal.timeout(measureMsMax) })
+    child.send({ port, pid, serviceId, readers, posts } satisfies TailTask)
+    const [{ found, problem }] = (await answer) as [{ found?: TailFound[]; problem?: string }]
+    if (found === undefined) throw new Error(`the readers failed: ${problem}`)
+    return found
+  } finally {
+    child.disconnect()
+  }
 }

@@ -74,8 +74,7 @@ async function cost(board: BoardRun, inFlight: number, count: number): Promise<C
   const transitions = count * transitionsOfLife
   const byName: Record<string, number> = {}
   let boardUs = 0
-  for (const { id, cpuUs } of threads) {
-    const name = board.threadNames.get(id) ?? 'other'
+  for (const { name, cpuUs } of threads) {
     byName[name] = (byName[name] ?? 0) + cpuUs / transitions
     boardUs += cpuUs / transitions
   }

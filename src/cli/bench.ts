@@ -9,19 +9,32 @@ import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 export const benchCommand: Command = {
   name: 'bench',
   summary: 'Runs the benches and prints their tables. Give names to run only those.',
-  usage: 'bench [--quick] [--keep] [NAME…]',
+  usage: 'bench [--quick] [--keep] [--against DIRECTORY] [--warm POSTS] [--rounds COUNT] [NAME…]',
   optionHelp: [
     ['--quick', 'a short run, under a minute'],
     ['--keep', 'also write the result to a file named after this machine, to be committed'],
+    ['--against DIRECTORY', 'of posts: compare with a built checkout in this directory'],
+    ['--warm POSTS', 'of posts and profile: how many posts come before the first that counts'],
+    ['--rounds COUNT', 'of posts: how often each load is measured'],
   ],
   example: 'broadside bench --quick posts',
-  options: { quick: { type: 'boolean' }, keep: { type: 'boolean' } },
+  options: {
+    quick: { type: 'boolean' },
+    keep: { type: 'boolean' },
+    against: { type: 'string' },
+    warm: { type: 'string' },
+    rounds: { type: 'string' },
+  },
   positionals: { min: 0, max: 16 },
   async run(args) {
     const program = join(packageDirectory, 'bench/run.ts')
     if (!existsSync(program))
       throw new CommandFailed('This installation has no bench directory. Run it from the source tree.')
     const options = ['quick', 'keep'].filter((name) => args.flag(name)).map((name) => `--${name}`)
+    for (const name of ['against', 'warm', 'rounds']) {
+      const value = args.text(name)
+      if (value !== undefined) options.push(`--${name}=${value}`)
+    }
     const child = spawn(process.execPath, [program, ...options, ...args.positionals], { stdio: 'inherit' })
     const [code] = (await once(child, 'exit')) as [number | null]
     if (code === exitCodes.usage) return exitCodes.usage

@@ -11,3 +11,13 @@ test('bench hands its options and names on: a wrong name is told the right ones,
   const names = /\[(\w+(?:\|\w+)*)/.exec(stderr)?.[1]?.split('|')
   expect(names).toContain(benchCommand.example.split(' ').at(-1))
 })
+
+test.each([
+  [['--against', '/nowhere', 'posts'], '--against: /nowhere holds no built Broadside'],
+  [['--warm', 'ten', 'posts'], '--warm: ten is no whole number above zero'],
+  [['--rounds', '0', 'posts'], '--rounds: 0 is no whole number above zero'],
+])('bench %j is refused with the option and what is wrong with it', (args, words) => {
+  const { status, stderr } = spawnSync(process.execPath, [program, 'bench', ...args], { encoding: 'utf8' })
+  expect(status).toBe(2)
+  expect(stderr).toContain(words)
+})

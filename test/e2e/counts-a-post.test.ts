@@ -1,0 +1,86 @@
+/**
+ * What a post costs in counts, which a machine that is busy does not change: a step too many on the way of a post shows here
+ * before it shows in any time. Counted by the module that the benches load into a board.
+ */
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Counts, countingModule, countNames, countsBetween, readCounts } from '../../bench/counts.ts'
+import { shardDirectory } from '../../src/board-directory.ts'
+import { Journal } from '../../storage/journal.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+const authors = Array.from({ length: 20 }, (_, n) => person(`author ${n}`))
+/** Records of a board that has just been made, and of rooms and people that come with the first posts. */
+const framesBeside = 60
+
+/** However many are in flight. Some are of what comes with new people and rooms. */
+const encodings = { 'json parsed': 1.1, 'json written': 8.5 }
+
+/** Says all counts that are above their bound, and that each was counted at all. */
+function within(each: Counts, bounds: Counts): void {
+  const above = countNames.filter((name) => !(each[name] > 0 && each[name] <= bounds[name]))
+  expect(above.map((name) => `${name}: ${each[name]} a post, at most ${bounds[name]}`)).toEqual([])
+}
+
+describe.each(['back', 'threads'])('a post on a board whose actors are placed as %s', (placement) => {
+  let board: Board
+  let client: Client
+  let sent = 0
+  const directory = boardDirectory()
+  const socket = join(boardDirectory(), 'counts')
+
+  beforeAll(async () => {
+    board = await startBoard({
+      directory,
+      env: {
+        PLACEMENT: placement,
+        SHARDS: '1',
+        NODE_OPTIONS: `--import ${countingModule}`,
+        BENCH_COUNTS: socket,
+      },
+    })
+    client = await Client.of(board)
+    await posts(40, 8)
+  })
+  afterAll(() => client.close())
+
+  /** Posts `count` posts, `inFlight` at a time; what each of them took. */
+  async function posts(count: number, inFlight: number): Promise<Counts> {
+    const bodies = Array.from({ length: count }, () => {
+      const n = sent++
+      return client.sign(authors[n % authors.length]!, { operation: 'post', room: `room-${n % 10}`, text: `post ${n}` })
+    })
+    const before = await readCounts(socket)
+    const statuses = new Set<number>()
+    const lane = async (): Promise<void> => {
+      for (let signed = bodies.pop(); signed !== undefined; signed = bodies.pop())
+        statuses.add((await client.send(signed.body)).status)
+    }
+    await Promise.all(Array.from({ length: inFlight }, lane))
+    expect([...statuses]).toEqual([200])
+    return countsBetween(before, await readCounts(socket), count)
+  }
+
+  test('alone in flight is synced twice, parsed once, and sent on in few messages', async () => {
+    const each = await posts(200, 1)
+    within(each, { ...encodings, syncs: 2.1, writes: 3.2, messages: 9, 'msgpack read': 8, 'msgpack written': 8 })
+  })
+
+  test('among 32 in flight shares its syncs and messages with others', async () => {
+    const each = await posts(960, 32)
+    within(each, { ...encodings, syncs: 0.9, writes: 1.3, messages: 3.5, 'msgpack read': 3, 'msgpack written': 3 })
+  })
+
+  test('is one frame in the journal of its shard', async () => {
+    client.close()
+    await board.stop()
+    const journal = Journal.open({ directory: shardDirectory(directory, 0) })
+    const frames = journal.nextSeq - 1
+    journal.close()
+    expect(frames).toBeGreaterThanOrEqual(sent)
+    expect(frames).toBeLessThanOrEqual(sent + framesBeside)
+  })
+})

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { chooseBackend } from '../src/verify/choose.ts'
+import { chooseBackend } from '../src/verify/backends.ts'
 import { openFile } from '../storage/disk.ts'
 
 type Sodium = {

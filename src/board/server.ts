@@ -9,7 +9,7 @@ import { makeDirectory } from '../../storage/disk.ts'
 import { lockDirectory } from '../../storage/lock.ts'
 import { BlobIntake } from '../attachments/intake.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../board-directory.ts'
-import { drained } from '../clock.ts'
+import { type Clock, drained } from '../clock.ts'
 import { LiveFacts } from '../command/live-facts.ts'
 import { BoardAuthor } from '../command/ports.ts'
 import { BadConfig, type Config, type Placement, prepareEngineEnvironment } from '../config.ts'
@@ -31,7 +31,7 @@ import { Deliveries } from '../receive-urls/deliveries.ts'
 import { ItemPosts } from '../receive-urls/item-posts.ts'
 import { WebhookThread } from '../threads/webhook-thread.ts'
 import { chooseBackend } from '../verify/backends.ts'
-import { type Checks, ChecksHere, Verifier } from '../verify/verifier.ts'
+import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verifier.ts'
 import { boardRoutes } from './board-routes.ts'
 import { CommandRouter } from './command-router.ts'
 import { BoardFigures } from './figures-routes.ts'
@@ -109,7 +109,7 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   const { news, connections } = base
   const actors = await startActors(parts, base)
   const { actorHost } = actors
-  const verifier = await startVerifier(config, place.placement)
+  const verifier = await startVerifier(config, place.placement, place.clock)
   await parts.start({ name: 'verifier', stop: () => verifier.close() })
   const services = await servicesOf({ ...base, ...actors, verifier })
   const { followers, streams, webhookThread, works, calling, itemPosts, screeningQueue } = services
@@ -175,16 +175,18 @@ function baseOf(place: Place) {
 }
 
 /** A backend in JavaScript takes milliseconds a signature: it never checks in the main thread. */
-async function startVerifier(config: Config, placement: Placement): Promise<Checks> {
-  if (placement === 'back' && config.verifyThreads === 0) {
-    const backend = chooseBackend()
-    if (backend.name !== 'noble') return new ChecksHere(backend)
-  }
-  return Verifier.start({
-    threads: config.verifyThreads === 0 ? Math.max(1, availableParallelism() >> 1) : config.verifyThreads,
+async function startVerifier(config: Config, placement: Placement, clock: Clock): Promise<Checks> {
+  const cores = availableParallelism()
+  const isShared = placement === 'back' && config.verifyThreads === 0
+  const backend = isShared ? chooseBackend() : undefined
+  const here = backend === undefined || backend.name === 'noble' ? undefined : new ChecksHere(backend)
+  if (here !== undefined && cores === 1) return here
+  const beside = await Verifier.start({
+    threads: config.verifyThreads === 0 ? Math.max(1, cores >> 1) : config.verifyThreads,
     waitingItemsMax: queuesOf(config.queueMax).signatures,
     report: ({ kind, ...what }) => log('warn', kind, what),
   })
+  return here === undefined ? beside : new SharedChecks(here, beside, clock)
 }
 
 type Base = ReturnType<typeof baseOf> & StartedActors & { readonly verifier: Checks }

@@ -46,7 +46,12 @@ export type RepliesOptions = {
   readonly onReply: (status: number) => void
 }
 
-const json = 'application/json; charset=utf-8'
+/** Of every answer of the API: one list, so that an engine checks and joins it once. */
+const answerHeaders: readonly Header[] = Object.freeze<Header[]>([
+  ['content-type', 'application/json; charset=utf-8'],
+  ...dataHeaders,
+  ['cache-control', 'no-store'],
+])
 const preflight: readonly Header[] = [
   ...dataHeaders,
   ['access-control-allow-headers', 'content-type'],
@@ -65,12 +70,10 @@ export class Replies {
     if (exchange.ended) return
     if (reply === undefined) return exchange.drop()
     this.#options.onReply(reply.status)
-    const retry: readonly Header[] = reply.retryAfter === undefined ? [] : [['retry-after', String(reply.retryAfter)]]
-    exchange.reply(
-      reply.status,
-      [['content-type', json], ...dataHeaders, ['cache-control', 'no-store'], ...retry, ...extra],
-      reply.body,
-    )
+    const { status, retryAfter, body } = reply
+    if (retryAfter === undefined && extra.length === 0) return exchange.reply(status, answerHeaders, body)
+    const retry: readonly Header[] = retryAfter === undefined ? [] : [['retry-after', String(retryAfter)]]
+    exchange.reply(status, [...answerHeaders, ...retry, ...extra], body)
   }
 
   refuse(exchange: Exchange, found: Refusal, extra: readonly Header[] = []): void {

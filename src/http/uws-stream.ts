@@ -300,8 +300,17 @@ export class UwsStream implements ByteStream, Flushable {
  */
 export function writeHeaders(res: Pick<NativeStream, 'writeHeader'>, headers: readonly Header[]): void {
   const first = headers[0]
-  if (first === undefined) return
-  let value = first[1]
-  for (let at = 1; at < headers.length; at++) value += `\r\n${headers[at]![0]}: ${headers[at]![1]}`
-  res.writeHeader(first[0], value)
+  if (first !== undefined) res.writeHeader(first[0], joined(headers))
+}
+
+const joinedOnce = new WeakMap<readonly Header[], string>()
+
+/** The value of the first header, and all others after it. A frozen list, which many answers share, is joined once. */
+function joined(headers: readonly Header[]): string {
+  let text = joinedOnce.get(headers)
+  if (text === undefined) {
+    text = headers.map(([name, value], at) => (at === 0 ? value : `${name}: ${value}`)).join('\r\n')
+    if (Object.isFrozen(headers)) joinedOnce.set(headers, text)
+  }
+  return text
 }

@@ -92,12 +92,18 @@ function assertName(name: string): void {
   if (goodNames.size < goodNamesMax) goodNames.add(name)
 }
 
+/** Frozen lists, which many answers share: each is checked once. */
+const checked = new WeakSet<readonly Header[]>()
+
 /** Throws BadHeader unless every header may go on the wire as it is: the native writer checks nothing, so CR LF would inject. */
 export function assertHeaders(headers: readonly Header[]): void {
+  const isFixed = Object.isFrozen(headers)
+  if (isFixed && checked.has(headers)) return
   for (const [name, value] of headers) {
     if (!goodNames.has(name)) assertName(name)
     if (!printable.test(value)) throw new BadHeader(`header ${name} has a value outside printable ASCII`)
   }
+  if (isFixed) checked.add(headers)
 }
 
 /** Statuses whose message has no content, hence no Content-Length here (RFC 9110 sections 8.6, 15.3.5, 15.4.5). */
@@ -119,9 +125,12 @@ export function statusLine(status: number): string {
   return line
 }
 
-/** One spelling per peer; whatever is no address stays as it is. */
+let lastPeer = { text: '', address: '' }
+
+/** One spelling per peer; whatever is no address stays as it is. Behind a proxy the peer is the same every time. */
 export function peerAddress(text: string): string {
-  return parseAddress(text) ?? text
+  if (text !== lastPeer.text) lastPeer = { text, address: parseAddress(text) ?? text }
+  return lastPeer.address
 }
 
 /** Records the fault; a recorder that fails itself must not leave the request without an answer. */

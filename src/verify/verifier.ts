@@ -14,6 +14,7 @@
  */
 
 import { Piscina } from 'piscina'
+import type { Timers } from '../../actors/kernel/timers.ts'
 import { threadFile } from '../program.ts'
 import {
   type BackendName,
@@ -130,6 +131,11 @@ export class Verifier implements Checks {
     return this.#waiting.length
   }
 
+  /** It has no threads any more, and takes nothing. */
+  get isLost(): boolean {
+    return this.#closed
+  }
+
   /**
    * Asks for a verdict. The callback runs exactly once: later, or before this returns when the answer is known at
    * once ('overloaded', a wrong length). Signature (64 bytes), key (32) and message may be views into larger buffers
@@ -228,7 +234,7 @@ function verdictOf(byte: number | undefined): Verdict {
   return byte === verdictBadKey ? 'bad_key' : 'bad_signature'
 }
 
-/** Signatures checked in the calling thread: where cores are few, handing them to another one costs more than it gains. */
+/** Signatures checked in the calling thread: where cores are few, handing a lone one to another costs more than it gains. */
 export class ChecksHere implements Checks {
   readonly backend: BackendName
   readonly waiting = 0
@@ -249,4 +255,45 @@ export class ChecksHere implements Checks {
   }
 
   async close(): Promise<void> {}
+}
+
+/**
+ * Of the signatures that one turn of the event loop brings, so many are checked in the calling thread. More are as many as its
+ * writes: the other core would wait for them.
+ */
+const hereMax = Number(process.env.HEREMAX ?? 8)
+
+/** The first signatures of a turn of the event loop are checked in the calling thread, the others in a thread beside it. */
+export class SharedChecks implements Checks {
+  readonly backend: BackendName
+  readonly #here: ChecksHere
+  readonly #beside: Verifier
+  readonly #soon: Timers['soon']
+  #inTurn = 0
+
+  constructor(here: ChecksHere, beside: Verifier, { soon }: Pick<Timers, 'soon'>) {
+    this.backend = here.backend
+    this.#here = here
+    this.#beside = beside
+    this.#soon = soon
+  }
+
+  get waiting(): number {
+    return this.#beside.waiting
+  }
+
+  /** As of a Verifier. */
+  verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void {
+    if (this.#inTurn === 0) {
+      this.#soon(() => {
+        this.#inTurn = 0
+      })
+    }
+    const isHere = this.#inTurn++ < hereMax || this.#beside.isLost
+    ;(isHere ? this.#here : this.#beside).verify(signature, publicKey, message, callback)
+  }
+
+  close(): Promise<void> {
+    return this.#beside.close()
+  }
 }

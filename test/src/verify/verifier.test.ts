@@ -2,6 +2,7 @@ import { generateKeyPairSync, sign } from 'node:crypto'
 import fc from 'fast-check'
 import { Piscina } from 'piscina'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import {
   type BackendName,
   chooseBackend,
@@ -11,7 +12,14 @@ import {
   verdictGood,
 } from '../../../src/verify/backends.ts'
 import { judgeBatch, packBatch, unpackBatch } from '../../../src/verify/batch.ts'
-import { type Verdict, Verifier, type VerifierEvent } from '../../../src/verify/verifier.ts'
+import {
+  type Checks,
+  ChecksHere,
+  SharedChecks,
+  type Verdict,
+  Verifier,
+  type VerifierEvent,
+} from '../../../src/verify/verifier.ts'
 
 const { privateKey, publicKey: publicKeyObject } = generateKeyPairSync('ed25519')
 const publicKey = publicKeyObject.export({ format: 'der', type: 'spki' }).subarray(12)
@@ -22,7 +30,7 @@ function signed(text: string | Buffer): SignatureItem {
   return { message, publicKey, signature: sign(undefined, message, privateKey) }
 }
 
-function ask(verifier: Verifier, item: SignatureItem): Promise<Verdict> {
+function ask(verifier: Checks, item: SignatureItem): Promise<Verdict> {
   return new Promise((resolve) => verifier.verify(item.signature, item.publicKey, item.message, resolve))
 }
 
@@ -152,6 +160,61 @@ describe('bounds', () => {
     expect(answers.filter((answer) => answer === 'good')).toHaveLength(4)
     expect(await ask(verifier, large)).toBe('good')
     await verifier.close()
+  })
+})
+
+describe('shared with the calling thread', () => {
+  const kinds: readonly [SignatureItem, Verdict][] = [
+    [good, 'good'],
+    [badKey, 'bad_key'],
+    [badSignature, 'bad_signature'],
+  ]
+
+  async function start() {
+    const beside = await Verifier.start({ threads: 1, waitingItemsMax: 200 })
+    return { beside, shared: new SharedChecks(new ChecksHere(chooseBackend()), beside, systemClock) }
+  }
+
+  test('a lone signature has its verdict at once, turn after turn', async () => {
+    const { shared } = await start()
+    for (const [item, expected] of kinds) {
+      let told: Verdict | undefined
+      shared.verify(item.signature, item.publicKey, item.message, (verdict) => {
+        told = verdict
+      })
+      expect(told).toBe(expected)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await shared.close()
+  })
+
+  test('of many in one turn each has its own verdict, once, and most of them come from the other thread', async () => {
+    const { shared } = await start()
+    const asked = Array.from({ length: 150 }, (_, index) => kinds[(index * 7 + (index >> 3)) % kinds.length]!)
+    let atOnce = 0
+    const answers = Promise.all(
+      asked.map(
+        ([{ signature, publicKey: key, message }]) =>
+          new Promise<Verdict>((resolve) =>
+            shared.verify(signature, key, message, (verdict) => {
+              atOnce++
+              resolve(verdict)
+            }),
+          ),
+      ),
+    )
+    expect(atOnce).toBeGreaterThan(0)
+    expect(atOnce).toBeLessThan(75)
+    expect(await answers).toEqual(asked.map(([, expected]) => expected))
+    expect(atOnce).toBe(150)
+    await shared.close()
+  })
+
+  test('without the other thread every signature is checked in this one', async () => {
+    const { beside, shared } = await start()
+    await beside.close()
+    const answers = await Promise.all(Array.from({ length: 100 }, () => ask(shared, good)))
+    expect(new Set(answers)).toEqual(new Set(['good']))
   })
 })
 

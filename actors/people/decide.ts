@@ -1,4 +1,4 @@
-/** The registry's decisions over people: pure functions of the state; who signed was settled before. */
+/** The registry's decisions over people and their handles: pure functions of the state; who signed was settled before. */
 
 import { endings } from '../delegations/decide.ts'
 import { formatEntry } from '../log/entry.ts'

@@ -1,5 +1,5 @@
 /**
- * A room decides here: what becomes of a post, and of the wish to make a room.
+ * A room decides here: what becomes of a post and where it goes, and of the wish to make a room.
  * Pure functions of the board's state; who signed was settled before.
  */
 
@@ -190,8 +190,8 @@ type Begun = {
 }
 
 /**
- * What an opener may say before any member has accepted the conversation: a little. A block and a silence refuse alike.
- * Why a post into a conversation is refused before any member has accepted it, or undefined.
+ * Why a post into a conversation is refused before any member has accepted it, or undefined: its opener may say a little. A block
+ * and a silence refuse alike.
  */
 function postRefusal(conversation: Begun | undefined, letter: WriteLetter): Refused | undefined {
   if (conversation === undefined || conversation.accepted) return undefined

@@ -262,10 +262,7 @@ const reserve = ({ state: { market }, now }: Situation, letter: WriteLetter<Rese
   return { ...decision, leadsToPublic: args.seen }
 }
 
-/**
- * How a work comes to be, and what its room says of it afterwards. Two actors have a part in it: the market takes the hold, the room
- * the request; no reader sees a work before both have accepted it. What the room reports may come again: it changes nothing twice.
- */
+/** The room has taken the request: the work is open, and readers see it from now on. */
 const open = ({ state: { market }, now }: Situation, letter: WriteLetter<OpenArgs>) => {
   const { work: id, room, is_public, version, versions, generation } = letter.args
   const there = market.find(id)
@@ -388,6 +385,10 @@ function nothing(now: number, more: object): Decision {
   return accept([], { at: now, isPublic: false, facts: more })
 }
 
+/**
+ * How a work comes to be, and what its room says of it afterwards. Two actors have a part in it: the market takes the hold, the room
+ * the request; no reader sees a work before both have accepted it. What the room reports may come again: it changes nothing twice.
+ */
 export const requestDeciders = {
   'work.create': reserve,
   'work.open': open,

@@ -206,7 +206,6 @@ type ByteRange = { readonly start: number; readonly end: number }
 const harmless =
   /^(text\/plain|text\/markdown|text\/csv|application\/json|application\/pdf|application\/zip|application\/gzip|audio\/[a-z0-9.+-]+|video\/[a-z0-9.+-]+)(;|$)/i
 
-/** How users' files are served: their name and type in headers, and the byte range that a reader requests. */
 function servedType(file: { readonly media_type: string; readonly is_image: boolean }): string {
   return file.is_image || harmless.test(file.media_type) ? file.media_type : 'application/octet-stream'
 }

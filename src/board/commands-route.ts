@@ -1,5 +1,6 @@
 /**
- * POST /v1/command, one command, and POST /v1/commands: up to a thousand commands, one a line (NDJSON), and an answer for each as soon as it is known.
+ * POST /v1/command, one command, and POST /v1/commands: up to a thousand commands, one a line (NDJSON), and an answer for each as
+ * soon as it is known.
  *
  * Every line is held to the bounds of a single command and counted by itself. A connection that ends leaves what was accepted
  * accepted, and the rest unsent: the same bytes again are safe.

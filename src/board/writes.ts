@@ -348,10 +348,7 @@ function isOf<Name extends WriteName>(verified: Verified, name: Name): verified 
   return verified.operation.name === name
 }
 
-/**
- * What the answer to a post shows of it beside what was sent.
- * What its author, put out of a private room since, is shown of a post: that it stands, and where.
- */
+/** What the author of a post, put out of its private room since, is shown of it: that it stands, and where. */
 const outOfSight: Body = { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }
 
 /** What a post has of marks when it is new. */

@@ -93,7 +93,7 @@ export const delegationsReadPlans = {
 } satisfies ReadPlans
 
 /**
- * What the registry knows, for the front to keep: as it is once everything is decided that was asked of it before.
+ * What the registry knows, for the main thread to keep: as it is once everything is decided that was asked of it before.
  * `op`: the read. `told` takes undefined where the registry gives no answer now.
  */
 export function toldByRegistry<Name extends 'delegation.known' | 'limits.known'>(

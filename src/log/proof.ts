@@ -1,6 +1,6 @@
 /**
- * The inclusion proof of an event: what log.proof and /api/log/proof answer (RFC 9162 2.1.3, with its signed head inside).
- * Checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
+ * Reads on the log beside its newest head: inclusion and consistency proofs (RFC 9162 2.1.3, with the signed head inside), leaves,
+ * and how it grew. A proof is checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'

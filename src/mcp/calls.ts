@@ -141,9 +141,8 @@ function isSignable(command: Readonly<Record<string, unknown>>): command is Sign
 type Given = Readonly<Record<string, unknown>>
 
 /**
- * What is wrong with the arguments of a tool, in the words of the tool: `data` is an object there, its version is the board's to
- * fill in, and what signs a command is no argument.
- * `data` of a call as an object, whether it came as one or as JSON text; or what is wrong with the call.
+ * `data` of a call as an object, whether it came as one or as JSON text; or what is wrong with the call, in the words of the
+ * tool: `data` is an object there, its version is the board's to fill in, and what signs a command is no argument.
  */
 function inputOf(operation: Operation, given: Given): { readonly data: Given | undefined } | Refusal {
   const strange = unknownArgument(operation, given)

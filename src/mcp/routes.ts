@@ -1,9 +1,7 @@
 /**
  * The routes of the MCP endpoint: /mcp, and what the MCP Registry reads at /.well-known/mcp/server.json.
  *
- * A browser on another site must not reach a board through its visitor (DNS rebinding): Host has to be a name of this board
- * or of this machine, and an Origin, where one is sent, has to be this board's or one of MCP_ORIGINS. What speaks the
- * protocol is loaded by the first request.
+ * A request of a browser on another site is refused (own-site.ts). What speaks the protocol is loaded by the first request.
  */
 
 import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'

@@ -246,7 +246,7 @@ function outgoingHeaders(headers: Readonly<Record<string, string>>, userAgent: s
   return sent
 }
 
-/** Headers of requests that the board sends, and of the answers it hands on. */
+/** What is handed on of an answer's headers: nothing of the connection, and no cookies. */
 function receivedHeaders(fields: Fields): Record<string, readonly string[]> {
   const kept: Record<string, readonly string[]> = Object.create(null)
   for (const [name, values] of Object.entries(fields)) {

@@ -1,6 +1,7 @@
 /**
  * Where a request goes: an address as a user gave it, checked and turned into a host, a port and the IP addresses that
  * the connection may use. The rules:
+ *
  * - https only, and no name and password in it; http only where loopback is allowed, and then to loopback alone;
  * - port 443 or one that ordinary services take (1024 and up, without those that browsers refuse);
  * - every address of the name must be one we may connect to: one bad address refuses all of them.

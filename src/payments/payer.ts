@@ -1,4 +1,4 @@
-/** Both protocols by one interface: what a 402 asks, what we could pay, what came of it. */
+/** Both protocols by one interface: what a 402 asks, what we could pay, what came of it, and whether a chain has the payment. */
 
 import { chainIdOf } from '../money/networks.ts'
 import type { Answered, Outgoing } from '../outgoing/request.ts'

@@ -1,5 +1,5 @@
 /**
- * The books of the engine: what has changed since it was last recorded, written some times a second, and never so often that
+ * How far deliveries have come: what has changed since it was last recorded, written some times a second, and never so often that
  * the writing takes more than a tenth of the time. What a kill takes of it is delivered again under the same ids.
  */
 

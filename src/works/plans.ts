@@ -1,4 +1,4 @@
-/** How works are carried out: all of them by the market. */
+/** How commands about works and credits are carried out, all of them by the market, and who answers reads on them. */
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -182,7 +182,7 @@ function roomOfWork(actors: Actors, request: ReadRequest, then: (room: string | 
   })
 }
 
-/** What the market is sent with a command: configuration as it stands, and what the room says of the signer. */
+/** The limits that the market is sent with a command, as they are configured now. */
 function limitsOf({ limitsOn }: Services): MarketLimits {
   const reward = sizes.work_reward_maximum
   return limitsOn

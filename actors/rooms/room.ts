@@ -44,7 +44,7 @@ export type Wanted = {
 }
 
 /** `''` and 0: none. */
-export type Placed = {
+type Placed = {
   readonly page: string
   /** 32 hex of the event replied to: of a version, its original. */
   readonly replyTo: string
@@ -96,7 +96,7 @@ export function formatOf(kept: Format | undefined, data: string | undefined): Fo
 }
 
 /** The format of the version that an edit replaces, for an edit that names none. */
-export function formatBefore({ state, board, record }: Situation, original: string): Format {
+function formatBefore({ state, board, record }: Situation, original: string): Format {
   const newest = state.marks.newest(board.events.find(Buffer.from(original, 'hex')))
   const { format, by } = postIn(record(board.events.place[newest]!))
   const command = commandIn(by.signed)

@@ -350,7 +350,7 @@ type Asking = { readonly room: string; readonly author: string; readonly operato
 const stranger: Standing = { reads: false, replies: false, moderates: false }
 
 /** What the signer of a command may do in the room of a work: the market needs it to decide. */
-export function standingIn(
+function standingIn(
   { state, board, now }: { readonly state: Parts; readonly board: Board; readonly now: number },
   { room: name, author, operator }: Asking,
 ): Standing {

@@ -77,7 +77,7 @@ export function unknown(work: string): Refused {
 }
 
 /** A work of a private room is there for its parties and for who reads the room. */
-export function mayKnow(work: Work, author: string, { standing }: Pick<WorkArgs, 'standing'>): boolean {
+function mayKnow(work: Work, author: string, { standing }: Pick<WorkArgs, 'standing'>): boolean {
   return work.is_public || standing?.reads === true || partiesOf(work).includes(author)
 }
 
@@ -165,7 +165,7 @@ function notNow(op: string, state: string, rows: readonly Transition[], work: Wo
 }
 
 /** To end a sentence that names a state: the operations that lead out of it. */
-export function nextWords(state: string): string {
+function nextWords(state: string): string {
   const rows = transitions.filter(({ from, on }) => on.startsWith('work.') && from.some((each) => each === state))
   const next = [...new Set(rows.map(({ on }) => on))]
   return next.length === 0 ? 'its state is final' : `what can be done now: ${next.join(', ')}`

@@ -23,7 +23,7 @@ import type { Throttle } from '../rates/throttle.ts'
 import { dataOf, type ReadAnswer } from '../reads/read.ts'
 import type { BlobFile } from './reads.ts'
 
-export type BlobDoorOptions = {
+type BlobDoorOptions = {
   /** The feed among them is asked, which knows public things alone. */
   readonly actors: Pick<Actors, 'read'>
   readonly files: BlobFiles

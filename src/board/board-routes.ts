@@ -173,7 +173,7 @@ function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
   }
 }
 
-export type CompatOptions = {
+type CompatOptions = {
   readonly front: { execute(body: Buffer, door: CommandSource, respond: Respond): void }
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies

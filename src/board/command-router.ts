@@ -35,7 +35,7 @@ import type { Welcome } from '../works/welcome.ts'
 import type { ReadRouter } from './read-router.ts'
 import { Writes } from './writes.ts'
 
-export type CommandRouterOptions = {
+type CommandRouterOptions = {
   readonly serviceId: string
   readonly actors: Actors
   readonly verifier: Pick<Checks, 'verify'>

@@ -26,7 +26,7 @@ import type { Throttle } from '../rates/throttle.ts'
 import { noteCause, withCause } from '../runtime/slow-turns.ts'
 import type { CommandRouter } from './command-router.ts'
 
-export type CommandsRouteOptions = {
+type CommandsRouteOptions = {
   readonly front: Pick<CommandRouter, 'execute'>
   readonly throttle: Throttle
   readonly replies: Replies

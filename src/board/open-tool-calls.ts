@@ -23,7 +23,7 @@ import { ToolDesk } from '../tools/service.ts'
 import type { Checks } from '../verify/verifier.ts'
 import type { ReadRouter } from './read-router.ts'
 
-export type CallingOptions = {
+type CallingOptions = {
   /** Public address of the board. */
   readonly address: string
   readonly directory: { readonly facts: { readonly service_id: string }; readonly identity: { readonly id: string } }

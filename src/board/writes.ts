@@ -27,7 +27,7 @@ import { type Body, type EventFacts, eventView } from '../reads/event-view.ts'
 import { dataOf, jsonOf, type ReadAnswer } from '../reads/read.ts'
 import { plans } from './plans.ts'
 
-export type WritesOptions = {
+type WritesOptions = {
   readonly actors: Actors
   readonly throttle: Throttle
   readonly news: LiveFacts

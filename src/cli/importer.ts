@@ -52,7 +52,7 @@ export type ImportReport = {
   lastEventId: string | undefined
 }
 
-export type ImportOptions = {
+type ImportOptions = {
   readonly client: Pick<BoardClient, 'url'>
   /** Sends the posts: one by one, or in batches. */
   readonly sender: Pick<BoardClient, 'command'>

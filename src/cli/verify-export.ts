@@ -80,7 +80,7 @@ export function checkHere(): SignatureChecker {
   }
 }
 
-export type ExportVerifyOptions = {
+type ExportVerifyOptions = {
   readonly lines: AsyncIterable<Line & { readonly isCut: boolean }>
   readonly checker: SignatureChecker
   /** The log's key; without it the checkpoint's signature stays unchecked unless the file brings a key. */

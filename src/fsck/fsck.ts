@@ -60,7 +60,7 @@ const nothing = Buffer.alloc(0)
 
 export type { Finding } from './log.ts'
 
-export type FsckOptions = {
+type FsckOptions = {
   readonly path: string
   readonly onFinding: (finding: Finding) => void
   readonly onProgress: (leaves: number, total: number) => void

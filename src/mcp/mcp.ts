@@ -26,7 +26,7 @@ export type EventsHandlers = {
   unsubscribe(params: Params, caller: EventsCaller): Promise<unknown>
 }
 
-export type McpOptions = CallsOptions & {
+type McpOptions = CallsOptions & {
   readonly release: string
   readonly address: string
   readonly forAgents: () => string

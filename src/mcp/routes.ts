@@ -17,7 +17,7 @@ import { type Authenticate, bearerToken, type Caller } from '../sign-in/caller.t
 import type { Passed, Refused } from './gate.ts'
 import type { Mcp } from './mcp.ts'
 
-export type McpDoorOptions = {
+type McpDoorOptions = {
   /** Public address of the board, without a slash at the end. */
   readonly address: string
   readonly release: string

@@ -30,7 +30,7 @@ export type Hidden = { readonly ok: true } | { readonly ok: false; readonly late
 
 export type Report = (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 
-export type ScreeningOptions = {
+type ScreeningOptions = {
   readonly queue: ScreeningQueue
   readonly judge: (post: Screened) => Judgement | Promise<Judgement>
   readonly hide: (post: Screened, reason: string, done: (hidden: Hidden) => void) => void

@@ -57,7 +57,7 @@ export type Outgoing = {
   close(): void
 }
 
-export type OutgoingOptions = {
+type OutgoingOptions = {
   /** BROADSIDE_LOOPBACK=1. */
   readonly loopback: boolean
   /** Says who is calling. */

@@ -9,7 +9,7 @@ import type { Demand, Payer, Payment, PaymentReceipt } from './payment.ts'
 import type { Wallet } from './wallet.ts'
 import { isObject, parsedObject, x402DemandOf, x402Offers, x402ReceiptOf } from './x402.ts'
 
-export type PayerOptions = {
+type PayerOptions = {
   /** Absent: demands are read and nothing is offered. */
   readonly wallet?: Wallet
   /** Address of a node by CAIP-2 network: asked whether a payment was made. */

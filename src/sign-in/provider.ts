@@ -12,7 +12,7 @@ import { everydayScopes } from './caller.ts'
 import { adapterFor, type Records } from './records.ts'
 import { knownScopes, type SignedIn } from './sign-in.ts'
 
-export type ProviderOptions = {
+type ProviderOptions = {
   /** Public address of the board: the issuer. */
   readonly address: string
   readonly signingKey: KeyObject

@@ -10,7 +10,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import { log } from '../observe.ts'
 
-export type LateThreadOptions = {
+type LateThreadOptions = {
   readonly name: string
   readonly file: URL
   /** What the thread is given; `front`: its end of the link. */

@@ -32,7 +32,7 @@ import type { DeliveryAsk, DeliveryTell, DeliveryThread } from './delivery.ts'
 import type { FeedNews } from './feed.ts'
 import type { ShardNews } from './private-news.ts'
 
-export type PostroomOptions = Platform & {
+type PostroomOptions = Platform & {
   readonly actorHost: ActorHost
   readonly news: LiveFacts
   readonly directory: BoardDirectory

@@ -52,7 +52,7 @@ export type Outcome = {
   readonly duration_ms: number
 } & Partial<Output>
 
-export type RelayOptions = {
+type RelayOptions = {
   readonly actors: Actors
   readonly read: ReadCall
   readonly outgoing: Outgoing

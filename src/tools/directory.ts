@@ -49,7 +49,7 @@ const relays = new ActsOf<RelayFacts>('tools.relay')
 const transfers = new ActsOf<{ readonly target: string }>('credit.transfer')
 const rewards = new ActsOf<RewardFacts>('credit.reward')
 
-export type DirectoryOptions = {
+type DirectoryOptions = {
   readonly index: ToolIndex
   readonly own: readonly OwnTool[]
   /** The record with this number in the journal of a shard. */

@@ -17,7 +17,7 @@ import { isAt, lookAtTool, type Permission } from './lab.ts'
 import type { DueTool, FoundListing } from './reads.ts'
 import { ReviewRewards, type ReviewRewardsOptions } from './review-rewards.ts'
 
-export type LooksOptions = {
+type LooksOptions = {
   readonly actors: Actors
   readonly read: ReadCall
   readonly outgoing: Outgoing
@@ -82,7 +82,7 @@ function mayBeTried({ method, kind }: Listing): boolean {
   return kind === 'mcp' || ['', 'GET', 'HEAD', 'POST'].includes(method)
 }
 
-export type LabRoundOptions = {
+type LabRoundOptions = {
   readonly looks: ToolProber
   readonly actors: Pick<Actors, 'write'>
   /** Keeps the times of probes secret. */
@@ -163,7 +163,7 @@ class LabRound {
   }
 }
 
-export type ProbesOptions = Pick<LooksOptions, 'read'> & {
+type ProbesOptions = Pick<LooksOptions, 'read'> & {
   readonly looks: ToolProber
   readonly operators: ReadonlySet<string>
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
@@ -241,7 +241,7 @@ function probeJson(facts: ProbedFacts, at: number): ProbeJson {
   return { id, tool, host, at, verdict, mismatch, verified: isOwner === true, opt_out: optOut === true, saw }
 }
 
-export type ToolDeskOptions = LooksOptions &
+type ToolDeskOptions = LooksOptions &
   ReviewRewardsOptions &
   Omit<ProbesOptions, 'looks'> &
   Omit<LabRoundOptions, 'looks'>

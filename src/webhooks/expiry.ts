@@ -7,7 +7,7 @@ import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import type { HookView } from './reads.ts'
 import type { HookRun } from './subscription-run.ts'
 
-export type EndingsOptions = {
+type EndingsOptions = {
   /** Asks once; what has come of it is not said here. */
   readonly end: (view: HookView) => Promise<void>
   /** Unix milliseconds. */

@@ -4,7 +4,7 @@
  * A host that answers may have more of the slots, one that fails has a single one and shares half of all with the others
  * that fail: targets that are dead or slow delay each other, and no others.
  */
-export type LanesOptions<Item> = {
+type LanesOptions<Item> = {
   /** Requests at a time. */
   readonly slots: number
   /** To one host at a time. */

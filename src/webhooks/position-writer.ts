@@ -9,7 +9,7 @@ import type { Sent } from './sender.ts'
 import type { DeliveryRow, DeliveryStore } from './store.ts'
 import type { HookRun } from './subscription-run.ts'
 
-export type BooksOptions = {
+type BooksOptions = {
   readonly store: DeliveryStore
   /** Next place of each source. */
   readonly tails: () => readonly number[]

@@ -22,7 +22,7 @@ import { Letterhead, SigningKey, secretKey, signatures } from './signature.ts'
 
 export type Head = { readonly size: number; readonly checkpoint: string }
 
-export type SenderOptions = {
+type SenderOptions = {
   readonly poster: Poster
   /** Asks for what is delivered now. */
   readonly payload: (pending: Pending, view: HookView, give: Give) => void

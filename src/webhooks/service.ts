@@ -50,7 +50,7 @@ export type HookStatus = {
 }
 type NumberedDelivery = DeliveryRow & { readonly n: number }
 
-export type DeskOptions = {
+type DeskOptions = {
   readonly actors: Actors
   readonly cursors: CursorSealer
   readonly cursorKey: Uint8Array

@@ -271,7 +271,7 @@ function complete(context: ReadContext, request: ReadRequest): ReadAnswer {
 /** Characters of the request that a record shows. */
 const previewMax = 280
 
-export type WorkView = ReturnType<typeof workView>
+type WorkView = ReturnType<typeof workView>
 
 type Preview = { readonly text: string; readonly truncated: boolean }
 
@@ -291,7 +291,7 @@ function serviceGeneration(generation: string): string {
  * A work as readers get it: the record of the interface, with what `state` says now, and nothing that is not there in that state.
  * `stored`: what is recorded; `work`: what it has become since.
  */
-export function workView(context: ReadContext, stored: Work, work: Work) {
+function workView(context: ReadContext, stored: Work, work: Work) {
   const { state, generation, serviceId } = context
   const { epoch } = state.market
   const isHeld = work.worker !== ''
@@ -418,7 +418,7 @@ function beginningOf(text: string | undefined): Preview {
 const nothingShown: Preview = { text: '', truncated: false }
 
 /** What is publicly known of an identity. */
-export function dealingsView(dealings: Dealings | undefined) {
+function dealingsView(dealings: Dealings | undefined) {
   const { accepted, rejected, lapsed } = dealings ?? nothing
   const hours = dealings === undefined ? undefined : medianHours(dealings)
   return { accepted, rejected, lapsed, ...(hours === undefined ? {} : { median_hours_to_verdict: hours }) }

@@ -16,7 +16,7 @@ import { marketName, type WelcomeArgs } from '../../actors/works/market/letters.
 import type { Actors } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'
 
-export type WelcomeOptions = {
+type WelcomeOptions = {
   readonly actors: Actors
   readonly limitsOn: boolean
   /** Secret of this board. */

@@ -28,7 +28,7 @@ import type { ScreeningQueue } from '../moderation/screening.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { type AnswerOf, dataOf, ok, type ReadRequest, type Take, unending } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
-import type { ToolDesk } from '../tools/service.ts'
+import type { ToolProbes } from '../tools/service.ts'
 import type { Checks, Verdict } from '../verify/verifier.ts'
 import type { WebhookService } from '../webhooks/service.ts'
 import type { Welcome } from '../works/welcome.ts'
@@ -44,7 +44,7 @@ type CommandRouterOptions = {
   readonly blobs: BlobIntake
   readonly hooks: WebhookService
   readonly calls: Calls
-  readonly tools: ToolDesk
+  readonly tools: ToolProbes
   readonly welcome: Pick<Welcome, 'greet'>
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer

@@ -354,7 +354,7 @@ export class Engine {
     const isWoken = view.wakes > run.view.wakes
     // Its content never changes: its id follows from that.
     run.view = view
-    run.letterhead = undefined
+    run.deliveryHead = undefined
     if (!isWoken) return
     run.isOver = false
     this.#endings.forget(run)

@@ -149,7 +149,7 @@ export const clientMore = {
   javascript: `const news = await board.follow('lobby') // everything after this line
 const { event } = await board.reply(event_id, 'A reply.')
 await board.edit(event, 'A better reply.')
-await board.call('profile.set', { text: 'I test clients.' })
+await board.call('identity.profile.set', { data: { description: 'I test clients.' } })
 const outcomes = await board.batch(['one', 'two'].map((text) => ({ operation: 'post', room: 'lobby', text })))
 console.log(outcomes.every(({ ok }) => ok))
 for await (const thread of board.pages('thread.get', { event_id }))
@@ -167,7 +167,7 @@ try {
 news = board.follow("lobby")  # everything after this line
 event = board.reply(posted["event_id"], "A reply.")["event"]
 board.edit(event, "A better reply.")
-board.call("profile.set", text="I test clients.")
+board.call("identity.profile.set", data={"description": "I test clients."})
 outcomes = board.batch({"operation": "post", "room": "lobby", "text": text} for text in ("one", "two"))
 print(not any(isinstance(each, Exception) for each in outcomes))
 for thread in board.pages("thread.get", event_id=posted["event_id"]):

@@ -90,8 +90,11 @@ const workWords = (limitsOn: boolean): readonly string[] => [
 
 type Named = Pick<Described, 'address' | 'serviceId' | 'limitsOn' | 'proofBits'>
 
+function fence(language: string, code: string): string {
+  return `\`\`\`${language}\n${code}\n\`\`\``
+}
+
 export function forAgents({ address, serviceId, limitsOn, proofBits }: Named): string {
-  const fence = (language: string, code: string) => `\`\`\`${language}\n${code}\n\`\`\``
   return [
     `# Broadside, for agents`,
     '',
@@ -148,13 +151,7 @@ export function forAgents({ address, serviceId, limitsOn, proofBits }: Named): s
     '',
     ...toolWords(address),
     '',
-    '## Client libraries',
-    '',
     ...clientWords(address),
-    '',
-    fence('javascript', `${clientStart.javascript(address)}\n\n${clientMore.javascript}`),
-    '',
-    fence('py', `${clientStart.python(address)}\n\n${clientMore.python}`),
     '',
     '## JavaScript without a library',
     '',
@@ -174,12 +171,18 @@ export function forAgents({ address, serviceId, limitsOn, proofBits }: Named): s
 /** What the clients do that a program of one's own would have to. */
 function clientWords(address: string): string[] {
   return [
+    '## Client libraries',
+    '',
     `${address}/client/broadside.js is one module for Node 22, Deno, Bun and browsers (in the package: broadside/client), and`,
     `${address}/client/broadside.py one file for Python 3.9. Neither has dependencies; their SHA-256 is at /capabilities. They make`,
     'or load a key file (keep it secret), sign by the clock of the board, send the same bytes again until the outcome is known, wait as',
     'long as a refusal says (at most 120 s together), and do the work that a room requires. call takes every operation with',
     'its fields; data may be an object. A refusal has code, field and message. NoAnswer means that the outcome is unknown: send its',
     'command again. follow continues over restarts of the board; its cursor resumes it in another process.',
+    '',
+    fence('javascript', `${clientStart.javascript(address)}\n\n${clientMore.javascript}`),
+    '',
+    fence('py', `${clientStart.python(address)}\n\n${clientMore.python}`),
   ]
 }
 

@@ -180,7 +180,7 @@ for update in news:
 try:
     board.call("room.create", room="Not A Name")
 except BoardError as error:
-    print(error.code, error.field, error.message)`,
+    print(error.code, error.field, error)`,
 }
 
 /** Checks a delivery to a webhook. It is run by a test as it stands. */

@@ -15,7 +15,12 @@ import { scratchDirectory } from '../../support/scratch.ts'
 const integers = ['timestamp', 'amount', 'ttl', 'limit', 'before']
 const lists = ['members', 'attachments']
 /** Text with what JSON escapes in one place or another. */
-const text = fc.string({ unit: fc.oneof(fc.constantFrom('"', '\\', '/', '\n', '\b', '\u0000', '\u007f', '\u2028', '\u2029', '<', '🌍'), fc.string({ unit: 'binary', minLength: 1, maxLength: 1 })) })
+const text = fc.string({
+  unit: fc.oneof(
+    fc.constantFrom('"', '\\', '/', '\n', '\b', '\u0000', '\u007f', '\u2028', '\u2029', '<', '🌍'),
+    fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+  ),
+})
 const command = fc
   .record(
     Object.fromEntries(
@@ -33,12 +38,24 @@ const missing = missingProgram('python3')
 
 /** What a program prints as JSON, with the Python client at hand and `given` as JSON on its input. */
 function inPython(program: string, given: unknown, options: readonly string[] = []): unknown {
-  const { status, stdout, stderr } = spawnSync('python3', [...options, '-c', `import sys, json\nfrom broadside import *\nimport broadside\ngiven = json.load(sys.stdin)\n${program}`], {
-    input: JSON.stringify(given),
-    encoding: 'utf8',
-    maxBuffer: 64 * 1024 * 1024,
-    env: { PATH: process.env.PATH, PYTHONPATH: resolve(import.meta.dirname, '../../../src/client'), PYTHONDONTWRITEBYTECODE: '1' },
-  })
+  const { status, stdout, stderr } = spawnSync(
+    'python3',
+    [
+      ...options,
+      '-c',
+      `import sys, json\nfrom broadside import *\nimport broadside\ngiven = json.load(sys.stdin)\n${program}`,
+    ],
+    {
+      input: JSON.stringify(given),
+      encoding: 'utf8',
+      maxBuffer: 64 * 1024 * 1024,
+      env: {
+        PATH: process.env.PATH,
+        PYTHONPATH: resolve(import.meta.dirname, '../../../src/client'),
+        PYTHONDONTWRITEBYTECODE: '1',
+      },
+    },
+  )
   expect(status, stderr).toBe(0)
   return JSON.parse(stdout)
 }
@@ -90,7 +107,11 @@ print(json.dumps(out))`
 
 test('key files of the command line, of OpenSSL and of the clients are read by each other', async () => {
   const folder = scratchDirectory()
-  const [own, theirs, pem] = ['own.json', 'theirs.json', 'key.pem'].map((name) => join(folder, name)) as [string, string, string]
+  const [own, theirs, pem] = ['own.json', 'theirs.json', 'key.pem'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ]
   const made = await loadKey(own)
   expect(readKeyFile(own).publicKey).toBe(made.publicKey)
   expect((await loadKey(own)).id).toBe(made.id)
@@ -109,8 +130,16 @@ test('key files of the command line, of OpenSSL and of the clients are read by e
 test('what is no key is refused, and a key that others can read is not used', async () => {
   const { publicKey } = await createKey()
   const halves = { ...JSON.parse((await createKey()).toFile()), public_key: publicKey }
-  await expect(importKey(JSON.stringify(halves))).rejects.toThrow('the public and private halves of this key do not match')
-  for (const wrong of ['', '{}', 'null', '{"seed":"short"}', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----'])
+  await expect(importKey(JSON.stringify(halves))).rejects.toThrow(
+    'the public and private halves of this key do not match',
+  )
+  for (const wrong of [
+    '',
+    '{}',
+    'null',
+    '{"seed":"short"}',
+    '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----',
+  ])
     await expect(importKey(wrong)).rejects.toThrow('contains no Ed25519 key')
   const path = join(scratchDirectory(), 'open.json')
   writeFileSync(path, (await createKey()).toFile(), { mode: 0o644 })

@@ -166,7 +166,9 @@ export async function importKey(text: string): Promise<Key> {
 type Halves = { readonly seed?: Uint8Array; readonly publicKey?: unknown }
 
 function seedOfPem(text: string): Halves {
-  const der = fromBase64url(text.replace(/-----[^-]+-----|\s|=/g, ''))
+  const base64 = text.replace(/-----[^-]+-----|\s|=/g, '')
+  if (!/^[\w+/-]+$/.test(base64) || base64.length % 4 === 1) return {}
+  const der = fromBase64url(base64)
   return pkcs8Start.every((byte, n) => der[n] === byte) ? { seed: der.subarray(pkcs8Start.length) } : {}
 }
 

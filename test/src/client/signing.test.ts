@@ -139,6 +139,8 @@ test('what is no key is refused, and a key that others can read is not used', as
     'null',
     '{"seed":"short"}',
     '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----',
+    '-----BEGIN PRIVATE KEY-----\n(é)\n-----END PRIVATE KEY-----',
+    '-----BEGIN',
   ])
     await expect(importKey(wrong)).rejects.toThrow('contains no Ed25519 key')
   const path = join(scratchDirectory(), 'open.json')

@@ -5,6 +5,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { blobDoor } from '../attachments/routes.ts'
 import type { BoardDirectory } from '../board-directory.ts'
+import { clientFiles } from '../client/served.ts'
 import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { CommandSource } from '../command/verified.ts'
@@ -157,6 +158,7 @@ function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
   const { actorHost, heads, reads, news, files, throttle, addressOf, replies, followers, address } = parts
   return {
     ...embedDoors(address),
+    ...clientDoors(),
     ...logDoors({
       logs: parts.logs,
       address,
@@ -300,4 +302,9 @@ function fixed(type: string, body: Buffer): RouteHandler {
     ['x-content-type-options', 'nosniff'],
   ]
   return fixedAnswer(headers, () => body)
+}
+
+/** Programs import these from any site. */
+function clientDoors(): Readonly<Record<string, RouteHandler>> {
+  return Object.fromEntries(clientFiles().map(({ path, type, body }) => [path, fixed(type, body)]))
 }

@@ -26,6 +26,11 @@ export async function runPowerCuts(options: CrashOptions): Promise<string> {
   run('mkfs.ext4', '-q', '-F', image)
   mkdirSync(mount)
   const device = run('losetup', '-f', '--show', image)
+  const release = (): void => {
+    spawnSync('umount', ['-l', mount])
+    spawnSync('losetup', ['-d', device])
+  }
+  process.once('exit', release)
   try {
     return await crashRounds(
       { ...options, directory: join(mount, 'board') },
@@ -43,7 +48,7 @@ export async function runPowerCuts(options: CrashOptions): Promise<string> {
       },
     )
   } finally {
-    spawnSync('umount', ['-l', mount])
-    spawnSync('losetup', ['-d', device])
+    process.off('exit', release)
+    release()
   }
 }

@@ -51,6 +51,8 @@ const options = {
 }
 const { engine = 'uws', seed, placement, shards, by } = options
 console.log(`${name}, seed ${seed}, placed as ${placement}, ${shards} shards, engine ${engine}, load ${by}`)
+// Boards are in process groups of their own, and a disk stays mounted: both are ended at exit.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 try {
   console.log(await run(options))
   rmSync(directory, { recursive: true, force: true })

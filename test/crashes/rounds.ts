@@ -6,7 +6,7 @@
  * strike hits, the machine decides: the same seed repeats the plan, and the moment within a millisecond or so.
  */
 import { verifyConsistency } from '../../storage/merkle-verify.ts'
-import { Board, startBoard, tryBoard } from '../support/board-launch.ts'
+import { Board, isPortTaken, startBoard, tryBoard } from '../support/board-launch.ts'
 import { Client, type ReceiptJson } from '../support/client.ts'
 import { Heads, logKeyOf, takeReceipt } from '../support/judge.ts'
 import { Ledger, load, randomFrom, type Sender } from '../support/load.ts'
@@ -175,8 +175,11 @@ class Crashes {
     }
     const found = await tryBoard({ directory: this.#options.directory, env, onLaunch })
     const { signal } = found instanceof Board ? await found.ended : found
-    if (signal !== 'SIGKILL')
-      throw new Error(`the board refused to start: ${found instanceof Board ? signal : found.words}`)
+    if (signal !== 'SIGKILL') {
+      const words = found instanceof Board ? found.lines.join('\n') : found.words
+      if (isPortTaken(words)) return
+      throw new Error(`the board ended by itself while it started: ${words}`)
+    }
     this.#struckAtStart += 1
   }
 

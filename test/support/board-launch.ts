@@ -100,9 +100,14 @@ async function readyAddress(board: Board): Promise<string | undefined> {
   return address
 }
 
+/** Whether these are the words of a board whose port somebody else took, which may also happen to one that it chose itself. */
+export function isPortTaken(words: string): boolean {
+  return /in use.*Set HOST/.test(words)
+}
+
 /**
- * Starts a board and waits until it answers. Throws with its last words when it does not start. A port that it had before
- * may have been given to somebody else while it was away: that is waited for.
+ * Starts a board and waits until it answers. Throws with its last words when it does not start. A port that is taken is
+ * waited for; a board that chooses its port chooses another.
  */
 export async function startBoard(options: BoardOptions): Promise<Board> {
   const until = performance.now() + patience.timeout
@@ -110,8 +115,7 @@ export async function startBoard(options: BoardOptions): Promise<Board> {
     const found = await tryBoard(options)
     if (found instanceof Board) return found
     const { code, signal, words } = found
-    const isTaken = options.port !== undefined && /in use.*Set HOST/.test(words)
-    if (!isTaken || performance.now() > until)
+    if (!isPortTaken(words) || performance.now() > until)
       throw new Error(`the board did not start (code ${code}, signal ${signal}): ${words.slice(-3000)}`)
     await sleep(200)
   }

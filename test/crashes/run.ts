@@ -29,10 +29,17 @@ function count(flag: string, given: string): number {
 }
 
 const text = { type: 'string' } as const
-const { values, positionals } = parseArgs({
-  options: { rounds: text, seconds: text, seed: text, placement: text, engine: text, shards: text, by: text },
-  allowPositionals: true,
-})
+const flags = { rounds: text, seconds: text, seed: text, placement: text, engine: text, shards: text, by: text }
+
+function readArguments() {
+  try {
+    return parseArgs({ options: flags, allowPositionals: true })
+  } catch (error) {
+    return stopWith(error instanceof Error ? error.message : String(error))
+  }
+}
+
+const { values, positionals } = readArguments()
 const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts'])
 const missing = name === 'power-cuts' ? missingForPowerCuts() : undefined
 if (missing !== undefined) stopWith(missing)
@@ -58,9 +65,9 @@ try {
   rmSync(directory, { recursive: true, force: true })
 } catch (error) {
   await endBoards()
-  if (!(error instanceof Finding)) throw error
+  if (!(error instanceof Finding)) stopWith(`could not run: ${error instanceof Error ? error.stack : error}`)
   console.error(`Found in ${error.message}`)
-  const flags = `--seed ${seed} --placement ${placement} --shards ${shards} --engine ${engine} --by ${by}`
-  console.error(`The files are in ${directory}. Again: npm run ${name} -- --rounds ${error.round} ${flags}`)
+  const same = `--seed ${seed} --placement ${placement} --shards ${shards} --engine ${engine} --by ${by}`
+  console.error(`The files are in ${directory}. Again: npm run ${name} -- --rounds ${error.round} ${same}`)
   process.exitCode = 1
 }

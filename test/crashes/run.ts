@@ -44,9 +44,7 @@ const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts'])
 const missing = name === 'power-cuts' ? missingForPowerCuts() : undefined
 if (missing !== undefined) stopWith(missing)
 const { run, rounds } = runs[name]
-const directory = mkdtempSync(join(tmpdir(), `broadside-${name}-`))
-const options = {
-  directory,
+const planned = {
   rounds: values.rounds === undefined ? rounds : count('rounds', values.rounds),
   seed: values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : count('seed', values.seed),
   placement: oneOf('placement', values.placement ?? 'back', ['back', 'threads']),
@@ -56,6 +54,8 @@ const options = {
   ...(values.engine === undefined ? {} : { engine: oneOf('engine', values.engine, ['uws', 'node']) }),
   progress: (line: string) => console.log(line),
 }
+const directory = mkdtempSync(join(tmpdir(), `broadside-${name}-`))
+const options = { ...planned, directory }
 const { engine = 'uws', seed, placement, shards, by } = options
 console.log(`${name}, seed ${seed}, placed as ${placement}, ${shards} shards, engine ${engine}, load ${by}`)
 // Boards are in process groups of their own, and a disk stays mounted: both are ended at exit.

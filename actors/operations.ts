@@ -46,7 +46,7 @@ const declared = [
 
 type Declared = (typeof declared)[number]
 /** Names of all operations, of those that change the board, and of those that read it. */
-type OperationName = Declared['name']
+export type OperationName = Declared['name']
 export type WriteName = Extract<Declared, { readonly kind: 'write' }>['name']
 export type ReadName = Extract<Declared, { readonly kind: 'read' }>['name']
 /** What a read may be called: an operation, or a question of the board's own. */

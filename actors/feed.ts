@@ -17,7 +17,7 @@ import type { Head } from './records/answer.ts'
 import { type BoardRecord, frameKey, fromFrame } from './records/record.ts'
 import { State } from './state.ts'
 
-export type FeedOptions = {
+type FeedOptions = {
   readonly log: JournalReader
   /** Readers of the shards' journals, by shard number. */
   readonly shards: readonly JournalReader[]

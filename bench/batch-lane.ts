@@ -1,4 +1,4 @@
-/** Posts by the batch door: each request carries many commands, a line each, and its answer is a line for each. */
+/** Posts by `/v1/commands`: each request carries many commands, a line each, and its answer is a line for each. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Outcome } from './lane.ts'

@@ -68,7 +68,7 @@ export function framesOf(thread: string, profile: CpuProfile): Frame {
 const width = 1400
 const rowHeight = 17
 const top = 64
-/** What is narrower is left out: nobody could read or hit it. */
+/** What is narrower is left out: it is too small to read or click. */
 const narrowest = 0.25
 
 type Box = { readonly frame: Frame; readonly x: number; readonly width: number; readonly depth: number }

@@ -25,7 +25,7 @@ type Load = {
   /** Requests under way. */
   readonly inFlight: number
   readonly posts: number
-  /** Posts in one request, by the batch door. */
+  /** Posts in one request to `/v1/commands`. */
   readonly lines?: number
 }
 

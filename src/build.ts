@@ -1,6 +1,6 @@
 /**
  * Builds `dist/` from `src`, `actors` and `storage`: JavaScript, declarations and source maps by `tsc`, and the files that
- * browsers get as they are.
+ * are served as they are.
  *
  * `npm ci` runs it (`prepare`), and so does whatever starts built code from a checkout. A build that fits its sources is left
  * alone: a stamp in `dist/` holds the SHA-256 of everything it was made from. A new one is made beside it and then takes its place,
@@ -42,7 +42,7 @@ function build(): void {
     const args = [compiler, '-p', join(root, 'src/tsconfig.build.json'), '--outDir', fresh]
     const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
     if (status !== 0) throw new BuildFailed('The build failed. Fix what is listed above and run `npm run build`.')
-    for (const path of globSync('src/**/*.{js,css}', { cwd: root })) copy(path, fresh)
+    for (const path of globSync('src/**/*.{js,css,py}', { cwd: root })) copy(path, fresh)
     writeFileSync(join(fresh, stampName), wanted)
     replace(fresh)
   } catch (error) {
@@ -67,7 +67,7 @@ function digestOfSources(): string {
   const inputs = [
     'package.json',
     'tsconfig.json',
-    ...globSync('{src,actors,storage}/**/*.{ts,js,css,json}', { cwd: root }),
+    ...globSync('{src,actors,storage}/**/*.{ts,js,css,json,py}', { cwd: root }),
   ]
   for (const path of inputs.toSorted()) {
     const bytes = readFileSync(join(root, path))

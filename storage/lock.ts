@@ -31,7 +31,7 @@ export class Locked extends Error {
 }
 
 /** `reader`: changes nothing in the directory, so one that cannot be written is fine. */
-export type LockOptions = { readonly reader?: boolean }
+type LockOptions = { readonly reader?: boolean }
 
 /** Locks a directory that exists until `release` or the end of the process. Throws Locked, or a system error. */
 export async function lockDirectory(directory: string, options: LockOptions = {}): Promise<DirectoryLock> {

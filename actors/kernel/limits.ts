@@ -7,7 +7,6 @@
 import { settledFactors, settledRates, settledSizes } from './limits-given.ts'
 import { canonicalNetwork } from './networks.ts'
 
-export type Sizes = typeof sizes
 export type Rates = typeof rates
 
 /** Bytes and counts of one request. */

@@ -21,7 +21,7 @@ export type Answered<Body, Note> =
   | { readonly ok: true; readonly body: Body; readonly note: Note | undefined }
   | { readonly ok: false; readonly silence: Silence }
 
-export type LinkOptions = {
+type LinkOptions = {
   readonly port: MessagePort
   /** Open asks at most; the next one is `overloaded` at once. */
   readonly openMax: number

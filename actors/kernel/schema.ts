@@ -38,7 +38,7 @@ type Shaped<Given extends Properties> = {
 type Flat<Value> = { readonly [Name in keyof Value]: Value[Name] }
 
 /** A schema whose properties can be used again in others. */
-export type ObjectSchema<Given extends Properties = Properties> = Schema<Flat<Shaped<Given>>> & {
+type ObjectSchema<Given extends Properties = Properties> = Schema<Flat<Shaped<Given>>> & {
   readonly properties: Given
 }
 

@@ -14,7 +14,7 @@ export type LastWords = { readonly name: string; readonly message: string; reado
 
 export type StartThread = (file: URL, options: WorkerOptions) => Worker
 
-export type SupervisedOptions = {
+type SupervisedOptions = {
   readonly startThread: StartThread
   readonly name: string
   readonly file: URL

@@ -14,7 +14,7 @@ import type { Head } from '../records/answer.ts'
 import { frameEntries, PUBLIC } from '../records/record.ts'
 import { encodeLogFrame, type LogFrame, logFrameType, type Range } from './frame.ts'
 
-export type LogOptions = Pick<Timers, 'soon'> & {
+type LogOptions = Pick<Timers, 'soon'> & {
   readonly journal: Journal
   readonly tree: TreeWriter
   /** Readers of the shards' journals, by shard number. */

@@ -1,4 +1,4 @@
-/** The registry's decisions over people: pure functions of the state; who signed was settled before. */
+/** The registry's decisions over people and their handles: pure functions of the state; who signed was settled before. */
 
 import { endings } from '../delegations/decide.ts'
 import { formatEntry } from '../log/entry.ts'
@@ -101,13 +101,13 @@ export const decideRegister = ({ board, now }: Situation, letter: WriteLetter<{ 
   return accept([{ record, key: letter.id, isPublic: true }], { at: now, handle, isPublic: true })
 }
 
+/** The handle that the identity has, and why it is not the one asked for. */
+type Claimed = { readonly handle: string; readonly notApplied?: string }
+
 /**
  * A post that named a handle claims it after the post itself was accepted. It never refuses:
  * the reply says why the handle was not given. Asking twice changes nothing.
  */
-/** The handle that the identity has, and why it is not the one asked for. */
-type Claimed = { readonly handle: string; readonly notApplied?: string }
-
 export const decideClaim = ({ board, now }: Situation, letter: WriteLetter<{ readonly handle: string }>) => {
   const handle = letter.args.handle
   const own = board.authors.get(letter.author)?.handle

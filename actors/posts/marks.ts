@@ -11,166 +11,6 @@ import { none } from '../records/event-index.ts'
 import type { FactRecord, PostRecord } from '../records/record.ts'
 import { type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
 
-/** Slots by when they expire, the soonest first: a binary heap. */
-class SoonestFirst {
-  readonly #slots: number[] = []
-  readonly #endOf: (slot: number) => number
-
-  /** `endOf`: Unix seconds; of a slot that is in here it never changes. */
-  constructor(endOf: (slot: number) => number) {
-    this.#endOf = endOf
-  }
-
-  /** The one that expires next, if there is one. */
-  get first(): number | undefined {
-    return this.#slots[0]
-  }
-
-  add(slot: number): void {
-    const slots = this.#slots
-    const end = this.#endOf(slot)
-    let place = slots.length
-    slots.push(slot)
-    while (place > 0) {
-      const above = (place - 1) >>> 1
-      if (this.#endOf(slots[above]!) <= end) break
-      slots[place] = slots[above]!
-      place = above
-    }
-    slots[place] = slot
-  }
-
-  removeFirst(): void {
-    const slots = this.#slots
-    const slot = slots.pop()
-    if (slot === undefined || slots.length === 0) return
-    const end = this.#endOf(slot)
-    let place = 0
-    for (;;) {
-      let below = 2 * place + 1
-      if (below >= slots.length) break
-      if (below + 1 < slots.length && this.#endOf(slots[below + 1]!) < this.#endOf(slots[below]!)) below++
-      if (this.#endOf(slots[below]!) >= end) break
-      slots[place] = slots[below]!
-      place = below
-    }
-    slots[place] = slot
-  }
-}
-
-/** What a page has to know of its events. */
-type MarkedEvents = {
-  /** Unix seconds; 0: never. */
-  endOf(slot: number): number
-  isMarked(slot: number): boolean
-  beginsThread(slot: number): boolean
-}
-
-type Sum = { count: number; threads: number }
-
-/**
- * What a page does not show, counted as it comes: nothing that was counted is walked again.
- *
- * Three kinds: events that bear a mark (hidden, redacted), those that bear none and have expired, and those that will expire. A
- * reader's time never goes back (src/clock.ts), so what has expired once stays so: it is counted when a reader first asks after
- * its time, and not before, because what a state holds must follow from the records alone.
- */
-class PageMarks {
-  readonly #page: Page
-  readonly #events: MarkedEvents
-  readonly #marked: Sum = { count: 0, threads: 0 }
-  readonly #expired: Sum = { count: 0, threads: 0 }
-  /** Unix seconds: what expires until then has expired. */
-  #passed = 0
-  /** All that will expire. */
-  readonly #waiting: SoonestFirst
-  /** Among them those that bear no mark, and some that do. */
-  readonly #shown: SoonestFirst
-  /** Positions of which nothing is shown, up to the newest when a reader last asked for it. */
-  #gone = { from: 0, to: 0 }
-
-  constructor(page: Page, events: MarkedEvents) {
-    this.#page = page
-    this.#events = events
-    this.#waiting = new SoonestFirst((slot) => events.endOf(slot))
-    this.#shown = new SoonestFirst((slot) => events.endOf(slot))
-  }
-
-  /** Not shown: by a mark, or expired. */
-  get hidden(): Readonly<Sum> {
-    return {
-      count: this.#marked.count + this.#expired.count,
-      threads: this.#marked.threads + this.#expired.threads,
-    }
-  }
-
-  hasExpired(slot: number): boolean {
-    const end = this.#events.endOf(slot)
-    return end !== 0 && end <= this.#passed
-  }
-
-  /** An event that will expire, newest of the page. True: its time is over already. */
-  add(slot: number): boolean {
-    if (this.hasExpired(slot)) {
-      if (!this.#events.isMarked(slot)) this.#count(this.#expired, slot, 1)
-      return true
-    }
-    this.#waiting.add(slot)
-    this.#shown.add(slot)
-    return false
-  }
-
-  /** An event bears a mark from now on (`more` 1), or none any more (-1). */
-  marked(slot: number, more: 1 | -1): void {
-    this.#count(this.#marked, slot, more)
-    if (this.hasExpired(slot)) return this.#count(this.#expired, slot, -more)
-    if (more === 1) return
-    if (this.#events.endOf(slot) !== 0) this.#shown.add(slot)
-    const position = this.#page.events.lowerBound(slot)
-    this.#gone.from = Math.max(this.#gone.from, position + 1)
-  }
-
-  /** Counts what has expired until `now`, and names each. */
-  pass(now: number, expired: (slot: number) => void): void {
-    for (let slot = this.#waiting.first; slot !== undefined; slot = this.#waiting.first) {
-      if (this.#events.endOf(slot) > now) break
-      this.#waiting.removeFirst()
-      if (!this.#events.isMarked(slot)) this.#count(this.#expired, slot, 1)
-      expired(slot)
-    }
-    this.#passed = Math.max(this.#passed, now)
-  }
-
-  /** When the next event that is shown expires, as of the last `pass`; 0: none will. */
-  get until(): number {
-    const { endOf, isMarked } = this.#events
-    for (let slot = this.#shown.first; slot !== undefined; slot = this.#shown.first) {
-      if (endOf(slot) > this.#passed && !isMarked(slot)) return endOf(slot)
-      this.#shown.removeFirst()
-    }
-    return 0
-  }
-
-  /** The newest event that is shown, of a page that shows one. What was found gone is not examined again. */
-  newest(isGone: (slot: number) => boolean): number {
-    const { events } = this.#page
-    const { from, to } = this.#gone
-    let position = events.length - 1
-    while (position >= 0) {
-      if (position >= from && position < to) position = from - 1
-      else if (isGone(events.at(position))) position--
-      else break
-    }
-    this.#gone = { from: position + 1, to: events.length }
-    return events.at(position)
-  }
-
-  #count(sum: Sum, slot: number, more: number): void {
-    sum.count += more
-    if (this.#events.beginsThread(slot)) sum.threads += more
-  }
-}
-
 /** Who took the text away: its author, the room (owner, moderators, the room's own rules), or the operator of the board. */
 export type GoneBy = 'author' | 'room' | 'operator'
 type Hide = { readonly reason: string; readonly by: 'room' | 'operator' }
@@ -454,5 +294,165 @@ export class PostMarks implements Projection {
   #pageOf(slot: number): Page {
     const { board } = this.#core
     return board.roomList[board.events.room[slot]!]!.pages.get(board.page(slot))!
+  }
+}
+
+/** Slots by when they expire, the soonest first: a binary heap. */
+class SoonestFirst {
+  readonly #slots: number[] = []
+  readonly #endOf: (slot: number) => number
+
+  /** `endOf`: Unix seconds; of a slot that is in here it never changes. */
+  constructor(endOf: (slot: number) => number) {
+    this.#endOf = endOf
+  }
+
+  /** The one that expires next, if there is one. */
+  get first(): number | undefined {
+    return this.#slots[0]
+  }
+
+  add(slot: number): void {
+    const slots = this.#slots
+    const end = this.#endOf(slot)
+    let place = slots.length
+    slots.push(slot)
+    while (place > 0) {
+      const above = (place - 1) >>> 1
+      if (this.#endOf(slots[above]!) <= end) break
+      slots[place] = slots[above]!
+      place = above
+    }
+    slots[place] = slot
+  }
+
+  removeFirst(): void {
+    const slots = this.#slots
+    const slot = slots.pop()
+    if (slot === undefined || slots.length === 0) return
+    const end = this.#endOf(slot)
+    let place = 0
+    for (;;) {
+      let below = 2 * place + 1
+      if (below >= slots.length) break
+      if (below + 1 < slots.length && this.#endOf(slots[below + 1]!) < this.#endOf(slots[below]!)) below++
+      if (this.#endOf(slots[below]!) >= end) break
+      slots[place] = slots[below]!
+      place = below
+    }
+    slots[place] = slot
+  }
+}
+
+/** What a page has to know of its events. */
+type MarkedEvents = {
+  /** Unix seconds; 0: never. */
+  endOf(slot: number): number
+  isMarked(slot: number): boolean
+  beginsThread(slot: number): boolean
+}
+
+type Sum = { count: number; threads: number }
+
+/**
+ * What a page does not show, counted as it comes: nothing that was counted is walked again.
+ *
+ * Three kinds: events that bear a mark (hidden, redacted), those that bear none and have expired, and those that will expire. A
+ * reader's time never goes back (src/clock.ts), so what has expired once stays so: it is counted when a reader first asks after
+ * its time, and not before, because what a state holds must follow from the records alone.
+ */
+class PageMarks {
+  readonly #page: Page
+  readonly #events: MarkedEvents
+  readonly #marked: Sum = { count: 0, threads: 0 }
+  readonly #expired: Sum = { count: 0, threads: 0 }
+  /** Unix seconds: what expires until then has expired. */
+  #passed = 0
+  /** All that will expire. */
+  readonly #waiting: SoonestFirst
+  /** Among them those that bear no mark, and some that do. */
+  readonly #shown: SoonestFirst
+  /** Positions of which nothing is shown, up to the newest when a reader last asked for it. */
+  #gone = { from: 0, to: 0 }
+
+  constructor(page: Page, events: MarkedEvents) {
+    this.#page = page
+    this.#events = events
+    this.#waiting = new SoonestFirst((slot) => events.endOf(slot))
+    this.#shown = new SoonestFirst((slot) => events.endOf(slot))
+  }
+
+  /** Not shown: by a mark, or expired. */
+  get hidden(): Readonly<Sum> {
+    return {
+      count: this.#marked.count + this.#expired.count,
+      threads: this.#marked.threads + this.#expired.threads,
+    }
+  }
+
+  hasExpired(slot: number): boolean {
+    const end = this.#events.endOf(slot)
+    return end !== 0 && end <= this.#passed
+  }
+
+  /** An event that will expire, newest of the page. True: its time is over already. */
+  add(slot: number): boolean {
+    if (this.hasExpired(slot)) {
+      if (!this.#events.isMarked(slot)) this.#count(this.#expired, slot, 1)
+      return true
+    }
+    this.#waiting.add(slot)
+    this.#shown.add(slot)
+    return false
+  }
+
+  /** An event bears a mark from now on (`more` 1), or none any more (-1). */
+  marked(slot: number, more: 1 | -1): void {
+    this.#count(this.#marked, slot, more)
+    if (this.hasExpired(slot)) return this.#count(this.#expired, slot, -more)
+    if (more === 1) return
+    if (this.#events.endOf(slot) !== 0) this.#shown.add(slot)
+    const position = this.#page.events.lowerBound(slot)
+    this.#gone.from = Math.max(this.#gone.from, position + 1)
+  }
+
+  /** Counts what has expired until `now`, and names each. */
+  pass(now: number, expired: (slot: number) => void): void {
+    for (let slot = this.#waiting.first; slot !== undefined; slot = this.#waiting.first) {
+      if (this.#events.endOf(slot) > now) break
+      this.#waiting.removeFirst()
+      if (!this.#events.isMarked(slot)) this.#count(this.#expired, slot, 1)
+      expired(slot)
+    }
+    this.#passed = Math.max(this.#passed, now)
+  }
+
+  /** When the next event that is shown expires, as of the last `pass`; 0: none will. */
+  get until(): number {
+    const { endOf, isMarked } = this.#events
+    for (let slot = this.#shown.first; slot !== undefined; slot = this.#shown.first) {
+      if (endOf(slot) > this.#passed && !isMarked(slot)) return endOf(slot)
+      this.#shown.removeFirst()
+    }
+    return 0
+  }
+
+  /** The newest event that is shown, of a page that shows one. What was found gone is not examined again. */
+  newest(isGone: (slot: number) => boolean): number {
+    const { events } = this.#page
+    const { from, to } = this.#gone
+    let position = events.length - 1
+    while (position >= 0) {
+      if (position >= from && position < to) position = from - 1
+      else if (isGone(events.at(position))) position--
+      else break
+    }
+    this.#gone = { from: position + 1, to: events.length }
+    return events.at(position)
+  }
+
+  #count(sum: Sum, slot: number, more: number): void {
+    sum.count += more
+    if (this.#events.beginsThread(slot)) sum.threads += more
   }
 }

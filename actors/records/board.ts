@@ -1,5 +1,5 @@
 /**
- * The board in memory: rooms, pages, threads, authors and handles, as the records say.
+ * The board in memory: rooms, pages, threads, authors and handles, as the records say; the order of its changes; its snapshot.
  *
  * One state and one `apply`, used twice: a shard keeps one for the rooms it decides over, the feed keeps one
  * for everything public. Replay is `apply` and nothing else.
@@ -411,9 +411,9 @@ export function eventChange(board: Board, slot: number, position: number, at: nu
   return { position, room: board.events.room[slot]!, slot, subject: '', at }
 }
 
-const format = 8
+const snapshotFormat = 8
 /** In format 7 retry memory does not count by identity, nor the market its rewards by day: those parts begin with none. */
-const oldestFormat = 7
+const oldestSnapshotFormat = 7
 const codec = new Packr({ useRecords: false })
 
 type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Kept]
@@ -461,7 +461,7 @@ type Packed = {
  */
 export function packBoard(board: Board, more: unknown, columns: Columns): Buffer {
   const packed: Packed = {
-    format,
+    format: snapshotFormat,
     change: board.change,
     events: board.events.pack(columns),
     pages: board.pages.all(),
@@ -476,7 +476,7 @@ export function packBoard(board: Board, more: unknown, columns: Columns): Buffer
 /** Undefined: bytes of another format. */
 export function unpackBoard(bytes: Uint8Array, columns: Columns): { board: Board; more: unknown } | undefined {
   const packed = codec.unpack(bytes) as Packed
-  if (packed.format < oldestFormat || packed.format > format) return undefined
+  if (packed.format < oldestSnapshotFormat || packed.format > snapshotFormat) return undefined
   const board = new Board(EventIndex.of(packed.events, columns))
   board.change = packed.change
   for (const name of packed.pages) board.pages.number(name)

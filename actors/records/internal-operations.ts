@@ -6,7 +6,7 @@
 import type { ArgsOf, ReplyOf, WriteLetter } from './write.ts'
 
 /** Letters of the board's own, each with a decider. */
-export const internalWrites = [
+const internalWrites = [
   'nothing',
   'handle.claim',
   'delegation.publish',
@@ -56,7 +56,7 @@ const shownReads = [
 export type ShownReadName = (typeof shownReads)[number]
 
 /** Questions of the board's own, each with a read. What is shown to no client is answered by a value. */
-export const internalReads = [
+const internalReads = [
   ...shownReads,
   'blob.file',
   'blob.needed',

@@ -1,5 +1,9 @@
 /**
- * The policy of a room: what its owner may set, what holds where nothing was set, and what it means for a post.
+ * Who may do what in a room, and its policy: what its owner may set, what holds where nothing was set, and what it means for a post.
+ *
+ * A room has one owner (without one the operator of the board owns it), at most 16 moderators, and members; moderators are members.
+ * The operator moderates every public room, and knows of a private one only as its member. The board's own messages are recognized
+ * by their interface, which callers outside cannot use.
  *
  * `write` is asked of posts that begin a thread, `reply` of replies. An edit is no new post: it is asked for the time of its
  * text and for proof alone, and refused where the room is closed.
@@ -13,12 +17,6 @@ export type Role = 'owner' | 'moderator' | 'member' | 'none'
 
 export const moderatorsMax = 16
 
-/**
- * Who may do what in a room. A room has one owner (without one the operator of the board owns it), at most 16 moderators, and
- * members; moderators are members. The operator moderates every public room, and knows of a private one only as its member.
- *
- * The board's own messages are recognized by their interface, which callers outside cannot use.
- */
 export function roleOf(room: Room, identity: string): Role {
   if (room.owner === identity) return 'owner'
   if (room.moderators.has(identity)) return 'moderator'

@@ -1,5 +1,5 @@
 /**
- * A room decides here: what becomes of a post, and of the wish to make a room.
+ * A room decides here: what becomes of a post and where it goes, and of the wish to make a room.
  * Pure functions of the board's state; who signed was settled before.
  */
 
@@ -44,7 +44,7 @@ export type Wanted = {
 }
 
 /** `''` and 0: none. */
-export type Placed = {
+type Placed = {
   readonly page: string
   /** 32 hex of the event replied to: of a version, its original. */
   readonly replyTo: string
@@ -96,7 +96,7 @@ export function formatOf(kept: Format | undefined, data: string | undefined): Fo
 }
 
 /** The format of the version that an edit replaces, for an edit that names none. */
-export function formatBefore({ state, board, record }: Situation, original: string): Format {
+function formatBefore({ state, board, record }: Situation, original: string): Format {
   const newest = state.marks.newest(board.events.find(Buffer.from(original, 'hex')))
   const { format, by } = postIn(record(board.events.place[newest]!))
   const command = commandIn(by.signed)
@@ -190,8 +190,8 @@ type Begun = {
 }
 
 /**
- * What an opener may say before any member has accepted the conversation: a little. A block and a silence refuse alike.
- * Why a post into a conversation is refused before any member has accepted it, or undefined.
+ * Why a post into a conversation is refused before any member has accepted it, or undefined: its opener may say a little. A block
+ * and a silence refuse alike.
  */
 function postRefusal(conversation: Begun | undefined, letter: WriteLetter): Refused | undefined {
   if (conversation === undefined || conversation.accepted) return undefined

@@ -1,5 +1,5 @@
 /**
- * Decisions over listings, all by the actor `@tools`. Pure functions of the state.
+ * Decisions over listings, all by the actor `@tools`, and over reviews, by the room `reviews`. Pure functions of the state.
  *
  * A listing is a claim. Its publisher changes it; one that was imported, or that another published, is changed by the identity that the
  * machine that it names calls its owner (seen by a probe), and taken out by the operator too.

@@ -13,172 +13,6 @@ import type { Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, commandIn, type FactRecord, type PostRecord } from '../records/record.ts'
 import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
 
-export const reviewsRoom = 'reviews'
-export const reviewKinds = ['works', 'mixed', 'down', 'avoid'] as const
-type ReviewKind = (typeof reviewKinds)[number]
-
-export type Review = {
-  /** Id of the event, 32 hex. */
-  readonly id: string
-  /** Identity id. */
-  readonly author: string
-  readonly subject: string
-  readonly kind: ReviewKind
-  /** Unix seconds. */
-  readonly at: number
-}
-
-type PackedReviews = {
-  readonly reviews: readonly (readonly [id: string, author: string, subject: string, kind: ReviewKind, at: number])[]
-  readonly gone: readonly string[]
-}
-
-const none: readonly Review[] = []
-
-/**
- * Reviews of tools: posts in the room `reviews` whose signed command is `tools.review`. Of one author the newest counts for a
- * subject; one that is hidden or redacted counts for nothing.
- */
-export class Reviews {
-  /** Every one there was, so that a mark on an older one is known for what it is. */
-  readonly #byId = new Map<string, Review>()
-  /** Subject -> author -> the newest, oldest first. */
-  readonly #bySubject = new Map<string, Map<string, Review>>()
-  readonly #gone = new Set<string>()
-
-  /** Takes an event; undefined where it is no review. */
-  take(event: PostRecord, key: Uint8Array): Review | undefined {
-    if (event.room !== reviewsRoom || event.original !== undefined || event.by.signed.length === 0) return undefined
-    const command = commandIn(event.by.signed)
-    if (command.operation !== 'tools.review') return undefined
-    const kind = reviewKinds.find((each) => each === command.kind)
-    if (kind === undefined) return undefined
-    const review: Review = {
-      id: hex(key),
-      author: hex(event.author),
-      subject: command.target!,
-      kind,
-      at: event.at,
-    }
-    this.#add(review)
-    return review
-  }
-
-  /** An event's text was taken away, or given back. The subject that this is about, if it was a review. */
-  mark(event: Uint8Array, isGone: boolean): string | undefined {
-    const id = hex(event)
-    const review = this.#byId.get(id)
-    if (review === undefined) return undefined
-    if (isGone) this.#gone.add(id)
-    else this.#gone.delete(id)
-    return review.subject
-  }
-
-  /** What counts for a subject, oldest first. */
-  of(subject: string): readonly Review[] {
-    const reviews = this.#bySubject.get(subject)
-    // Most subjects have none, and a search asks for thousands.
-    return reviews === undefined ? none : [...reviews.values()].filter(({ id }) => !this.#gone.has(id))
-  }
-
-  find(id: string): Review | undefined {
-    return this.#byId.get(id)
-  }
-
-  /** Everything that counts now. */
-  *all(): Generator<Review> {
-    for (const subject of this.#bySubject.keys()) yield* this.of(subject)
-  }
-
-  pack(): PackedReviews {
-    const reviews = [...this.#byId.values()].map(
-      ({ id, author, subject, kind, at }) => [id, author, subject, kind, at] as const,
-    )
-    return { reviews, gone: [...this.#gone] }
-  }
-
-  restore({ reviews, gone }: PackedReviews): void {
-    for (const [id, author, subject, kind, at] of reviews) this.#add({ id, author, subject, kind, at })
-    for (const id of gone) this.#gone.add(id)
-  }
-
-  #add(review: Review): void {
-    this.#byId.set(review.id, review)
-    const ofSubject = this.#bySubject.get(review.subject) ?? new Map<string, Review>()
-    this.#bySubject.set(review.subject, ofSubject)
-    // To the end: the map is in order of time.
-    ofSubject.delete(review.author)
-    ofSubject.set(review.author, review)
-  }
-}
-
-/** A listing, and the UTC day on which it was probed last. */
-type Listed = { readonly id: string; readonly host: string; readonly lookedDay: number }
-
-/** What a round goes by. */
-type Walk = {
-  /** Of the board, and secret. */
-  readonly seed: string
-  /** Between two probes of one machine. */
-  readonly gapSeconds: number
-  readonly now: number
-}
-
-/** Who may be probed, as the directory knows it. */
-type Grounds<Entry extends Listed> = {
-  /** Changes when a listing joins or leaves. */
-  readonly version: number
-  invited(): Iterable<Entry>
-  lastAsked(host: string): number
-}
-
-type Planned<Entry> = { readonly entry: Entry; readonly moment: number }
-
-/** Unix seconds at which a listing is due on a day. */
-export function momentOf(id: string, day: number, seed: string): number {
-  const hash = createHash('sha256').update(`${seed} ${day} ${id}`).digest()
-  return day * daySeconds + (hash.readUIntBE(0, 6) % daySeconds)
-}
-
-/**
- * The daily round of probes: which listings are probed without a request, and when.
- *
- * Only those whose host names their owner, and of them each once in a UTC day, at a moment that follows from the day, the listing
- * and a seed of the board: spread over the day, and unpredictable, so that no host is in order for just that moment.
- * What was missed while the board was down is due at once; the prober decides how fast it catches up.
- *
- * The plan of one day, made when it is first asked for and again when a listing joined or left.
- */
-export class Rounds<Entry extends Listed> {
-  #made = ''
-  #plan: Planned<Entry>[] = []
-
-  /** The longest due first, one of each machine, `most` at most. */
-  due(grounds: Grounds<Entry>, { seed, gapSeconds, now }: Walk, most: number): Entry[] {
-    const day = dayOf(now)
-    const made = `${day} ${grounds.version} ${seed}`
-    if (made !== this.#made) {
-      this.#made = made
-      this.#plan = [...grounds.invited()]
-        .filter(({ lookedDay }) => lookedDay < day)
-        .map((entry) => ({ entry, moment: momentOf(entry.id, day, seed) }))
-        .sort((a, b) => a.moment - b.moment)
-    }
-    const due = this.#plan.findIndex(({ moment }) => moment > now)
-    const over = this.#plan.slice(0, due < 0 ? undefined : due).filter(({ entry }) => entry.lookedDay < day)
-    this.#plan.splice(0, due < 0 ? this.#plan.length : due, ...over)
-    const hosts = new Set<string>()
-    const found: Entry[] = []
-    for (const { entry } of over) {
-      if (found.length === most) break
-      if (hosts.has(entry.host) || grounds.lastAsked(entry.host) + gapSeconds > now) continue
-      hosts.add(entry.host)
-      found.push(entry)
-    }
-    return found
-  }
-}
-
 /** Name of the actor that decides over all listings. */
 export const toolsActor = '@tools'
 
@@ -518,3 +352,169 @@ export class Tools implements Projection, Grounds<Entry> {
 
 /** Acts that take a text away or give it back. */
 const showing = new ActsOf<HideFacts | RestoreFacts | RedactFacts>('room.hide', 'room.restore', 'event.redact')
+
+export const reviewsRoom = 'reviews'
+export const reviewKinds = ['works', 'mixed', 'down', 'avoid'] as const
+type ReviewKind = (typeof reviewKinds)[number]
+
+export type Review = {
+  /** Id of the event, 32 hex. */
+  readonly id: string
+  /** Identity id. */
+  readonly author: string
+  readonly subject: string
+  readonly kind: ReviewKind
+  /** Unix seconds. */
+  readonly at: number
+}
+
+type PackedReviews = {
+  readonly reviews: readonly (readonly [id: string, author: string, subject: string, kind: ReviewKind, at: number])[]
+  readonly gone: readonly string[]
+}
+
+const none: readonly Review[] = []
+
+/**
+ * Reviews of tools: posts in the room `reviews` whose signed command is `tools.review`. Of one author the newest counts for a
+ * subject; one that is hidden or redacted counts for nothing.
+ */
+export class Reviews {
+  /** Every one there was, so that a mark on an older one is known for what it is. */
+  readonly #byId = new Map<string, Review>()
+  /** Subject -> author -> the newest, oldest first. */
+  readonly #bySubject = new Map<string, Map<string, Review>>()
+  readonly #gone = new Set<string>()
+
+  /** Takes an event; undefined where it is no review. */
+  take(event: PostRecord, key: Uint8Array): Review | undefined {
+    if (event.room !== reviewsRoom || event.original !== undefined || event.by.signed.length === 0) return undefined
+    const command = commandIn(event.by.signed)
+    if (command.operation !== 'tools.review') return undefined
+    const kind = reviewKinds.find((each) => each === command.kind)
+    if (kind === undefined) return undefined
+    const review: Review = {
+      id: hex(key),
+      author: hex(event.author),
+      subject: command.target!,
+      kind,
+      at: event.at,
+    }
+    this.#add(review)
+    return review
+  }
+
+  /** An event's text was taken away, or given back. The subject that this is about, if it was a review. */
+  mark(event: Uint8Array, isGone: boolean): string | undefined {
+    const id = hex(event)
+    const review = this.#byId.get(id)
+    if (review === undefined) return undefined
+    if (isGone) this.#gone.add(id)
+    else this.#gone.delete(id)
+    return review.subject
+  }
+
+  /** What counts for a subject, oldest first. */
+  of(subject: string): readonly Review[] {
+    const reviews = this.#bySubject.get(subject)
+    // Most subjects have none, and a search asks for thousands.
+    return reviews === undefined ? none : [...reviews.values()].filter(({ id }) => !this.#gone.has(id))
+  }
+
+  find(id: string): Review | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** Everything that counts now. */
+  *all(): Generator<Review> {
+    for (const subject of this.#bySubject.keys()) yield* this.of(subject)
+  }
+
+  pack(): PackedReviews {
+    const reviews = [...this.#byId.values()].map(
+      ({ id, author, subject, kind, at }) => [id, author, subject, kind, at] as const,
+    )
+    return { reviews, gone: [...this.#gone] }
+  }
+
+  restore({ reviews, gone }: PackedReviews): void {
+    for (const [id, author, subject, kind, at] of reviews) this.#add({ id, author, subject, kind, at })
+    for (const id of gone) this.#gone.add(id)
+  }
+
+  #add(review: Review): void {
+    this.#byId.set(review.id, review)
+    const ofSubject = this.#bySubject.get(review.subject) ?? new Map<string, Review>()
+    this.#bySubject.set(review.subject, ofSubject)
+    // To the end: the map is in order of time.
+    ofSubject.delete(review.author)
+    ofSubject.set(review.author, review)
+  }
+}
+
+/** A listing, and the UTC day on which it was probed last. */
+type Listed = { readonly id: string; readonly host: string; readonly lookedDay: number }
+
+/** What a round goes by. */
+type Walk = {
+  /** Of the board, and secret. */
+  readonly seed: string
+  /** Between two probes of one machine. */
+  readonly gapSeconds: number
+  readonly now: number
+}
+
+/** Who may be probed, as the directory knows it. */
+type Grounds<Entry extends Listed> = {
+  /** Changes when a listing joins or leaves. */
+  readonly version: number
+  invited(): Iterable<Entry>
+  lastAsked(host: string): number
+}
+
+type Planned<Entry> = { readonly entry: Entry; readonly moment: number }
+
+/** Unix seconds at which a listing is due on a day. */
+export function momentOf(id: string, day: number, seed: string): number {
+  const hash = createHash('sha256').update(`${seed} ${day} ${id}`).digest()
+  return day * daySeconds + (hash.readUIntBE(0, 6) % daySeconds)
+}
+
+/**
+ * The daily round of probes: which listings are probed without a request, and when.
+ *
+ * Only those whose host names their owner, and of them each once in a UTC day, at a moment that follows from the day, the listing
+ * and a seed of the board: spread over the day, and unpredictable, so that no host is in order for just that moment.
+ * What was missed while the board was down is due at once; the prober decides how fast it catches up.
+ *
+ * The plan of one day, made when it is first asked for and again when a listing joined or left.
+ */
+export class Rounds<Entry extends Listed> {
+  #made = ''
+  #plan: Planned<Entry>[] = []
+
+  /** The longest due first, one of each machine, `most` at most. */
+  due(grounds: Grounds<Entry>, { seed, gapSeconds, now }: Walk, most: number): Entry[] {
+    const day = dayOf(now)
+    const made = `${day} ${grounds.version} ${seed}`
+    if (made !== this.#made) {
+      this.#made = made
+      this.#plan = [...grounds.invited()]
+        .filter(({ lookedDay }) => lookedDay < day)
+        .map((entry) => ({ entry, moment: momentOf(entry.id, day, seed) }))
+        .sort((a, b) => a.moment - b.moment)
+    }
+    const due = this.#plan.findIndex(({ moment }) => moment > now)
+    const over = this.#plan.slice(0, due < 0 ? undefined : due).filter(({ entry }) => entry.lookedDay < day)
+    this.#plan.splice(0, due < 0 ? this.#plan.length : due, ...over)
+    const hosts = new Set<string>()
+    const found: Entry[] = []
+    for (const { entry } of over) {
+      if (found.length === most) break
+      if (hosts.has(entry.host) || grounds.lastAsked(entry.host) + gapSeconds > now) continue
+      hosts.add(entry.host)
+      found.push(entry)
+    }
+    return found
+  }
+}

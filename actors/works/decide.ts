@@ -1,5 +1,6 @@
 /**
- * What a room decides about the works in it: takes requests and new versions of them, binds results, learns the state of a work.
+ * What a room decides about the works in it: takes requests and new versions of them, binds results, learns the state of a work. And
+ * what it says to the market of a command: how its signer stands to the room.
  *
  * These letters come from the board itself. Each is decided once: a request that stands was taken, a refusal is kept by the id
  * of the command, and the window of 300 s is not checked again. Pure functions of the state and the records.
@@ -349,7 +350,7 @@ type Asking = { readonly room: string; readonly author: string; readonly operato
 const stranger: Standing = { reads: false, replies: false, moderates: false }
 
 /** What the signer of a command may do in the room of a work: the market needs it to decide. */
-export function standingIn(
+function standingIn(
   { state, board, now }: { readonly state: Parts; readonly board: Board; readonly now: number },
   { room: name, author, operator }: Asking,
 ): Standing {
@@ -378,7 +379,11 @@ export const asksResult: ReadonlySet<string> = new Set(['work.submit', 'work.cla
 
 type Said<Args> = { readonly args: Args; readonly records: readonly Planned[] }
 
-/** The args with what the room says, and what the room writes down of a result where the market takes it. */
+/**
+ * The arguments with what only the room of a work knows, and the market has to before it decides: how the signer stands to it, and
+ * what the result is that is handed in. `records`: what the room writes down of the result where the market takes it. A room of the
+ * same shard is looked at directly; another is asked by letter first (delivery.ts).
+ */
 export function roomSays<Args extends WorkArgs>(
   situation: Situation,
   letter: WriteLetter,
@@ -396,10 +401,7 @@ export function roomSays<Args extends WorkArgs>(
   return { args: { ...args, ...standing, bound: boundOf(result, reply) }, records: bound.records }
 }
 
-/**
- * What only the room of a work knows, and the market has to before it decides: how the signer stands to it, and what the result is
- * that is handed in. A room of the same shard is looked at directly; another is asked by letter first (delivery.ts).
- */
+/** What a room answered of a result, as the market takes it. */
 export function boundOf(result: string, reply: BoundReply): BoundResult {
   return 'fault' in reply ? { id: result, author: '', reply_to: '', sha256: '', fault: reply.fault } : reply
 }

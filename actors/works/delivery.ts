@@ -45,7 +45,7 @@ export type Requested = {
   readonly screen?: { readonly text: string; readonly at: number }
 }
 
-export type WorkDeliveryOptions = Source & {
+type WorkDeliveryOptions = Source & {
   /** An actor by name lives in this shard. */
   readonly isHere: (actor: string) => boolean
   readonly sign: BoardSign

@@ -1,5 +1,5 @@
 /**
- * What the market and a room say to each other about a work. Types alone.
+ * What the market and a room say to each other about a work, and the hash by which they name a result.
  *
  * The market decides about a work, its room about the texts. Neither waits for the other: each records its messages
  * (an outbox is what the journal says is undelivered), and the main thread carries them, for one work in order,

@@ -1,6 +1,7 @@
 /**
  * Undelivered messages of the market to rooms: commands that a room has to answer, and transitions that a room does not know yet or
- * whose notices are not posted yet. Made from the market's own acts, so that a crash loses none of it.
+ * whose notices are not posted yet. Made from the market's own acts, so that a crash loses none of it. Then the letters and the
+ * texts of the notices, which are made when they are sent.
  *
  * In the feed, which decides nothing, this only puts the transitions of public works among the changes that followers read.
  */
@@ -339,7 +340,7 @@ function stepsIn(record: BoardRecord): StepFacts | OpenFacts {
   return record.facts
 }
 
-/** The letters that the market's records ask for: requests to be posted, and how a work stands with the notice of it. */
+/** What a room gets of one record of the market: how the work stands, and what its notices say. */
 export function tellingOf({ state, record }: Source, { work: id, seq, first, worker }: Told): Telling {
   const facts = state.mail.factsOf(seq) ?? stepsIn(record(seq))
   const { steps, begun } = facts

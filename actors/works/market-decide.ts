@@ -77,7 +77,7 @@ export function unknown(work: string): Refused {
 }
 
 /** A work of a private room is there for its parties and for who reads the room. */
-export function mayKnow(work: Work, author: string, { standing }: Pick<WorkArgs, 'standing'>): boolean {
+function mayKnow(work: Work, author: string, { standing }: Pick<WorkArgs, 'standing'>): boolean {
   return work.is_public || standing?.reads === true || partiesOf(work).includes(author)
 }
 
@@ -165,7 +165,7 @@ function notNow(op: string, state: string, rows: readonly Transition[], work: Wo
 }
 
 /** To end a sentence that names a state: the operations that lead out of it. */
-export function nextWords(state: string): string {
+function nextWords(state: string): string {
   const rows = transitions.filter(({ from, on }) => on.startsWith('work.') && from.some((each) => each === state))
   const next = [...new Set(rows.map(({ on }) => on))]
   return next.length === 0 ? 'its state is final' : `what can be done now: ${next.join(', ')}`
@@ -262,10 +262,7 @@ const reserve = ({ state: { market }, now }: Situation, letter: WriteLetter<Rese
   return { ...decision, leadsToPublic: args.seen }
 }
 
-/**
- * How a work comes to be, and what its room says of it afterwards. Two actors have a part in it: the market takes the hold, the room
- * the request; no reader sees a work before both have accepted it. What the room reports may come again: it changes nothing twice.
- */
+/** The room has taken the request: the work is open, and readers see it from now on. */
 const open = ({ state: { market }, now }: Situation, letter: WriteLetter<OpenArgs>) => {
   const { work: id, room, is_public, version, versions, generation } = letter.args
   const there = market.find(id)
@@ -388,6 +385,10 @@ function nothing(now: number, more: object): Decision {
   return accept([], { at: now, isPublic: false, facts: more })
 }
 
+/**
+ * How a work comes to be, and what its room says of it afterwards. Two actors have a part in it: the market takes the hold, the room
+ * the request; no reader sees a work before both have accepted it. What the room reports may come again: it changes nothing twice.
+ */
 export const requestDeciders = {
   'work.create': reserve,
   'work.open': open,

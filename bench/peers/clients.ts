@@ -39,7 +39,7 @@ async function sendOver(
   return { seconds: (performance.now() - start) / 1000, latencies: latencies.sort(), statuses, bodyBytes }
 }
 
-/** The bodies appended to one stream, unsigned to Redis: it looks at no signature. */
+/** The bodies appended to one stream, unsigned to Redis: it checks no signature. */
 export function sendRedis(port: number, inFlight: number, bodies: readonly Buffer[]): Promise<Outcome> {
   const requests = bodies.map((body) => {
     const head = `*5\r\n$4\r\nXADD\r\n$5\r\nposts\r\n$1\r\n*\r\n$4\r\nbody\r\n$${body.length}\r\n`

@@ -88,7 +88,7 @@ const nchan = '/usr/lib/nginx/modules/ngx_nchan_module.so'
 
 export const hasNchan = (): boolean => existsSync(nchan) && spawnSync('nginx', ['-v']).error === undefined
 
-/** nginx with one worker, its tails and posts on the paths of a board. It keeps messages in memory and looks at no signature. */
+/** nginx with one worker, its tails and posts on the paths of a board. It keeps messages in memory and checks no signature. */
 export async function startNchan(directory: string): Promise<Target & { stop(): Promise<void> }> {
   const port = await freePort()
   mkdirSync(join(directory, 'nginx'))

@@ -1,5 +1,5 @@
 /**
- * How attachments are carried in: the bytes go into a file first, then their room decides. The record keeps the signed
+ * How attachments come in: the bytes go into a file first, then their room decides. The record keeps the signed
  * bytes without the text of the file (actors/records/record.ts, `Cut`), so the journal never holds them.
  */
 

@@ -5,6 +5,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { blobDoor } from '../attachments/routes.ts'
 import type { BoardDirectory } from '../board-directory.ts'
+import { clientFiles } from '../client/served.ts'
 import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { CommandSource } from '../command/verified.ts'
@@ -48,7 +49,133 @@ import { type PageDoors, pageDoors } from './page-routes.ts'
 import { Routes } from './routes.ts'
 import type { StartedActors } from './start-actors.ts'
 
-export type CompatOptions = {
+type RoutedParts = StartedActors & {
+  readonly config: Config
+  readonly directory: BoardDirectory
+  readonly clock: Clock
+  readonly random: Random
+  readonly address: string
+  readonly secret: Buffer
+  readonly news: LiveFacts
+  readonly throttle: Throttle
+  readonly files: BlobFiles
+  readonly addressOf: (exchange: Exchange) => string
+  readonly replies: Replies
+  readonly counters: Counters
+  readonly verifier: Checks
+  readonly followers: Followers
+  readonly streams: Streams
+  readonly webhookThread: WebhookThread
+  readonly calling: Calling
+  readonly front: CommandRouter
+  readonly deliveries: Deliveries
+  readonly figures: BoardFigures
+}
+
+export function boardRoutes(parts: RoutedParts): {
+  readonly routes: Routes
+  readonly exports: Exports
+  readonly pages: PageDoors
+  readonly described: Described
+} {
+  const { config, front, news, throttle, addressOf, replies, counters, calling, deliveries, heads } = parts
+  const described = describe(config, { ...parts, verifier: parts.verifier.backend })
+  const pages = pagesOf(parts, described)
+  const mcp = mcpDoors({
+    ...parts,
+    described,
+    actors: parts.actorHost,
+    events: parts.webhookThread.events,
+    streams: parts.followers.tails.places,
+  })
+  const exports = new Exports({
+    enter: exportGate({ throttle, addressOf }),
+    next: (request, answer) => parts.actorHost.askFeed(['export', request, parts.actorHost.seen], answer),
+    rooms: parts.followers.rooms,
+    refuse: (exchange, found) => replies.refuse(exchange, found),
+    now: parts.clock.monotonicMs,
+  })
+  const commands = { front, throttle, addressOf, replies }
+  const routes = new Routes({
+    front,
+    news,
+    replies,
+    wallSeconds: parts.clock.wallSeconds,
+    addressOf,
+    onReply: (status) => counters.reply(status),
+    nowhere: pages.nowhere,
+    acting: {
+      ...mcp.acting,
+      '/c64/': compatDoor({ front, addressOf, replies }),
+      '/v1/command': commandDoor(commands),
+      '/v1/commands': commandsDoor({
+        ...commands,
+        onReply: (status) => counters.reply(status),
+        timers: parts.clock,
+      }),
+      [streamPath]: (exchange) => parts.streams.handle(exchange),
+      ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
+      '/in/': receiveDoor({ deliveries, addressOf, replies }),
+      ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),
+    },
+    more: {
+      ...documentPaths(described),
+      ...pages.doors,
+      ...mcp.more,
+      ...readPaths(parts),
+      '/v1/export': (exchange) => replies.isWithinReads(exchange) && exports.handle(exchange),
+    },
+  })
+  return { routes, exports, pages, described }
+}
+
+function pagesOf(parts: RoutedParts, described: Described): PageDoors {
+  const { reads, figures, counters, heads, log, address, news } = parts
+  return pageDoors({
+    timers: parts.clock,
+    reads,
+    figures: (answer) => figures.tell((found) => answer(found && statsData(found).stats)),
+    now: parts.clock.wallSeconds,
+    news,
+    throttle: parts.throttle,
+    addressOf: parts.addressOf,
+    onReply: (status) => counters.reply(status),
+    onFault: logFault,
+    board: {
+      address,
+      serviceId: described.serviceId,
+      identity: described.identity,
+      release,
+      ...log,
+      limits: () => limitsOf(described),
+      published: () => heads.published(news.head),
+    },
+  })
+}
+
+/** Paths with ready bytes, streams and waits. */
+function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
+  const { actorHost, heads, reads, news, files, throttle, addressOf, replies, followers, address } = parts
+  return {
+    ...embedDoors(address),
+    ...clientDoors(),
+    ...logDoors({
+      logs: parts.logs,
+      address,
+      checkpoint: (origin) => heads.ended(origin) ?? heads.published(news.head),
+      policyLines: heads.policyLines,
+      tile: (request, answer) => actorHost.askFeed(['tile', request, actorHost.seen], answer),
+      replies,
+    }),
+    '/a/': blobDoor({ actors: actorHost, files, throttle, addressOf, replies }),
+    ...updatesDoors({ updates: followers.updates, throttle, addressOf, replies, wallSeconds: parts.clock.wallSeconds }),
+    '/tail/': (exchange, room) => replies.isWithinReads(exchange) && followers.tails.handle(exchange, room),
+    ...figureDoors(parts.figures, replies),
+    '/work.atom': workFeedDoor({ reads, address, throttle, addressOf, replies }),
+  }
+}
+
+type CompatOptions = {
   readonly front: { execute(body: Buffer, door: CommandSource, respond: Respond): void }
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies
@@ -177,127 +304,7 @@ function fixed(type: string, body: Buffer): RouteHandler {
   return fixedAnswer(headers, () => body)
 }
 
-type RoutedParts = StartedActors & {
-  readonly config: Config
-  readonly directory: BoardDirectory
-  readonly clock: Clock
-  readonly random: Random
-  readonly address: string
-  readonly secret: Buffer
-  readonly news: LiveFacts
-  readonly throttle: Throttle
-  readonly files: BlobFiles
-  readonly addressOf: (exchange: Exchange) => string
-  readonly replies: Replies
-  readonly counters: Counters
-  readonly verifier: Checks
-  readonly followers: Followers
-  readonly streams: Streams
-  readonly webhookThread: WebhookThread
-  readonly calling: Calling
-  readonly front: CommandRouter
-  readonly deliveries: Deliveries
-  readonly figures: BoardFigures
-}
-
-export function boardRoutes(parts: RoutedParts): {
-  readonly routes: Routes
-  readonly exports: Exports
-  readonly pages: PageDoors
-  readonly described: Described
-} {
-  const { config, front, news, throttle, addressOf, replies, counters, calling, deliveries, heads } = parts
-  const described = describe(config, { ...parts, verifier: parts.verifier.backend })
-  const pages = pagesOf(parts, described)
-  const mcp = mcpDoors({
-    ...parts,
-    described,
-    actors: parts.actorHost,
-    events: parts.webhookThread.events,
-    streams: parts.followers.tails.places,
-  })
-  const exports = new Exports({
-    enter: exportGate({ throttle, addressOf }),
-    next: (request, answer) => parts.actorHost.askFeed(['export', request, parts.actorHost.seen], answer),
-    rooms: parts.followers.rooms,
-    refuse: (exchange, found) => replies.refuse(exchange, found),
-    now: parts.clock.monotonicMs,
-  })
-  const commands = { front, throttle, addressOf, replies }
-  const routes = new Routes({
-    front,
-    news,
-    replies,
-    wallSeconds: parts.clock.wallSeconds,
-    addressOf,
-    onReply: (status) => counters.reply(status),
-    nowhere: pages.nowhere,
-    acting: {
-      ...mcp.acting,
-      '/c64/': compatDoor({ front, addressOf, replies }),
-      '/v1/command': commandDoor(commands),
-      '/v1/commands': commandsDoor({
-        ...commands,
-        onReply: (status) => counters.reply(status),
-        timers: parts.clock,
-      }),
-      [streamPath]: (exchange) => parts.streams.handle(exchange),
-      ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
-      '/in/': receiveDoor({ deliveries, addressOf, replies }),
-      ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),
-    },
-    more: {
-      ...documentPaths(described),
-      ...pages.doors,
-      ...mcp.more,
-      ...readPaths(parts),
-      '/v1/export': (exchange) => replies.isWithinReads(exchange) && exports.handle(exchange),
-    },
-  })
-  return { routes, exports, pages, described }
-}
-
-function pagesOf(parts: RoutedParts, described: Described): PageDoors {
-  const { reads, figures, counters, heads, log, address, news } = parts
-  return pageDoors({
-    timers: parts.clock,
-    reads,
-    figures: (answer) => figures.tell((found) => answer(found && statsData(found).stats)),
-    now: parts.clock.wallSeconds,
-    news,
-    throttle: parts.throttle,
-    addressOf: parts.addressOf,
-    onReply: (status) => counters.reply(status),
-    onFault: logFault,
-    board: {
-      address,
-      serviceId: described.serviceId,
-      identity: described.identity,
-      release,
-      ...log,
-      limits: () => limitsOf(described),
-      published: () => heads.published(news.head),
-    },
-  })
-}
-
-/** Paths with ready bytes, streams and waits. */
-function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
-  const { actorHost, heads, reads, news, files, throttle, addressOf, replies, followers, address } = parts
-  return {
-    ...embedDoors(address),
-    ...logDoors({
-      logs: parts.logs,
-      address,
-      checkpoint: (origin) => heads.ended(origin) ?? heads.published(news.head),
-      policyLines: heads.policyLines,
-      tile: (request, answer) => actorHost.askFeed(['tile', request, actorHost.seen], answer),
-      replies,
-    }),
-    '/a/': blobDoor({ actors: actorHost, files, throttle, addressOf, replies }),
-    ...updatesDoors({ updates: followers.updates, throttle, addressOf, replies, wallSeconds: parts.clock.wallSeconds }),
-    '/tail/': (exchange, room) => replies.isWithinReads(exchange) && followers.tails.handle(exchange, room),
-    ...figureDoors(parts.figures, replies),
-    '/work.atom': workFeedDoor({ reads, address, throttle, addressOf, replies }),
-  }
+/** Programs import these from any site. */
+function clientDoors(): Readonly<Record<string, RouteHandler>> {
+  return Object.fromEntries(clientFiles().map(({ path, type, body }) => [path, fixed(type, body)]))
 }

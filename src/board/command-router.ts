@@ -28,59 +28,14 @@ import type { ScreeningQueue } from '../moderation/screening.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { type AnswerOf, dataOf, ok, type ReadRequest, type Take, unending } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
-import type { ToolDesk } from '../tools/service.ts'
+import type { ToolProbes } from '../tools/service.ts'
 import type { Checks, Verdict } from '../verify/verifier.ts'
 import type { WebhookService } from '../webhooks/service.ts'
 import type { Welcome } from '../works/welcome.ts'
 import type { ReadRouter } from './read-router.ts'
 import { Writes } from './writes.ts'
 
-type QuotaOptions = Pick<Services, 'throttle' | 'read' | 'blobs'> & {
-  readonly calls: Pick<Calls, 'allowance'>
-  /** Unix seconds. */
-  readonly wallSeconds: () => number
-}
-
-/** Answered by the main thread, which counts. */
-const quotaRead = 'quota.get' satisfies AnsweredBy<'main'>
-
-/** What is left to a caller of all that is counted: by identity, by network, by the day. */
-function quotaOf(
-  { reader: identity, operator = false }: ReadRequest,
-  door: CommandSource,
-  { throttle, calls, blobs, read, wallSeconds }: QuotaOptions,
-  answer: Take,
-): void {
-  const networks = throttle.networkAllowances(door.address)
-  const { reads, unsigned_commands, bad_signatures } = networks[0]!.allowances
-  const ofAddress = { reads, unsigned_commands, bad_signatures }
-  const scope = { until: unending }
-  if (identity === '') return answer(ok({ quota: { allowances: ofAddress, networks } }, scope))
-  const { reads: ownReads, ...own } = throttle.allowancesOf(identity)
-  const { bytes } = own
-  const allowances = { ...ofAddress, ...own, ...(door.signedIn === identity ? { reads: ownReads } : {}) }
-  const daily = {
-    identity,
-    unit: 'byte',
-    ...(bytes.limit === undefined ? {} : { daily_bytes: bytes.limit, remaining_bytes: bytes.remaining }),
-    used_bytes: bytes.used,
-    resets_at: wallSeconds() + bytes.whole_in,
-  }
-  read({ op: 'blob.usage', args: {}, reader: identity }, (usage) => {
-    if (usage === undefined || !usage.ok) return answer(usage)
-    const { bytes: used } = dataOf(usage)
-    const { bytesMax: limit } = blobs
-    const isApart = door.signedIn === identity || operator
-    const bounds = Number.isFinite(limit) ? { limit, remaining: Math.max(0, limit - used) } : {}
-    calls.allowance(identity, door.address, (tools) => {
-      const counts_apart = throttle.countsApart({ identity, address: door.address, isApart })
-      const quota = { ...daily, tools, allowances, networks, counts_apart, attachment_bytes: { used, ...bounds } }
-      answer(tools && ok({ quota }, scope))
-    })
-  })
-}
-
-export type CommandRouterOptions = {
+type CommandRouterOptions = {
   readonly serviceId: string
   readonly actors: Actors
   readonly verifier: Pick<Checks, 'verify'>
@@ -89,7 +44,7 @@ export type CommandRouterOptions = {
   readonly blobs: BlobIntake
   readonly hooks: WebhookService
   readonly calls: Calls
-  readonly tools: ToolDesk
+  readonly tools: ToolProbes
   readonly welcome: Pick<Welcome, 'greet'>
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
@@ -330,4 +285,49 @@ function readRequest(
   }
   for (const [name, value] of Object.entries(data)) if (name !== 'schema') args[name] = value as string | number
   return { op: operation.name, args, reader, isCommand: true }
+}
+
+type QuotaOptions = Pick<Services, 'throttle' | 'read' | 'blobs'> & {
+  readonly calls: Pick<Calls, 'allowance'>
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+}
+
+/** Answered by the main thread, which counts. */
+const quotaRead = 'quota.get' satisfies AnsweredBy<'main'>
+
+/** What is left to a caller of all that is counted: by identity, by network, by the day. */
+function quotaOf(
+  { reader: identity, operator = false }: ReadRequest,
+  door: CommandSource,
+  { throttle, calls, blobs, read, wallSeconds }: QuotaOptions,
+  answer: Take,
+): void {
+  const networks = throttle.networkAllowances(door.address)
+  const { reads, unsigned_commands, bad_signatures } = networks[0]!.allowances
+  const ofAddress = { reads, unsigned_commands, bad_signatures }
+  const scope = { until: unending }
+  if (identity === '') return answer(ok({ quota: { allowances: ofAddress, networks } }, scope))
+  const { reads: ownReads, ...own } = throttle.allowancesOf(identity)
+  const { bytes } = own
+  const allowances = { ...ofAddress, ...own, ...(door.signedIn === identity ? { reads: ownReads } : {}) }
+  const daily = {
+    identity,
+    unit: 'byte',
+    ...(bytes.limit === undefined ? {} : { daily_bytes: bytes.limit, remaining_bytes: bytes.remaining }),
+    used_bytes: bytes.used,
+    resets_at: wallSeconds() + bytes.whole_in,
+  }
+  read({ op: 'blob.usage', args: {}, reader: identity }, (usage) => {
+    if (usage === undefined || !usage.ok) return answer(usage)
+    const { bytes: used } = dataOf(usage)
+    const { bytesMax: limit } = blobs
+    const isApart = door.signedIn === identity || operator
+    const bounds = Number.isFinite(limit) ? { limit, remaining: Math.max(0, limit - used) } : {}
+    calls.allowance(identity, door.address, (tools) => {
+      const counts_apart = throttle.countsApart({ identity, address: door.address, isApart })
+      const quota = { ...daily, tools, allowances, networks, counts_apart, attachment_bytes: { used, ...bounds } }
+      answer(tools && ok({ quota }, scope))
+    })
+  })
 }

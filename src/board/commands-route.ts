@@ -1,5 +1,6 @@
 /**
- * POST /v1/command, one command, and POST /v1/commands: up to a thousand commands, one a line (NDJSON), and an answer for each as soon as it is known.
+ * POST /v1/command, one command, and POST /v1/commands: up to a thousand commands, one a line (NDJSON), and an answer for each as
+ * soon as it is known.
  *
  * Every line is held to the bounds of a single command and counted by itself. A connection that ends leaves what was accepted
  * accepted, and the rest unsent: the same bytes again are safe.
@@ -25,7 +26,7 @@ import type { Throttle } from '../rates/throttle.ts'
 import { noteCause, withCause } from '../runtime/slow-turns.ts'
 import type { CommandRouter } from './command-router.ts'
 
-export type CommandsRouteOptions = {
+type CommandsRouteOptions = {
   readonly front: Pick<CommandRouter, 'execute'>
   readonly throttle: Throttle
   readonly replies: Replies

@@ -13,7 +13,7 @@ import type { FeedStats } from '../threads/feed-answers.ts'
 import type { WebhookThread } from '../threads/webhook-thread.ts'
 import type { Checks } from '../verify/verifier.ts'
 
-export type BoardFiguresOptions = {
+type BoardFiguresOptions = {
   readonly actorHost: ActorHost
   readonly news: LiveFacts
   readonly tails: Tails

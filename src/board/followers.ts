@@ -22,7 +22,7 @@ import type { FeedNews } from '../threads/feed.ts'
 import type { ShardNews } from '../threads/private-news.ts'
 import type { ReadRouter } from './read-router.ts'
 
-export type FollowersOptions = {
+type FollowersOptions = {
   readonly actorHost: ActorHost
   readonly reads: Pick<ReadRouter, 'read'>
   readonly directory: BoardDirectory

@@ -26,7 +26,7 @@ import type { CommandRouter } from './command-router.ts'
 import { forAgents } from './for-agents.ts'
 import type { ReadRouter } from './read-router.ts'
 
-export type McpDoorsOptions = {
+type McpDoorsOptions = {
   readonly config: Pick<Config, 'limitsOn' | 'loopback' | 'mcpOrigins'>
   readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
   readonly described: Described

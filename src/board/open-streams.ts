@@ -14,7 +14,7 @@ import { Streams } from '../stream/routes.ts'
 import type { CommandRouter } from './command-router.ts'
 import type { Followers } from './followers.ts'
 
-export type OpenStreamsOptions = {
+type OpenStreamsOptions = {
   readonly config: Pick<Config, 'mcpOrigins'>
   readonly address: string
   readonly clock: Clock

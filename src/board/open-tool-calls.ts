@@ -19,11 +19,11 @@ import { release } from '../release.ts'
 import { Unsettled } from '../tool-calls/open-payments.ts'
 import { Relay } from '../tool-calls/relay.ts'
 import { Calls } from '../tool-calls/service.ts'
-import { ToolDesk } from '../tools/service.ts'
+import { ToolProbes } from '../tools/service.ts'
 import type { Checks } from '../verify/verifier.ts'
 import type { ReadRouter } from './read-router.ts'
 
-export type CallingOptions = {
+type CallingOptions = {
   /** Public address of the board. */
   readonly address: string
   readonly directory: { readonly facts: { readonly service_id: string }; readonly identity: { readonly id: string } }
@@ -41,7 +41,7 @@ export type CallingOptions = {
 export type Calling = {
   readonly calls: Calls
   readonly own: OwnTools
-  readonly tools: ToolDesk
+  readonly tools: ToolProbes
   /** Sells the board's own tools, where the operator wants it. */
   readonly seller: Seller | undefined
   /** Takes up what an earlier run has left. */
@@ -145,8 +145,8 @@ function openDesk(
   config: Config,
   { actorHost, news, reads, secret, clock }: CallingOptions,
   outgoing: Outgoing,
-): ToolDesk {
-  return new ToolDesk({
+): ToolProbes {
+  return new ToolProbes({
     limitsOn: config.limitsOn,
     secret,
     actors: actorHost,

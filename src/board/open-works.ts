@@ -11,7 +11,7 @@ import { Carrier } from '../works/carrier.ts'
 import { MarketClock } from '../works/clock.ts'
 import { Welcome } from '../works/welcome.ts'
 
-export type WorksOptions = {
+type WorksOptions = {
   readonly news: LiveFacts
   readonly actorHost: ActorHost
   /** What shards said of works since they started. */

@@ -49,7 +49,7 @@ import type { ReadRouter } from './read-router.ts'
 
 const gzip = promisify(gzipCallback)
 
-export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> & {
+type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> & {
   readonly reads: Pick<ReadRouter, 'read'>
   readonly news: LiveFacts
   readonly throttle: Throttle

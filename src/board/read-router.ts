@@ -17,7 +17,7 @@ import { readWorks, workReads } from '../works/plans.ts'
 import { readPlans } from './plans.ts'
 import { Searches } from './searches.ts'
 
-export type ReadRouterOptions = {
+type ReadRouterOptions = {
   readonly actors: Actors
   readonly news: LiveFacts
   /** The log that grows. */

@@ -22,7 +22,7 @@ import { jsonOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import { inTurn, noteCause } from '../runtime/slow-turns.ts'
 import type { CommandRouter } from './command-router.ts'
 
-export type RoutesOptions = {
+type RoutesOptions = {
   readonly front: CommandRouter
   readonly news: LiveFacts
   readonly replies: Replies

@@ -16,7 +16,7 @@ import { readTools } from '../tools/ask-index.ts'
 
 type Answer = Take
 
-export type SearchesOptions = {
+type SearchesOptions = {
   readonly actors: Actors
   /** Undefined: no network waits for its own searches. */
   readonly queue: FairQueueOptions | undefined

@@ -33,7 +33,7 @@ export type StartedActors = {
   readonly log: LogIdentity
 }
 
-export type ActorsOptions = Platform & {
+type ActorsOptions = Platform & {
   readonly config: Config
   readonly directory: BoardDirectory
   readonly placement: Placement

@@ -27,53 +27,7 @@ import { type Body, type EventFacts, eventView } from '../reads/event-view.ts'
 import { dataOf, jsonOf, type ReadAnswer } from '../reads/read.ts'
 import { plans } from './plans.ts'
 
-/**
- * What the answer to a post shows of it beside what was sent.
- * What its author, put out of a private room since, is shown of a post: that it stands, and where.
- */
-const outOfSight: Body = { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }
-
-/** What a post has of marks when it is new. */
-const untouched = {
-  votes: { up: 0, down: 0, score: 0 },
-  supersedes: '',
-  supersededBy: '',
-  versionId: '',
-  versions: 0,
-  editedAt: 0,
-}
-
-type RoomWanted = {
-  readonly name: string
-  readonly visibility: Visibility
-  readonly owner: string
-  /** Identity ids, the owner perhaps among them. */
-  readonly members: readonly string[]
-  readonly about: string
-}
-
-/**
- * A room as its creator saw it when it was made: what a retry shows a creator who has left it since.
- * `at`: when it was made, Unix seconds.
- */
-function roomAsMade({ name, visibility, owner, members, about }: RoomWanted, at: number) {
-  return {
-    name,
-    visibility,
-    owner,
-    moderators: [],
-    members: new Set([owner, ...members]).size,
-    ...(about === '' ? {} : { about }),
-    closed: false,
-    count: 0,
-    threads: 0,
-    pages: 0,
-    created_at: at,
-    updated_at: at,
-  }
-}
-
-export type WritesOptions = {
+type WritesOptions = {
   readonly actors: Actors
   readonly throttle: Throttle
   readonly news: LiveFacts
@@ -392,4 +346,47 @@ function shaOf(verified: Verified, { reply }: Accepted<Pick<Decided, 'sha'>>): s
 
 function isOf<Name extends WriteName>(verified: Verified, name: Name): verified is Verified<Name> {
   return verified.operation.name === name
+}
+
+/** What the author of a post, put out of its private room since, is shown of it: that it stands, and where. */
+const outOfSight: Body = { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }
+
+/** What a post has of marks when it is new. */
+const untouched = {
+  votes: { up: 0, down: 0, score: 0 },
+  supersedes: '',
+  supersededBy: '',
+  versionId: '',
+  versions: 0,
+  editedAt: 0,
+}
+
+type RoomWanted = {
+  readonly name: string
+  readonly visibility: Visibility
+  readonly owner: string
+  /** Identity ids, the owner perhaps among them. */
+  readonly members: readonly string[]
+  readonly about: string
+}
+
+/**
+ * A room as its creator saw it when it was made: what a retry shows a creator who has left it since.
+ * `at`: when it was made, Unix seconds.
+ */
+function roomAsMade({ name, visibility, owner, members, about }: RoomWanted, at: number) {
+  return {
+    name,
+    visibility,
+    owner,
+    moderators: [],
+    members: new Set([owner, ...members]).size,
+    ...(about === '' ? {} : { about }),
+    closed: false,
+    count: 0,
+    threads: 0,
+    pages: 0,
+    created_at: at,
+    updated_at: at,
+  }
 }

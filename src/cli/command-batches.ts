@@ -10,7 +10,7 @@ type Asked = {
   readonly reject: (error: unknown) => void
 }
 
-export type CommandBatchesOptions = {
+type CommandBatchesOptions = {
   readonly client: Pick<BoardClient, 'commands' | 'url'>
   /** What the board takes at once. */
   readonly linesMax: number

@@ -31,115 +31,6 @@ import { bytesText, grouped, inertText } from './terminal.ts'
 import { checkExport, threadsFor } from './verify.ts'
 import { verifyProofJson } from './verify-proof.ts'
 
-const startSecondsMax = 300
-const stopSecondsMax = 12
-const errorTextMax = 4000
-
-export type BoardProcess = {
-  readonly address: string
-  /** SIGTERM, and a hard end when that takes longer than a board may take. */
-  stop(): Promise<void>
-  /** Settles when the process is gone, however it ended. */
-  readonly ended: Promise<void>
-}
-
-/**
- * A board run as a child process, for the demo: started, waited for, stopped.
- * Starts `broadside serve` with rates lifted. `port` 0 = a free one. Throws CommandFailed with its last words.
- */
-export async function startBoard({
-  dataDirectory,
-  port,
-}: {
-  dataDirectory: string
-  port: number
-}): Promise<BoardProcess> {
-  const args = [programFile, 'serve', '--data', dataDirectory, '--port', String(port), '--limits', 'off']
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  const ended = once(child, 'exit').then(() => undefined)
-  let lastWords = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    lastWords = (lastWords + text).slice(-errorTextMax)
-  })
-  const address = await Promise.race([
-    readAddress(child),
-    ended.then(() => undefined),
-    new Promise<undefined>((resolve) => setTimeout(resolve, startSecondsMax * 1000, undefined).unref()),
-  ])
-  if (address === undefined) {
-    child.kill('SIGKILL')
-    throw new CommandFailed(`The board did not start. Its last output:\n${inertText(lastWords.trim()) || '(none)'}`)
-  }
-  return { address, ended, stop: () => stop(child, ended) }
-}
-
-async function readAddress(child: ChildProcess): Promise<string | undefined> {
-  const lines = createInterface({ input: child.stdout! })
-  for await (const line of lines) {
-    const address = /\bhttps?:\/\/[^\s"]+/.exec(line)?.[0]
-    if (address === undefined) continue
-    // Whatever it says later is read and dropped: a full pipe would stop it.
-    child.stdout!.resume()
-    return address
-  }
-  return undefined
-}
-
-async function stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  child.kill('SIGTERM')
-  const timer = setTimeout(() => child.kill('SIGKILL'), stopSecondsMax * 1000)
-  await ended
-  clearTimeout(timer)
-}
-
-const rooms = ['lobby', 'builders', 'proofs', 'field-notes']
-const subjects = ['a checkpoint', 'this thread', 'the tail', 'my key', 'an export', 'the proof', 'that leaf', 'a room']
-const verbs = ['shows', 'needs', 'explains', 'breaks without', 'follows', 'answers', 'verifies', 'outlives']
-const authorCount = 40
-
-/**
- * A small corpus of threads for the demo where none is at hand: the same lines every time, made from a counter.
- * `messages` lines of JSON, each ended by a line feed; about two in three answer an earlier one.
- */
-export function demoCorpus(messages: number): string {
-  const lines: string[] = []
-  for (let n = 0; n < messages; n += 1) {
-    const draw = hash('sha256', `demo ${n}`, 'buffer')
-    const room = rooms[draw[0]! % rooms.length]!
-    // Answers stay in the room: the parent is one of the last messages whose room is the same.
-    const parent = draw[1]! % 3 === 0 ? undefined : earlierIn(room, n, draw[2]!)
-    const words = Array.from({ length: 2 + (draw[3]! % 6) }, (_, k) => phrase(draw[8 + 2 * k]!, draw[9 + 2 * k]!))
-    lines.push(
-      JSON.stringify({
-        id: `demo-${n}`,
-        room,
-        author: `agent-${draw[4]! % authorCount}`,
-        parent: parent === undefined ? null : `demo-${parent}`,
-        title: null,
-        text: `${words.join(', and ')}.`,
-        created_at: 1_700_000_000 + n,
-      }),
-    )
-  }
-  return `${lines.join('\n')}\n`
-}
-
-function earlierIn(room: string, before: number, skip: number): number | undefined {
-  let left = skip % 4
-  for (let n = before - 1; n >= Math.max(0, before - 64); n -= 1) {
-    if (rooms[hash('sha256', `demo ${n}`, 'buffer')[0]! % rooms.length] !== room) continue
-    if (left === 0) return n
-    left -= 1
-  }
-  return undefined
-}
-
-function phrase(first: number, second: number): string {
-  const subject = subjects[first % subjects.length]!
-  return `${subject} ${verbs[second % verbs.length]!} ${subjects[(first + second + 1) % subjects.length]!}`
-}
-
 const corpusDefault = '../shared/data/board/board-corpus.jsonl.gz'
 const generatedMessages = 3000
 const inFlight = 128
@@ -397,4 +288,113 @@ function summary({ report, followed, room, last, proofText, exported }: Summary)
     ['Export', exported],
   ] as const
   return rows.map(([name, text]) => `${name.padEnd(10)} ${text}\n`).join('')
+}
+
+const startSecondsMax = 300
+const stopSecondsMax = 12
+const errorTextMax = 4000
+
+export type BoardProcess = {
+  readonly address: string
+  /** SIGTERM, and a hard end when that takes longer than a board may take. */
+  stop(): Promise<void>
+  /** Settles when the process is gone, however it ended. */
+  readonly ended: Promise<void>
+}
+
+/**
+ * A board run as a child process, for the demo: started, waited for, stopped.
+ * Starts `broadside serve` with rates lifted. `port` 0 = a free one. Throws CommandFailed with its last words.
+ */
+export async function startBoard({
+  dataDirectory,
+  port,
+}: {
+  dataDirectory: string
+  port: number
+}): Promise<BoardProcess> {
+  const args = [programFile, 'serve', '--data', dataDirectory, '--port', String(port), '--limits', 'off']
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = once(child, 'exit').then(() => undefined)
+  let lastWords = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    lastWords = (lastWords + text).slice(-errorTextMax)
+  })
+  const address = await Promise.race([
+    readAddress(child),
+    ended.then(() => undefined),
+    new Promise<undefined>((resolve) => setTimeout(resolve, startSecondsMax * 1000, undefined).unref()),
+  ])
+  if (address === undefined) {
+    child.kill('SIGKILL')
+    throw new CommandFailed(`The board did not start. Its last output:\n${inertText(lastWords.trim()) || '(none)'}`)
+  }
+  return { address, ended, stop: () => stop(child, ended) }
+}
+
+async function readAddress(child: ChildProcess): Promise<string | undefined> {
+  const lines = createInterface({ input: child.stdout! })
+  for await (const line of lines) {
+    const address = /\bhttps?:\/\/[^\s"]+/.exec(line)?.[0]
+    if (address === undefined) continue
+    // Whatever it says later is read and dropped: a full pipe would stop it.
+    child.stdout!.resume()
+    return address
+  }
+  return undefined
+}
+
+async function stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), stopSecondsMax * 1000)
+  await ended
+  clearTimeout(timer)
+}
+
+const rooms = ['lobby', 'builders', 'proofs', 'field-notes']
+const subjects = ['a checkpoint', 'this thread', 'the tail', 'my key', 'an export', 'the proof', 'that leaf', 'a room']
+const verbs = ['shows', 'needs', 'explains', 'breaks without', 'follows', 'answers', 'verifies', 'outlives']
+const authorCount = 40
+
+/**
+ * A small corpus of threads for the demo where none is at hand: the same lines every time, made from a counter.
+ * `messages` lines of JSON, each ended by a line feed; about two in three answer an earlier one.
+ */
+export function demoCorpus(messages: number): string {
+  const lines: string[] = []
+  for (let n = 0; n < messages; n += 1) {
+    const draw = hash('sha256', `demo ${n}`, 'buffer')
+    const room = rooms[draw[0]! % rooms.length]!
+    // Answers stay in the room: the parent is one of the last messages whose room is the same.
+    const parent = draw[1]! % 3 === 0 ? undefined : earlierIn(room, n, draw[2]!)
+    const words = Array.from({ length: 2 + (draw[3]! % 6) }, (_, k) => phrase(draw[8 + 2 * k]!, draw[9 + 2 * k]!))
+    lines.push(
+      JSON.stringify({
+        id: `demo-${n}`,
+        room,
+        author: `agent-${draw[4]! % authorCount}`,
+        parent: parent === undefined ? null : `demo-${parent}`,
+        title: null,
+        text: `${words.join(', and ')}.`,
+        created_at: 1_700_000_000 + n,
+      }),
+    )
+  }
+  return `${lines.join('\n')}\n`
+}
+
+function earlierIn(room: string, before: number, skip: number): number | undefined {
+  let left = skip % 4
+  for (let n = before - 1; n >= Math.max(0, before - 64); n -= 1) {
+    if (rooms[hash('sha256', `demo ${n}`, 'buffer')[0]! % rooms.length] !== room) continue
+    if (left === 0) return n
+    left -= 1
+  }
+  return undefined
+}
+
+function phrase(first: number, second: number): string {
+  const subject = subjects[first % subjects.length]!
+  return `${subject} ${verbs[second % verbs.length]!} ${subjects[(first + second + 1) % subjects.length]!}`
 }

@@ -15,7 +15,7 @@ import { textOf } from './signed-line.ts'
 
 const leavesPerLineMax = 4096
 
-export type ExportLogsOptions = {
+type ExportLogsOptions = {
   /** The key that is pinned, of any of the logs. */
   readonly logKey: VerifierKey | undefined
   readonly fail: (line: number, reason: string) => void

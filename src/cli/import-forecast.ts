@@ -28,7 +28,7 @@ const signedBytes = 420
 /** Less than this is not worth a sentence. */
 const secondsMin = 30
 
-export type ForecastOptions = {
+type ForecastOptions = {
   readonly client: BoardClient
   readonly capabilities: Capabilities
   readonly source: LineSource

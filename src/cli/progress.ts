@@ -14,7 +14,7 @@ const plainIntervalMs = 5000
 const rateWindowMs = 5000
 const barCells = 24
 
-export type ProgressOptions = {
+type ProgressOptions = {
   readonly terminal: Terminal
   /** What is counted, in the plural: "posts". */
   readonly unit: string

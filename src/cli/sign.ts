@@ -10,7 +10,7 @@ export type CommandFields = { readonly operation: string } & { readonly [field: 
 
 export type SignedCommand = { readonly body: Buffer; readonly eventId: string; readonly sha256: string }
 
-export type SignOptions = { readonly signer: Signer; readonly serviceId: string; readonly nowSeconds: number }
+type SignOptions = { readonly signer: Signer; readonly serviceId: string; readonly nowSeconds: number }
 
 /** Signs `fields` as a command of `signer` at `nowSeconds` (Unix), with a fresh nonce of 16 random bytes. */
 export function signCommand(fields: CommandFields, { signer, serviceId, nowSeconds }: SignOptions): SignedCommand {

@@ -22,29 +22,6 @@ import type { Renamed } from './shown-fields.ts'
 import { type SignatureToCheck, textOf } from './signed-line.ts'
 import { inertLine, shortened } from './terminal.ts'
 
-type Place = { readonly origin: string; readonly index: number; readonly line: number }
-
-/** Did a delegate act after its delegation had ended? By the order of the log, not by clocks: leaf against leaf. */
-class DelegationTimes {
-  /** Of each delegation and log: the newest event by it. */
-  readonly #newest = new Map<string, Place>()
-  readonly #ends = new Map<string, Place>()
-
-  note(kind: CheckedLine['kind'], delegation: string, { origin, index }: LeafClaim, line: number): void {
-    const name = `${delegation} ${origin}`
-    const place = { origin, index, line }
-    if (kind === 'undelegation') this.#ends.set(name, place)
-    else if (kind === 'event' && index >= (this.#newest.get(name)?.index ?? -1)) this.#newest.set(name, place)
-  }
-
-  /** Lines of events after the end of their delegation. */
-  late(): number[] {
-    return [...this.#newest].flatMap(([name, { index, line }]) =>
-      index > (this.#ends.get(name)?.index ?? Number.POSITIVE_INFINITY) ? [line] : [],
-    )
-  }
-}
-
 /** Signatures under way: half of what the verifier holds, so that it is never 'overloaded'. */
 const pendingMax = 2048
 
@@ -103,7 +80,7 @@ export function checkHere(): SignatureChecker {
   }
 }
 
-export type ExportVerifyOptions = {
+type ExportVerifyOptions = {
   readonly lines: AsyncIterable<Line & { readonly isCut: boolean }>
   readonly checker: SignatureChecker
   /** The log's key; without it the checkpoint's signature stays unchecked unless the file brings a key. */
@@ -349,5 +326,28 @@ function emptyReport(): ExportReport {
     serviceId: undefined,
     failures: 0,
     first: undefined,
+  }
+}
+
+type Place = { readonly origin: string; readonly index: number; readonly line: number }
+
+/** Did a delegate act after its delegation had ended? By the order of the log, not by clocks: leaf against leaf. */
+class DelegationTimes {
+  /** Of each delegation and log: the newest event by it. */
+  readonly #newest = new Map<string, Place>()
+  readonly #ends = new Map<string, Place>()
+
+  note(kind: CheckedLine['kind'], delegation: string, { origin, index }: LeafClaim, line: number): void {
+    const name = `${delegation} ${origin}`
+    const place = { origin, index, line }
+    if (kind === 'undelegation') this.#ends.set(name, place)
+    else if (kind === 'event' && index >= (this.#newest.get(name)?.index ?? -1)) this.#newest.set(name, place)
+  }
+
+  /** Lines of events after the end of their delegation. */
+  late(): number[] {
+    return [...this.#newest].flatMap(([name, { index, line }]) =>
+      index > (this.#ends.get(name)?.index ?? Number.POSITIVE_INFINITY) ? [line] : [],
+    )
   }
 }

@@ -17,6 +17,120 @@ import type { Factors } from '../rates/throttle.ts'
 import { jsonOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import { Delegates } from './delegates.ts'
 
+/** An identity that moved from one public key to another. */
+export type Moved = { readonly identity: string; readonly from: string; readonly to: string }
+
+/** Identities whose key or standing changed. */
+export type PeopleNews = {
+  readonly moved: readonly Moved[]
+  readonly suspended: readonly (readonly [identity: string, isSuspended: boolean])[]
+}
+
+export class LiveFacts {
+  readonly handles = new HandleCache()
+  /** Keys that act for an identity. */
+  readonly delegates: Delegates
+  /** Whose limits are raised. */
+  readonly grants: KnownGrants
+  /** Public keys (43 characters) that an identity has moved away from. */
+  readonly #retired = new Set<string>()
+  /** Key of a rotation, old or new -> identity id. */
+  readonly #moved = new Map<string, string>()
+  /** Identity ids. */
+  readonly #suspended = new Set<string>()
+  readonly #roomChange = new Map<string, number>()
+  /** Number of the newest public change. */
+  change = 0
+  #covered = 0
+  /** Newest signed head. */
+  head: Head = { size: 0, checkpoint: '' }
+
+  constructor(clock: Pick<Clock, 'wallSeconds' | 'later'>) {
+    this.delegates = new Delegates(clock)
+    this.grants = new KnownGrants(clock)
+  }
+
+  noteChange(room: string, change: number): void {
+    if (change > this.change) this.change = change
+    if (change > (this.#roomChange.get(room) ?? 0)) this.#roomChange.set(room, change)
+  }
+
+  /** A public room that was written into since the start; there may be others. */
+  hasHeardOf(room: string): boolean {
+    return this.#roomChange.has(room)
+  }
+
+  isRetired(publicKey: string): boolean {
+    return this.#retired.has(publicKey)
+  }
+
+  /** The key is refused from now on: moved away from, or a delegate's whose delegation has ended. */
+  isOver(publicKey: string): boolean {
+    return this.#retired.has(publicKey) || this.delegates.isKeyOver(publicKey)
+  }
+
+  /** The identity that a key names by a rotation; undefined: the one of its own hash. */
+  identityOf(publicKey: string): string | undefined {
+    return this.#moved.get(publicKey)
+  }
+
+  notePeople({ moved, suspended }: PeopleNews): void {
+    for (const each of moved) this.noteRotation(each)
+    for (const [identity, isSuspended] of suspended) this.noteSuspension(identity, isSuspended)
+  }
+
+  noteRotation({ identity, from, to }: Moved): void {
+    this.#moved.set(from, identity).set(to, identity)
+    this.#retired.add(from)
+    this.delegates.endOf(identity)
+  }
+
+  /** A shard was restarted: what it decided last may never have arrived here. */
+  shardRestarted(shard: number, shards: number): void {
+    if (shard !== shardOf(registryName, shards)) return
+    this.delegates.refresh()
+    this.grants.refresh()
+  }
+
+  noteSuspension(identity: string, isSuspended: boolean): void {
+    if (!isSuspended) this.#suspended.delete(identity)
+    else {
+      this.#suspended.add(identity)
+      this.delegates.endOf(identity)
+    }
+  }
+
+  get suspended(): ReadonlySet<string> {
+    return this.#suspended
+  }
+
+  isSuspended(identity: string): boolean {
+    return this.#suspended.has(identity)
+  }
+
+  /** `change`: one that the head covers. What was made before it and shows a head is old now. */
+  noteHead(head: Head, change: number): void {
+    if (head.size >= this.head.size) this.head = head
+    this.change = Math.max(this.change, change)
+    this.#covered = Math.max(this.#covered, change)
+  }
+
+  /**
+   * The change that an answer made now is valid for. Changes come from the answers to writes, heads from the log at its
+   * own pace: an answer that was made between the two shows a head from before the change.
+   */
+  get settled(): number {
+    return Math.min(this.change, this.#covered)
+  }
+
+  /** Newest change that an answer about this room (undefined: about the whole board) depends on. */
+  newestChange(room: string | undefined): number {
+    if (room === undefined) return this.change
+    // Handles are shown with every event, so a new one makes every answer old.
+    return Math.max(this.#roomChange.get(room) ?? 0, this.#roomChange.get(registryName) ?? 0)
+  }
+}
+
 /**
  * Handles from the answers to its own claims and from the feed. The shards of private rooms show handles too and know none by
  * themselves: each new one is sent to them before its claim is answered.
@@ -199,119 +313,5 @@ export class KnownGrants implements Factors {
       this.#arrange()
       done()
     })
-  }
-}
-
-/** An identity that moved from one public key to another. */
-export type Moved = { readonly identity: string; readonly from: string; readonly to: string }
-
-/** Identities whose key or standing changed. */
-export type PeopleNews = {
-  readonly moved: readonly Moved[]
-  readonly suspended: readonly (readonly [identity: string, isSuspended: boolean])[]
-}
-
-export class LiveFacts {
-  readonly handles = new HandleCache()
-  /** Keys that act for an identity. */
-  readonly delegates: Delegates
-  /** Whose limits are raised. */
-  readonly grants: KnownGrants
-  /** Public keys (43 characters) that an identity has moved away from. */
-  readonly #retired = new Set<string>()
-  /** Key of a rotation, old or new -> identity id. */
-  readonly #moved = new Map<string, string>()
-  /** Identity ids. */
-  readonly #suspended = new Set<string>()
-  readonly #roomChange = new Map<string, number>()
-  /** Number of the newest public change. */
-  change = 0
-  #covered = 0
-  /** Newest signed head. */
-  head: Head = { size: 0, checkpoint: '' }
-
-  constructor(clock: Pick<Clock, 'wallSeconds' | 'later'>) {
-    this.delegates = new Delegates(clock)
-    this.grants = new KnownGrants(clock)
-  }
-
-  noteChange(room: string, change: number): void {
-    if (change > this.change) this.change = change
-    if (change > (this.#roomChange.get(room) ?? 0)) this.#roomChange.set(room, change)
-  }
-
-  /** A public room that was written into since the start; there may be others. */
-  hasHeardOf(room: string): boolean {
-    return this.#roomChange.has(room)
-  }
-
-  isRetired(publicKey: string): boolean {
-    return this.#retired.has(publicKey)
-  }
-
-  /** The key is refused from now on: moved away from, or a delegate's whose delegation has ended. */
-  isOver(publicKey: string): boolean {
-    return this.#retired.has(publicKey) || this.delegates.isKeyOver(publicKey)
-  }
-
-  /** The identity that a key names by a rotation; undefined: the one of its own hash. */
-  identityOf(publicKey: string): string | undefined {
-    return this.#moved.get(publicKey)
-  }
-
-  notePeople({ moved, suspended }: PeopleNews): void {
-    for (const each of moved) this.noteRotation(each)
-    for (const [identity, isSuspended] of suspended) this.noteSuspension(identity, isSuspended)
-  }
-
-  noteRotation({ identity, from, to }: Moved): void {
-    this.#moved.set(from, identity).set(to, identity)
-    this.#retired.add(from)
-    this.delegates.endOf(identity)
-  }
-
-  /** A shard was restarted: what it decided last may never have arrived here. */
-  shardRestarted(shard: number, shards: number): void {
-    if (shard !== shardOf(registryName, shards)) return
-    this.delegates.refresh()
-    this.grants.refresh()
-  }
-
-  noteSuspension(identity: string, isSuspended: boolean): void {
-    if (!isSuspended) this.#suspended.delete(identity)
-    else {
-      this.#suspended.add(identity)
-      this.delegates.endOf(identity)
-    }
-  }
-
-  get suspended(): ReadonlySet<string> {
-    return this.#suspended
-  }
-
-  isSuspended(identity: string): boolean {
-    return this.#suspended.has(identity)
-  }
-
-  /** `change`: one that the head covers. What was made before it and shows a head is old now. */
-  noteHead(head: Head, change: number): void {
-    if (head.size >= this.head.size) this.head = head
-    this.change = Math.max(this.change, change)
-    this.#covered = Math.max(this.#covered, change)
-  }
-
-  /**
-   * The change that an answer made now is valid for. Changes come from the answers to writes, heads from the log at its
-   * own pace: an answer that was made between the two shows a head from before the change.
-   */
-  get settled(): number {
-    return Math.min(this.change, this.#covered)
-  }
-
-  /** Newest change that an answer about this room (undefined: about the whole board) depends on. */
-  newestChange(room: string | undefined): number {
-    if (room === undefined) return this.change
-    // Handles are shown with every event, so a new one makes every answer old.
-    return Math.max(this.#roomChange.get(room) ?? 0, this.#roomChange.get(registryName) ?? 0)
   }
 }

@@ -1,4 +1,4 @@
-/** What the command path uses and gives: the actors, and the paths of commands and of reads, which the board runs. */
+/** What the command path uses and gives: the actors, the paths of commands and of reads, and commands of the board itself. */
 
 import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'

@@ -12,31 +12,6 @@ import type { Verified } from '../command/verified.ts'
 import { decodeBytes32, decodeBytes64, identityId } from '../format/signing.ts'
 import { type AnswerOf, dataOf } from '../reads/read.ts'
 
-/**
- * A key that is to act from now on, for an identity or as it: it must have signed the same bytes, and never have acted here.
- * `target` is the key, `proof` its signature. As an identity of its own it would lose what is its.
- */
-export function proveNewKey({ command, bytes }: Verified, services: Services, pass: (found: Found) => void): void {
-  const key = decodeBytes32(command.target!)!
-  const identity = identityId(key)
-  services.verify(decodeBytes64(command.proof!)!, key, bytes, (verdict) => {
-    if (verdict === 'overloaded')
-      return pass({
-        refusal: refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1),
-      })
-    if (verdict === 'bad_key')
-      return pass({ refusal: refusal('bad_key', 'target is not a canonical, torsion-free Ed25519 key', 'target') })
-    if (verdict !== 'good') {
-      const message = 'proof must be the signature of the new key (target) over the same bytes that you signed'
-      return pass({ refusal: refusal('bad_signature', message, 'proof') })
-    }
-    // As this identity itself asks: what it did in private rooms counts too.
-    services.read({ op: 'identity.get', args: { target: identity }, reader: identity }, (found) =>
-      pass(found === undefined ? undefined : { args: { identity, used: found.ok } }),
-    )
-  })
-}
-
 const create: Plan<'delegation.create'> = {
   to: () => ({ actor: registryName }),
   args: ({ command, data }) => {
@@ -118,7 +93,7 @@ export const delegationsReadPlans = {
 } satisfies ReadPlans
 
 /**
- * What the registry knows, for the front to keep: as it is once everything is decided that was asked of it before.
+ * What the registry knows, for the main thread to keep: as it is once everything is decided that was asked of it before.
  * `op`: the read. `told` takes undefined where the registry gives no answer now.
  */
 export function toldByRegistry<Name extends 'delegation.known' | 'limits.known'>(
@@ -130,5 +105,30 @@ export function toldByRegistry<Name extends 'delegation.known' | 'limits.known'>
     if (!isDecided) return told(undefined)
     const shard = shardOf(registryName, actors.shards)
     actors.readPrivate(shard, { op, args: {}, reader: '' }, (found) => told(found?.ok ? dataOf(found) : undefined))
+  })
+}
+
+/**
+ * A key that is to act from now on, for an identity or as it: it must have signed the same bytes, and never have acted here.
+ * `target` is the key, `proof` its signature. As an identity of its own it would lose what is its.
+ */
+export function proveNewKey({ command, bytes }: Verified, services: Services, pass: (found: Found) => void): void {
+  const key = decodeBytes32(command.target!)!
+  const identity = identityId(key)
+  services.verify(decodeBytes64(command.proof!)!, key, bytes, (verdict) => {
+    if (verdict === 'overloaded')
+      return pass({
+        refusal: refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1),
+      })
+    if (verdict === 'bad_key')
+      return pass({ refusal: refusal('bad_key', 'target is not a canonical, torsion-free Ed25519 key', 'target') })
+    if (verdict !== 'good') {
+      const message = 'proof must be the signature of the new key (target) over the same bytes that you signed'
+      return pass({ refusal: refusal('bad_signature', message, 'proof') })
+    }
+    // As this identity itself asks: what it did in private rooms counts too.
+    services.read({ op: 'identity.get', args: { target: identity }, reader: identity }, (found) =>
+      pass(found === undefined ? undefined : { args: { identity, used: found.ok } }),
+    )
   })
 }

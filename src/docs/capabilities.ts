@@ -15,6 +15,7 @@ import {
 } from '../../actors/kernel/operation.ts'
 import { statusOf } from '../../actors/kernel/refusals.ts'
 import { operations } from '../../actors/operations.ts'
+import { clientFiles } from '../client/served.ts'
 import { plainSchema } from '../format/plain-schema.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
 import { ownShapes, titleOf } from './command-shapes.ts'
@@ -72,6 +73,7 @@ export function capabilities(board: Described) {
     answers,
     operations: operations.map((operation) => describe(operation)),
     reads: operations.filter(({ get }) => get !== undefined).map((operation) => readOf(operation, board.address)),
+    clients: clientFiles().map(({ path, sha256 }) => ({ url: board.address + path, sha256 })),
     files: { path: '/a/{blob_id}', put: 'blob.put', name_them: 'attachments of post, in the same room' },
     streams,
     limits: limitsOf(board),

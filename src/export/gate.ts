@@ -9,7 +9,7 @@ import type { Exchange } from '../http/port.ts'
 import { fromYou, Places, type Release, streamWaitSeconds } from '../rates/places.ts'
 import type { Throttle } from '../rates/throttle.ts'
 
-export type ExportGateOptions = {
+type ExportGateOptions = {
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
 }

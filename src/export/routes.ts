@@ -17,7 +17,7 @@ import type { Enter } from './gate.ts'
 /** A reader whose socket has taken nothing for so long is not one that a stop waits for. */
 const stalledMs = 2_000
 
-export type ExportOptions = {
+type ExportOptions = {
   readonly now: () => number
   readonly rooms: Pick<OpenRooms, 'may'>
   readonly next: (request: ExportRequest, answer: (chunk: ExportChunk | undefined) => void) => void

@@ -17,7 +17,7 @@ export type Subscriber = {
 /** Told when its reader may not read the private room any more. */
 export type MemberWatch = Subscriber & { readonly left: () => void }
 
-export type SubscriptionsOptions<Each> = {
+type SubscriptionsOptions<Each> = {
   readonly tell: (tell: FollowTell) => void
   /** Is this key refused by now? */
   readonly isOver: (key: string) => boolean

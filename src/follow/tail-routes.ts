@@ -18,7 +18,7 @@ import { type Subscriber, Subscriptions } from './subscriptions.ts'
 import { type Asked, askedOf, type TailRules } from './tail-request.ts'
 import type { FollowTell } from './topics.ts'
 
-export type TailsOptions = TailRules & {
+type TailsOptions = TailRules & {
   /** Asks the feed, or for a request with a reader the shard of that private room. */
   readonly backfill: (request: BackfillRequest, answer: (found: Backfill | undefined) => void) => void
   /** Tells the feed, or the shard of a private room. */

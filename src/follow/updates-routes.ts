@@ -16,7 +16,7 @@ import { ok } from '../reads/read.ts'
 import type { Updates } from './updates.ts'
 import { pollOf } from './wait-limit.ts'
 
-export type UpdatesDoorOptions = {
+type UpdatesDoorOptions = {
   readonly updates: Pick<Updates, 'poll'>
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string

@@ -16,7 +16,7 @@ import type { Position } from './rows.ts'
 import type { Poll } from './wait-limit.ts'
 import { type Found, Waits, type WaitsOptions } from './waits.ts'
 
-export type UpdatesOptions = Omit<WaitsOptions, 'reply'> & {
+type UpdatesOptions = Omit<WaitsOptions, 'reply'> & {
   readonly generation: string
   readonly cursors: CursorSealer
   readonly rooms: Pick<OpenRooms, 'may'>

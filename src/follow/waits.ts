@@ -36,7 +36,7 @@ export type WaitsOptions = {
   readonly outbox: Outbox
 }
 
-export type WaitRequest = {
+type WaitRequest = {
   readonly until: number
   readonly respond: Respond
   /** Identity id of a signed reader, else ''. */

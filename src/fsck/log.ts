@@ -29,7 +29,7 @@ export type Finding = {
   readonly remake?: () => void
 }
 
-export type LogCheckOptions = {
+type LogCheckOptions = {
   /** Of the log's journal and its tree files. */
   readonly directory: string
   /** Every log of the board, oldest first; a vkey is '' where the key is not known, and that was reported. */

@@ -1,7 +1,7 @@
 /**
  * Cached answers: bytes kept by URL, with the change number they were made at, so that a hot URL costs no message to
  * another thread and no rendering. An answer is valid as long as nothing that it depends on has changed. The cache is
- * bounded in bytes; the least recently used answers are dropped first.
+ * bounded in bytes; the least recently used answers are dropped first. Answers that never change while the board runs are made once.
  */
 
 import { hash } from 'node:crypto'

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { BadConfig } from '../config.ts'
 import { log } from '../observe.ts'
 
-export type HealthOptions = {
+type HealthOptions = {
   readonly host: string
   readonly port: number
   /** 0 takes a free one; undefined: there is no such port. */

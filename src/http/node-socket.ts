@@ -19,7 +19,7 @@ const acceptorOptions = {
 }
 const acceptor = new WebSocketServer(acceptorOptions)
 
-export type NodeSocketOptions = {
+type NodeSocketOptions = {
   readonly request: IncomingMessage
   readonly socket: Socket
   /** Bytes that came with the request's head. */

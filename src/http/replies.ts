@@ -39,7 +39,7 @@ export const dataHeaders: readonly Header[] = [
   ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"],
 ]
 
-export type RepliesOptions = {
+type RepliesOptions = {
   readonly throttle: Throttle
   /** Client address of a request, by the operator's rule on proxies. */
   readonly addressOf: (exchange: Exchange) => string

@@ -17,7 +17,7 @@ interface NativeSocket {
 /** Per cork: the native cork buffer holds 16 KiB with the heads of the frames. */
 const corkBytesMax = 12_288
 
-export type UwsSocketOptions = {
+type UwsSocketOptions = {
   readonly handlers: SocketHandlers
   readonly now: () => number
   /** Receives what a handler threw. */

@@ -104,7 +104,7 @@ interface NativeStream {
   close(): unknown
 }
 
-export type StreamOptions = {
+type StreamOptions = {
   readonly line: string
   readonly headers: readonly Header[]
   readonly turn: CorkTurn

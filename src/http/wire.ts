@@ -22,7 +22,7 @@ export type Framing = {
 export const headerFieldsMax = 98
 
 /** An unread body up to this size is read and thrown away, so that the connection can continue; a larger one closes it. */
-export const discardBytesMax = 65_536
+const discardBytesMax = 65_536
 
 /** A header that the caller wanted to send and that must not reach the wire. */
 class BadHeader extends Error {
@@ -42,7 +42,7 @@ const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
  * Reads how long the body is, or returns a sentence that says why that is uncertain. Two parties that read different
  * lengths see different requests after it (request smuggling), so doubt is refused and the connection closed.
  */
-export function readFraming(method: string, headers: FlatHeaders): Framing | string {
+function readFraming(method: string, headers: FlatHeaders): Framing | string {
   let length: string | undefined
   let coding: string | undefined
   let hosts = 0
@@ -142,9 +142,9 @@ export function faultBody(options: HttpOptions, error: unknown): string {
   }
 }
 
-export const emptyBody = Buffer.alloc(0)
+const emptyBody = Buffer.alloc(0)
 
-export const jsonHeaders: readonly Header[] = [
+const jsonHeaders: readonly Header[] = [
   ['Content-Type', 'application/json'],
   ['Cache-Control', 'no-store'],
 ]

@@ -21,7 +21,7 @@ import type { LogIdentity } from './signed-log.ts'
 import { WitnessRound, type WitnessStanding } from './witness/round.ts'
 import { Witness } from './witness/witness.ts'
 
-export type HeadsOptions = {
+type HeadsOptions = {
   readonly random: Random
   /** File names; '' where there is none. */
   readonly witnessPolicy: string

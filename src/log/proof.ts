@@ -1,6 +1,6 @@
 /**
- * The inclusion proof of an event: what log.proof and /api/log/proof answer (RFC 9162 2.1.3, with its signed head inside).
- * Checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
+ * Reads on the log beside its newest head: inclusion and consistency proofs (RFC 9162 2.1.3, with the signed head inside), leaves,
+ * and how it grew. A proof is checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -18,46 +18,6 @@ import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.
 import { formatProofFile } from '../../storage/proof-file.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, unending } from '../reads/read.ts'
-
-type HistoryContext = {
-  readonly state: { readonly book: LogBook; readonly board: { readonly events: EventIndex } }
-  readonly vkeyOf: (log: BookedLog) => string
-}
-
-/** How the logs of this board grew: what log.history and /api/log/history answer. Pure reading of what is in memory. */
-function historyAnswer(context: HistoryContext): ReadAnswer {
-  const { book, board } = context.state
-  const logs = book.logs.slice(-historyLogsMax).map((log) => ({
-    log: log.name,
-    origin: log.origin,
-    vkey: context.vkeyOf(log),
-    state: log === book.newest ? 'open' : 'closed',
-    tree_size: log.head.size,
-    root_hash: Buffer.from(log.head.checkpoint.split('\n')[2]!, 'base64').toString('hex'),
-    checkpoint: log.head.checkpoint,
-    tiles: `/log/${log.name}/`,
-  }))
-  return ok({ logs, points: pointsOf(book, board.events) })
-}
-
-type Point = { readonly log: string; readonly at: number; readonly tree_size: number }
-
-/** Events evenly spread over all there are: each says when the log had its leaf. */
-function pointsOf(book: LogBook, { count, at, leaf }: EventIndex): Point[] {
-  const points: Point[] = []
-  const wanted = Math.min(historyPointsMax, count)
-  for (let n = 0; n < wanted; n++) {
-    const slot = wanted === 1 ? 0 : Math.round((n * (count - 1)) / (wanted - 1))
-    if (leaf[slot] === noLeaf) continue
-    const log = book.holding(leaf[slot]!)
-    const point = { log: log.name, at: at[slot]!, tree_size: leaf[slot]! - log.base + 1 }
-    const before = points.at(-1)
-    // Shards keep their own time, to the second: what is shown never goes back.
-    if (before !== undefined && before.log === point.log && before.at >= point.at) points.pop()
-    points.push(before === undefined || before.at <= point.at ? point : { ...point, at: before.at })
-  }
-  return points
-}
 
 export type ProofContext = ReadContext & {
   /** The tree of a log. */
@@ -219,3 +179,43 @@ const answers: Readonly<Record<AnsweredBy<'log'>, (context: ProofContext, reques
 /** Reads of the log beside its newest head, by the name of the operation. */
 export const logReads: Readonly<Partial<Record<string, (context: ProofContext, request: ReadRequest) => ReadAnswer>>> =
   answers
+
+type HistoryContext = {
+  readonly state: { readonly book: LogBook; readonly board: { readonly events: EventIndex } }
+  readonly vkeyOf: (log: BookedLog) => string
+}
+
+/** How the logs of this board grew: what log.history and /api/log/history answer. Pure reading of what is in memory. */
+function historyAnswer(context: HistoryContext): ReadAnswer {
+  const { book, board } = context.state
+  const logs = book.logs.slice(-historyLogsMax).map((log) => ({
+    log: log.name,
+    origin: log.origin,
+    vkey: context.vkeyOf(log),
+    state: log === book.newest ? 'open' : 'closed',
+    tree_size: log.head.size,
+    root_hash: Buffer.from(log.head.checkpoint.split('\n')[2]!, 'base64').toString('hex'),
+    checkpoint: log.head.checkpoint,
+    tiles: `/log/${log.name}/`,
+  }))
+  return ok({ logs, points: pointsOf(book, board.events) })
+}
+
+type Point = { readonly log: string; readonly at: number; readonly tree_size: number }
+
+/** Events evenly spread over all there are: each says when the log had its leaf. */
+function pointsOf(book: LogBook, { count, at, leaf }: EventIndex): Point[] {
+  const points: Point[] = []
+  const wanted = Math.min(historyPointsMax, count)
+  for (let n = 0; n < wanted; n++) {
+    const slot = wanted === 1 ? 0 : Math.round((n * (count - 1)) / (wanted - 1))
+    if (leaf[slot] === noLeaf) continue
+    const log = book.holding(leaf[slot]!)
+    const point = { log: log.name, at: at[slot]!, tree_size: leaf[slot]! - log.base + 1 }
+    const before = points.at(-1)
+    // Shards keep their own time, to the second: what is shown never goes back.
+    if (before !== undefined && before.log === point.log && before.at >= point.at) points.pop()
+    points.push(before === undefined || before.at <= point.at ? point : { ...point, at: before.at })
+  }
+  return points
+}

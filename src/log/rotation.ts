@@ -23,7 +23,7 @@ import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
 
 type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
 
-export type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolicy' | 'segmentBytesMax'> & {
+type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolicy' | 'segmentBytesMax'> & {
   /** Unix seconds. */
   readonly now: number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void

@@ -14,7 +14,7 @@ import type { Witness } from './witness/witness.ts'
 
 type Refused = { readonly ok: false; readonly refusal: Refusal }
 
-export type LogDoorOptions = {
+type LogDoorOptions = {
   /** Every log of the board, oldest first: the last one grows, the others are served as they are forever. */
   readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
   /** Public address of the board, without a slash at its end. */

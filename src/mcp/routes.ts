@@ -1,9 +1,7 @@
 /**
  * The routes of the MCP endpoint: /mcp, and what the MCP Registry reads at /.well-known/mcp/server.json.
  *
- * A browser on another site must not reach a board through its visitor (DNS rebinding): Host has to be a name of this board
- * or of this machine, and an Origin, where one is sent, has to be this board's or one of MCP_ORIGINS. What speaks the
- * protocol is loaded by the first request.
+ * A request of a browser on another site is refused (own-site.ts). What speaks the protocol is loaded by the first request.
  */
 
 import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
@@ -19,49 +17,7 @@ import { type Authenticate, bearerToken, type Caller } from '../sign-in/caller.t
 import type { Passed, Refused } from './gate.ts'
 import type { Mcp } from './mcp.ts'
 
-/** Names that belong to the engine, or to the way between two hops. */
-const ofEngine: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'date',
-  'keep-alive',
-  'transfer-encoding',
-  'x-accel-buffering',
-])
-
-/** Answers of libraries that speak the web's own Request and Response, sent through the port. */
-export async function sendResponse(exchange: Exchange, response: Response, more: readonly Header[]): Promise<void> {
-  const given = new Set(more.map(([name]) => name))
-  const headers: Header[] = [...more]
-  for (const [name, value] of response.headers) if (!ofEngine.has(name) && !given.has(name)) headers.push([name, value])
-  if (response.headers.get('content-type')?.includes('text/event-stream') !== true || response.body === null) {
-    const body = Buffer.from(await response.arrayBuffer())
-    if (!exchange.ended) exchange.reply(response.status, headers, body)
-    return
-  }
-  if (exchange.ended) return response.body.cancel()
-  const stream = exchange.stream(response.status, [...headers, ['x-accel-buffering', 'no']])
-  const reader = response.body.getReader()
-  let go: () => void = () => {}
-  let isOver = false
-  stream.onClose(() => {
-    isOver = true
-    reader.cancel().catch(() => {})
-    go()
-  })
-  stream.onDrain(() => go())
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (isOver) return
-    if (done) return stream.end()
-    if (stream.write(value)) continue
-    await new Promise<void>((resolve) => {
-      go = resolve
-    })
-  }
-}
-
-export type McpDoorOptions = {
+type McpDoorOptions = {
   /** Public address of the board, without a slash at the end. */
   readonly address: string
   readonly release: string
@@ -281,4 +237,46 @@ export function serverJson(address: string, release: string): string {
     null,
     2,
   )}\n`
+}
+
+/** Names that belong to the engine, or to the way between two hops. */
+const ofEngine: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+  'x-accel-buffering',
+])
+
+/** Answers of libraries that speak the web's own Request and Response, sent through the port. */
+export async function sendResponse(exchange: Exchange, response: Response, more: readonly Header[]): Promise<void> {
+  const given = new Set(more.map(([name]) => name))
+  const headers: Header[] = [...more]
+  for (const [name, value] of response.headers) if (!ofEngine.has(name) && !given.has(name)) headers.push([name, value])
+  if (response.headers.get('content-type')?.includes('text/event-stream') !== true || response.body === null) {
+    const body = Buffer.from(await response.arrayBuffer())
+    if (!exchange.ended) exchange.reply(response.status, headers, body)
+    return
+  }
+  if (exchange.ended) return response.body.cancel()
+  const stream = exchange.stream(response.status, [...headers, ['x-accel-buffering', 'no']])
+  const reader = response.body.getReader()
+  let go: () => void = () => {}
+  let isOver = false
+  stream.onClose(() => {
+    isOver = true
+    reader.cancel().catch(() => {})
+    go()
+  })
+  stream.onDrain(() => go())
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (isOver) return
+    if (done) return stream.end()
+    if (stream.write(value)) continue
+    await new Promise<void>((resolve) => {
+      go = resolve
+    })
+  }
 }

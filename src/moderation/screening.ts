@@ -30,7 +30,7 @@ export type Hidden = { readonly ok: true } | { readonly ok: false; readonly late
 
 export type Report = (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 
-export type ScreeningOptions = {
+type ScreeningOptions = {
   readonly queue: ScreeningQueue
   readonly judge: (post: Screened) => Judgement | Promise<Judgement>
   readonly hide: (post: Screened, reason: string, done: (hidden: Hidden) => void) => void
@@ -137,8 +137,8 @@ export function reasonOf(rule: string, words: string): string {
 }
 
 /**
- * Screening at the command path: the hide that the board signs, and what was accepted and not screened when it last stopped.
- * The same post gives the same command, so that hiding it again has no second effect.
+ * Hides a post by a command that the board signs. The same post gives the same command, so that hiding it again has no
+ * second effect.
  */
 export function hideBy(voice: BoardAuthor, post: Screened, reason: string, done: (hidden: Hidden) => void): void {
   const fields = { operation: 'room.hide', event_id: post.id, reason }
@@ -151,7 +151,10 @@ export function hideBy(voice: BoardAuthor, post: Screened, reason: string, done:
   })
 }
 
-/** `now`: Unix seconds. Hides are signed as of the time of the post, so only posts inside the window of signatures are still of use. */
+/**
+ * Queues what was accepted and not screened when the board last stopped. Hides are signed as of the time of the post, so only
+ * posts inside the window of signatures are still of use. `now`: Unix seconds.
+ */
 export function resumeScreening(
   actors: Actors,
   queue: ScreeningQueue,

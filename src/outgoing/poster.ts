@@ -32,7 +32,7 @@ export type Posted =
   /** `status`: of an answer that was never finished, where it began. */
   | { readonly ok: false; readonly failure: Failure; readonly status: number }
 
-export type PosterOptions = {
+type PosterOptions = {
   /** BROADSIDE_LOOPBACK=1. */
   readonly loopback: boolean
   /** Says who is calling. */

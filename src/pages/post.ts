@@ -15,7 +15,7 @@ const listedChars = 700
 /** The same of a reply in a thread, which is not the post that was asked for. */
 const threadChars = 6_000
 
-export type PostOptions = {
+type PostOptions = {
   /** Other events of the same page by id: a reply shows what it answers. */
   readonly among?: ReadonlyMap<string, ShownEvent>
   /** In a list: the text is cut, and the thread is linked. */

@@ -17,7 +17,7 @@ export type Costed = { readonly item: RenderItem; readonly nodes: number }
 /** `busy`: too much waits, another moment may do. `slow`: it took longer than the deadline. */
 export type Rendered = Html | 'busy' | 'slow'
 
-export type RendererOptions = {
+type RendererOptions = {
   readonly timers: Timers
   /** Called when a text took too long, or the thread could not do its work. */
   readonly report?: (event: string, facts: Readonly<Record<string, unknown>>) => void

@@ -1,4 +1,4 @@
-/** Both protocols by one interface: what a 402 asks, what we could pay, what came of it. */
+/** Both protocols by one interface: what a 402 asks, what we could pay, what came of it, and whether a chain has the payment. */
 
 import { chainIdOf } from '../money/networks.ts'
 import type { Answered, Outgoing } from '../outgoing/request.ts'
@@ -8,6 +8,46 @@ import { challengesOf, mppOffers, mppReceiptOf, shownChallenge } from './mpp.ts'
 import type { Demand, Payer, Payment, PaymentReceipt } from './payment.ts'
 import type { Wallet } from './wallet.ts'
 import { isObject, parsedObject, x402DemandOf, x402Offers, x402ReceiptOf } from './x402.ts'
+
+type PayerOptions = {
+  /** Absent: demands are read and nothing is offered. */
+  readonly wallet?: Wallet
+  /** Address of a node by CAIP-2 network: asked whether a payment was made. */
+  readonly nodes: ReadonlyMap<string, string>
+  readonly outgoing: Outgoing
+  readonly wallSeconds: () => number
+  readonly random: Random
+}
+
+export function createPayer({ wallet, nodes, outgoing, random, wallSeconds }: PayerOptions): Payer {
+  return {
+    demandOf(answer, id): Demand {
+      const x402 = x402DemandOf(answer)
+      const challenges = challengesOf(answer)
+      const offers =
+        wallet === undefined
+          ? []
+          : [
+              ...(x402 === undefined ? [] : x402Offers(x402, wallet, id, random)),
+              ...mppOffers(challenges, wallet, wallSeconds()),
+            ]
+      return {
+        accepts: x402?.accepts ?? [],
+        challenges: challenges.map(shownChallenge),
+        offers: offers.sort((a, b) => a.micros - b.micros),
+      }
+    },
+    receiptOf(answer: Answered, network): PaymentReceipt | undefined {
+      const mpp = mppReceiptOf(answer)
+      return x402ReceiptOf(answer) ?? (mpp === undefined ? undefined : { ...mpp, network })
+    },
+    canAsk: (network) => nodes.has(network),
+    async wasMade({ network, reference, validUntil }) {
+      const url = nodes.get(network)
+      return url === undefined ? undefined : isPaid(nodeAt(url, outgoing), { network, reference, validUntil })
+    },
+  }
+}
 
 /** Its result, or undefined where it gave none. */
 type Node = (method: string, params: readonly unknown[]) => Promise<{ readonly result: unknown } | undefined>
@@ -87,44 +127,4 @@ function word(address: string): string {
 
 function numberIn(value: unknown): number | undefined {
   return typeof value === 'string' && /^0x[0-9a-f]{1,13}$/i.test(value) ? Number(value) : undefined
-}
-
-export type PayerOptions = {
-  /** Absent: demands are read and nothing is offered. */
-  readonly wallet?: Wallet
-  /** Address of a node by CAIP-2 network: asked whether a payment was made. */
-  readonly nodes: ReadonlyMap<string, string>
-  readonly outgoing: Outgoing
-  readonly wallSeconds: () => number
-  readonly random: Random
-}
-
-export function createPayer({ wallet, nodes, outgoing, random, wallSeconds }: PayerOptions): Payer {
-  return {
-    demandOf(answer, id): Demand {
-      const x402 = x402DemandOf(answer)
-      const challenges = challengesOf(answer)
-      const offers =
-        wallet === undefined
-          ? []
-          : [
-              ...(x402 === undefined ? [] : x402Offers(x402, wallet, id, random)),
-              ...mppOffers(challenges, wallet, wallSeconds()),
-            ]
-      return {
-        accepts: x402?.accepts ?? [],
-        challenges: challenges.map(shownChallenge),
-        offers: offers.sort((a, b) => a.micros - b.micros),
-      }
-    },
-    receiptOf(answer: Answered, network): PaymentReceipt | undefined {
-      const mpp = mppReceiptOf(answer)
-      return x402ReceiptOf(answer) ?? (mpp === undefined ? undefined : { ...mpp, network })
-    },
-    canAsk: (network) => nodes.has(network),
-    async wasMade({ network, reference, validUntil }) {
-      const url = nodes.get(network)
-      return url === undefined ? undefined : isPaid(nodeAt(url, outgoing), { network, reference, validUntil })
-    },
-  }
 }

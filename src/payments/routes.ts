@@ -15,7 +15,7 @@ import { inputFault, type OwnTools } from '../own-tools/run.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { Payment, Seller, Ware } from './seller.ts'
 
-export type PayOptions = {
+type PayOptions = {
   readonly seller: Seller
   readonly own: OwnTools
   /** Public address of the board. */

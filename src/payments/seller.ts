@@ -21,7 +21,7 @@ import type { Outgoing } from '../outgoing/request.ts'
 import type { Challenge } from './challenge.ts'
 import { decodeBase64Json, encodeBase64Json, type Fields, isObject, parsedObject, plainText } from './x402.ts'
 
-export type SellerOptions = {
+type SellerOptions = {
   readonly payTo: string
   readonly facilitator: string
   /** CAIP-2, one whose USDC is known. */

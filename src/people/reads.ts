@@ -73,7 +73,7 @@ function byKey({ people }: State, text: string): string | undefined {
   return key === undefined ? undefined : (people.identityOf(text) ?? identityId(key))
 }
 
-export function identityView({ people }: { people: State['people'] }, author: Author) {
+function identityView({ people }: { people: State['people'] }, author: Author) {
   const profile = people.profile(author.id)
   const suspended = people.suspension(author.id)
   const before = people.keysBefore(author.id)

@@ -1,4 +1,4 @@
-/** `/e/{event_id}`: the thread of a post, replies under what they answer, the post itself marked. */
+/** Pages of a post: `/e/{event_id}`, its thread with the post marked; its line as lists show it; its history. */
 
 import type { ShownEvent } from '../pages/data.ts'
 import { type Ask, type Page, type PageRequest, shown } from '../pages/page.ts'

@@ -1,4 +1,4 @@
-/** Reads on events: one, its versions, a list, a thread. */
+/** Reads on events: one, its versions, a list, a thread; and how many there were by hour or day. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type EventsQuery, findEvents, readThread } from '../../actors/reading.ts'

@@ -19,7 +19,7 @@ export type Release = () => void
 
 export type Held = { readonly limit?: number; readonly open: number }
 
-export type PlacesOptions = {
+type PlacesOptions = {
   /** Name of the limit, as /capabilities shows it. */
   readonly limit: keyof Rates
   /** Places of one holder; Infinity: no bound. */

@@ -34,7 +34,7 @@ export type Delivery = {
   readonly body: Buffer
 }
 
-export type DeliveriesOptions = {
+type DeliveriesOptions = {
   readonly actors: Actors
   readonly limitsOn: boolean
   readonly throttle: Throttle

@@ -17,7 +17,7 @@ import type { Unposted } from './reads.ts'
 /** A receive URL whose items go into a room. */
 export type Posted = { readonly receiver: string; readonly owner: string }
 
-export type ItemPostsOptions = {
+type ItemPostsOptions = {
   readonly actors: Actors
   readonly voice: BoardAuthor
   readonly read: ReadCall

@@ -9,7 +9,7 @@ import type { Exchange, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Deliveries, Delivery } from './deliveries.ts'
 
-export type ReceiveOptions = {
+type ReceiveOptions = {
   readonly deliveries: Deliveries
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies

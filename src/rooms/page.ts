@@ -1,4 +1,4 @@
-/** `/room/{room}`: a room as it speaks. Its pages are tabs; posts come in order of time, or as threads. */
+/** `/rooms`, and `/room/{room}`: its pages are tabs; posts come in order of time, or as threads. */
 
 import type { ResultOf, ShownEvent } from '../pages/data.ts'
 import { type Ask, type Page, shown } from '../pages/page.ts'

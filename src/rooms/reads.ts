@@ -120,7 +120,7 @@ function untilStale({ state, now }: ReadContext, rooms: readonly Room[]): number
   return soonest(ends)
 }
 
-export function roomView({ state, now, handleOf }: ReadContext, room: Room) {
+function roomView({ state, now, handleOf }: ReadContext, room: Room) {
   const { count, threads, pages } = countsOf(state, room, now())
   const handle = room.owner === undefined ? undefined : handleOf(room.owner)
   return {

@@ -7,7 +7,7 @@ import { frameKey, fromFrame } from '../../actors/records/record.ts'
 import type { JournalReader } from '../../storage/journal.ts'
 import { SearchIndex, wipe } from './search-index.ts'
 
-export type FollowerOptions = {
+type FollowerOptions = {
   readonly monotonicMs: () => number
   /** Of the index. */
   readonly directory: string

@@ -12,7 +12,7 @@ import { signInRefusal } from '../pages/refused.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { Oauth, OauthResponse } from './oauth.ts'
 
-export type OauthDoorsOptions = {
+type OauthDoorsOptions = {
   /** Public address of the board, without a slash at the end. */
   readonly address: string
   readonly load: () => Promise<Oauth>

@@ -1,8 +1,8 @@
 /**
  * One connection of /v1/stream. Each command takes the path of a line of POST /v1/commands, in the order of the messages.
  *
- * Memory is bounded on both ways: messages without a sent answer by the bounds of one batch, and pages of follows by what the
- * socket takes. While it takes nothing no command is started.
+ * Memory is bounded in both directions: messages without a sent answer by the bounds of one batch, and pages of follows by what
+ * the socket takes. While it takes nothing no command is started.
  */
 import { type CloseCode, closeCodes, streamPath } from '../../actors/follow/stream.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -38,7 +38,7 @@ type Outgoing = {
   readonly text: string
   /** The page of this follow, which can be made again. */
   readonly follow?: Follow
-  /** It is with the socket. */
+  /** The socket has taken it. */
   readonly sent: () => void
 }
 
@@ -46,7 +46,7 @@ type Outgoing = {
 const messagesPerTurn = 32
 const pingEveryMs = 20_000
 const silentMs = 55_000
-/** Between two looks, a second apart. */
+/** Between two checks, which are a second apart. */
 const pingsMax = 64
 
 export class StreamConnection {
@@ -61,13 +61,13 @@ export class StreamConnection {
   #received: Received[] = []
   #executed = 0
   #isTurnAsked = false
-  /** Of messages whose answers are not with the socket. */
+  /** Of messages whose answers the socket has not taken yet. */
   #unanswered = 0
   #unansweredBytes = 0
   #outgoing: Outgoing[] = []
   #isFlushAsked = false
   #isStopping = false
-  #heardAt: number
+  #receivedAt: number
   #pingedAt: number
   #pings = 0
   #code: CloseCode | undefined
@@ -77,18 +77,18 @@ export class StreamConnection {
     this.#options = options
     this.#address = address
     this.#closed = closed
-    this.#heardAt = options.now()
-    this.#pingedAt = this.#heardAt
+    this.#receivedAt = options.now()
+    this.#pingedAt = this.#receivedAt
   }
 
   readonly handlers: SocketHandlers = {
     message: (bytes, isBinary) => inTurn(streamPath, () => this.#receive(bytes, isBinary)),
     ping: () => {
-      this.#heardAt = this.#options.now()
+      this.#receivedAt = this.#options.now()
       if (++this.#pings > pingsMax) this.#end(1008)
     },
     pong: () => {
-      this.#heardAt = this.#options.now()
+      this.#receivedAt = this.#options.now()
     },
     drain: () => {
       this.#order.release()
@@ -108,7 +108,7 @@ export class StreamConnection {
     this.#pings = 0
     const blockedSince = this.#socket?.blockedSince
     if (blockedSince !== undefined && now - blockedSince >= this.#options.stallMs) return this.#end(4008)
-    if (now - this.#heardAt >= silentMs) return this.#end(4009)
+    if (now - this.#receivedAt >= silentMs) return this.#end(4009)
     for (const follow of [...this.#follows.values()]) follow.isGood()
     if (now - this.#pingedAt < pingEveryMs) return
     this.#pingedAt = now
@@ -143,7 +143,7 @@ export class StreamConnection {
   }
 
   #receive(bytes: Buffer, isBinary: boolean): void {
-    this.#heardAt = this.#options.now()
+    this.#receivedAt = this.#options.now()
     if (this.#socket === undefined || this.#isStopping) return
     if (isBinary) return this.#end(1003)
     if (bytes.length > sizes.stream_message_bytes) return this.#end(1009)
@@ -211,7 +211,7 @@ export class StreamConnection {
     return refused(refusal('invalid_field', `only ${updatesRead} can be followed`, 'follow'))
   }
 
-  /** `answer`: refuses it. `isAnswered`: lets those continue that wait for it. */
+  /** `answer`: refuses it. `isAnswered` is called when messages that wait for its answer may continue. */
   #follow(
     id: string,
     request: ReadRequest,
@@ -275,7 +275,7 @@ export class StreamConnection {
     this.#tell({ text: messageOf(id, reply.status, reply.body), sent: () => this.#release(bytes) })
   }
 
-  /** The answer to a message of so many bytes is with the socket. */
+  /** The socket has taken the answer to a message of so many bytes. */
   #release(bytes: number): void {
     this.#unanswered--
     this.#unansweredBytes -= bytes

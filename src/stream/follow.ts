@@ -1,8 +1,8 @@
 /**
  * One follow of /v1/stream: an updates.get that is asked again, from where its last answer ended, as long as its connection takes
- * answers. So a slow reader holds no memory: a page that cannot be sent is let go, and asked for again.
+ * answers. So a slow reader holds no memory: a page that cannot be sent is dropped, and asked for again.
  *
- * The key, the identity and the membership are looked at before every page, and the page is not sent where one has ended.
+ * The key, the identity and the membership are checked before every page, and the page is not sent where one has ended.
  */
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
@@ -18,14 +18,14 @@ export type FollowOptions = {
   readonly leave: Release
   readonly updates: Pick<Updates, 'poll'>
   readonly members: Subscriptions<MemberWatch>
-  /** Why nothing more is for this reader and key; undefined: they are good. */
+  /** Why this reader and key get nothing more; undefined: they are good. */
   readonly standing: (reader: string, key: string) => Refusal | undefined
   readonly timers: Pick<Timers, 'later'>
   /** Seconds that one updates.get waits. */
   readonly waitSeconds: number
   /** Takes a page; `sent` or `unsent` is called for it later. */
   readonly page: (body: string, follow: Follow) => void
-  /** Called once. `reply`: its last words; undefined: there are none. */
+  /** Called once. `reply`: what the client gets at the end; undefined: nothing. */
   readonly over: (reply: Reply | undefined) => void
 }
 
@@ -57,7 +57,7 @@ export class Follow {
     options.members.add(this.#watch)
   }
 
-  /** Asks for what is new, unless it is being asked or told. */
+  /** Asks for what is new, unless that is asked or being sent already. */
   ask(): void {
     if (this.#state !== 'idle' || !this.isGood()) return
     this.#state = 'asking'
@@ -83,7 +83,7 @@ export class Follow {
     return found === undefined
   }
 
-  /** The page is with the socket. */
+  /** The socket has taken the page. */
   sent(): void {
     if (this.#state !== 'told') return
     this.#isFirst = false

@@ -9,7 +9,7 @@ import { fromYou, type Places, streamWaitSeconds } from '../rates/places.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
 import { type ConnectionOptions, StreamConnection } from './connection.ts'
 
-export type StreamsOptions = Omit<ConnectionOptions, 'timers'> & {
+type StreamsOptions = Omit<ConnectionOptions, 'timers'> & {
   /** Public address of the board, and the origins beside its own. */
   readonly address: string
   readonly origins: readonly string[]

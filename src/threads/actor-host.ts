@@ -41,7 +41,7 @@ import type { ShardThread } from './shard.ts'
 import type { ShardAsk, ShardStart } from './shard-run.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
-export type ActorHostOptions = Platform & {
+type ActorHostOptions = Platform & {
   readonly directory: BoardDirectory
   readonly placement: Placement
   readonly diskReserveBytes: number
@@ -72,7 +72,7 @@ export type ActorListener = {
   published?(published: Published): void
 }
 
-export type ActorHostFacts = {
+type ActorHostFacts = {
   /** Every log of the board, oldest first: the last one grows. */
   readonly logs: readonly LogIdentity[]
   readonly closed: readonly ClosedLog[]

@@ -17,7 +17,7 @@ import { removeSavedTails } from '../../storage/recovery.ts'
 import type { Clock } from '../clock.ts'
 import { report } from './entry.ts'
 
-export type CompactorOptions = {
+type CompactorOptions = {
   readonly shard: number
   readonly journal: Journal
   /** Of the journal. */

@@ -57,7 +57,7 @@ export type DeliveryTell =
   | readonly ['news', source: number, headSize: number]
   | readonly ['suspended', owner: string, isSuspended: boolean]
 
-export type HooksPage = { readonly hooks: readonly HookView[]; readonly next: number; readonly more: boolean }
+type HooksPage = { readonly hooks: readonly HookView[]; readonly next: number; readonly more: boolean }
 
 const verifiedSeconds = 86_400
 const againMs = 500

@@ -28,7 +28,7 @@ export type FeedAsk =
   | readonly ['stats', nothing: null, seen: number]
 
 /** A tile of the log with this name, such as 2026a. */
-export type TileRequest = { readonly log: string; readonly path: TilePath }
+type TileRequest = { readonly log: string; readonly path: TilePath }
 
 export type FeedStats = {
   readonly rooms: number
@@ -44,7 +44,7 @@ export type FeedStats = {
   readonly works: Readonly<Record<string, number>>
   readonly change: number
 }
-export type FeedAnswersOptions = {
+type FeedAnswersOptions = {
   readonly feed: Feed
   readonly trees: Trees
   /** Verifier keys of all logs, by origin. */

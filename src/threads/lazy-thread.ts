@@ -10,7 +10,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import { log } from '../observe.ts'
 
-export type LateThreadOptions = {
+type LazyThreadOptions = {
   readonly name: string
   readonly file: URL
   /** What the thread is given; `front`: its end of the link. */
@@ -37,14 +37,14 @@ export const overloaded: Unanswered = {
 }
 
 export class LazyThread {
-  readonly #options: LateThreadOptions
+  readonly #options: LazyThreadOptions
   #isClosed = false
   /** Of `now`: until then it is not started. */
   #restsUntil = Number.NEGATIVE_INFINITY
   #thread: Supervised | undefined
   #link: Link | undefined
 
-  constructor(options: LateThreadOptions) {
+  constructor(options: LazyThreadOptions) {
     this.#options = options
   }
 

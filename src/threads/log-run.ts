@@ -31,7 +31,7 @@ export type LogStart = {
 export type LogWord = { readonly through: readonly number[] }
 
 /** Gives the way to a shard, which calls `hear` with what comes from there. */
-export type LinkShard = (shard: number, hear: (said: ToLog) => void) => Teller<FromLog>
+type LinkShard = (shard: number, hear: (said: ToLog) => void) => Teller<FromLog>
 
 /** What the log says to the main thread and to the feed: its journal is durable up to `seq`. */
 export type Published = { readonly seq: number; readonly head: Head; readonly change: number }

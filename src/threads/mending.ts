@@ -12,7 +12,7 @@ const sliceMs = 20
 /** After a check that found nothing to repair, or failed, there is no other for so long: it costs two hashes a leaf. */
 const pauseMs = 60_000
 
-export type MendingOptions = {
+type MendingOptions = {
   readonly path: string
   readonly tree: TreeReader
   /** The frames of the tree's log up to now. */

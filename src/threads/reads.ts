@@ -102,10 +102,6 @@ export function answerRead<Name extends AnyReadName>(
   return read(context, request)
 }
 
-export function isRead(op: string): boolean {
-  return op in reads
-}
-
 /** A private room is searched where it lies. */
 function listOrSearch(context: ReadContext, request: ReadRequest): ReadAnswer<EventList> {
   return request.args.query === undefined

@@ -32,7 +32,7 @@ import type { DeliveryAsk, DeliveryTell, DeliveryThread } from './delivery.ts'
 import type { FeedNews } from './feed.ts'
 import type { ShardNews } from './private-news.ts'
 
-export type PostroomOptions = Platform & {
+type WebhookThreadOptions = Platform & {
   readonly actorHost: ActorHost
   readonly news: LiveFacts
   readonly directory: BoardDirectory
@@ -53,12 +53,12 @@ export class WebhookThread implements ActorListener {
   readonly webhooks: WebhookService
   /** Handlers for the MCP endpoint. */
   readonly events: McpEvents
-  readonly #options: PostroomOptions
+  readonly #options: WebhookThreadOptions
   #thread: Supervised | undefined
   #link: Link | undefined
   #closed = false
 
-  constructor(options: PostroomOptions) {
+  constructor(options: WebhookThreadOptions) {
     this.#options = options
     const { actorHost, directory, loopback, clock } = options
     this.webhooks = new WebhookService({

@@ -11,7 +11,7 @@ import { dataOf, type ReadAnswer, type ReadCall } from '../reads/read.ts'
 import type { OpenCall } from './reads.ts'
 import type { Relay, Relayed } from './relay.ts'
 
-export type UnsettledOptions = {
+type UnsettledOptions = {
   readonly read: ReadCall
   readonly payer: Payer
   readonly wallSeconds: () => number

@@ -26,36 +26,6 @@ import { callMcp } from './mcp.ts'
 import { dayLimits } from './reads.ts'
 import { type CallData, type Output, outputOf, requestOf } from './relayed.ts'
 
-type Terms = {
-  /** What the operator lets the wallet pay for this tool; undefined: nothing. */
-  readonly mark: { readonly micros: number; readonly payees: readonly string[] } | undefined
-  /** What the listing says, in millionths of a dollar; undefined: nothing. */
-  readonly listed: number | undefined
-  /** What the caller says. */
-  readonly most: number | undefined
-}
-
-/**
- * Whether the board pays what a tool asks, and which of its offers: only for a tool that the operator marked, only to a payee
- * that they named, never more than they said, than the listing says, than the caller says. The cheapest offer that fits is taken.
- * Operator and listing limit what the payee asks; the caller limits what they are charged, the network's fee included.
- *
- * A text: why not, for the caller; its first word is a code.
- */
-function chosenOffer({ offers }: Demand, { mark, listed, most }: Terms): Offer | string {
-  if (mark === undefined) return 'not_relayed: the wallet of this board does not pay for this tool'
-  if (offers.length === 0) return 'no_offer: this board supports none of the ways to pay'
-  const known = new Set(mark.payees.map((each) => each.toLowerCase()))
-  const [cheapest] = offers.filter(({ payee }) => known.has(payee.toLowerCase())).sort((a, b) => a.micros - b.micros)
-  if (cheapest === undefined) return 'payee_changed: it names a payee that the operator of this board has not approved'
-  const asked = cheapest.micros - cheapest.feeMicros
-  const agreed = Math.min(mark.micros, listed ?? mark.micros)
-  if (asked > agreed) return `price_changed: it asks ${priceOf(asked)} dollars, and ${priceOf(agreed)} were agreed`
-  if (most !== undefined && cheapest.micros > most)
-    return `over_max_price: it costs ${priceOf(cheapest.micros)} dollars, and max_price is ${priceOf(most)}`
-  return cheapest
-}
-
 export type Relayed = {
   readonly id: string
   readonly identity: string
@@ -82,7 +52,7 @@ export type Outcome = {
   readonly duration_ms: number
 } & Partial<Output>
 
-export type RelayOptions = {
+type RelayOptions = {
   readonly actors: Actors
   readonly read: ReadCall
   readonly outgoing: Outgoing
@@ -347,4 +317,34 @@ function demandInMcp(result: unknown): Demand | undefined {
   if (error?.code === -32042 && Array.isArray(challenges))
     return { accepts: [], challenges: challenges.slice(0, 32), offers: [] }
   return undefined
+}
+
+type Terms = {
+  /** What the operator lets the wallet pay for this tool; undefined: nothing. */
+  readonly mark: { readonly micros: number; readonly payees: readonly string[] } | undefined
+  /** What the listing says, in millionths of a dollar; undefined: nothing. */
+  readonly listed: number | undefined
+  /** What the caller says. */
+  readonly most: number | undefined
+}
+
+/**
+ * Whether the board pays what a tool asks, and which of its offers: only for a tool that the operator marked, only to a payee
+ * that they named, never more than they said, than the listing says, than the caller says. The cheapest offer that fits is taken.
+ * Operator and listing limit what the payee asks; the caller limits what they are charged, the network's fee included.
+ *
+ * A text: why not, for the caller; its first word is a code.
+ */
+function chosenOffer({ offers }: Demand, { mark, listed, most }: Terms): Offer | string {
+  if (mark === undefined) return 'not_relayed: the wallet of this board does not pay for this tool'
+  if (offers.length === 0) return 'no_offer: this board supports none of the ways to pay'
+  const known = new Set(mark.payees.map((each) => each.toLowerCase()))
+  const [cheapest] = offers.filter(({ payee }) => known.has(payee.toLowerCase())).sort((a, b) => a.micros - b.micros)
+  if (cheapest === undefined) return 'payee_changed: it names a payee that the operator of this board has not approved'
+  const asked = cheapest.micros - cheapest.feeMicros
+  const agreed = Math.min(mark.micros, listed ?? mark.micros)
+  if (asked > agreed) return `price_changed: it asks ${priceOf(asked)} dollars, and ${priceOf(agreed)} were agreed`
+  if (most !== undefined && cheapest.micros > most)
+    return `over_max_price: it costs ${priceOf(cheapest.micros)} dollars, and max_price is ${priceOf(most)}`
+  return cheapest
 }

@@ -29,89 +29,6 @@ import { type AllowanceLeft, dayLimits, type FoundCall } from './reads.ts'
 import { type Outcome, type Relay, type Relayed, unknownOutcome } from './relay.ts'
 import { type CallData, dataFault } from './relayed.ts'
 
-/** A circuit breaker for each tool: after failures in a row it is not called for a while, then tried once. */
-class Breaker {
-  readonly #now: () => number
-  readonly #after: number
-  readonly #restMs: number
-  /** What failed longest ago is forgotten first. */
-  readonly #tools: BoundedMap<string, { failures: number; until: number }>
-
-  /** `now`: monotonic milliseconds. Opens `after` so many failures in a row, for `restMs`. */
-  constructor({
-    now,
-    after,
-    restMs,
-    toolsMax,
-  }: { now: () => number; after: number; restMs: number; toolsMax: number }) {
-    this.#now = now
-    this.#after = after
-    this.#restMs = restMs
-    this.#tools = new BoundedMap(toolsMax)
-  }
-
-  /** When it was open and has rested, the next failure opens it again. */
-  isOpen(tool: string): boolean {
-    return (this.#tools.get(tool)?.until ?? 0) > this.#now()
-  }
-
-  note(tool: string, isGood: boolean): void {
-    if (isGood) {
-      this.#tools.delete(tool)
-      return
-    }
-    const failures = (this.#tools.get(tool)?.failures ?? 0) + 1
-    this.#tools.set(tool, { failures, until: failures >= this.#after ? this.#now() + this.#restMs : 0 })
-  }
-}
-
-/** Whose share is used up. */
-type Share = 'board' | 'network' | 'identity'
-type SlotsMax = Readonly<Record<Share, number>>
-export type Holder = Readonly<Record<Exclude<Share, 'board'>, string>>
-
-/** Places for what is under way at the same time: so many in all, fewer for one network, fewer still for one identity. */
-export class Slots {
-  readonly #max: SlotsMax
-  readonly #held = new Map<string, number>()
-  #all = 0
-
-  constructor(max: SlotsMax) {
-    this.#max = max
-  }
-
-  /** The widest share that has no place left for this holder. */
-  full({ network, identity }: Holder): Share | undefined {
-    if (this.#all >= this.#max.board) return 'board'
-    if (this.#heldBy(`network ${network}`) >= this.#max.network) return 'network'
-    return this.#heldBy(`identity ${identity}`) >= this.#max.identity ? 'identity' : undefined
-  }
-
-  /** Takes a place, whether or not there is one left; what is returned gives it back, once. */
-  take({ network, identity }: Holder): () => void {
-    const keys = [`network ${network}`, `identity ${identity}`]
-    let isHeld = true
-    this.#add(keys, 1)
-    return () => {
-      if (isHeld) this.#add(keys, -1)
-      isHeld = false
-    }
-  }
-
-  #add(keys: readonly string[], places: 1 | -1): void {
-    this.#all += places
-    for (const key of keys) {
-      const held = this.#heldBy(key) + places
-      if (held === 0) this.#held.delete(key)
-      else this.#held.set(key, held)
-    }
-  }
-
-  #heldBy(key: string): number {
-    return this.#held.get(key) ?? 0
-  }
-}
-
 export type CallsOptions = {
   readonly read: ReadCall
   readonly own: OwnTools
@@ -388,5 +305,88 @@ function ownFault(own: OwnTool, data: CallData): Refusal | undefined {
   } catch (error) {
     if (error instanceof BadInput) return refusal('invalid_field', error.message, 'data.body')
     throw error
+  }
+}
+
+/** A circuit breaker for each tool: after failures in a row it is not called for a while, then tried once. */
+class Breaker {
+  readonly #now: () => number
+  readonly #after: number
+  readonly #restMs: number
+  /** What failed longest ago is forgotten first. */
+  readonly #tools: BoundedMap<string, { failures: number; until: number }>
+
+  /** `now`: monotonic milliseconds. Opens `after` so many failures in a row, for `restMs`. */
+  constructor({
+    now,
+    after,
+    restMs,
+    toolsMax,
+  }: { now: () => number; after: number; restMs: number; toolsMax: number }) {
+    this.#now = now
+    this.#after = after
+    this.#restMs = restMs
+    this.#tools = new BoundedMap(toolsMax)
+  }
+
+  /** When it was open and has rested, the next failure opens it again. */
+  isOpen(tool: string): boolean {
+    return (this.#tools.get(tool)?.until ?? 0) > this.#now()
+  }
+
+  note(tool: string, isGood: boolean): void {
+    if (isGood) {
+      this.#tools.delete(tool)
+      return
+    }
+    const failures = (this.#tools.get(tool)?.failures ?? 0) + 1
+    this.#tools.set(tool, { failures, until: failures >= this.#after ? this.#now() + this.#restMs : 0 })
+  }
+}
+
+/** Whose share is used up. */
+type Share = 'board' | 'network' | 'identity'
+type SlotsMax = Readonly<Record<Share, number>>
+export type Holder = Readonly<Record<Exclude<Share, 'board'>, string>>
+
+/** Places for what is under way at the same time: so many in all, fewer for one network, fewer still for one identity. */
+export class Slots {
+  readonly #max: SlotsMax
+  readonly #held = new Map<string, number>()
+  #all = 0
+
+  constructor(max: SlotsMax) {
+    this.#max = max
+  }
+
+  /** The widest share that has no place left for this holder. */
+  full({ network, identity }: Holder): Share | undefined {
+    if (this.#all >= this.#max.board) return 'board'
+    if (this.#heldBy(`network ${network}`) >= this.#max.network) return 'network'
+    return this.#heldBy(`identity ${identity}`) >= this.#max.identity ? 'identity' : undefined
+  }
+
+  /** Takes a place, whether or not there is one left; what is returned gives it back, once. */
+  take({ network, identity }: Holder): () => void {
+    const keys = [`network ${network}`, `identity ${identity}`]
+    let isHeld = true
+    this.#add(keys, 1)
+    return () => {
+      if (isHeld) this.#add(keys, -1)
+      isHeld = false
+    }
+  }
+
+  #add(keys: readonly string[], places: 1 | -1): void {
+    this.#all += places
+    for (const key of keys) {
+      const held = this.#heldBy(key) + places
+      if (held === 0) this.#held.delete(key)
+      else this.#held.set(key, held)
+    }
+  }
+
+  #heldBy(key: string): number {
+    return this.#held.get(key) ?? 0
   }
 }

@@ -1,4 +1,7 @@
-/** Prices: decimal texts of dollars, compared as whole billionths of a dollar, so that nothing is lost to binary fractions. */
+/**
+ * Prices: decimal texts of dollars, compared as whole billionths of a dollar, so that nothing is lost to binary fractions. And the
+ * names of the networks on which they are paid.
+ */
 
 const perDollar = 1_000_000_000n
 

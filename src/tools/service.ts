@@ -17,7 +17,7 @@ import { isAt, lookAtTool, type Permission } from './lab.ts'
 import type { DueTool, FoundListing } from './reads.ts'
 import { ReviewRewards, type ReviewRewardsOptions } from './review-rewards.ts'
 
-export type LooksOptions = {
+type ToolProberOptions = {
   readonly actors: Actors
   readonly read: ReadCall
   readonly outgoing: Outgoing
@@ -39,9 +39,9 @@ type Look = {
 
 /** One probe: what is known of a listing, what the host answers, and the record of it. Each probe is recorded on disk before it starts. */
 class ToolProber {
-  readonly #options: LooksOptions
+  readonly #options: ToolProberOptions
 
-  constructor(options: LooksOptions) {
+  constructor(options: ToolProberOptions) {
     this.#options = options
   }
 
@@ -82,7 +82,7 @@ function mayBeTried({ method, kind }: Listing): boolean {
   return kind === 'mcp' || ['', 'GET', 'HEAD', 'POST'].includes(method)
 }
 
-export type LabRoundOptions = {
+type LabRoundOptions = {
   readonly looks: ToolProber
   readonly actors: Pick<Actors, 'write'>
   /** Keeps the times of probes secret. */
@@ -163,7 +163,7 @@ class LabRound {
   }
 }
 
-export type ProbesOptions = Pick<LooksOptions, 'read'> & {
+type RequestedProbesOptions = Pick<ToolProberOptions, 'read'> & {
   readonly looks: ToolProber
   readonly operators: ReadonlySet<string>
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
@@ -181,11 +181,11 @@ const answersKept = 1_000
  * again is answered that the result is unknown, and sends a new command.
  */
 class RequestedProbes {
-  readonly #options: ProbesOptions
+  readonly #options: RequestedProbesOptions
   readonly #underWay = new Map<string, Give[]>()
   readonly #known = new BoundedMap<string, ProbeJson>(answersKept)
 
-  constructor(options: ProbesOptions) {
+  constructor(options: RequestedProbesOptions) {
     this.#options = options
   }
 
@@ -241,17 +241,17 @@ function probeJson(facts: ProbedFacts, at: number): ProbeJson {
   return { id, tool, host, at, verdict, mismatch, verified: isOwner === true, opt_out: optOut === true, saw }
 }
 
-export type ToolDeskOptions = LooksOptions &
+type ToolProbesOptions = ToolProberOptions &
   ReviewRewardsOptions &
-  Omit<ProbesOptions, 'looks'> &
+  Omit<RequestedProbesOptions, 'looks'> &
   Omit<LabRoundOptions, 'looks'>
 
-export class ToolDesk extends RequestedProbes {
+export class ToolProbes extends RequestedProbes {
   readonly #rewards: ReviewRewards
   readonly #round: LabRound
-  readonly #report: ProbesOptions['report']
+  readonly #report: RequestedProbesOptions['report']
 
-  constructor(options: ToolDeskOptions) {
+  constructor(options: ToolProbesOptions) {
     const looks = new ToolProber(options)
     super({ ...options, looks })
     this.#rewards = new ReviewRewards(options)

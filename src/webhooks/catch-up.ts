@@ -7,7 +7,7 @@ import { pendingOf } from './pending.ts'
 import { lookFor, wantedBy } from './subscription-index.ts'
 import { type HookRun, queueLow } from './subscription-run.ts'
 
-export type CatchUpOptions = {
+type CatchUpOptions = {
   readonly scan: (source: number, request: SignalsRequest) => Promise<SignalsPage>
   /** Next place that is read for all who follow the source. */
   readonly tail: (source: number) => number

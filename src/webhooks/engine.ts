@@ -28,8 +28,7 @@ import { HookRun, queueLow } from './subscription-run.ts'
 export type EngineOptions = {
   readonly store: DeliveryStore
   readonly sender: Sender
-  /** Sources: the feed is 0, shard n is n + 1. */
-  /** Next place of each source now. */
+  /** Next place of each source now. Sources: the feed is 0, shard n is n + 1. */
   readonly now: readonly number[]
   /** undefined: no answer came, ask again. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
@@ -355,7 +354,7 @@ export class Engine {
     const isWoken = view.wakes > run.view.wakes
     // Its content never changes: its id follows from that.
     run.view = view
-    run.letterhead = undefined
+    run.deliveryHead = undefined
     if (!isWoken) return
     run.isOver = false
     this.#endings.forget(run)

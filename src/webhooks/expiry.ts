@@ -7,7 +7,7 @@ import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import type { HookView } from './reads.ts'
 import type { HookRun } from './subscription-run.ts'
 
-export type EndingsOptions = {
+type SubscriptionExpiryOptions = {
   /** Asks once; what has come of it is not said here. */
   readonly end: (view: HookView) => Promise<void>
   /** Unix milliseconds. */
@@ -24,13 +24,13 @@ const againMaxMs = 300_000
 type Ending = { isAsked: boolean; notBefore: number; againMs: number }
 
 export class SubscriptionExpiry {
-  readonly #options: EndingsOptions
+  readonly #options: SubscriptionExpiryOptions
   readonly #endings = new Map<HookRun, Ending>()
   /** Whose turn has not come yet. */
   readonly #waiting = new Set<HookRun>()
   #underWay = 0
 
-  constructor(options: EndingsOptions) {
+  constructor(options: SubscriptionExpiryOptions) {
     this.#options = options
   }
 

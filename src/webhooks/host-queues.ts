@@ -4,7 +4,7 @@
  * A host that answers may have more of the slots, one that fails has a single one and shares half of all with the others
  * that fail: targets that are dead or slow delay each other, and no others.
  */
-export type LanesOptions<Item> = {
+type HostQueuesOptions<Item> = {
   /** Requests at a time. */
   readonly slots: number
   /** To one host at a time. */
@@ -13,7 +13,7 @@ export type LanesOptions<Item> = {
   readonly run: (item: Item, done: (answered: boolean) => void) => void
 }
 
-type Lane<Item> = {
+type HostQueue<Item> = {
   readonly host: string
   readonly waiting: Item[]
   flying: number
@@ -27,18 +27,18 @@ type Lane<Item> = {
 
 const limitFirst = 1
 /** Hosts remembered; those without deliveries now are dropped. */
-const lanesMax = 16_384
+const queuesMax = 16_384
 
 export class HostQueues<Item> {
-  readonly #options: LanesOptions<Item>
-  readonly #lanes = new Map<string, Lane<Item>>()
-  #sound: Lane<Item>[] = []
-  #doubtful: Lane<Item>[] = []
+  readonly #options: HostQueuesOptions<Item>
+  readonly #queues = new Map<string, HostQueue<Item>>()
+  #sound: HostQueue<Item>[] = []
+  #doubtful: HostQueue<Item>[] = []
   #flying = 0
   #doubtfulFlying = 0
   #pumping = false
 
-  constructor(options: LanesOptions<Item>) {
+  constructor(options: HostQueuesOptions<Item>) {
     this.#options = options
   }
 
@@ -47,25 +47,26 @@ export class HostQueues<Item> {
   }
 
   add(host: string, item: Item): void {
-    let lane = this.#lanes.get(host)
-    if (lane === undefined) {
-      if (this.#lanes.size >= lanesMax) this.#forgetIdle()
-      lane = { host, waiting: [], flying: 0, limit: limitFirst, doubtful: false, queued: false }
-      this.#lanes.set(host, lane)
+    let queue = this.#queues.get(host)
+    if (queue === undefined) {
+      if (this.#queues.size >= queuesMax) this.#forgetIdle()
+      queue = { host, waiting: [], flying: 0, limit: limitFirst, doubtful: false, queued: false }
+      this.#queues.set(host, queue)
     }
-    lane.waiting.push(item)
-    this.#queue(lane)
+    queue.waiting.push(item)
+    this.#enqueue(queue)
     this.#pump()
   }
 
   #forgetIdle(): void {
-    for (const [host, { flying, waiting }] of this.#lanes) if (flying + waiting.length === 0) this.#lanes.delete(host)
+    for (const [host, { flying, waiting }] of this.#queues) if (flying + waiting.length === 0) this.#queues.delete(host)
   }
 
-  #queue(lane: Lane<Item>): void {
-    if (lane.queued || lane.waiting.length === 0 || lane.flying >= Math.min(lane.limit, this.#options.perHost)) return
-    lane.queued = true
-    ;(lane.doubtful ? this.#doubtful : this.#sound).push(lane)
+  #enqueue(queue: HostQueue<Item>): void {
+    if (queue.queued || queue.waiting.length === 0 || queue.flying >= Math.min(queue.limit, this.#options.perHost))
+      return
+    queue.queued = true
+    ;(queue.doubtful ? this.#doubtful : this.#sound).push(queue)
   }
 
   #pump(): void {
@@ -74,29 +75,29 @@ export class HostQueues<Item> {
     this.#pumping = true
     const { slots } = this.#options
     while (this.#flying < slots) {
-      const lane = this.#sound.shift() ?? (this.#doubtfulFlying < slots >> 1 ? this.#doubtful.shift() : undefined)
-      if (lane === undefined) break
-      lane.queued = false
-      const item = lane.waiting.shift()!
-      this.#send(lane, item)
-      this.#queue(lane)
+      const queue = this.#sound.shift() ?? (this.#doubtfulFlying < slots >> 1 ? this.#doubtful.shift() : undefined)
+      if (queue === undefined) break
+      queue.queued = false
+      const item = queue.waiting.shift()!
+      this.#send(queue, item)
+      this.#enqueue(queue)
     }
     this.#pumping = false
   }
 
-  #send(lane: Lane<Item>, item: Item): void {
-    const { doubtful } = lane
-    lane.flying++
+  #send(queue: HostQueue<Item>, item: Item): void {
+    const { doubtful } = queue
+    queue.flying++
     this.#flying++
     if (doubtful) this.#doubtfulFlying++
     this.#options.run(item, (answered) => {
-      lane.flying--
+      queue.flying--
       this.#flying--
       if (doubtful) this.#doubtfulFlying--
-      lane.limit = answered ? Math.min(lane.limit + 1, this.#options.perHost) : 1
-      lane.doubtful = !answered
-      if (lane.waiting.length > 0) this.#queue(lane)
-      else if (lane.flying === 0 && !lane.doubtful) this.#lanes.delete(lane.host)
+      queue.limit = answered ? Math.min(queue.limit + 1, this.#options.perHost) : 1
+      queue.doubtful = !answered
+      if (queue.waiting.length > 0) this.#enqueue(queue)
+      else if (queue.flying === 0 && !queue.doubtful) this.#queues.delete(queue.host)
       this.#pump()
     })
   }

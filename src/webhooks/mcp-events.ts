@@ -36,7 +36,7 @@ type Caller =
 
 type Params = Readonly<Record<string, unknown>>
 
-export type McpEventsOptions = {
+type McpEventsOptions = {
   readonly webhooks: WebhookService
   readonly read: ReadCall
   readonly isSuspended: (identity: string) => boolean

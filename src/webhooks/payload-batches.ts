@@ -10,7 +10,7 @@ import type { Pending } from './pending.ts'
 import type { HookView } from './reads.ts'
 import { isClosed } from './subscription-index.ts'
 
-export type PayloadsOptions = Pick<Timers, 'soon'> & {
+type PayloadsOptions = Pick<Timers, 'soon'> & {
   readonly address: string
   /** undefined: no answer came. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>

@@ -1,5 +1,5 @@
 /**
- * The books of the engine: what has changed since it was last recorded, written some times a second, and never so often that
+ * How far deliveries have come: what has changed since it was last recorded, written some times a second, and never so often that
  * the writing takes more than a tenth of the time. What a kill takes of it is delivered again under the same ids.
  */
 
@@ -9,7 +9,7 @@ import type { Sent } from './sender.ts'
 import type { DeliveryRow, DeliveryStore } from './store.ts'
 import type { HookRun } from './subscription-run.ts'
 
-export type BooksOptions = {
+type PositionWriterOptions = {
   readonly store: DeliveryStore
   /** Next place of each source. */
   readonly tails: () => readonly number[]
@@ -27,7 +27,7 @@ const pauseForWork = 10
 const unwrittenMax = 1_000
 
 export class PositionWriter {
-  readonly #options: BooksOptions
+  readonly #options: PositionWriterOptions
   readonly #dirty = new Set<HookRun>()
   readonly #removed = new Set<string>()
   #deliveries: { hook: string; row: DeliveryRow }[] = []
@@ -36,7 +36,7 @@ export class PositionWriter {
   #notBefore = 0
   readonly #stopCommitting: Cancel
 
-  constructor(options: BooksOptions) {
+  constructor(options: PositionWriterOptions) {
     this.#options = options
     this.#stopCommitting = options.timers.every(() => this.#commitSoon(), commitEveryMs)
   }

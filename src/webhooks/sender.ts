@@ -18,11 +18,11 @@ import type { Named, Pending } from './pending.ts'
 import type { HookView } from './reads.ts'
 import type { Outcome, Trouble } from './retry.ts'
 import { sealPlace } from './sealed-positions.ts'
-import { Letterhead, SigningKey, secretKey, signatures } from './signature.ts'
+import { DeliveryHead, SigningKey, secretKey, signatures } from './signature.ts'
 
 export type Head = { readonly size: number; readonly checkpoint: string }
 
-export type SenderOptions = {
+type SenderOptions = {
   readonly poster: Poster
   /** Asks for what is delivered now. */
   readonly payload: (pending: Pending, view: HookView, give: Give) => void
@@ -56,7 +56,7 @@ export type Sent =
 type Challenged = { readonly url: string; readonly hook: string; readonly secret: string }
 
 /** The target of a delivery. */
-type Addressee = { readonly view: HookView; readonly removed: boolean; letterhead: Letterhead | undefined }
+type Addressee = { readonly view: HookView; readonly removed: boolean; deliveryHead: DeliveryHead | undefined }
 
 const bodyBytesMax = 262_144
 const connectMs = 3_000
@@ -122,9 +122,9 @@ export class Sender {
     const body = `${opening}${built.data},"cursor":"${this.#cursor(view.owner, marks)}"}`
     // In bytes a text is at most three times as long.
     if (body.length > bodyBytesMax / 3 && Buffer.byteLength(body) > bodyBytesMax) return done({ kind: 'skipped' })
-    to.letterhead ??= this.#letterhead(view)
-    const { letterhead } = to
-    const letter = { target: letterhead.target, keys: letterhead.keys(wallMs()), hook: view.hook, id: event, body }
+    to.deliveryHead ??= this.#deliveryHead(view)
+    const { deliveryHead } = to
+    const letter = { target: deliveryHead.target, keys: deliveryHead.keys(wallMs()), hook: view.hook, id: event, body }
     this.#post({ ...letter, withinMs: totalMs }, (answer) =>
       done({ kind: 'sent', event, status: answer.status, outcome: outcomeOf(answer), item }),
     )
@@ -147,11 +147,11 @@ export class Sender {
     const { wallMs } = this.#options
     const { code, message } = eventErrors.forbidden
     const error = { code, message, data: { reason: 'Access revoked' } }
-    const letterhead = this.#letterhead(view)
+    const deliveryHead = this.#deliveryHead(view)
     this.#post(
       {
-        target: letterhead.target,
-        keys: letterhead.keys(wallMs()),
+        target: deliveryHead.target,
+        keys: deliveryHead.keys(wallMs()),
         hook: view.hook,
         id: `msg_terminated_${this.#options.random(12).toString('hex')}`,
         body: JSON.stringify({ type: 'terminated', error }),
@@ -161,8 +161,8 @@ export class Sender {
     )
   }
 
-  #letterhead(view: HookView): Letterhead {
-    return new Letterhead(this.#target(view.url), view, this.#options.cursors)
+  #deliveryHead(view: HookView): DeliveryHead {
+    return new DeliveryHead(this.#target(view.url), view, this.#options.cursors)
   }
 
   #target(url: string): PostTarget | undefined {

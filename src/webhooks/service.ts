@@ -50,7 +50,7 @@ export type HookStatus = {
 }
 type NumberedDelivery = DeliveryRow & { readonly n: number }
 
-export type DeskOptions = {
+type WebhookServiceOptions = {
   readonly actors: Actors
   readonly cursors: CursorSealer
   readonly cursorKey: Uint8Array
@@ -74,11 +74,11 @@ const againMs = 1_000
 const deliveriesRead: AnsweredBy<'delivery'> = 'webhook.deliveries'
 
 export class WebhookService {
-  readonly #options: DeskOptions
+  readonly #options: WebhookServiceOptions
   /** Owners for whom an answer was lost; true: another one since that is being checked, which may be decided after it. */
   readonly #unsure = new Map<string, boolean>()
 
-  constructor(options: DeskOptions) {
+  constructor(options: WebhookServiceOptions) {
     this.#options = options
   }
 

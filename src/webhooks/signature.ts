@@ -75,7 +75,7 @@ export function signatures(keys: readonly SigningKey[], signable: Signable): str
 }
 
 /** What all deliveries of one hook have in common: where they go, how their head begins, and the keys that sign them. */
-export class Letterhead {
+export class DeliveryHead {
   /** undefined: nothing is sent there any more. */
   readonly target: PostTarget | undefined
   readonly #keys: readonly SigningKey[]

@@ -7,7 +7,7 @@ import { pause } from '../clock.ts'
 import type { HooksAnswer, HooksAsk } from './payloads/answer.ts'
 import type { Signal, SignalsPage, SignalsRequest } from './payloads/signals.ts'
 
-export type SourcesOptions = {
+type SourcesOptions = {
   /** undefined: no answer came, ask again. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
   /** Next place of each source to begin with. */

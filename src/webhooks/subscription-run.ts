@@ -9,7 +9,7 @@ import type { HookKind } from '../../actors/webhooks/kind-names.ts'
 import type { Pending } from './pending.ts'
 import type { HookView } from './reads.ts'
 import { type Course, freshCourse, woken } from './retry.ts'
-import type { Letterhead } from './signature.ts'
+import type { DeliveryHead } from './signature.ts'
 import type { Place } from './store.ts'
 
 /** Signals that wait in memory for one hook. */
@@ -38,7 +38,7 @@ export class HookRun {
   /** It is to end, and that is being asked for. */
   isOver = false
   /** Made for its first delivery, and again when it is another. */
-  letterhead: Letterhead | undefined
+  deliveryHead: DeliveryHead | undefined
   #host: string | undefined
   /** On resuming, of each source in which it is inside a change: kinds of that change that are done already. */
   readonly #taken: ReadonlyMap<number, { readonly position: number; readonly count: number }> | undefined

@@ -14,7 +14,7 @@ export type CarrierTell =
   /** Results that an earlier life of the board has bound, and the market did not take, are let go. */
   | readonly ['release']
 
-export type CarrierOptions = {
+type CarrierOptions = {
   readonly actors: Pick<Actors, 'write' | 'shards'> & { tellShard(shard: number, tell: CarrierTell): void }
   /** A public change of a room that answers kept at the front have to know of. */
   readonly noteChange: (room: string, change: number) => void

@@ -11,7 +11,7 @@ import { dataHeaders, type Replies } from '../http/replies.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { dataOf } from '../reads/read.ts'
 
-export type WorkFeedOptions = {
+type WorkFeedOptions = {
   readonly reads: ReadPath
   /** Public address of this board. */
   readonly address: string

@@ -16,28 +16,7 @@ import { marketName, type WelcomeArgs } from '../../actors/works/market/letters.
 import type { Actors } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'
 
-const markBytes = 12
-
-/**
- * Names for networks of which nothing can be read: keyed hashes under a secret of this board. Each is of one purpose, such as a
- * count of one day or one work, and says nothing beyond it: marks of two purposes cannot be compared.
- * '' where the address is not known any more.
- */
-export function networkMark(secret: Buffer, purpose: string, address: string): string {
-  return address === '' ? '' : markOf(secret, purpose, networkOf(address))
-}
-
-/** Of the /48 above it; '' where nothing is above. */
-export function widerNetworkMark(secret: Buffer, purpose: string, address: string): string {
-  const wider = widerNetworkOf(address)
-  return wider === undefined ? '' : markOf(secret, purpose, wider)
-}
-
-function markOf(secret: Buffer, purpose: string, network: string): string {
-  return createHmac('sha256', secret).update(`${purpose} ${network}`).digest().toString('base64url', 0, markBytes)
-}
-
-export type WelcomeOptions = {
+type WelcomeOptions = {
   readonly actors: Actors
   readonly limitsOn: boolean
   /** Secret of this board. */
@@ -116,4 +95,25 @@ export class Welcome {
     if (this.#settled.size >= knownMax) this.#settled.clear()
     this.#settled.set(identity, day)
   }
+}
+
+const markBytes = 12
+
+/**
+ * Names for networks of which nothing can be read: keyed hashes under a secret of this board. Each is of one purpose, such as a
+ * count of one day or one work, and says nothing beyond it: marks of two purposes cannot be compared.
+ * '' where the address is not known any more.
+ */
+export function networkMark(secret: Buffer, purpose: string, address: string): string {
+  return address === '' ? '' : markOf(secret, purpose, networkOf(address))
+}
+
+/** Of the /48 above it; '' where nothing is above. */
+export function widerNetworkMark(secret: Buffer, purpose: string, address: string): string {
+  const wider = widerNetworkOf(address)
+  return wider === undefined ? '' : markOf(secret, purpose, wider)
+}
+
+function markOf(secret: Buffer, purpose: string, network: string): string {
+  return createHmac('sha256', secret).update(`${purpose} ${network}`).digest().toString('base64url', 0, markBytes)
 }

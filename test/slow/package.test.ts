@@ -24,7 +24,8 @@ function pack(): { readonly tarball: string; readonly paths: readonly string[] }
 test('the package holds built code with declarations and source maps, texts for hosts, and nothing else', () => {
   const { paths } = pack()
   const strangers = paths.filter(
-    (path) => !/^(dist\/(src|actors|storage)\/.+\.(js|js\.map|d\.ts|css)|package\.json|LICENSE|[A-Z]+\.md)$/.test(path),
+    (path) =>
+      !/^(dist\/(src|actors|storage)\/.+\.(js|js\.map|d\.ts|css|py)|package\.json|LICENSE|[A-Z]+\.md)$/.test(path),
   )
   expect(strangers).toEqual([])
   expect(paths).toContain('dist/src/cli/main.js')

@@ -1,79 +1,16 @@
-/**
- * Boards that are to be killed, refused or run under a tracer: each in a process group of its own, so that what it runs
- * under dies with it, and ended at the latest with its test file.
- */
-import { type ChildProcess, spawn } from 'node:child_process'
+/** Boards for tests, as `board-launch.ts` starts them, and directories for them: ended and gone after the test file. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll } from 'vitest'
-import { patience } from './patience.ts'
-import { program } from './program.ts'
+import { endBoards } from './board-launch.ts'
 
-export type BoardOptions = {
-  readonly directory: string
-  /** Environment of src/config.ts; rates are lifted unless it says otherwise. */
-  readonly env?: Readonly<Record<string, string>>
-  readonly port?: number
-  /** A program and its arguments to run the board under. */
-  readonly under?: readonly string[]
-}
+export { Board, type BoardOptions, type Ended, refusedBoard, startBoard, tryBoard } from './board-launch.ts'
 
-export type Ended = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
-
-export class Board {
-  readonly directory: string
-  /** Lines of standard error, oldest first. */
-  readonly lines: string[] = []
-  readonly child: ChildProcess
-  readonly ended: Promise<Ended>
-  address = ''
-  #isEnded = false
-
-  constructor(directory: string, child: ChildProcess) {
-    this.directory = directory
-    this.child = child
-    this.ended = new Promise((done) => child.once('close', (code, signal) => done({ code, signal })))
-    child.once('exit', () => {
-      this.#isEnded = true
-    })
-  }
-
-  get port(): number {
-    return Number(new URL(this.address).port)
-  }
-
-  /** Sends a signal to the board and whatever it runs under. */
-  signal(name: NodeJS.Signals): void {
-    if (!this.#isEnded) process.kill(-this.child.pid!, name)
-  }
-
-  /** SIGTERM, and how the process ended. */
-  async stop(): Promise<Ended> {
-    this.signal('SIGTERM')
-    return this.ended
-  }
-
-  /** SIGKILL: the process has no say in it. */
-  async kill(): Promise<void> {
-    this.signal('SIGKILL')
-    await this.ended
-  }
-}
-
-const running = new Set<Board>()
 const directories: string[] = []
 
-function endAll(): void {
-  for (const board of running) board.signal('SIGKILL')
-}
-
-process.once('exit', endAll)
 afterAll(async () => {
-  endAll()
-  await Promise.all([...running].map(({ ended }) => ended))
+  await endBoards()
   for (const directory of directories.splice(0)) {
     rmSync(directory, { recursive: true, force: true })
     rmSync(`${directory}.mark`, { force: true })
@@ -85,64 +22,4 @@ export function boardDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'broadside-board-'))
   directories.push(directory)
   return directory
-}
-
-function launch({ directory, env = {}, port = 0, under = [] }: BoardOptions): Board {
-  const [command = '', ...args] = [...under, process.execPath, program, 'serve', '--data', directory]
-  const child = spawn(command, [...args, '--port', String(port)], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-    env: { PATH: process.env.PATH, BROADSIDE_LIMITS: 'off', SHARDS: '1', VERIFY_THREADS: '1', ...env },
-  })
-  const board = new Board(directory, child)
-  running.add(board)
-  void board.ended.then(() => running.delete(board))
-  createInterface({ input: child.stderr! }).on('line', (line) => board.lines.push(line))
-  return board
-}
-
-/** The address that a starting board prints, or undefined when it ends before. */
-async function readyAddress(board: Board): Promise<string | undefined> {
-  const lines = createInterface({ input: board.child.stdout! })
-  const address = await new Promise<string | undefined>((done) => {
-    lines.on('line', (line) => done(/^Broadside is ready at (\S+)$/.exec(line)?.[1]))
-    lines.on('close', () => done(undefined))
-  })
-  // What it says later is read and dropped: a full pipe would stop it.
-  board.child.stdout!.resume()
-  return address
-}
-
-/**
- * Starts a board and waits until it answers. Throws with its last words when it does not start. A port that it had before
- * may have been given to somebody else while it was away: that is waited for.
- */
-export async function startBoard(options: BoardOptions): Promise<Board> {
-  const until = performance.now() + patience.timeout
-  for (;;) {
-    const found = await tryBoard(options)
-    if (found instanceof Board) return found
-    const { code, signal, words } = found
-    const isTaken = options.port !== undefined && /in use.*Set HOST/.test(words)
-    if (!isTaken || performance.now() > until)
-      throw new Error(`the board did not start (code ${code}, signal ${signal}): ${words.slice(-3000)}`)
-    await sleep(200)
-  }
-}
-
-/** Starts a board that may end before it is ready: the running board, or how it ended and what it said. */
-export async function tryBoard(options: BoardOptions): Promise<Board | (Ended & { readonly words: string })> {
-  const board = launch(options)
-  const address = await readyAddress(board)
-  if (address === undefined) return { ...(await board.ended), words: board.lines.join('\n') }
-  board.address = address
-  return board
-}
-
-/** Starts a board that must refuse to: its exit code and words. */
-export async function refusedBoard(options: BoardOptions): Promise<Ended & { readonly words: string }> {
-  const found = await tryBoard(options)
-  if (!(found instanceof Board)) return found
-  await found.kill()
-  throw new Error('the board started, though it should have refused')
 }

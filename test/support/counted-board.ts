@@ -13,7 +13,7 @@ export type CountedBoard = {
 
 export async function startCountedBoard(env: Readonly<Record<string, string>> = {}): Promise<CountedBoard> {
   const child = fork(new URL('./counted-front.ts', import.meta.url), [boardDirectory()], {
-    env: { PATH: process.env.PATH, SHARDS: '1', VERIFY_THREADS: '1', LOG_LEVEL: 'warn', ...env },
+    env: { PATH: process.env.PATH, SHARDS: '1', LOG_LEVEL: 'warn', ...env },
     execArgv: [],
   })
   process.once('exit', () => child.kill('SIGKILL'))

@@ -27,6 +27,9 @@ export function chooseSeed(what: string): number {
   return seed
 }
 
+/** An answer to one command, whatever way it came. */
+export type Outcome = Pick<Answer, 'status' | 'code' | 'data'>
+
 export type Acknowledged = { readonly event: EventJson; readonly receipt: ReceiptJson; readonly signed: Signed }
 
 export class Ledger {
@@ -43,7 +46,7 @@ export class Ledger {
     this.key = key
   }
 
-  take(signed: Signed, { status, code, data }: Answer): void {
+  take(signed: Signed, { status, code, data }: Outcome): void {
     if (status !== 200) {
       const name = `${status} ${code}`
       this.refused.set(name, (this.refused.get(name) ?? 0) + 1)
@@ -96,42 +99,69 @@ export type LoadOptions = {
   readonly onAcknowledged?: (count: number) => void
   /** Longest text, in bytes. */
   readonly textBytesMax?: number
+  /** How each of those in flight sends; one `POST /v1/command` at a time if not given. */
+  readonly senderOf?: (worker: number) => Sender | undefined
+}
+
+/** The board ended before it answered. */
+export class Gone extends Error {}
+
+/** One way to send commands. */
+export type Sender = {
+  /** How many commands go together. */
+  readonly together: () => number
+  /** Sends commands and reports each answer with its place among them. Rejects with Gone when the board ends before the last. */
+  readonly send: (commands: readonly Signed[], onAnswer: (at: number, outcome: Outcome) => void) => Promise<void>
 }
 
 /** Posts into rooms, two of three as replies, until all are sent or the board is gone. */
 export async function load(options: LoadOptions): Promise<number> {
-  const { client, ledger, random, posts, inFlight, rooms, textBytesMax = 300 } = options
+  const { client, ledger, random, posts, inFlight, rooms, textBytesMax = 300, senderOf } = options
   const parents = new Map<string, string[]>(rooms.map((room) => [room, []]))
   for (const { event } of ledger.acknowledged.values()) parents.get(event.room)?.push(event.event_id)
   let sent = 0
   let count = 0
   let gone = false
-  const worker = async (): Promise<void> => {
+  const single: Sender = {
+    together: () => 1,
+    send: async ([command], onAnswer) => {
+      const answer = await client.send(command!.body).catch((cause: unknown) => {
+        throw new Gone('the connection ended', { cause })
+      })
+      onAnswer(0, answer)
+    },
+  }
+  const next = (): { readonly room: string; readonly signed: Signed } => {
+    const number = sent++
+    const room = rooms[random(rooms.length)]!
+    const known = parents.get(room)!
+    const parent = random(3) === 0 ? undefined : known[known.length - 1 - random(Math.min(known.length, 40))]
+    const text = `${number} ${'lorem ☂ 𝄞 '.repeat(1 + random(textBytesMax / 10))}`.slice(0, textBytesMax).toWellFormed()
+    const reply = parent === undefined ? {} : { reply_to: parent }
+    const signed = client.sign(person(`load ${random(20)}`), { operation: 'post', room, text, ...reply })
+    ledger.unknown.set(signed.eventId, { signed, text })
+    return { room, signed }
+  }
+  const worker = async (index: number): Promise<void> => {
+    const { together, send } = senderOf?.(index) ?? single
     while (sent < posts && !gone) {
-      const number = sent++
-      const room = rooms[random(rooms.length)]!
-      const known = parents.get(room)!
-      const parent = random(3) === 0 ? undefined : known[known.length - 1 - random(Math.min(known.length, 40))]
-      const text = `${number} ${'lorem ☂ 𝄞 '.repeat(1 + random(textBytesMax / 10))}`
-        .slice(0, textBytesMax)
-        .toWellFormed()
-      const reply = parent === undefined ? {} : { reply_to: parent }
-      const signed = client.sign(person(`load ${random(20)}`), { operation: 'post', room, text, ...reply })
-      ledger.unknown.set(signed.eventId, { signed, text })
-      let answer: Answer
-      try {
-        answer = await client.send(signed.body)
-      } catch {
-        gone = true
-        return
+      const commands = Array.from({ length: together() }, next)
+      const onAnswer = (at: number, answer: Outcome): void => {
+        const { room, signed } = commands[at]!
+        ledger.unknown.delete(signed.eventId)
+        ledger.take(signed, answer)
+        if (answer.status !== 200) return
+        parents.get(room)!.push(signed.eventId)
+        options.onAcknowledged?.(++count)
       }
-      ledger.unknown.delete(signed.eventId)
-      ledger.take(signed, answer)
-      if (answer.status !== 200) continue
-      known.push(signed.eventId)
-      options.onAcknowledged?.(++count)
+      const bodies = commands.map(({ signed }) => signed)
+      await send(bodies, onAnswer).catch((error: unknown) => {
+        // What the ledger objects to is no broken connection.
+        if (!(error instanceof Gone)) throw error
+        gone = true
+      })
     }
   }
-  await Promise.all(Array.from({ length: inFlight }, worker))
+  await Promise.all(Array.from({ length: inFlight }, (_, index) => worker(index)))
   return count
 }

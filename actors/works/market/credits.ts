@@ -1,4 +1,7 @@
-/** Decisions over credits that have nothing to do with a work: given, made, and earned by a first post or a review. */
+/**
+ * Decisions over credits that have nothing to do with a work: given, made, and earned by a first post or a review. Then the market's
+ * beginning and its clock, and what an identity has.
+ */
 
 import { type Accepted, accept, type Deciders, refuse, type Situation, type WriteLetter } from '../../records/write.ts'
 import { changeOf, codes, transferId, user } from './ledger.ts'
@@ -102,10 +105,7 @@ export const creditDeciders = {
   'credit.reward': reward,
 } satisfies Deciders
 
-/**
- * What the board says to the market by itself: that it has begun, and that time has passed. Without the second, a timeout
- * that no command touches would have no posting and no notice.
- */
+/** The first beginning fills the account that rewards are paid from; a restored backup begins again and fills nothing. */
 const begin = ({ state: { market }, now }: Situation, letter: WriteLetter<BeginArgs>) => {
   const { generation, rewards } = letter.args
   const { epoch } = market
@@ -140,6 +140,10 @@ const tick = ({ state: { market }, now }: Situation, letter: WriteLetter<TickArg
   return accept(turn.settle(), reply)
 }
 
+/**
+ * What the board says to the market by itself: that it has begun, and that time has passed. Without the second, a timeout
+ * that no command touches would have no posting and no notice.
+ */
 export const houseDeciders = { 'market.begin': begin, 'work.tick': tick } satisfies Deciders
 
 type Balance = {

@@ -3,6 +3,8 @@
  * another. A hold takes nothing, it only keeps credits from being spent, until it is posted (all or part of it, the rest is free
  * again) or voided, once. Two ledgers stand beside each other and share nothing: 1 = credits, 2 = simulated.
  *
+ * Then what each step of a work moves, and where the entries lie in the public log.
+ *
  * Nothing is checked here: what is applied was decided before, and everything can be worked out again from the journal.
  */
 

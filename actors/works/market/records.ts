@@ -1,6 +1,6 @@
 /**
  * What is publicly known of how an identity deals with works: how many results were accepted and rejected, what ran out, and how
- * long verdicts took. Only public works that are not simulated count.
+ * long verdicts took. Only public works that are not simulated count. Then who was given what, so that none gets it twice.
  */
 
 import { dayOf } from '../../kernel/day.ts'

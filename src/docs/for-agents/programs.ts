@@ -1,6 +1,6 @@
 /**
  * A page of JavaScript and one of Python that sign and send: with a first post for /for-agents, and by themselves as files that
- * the examples of /docs use. Tests run all of them as they are served.
+ * the examples of /docs use; and programs with the clients of src/client. Tests run all of them as they are served.
  */
 import { FIELD_ORDER } from '../../format/signing.ts'
 
@@ -128,6 +128,59 @@ print("posted", event_id, "as leaf", receipt["log_index"])
 
 for event in json.load(urllib.request.urlopen(BOARD + "/api/thread/" + event_id))["data"]["events"]:
     print(event["author"].get("handle", event["author"]["id"][:8]), event["text"])`
+}
+
+/** From nothing to a signed post, with the client that the board serves. */
+export const clientStart = {
+  javascript: (address: string): string => `// curl -sSo broadside.mjs ${address}/client/broadside.js
+import { connect } from './broadside.mjs'
+const board = await connect('${address}', { key: 'me.json' })
+const { event_id } = await board.post('lobby', 'Hello from JavaScript.')
+console.log('posted', event_id)`,
+  python: (address: string): string => `# curl -sSO ${address}/client/broadside.py
+from broadside import connect
+board = connect("${address}", key="me.json")
+posted = board.post("lobby", "Hello from Python.")
+print("posted", posted["event_id"])`,
+}
+
+/** What else the clients do. They continue the programs above. */
+export const clientMore = {
+  javascript: `const news = await board.follow('lobby') // everything after this line
+const { event } = await board.reply(event_id, 'A reply.')
+await board.edit(event, 'A better reply.')
+await board.call('identity.profile.set', { data: { description: 'I test clients.' } })
+const outcomes = await board.batch(['one', 'two'].map((text) => ({ operation: 'post', room: 'lobby', text })))
+console.log(outcomes.every(({ ok }) => ok))
+for await (const thread of board.pages('thread.get', { event_id }))
+  for (const { author, text } of thread.events) console.log(author.id.slice(0, 8), text)
+for await (const update of news) {
+  console.log(update.type, update.room, update.event?.text)
+  if (update.event?.text === 'two') break
+}
+try {
+  await board.call('room.create', { room: 'Not A Name' })
+} catch ({ code, field, message }) {
+  console.log(code, field, message)
+}`,
+  python: `from broadside import BoardError
+news = board.follow("lobby")  # everything after this line
+event = board.reply(posted["event_id"], "A reply.")["event"]
+board.edit(event, "A better reply.")
+board.call("identity.profile.set", data={"description": "I test clients."})
+outcomes = board.batch({"operation": "post", "room": "lobby", "text": text} for text in ("one", "two"))
+print(not any(isinstance(each, Exception) for each in outcomes))
+for thread in board.pages("thread.get", event_id=posted["event_id"]):
+    for each in thread["events"]:
+        print(each["author"]["id"][:8], each["text"])
+for update in news:
+    print(update["type"], update.get("room"), update.get("event", {}).get("text"))
+    if update.get("event", {}).get("text") == "two":
+        break
+try:
+    board.call("room.create", room="Not A Name")
+except BoardError as error:
+    print(error.code, error.field, error)`,
 }
 
 /** Checks a delivery to a webhook. It is run by a test as it stands. */

@@ -162,6 +162,19 @@ const capabilities: Json = {
     signing: { type: 'object', description: 'how to build the bytes to sign, with examples to test your code' },
     operations: { type: 'array', maxItems: 1000, items: { type: 'object' }, description: 'all operations' },
     limits: { type: 'object', description: 'sizes, rates and quotas; null means no limit' },
+    clients: {
+      type: 'array',
+      maxItems: 16,
+      description: 'client libraries that this board serves, with the SHA-256 of their bytes',
+      items: {
+        type: 'object',
+        required: ['url', 'sha256'],
+        properties: {
+          url: { type: 'string', maxLength: 2_000 },
+          sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+        },
+      },
+    },
     verifier: { type: 'string', maxLength: 64, description: 'implementation that verifies signatures' },
     log: {
       type: 'object',

@@ -36,6 +36,10 @@ export function doorPaths(shapes: Shapes): Json {
     },
     '/docs/broadside.mjs': { get: document('javascriptLibrary', 'The same for JavaScript.', programText) },
     '/docs/broadside.py': { get: document('pythonLibrary', 'The same for Python.', programText) },
+    '/client/broadside.js': {
+      get: document('clientModule', 'The client for browsers, Node, Deno and Bun.', clientModule),
+    },
+    '/client/broadside.py': { get: document('clientForPython', 'The client for Python 3.9 and newer.', clientFile) },
     '/work.atom': { get: document('workFeed', 'The newest public works as a feed.', feed) },
     '/embed/v1.js': {
       get: document('embedScript', 'A live public room on any page, with one script element.', script),
@@ -126,6 +130,15 @@ type Text = { readonly description: string; readonly type: string }
 
 const programText: Text = {
   description: 'Plain text with this board’s own address and service id.',
+  type: 'text/plain',
+}
+const clientModule: Text = {
+  description:
+    'One module without dependencies, also the export `broadside/client` of the package. /for-agents shows its use.',
+  type: 'text/javascript',
+}
+const clientFile: Text = {
+  description: 'One file without dependencies. /for-agents shows its use.',
   type: 'text/plain',
 }
 const feed: Text = {

@@ -21,7 +21,7 @@ import type { PolicyWitness } from '../../../storage/tlog-policy.ts'
 import { log } from '../../observe.ts'
 import { formatAddCheckpoint } from './add-checkpoint.ts'
 
-export type RoundOptions = {
+type RoundOptions = {
   readonly witnesses: readonly PolicyWitness[]
   /** The consistency path between two sizes of the log; undefined when there is no answer now. */
   readonly consistency: (from: number, to: number) => Promise<readonly Buffer[] | undefined>

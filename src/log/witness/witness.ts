@@ -23,7 +23,7 @@ import {
 import type { PolicyLog } from '../../../storage/tlog-policy.ts'
 import { parseAddCheckpoint } from './add-checkpoint.ts'
 
-export type WitnessOptions = {
+type WitnessOptions = {
   readonly directory: string
   /** Name of the witness, as in its vkey. */
   readonly name: string

@@ -15,7 +15,7 @@
 const list = document.querySelector('[data-live-room]')
 const status = document.getElementById('live')
 const { liveRoom: room, livePage: onlyPage } = list.dataset
-/** As in pieces/post.ts. */
+/** As in src/pages/post.ts. */
 const listedChars = 700
 const shownMax = Number(list.dataset.liveMax ?? 500)
 /** Number of the newest public change that the page knows of. */

@@ -2,7 +2,7 @@
 import { type Html, html } from './html.ts'
 import { countOf, utc, whole } from './time.ts'
 
-export type Activity = {
+type Activity = {
   /** Unix seconds at which the first bar begins, and what each takes. */
   readonly from: number
   readonly step: number

@@ -1,7 +1,7 @@
 /** What every list has: the way to its next page, and what stands where there is nothing. */
 import { type Html, html, pathTo } from './html.ts'
 
-export type Paged = { readonly has_more?: boolean; readonly next_cursor?: string }
+type Paged = { readonly has_more?: boolean; readonly next_cursor?: string }
 
 /** `path` and `query` of the page itself; its cursor is replaced. */
 export function pager(

@@ -108,6 +108,8 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /assets/{file}",
       "get /c64/{command}",
       "get /capabilities",
+      "get /client/broadside.js",
+      "get /client/broadside.py",
       "get /d/{doc}",
       "get /d/{doc}/history",
       "get /docs",

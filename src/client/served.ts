@@ -1,0 +1,38 @@
+/** The clients that every board serves under /client/, read once, with their hashes for those who pin them. */
+
+import { hash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+
+export type ClientFile = {
+  readonly path: string
+  readonly type: string
+  readonly body: Buffer
+  readonly sha256: string
+}
+
+let loaded: readonly ClientFile[] | undefined
+
+/** The same bytes as in the package, so that one hash names both. */
+export function clientFiles(): readonly ClientFile[] {
+  loaded ??= [
+    file('/client/broadside.js', 'text/javascript; charset=utf-8', moduleText()),
+    file('/client/broadside.py', 'text/plain; charset=utf-8', readFileSync(here('broadside.py'))),
+  ]
+  return loaded
+}
+
+function here(name: string): URL {
+  return new URL(name, import.meta.url)
+}
+
+/** Built code; in a checkout that runs from its sources, the source without its types. */
+function moduleText(): Buffer {
+  const built = here('broadside.js')
+  if (existsSync(built)) return readFileSync(built)
+  return Buffer.from(stripTypeScriptTypes(readFileSync(here('broadside.ts'), 'utf8')))
+}
+
+function file(path: string, type: string, body: Buffer): ClientFile {
+  return { path, type, body, sha256: hash('sha256', body) }
+}

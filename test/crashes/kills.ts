@@ -1,0 +1,13 @@
+/** Kills of a board under load (SIGKILL at random moments, also right after a new segment and during a start). */
+import { join } from 'node:path'
+import { type CrashOptions, crashRounds } from './rounds.ts'
+
+/** Runs the rounds; gives a summary, or throws a Finding. */
+export function runKills(options: CrashOptions): Promise<string> {
+  // The mark of a board stands beside its directory.
+  const directory = join(options.directory, 'board')
+  return crashRounds(
+    { ...options, directory },
+    { name: 'kills', strike: (board) => board.signal('SIGKILL'), mayRefuse: /(?!)/ },
+  )
+}

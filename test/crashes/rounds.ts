@@ -1,0 +1,260 @@
+/**
+ * A board that is struck down again and again under load, and held to everything it said: what kills and power cuts have
+ * in common.
+ *
+ * The plan of a round (load, moment, engine settings) follows from the seed and the number of the round alone. When the
+ * strike hits, the machine decides: the same seed repeats the plan, and the moment within a millisecond or so.
+ */
+import { verifyConsistency } from '../../storage/merkle-verify.ts'
+import { Board, isPortTaken, startBoard, tryBoard } from '../support/board-launch.ts'
+import { Client, type ReceiptJson } from '../support/client.ts'
+import { Heads, logKeyOf, takeReceipt } from '../support/judge.ts'
+import { Ledger, load, randomFrom, type Sender } from '../support/load.ts'
+import { batchSender, sendBatch, streamSender } from './ways.ts'
+
+export const ways = ['mixed', 'single', 'batches', 'stream'] as const
+
+export type CrashOptions = {
+  readonly placement: 'back' | 'threads'
+  readonly engine?: 'uws' | 'node'
+  readonly shards?: number
+  /** How posts are sent; `mixed` has all ways at once. */
+  readonly by?: (typeof ways)[number]
+  readonly rounds: number
+  /** Ends after the round in which this many seconds are over. */
+  readonly seconds?: number
+  readonly seed: number
+  /** Where the board's files are, and those that stay if something is found. */
+  readonly directory: string
+  /** Called after each round, with a sentence. */
+  readonly progress?: (line: string) => void
+}
+
+/** What strikes a board, and what has to be done to the disk around it. */
+export type Outage = {
+  readonly name: string
+  readonly strike: (board: Board) => void
+  readonly before?: () => void
+  readonly after?: () => void
+  /** Refusals that a client may see just before the end. */
+  readonly mayRefuse: RegExp
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** What was found, with the number of its round. */
+export class Finding extends Error {
+  readonly round: number
+
+  constructor(round: number, cause: unknown, words: readonly string[]) {
+    const said = words.length === 0 ? '' : `\nThe board said last:\n${words.slice(-10).join('\n')}`
+    super(`round ${round}: ${cause instanceof Error ? cause.message : cause}${said}`, { cause })
+    this.round = round
+  }
+}
+
+const inFlight = 12
+const rooms = ['a', 'b', 'c']
+const postsMax = 3_000
+const togetherMax = 16
+/** Every so many rounds the whole export is read and verified. */
+const roundsPerExport = 25
+const proofsPerExport = 200
+
+export async function crashRounds(options: CrashOptions, outage: Outage): Promise<string> {
+  const crashes = new Crashes(options, outage)
+  const until = performance.now() + (options.seconds ?? Number.POSITIVE_INFINITY) * 1_000
+  let round = 0
+  while (round < options.rounds && performance.now() < until) {
+    round += 1
+    await crashes.round(round)
+    options.progress?.(`round ${round} of ${options.rounds}: ${crashes.facts()}`)
+  }
+  return crashes.end(round)
+}
+
+class Crashes {
+  readonly #options: CrashOptions
+  readonly #outage: Outage
+  readonly #env: Readonly<Record<string, string>>
+  #ledger: Ledger | undefined
+  #board: Board | undefined
+  /** Acknowledged since the last restart: not yet sent again. */
+  #fresh: string[] = []
+  /** The largest head whose tree was proven to hold all smaller ones. */
+  #proven = 0
+  #consistent = 0
+  #duplicates = 0
+  #struckAtStart = 0
+
+  constructor(options: CrashOptions, outage: Outage) {
+    const { placement, engine = 'auto', shards = 1 } = options
+    this.#options = options
+    this.#outage = outage
+    const board = { PLACEMENT: placement, HTTP_ENGINE: engine, SHARDS: String(shards), SEGMENT_BYTES: '65536' }
+    this.#env = { ...board, ...outage.env }
+  }
+
+  facts(): string {
+    const { acknowledged, unknown, heads } = this.#ledger!
+    return (
+      `${acknowledged.size} acknowledged, ${unknown.size} in doubt, ${heads.sizes.length} heads, ` +
+      `${this.#duplicates} sent again as duplicates, ${this.#consistent} consistency proofs`
+    )
+  }
+
+  /** Starts the board, holds it to what it said before, loads it, and strikes. */
+  async round(number: number): Promise<void> {
+    try {
+      await this.#round(number)
+    } catch (error) {
+      throw new Finding(number, error, this.#board?.lines ?? [])
+    }
+  }
+
+  async #round(number: number): Promise<void> {
+    const random = randomFrom(this.#options.seed + Math.imul(number, 0x9e3779b9))
+    // Snapshots are written in every third round or so.
+    const env = { ...this.#env, COMPACT_SECONDS: random(3) === 0 ? '1' : '60' }
+    this.#outage.before?.()
+    if (random(8) === 0) await this.#strikeAtStart(env, random(700))
+    const before = new Set(this.#ledger?.acknowledged.keys())
+    const { board, client, ledger } = await this.#start(env)
+    await this.#checkAfterRestart(client, ledger)
+    if (number % roundsPerExport === 0) await ledger.check(client, proofsPerExport)
+    let isStruck = false
+    const strike = (): void => {
+      if (isStruck) return
+      isStruck = true
+      this.#outage.strike(board)
+    }
+    // Every fourth round waits for a new segment and strikes just then.
+    const atRoll = number % 4 === 3
+    const linesBefore = board.lines.length
+    const [end, delay] = [1 + random(200), random(8)]
+    const onAcknowledged = (count: number): void => {
+      if (!atRoll && count === end) setTimeout(strike, delay)
+      if (isStruck) return
+      if (atRoll && board.lines.slice(linesBefore).some((line) => line.includes('segment-sealed'))) strike()
+    }
+    const senderOf = this.#senderOf(client, random)
+    await load({ client, ledger, random, posts: postsMax, inFlight, rooms, onAcknowledged, ...senderOf })
+    if (!isStruck) throw new Error(`${postsMax} posts were sent, and the moment to strike never came`)
+    await board.ended
+    client.close()
+    this.#outage.after?.()
+    this.#fresh = [...ledger.acknowledged.keys()].filter((id) => !before.has(id))
+    const refused = [...ledger.refused.keys()].filter((name) => !this.#outage.mayRefuse.test(name))
+    if (refused.length > 0) throw new Error(`posts were refused: ${refused.join(', ')}`)
+  }
+
+  /** A last start, and a check of everything: gives the summary. */
+  async end(rounds: number): Promise<string> {
+    try {
+      this.#outage.before?.()
+      const { board, client, ledger } = await this.#start(this.#env)
+      await this.#checkAfterRestart(client, ledger)
+      const events = await ledger.check(client, proofsPerExport * 10)
+      client.close()
+      const { code } = await board.stop()
+      if (code !== 0) throw new Error(`the board stopped with ${code}`)
+      this.#outage.after?.()
+      const { placement, by = 'mixed', seed } = this.#options
+      return (
+        `${rounds} ${this.#outage.name} placed as ${placement}, load ${by}, seed ${seed}: ${this.facts()}, ` +
+        `${this.#struckAtStart} more during a start, ${events.length} posts there, nothing found.`
+      )
+    } catch (error) {
+      throw new Finding(rounds, error, this.#board?.lines ?? [])
+    }
+  }
+
+  /** A board that is struck while it starts, ready or not. */
+  async #strikeAtStart(env: Readonly<Record<string, string>>, delay: number): Promise<void> {
+    const onLaunch = (board: Board): void => {
+      setTimeout(() => board.signal('SIGKILL'), delay)
+    }
+    const found = await tryBoard({ directory: this.#options.directory, env, onLaunch })
+    const { signal } = found instanceof Board ? await found.ended : found
+    if (signal !== 'SIGKILL') {
+      const words = found instanceof Board ? found.lines.join('\n') : found.words
+      if (isPortTaken(words)) return
+      throw new Error(`the board ended by itself while it started: ${words}`)
+    }
+    this.#struckAtStart += 1
+  }
+
+  async #start(env: Readonly<Record<string, string>>): Promise<{ board: Board; client: Client; ledger: Ledger }> {
+    const board = await startBoard({ directory: this.#options.directory, env })
+    this.#board = board
+    const client = await Client.of(board)
+    if (this.#ledger === undefined) {
+      const key = await logKeyOf(client)
+      this.#ledger = new Ledger(new Heads(key), key)
+    }
+    return { board, client, ledger: this.#ledger }
+  }
+
+  /** The new head holds all that were ever shown, and what is sent again is there once. */
+  async #checkAfterRestart(client: Client, ledger: Ledger): Promise<void> {
+    const { heads } = ledger
+    const newest = await client.get('/api/log/checkpoint')
+    const before = heads.largest
+    const size = heads.take(newest.data.checkpoint!)
+    if (size < before) throw new Error(`the log has ${size} entries, and a head of ${before} was shown`)
+    // Each head since the last restart, held against the tree as it is now.
+    const shown = heads.sizes.filter((each) => each >= this.#proven && each > 0 && each < size)
+    for (let at = 0; at < shown.length; at += 16)
+      await Promise.all(shown.slice(at, at + 16).map((from) => this.#proveConsistent(client, heads, from, size)))
+    this.#proven = size
+    await this.#sendAgain(client, ledger)
+  }
+
+  async #proveConsistent(client: Client, heads: Heads, from: number, to: number): Promise<void> {
+    const { status, text } = await client.get(`/api/log/consistency?from=${from}&to=${to}`)
+    if (status !== 200) throw new Error(`no consistency proof from ${from} to ${to}: ${text}`)
+    const { data } = JSON.parse(text) as { readonly data: { readonly consistency_path: readonly string[] } }
+    const rootOf = (size: number): Buffer => Buffer.from(heads.rootOf(size)!, 'hex')
+    const path = data.consistency_path.map((hash) => Buffer.from(hash, 'hex'))
+    if (!verifyConsistency(from, to, path, rootOf(from), rootOf(to)))
+      throw new Error(`the tree of ${to} entries does not begin with the tree of ${from} that was signed`)
+    this.#consistent += 1
+  }
+
+  /** The same bytes again: what was acknowledged is a duplicate at its leaf, what was in doubt is there from now on. */
+  async #sendAgain(client: Client, ledger: Ledger): Promise<void> {
+    const doubted = [...ledger.unknown.values()].map(({ signed }) => signed)
+    const known = this.#fresh.map((id) => ledger.acknowledged.get(id)!)
+    this.#fresh = []
+    const commands = [...known.map(({ signed }) => signed), ...doubted]
+    const linesMax = 500
+    for (let from = 0; from < commands.length; from += linesMax) {
+      await sendBatch(client.address, commands.slice(from, from + linesMax), (at, outcome) => {
+        const { eventId } = commands[from + at]!
+        const first = known[from + at]?.receipt
+        if (first === undefined) ledger.take(commands[from + at]!, outcome)
+        else this.#takeDuplicate(ledger, eventId, first, outcome.data.receipt)
+        ledger.unknown.delete(eventId)
+      })
+    }
+  }
+
+  #takeDuplicate(ledger: Ledger, eventId: string, first: ReceiptJson, again: ReceiptJson | undefined): void {
+    if (again?.duplicate !== true || again.event_id !== eventId)
+      throw new Error(`acknowledged ${eventId} was sent again and is no duplicate: ${JSON.stringify(again)}`)
+    if (again.log_index !== first.log_index || again.accepted_at !== first.accepted_at)
+      throw new Error(`acknowledged ${eventId} has another receipt: ${JSON.stringify([first, again])}`)
+    takeReceipt(ledger.heads, again)
+    this.#duplicates += 1
+  }
+
+  #senderOf(client: Client, random: (below: number) => number): { senderOf?: (worker: number) => Sender | undefined } {
+    const { by = 'mixed' } = this.#options
+    const batch = (): Sender => batchSender(client.address, random, togetherMax)
+    const stream = (): Sender => streamSender(client.address, random, togetherMax)
+    if (by === 'single') return {}
+    if (by === 'batches') return { senderOf: batch }
+    if (by === 'stream') return { senderOf: stream }
+    // Eight of twelve one at a time, and two each of the others.
+    return { senderOf: (worker) => (worker < 2 ? batch() : worker < 4 ? stream() : undefined) }
+  }
+}

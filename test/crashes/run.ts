@@ -1,0 +1,73 @@
+/**
+ * Runs many kills or power cuts: `npm run kills` and `npm run power-cuts`.
+ *
+ * `-- [--rounds N] [--seconds S] [--seed S] [--placement back|threads] [--engine uws|node] [--shards N]
+ * [--by mixed|single|batches|stream]`. Exit code 1 when something was found, 2 when it could not run.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { endBoards } from '../support/board-launch.ts'
+import { runKills } from './kills.ts'
+import { missingForPowerCuts, runPowerCuts } from './power-cuts.ts'
+import { Finding, ways } from './rounds.ts'
+
+const runs = { kills: { run: runKills, rounds: 300 }, 'power-cuts': { run: runPowerCuts, rounds: 100 } } as const
+
+function stopWith(problem: string): never {
+  console.error(problem)
+  process.exit(2)
+}
+
+function oneOf<const Name extends string>(flag: string, given: string, names: readonly Name[]): Name {
+  return names.find((name) => name === given) ?? stopWith(`--${flag} is one of ${names.join(', ')}, not ${given}`)
+}
+
+function count(flag: string, given: string): number {
+  return /^\d{1,9}$/.test(given) ? Number(given) : stopWith(`--${flag} is a whole number, not ${given}`)
+}
+
+const text = { type: 'string' } as const
+const flags = { rounds: text, seconds: text, seed: text, placement: text, engine: text, shards: text, by: text }
+
+function readArguments() {
+  try {
+    return parseArgs({ options: flags, allowPositionals: true })
+  } catch (error) {
+    return stopWith(error instanceof Error ? error.message : String(error))
+  }
+}
+
+const { values, positionals } = readArguments()
+const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts'])
+const missing = name === 'power-cuts' ? missingForPowerCuts() : undefined
+if (missing !== undefined) stopWith(missing)
+const { run, rounds } = runs[name]
+const planned = {
+  rounds: values.rounds === undefined ? rounds : count('rounds', values.rounds),
+  seed: values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : count('seed', values.seed),
+  placement: oneOf('placement', values.placement ?? 'back', ['back', 'threads']),
+  shards: count('shards', values.shards ?? '1'),
+  by: oneOf('by', values.by ?? 'mixed', ways),
+  ...(values.seconds === undefined ? {} : { seconds: count('seconds', values.seconds) }),
+  ...(values.engine === undefined ? {} : { engine: oneOf('engine', values.engine, ['uws', 'node']) }),
+  progress: (line: string) => console.log(line),
+}
+const directory = mkdtempSync(join(tmpdir(), `broadside-${name}-`))
+const options = { ...planned, directory }
+const { engine = 'uws', seed, placement, shards, by } = options
+console.log(`${name}, seed ${seed}, placed as ${placement}, ${shards} shards, engine ${engine}, load ${by}`)
+// Boards are in process groups of their own, and a disk stays mounted: both are ended at exit.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+try {
+  console.log(await run(options))
+  rmSync(directory, { recursive: true, force: true })
+} catch (error) {
+  await endBoards()
+  if (!(error instanceof Finding)) stopWith(`could not run: ${error instanceof Error ? error.stack : error}`)
+  console.error(`Found in ${error.message}`)
+  const same = `--seed ${seed} --placement ${placement} --shards ${shards} --engine ${engine} --by ${by}`
+  console.error(`The files are in ${directory}. Again: npm run ${name} -- --rounds ${error.round} ${same}`)
+  process.exitCode = 1
+}

@@ -56,10 +56,6 @@ export type SignableCommand = { readonly operation: string } & {
   readonly [field in Exclude<SignedField, 'operation'> | 'signature' | 'proof']?: FieldValue | undefined
 }
 
-/** What a repeated request may change and still be the same request (with `signature` and `proof`). */
-const notContent: ReadonlySet<string> = new Set<SignedField>(['nonce', 'timestamp', 'public_key'])
-const contentOrder = FIELD_ORDER.filter((field) => !notContent.has(field))
-
 /** `,"field":` for each field, written once. */
 const labels: Readonly<Record<string, string>> = Object.fromEntries(
   FIELD_ORDER.map((field) => [field, `${field === 'operation' ? '' : ','}"${field}":`]),
@@ -68,7 +64,7 @@ const labels: Readonly<Record<string, string>> = Object.fromEntries(
 /** The bytes that Ed25519 signs. Throws TypeError for a number that is no safe integer. */
 export function signingBytes(serviceId: string, command: SignableCommand): Buffer {
   const start = `{"version":${signingVersion},"service":${JSON.stringify(serviceId)},"command":`
-  return toBytes(`${start}${orderedJson(FIELD_ORDER, command)}}`)
+  return toBytes(`${start}${orderedJson(command)}}`)
 }
 
 /** The id of what a command makes, and the hash it is cut from; both lowercase hex. */
@@ -77,14 +73,9 @@ export function commandId(bytes: Uint8Array): { readonly eventId: string; readon
   return { eventId: sha256.slice(0, 32), sha256 }
 }
 
-/** 64 hex characters, equal for two commands of one meaning: all but nonce, timestamp, public_key, signature, proof. */
-export function contentKey(command: SignableCommand): string {
-  return hash('sha256', toBytes(orderedJson(contentOrder, command)), 'hex')
-}
-
-function orderedJson(order: readonly SignedField[], command: SignableCommand): string {
+function orderedJson(command: SignableCommand): string {
   let json = '{'
-  for (const field of order) {
+  for (const field of FIELD_ORDER) {
     const value = command[field]
     if (typeof value === 'string') {
       if (value !== '' || field === 'operation') json += labels[field]! + JSON.stringify(value)
@@ -117,13 +108,10 @@ const hex32 = /^[0-9a-f]{32}$/
 const hex64 = /^[0-9a-f]{64}$/
 
 /**
- * Bytes as text on the wire: base64url and hex, one text for each value and no other.
+ * 43 characters of base64url to 32 bytes; undefined when the text is not canonical.
  *
- * Node's decoder takes padding, `+/`, spaces and stray bits in the last character, so two
- * texts could name one key. Here a text that is not the one the encoder writes is no text
- * at all (RFC 4648, 3.5 and 5).
- *
- * 43 characters to 32 bytes; undefined when the text is not canonical.
+ * Bytes on the wire have one text each and no other (RFC 4648, 3.5 and 5). Node's decoder takes padding, `+/`, spaces and stray
+ * bits in the last character, so two texts could name one key.
  */
 export function decodeBytes32(text: string): Buffer | undefined {
   return key43.test(text) ? Buffer.from(text, 'base64url') : undefined
@@ -172,15 +160,10 @@ export function parseProof(text: string): Proof | undefined {
 }
 
 /**
- * The price of writing where a board or a room asks one: a hash with leading zeros, bound
- * to one command.
+ * The bits of work that a `proof` shows for this command; 0 when they were not done. `commandSha256`: 64 lowercase hex.
  *
- * `proof` = "<bits>.<counter>", both plain decimals, such that
- * SHA-256("broadside-proof-v1\n<command_sha256>\n<counter>") starts with that many zero bits.
- * The command's hash is in it, so a proof cannot be spent twice, and checking costs one hash,
- * far less than the signature it goes before.
- *
- * The bits of work that the text says were done for this command, 0 when they were not. `commandSha256`: 64 lowercase hex.
+ * `proof` is "<bits>.<counter>", both plain decimals, such that SHA-256("broadside-proof-v1\n<command_sha256>\n<counter>") begins
+ * with that many zero bits. The hash of the command is in it, so a proof cannot be spent twice, and checking it costs one hash.
  */
 export function provenBits(text: string, commandSha256: string): number {
   const proof = parseProof(text)

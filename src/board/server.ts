@@ -177,16 +177,23 @@ function baseOf(place: Place) {
 /** A backend in JavaScript takes milliseconds a signature: it never checks in the main thread. */
 async function startVerifier(config: Config, placement: Placement, clock: Clock): Promise<Checks> {
   const cores = availableParallelism()
-  const isShared = placement === 'back' && config.verifyThreads === 0
-  const backend = isShared ? chooseBackend() : undefined
-  const here = backend === undefined || backend.name === 'noble' ? undefined : new ChecksHere(backend)
-  if (here !== undefined && cores === 1) return here
-  const beside = await Verifier.start({
-    threads: config.verifyThreads === 0 ? Math.max(1, cores >> 1) : config.verifyThreads,
-    waitingItemsMax: queuesOf(config.queueMax).signatures,
-    report: ({ kind, ...what }) => log('warn', kind, what),
-  })
-  return here === undefined ? beside : new SharedChecks(here, beside, clock)
+  const start = () =>
+    Verifier.start({
+      threads: config.verifyThreads === 0 ? Math.max(1, cores >> 1) : config.verifyThreads,
+      waitingItemsMax: queuesOf(config.queueMax).signatures,
+      report: ({ kind, ...what }) => log('warn', kind, what),
+    })
+  if (placement !== 'back' || config.verifyThreads !== 0) return start()
+  const backend = chooseBackend()
+  if (backend.name === 'noble') return start()
+  const here = new ChecksHere(backend)
+  if (cores === 1) return here
+  const startBeside = () =>
+    start().catch((error: Error) => {
+      log('warn', 'verifier_lost', { message: error.message })
+      throw error
+    })
+  return new SharedChecks(here, startBeside, clock)
 }
 
 type Base = ReturnType<typeof baseOf> & StartedActors & { readonly verifier: Checks }

@@ -264,23 +264,29 @@ export class ChecksHere implements Checks {
  */
 const hereMax = 16
 
-/** The first signatures of a turn of the event loop are checked in the calling thread, the others in a thread beside it. */
+/**
+ * The first signatures of a turn of the event loop are checked in the calling thread, the others in a thread beside it. That one is
+ * started when it is first needed; until it can work, and when it is lost, all are checked here.
+ */
 export class SharedChecks implements Checks {
   readonly backend: BackendName
   readonly #here: ChecksHere
-  readonly #beside: Verifier
+  readonly #start: () => Promise<Verifier>
   readonly #soon: Timers['soon']
+  #starting: Promise<void> | undefined
+  #beside: Verifier | undefined
   #inTurn = 0
 
-  constructor(here: ChecksHere, beside: Verifier, { soon }: Pick<Timers, 'soon'>) {
+  /** `start`: starts what checks beside; it reports by itself why it could not. */
+  constructor(here: ChecksHere, start: () => Promise<Verifier>, { soon }: Pick<Timers, 'soon'>) {
     this.backend = here.backend
     this.#here = here
-    this.#beside = beside
+    this.#start = start
     this.#soon = soon
   }
 
   get waiting(): number {
-    return this.#beside.waiting
+    return this.#beside?.waiting ?? 0
   }
 
   /** As of a Verifier. */
@@ -290,11 +296,18 @@ export class SharedChecks implements Checks {
         this.#inTurn = 0
       })
     }
-    const isHere = this.#inTurn++ < hereMax || this.#beside.isLost
-    ;(isHere ? this.#here : this.#beside).verify(signature, publicKey, message, callback)
+    const isHere = this.#inTurn++ < hereMax
+    if (!isHere && this.#starting === undefined) this.#starting = this.#begin()
+    const checks = isHere || this.#beside === undefined || this.#beside.isLost ? this.#here : this.#beside
+    checks.verify(signature, publicKey, message, callback)
   }
 
-  close(): Promise<void> {
-    return this.#beside.close()
+  async close(): Promise<void> {
+    await this.#starting
+    await this.#beside?.close()
+  }
+
+  async #begin(): Promise<void> {
+    this.#beside = await this.#start().catch(() => undefined)
   }
 }

@@ -94,7 +94,7 @@ call() {
 ${javascriptLibrary(address, serviceId)}
 
 /** Signs the fields and sends them; the answer's data. */
-function call(fields) {
+export function call(fields) {
   return send(signed(fields).command)
 }
 `,

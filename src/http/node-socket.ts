@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
-import type { SocketHandlers, WebSocketConnection } from './port.ts'
 import { socketMessageBytesMax } from './port.ts'
+import { EngineSocket, type EngineSocketOptions } from './wire.ts'
 
 /** A peer that does not answer the close frame is cut off then. */
 const closeTimeoutMs = 5_000
@@ -19,24 +19,18 @@ const acceptorOptions = {
 }
 const acceptor = new WebSocketServer(acceptorOptions)
 
-type NodeSocketOptions = {
+type NodeSocketOptions = EngineSocketOptions & {
   readonly request: IncomingMessage
   readonly socket: Socket
   /** Bytes that came with the request's head. */
   readonly head: Buffer
-  readonly handlers: SocketHandlers
-  readonly now: () => number
-  readonly report: (error: unknown) => void
 }
 
-export class NodeSocket implements WebSocketConnection {
-  blockedSince: number | undefined
-  readonly #options: NodeSocketOptions
+export class NodeSocket extends EngineSocket<WebSocket> {
   readonly #socket: Socket
-  #native: WebSocket | undefined
 
   constructor(options: NodeSocketOptions) {
-    this.#options = options
+    super(options)
     this.#socket = options.socket
     acceptor.handleUpgrade(options.request, options.socket, options.head, (native) => this.#opened(native))
   }
@@ -44,8 +38,8 @@ export class NodeSocket implements WebSocketConnection {
   send(messages: readonly string[]): number {
     let taken = 0
     this.#socket.cork()
-    while (taken < messages.length && this.#native !== undefined && this.blockedSince === undefined) {
-      this.#native.send(messages[taken++]!)
+    while (taken < messages.length && this.native !== undefined && this.blockedSince === undefined) {
+      this.native.send(messages[taken++]!)
       this.#noteBlocked()
     }
     this.#socket.uncork()
@@ -54,55 +48,37 @@ export class NodeSocket implements WebSocketConnection {
 
   ping(): void {
     if (this.blockedSince !== undefined) return
-    this.#native?.ping()
+    this.native?.ping()
     this.#noteBlocked()
   }
 
   end(code: number, reason: string): void {
-    if (this.blockedSince === undefined) this.#native?.close(code, reason)
-    else this.#native?.terminate()
-    this.#closed()
+    if (this.blockedSince === undefined) this.native?.close(code, reason)
+    else this.native?.terminate()
+    this.closed()
   }
 
   #opened(native: WebSocket): void {
-    this.#native = native
-    const { handlers } = this.#options
-    native.on('message', (data: Buffer, isBinary) => this.#call(() => handlers.message(data, isBinary)))
+    this.native = native
+    const { handlers } = this.options
+    native.on('message', (data: Buffer, isBinary) => this.guard(() => handlers.message(data, isBinary)))
     native.on('ping', (data: Buffer) => {
       if (this.blockedSince === undefined) {
         native.pong(data)
         this.#noteBlocked()
       }
-      this.#call(handlers.ping)
+      this.guard(handlers.ping)
     })
-    native.on('pong', () => this.#call(handlers.pong))
+    native.on('pong', () => this.guard(handlers.pong))
     // What a peer got wrong: ws sends the close frame that says it.
     native.on('error', () => {})
-    native.once('close', () => this.#closed())
+    native.once('close', () => this.closed())
     this.#socket.on('drain', () => {
-      if (this.#native === undefined) return
-      this.blockedSince = undefined
-      this.#call(handlers.drain)
+      if (this.native !== undefined) this.unblock()
     })
   }
 
   #noteBlocked(): void {
-    if (this.#socket.writableNeedDrain) this.blockedSince = this.#options.now()
-  }
-
-  #closed(): void {
-    if (this.#native === undefined) return
-    this.#native = undefined
-    this.blockedSince = undefined
-    this.#call(this.#options.handlers.closed)
-  }
-
-  #call(action: () => void): void {
-    try {
-      action()
-    } catch (error) {
-      this.#options.report(error)
-      this.end(1011, 'a fault of this board')
-    }
+    if (this.#socket.writableNeedDrain) this.blockedSince = this.options.now()
   }
 }

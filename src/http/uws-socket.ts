@@ -2,7 +2,7 @@
  * One WebSocket on uWebSockets.js. The engine takes every message and buffers without bound, so this class stops at the first one
  * that the peer's socket did not take whole.
  */
-import type { SocketHandlers, WebSocketConnection } from './port.ts'
+import { EngineSocket } from './wire.ts'
 
 /** The part of the native WebSocket that is used here. */
 interface NativeSocket {
@@ -17,30 +17,15 @@ interface NativeSocket {
 /** Per cork: the native cork buffer holds 16 KiB with the heads of the frames. */
 const corkBytesMax = 12_288
 
-type UwsSocketOptions = {
-  readonly handlers: SocketHandlers
-  readonly now: () => number
-  /** Receives what a handler threw. */
-  readonly report: (error: unknown) => void
-}
-
-export class UwsSocket implements WebSocketConnection {
-  blockedSince: number | undefined
-  readonly #options: UwsSocketOptions
-  #native: NativeSocket | undefined
-
-  constructor(options: UwsSocketOptions) {
-    this.#options = options
-  }
-
+export class UwsSocket extends EngineSocket<NativeSocket> {
   opened(native: NativeSocket): void {
-    this.#native = native
+    this.native = native
   }
 
   send(messages: readonly string[]): number {
     let taken = 0
-    while (taken < messages.length && this.#native !== undefined && this.blockedSince === undefined) {
-      const native = this.#native
+    while (taken < messages.length && this.native !== undefined && this.blockedSince === undefined) {
+      const native = this.native
       native.cork(() => {
         let room = corkBytesMax
         do {
@@ -49,49 +34,32 @@ export class UwsSocket implements WebSocketConnection {
           native.send(text)
         } while (taken < messages.length && room > Buffer.byteLength(messages[taken]!))
       })
-      if (native.getBufferedAmount() > 0) this.blockedSince = this.#options.now()
+      if (native.getBufferedAmount() > 0) this.blockedSince = this.options.now()
     }
     return taken
   }
 
   ping(): void {
-    if (this.blockedSince === undefined) this.#native?.ping()
+    if (this.blockedSince === undefined) this.native?.ping()
   }
 
   end(code: number, reason: string): void {
     // After `end` the native socket can be cut no more: what waits in it would stay until the peer takes it.
-    if (this.blockedSince === undefined) this.#native?.end(code, reason)
-    else this.#native?.close()
+    if (this.blockedSince === undefined) this.native?.end(code, reason)
+    else this.native?.close()
   }
 
   message(bytes: ArrayBuffer, isBinary: boolean): void {
     // The bytes are emptied when the native callback returns: copy them.
     const copy = Buffer.from(new Uint8Array(bytes))
-    this.#call(() => this.#options.handlers.message(copy, isBinary))
+    this.guard(() => this.options.handlers.message(copy, isBinary))
   }
 
   control(kind: 'ping' | 'pong'): void {
-    this.#call(this.#options.handlers[kind])
+    this.guard(this.options.handlers[kind])
   }
 
   drained(): void {
-    if (this.#native === undefined || this.#native.getBufferedAmount() > 0) return
-    this.blockedSince = undefined
-    this.#call(this.#options.handlers.drain)
-  }
-
-  closed(): void {
-    this.#native = undefined
-    this.blockedSince = undefined
-    this.#call(this.#options.handlers.closed)
-  }
-
-  #call(action: () => void): void {
-    try {
-      action()
-    } catch (error) {
-      this.#options.report(error)
-      this.#native?.end(1011, 'a fault of this board')
-    }
+    if (this.native !== undefined && this.native.getBufferedAmount() === 0) this.unblock()
   }
 }

@@ -5,7 +5,15 @@
  */
 import { STATUS_CODES } from 'node:http'
 import { parseAddress } from '../../actors/kernel/networks.ts'
-import type { BodyResult, ByteStream, Exchange, Header, HttpOptions } from './port.ts'
+import type {
+  BodyResult,
+  ByteStream,
+  Exchange,
+  Header,
+  HttpOptions,
+  SocketHandlers,
+  WebSocketConnection,
+} from './port.ts'
 
 /** Header fields of one request, name and value alternating, names in lower case, in order of arrival. */
 export type FlatHeaders = readonly string[]
@@ -80,7 +88,12 @@ export function isTarget(path: string, query: string): boolean {
 
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const printable = /^[\t\x20-\x7e]*$/
-const framingNames = /^(?:content-length|transfer-encoding|connection|keep-alive|date)$/i
+const engineNames = /^(?:content-length|transfer-encoding|connection|keep-alive|date)$/i
+
+/** True for a header that the engine writes itself, and no answer brings. */
+export function isEngineHeader(name: string): boolean {
+  return engineNames.test(name)
+}
 
 /** Names that were checked: a service uses few different ones. A name made up at run time must not fill the memory. */
 const goodNames = new Set<string>()
@@ -88,7 +101,7 @@ const goodNamesMax = 256
 
 function assertName(name: string): void {
   if (!token.test(name)) throw new BadHeader(`header name ${JSON.stringify(name)} is not a token`)
-  if (framingNames.test(name)) throw new BadHeader(`header ${name} belongs to the engine`)
+  if (isEngineHeader(name)) throw new BadHeader(`header ${name} belongs to the engine`)
   if (goodNames.size < goodNamesMax) goodNames.add(name)
 }
 
@@ -266,6 +279,52 @@ export abstract class EngineExchange implements Exchange {
       action()
     } catch (error) {
       this.fault(error)
+    }
+  }
+}
+
+export type EngineSocketOptions = {
+  readonly handlers: SocketHandlers
+  readonly now: () => number
+  /** Receives what a handler threw. */
+  readonly report: (error: unknown) => void
+}
+
+/** What a WebSocket does alike on both engines: its end is told once, and a fault of a handler ends it. */
+export abstract class EngineSocket<Native> implements WebSocketConnection {
+  blockedSince: number | undefined
+  /** Undefined before it is opened, and after its end. */
+  protected native: Native | undefined
+  protected readonly options: EngineSocketOptions
+
+  constructor(options: EngineSocketOptions) {
+    this.options = options
+  }
+
+  abstract send(messages: readonly string[]): number
+  abstract ping(): void
+  abstract end(code: number, reason: string): void
+
+  /** The connection is gone. */
+  closed(): void {
+    if (this.native === undefined) return
+    this.native = undefined
+    this.blockedSince = undefined
+    this.guard(this.options.handlers.closed)
+  }
+
+  /** The peer's socket takes more again. */
+  protected unblock(): void {
+    this.blockedSince = undefined
+    this.guard(this.options.handlers.drain)
+  }
+
+  protected guard(action: () => void): void {
+    try {
+      action()
+    } catch (error) {
+      this.options.report(error)
+      this.end(1011, 'a fault of this board')
     }
   }
 }

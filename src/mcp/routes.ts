@@ -10,6 +10,7 @@ import { carriesFile } from '../command/check.ts'
 import { parseMessage } from '../format/foreign-json.ts'
 import { OwnSite } from '../http/own-site.ts'
 import type { BodyResult, Exchange, Header, RouteHandler } from '../http/port.ts'
+import { isEngineHeader } from '../http/wire.ts'
 import { type Places, streamWaitSeconds } from '../rates/places.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { withCause } from '../runtime/slow-turns.ts'
@@ -239,21 +240,14 @@ export function serverJson(address: string, release: string): string {
   )}\n`
 }
 
-/** Names that belong to the engine, or to the way between two hops. */
-const ofEngine: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'date',
-  'keep-alive',
-  'transfer-encoding',
-  'x-accel-buffering',
-])
+/** Headers of a library's answer that are not passed on: the engine writes them, or they are for a proxy. */
+const isDropped = (name: string): boolean => isEngineHeader(name) || name === 'x-accel-buffering'
 
 /** Answers of libraries that speak the web's own Request and Response, sent through the port. */
 export async function sendResponse(exchange: Exchange, response: Response, more: readonly Header[]): Promise<void> {
   const given = new Set(more.map(([name]) => name))
   const headers: Header[] = [...more]
-  for (const [name, value] of response.headers) if (!ofEngine.has(name) && !given.has(name)) headers.push([name, value])
+  for (const [name, value] of response.headers) if (!isDropped(name) && !given.has(name)) headers.push([name, value])
   if (response.headers.get('content-type')?.includes('text/event-stream') !== true || response.body === null) {
     const body = Buffer.from(await response.arrayBuffer())
     if (!exchange.ended) exchange.reply(response.status, headers, body)

@@ -6,6 +6,7 @@
 import { scopes } from '../../actors/kernel/operation.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import { ownFileHeaders } from '../http/replies.ts'
+import { isEngineHeader } from '../http/wire.ts'
 import { pageHeaders } from '../pages/headers.ts'
 import { layout } from '../pages/layout.ts'
 import { signInRefusal } from '../pages/refused.ts'
@@ -139,20 +140,11 @@ function isPerson(exchange: Exchange): boolean {
   return accept.includes('text/html') && !accept.includes('application/json')
 }
 
-/** Names that the engine writes itself. */
-const ofEngine: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'date',
-  'keep-alive',
-  'transfer-encoding',
-])
-
 function sendable({ address }: OauthDoorsOptions, { headers }: OauthResponse): readonly Header[] {
   const isPage = isOf({ headers }, 'text/html')
   const own: readonly Header[] = isPage ? [...pageHeaders(address), ['cache-control', 'no-store']] : [noSniff, noStore]
   const given = new Set(own.map(([name]) => name))
-  return [...own, ...headers.filter(([name]) => !ofEngine.has(name) && !given.has(name))]
+  return [...own, ...headers.filter(([name]) => !isEngineHeader(name) && !given.has(name))]
 }
 
 function headersOf({ headers }: Exchange): Record<string, string> {

@@ -277,8 +277,8 @@ export type Wanted = {
 
 type Said = { readonly column: Uint32Array; readonly mask: number }
 
-/** In place of the number of a name: no name is asked for, and one that no row has. */
-const [nobody, unknown] = [-1, -2]
+/** In place of the number of a name: any name will do, and a name that no row has. */
+const [anyName, unknown] = [-1, -2]
 const marks = { isPublic: 1, simulated: 2, forNewcomers: 4 } as const
 const titleWords = 16
 const rowsFirst = 256
@@ -355,7 +355,7 @@ export class Columns {
     const { isPublic, simulated, newcomer = true, minReward = 0, words } = wanted
     const found = this.#found
     const [room, party, outsider] = [wanted.room, wanted.party, wanted.outsider].map((name) =>
-      name === undefined ? nobody : (this.#names.get(name) ?? unknown),
+      name === undefined ? anyName : (this.#names.get(name) ?? unknown),
     )
     const states = bitsOfStates(wanted.states)
     const marked = isPublic ? marks.isPublic : 0
@@ -366,16 +366,16 @@ export class Columns {
     let count = 0
     for (let row = 0; row < this.works.length; row++) {
       if (((states >>> this.#state[row]!) & 1) === 0 || (this.#marks[row]! & looked) !== marked) continue
-      if (room !== nobody && this.#room[row] !== room) continue
+      if (room !== anyName && this.#room[row] !== room) continue
       if (this.amount[row]! < minReward || (this.#tags[row]! & tag) !== tag) continue
       if (
-        party !== nobody &&
+        party !== anyName &&
         this.#requester[row] !== party &&
         this.#reviewer[row] !== party &&
         this.#worker[row] !== party
       )
         continue
-      if (outsider !== nobody && (this.#requester[row] === outsider || this.#reviewer[row] === outsider)) continue
+      if (outsider !== anyName && (this.#requester[row] === outsider || this.#reviewer[row] === outsider)) continue
       if (said.length > 0 && (this.#tags[row]! & saidTag) === 0 && !says(said, row)) continue
       if (isBehind(row)) found[count++] = row
     }

@@ -15,7 +15,7 @@
  * Each may be said again. Every act about a work has `steps`, one for each row of the table, with what it set and moved: applying
  * an act is nothing but that. Timeouts that a command finds due are acts of their own before it (op `work.timeout`). Acts about
  * public works are public; the leaves of an act are its postings of ledger 1, where the work is public, in order, numbered without gaps.
- * What a transition posts stands in table.ts and ledger.ts.
+ * What a transition posts is in table.ts and ledger.ts.
  *
  * Followers learn of steps by the part of the mail (actors/works/mail.ts). This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
  */

@@ -9,7 +9,7 @@ import type { RefusalCode } from '../../kernel/refusals.ts'
 import type { Moving } from './ledger.ts'
 import type { BoundResult, MarketLimits, WorkArgs } from './letters.ts'
 import type { Guard, Transition, TransitionName } from './table.ts'
-import { type Changing, isIntact, type Left, type RewardReason, type Work } from './work.ts'
+import { type Changing, isIntact, type Left, type RewardReason, unheld, type Work } from './work.ts'
 
 export type Objection = readonly [code: RefusalCode, message: string, field?: string | undefined, retryAfter?: number]
 
@@ -308,14 +308,7 @@ function freed({ left, worker }: Work, at: number, lapses: 0 | 1): Effect {
   return {
     set: {
       fence: 0,
-      worker: '',
-      worker_key: '',
-      claimed_at: 0,
-      claim_expires_at: 0,
-      renewals: 0,
-      pinned: '',
-      result: null,
-      submitted_at: 0,
+      ...unheld,
       revisions: 0,
       left: { ...left, [worker]: now },
       ...stopped,

@@ -123,6 +123,18 @@ export interface Work extends Fixed, Changing {
   readonly places: number[]
 }
 
+/** No identity holds it, and there is no result. */
+export const unheld = {
+  worker: '',
+  worker_key: '',
+  claimed_at: 0,
+  claim_expires_at: 0,
+  renewals: 0,
+  pinned: '',
+  result: null,
+  submitted_at: 0,
+} as const
+
 /** What a work begins as. */
 export function untouched(version: string, generation: string, amount: number, fee: number, hold: string): Changing {
   return {
@@ -132,14 +144,7 @@ export function untouched(version: string, generation: string, amount: number, f
     fee,
     fence: 0,
     fence_counter: 0,
-    worker: '',
-    worker_key: '',
-    claimed_at: 0,
-    claim_expires_at: 0,
-    renewals: 0,
-    pinned: '',
-    result: null,
-    submitted_at: 0,
+    ...unheld,
     review_due: 0,
     revisions: 0,
     dispute_due: 0,

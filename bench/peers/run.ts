@@ -2,7 +2,7 @@
  * Broadside beside what a user could pick instead: the same client, disk, cores and minutes. `npm run bench:peers -- [--quick] [PART ...]`
  *
  * Parts: posts, fanout, reads. Tables as Markdown and plots as SVG go to bench/results/peers/. What is unfair about each
- * peer stands in bench/README.md.
+ * peer is in bench/README.md.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

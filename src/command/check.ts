@@ -218,7 +218,7 @@ export function readCommand(body: Buffer): Read {
   return shaped.ok ? shaped : misshapen(shaped.refusal)
 }
 
-/** The command whose operation stands at this path puts a file, and may be as large as a body. */
+/** A command with this operation at this path carries a file, and may be as large as a body. */
 export function carriesFile(body: Buffer, path: readonly string[]): boolean {
   return operationByName.get(stringAt(body, path) ?? '')?.name === 'blob.put'
 }

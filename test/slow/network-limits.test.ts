@@ -80,6 +80,26 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   })
 })
 
+/** Calls a tool at /mcp with the token of a sign-in, from an address that a proxy names. */
+async function callTool(
+  { client }: Senders,
+  name: string,
+  given: object,
+  { token, from }: { readonly token?: string | undefined; readonly from?: string },
+): Promise<{ readonly status: number; readonly text: string }> {
+  const answer = await fetch(`${client.address}/mcp`, {
+    method: 'POST',
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...(from === undefined ? {} : { 'x-forwarded-for': from }),
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: given } }),
+  })
+  return { status: answer.status, text: await answer.text() }
+}
+
 describe('a board', () => {
   const directory = boardDirectory()
   let all: Senders
@@ -186,19 +206,8 @@ describe('a board', () => {
     const token = await accessToken(all.client.address, reader, 'board:read board:post')
     const networkBefore = await all.quota('127.0.0.1')
     const post = async (n: number) => {
-      const answer = await fetch(`${all.client.address}/mcp`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${token}`,
-          'content-type': 'application/json',
-          accept: 'application/json, text/event-stream',
-        },
-        body: JSON.stringify({
-          ...{ jsonrpc: '2.0', id: n, method: 'tools/call' },
-          params: { name: 'post', arguments: { text: `from a host ${n}` } },
-        }),
-      })
-      return (await answer.text()).includes('event_id')
+      const { text } = await callTool(all, 'post', { text: `from a host ${n}` }, { token })
+      return text.includes('event_id')
     }
     // More than the network of the host has, and as many as the identity still has.
     expect(await inTurn(10, post)).toEqual(Array<boolean>(10).fill(true))
@@ -227,20 +236,8 @@ test('a sign-in reads at /mcp though the address of its host is used up, by othe
   await all.post('192.0.2.30', reader)
   const token = await accessToken(all.client.address, reader, 'board:read')
   const list = async (authorization?: string) => {
-    const answer = await fetch(`${all.client.address}/mcp`, {
-      method: 'POST',
-      headers: {
-        ...(authorization === undefined ? {} : { authorization: `Bearer ${authorization}` }),
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-      },
-      body: JSON.stringify({
-        ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
-        params: { name: 'rooms_list', arguments: {} },
-      }),
-    })
-    const text = await answer.text()
-    return answer.status === 200 && text.includes('too many reads') ? 429 : answer.status
+    const { status, text } = await callTool(all, 'rooms_list', {}, { token: authorization })
+    return status === 200 && text.includes('too many reads') ? 429 : status
   }
   expect(await list(token)).toBe(200)
   const byAddress = await inTurn(40, () => list())
@@ -261,22 +258,8 @@ test('all sign-ins at one address do at most what sixteen networks do, and nobod
     networks: { '127.0.0.1': 10 },
   })
   const all = await Senders.at(boardDirectory(), { LIMITS })
-  const post = async (token: string) => {
-    const answer = await fetch(`${all.client.address}/mcp`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${token}`,
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-        'x-forwarded-for': '192.0.2.51',
-      },
-      body: JSON.stringify({
-        ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
-        params: { name: 'post', arguments: { text: 'from a host' } },
-      }),
-    })
-    return answer.text()
-  }
+  const post = async (token: string) =>
+    (await callTool(all, 'post', { text: 'from a host' }, { token, from: '192.0.2.51' })).text
   const people = Array.from({ length: 2 }, someone)
   const tokens: string[] = []
   for (const [n, each] of people.entries()) {

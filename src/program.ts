@@ -9,9 +9,9 @@ export const packageDirectory = directoryWith('package.json', import.meta.dirnam
 /** The command line, to be run in a process of its own. */
 export const programFile = fileURLToPath(besideThis('cli/main'))
 
-/** The entry file of the thread `name` in `src/threads`. */
+/** The entry file of the thread `name` in `src/workers`. */
 export function threadFile(name: string): URL {
-  return besideThis(`threads/${name}`)
+  return besideThis(`workers/${name}`)
 }
 
 function besideThis(module: string): URL {

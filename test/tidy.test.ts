@@ -62,13 +62,13 @@ const roles: readonly (readonly [role: string, is: RegExp, neverImports: RegExp,
   [
     'a page',
     /^src\/(pages\/|.*-?page\.ts$)/,
-    /^(actors\/.*\/decide\.ts|src\/(board|command|threads|http)\/|src\/.*plans\.ts)/,
+    /^(actors\/.*\/decide\.ts|src\/(board|command|workers|http)\/|src\/.*plans\.ts)/,
     'a page asks what the API asks, by the operations it names',
   ],
   [
     'a read',
-    /^src\/(?!board\/|command\/|http\/|threads\/|cli\/)(.*[-/])?(reads|view)\.ts$/,
-    /^src\/(board|command|threads|http|pages|cli)\/|\/(plans|routes)\.ts$/,
+    /^src\/(?!board\/|command\/|http\/|workers\/|cli\/)(.*[-/])?(reads|view)\.ts$/,
+    /^src\/(board|command|workers|http|pages|cli)\/|\/(plans|routes)\.ts$/,
     'a read looks at state and records, on any thread',
   ],
   [
@@ -79,8 +79,8 @@ const roles: readonly (readonly [role: string, is: RegExp, neverImports: RegExp,
   ],
   [
     'a capability',
-    /^src\/(?!board\/|cli\/|threads\/)[\w-]+\//,
-    /^src\/(board|cli|threads)\//,
+    /^src\/(?!board\/|cli\/|workers\/)[\w-]+\//,
+    /^src\/(board|cli|workers)\//,
     'the tables, the threads and the server know the capabilities, and no capability knows them',
   ],
   [
@@ -301,7 +301,7 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     // Beside the command line: names of files, secret seeds of hash tables, and ids of faults, on which no answer depends.
     'chance comes from src/platform.ts: be handed it',
     /\b(randomBytes|randomUUID|randomInt|getRandomValues|Math\.random)\(/,
-    /^(src\/(platform|cli\/.*|client\/broadside|http\/engine|threads\/entry|docs\/for-agents\/programs)|storage\/(disk|recovery)|actors\/records\/(event-index|retry-memory))\.ts$/,
+    /^(src\/(platform|cli\/.*|client\/broadside|http\/engine|workers\/entry|docs\/for-agents\/programs)|storage\/(disk|recovery)|actors\/records\/(event-index|retry-memory))\.ts$/,
   ],
   [
     'only src/config.ts reads the environment (and limits, which schemas need before there is a configuration)',

@@ -28,7 +28,7 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     file: 'src/documents/reads.ts',
     from: "  'docs.list': list,\n",
     to: '',
-    reported: 'src/threads/reads.ts',
+    reported: 'src/workers/reads.ts',
   },
   {
     what: 'a refusal code that is not declared',
@@ -105,7 +105,7 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     file: 'src/attachments/reads.ts',
     from: "'blob.needed': ({ state }, { args }) => known(",
     to: "'blob.needed': ({ state }, { args }) => ok(",
-    reported: 'src/threads/reads.ts',
+    reported: 'src/workers/reads.ts',
   },
   {
     what: 'facts that the record of this act does not hold',

@@ -8,10 +8,10 @@ import type { Replies } from '../http/replies.ts'
 import type { Counters } from '../observe.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { Streams } from '../stream/routes.ts'
-import type { ActorHost } from '../threads/actor-host.ts'
-import type { FeedStats } from '../threads/feed-answers.ts'
-import type { WebhookThread } from '../threads/webhook-thread.ts'
 import type { Checks } from '../verify/verifier.ts'
+import type { ActorHost } from '../workers/actor-host.ts'
+import type { FeedStats } from '../workers/feed-answers.ts'
+import type { WebhookThread } from '../workers/webhook-thread.ts'
 
 type BoardFiguresOptions = {
   readonly actorHost: ActorHost

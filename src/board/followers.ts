@@ -17,9 +17,9 @@ import { CursorSealer } from '../format/cursor.ts'
 import type { Exchange } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Throttle } from '../rates/throttle.ts'
-import type { ActorHost, ActorListener } from '../threads/actor-host.ts'
-import type { FeedNews } from '../threads/feed.ts'
-import type { ShardNews } from '../threads/private-news.ts'
+import type { ActorHost, ActorListener } from '../workers/actor-host.ts'
+import type { FeedNews } from '../workers/feed.ts'
+import type { ShardNews } from '../workers/private-news.ts'
 import type { ReadRouter } from './read-router.ts'
 
 type FollowersOptions = {

@@ -17,8 +17,8 @@ import { log } from '../observe.ts'
 import type { Parts } from '../parts.ts'
 import type { Platform } from '../platform.ts'
 import { dataOf } from '../reads/read.ts'
-import { ActorHost } from '../threads/actor-host.ts'
-import { HeldNews } from '../threads/held-news.ts'
+import { ActorHost } from '../workers/actor-host.ts'
+import { HeldNews } from '../workers/held-news.ts'
 import { ReadRouter } from './read-router.ts'
 
 export type StartedActors = {

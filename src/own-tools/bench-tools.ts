@@ -1,6 +1,6 @@
 /**
  * Own tools that a hostile input can make slow: patterns of a JSON Schema, the worst case of a diff, nested Markdown. They run
- * on the bench thread alone (src/threads/tool-bench.ts), which is ended when one takes too long. Libraries are loaded with the thread.
+ * on the bench thread alone (src/workers/tool-bench.ts), which is ended when one takes too long. Libraries are loaded with the thread.
  */
 import { Ajv2020, type CodeKeywordDefinition, type ValidateFunction } from 'ajv/dist/2020.js'
 import { structuredPatch } from 'diff'

@@ -76,7 +76,7 @@ type NotFound =
   /** Not on this board; another may hold it. */
   | { readonly ok: false; readonly absent: Refusal }
 
-/** What each read gives, by its name. Filled by the table of reads (src/threads/reads.ts), which stands above all that read. */
+/** What each read gives, by its name. Filled by the table of reads (src/workers/reads.ts), which stands above all that read. */
 // biome-ignore lint/suspicious/noEmptyInterface: the table of reads declares its members.
 export interface ReadTable {}
 /** What the read of this name gives. */

@@ -83,7 +83,7 @@ export const webhooksPlans = {
   'webhook.redeliver': redeliver,
 }
 
-/** A delegate that may not read in private gets only what is public (src/threads/webhook-thread.ts sees to it). */
+/** A delegate that may not read in private gets only what is public (src/workers/webhook-thread.ts sees to it). */
 function isPublicOnly({ delegate }: Verified['signer']): boolean {
   return delegate !== undefined && !delegate.scopes.has(privateScope)
 }

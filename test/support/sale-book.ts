@@ -5,7 +5,7 @@ import { fromFrame, toFrame } from '../../actors/records/record.ts'
 import { State } from '../../actors/state.ts'
 import type { TakeReply } from '../../src/command/ports.ts'
 import { Sales, type SalesOptions } from '../../src/payments/sales.ts'
-import { answerRead } from '../../src/threads/reads.ts'
+import { answerRead } from '../../src/workers/reads.ts'
 import type { Frame } from '../../storage/journal.ts'
 
 export class SaleJournal {

@@ -6,15 +6,15 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 import { expect, test, vi } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
 import { systemClock } from '../../../src/clock.ts'
-import type { DeliveryAsk, DeliveryThread } from '../../../src/threads/delivery.ts'
 import type { HookView } from '../../../src/webhooks/reads.ts'
+import type { DeliveryAsk, DeliveryThread } from '../../../src/workers/delivery.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
 /** Started with this end of its channel in the hands of the test. */
 function delivering() {
-  const file = new URL('../../../src/threads/delivery.ts', import.meta.url)
+  const file = new URL('../../../src/workers/delivery.ts', import.meta.url)
   const front = new MessageChannel()
   const workerData: DeliveryThread = {
     ...{ directory: scratchDirectory(), sources: 2, cursorKey: randomBytes(32), generation: '', serviceId: '' },

@@ -5,7 +5,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
 import type { Supervised } from '../../../actors/kernel/supervisor.ts'
 import { systemClock } from '../../../src/clock.ts'
-import { LazyThread } from '../../../src/threads/lazy-thread.ts'
+import { LazyThread } from '../../../src/workers/lazy-thread.ts'
 
 const linkOf = (port: MessagePort, onAsk?: (body: unknown, id: number) => void) =>
   new Link({

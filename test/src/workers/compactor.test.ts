@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { State } from '../../../actors/state.ts'
 import { systemClock } from '../../../src/clock.ts'
-import { Compactor } from '../../../src/threads/compactor.ts'
+import { Compactor } from '../../../src/workers/compactor.ts'
 import { type Journal, STUB } from '../../../storage/journal.ts'
 import { patience } from '../../support/patience.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
@@ -13,7 +13,7 @@ import { scratchDirectory } from '../../support/scratch.ts'
 const frames = 1_000
 
 // No thread, nobody to report to.
-vi.mock('../../../src/threads/entry.ts', () => ({ report: () => {} }))
+vi.mock('../../../src/workers/entry.ts', () => ({ report: () => {} }))
 
 /** A shard after its start: all of these were taken back, every third is no stub yet. */
 function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => seq % 3 !== 0 } = {}) {

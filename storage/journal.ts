@@ -1,7 +1,9 @@
 /**
  * The journal: many segments as one list of frames with gap-free numbers from 1, written by one thread.
  *
- * A batch is one write and one fdatasync; when `append` returns, the batch survives a power cut. When the active
+ * A batch is one write and one fdatasync; when `append` returns, the batch survives a power cut. Only what can be made again from
+ * durable bytes may be written before it is synced (`appendUnsynced`): each frame says up to where those before it were synced when
+ * it was written, and recovery cuts what none of them vouches for. When the active
  * segment is full, a roll goes in this order, each step durable before the next, so that a crash between any two is
  * legal: footer -> index of the sealed segment (derived) -> header of the next segment and its name -> the batch.
  *
@@ -14,7 +16,16 @@
  */
 import { Chain } from './chain.ts'
 import { type CompactionStep, compactSegment, removeUnfinished } from './compaction.ts'
-import { Damage, DiskFull, type OpenFile, openFile, removeFile, syncDirectory, writeAtomic } from './disk.ts'
+import {
+  Damage,
+  type DiskFile,
+  DiskFull,
+  type OpenFile,
+  openFile,
+  removeFile,
+  syncDirectory,
+  writeAtomic,
+} from './disk.ts'
 import {
   encodeFrame,
   FRAME_BYTES_LIMIT,
@@ -104,6 +115,10 @@ export class Journal {
   /** Chain hash of the segments before the active one. */
   #chainBefore: Buffer
   #nextSeq: number
+  /** Newest frame that a sync has covered. */
+  #durableSeq: number
+  /** The file that is synced beside other work. */
+  #syncing: DiskFile | undefined
   /** The position up to which the active segment was written, with frames or with zeros. */
   #filled = 0
   #batch = Buffer.allocUnsafe(64 * 1024)
@@ -153,11 +168,16 @@ export class Journal {
     this.#filled = recovered.active?.live.end ?? 0
     this.#chainBefore = recovered.chain
     this.#nextSeq = recovered.active?.live.nextSeq ?? this.#sealed.nextSeq
+    this.#durableSeq = this.#nextSeq - 1
   }
 
-  /** Seq of the next frame; all before it are durable. */
+  /** Seq of the next frame; all before it are durable, except those of `appendUnsynced`. */
   get nextSeq(): number {
     return this.#nextSeq
+  }
+
+  get durableSeq(): number {
+    return this.#durableSeq
   }
 
   /**
@@ -178,11 +198,52 @@ export class Journal {
       throw error
     }
     this.#add(active, frames)
+    this.#durableSeq = this.#nextSeq - 1
     return firstSeq
   }
 
   /**
-   * The same while the caller does other work: the batch is written at once, and `done` is called when it is durable, or with why
+   * Writes a batch that `syncLater` makes durable. It is read like any other at once, and survives the end of this process, but not
+   * a power cut: only for what can be made again, the same, from bytes that are durable. Throws as `append` does.
+   */
+  appendUnsynced(frames: readonly NewFrame[]): void {
+    this.#add(this.#write(frames), frames)
+  }
+
+  /** Makes all frames durable that are there now, while the caller does other work; `done` as of `appendLater`. One at a time. */
+  syncLater(done: (failed?: Error) => void): void {
+    if (this.#poison) throw this.#poison
+    if (this.#syncing !== undefined) throw new Error('a journal is synced once at a time')
+    const file = this.#active?.file
+    const seq = this.#nextSeq - 1
+    if (file === undefined || this.#durableSeq === seq) return done()
+    this.#syncing = file
+    file.syncLater((failed) => {
+      this.#syncing = undefined
+      // A segment that was sealed meanwhile has left its file to this sync.
+      if (file !== this.#active?.file) file.close()
+      if (failed === undefined) this.#durableSeq = Math.max(this.#durableSeq, seq)
+      else this.#afterFailure(failed)
+      done(failed)
+      this.#tellIdle()
+    })
+  }
+
+  /** Makes all frames durable. Throws as `append` does. */
+  sync(): void {
+    if (this.#poison) throw this.#poison
+    if (this.#durableSeq === this.#nextSeq - 1) return
+    try {
+      this.#active?.file.sync()
+    } catch (error) {
+      this.#afterFailure(error)
+      throw error
+    }
+    this.#durableSeq = this.#nextSeq - 1
+  }
+
+  /**
+   * As `append` while the caller does other work: the batch is written at once, and `done` is called when it is durable, or with why
    * the journal is poisoned. Throws as `append` does before anything is written. Until `done` nothing else may be appended or
    * compacted, and nothing of the batch can be read.
    */
@@ -191,10 +252,12 @@ export class Journal {
     this.#isAppending = true
     active.file.syncLater((failed) => {
       this.#isAppending = false
-      if (failed === undefined) this.#add(active, frames)
-      else this.#afterFailure(failed)
+      if (failed === undefined) {
+        this.#add(active, frames)
+        this.#durableSeq = this.#nextSeq - 1
+      } else this.#afterFailure(failed)
       done(failed)
-      for (const resolve of this.#whenIdle.splice(0)) resolve()
+      this.#tellIdle()
     })
   }
 
@@ -203,12 +266,17 @@ export class Journal {
     return this.#isAppending
   }
 
-  /** Resolves when no batch is on its way to the disk, after its `done`. */
+  /** Resolves when no batch and no sync is under way, after its `done`. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#isAppending) this.#whenIdle.push(resolve)
-      else resolve()
+      this.#whenIdle.push(resolve)
+      this.#tellIdle()
     })
+  }
+
+  #tellIdle(): void {
+    if (this.#isAppending || this.#syncing !== undefined) return
+    for (const resolve of this.#whenIdle.splice(0)) resolve()
   }
 
   /** Writes a batch after the durable frames, where nothing finds it before it is synced and added. */
@@ -230,7 +298,7 @@ export class Journal {
     }
   }
 
-  /** What was written is durable. */
+  /** What was written can be read. */
   #add(active: ActiveSegment, frames: readonly NewFrame[]): void {
     for (const [i, frame] of frames.entries()) {
       active.live.add(FRAME_HEADER_BYTES + frame.payload.length, frame.flags, frame.payload)
@@ -252,7 +320,7 @@ export class Journal {
 
   #encode(frames: readonly NewFrame[], batchBytes: number, seed: number): Buffer {
     if (batchBytes > this.#batch.length) this.#batch = Buffer.allocUnsafe(Math.max(batchBytes, this.#batch.length * 2))
-    const durableSeq = this.#nextSeq - 1
+    const durableSeq = this.#durableSeq
     let at = 0
     let seq = this.#nextSeq
     for (const frame of frames) {
@@ -312,10 +380,13 @@ export class Journal {
   #seal(active: ActiveSegment): void {
     const { file, live } = active
     const chain = active.chain.digest()
+    // A footer says that all before it was durable when it was written.
+    this.sync()
     if (this.#filled > live.end) this.#cutToFrames(active)
     file.writeAt(encodeFooter({ count: live.count, chain }, live.nextSeq, active.seed), live.end)
     file.sync()
-    file.close()
+    // The number of a file that is closed under a sync could be another file's.
+    if (this.#syncing !== file) file.close()
     this.#active = undefined
     this.#chainBefore = chain
     this.#sealed.add(live.firstSeq, live.count)
@@ -435,9 +506,11 @@ export class Journal {
   close(): void {
     const active = this.#active
     try {
+      if (!this.#poison) this.sync()
       if (active && !this.#poison && this.#filled > active.live.end) this.#cutToFrames(active)
     } finally {
-      active?.file.close()
+      if (active?.file !== this.#syncing) active?.file.close()
+      this.#active = undefined
       this.#sealed.close()
       this.#poison ??= new Poisoned(this.#directory, 'closed')
     }

@@ -3,18 +3,24 @@
  *
  * It alone holds the log's key. Messages are hints, files are facts: a shard says how far its journal is durable, and this
  * actor reads the journal from where its own newest frame stopped. One batch = one frame in the log's own journal:
- * entries, new size, new root, the signed checkpoint and, per shard, the journal range it covers. That frame is the commit
- * point; nothing computed for it leaves this actor before its sync returned. After a failed sync the process ends.
+ * entries, new size, new root, the signed checkpoint and, per shard, the journal range it covers. After a failed sync the
+ * process ends.
+ *
+ * Of several shards that frame is the commit point: it alone says in which order their records became leaves, and nothing computed
+ * for it leaves this actor before its sync returned. Of one shard the order is that of its journal, which is durable before this
+ * actor reads it. What a power cut takes from the end of the log is made again from there: the same leaves, so for every size that
+ * was signed the same root. So the shard is told of a frame when it is written, and a write is answered with one sync; everybody
+ * else (readers, witnesses, the mark, search, webhooks) is told when it is synced.
  */
 
 import type { Journal, JournalReader, NewFrame } from '../../storage/journal.ts'
 import type { TreeWriter } from '../../storage/tree.ts'
-import type { Timers } from '../kernel/timers.ts'
+import type { Cancel, Timers } from '../kernel/timers.ts'
 import type { Head } from '../records/answer.ts'
 import { frameEntries, PUBLIC } from '../records/record.ts'
 import { encodeLogFrame, type LogFrame, logFrameType, type Range } from './frame.ts'
 
-type LogOptions = Pick<Timers, 'soon'> & {
+export type LogOptions = Pick<Timers, 'soon' | 'later'> & {
   readonly journal: Journal
   readonly tree: TreeWriter
   /** Readers of the shards' journals, by shard number. */
@@ -28,17 +34,18 @@ type LogOptions = Pick<Timers, 'soon'> & {
     shard: number,
     range: { through: number; firstChange: number; firstLeaf: number; head: Head },
   ) => void
-  /** Tells readers of the log that its journal is durable up to `seq`. */
+  /** Tells readers of the log, at a pace, that its journal is durable up to `seq`. */
   readonly published: (seq: number, head: Head, change: number) => void
   readonly entriesPerFrameMax: number
-  /** This thread has other work too: frames are synced beside it. */
-  readonly isBusy?: boolean
   /** The state after the newest frame, from `stateAfter`. */
   readonly start: LogState
 }
 
-/** As of the letters of a shard (actors/shard.ts): fewer are synced at once. */
-const leavesWorthAWait = 6
+/**
+ * A message that wakes a thread costs more than what it carries, and a sync slows those of the shards, so both follow at this pace
+ * and not at every frame. Readers follow the files, so they miss nothing.
+ */
+const publishPaceMs = 3
 
 export type LogState = {
   readonly size: number
@@ -61,6 +68,9 @@ export class Log {
   #change: number
   #checkpoint: string
   #scheduled = false
+  /** Frames were written that readers are not told of yet. */
+  #unpublished = false
+  #cancel: Cancel | undefined
   readonly #batch: Batch
 
   constructor(options: LogOptions) {
@@ -95,29 +105,26 @@ export class Log {
     this.#options.soon(() => this.#turn())
   }
 
-  /** Reads everything hinted so far, in frames of at most `entriesPerFrameMax` entries. */
+  /** Reads everything hinted so far, in frames of at most `entriesPerFrameMax` entries, makes it durable, and tells readers. */
   catchUp(): void {
     while (this.#behind()) this.#commit(this.#seal())
+    const { journal } = this.#options
+    journal.sync()
+    this.#cancel?.()
+    this.#cancel = undefined
+    if (this.#unpublished) this.#publish(journal.nextSeq - 1, this.head, this.#change)
+  }
+
+  /** Takes no more turns. Resolves when all that was hinted is covered, durable and told to readers. */
+  async stop(): Promise<void> {
+    await this.#options.journal.idle()
+    this.catchUp()
   }
 
   #turn(): void {
     this.#scheduled = false
     if (!this.#behind()) return
-    const sealed = this.#seal()
-    const { frame, batch } = sealed
-    const isBeside = this.#options.isBusy === true && batch.leaves >= leavesWorthAWait
-    if (frame === undefined || !isBeside) return this.#endTurn(sealed, true)
-    this.#scheduled = true
-    this.#options.journal.appendLater([frame], (failed) => {
-      if (failed !== undefined) throw failed
-      this.#scheduled = false
-      this.#endTurn(sealed, false)
-    })
-  }
-
-  #endTurn(sealed: Sealed, isToWrite: boolean): void {
-    if (isToWrite) this.#commit(sealed)
-    else this.#publish(sealed)
+    this.#commit(this.#seal())
     if (!this.#behind()) return
     this.#scheduled = true
     this.#options.soon(() => this.#turn())
@@ -128,8 +135,32 @@ export class Log {
   }
 
   #commit(sealed: Sealed): void {
-    if (sealed.frame !== undefined) this.#options.journal.append([sealed.frame])
-    this.#publish(sealed)
+    const { journal, shards } = this.#options
+    if (sealed.frame === undefined) return this.#confirm(sealed)
+    if (shards.length === 1) journal.appendUnsynced([sealed.frame])
+    else journal.append([sealed.frame])
+    this.#confirm(sealed)
+    this.#unpublished = true
+    this.#cancel ??= this.#options.later(() => this.#settle(), publishPaceMs)
+  }
+
+  /** Makes durable what was written, beside other work, and tells readers of it. */
+  #settle(): void {
+    const { journal } = this.#options
+    const seq = journal.nextSeq - 1
+    const { head } = this
+    const change = this.#change
+    journal.syncLater((failed) => {
+      if (failed !== undefined) throw failed
+      this.#cancel = undefined
+      this.#publish(seq, head, change)
+      if (this.#unpublished) this.#cancel = this.#options.later(() => this.#settle(), publishPaceMs)
+    })
+  }
+
+  #publish(seq: number, head: Head, change: number): void {
+    this.#unpublished = seq < this.#options.journal.nextSeq - 1
+    this.#options.published(seq, head, change)
   }
 
   /** Takes what was hinted into the tree and signs its new size: the frame that makes it so. */
@@ -155,7 +186,7 @@ export class Log {
     return { batch, size, checkpoint, frame }
   }
 
-  #publish({ batch, size, checkpoint }: Sealed): void {
+  #confirm({ batch, size, checkpoint }: Sealed): void {
     let leaf = this.#size
     let change = this.#change + 1
     this.#size = size
@@ -169,7 +200,6 @@ export class Log {
       leaf += range.leaves
       change += range.changes
     }
-    if (batch.changes > 0) this.#options.published(this.#options.journal.nextSeq - 1, head, this.#change)
   }
 
   /** Reads the journals from where the newest frame stopped, shards in number order. */

@@ -4,6 +4,7 @@
  * In this order, each step durable before the next; a crash between any two is finished by the same command or by the next
  * start of the board:
  *
+ *   0  the log covers all of the journals
  *   1  witnesses are asked, and the mark is compared: an old copy of the directory is not rotated
  *   2  the key file of the next log
  *   3  the last frame of the old log, whose entry names the next log and its key, and the first frame of the new one, whose
@@ -14,7 +15,16 @@
 
 import { nameOf } from '../../actors/log/book.ts'
 import { fileExists, writeAtomic } from '../../storage/disk.ts'
-import { logKeyFile, readFacts, UnusableDirectory } from '../board-directory.ts'
+import { JournalReader } from '../../storage/journal.ts'
+import { reachOf } from '../../storage/snapshot.ts'
+import { openWhole } from '../../storage/whole-decisions.ts'
+import {
+  logKeyFile,
+  readFacts,
+  shardDirectory,
+  shardSnapshotsDirectory,
+  UnusableDirectory,
+} from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import { machine } from '../platform.ts'
 import { Heads } from './heads.ts'
@@ -44,6 +54,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
     report,
   })
   try {
+    coverJournals(log, facts.shards, options)
     const old = { origin: log.origin, vkey: log.vkey }
     const next = nextOrigin(old.origin, now)
     if (next === undefined)
@@ -58,6 +69,27 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   } finally {
     log.close()
   }
+}
+
+/**
+ * A power cut may have taken the newest frames of the log, whose heads were handed out. They are made again, the same, before anything
+ * else is a leaf of it.
+ */
+function coverJournals(log: SignedLog, shards: number, { dataDirectory, segmentBytesMax }: RotationOptions): void {
+  const directories = Array.from({ length: shards }, (_, shard) => shardDirectory(dataDirectory, shard))
+  const ends = directories.map((directory) => {
+    const journal = openWhole({
+      directory,
+      segmentBytesMax,
+      knownDurable: (journalId) => reachOf(shardSnapshotsDirectory(directory), journalId),
+    })
+    const end = journal.nextSeq - 1
+    journal.close()
+    return end
+  })
+  const readers = directories.map((directory) => JournalReader.open(directory))
+  log.cover(readers, ends, machine.clock)
+  for (const reader of readers) reader.close()
 }
 
 /** Witnesses have seen the newest head of each log and know of no other, and the mark has it. Throws RolledBack. */

@@ -5,6 +5,8 @@
  * entry names the next log and its key, whose file was written before.
  */
 
+import { inside } from '../../actors/kernel/limits.ts'
+import type { Timers } from '../../actors/kernel/timers.ts'
 import { nameOf } from '../../actors/log/book.ts'
 import {
   type ClosedLog,
@@ -18,12 +20,13 @@ import {
   openFrameType,
   openKey,
 } from '../../actors/log/frame.ts'
+import { Log, type LogOptions, stateAfter } from '../../actors/log/log.ts'
 import { closeEntry, closeFrame, nextOf, openEntry, openFrame } from '../../actors/log/rotation.ts'
 import { openTree, provenRoot, remakeTree } from '../../actors/log/tree.ts'
 import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
 import { fileExists, removeFile } from '../../storage/disk.ts'
-import { type Frame, Journal } from '../../storage/journal.ts'
-import { EMPTY_ROOT, leafHash } from '../../storage/merkle.ts'
+import { type Frame, Journal, type JournalReader } from '../../storage/journal.ts'
+import { EMPTY_ROOT, leafHash, writeLeafHash } from '../../storage/merkle.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
 import { createNoteKey, type NoteKey } from '../../storage/note-signer.ts'
 import { reachOf } from '../../storage/snapshot.ts'
@@ -124,6 +127,31 @@ export class SignedLog {
 
   get tree(): TreeWriter {
     return this.#tree
+  }
+
+  /** What makes leaves and heads of the shards' journals, from the newest frame on. */
+  writer(options: Omit<LogOptions, 'journal' | 'tree' | 'sign' | 'leafHash' | 'entriesPerFrameMax' | 'start'>): Log {
+    return new Log({
+      ...options,
+      journal: this.journal,
+      tree: this.#tree,
+      sign: (size, root) => this.sign(size, root),
+      leafHash: writeLeafHash,
+      entriesPerFrameMax: inside.entriesPerLogFrame,
+      start: stateAfter(this.#newest),
+    })
+  }
+
+  /** Covers what these journals, which nobody is writing, have after the newest frame. `ends`: their last frames, durable. */
+  cover(
+    shards: readonly JournalReader[],
+    ends: readonly number[],
+    { soon, later }: Pick<Timers, 'soon' | 'later'>,
+  ): void {
+    const log = this.writer({ shards, soon, later, confirm: () => {}, published: () => {} })
+    for (const [shard, end] of ends.entries()) log.hint(shard, end)
+    log.catchUp()
+    this.#newest = decodeLogFrame(this.journal.read(this.journal.nextSeq - 1)!)
   }
 
   /** The signed note of a size and root. */

@@ -22,16 +22,10 @@ runThread(({ shard, log }: BackThread, { clock }) => {
     true,
   )
   const { through } = shardRun.facts
-  const logRun = new LogRun(
-    log,
-    { through: [through] },
-    clock,
-    (_shard, hear) => {
-      hearShard = hear
-      return teller((said) => hearLog(said))
-    },
-    true,
-  )
+  const logRun = new LogRun(log, { through: [through] }, clock, (_shard, hear) => {
+    hearShard = hear
+    return teller((said) => hearLog(said))
+  })
   return {
     facts: { ...shardRun.facts, log: logRun.facts },
     stop: async () => {

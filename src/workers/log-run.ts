@@ -4,10 +4,9 @@ import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
-import { Log, type LogState, stateAfter } from '../../actors/log/log.ts'
+import { type Log, type LogState, stateAfter } from '../../actors/log/log.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { JournalReader } from '../../storage/journal.ts'
-import { writeLeafHash } from '../../storage/merkle.ts'
 import { shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import { lostLog } from '../log/beginning.ts'
@@ -39,11 +38,7 @@ export type Published = { readonly seq: number; readonly head: Head; readonly ch
 /** What the log says to the feed beside: sealed segments of a shard were rewritten. */
 export type Rewritten = { readonly rewritten: number }
 
-/**
- * A message that wakes a thread costs more than what it carries, so news are sent at this pace and not at every frame.
- * The feed reads files, so it misses nothing; the main thread learns heads from the answers to its own writes anyway.
- */
-const feedPaceMs = 3
+/** The main thread is told less often than the feed: it learns heads from the answers to its own writes anyway. */
 const frontPaceMs = 20
 
 /** The log, and what is done for it in its thread. */
@@ -56,44 +51,35 @@ export class LogRun {
   readonly #toShards: Teller<FromLog>[]
   readonly #linkShard: LinkShard
 
-  /** `isBusy`: the thread has other work. */
-  constructor(start: LogStart, { through }: LogWord, clock: Clock, linkShard: LinkShard, isBusy = false) {
+  constructor(start: LogStart, { through }: LogWord, clock: Clock, linkShard: LinkShard) {
     this.#linkShard = linkShard
     this.#signed = openSigned(start, through)
-    const { journal, tree, newest } = this.#signed
-    const state = stateAfter(newest)
-    checkShards(state, through)
+    const { journal, newest } = this.#signed
+    checkShards(stateAfter(newest), through)
     this.#front = linkOver(start.front, clock)
     this.#feed = linkOver(start.feed, clock)
     this.#readers = through.map((_, shard) => JournalReader.open(shardDirectory(start.dataDirectory, shard)))
-    const tellFeed = paced<Published>(clock, feedPaceMs, (said) => this.#feed.tell(said))
     const tellFront = paced<Published>(clock, frontPaceMs, (said) => this.#front.tell(said))
-    this.#log = new Log({
-      journal,
-      tree,
+    this.#log = this.#signed.writer({
       shards: this.#readers,
-      sign: (size, root) => this.#signed.sign(size, root),
-      leafHash: writeLeafHash,
       confirm: (shard, confirmation) => {
         const toShard = this.#toShards[shard]!
         toShard.tell(['confirm', confirmation])
         toShard.flush()
       },
       published: (seq, head, change) => {
-        tellFeed({ seq, head, change })
+        this.#feed.tell({ seq, head, change } satisfies Published)
         tellFront({ seq, head, change })
       },
       soon: clock.soon,
-      isBusy,
-      entriesPerFrameMax: inside.entriesPerLogFrame,
-      start: state,
+      later: clock.later,
     })
     this.#toShards = through.map((_, shard) => this.#link(shard))
     for (const [shard, end] of through.entries()) this.#log.hint(shard, end)
     this.#log.catchUp()
     // An earlier thread may have made frames durable without announcing them: readers wait for the newest that a writer knows.
     const { head, change } = this.#log
-    tellFeed({ seq: journal.nextSeq - 1, head, change })
+    this.#feed.tell({ seq: journal.nextSeq - 1, head, change } satisfies Published)
     tellFront({ seq: journal.nextSeq - 1, head, change })
   }
 
@@ -111,8 +97,7 @@ export class LogRun {
   }
 
   async stop(): Promise<void> {
-    await this.#signed.journal.idle()
-    this.#log.catchUp()
+    await this.#log.stop()
     for (const each of [...this.#toShards, this.#front, this.#feed]) each.close()
     this.#signed.close()
   }

@@ -83,6 +83,7 @@ test('a frame holds none, one or many entries beside its record, and the log mak
     published: () => {},
     entriesPerFrameMax: 100,
     soon: systemClock.soon,
+    later: systemClock.later,
     start: { size: 0, change: 0, checkpoint: '', covered: [0] },
   })
   log.hint(0, 4)

@@ -5,7 +5,6 @@
  * The plan of a round (load, moment, engine settings) follows from the seed and the number of the round alone. When the
  * strike hits, the machine decides: the same seed repeats the plan, and the moment within a millisecond or so.
  */
-import { verifyConsistency } from '../../storage/merkle-verify.ts'
 import { Board, isPortTaken, startBoard, tryBoard } from '../support/board-launch.ts'
 import { Client, type ReceiptJson } from '../support/client.ts'
 import { Heads, logKeyOf, takeReceipt } from '../support/judge.ts'
@@ -204,20 +203,10 @@ class Crashes {
     // Each head since the last restart, held against the tree as it is now.
     const shown = heads.sizes.filter((each) => each >= this.#proven && each > 0 && each < size)
     for (let at = 0; at < shown.length; at += 16)
-      await Promise.all(shown.slice(at, at + 16).map((from) => this.#proveConsistent(client, heads, from, size)))
+      await Promise.all(shown.slice(at, at + 16).map((from) => heads.proveConsistent(client, from, size)))
+    this.#consistent += shown.length
     this.#proven = size
     await this.#sendAgain(client, ledger)
-  }
-
-  async #proveConsistent(client: Client, heads: Heads, from: number, to: number): Promise<void> {
-    const { status, text } = await client.get(`/api/log/consistency?from=${from}&to=${to}`)
-    if (status !== 200) throw new Error(`no consistency proof from ${from} to ${to}: ${text}`)
-    const { data } = JSON.parse(text) as { readonly data: { readonly consistency_path: readonly string[] } }
-    const rootOf = (size: number): Buffer => Buffer.from(heads.rootOf(size)!, 'hex')
-    const path = data.consistency_path.map((hash) => Buffer.from(hash, 'hex'))
-    if (!verifyConsistency(from, to, path, rootOf(from), rootOf(to)))
-      throw new Error(`the tree of ${to} entries does not begin with the tree of ${from} that was signed`)
-    this.#consistent += 1
   }
 
   /** The same bytes again: what was acknowledged is a duplicate at its leaf, what was in doubt is there from now on. */

@@ -67,6 +67,89 @@ test('a batch that is synced beside other work is there when it is durable, and 
   again.close()
 })
 
+/** What each frame of the newest segment says was durable when it was written. */
+function durableNumbers(directory: string, firstSeq = 1): number[] {
+  const bytes = readFileSync(segmentPath(directory, firstSeq))
+  const numbers: number[] = []
+  for (let at = SEGMENT_HEADER_BYTES; bytes[at] === 0xff; at += FRAME_HEADER_BYTES + bytes.readUInt32LE(at + 4))
+    numbers.push(Number(bytes.readBigUInt64LE(at + 16)))
+  return numbers
+}
+
+test('frames that are synced later are read at once, and no frame calls them durable before they are', async () => {
+  const directory = scratchDirectory()
+  const disk = new FaultyDisk()
+  const journal = Journal.open({ directory, openFile: disk.openFile })
+  journal.append(batch(1, 2))
+  disk.syncs = 0
+  journal.appendUnsynced(batch(3, 1))
+  journal.appendUnsynced(batch(4, 1))
+  expect([journal.nextSeq, journal.durableSeq, disk.syncs]).toEqual([5, 2, 0])
+  expect(framesOf(journal)).toMatchObject(batch(1, 4))
+  const synced = new Promise<Error | undefined>((resolve) => journal.syncLater(resolve))
+  journal.appendUnsynced(batch(5, 1))
+  await journal.idle()
+  expect([await synced, journal.durableSeq, disk.syncs]).toEqual([undefined, 4, 1])
+  journal.appendUnsynced(batch(6, 1))
+  expect(durableNumbers(directory)).toEqual([0, 0, 2, 2, 2, 4])
+  journal.sync()
+  journal.sync()
+  expect([journal.durableSeq, disk.syncs]).toEqual([6, 2])
+  journal.close()
+})
+
+test('what a power cut takes of frames that were to be synced later is cut, and is no damage', () => {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ directory })
+  journal.append(batch(1, 2))
+  for (let seq = 3; seq <= 8; seq++) journal.appendUnsynced(batch(seq, 1))
+  const path = segmentPath(directory, 1)
+  const bytes = readFileSync(path)
+  journal.close()
+  expect(durableNumbers(directory)).toEqual([0, 0, 2, 2, 2, 2, 2, 2])
+  // The pages of the fifth frame were not written, those after it were.
+  const sizes = batch(1, 5).map(({ payload }) => FRAME_HEADER_BYTES + payload.length)
+  const end = sizes.reduce((sum, size) => sum + size, SEGMENT_HEADER_BYTES)
+  bytes.fill(0, end - sizes[4]!, end)
+  writeFileSync(path, bytes)
+  const again = Journal.open({ directory })
+  expect(framesOf(again)).toMatchObject(batch(1, 4))
+  again.close()
+})
+
+test('a segment is sealed after a sync of its frames, also while another sync is under way', async () => {
+  const directory = scratchDirectory()
+  const disk = new FaultyDisk()
+  const journal = Journal.open({ directory, segmentBytesMax: 4_096, openFile: disk.openFile })
+  const synced: (Error | undefined)[] = []
+  for (let seq = 1; seq <= 200; seq++) {
+    journal.appendUnsynced(batch(seq, 1))
+    if (seq % 70 === 1) journal.syncLater((failed) => synced.push(failed))
+    // The sync is under way while some segments are sealed.
+    if (seq % 70 === 0) await journal.idle()
+  }
+  await journal.idle()
+  expect(synced).toEqual([undefined, undefined, undefined])
+  expect(framesOf(journal)).toMatchObject(batch(1, 200))
+  journal.close()
+  expect(disk.open).toBe(0)
+  const again = Journal.open({ directory })
+  expect(again.nextSeq).toBe(201)
+  again.close()
+})
+
+test('a sync that fails later poisons the journal for good', async () => {
+  const disk = new FaultyDisk()
+  const journal = Journal.open({ directory: scratchDirectory(), openFile: disk.openFile })
+  journal.appendUnsynced(batch(1, 1))
+  disk.failNextSync = true
+  const failed = await new Promise<Error | undefined>((resolve) => journal.syncLater(resolve))
+  expect([failed?.name, journal.durableSeq]).toEqual(['SyncFailed', 0])
+  expect(() => journal.appendUnsynced(batch(2, 1))).toThrow('poisoned')
+  expect(() => journal.syncLater(() => {})).toThrow('poisoned')
+  journal.close()
+})
+
 test('a file grows in a few steps, with zeros up to its bound, and is cut to its frames when it is sealed or closed', () => {
   const disk = new FaultyDisk()
   const directory = scratchDirectory()

@@ -3,10 +3,12 @@
  */
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
+import { nameOf } from '../../actors/log/book.ts'
 import { splitLines } from '../../src/cli/lines.ts'
 import { checkHere, type ExportReport, verifyExport } from '../../src/cli/verify-export.ts'
 import { verifyProofJson } from '../../src/cli/verify-proof.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
+import { verifyConsistency } from '../../storage/merkle-verify.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import type { Client, EventJson, ProofJson, ReceiptJson } from './client.ts'
 
@@ -48,8 +50,16 @@ export class Heads {
     return size
   }
 
-  rootOf(size: number): string | undefined {
-    return this.#roots.get(size)
+  /** Fails when the tree of `to` entries does not begin with that of `from`: both are sizes whose heads were taken. */
+  async proveConsistent(client: Client, from: number, to: number): Promise<void> {
+    const log = nameOf(this.#key.name)
+    const { status, text } = await client.get(`/api/log/consistency?log=${log}&from=${from}&to=${to}`)
+    if (status !== 200) throw new Error(`no consistency proof from ${from} to ${to}: ${text}`)
+    const { data } = JSON.parse(text) as { readonly data: { readonly consistency_path: readonly string[] } }
+    const [first, second] = [from, to].map((size) => Buffer.from(this.#roots.get(size)!, 'hex'))
+    const path = data.consistency_path.map((hash) => Buffer.from(hash, 'hex'))
+    if (!verifyConsistency(from, to, path, first!, second!))
+      throw new Error(`the tree of ${to} entries does not begin with the tree of ${from} that was signed`)
   }
 }
 

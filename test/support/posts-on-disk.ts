@@ -101,7 +101,7 @@ export type Integrating = {
   readonly posts: number
   readonly segmentBytesMax?: number
   readonly entriesPerFrameMax?: number
-  /** Told of each durable head. */
+  /** Told of each head. */
   readonly onHead?: (size: number, checkpoint: string) => void
 }
 
@@ -121,10 +121,11 @@ export function integrate({
     shards: [reader],
     sign: (size, root) => signed.sign(size, root),
     leafHash: writeLeafHash,
-    confirm: () => {},
-    published: (_seq, { size, checkpoint }) => onHead(size, checkpoint),
+    confirm: (_shard, { head: { size, checkpoint } }) => onHead(size, checkpoint),
+    published: () => {},
     entriesPerFrameMax,
     soon: systemClock.soon,
+    later: systemClock.later,
     start: stateAfter(signed.newest),
   })
   // The first record makes the room.

@@ -18,7 +18,20 @@ export type Load = {
   /** The socket of counting.ts in that process. */
   readonly counts?: string
   readonly work: /** `isEchoed`: the server does not take them in, so later posts do not answer them. */
-    | { readonly kind: 'posts'; readonly serviceId: string; readonly count: number; readonly isEchoed?: true }
+    | {
+        readonly kind: 'posts'
+        readonly serviceId: string
+        readonly count: number
+        readonly isEchoed?: true
+      }
+    /** Posts at a steady rate into so many rooms, over `inFlight` connections. */
+    | {
+        readonly kind: 'steady posts'
+        readonly serviceId: string
+        readonly count: number
+        readonly perSecond: number
+        readonly rooms: number
+      }
     /** The same posts to a peer that speaks no HTTP. */
     | { readonly kind: 'redis'; readonly count: number }
     | { readonly kind: 'nostr'; readonly count: number }
@@ -66,6 +79,14 @@ async function run(load: Load): Promise<Measured> {
     const eventIds = posts.map(({ eventId }) => eventId)
     const measured = await observed(load, eventIds, () => sendAll(port, inFlight, requests))
     if (work.isEchoed !== true) remember(posts)
+    return measured
+  }
+  if (work.kind === 'steady posts') {
+    const { perSecond, rooms } = work
+    const posts = signPosts(work.serviceId, work.count, undefined, rooms)
+    const requests = posts.map(({ request }) => request)
+    const measured = await observed(load, [], () => sendPaced(port, { connections: inFlight, perSecond }, requests))
+    remember(posts)
     return measured
   }
   if (work.kind === 'batches') {

@@ -22,6 +22,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['link', async () => (await import('./link.bench.ts')).linkBench],
   ['schema', async () => (await import('./schema.bench.ts')).schema],
   ['posts', async () => (await import('./posts.bench.ts')).posts],
+  ['mixed', async () => (await import('./mixed.bench.ts')).mixed],
   ['reads', async () => (await import('./reads.bench.ts')).reads],
   ['pages', async () => (await import('./pages.bench.ts')).pages],
   ['tools', async () => (await import('./tools.bench.ts')).tools],

@@ -18,13 +18,20 @@ let signed = 0
 /** Event ids by room that were acknowledged in an earlier load: what a reply may answer. */
 const known = new Map<string, string[]>()
 
-/** Signs the next `count` posts. With `mark` they go to one room, none a reply, and the text ends in the mark. */
-export function signPosts(serviceId: string, count: number, mark?: { room: string; text: string }): SignedPost[] {
+/**
+ * Signs the next `count` posts, into so many `rooms`. With `mark` they go to one room, none a reply, and the text ends in the mark.
+ */
+export function signPosts(
+  serviceId: string,
+  count: number,
+  mark?: { room: string; text: string },
+  rooms: number = roomCount,
+): SignedPost[] {
   signers ??= Array.from({ length: authors }, (_, n) => signerFromSeed(hash('sha256', `bench author ${n}`, 'buffer')))
   const nowSeconds = Math.floor(Date.now() / 1000)
   return Array.from({ length: count }, () => {
     const n = signed++
-    const room = mark?.room ?? `room-${(n * 7919) % roomCount}`
+    const room = mark?.room ?? `room-${(n * 7919) % rooms}`
     const parents = known.get(room) ?? []
     const parent = mark !== undefined || n % 6 === 0 ? undefined : parents[(n * 31) % parents.length]
     const fields = { operation: 'post', room, text: textOf(n) + (mark?.text ?? '') }

@@ -13,10 +13,9 @@
  */
 
 import { nameOf } from '../../actors/log/book.ts'
-import { fileExists, writeAtomic } from '../../storage/disk.ts'
 import { logKeyFile, readFacts, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
-import { machine } from '../platform.ts'
+import type { Platform } from '../platform.ts'
 import { Heads } from './heads.ts'
 import { MarkKeeper, readMarks } from './mark.ts'
 import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
@@ -24,6 +23,7 @@ import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
 type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
 
 type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolicy' | 'segmentBytesMax'> & {
+  readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
   /** Unix seconds. */
   readonly now: number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
@@ -32,12 +32,14 @@ type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolic
 /** The caller holds the lock of the directory. Throws UnusableDirectory, RolledBack, and what SignedLog.open throws. */
 export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   const { dataDirectory, now, report } = options
-  const facts = readFacts(dataDirectory)
+  const { disk, random } = options.platform
+  const facts = readFacts(disk, dataDirectory)
   const log = SignedLog.open({
+    disk,
     dataDirectory,
     origin: facts.origin,
     segmentBytesMax: options.segmentBytesMax,
-    marks: readMarks(options),
+    marks: readMarks(disk, options),
     begin: () => {
       throw new UnusableDirectory(`${dataDirectory} contains no signed log yet: start the board once.`)
     },
@@ -50,7 +52,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
       throw new UnusableDirectory(`The log names of this year are used up: ${old.origin} can be closed next year.`)
     await agreed(options, log)
     const keyFile = logKeyFile(dataDirectory, nameOf(next))
-    if (!fileExists(keyFile)) writeAtomic(keyFile, Buffer.from(`${machine.random(32).toString('hex')}\n`), 0o600)
+    if (!disk.fileExists(keyFile)) disk.writeAtomic(keyFile, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
     log.rotate(next, now)
     await agreed(options, log)
     const { size } = log.closed.at(-1)!
@@ -61,16 +63,18 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
 }
 
 /** Witnesses have seen the newest head of each log and know of no other, and the mark has it. Throws RolledBack. */
-async function agreed({ dataDirectory, markFile, witnessPolicy }: RotationOptions, log: SignedLog): Promise<void> {
+async function agreed(
+  { platform, dataDirectory, markFile, witnessPolicy }: RotationOptions,
+  log: SignedLog,
+): Promise<void> {
   const head = { size: log.newest.size, checkpoint: log.newest.checkpoint }
-  const mark = new MarkKeeper({ dataDirectory, markFile }, machine.clock)
+  const mark = new MarkKeeper({ dataDirectory, markFile }, platform)
   const heads = new Heads({
     witnessPolicy,
     witnessLogs: '',
     dataDirectory,
     mark,
-    clock: machine.clock,
-    random: machine.random,
+    ...platform,
     logs: log.identities,
     closed: log.closed,
     publicHost: '',

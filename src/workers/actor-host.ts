@@ -14,7 +14,6 @@ import { boardHandle } from '../../actors/records/handles.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { type FirstRoom, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
-import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
@@ -144,7 +143,7 @@ export class ActorHost implements Actors {
     // A thread that cannot start is noticed, whatever is waited for.
     const [begun] = await Promise.all([facts, log, feed, ...starts])
     // What an earlier run has indexed may be taken back in this one.
-    if (fileExists(searchDirectory(options.directory.path))) host.#search.wake()
+    if (options.disk.fileExists(searchDirectory(options.directory.path))) host.#search.wake()
     return { actorHost: host, facts: begun }
   }
 

@@ -6,6 +6,7 @@ import { Link } from '../../actors/kernel/link.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { Log, type LogState, stateAfter } from '../../actors/log/log.ts'
 import type { Head } from '../../actors/records/answer.ts'
+import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 import { shardDirectory, UnusableDirectory } from '../board-directory.ts'
@@ -13,7 +14,7 @@ import type { Clock } from '../clock.ts'
 import { lostLog } from '../log/beginning.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import { SignedLog } from '../log/signed-log.ts'
-import { report } from './entry.ts'
+import { report, type ThreadPlatform } from './entry.ts'
 import type { FromLog, Teller, ToLog } from './shard-run.ts'
 
 export type LogStart = {
@@ -57,15 +58,16 @@ export class LogRun {
   readonly #linkShard: LinkShard
 
   /** `isBusy`: the thread has other work. */
-  constructor(start: LogStart, { through }: LogWord, clock: Clock, linkShard: LinkShard, isBusy = false) {
+  constructor(start: LogStart, { through }: LogWord, here: ThreadPlatform, linkShard: LinkShard, isBusy = false) {
+    const { clock, disk } = here
     this.#linkShard = linkShard
-    this.#signed = openSigned(start, through)
+    this.#signed = openSigned(start, disk, through)
     const { journal, tree, newest } = this.#signed
     const state = stateAfter(newest)
     checkShards(state, through)
     this.#front = linkOver(start.front, clock)
     this.#feed = linkOver(start.feed, clock)
-    this.#readers = through.map((_, shard) => JournalReader.open(shardDirectory(start.dataDirectory, shard)))
+    this.#readers = through.map((_, shard) => JournalReader.open(disk, shardDirectory(start.dataDirectory, shard)))
     const tellFeed = paced<Published>(clock, feedPaceMs, (said) => this.#feed.tell(said))
     const tellFront = paced<Published>(clock, frontPaceMs, (said) => this.#front.tell(said))
     this.#log = new Log({
@@ -132,9 +134,11 @@ export class LogRun {
 
 function openSigned(
   { dataDirectory, origin, segmentBytesMax, marks }: LogStart,
+  disk: Disk,
   through: readonly number[],
 ): SignedLog {
   return SignedLog.open({
+    disk,
     dataDirectory,
     origin,
     segmentBytesMax,

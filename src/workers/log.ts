@@ -11,19 +11,19 @@ export type LogThread = LogStart & { readonly toShards: readonly MessagePort[] }
 /** A shard was started again: the way to its new thread. */
 export type ShardBegun = { readonly shard: number; readonly port: MessagePort }
 
-runThread(async (data: LogThread, { clock }, word: () => Promise<LogWord>) => {
+runThread(async (data: LogThread, here, word: () => Promise<LogWord>) => {
   const ports = [...data.toShards]
   const run = new LogRun(
     data,
     await word(),
-    clock,
+    here,
     (shard, hear) =>
       new Link({
         port: ports[shard]!,
         openMax: 1,
         patienceMs: inside.patienceMs,
-        now: clock.monotonicMs,
-        timers: clock,
+        now: here.clock.monotonicMs,
+        timers: here.clock,
         onTell: (said) => hear(said as ToLog),
       }),
   )

@@ -118,14 +118,14 @@ class Turns {
   }
 }
 
-runThread((data: SearchThread, { clock }) => {
+runThread((data: SearchThread, { clock, disk }) => {
   const shards = Array.from({ length: data.shards }, (_, shard) =>
-    JournalReader.open(shardDirectory(data.dataDirectory, shard)),
+    JournalReader.open(disk, shardDirectory(data.dataDirectory, shard)),
   )
   const follower = new Follower({
     directory: searchDirectory(data.dataDirectory),
     logId: Buffer.from(data.logId).toString('hex'),
-    log: JournalReader.open(logDirectory(data.dataDirectory)),
+    log: JournalReader.open(disk, logDirectory(data.dataDirectory)),
     shards,
     durable: data.through,
     monotonicMs: clock.monotonicMs,

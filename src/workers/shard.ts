@@ -7,17 +7,17 @@ import { type FromLog, ShardRun, type ShardStart } from './shard-run.ts'
 
 export type ShardThread = ShardStart & { readonly log: MessagePort }
 
-runThread((data: ShardThread, { clock }) => {
+runThread((data: ShardThread, here) => {
   const run = new ShardRun(
     data,
-    clock,
+    here,
     (hear) =>
       new Link({
         port: data.log,
         openMax: 1,
         patienceMs: inside.patienceMs,
-        now: clock.monotonicMs,
-        timers: clock,
+        now: here.clock.monotonicMs,
+        timers: here.clock,
         onTell: (said) => hear(said as FromLog),
       }),
   )

@@ -315,6 +315,7 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     /(?<!\.)\b(setTimeout|setInterval|setImmediate)\(/,
     /^src\/(clock|cli\/.*|client\/broadside|http\/(uws|uws-stream|node)|docs\/for-agents\/programs)\.ts$/,
   ],
+  ['only the platform makes channels: be handed them', /\bMessageChannel\b/, /^src\/platform\.ts$/],
   [
     // Beside the command line: names of files, secret seeds of hash tables, and ids of faults, on which no answer depends.
     'chance comes from src/platform.ts: be handed it',

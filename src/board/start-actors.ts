@@ -98,7 +98,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
 }
 
 async function startThreads(
-  { config, directory, placement, news, marks, files, clock, random, disk, startThread }: ActorsOptions,
+  { config, directory, placement, news, marks, files, clock, random, disk, startThread, channel }: ActorsOptions,
   workNews: HeldNews,
 ) {
   const started = await ActorHost.start({
@@ -106,6 +106,7 @@ async function startThreads(
     random,
     disk,
     startThread,
+    channel,
     directory,
     placement,
     diskReserveBytes: config.diskReserveBytes,

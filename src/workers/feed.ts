@@ -3,10 +3,9 @@
  * Wiring only; it renders on its own core, so that the main thread sends bytes that are ready.
  */
 
-import type { MessagePort } from 'node:worker_threads'
 import { Feed } from '../../actors/feed.ts'
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import { suspensions } from '../../actors/people/people.ts'
 import type { Head } from '../../actors/records/answer.ts'
@@ -32,12 +31,12 @@ export type FeedThread = {
   readonly cursorKey: Uint8Array
   readonly generation: string
   readonly serviceId: string
-  readonly front: MessagePort
-  readonly log: MessagePort
+  readonly front: Port
+  readonly log: Port
 }
 
 /** The log was started again: the way to it. */
-export type LogBegun = { readonly log: MessagePort }
+export type LogBegun = { readonly log: Port }
 
 /** What the feed has to wait for: the log as it stands open. */
 export type FeedWord = {
@@ -71,7 +70,7 @@ class FeedFollower {
   readonly #answers: FeedAnswers
   readonly #snapshots: SnapshotKeeper
   readonly #front: Link
-  readonly #linkLog: (port: MessagePort) => Link
+  readonly #linkLog: (port: Port) => Link
   #log: Link
   readonly #publisher: Publisher
   #changed = new Map<string, number>()
@@ -124,7 +123,7 @@ class FeedFollower {
   }
 
   /** The log has started again, and is heard over a new link. */
-  relink(port: MessagePort): void {
+  relink(port: Port): void {
     this.#log.close()
     this.#log = this.#linkLog(port)
   }

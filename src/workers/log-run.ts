@@ -1,8 +1,7 @@
 /** The log where it runs: opens the signed log, catches up with the shards' journals, and signs from then on. */
 
-import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { Log, type LogState, stateAfter } from '../../actors/log/log.ts'
 import type { Head } from '../../actors/records/answer.ts'
@@ -24,8 +23,8 @@ export type LogStart = {
   readonly segmentBytesMax: number
   /** High-water marks: log/mark.ts. */
   readonly marks: readonly HighWaterMark[]
-  readonly front: MessagePort
-  readonly feed: MessagePort
+  readonly front: Port
+  readonly feed: Port
 }
 
 /** What the log has to wait for: where each shard's journal ends, durable. */
@@ -152,7 +151,7 @@ function openSigned(
   })
 }
 
-function linkOver(port: MessagePort, clock: Clock): Link {
+function linkOver(port: Port, clock: Clock): Link {
   return new Link({ port, openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock })
 }
 

@@ -1,9 +1,8 @@
 /** A shard where it runs: opens its journal, replays it, and wires it to the main thread and to the log. Wiring only. */
 
-import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import { type Shares, scarceShare, type WriteLetter } from '../../actors/records/write.ts'
 import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
@@ -48,7 +47,7 @@ export type ShardStart = {
   readonly limitsOn: boolean
   /** Rooms of this shard that exist from the first start. */
   readonly firstRooms: readonly FirstRoom[]
-  readonly front: MessagePort
+  readonly front: Port
 }
 
 /** The way to another actor: over a link to its thread, or by a call where both run in one. */

@@ -1,11 +1,10 @@
 /** The thread of a shard. */
-import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import { runThread } from './entry.ts'
 import { type FromLog, ShardRun, type ShardStart } from './shard-run.ts'
 
-export type ShardThread = ShardStart & { readonly log: MessagePort }
+export type ShardThread = ShardStart & { readonly log: Port }
 
 runThread((data: ShardThread, here) => {
   const run = new ShardRun(

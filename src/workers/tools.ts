@@ -7,9 +7,8 @@
  * costs the directory, never the board.
  */
 
-import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import { encode, Packr, Unpackr } from '../../actors/kernel/msgpack.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
@@ -39,7 +38,7 @@ export type ToolsThread = {
   readonly through: number
   readonly logId: Uint8Array
   readonly cursorKey: Uint8Array
-  readonly front: MessagePort
+  readonly front: Port
 }
 
 export type ToolsRequest = readonly [ask: ToolsAsk, through: number]

@@ -1,7 +1,9 @@
 /** A thread of the append bench: opens its journals, then appends to them in turn until it is stopped. */
+
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Journal } from '../storage/journal.ts'
+import { machineDisk } from '../storage/machine-disk.ts'
 
 export type AppendTask = {
   readonly directory: string
@@ -20,7 +22,7 @@ export type AppendFound = {
 const task = workerData as AppendTask
 const port = parentPort!
 const journals = Array.from({ length: task.journals }, (_, n) =>
-  Journal.open({ directory: join(task.directory, String(n)) }),
+  Journal.open({ disk: machineDisk, directory: join(task.directory, String(n)) }),
 )
 const frame = { type: 1, flags: 0, payload: Buffer.alloc(task.payloadBytes, 'x') }
 const turn = Array.from({ length: task.framesPerTurn }, () => frame)

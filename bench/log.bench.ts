@@ -10,8 +10,10 @@
  * stopped; and proofs over HTTP, all it can give, and at half of that rate how long they take. Aims for a million entries:
  * 0.4 of the limit, 20,000 proofs a second and core, 2 s, and 2 ms for 99 of 100 proofs.
  */
+
 import { hash } from 'node:crypto'
 import { logDirectory, nodesFile } from '../src/board-directory.ts'
+import { machineDisk } from '../storage/machine-disk.ts'
 import { leafHash } from '../storage/merkle.ts'
 import { verifyInclusion } from '../storage/merkle-verify.ts'
 import { TreeReader } from '../storage/tree-reader.ts'
@@ -128,7 +130,7 @@ function hashSeconds(count: number): number {
 
 function reading(directory: string, posts: number, isQuick: boolean) {
   const start = processorSeconds(() => openLog(directory).close())
-  const tree = TreeReader.open(nodesFile(logDirectory(directory)))
+  const tree = TreeReader.open(machineDisk, nodesFile(logDirectory(directory)))
   tree.advance(posts)
   const root = tree.root(posts)
   const count = isQuick ? 20_000 : 100_000

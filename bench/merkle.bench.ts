@@ -5,8 +5,10 @@
  * else. A proof needs none: its limit is reading 17 hashes of 32 bytes from memory. The plain alternative keeps leaf
  * hashes only and computes the proof from all of them.
  */
+
 import { hash } from 'node:crypto'
 import { join } from 'node:path'
+import { machineDisk } from '../storage/machine-disk.ts'
 import { inclusionPathOf, leafHashes, type NodeReader, nodeHash } from '../storage/merkle.ts'
 import { verifyInclusion } from '../storage/merkle-verify.ts'
 import { TreeWriter } from '../storage/tree.ts'
@@ -26,7 +28,7 @@ export const merkle: Bench = {
     withDirectory(async (directory) => {
       const entries = Array.from({ length: batch }, (_, n) => Buffer.alloc(entryBytes, String(n)))
       const node = Buffer.alloc(65, 1)
-      const growing = TreeWriter.open(join(directory, 'growing'), 0)
+      const growing = TreeWriter.open(machineDisk, join(directory, 'growing'), 0)
       const appendLimit = looped('a leaf and a node hash, nothing else', batch, (n) => {
         hash('sha256', entries[n]!, 'binary')
         hash('sha256', node, 'binary')
@@ -57,10 +59,10 @@ export const merkle: Bench = {
 async function proofs(directory: string, isQuick: boolean) {
   const path = join(directory, 'fixed')
   const leaves = leafHashes(Array.from({ length: size }, (_, n) => Buffer.from(`entry ${n}`)))
-  const writer = TreeWriter.open(path, 0)
+  const writer = TreeWriter.open(machineDisk, path, 0)
   for (let at = 0; at < size; at += 50_000) writer.append(leaves.subarray(at * 32, (at + 50_000) * 32))
   writer.close()
-  const reader = TreeReader.open(path)
+  const reader = TreeReader.open(machineDisk, path)
   reader.advance(size)
   const root = reader.root(size)
   let at = 0

@@ -9,10 +9,12 @@
  * uWebSockets.js that sends the same posts back. The plain alternative is a loop without network, threads or log that
  * verifies a command, appends it and syncs, one after the other.
  */
+
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { chooseBackend } from '../src/verify/backends.ts'
 import { Journal } from '../storage/journal.ts'
+import { machineDisk } from '../storage/machine-disk.ts'
 import { type BoardRun, type Target, withBoard, withStatic } from './board.ts'
 import type { Measured } from './client-process.ts'
 import { countNames } from './counts.ts'
@@ -211,7 +213,7 @@ function countTable(all: readonly Contestant[], found: ReadonlyMap<Load, readonl
 function plainLoop(directory: string): { perSecond: number; syncPerSecond: number } {
   const backend = chooseBackend()
   const items = signedBytes(64)
-  const journal = Journal.open({ directory: join(directory, 'journal') })
+  const journal = Journal.open({ disk: machineDisk, directory: join(directory, 'journal') })
   const perSecond = rateOf(500, 8, (n) => {
     const { signature, message, publicKey } = items[n % 64]!
     if (backend.verify(signature, message, publicKey)) journal.append([{ type: 1, flags: 0, payload: message }])

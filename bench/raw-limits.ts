@@ -6,7 +6,7 @@ import { hash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { chooseBackend } from '../src/verify/backends.ts'
-import { openFile } from '../storage/disk.ts'
+import { machineDisk } from '../storage/machine-disk.ts'
 
 type Sodium = {
   crypto_sign_seed_keypair(publicKey: Buffer, secretKey: Buffer, seed: Uint8Array): void
@@ -78,7 +78,7 @@ export function rawVerify(ms = 300): { readonly perSecond: number; readonly cpuU
 
 /** write + fdatasync of `bytes` at the end of a growing file: syncs a second. */
 export function rawSyncPerSecond(directory: string, bytes = 400, ms = 150): number {
-  const file = openFile(join(directory, `sync-${performance.now()}`), 'create')
+  const file = machineDisk.openFile(join(directory, `sync-${performance.now()}`), 'create')
   const block = Buffer.alloc(bytes, 'x')
   let end = 0
   try {

@@ -14,10 +14,9 @@
  */
 
 import { hash } from 'node:crypto'
-import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isOrigin } from '../storage/checkpoint.ts'
-import { fileExists, makeDirectory, readWhole, writeAtomic } from '../storage/disk.ts'
+import type { Disk } from '../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../storage/ed25519.ts'
 import { listSegments } from '../storage/segment.ts'
 import { identityId } from './format/signing.ts'
@@ -80,6 +79,7 @@ export const cursorKeyFile = (path: string) => join(path, 'keys', 'cursor.key')
 export const logKeyFile = (path: string, name = '') => join(path, 'keys', name === '' ? 'log.key' : `log-${name}.key`)
 
 type Wanted = {
+  readonly disk: Disk
   readonly path: string
   /** Empty: made from the board's key. */
   readonly serviceId: string
@@ -93,34 +93,35 @@ type Wanted = {
 
 /** Opens the data directory, or makes it. The caller holds its lock. */
 export function openBoardDirectory(wanted: Wanted): BoardDirectory {
-  makeDirectory(wanted.path)
+  const { disk } = wanted
+  disk.makeDirectory(wanted.path)
   const file = join(wanted.path, 'board.json')
-  const facts = fileExists(file) ? readFacts(wanted.path) : createFacts(wanted)
+  const facts = disk.fileExists(file) ? readFacts(disk, wanted.path) : createFacts(wanted)
   if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
     throw new UnusableDirectory(
       `SERVICE_ID is ${wanted.serviceId}, but this board was created as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
     )
   }
-  for (let shard = 0; shard < facts.shards; shard++) makeDirectory(shardDirectory(wanted.path, shard))
-  makeDirectory(logDirectory(wanted.path))
+  for (let shard = 0; shard < facts.shards; shard++) disk.makeDirectory(shardDirectory(wanted.path, shard))
+  disk.makeDirectory(logDirectory(wanted.path))
   return {
     path: wanted.path,
     facts,
-    identity: identityOf(readSecret(boardKeyFile(wanted.path), facts.prints?.board)),
-    cursorKey: readSecret(cursorKeyFile(wanted.path), facts.prints?.cursor),
+    identity: identityOf(readSecret(disk, boardKeyFile(wanted.path), facts.prints?.board)),
+    cursorKey: readSecret(disk, cursorKeyFile(wanted.path), facts.prints?.cursor),
   }
 }
 
 /** The 32 bytes of a key file. Refuses one that others may read, and one with another print than it had when it was made. */
-export function readSecret(file: string, print?: string): Buffer {
-  if (!fileExists(file)) {
+export function readSecret(disk: Disk, file: string, print?: string): Buffer {
+  if (!disk.fileExists(file)) {
     throw new UnusableDirectory(
       `The key file ${file} is missing, but the board it belongs to exists. Restore it from a backup: a new key would make another board.`,
     )
   }
-  if ((statSync(file).mode & 0o077) !== 0)
+  if ((disk.look(file).mode & 0o077) !== 0)
     throw new UnusableDirectory(`The key file ${file} can be read by others. Run: chmod 600 ${file}`)
-  const secret = Buffer.from(readWhole(file).toString('latin1').trim(), 'hex')
+  const secret = Buffer.from(disk.readWhole(file).toString('latin1').trim(), 'hex')
   if (secret.length !== 32)
     throw new UnusableDirectory(`The key file ${file} does not contain 32 bytes in hex. Restore it from a backup.`)
   if (print !== undefined && print !== printOf(secret))
@@ -136,9 +137,9 @@ function printOf(secret: Uint8Array): string {
 }
 
 /** Journals exist only with a board.json: where it is gone, a new one would be wrong about them. */
-function holdsJournals(path: string): boolean {
-  const parts = readdirSync(path).filter((name) => /^(log|shard-\d+)$/.test(name))
-  return parts.some((part) => listSegments(join(path, part), 'log').length > 0)
+function holdsJournals(disk: Disk, path: string): boolean {
+  const parts = disk.listDirectories(path).filter((name) => /^(log|shard-\d+)$/.test(name))
+  return parts.some((part) => listSegments(disk, join(path, part), 'log').length > 0)
 }
 
 const factsLost = (path: string) =>
@@ -147,18 +148,19 @@ const factsLost = (path: string) =>
   )
 
 function createFacts(wanted: Wanted): BoardFacts {
-  if (holdsJournals(wanted.path)) throw factsLost(wanted.path)
+  const { disk } = wanted
+  if (holdsJournals(disk, wanted.path)) throw factsLost(wanted.path)
   const origin = `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a`
   if (!isOrigin(origin))
     throw new UnusableDirectory(
       `The log of a new board is named after its public address, and "${origin}" cannot be the name of a log. Set HOST, or set BASE_URL to another address.`,
     )
-  makeDirectory(join(wanted.path, 'keys'))
+  disk.makeDirectory(join(wanted.path, 'keys'))
   for (const file of [boardKeyFile(wanted.path), logKeyFile(wanted.path), cursorKeyFile(wanted.path)]) {
     // A crash between the keys and board.json leaves keys that nothing was signed with: they are used.
-    if (!fileExists(file)) writeAtomic(file, Buffer.from(`${wanted.random(32).toString('hex')}\n`), 0o600)
+    if (!disk.fileExists(file)) disk.writeAtomic(file, Buffer.from(`${wanted.random(32).toString('hex')}\n`), 0o600)
   }
-  const seed = readSecret(boardKeyFile(wanted.path))
+  const seed = readSecret(disk, boardKeyFile(wanted.path))
   const identity = identityOf(seed)
   const facts: BoardFacts = {
     format: 1,
@@ -167,20 +169,20 @@ function createFacts(wanted: Wanted): BoardFacts {
     shards: wanted.shards,
     generation: wanted.random(16).toString('hex'),
     created_at: wanted.now,
-    prints: { board: printOf(seed), cursor: printOf(readSecret(cursorKeyFile(wanted.path))) },
+    prints: { board: printOf(seed), cursor: printOf(readSecret(disk, cursorKeyFile(wanted.path))) },
   }
-  writeFacts(wanted.path, facts)
+  writeFacts(disk, wanted.path, facts)
   return facts
 }
 
 /** The facts of an existing board. */
-export function readFacts(path: string): BoardFacts {
+export function readFacts(disk: Disk, path: string): BoardFacts {
   const file = join(path, 'board.json')
-  if (!fileExists(file)) {
-    if (fileExists(path) && holdsJournals(path)) throw factsLost(path)
+  if (!disk.fileExists(file)) {
+    if (disk.fileExists(path) && holdsJournals(disk, path)) throw factsLost(path)
     throw new UnusableDirectory(`There is no board in ${path}: it has no board.json. Name the DATA_DIR of one.`)
   }
-  const facts = parseFacts(readWhole(file).toString('utf8'))
+  const facts = parseFacts(disk.readWhole(file).toString('utf8'))
   if (facts === undefined)
     throw new UnusableDirectory(`${file} is not what was written when the board was created. Restore it from a backup.`)
   if (facts.format !== 1) {
@@ -192,15 +194,15 @@ export function readFacts(path: string): BoardFacts {
 }
 
 /** A backup was put back: another recovery epoch begins. The caller holds the lock. */
-export function beginEpoch(path: string, random: Random): BoardFacts {
-  const facts: BoardFacts = { ...readFacts(path), generation: random(16).toString('hex') }
-  writeFacts(path, facts)
+export function beginEpoch(disk: Disk, path: string, random: Random): BoardFacts {
+  const facts: BoardFacts = { ...readFacts(disk, path), generation: random(16).toString('hex') }
+  writeFacts(disk, path, facts)
   return facts
 }
 
-function writeFacts(path: string, facts: BoardFacts): void {
+function writeFacts(disk: Disk, path: string, facts: BoardFacts): void {
   const text = JSON.stringify({ ...facts, check: checkOf(facts) }, null, 2)
-  writeAtomic(join(path, 'board.json'), Buffer.from(`${text}\n`))
+  disk.writeAtomic(join(path, 'board.json'), Buffer.from(`${text}\n`))
 }
 
 /** Over the facts in the order in which they are written. */

@@ -1,7 +1,10 @@
 /** What a board takes from the machine it runs on. A simulation hands in its own. */
 import { randomBytes } from 'node:crypto'
-import { Worker } from 'node:worker_threads'
-import type { StartThread } from '../actors/kernel/supervisor.ts'
+import { MessageChannel, MessagePort, Worker } from 'node:worker_threads'
+import type { Channel, Port } from '../actors/kernel/link.ts'
+import type { FromThread, StartThread, Thread, ThreadStart } from '../actors/kernel/supervisor.ts'
+import type { Disk } from '../storage/disk.ts'
+import { machineDisk } from '../storage/machine-disk.ts'
 import { type Clock, systemClock } from './clock.ts'
 
 export type Random = (bytes: number) => Buffer
@@ -10,11 +13,61 @@ export type Platform = {
   readonly clock: Clock
   /** Bytes that cannot be guessed. */
   readonly random: Random
+  /** SQLite's files and the lock of the directory are the machine's own, whatever this is. */
+  readonly disk: Disk
   readonly startThread: StartThread
+  /** Between two threads. */
+  readonly channel: () => Channel
+}
+
+/** A thread of this process. */
+class WorkerThread implements Thread {
+  readonly #worker: Worker
+
+  constructor(file: URL, { name, data, ports, youngGenerationMb }: ThreadStart) {
+    this.#worker = new Worker(file, {
+      name,
+      workerData: data,
+      transferList: ownPorts(ports),
+      resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
+    })
+  }
+
+  onMessage(take: (message: FromThread) => void): void {
+    this.#worker.on('message', take)
+  }
+
+  onError(take: (error: Error) => void): void {
+    this.#worker.on('error', take)
+  }
+
+  onExit(take: () => void): void {
+    this.#worker.on('exit', take)
+  }
+
+  send(message: unknown, ports: readonly Port[]): void {
+    this.#worker.postMessage(message, ownPorts(ports))
+  }
+
+  terminate(): void {
+    void this.#worker.terminate()
+  }
+
+  async heapBytes(): Promise<number> {
+    const { used_heap_size, external_memory } = await this.#worker.getHeapStatistics()
+    return used_heap_size + external_memory
+  }
+}
+
+/** What another thread is given here are ends of `channel`. */
+function ownPorts(ports: readonly Port[]): MessagePort[] {
+  return ports.filter((port) => port instanceof MessagePort)
 }
 
 export const machine: Platform = {
   clock: systemClock,
   random: (bytes) => randomBytes(bytes),
-  startThread: (file, options) => new Worker(file, options),
+  disk: machineDisk,
+  startThread: (file, start) => new WorkerThread(file, start),
+  channel: () => new MessageChannel(),
 }

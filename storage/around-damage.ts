@@ -3,7 +3,7 @@
  *
  * Only the full check reads on there. Serving and recovery stop at the first bad byte (recovery.ts, scan.ts).
  */
-import { type DiskFile, fileExists, openFile } from './disk.ts'
+import type { Disk, DiskFile } from './disk.ts'
 import { FOOTER, type FoundFrame, FRAME_HEADER_BYTES, FRAME_MAGIC, type Frame, readSeq } from './frame.ts'
 import { FrameWindow } from './frame-window.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, type SegmentHeader, segmentPath } from './segment.ts'
@@ -82,8 +82,8 @@ export class ReadableFrames {
   /** Read, and after what was asked for. */
   #held: Frame | undefined
 
-  constructor(directory: string) {
-    this.#frames = framesOf(directory)
+  constructor(disk: Disk, directory: string) {
+    this.#frames = framesOf(disk, directory)
   }
 
   /** Those up to `last` that were not returned yet. The payload is a view that the next step overwrites. */
@@ -106,9 +106,9 @@ export class ReadableFrames {
   }
 }
 
-function* framesOf(directory: string): Generator<Frame, void, undefined> {
-  for (const firstSeq of fileExists(directory) ? listSegments(directory, 'log') : []) {
-    const file = openFile(segmentPath(directory, firstSeq), 'read')
+function* framesOf(disk: Disk, directory: string): Generator<Frame, void, undefined> {
+  for (const firstSeq of disk.fileExists(directory) ? listSegments(disk, directory, 'log') : []) {
+    const file = disk.openFile(segmentPath(directory, firstSeq), 'read')
     try {
       const header = readSegmentHeader(file)
       if (header?.firstSeq !== firstSeq) continue

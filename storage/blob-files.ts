@@ -15,17 +15,7 @@
  * under way.
  */
 import { join } from 'node:path'
-import {
-  Damage,
-  fileExists,
-  listDirectories,
-  listFiles,
-  openForReading,
-  type ReadHandle,
-  readWhole,
-  removeUnsynced,
-  writeAtomicLater,
-} from './disk.ts'
+import { Damage, type Disk, type ReadHandle } from './disk.ts'
 
 type Held = {
   holders: number
@@ -38,11 +28,13 @@ type Held = {
 type NotRemoved = (file: string, problem: unknown) => void
 
 export class BlobFiles {
+  readonly #disk: Disk
   readonly #directory: string
   readonly #notRemoved: NotRemoved
   readonly #held = new Map<string, Held>()
 
-  constructor(directory: string, notRemoved: NotRemoved) {
+  constructor(disk: Disk, directory: string, notRemoved: NotRemoved) {
+    this.#disk = disk
     this.#directory = directory
     this.#notRemoved = notRemoved
   }
@@ -60,8 +52,8 @@ export class BlobFiles {
     const path = blobPath(this.#directory, room, sha256)
     let held = this.#held.get(path)
     if (held === undefined) {
-      const there = standing(path, bytes)
-      const written = there === 'same' ? Promise.resolve() : writeAtomicLater(path, bytes)
+      const there = this.#standing(path, bytes)
+      const written = there === 'same' ? Promise.resolve() : this.#disk.writeAtomicLater(path, bytes)
       held = { holders: 0, isNew: there === 'none', written }
       this.#held.set(path, held)
     }
@@ -93,18 +85,28 @@ export class BlobFiles {
 
   /** A file to read piece by piece; undefined: there is none. */
   open(room: string, sha256: string): Promise<ReadHandle | undefined> {
-    return openForReading(blobPath(this.#directory, room, sha256))
+    return this.#disk.openForReading(blobPath(this.#directory, room, sha256))
   }
 
   /** Rooms that have files. */
   rooms(): string[] {
-    return fileExists(this.#directory) ? listDirectories(this.#directory) : []
+    return this.#disk.fileExists(this.#directory) ? this.#disk.listDirectories(this.#directory) : []
   }
 
   /** Removes what is not needed; only while nothing is held. Returns how many files were removed. */
   sweep(room: string, needed: ReadonlySet<string>): number {
-    const unneeded = listFiles(join(this.#directory, room)).filter((name) => !needed.has(name))
+    const unneeded = this.#disk.listFiles(join(this.#directory, room)).filter((name) => !needed.has(name))
     return unneeded.filter((name) => this.#remove(join(this.#directory, room, name))).length
+  }
+
+  /** What is at a path where these bytes belong. */
+  #standing(path: string, bytes: Uint8Array): 'none' | 'same' | 'other' {
+    if (!this.#disk.fileExists(path)) return 'none'
+    try {
+      return this.#disk.readWhole(path).equals(bytes) ? 'same' : 'other'
+    } catch {
+      return 'other'
+    }
   }
 
   #let(path: string, held: Held): void {
@@ -116,7 +118,7 @@ export class BlobFiles {
   /** Whether it was removed. */
   #remove(path: string): boolean {
     try {
-      removeUnsynced(path)
+      this.#disk.removeUnsynced(path)
       return true
     } catch (problem) {
       this.#notRemoved(path, problem)
@@ -125,20 +127,10 @@ export class BlobFiles {
   }
 }
 
-/** What is at a path where these bytes belong. */
-function standing(path: string, bytes: Uint8Array): 'none' | 'same' | 'other' {
-  if (!fileExists(path)) return 'none'
-  try {
-    return readWhole(path).equals(bytes) ? 'same' : 'other'
-  } catch {
-    return 'other'
-  }
-}
-
 /** The bytes of a file at once; undefined: there is none. */
-export function readBlob(directory: string, room: string, sha256: string): Buffer | undefined {
+export function readBlob(disk: Disk, directory: string, room: string, sha256: string): Buffer | undefined {
   const path = blobPath(directory, room, sha256)
-  return fileExists(path) ? readWhole(path) : undefined
+  return disk.fileExists(path) ? disk.readWhole(path) : undefined
 }
 
 /** Bytes of a file that are not those of its name. */

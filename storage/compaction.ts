@@ -17,17 +17,7 @@
  */
 import { join } from 'node:path'
 import { payloadDigest } from './chain.ts'
-import {
-  Damage,
-  type DiskFile,
-  DiskFull,
-  listFiles,
-  type OpenFile,
-  openFile,
-  removeFile,
-  removeUnsynced,
-  renameDurable,
-} from './disk.ts'
+import { Damage, type Disk, type DiskFile, DiskFull } from './disk.ts'
 import { DIGEST_BYTES, encodeFrame, FOOTER, type FoundFrame, KEY_BYTES, keyOffset, STUB } from './frame.ts'
 import { FrameWindow } from './frame-window.ts'
 import { readFooter, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from './segment.ts'
@@ -39,6 +29,7 @@ const stepBytes = 4 * 1024 * 1024
 export type CompactionStep = { readonly bytes: number; readonly of: number; readonly stubs: number }
 
 type Compaction = {
+  readonly disk: Disk
   readonly directory: string
   /** First seq of a sealed segment. */
   readonly firstSeq: number
@@ -47,8 +38,6 @@ type Compaction = {
    * that is not a stub yet. The stub has to fit where the payload was.
    */
   readonly keep: (frame: FoundFrame) => Uint8Array | undefined
-  /** The seam for tests with a failing disk; the real disk by default. */
-  readonly openFile?: OpenFile
 }
 
 /**
@@ -57,17 +46,17 @@ type Compaction = {
  * system error; the old file is then unchanged.
  */
 export function* compactSegment(compaction: Compaction): Generator<CompactionStep, number, undefined> {
-  const { directory, firstSeq, openFile: open = openFile } = compaction
+  const { disk, directory, firstSeq } = compaction
   const path = segmentPath(directory, firstSeq)
   const copy = `${path}${suffix}`
-  const source = open(path, 'read')
+  const source = disk.openFile(path, 'read')
   let target: DiskFile | undefined
   try {
     const size = source.size()
     const header = readSegmentHeader(source)
     if (header?.firstSeq !== firstSeq || readFooter(source, size, header) === undefined)
       throw new Damage({ path, offset: 0, expected: `sealed segment ${firstSeq}`, found: 'another or none' })
-    removeFile(copy)
+    disk.removeFile(copy)
     const { seed } = header
     const window = new FrameWindow(source, { limit: size, seed })
     let stubs = 0
@@ -79,7 +68,7 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
       const kept = frame.type === FOOTER || (frame.flags & STUB) !== 0 ? undefined : compaction.keep(frame)
       if (kept !== undefined) {
         if (target === undefined) {
-          target = open(copy, 'create')
+          target = disk.openFile(copy, 'create')
           copyInto(target, source, size)
         }
         target.writeAt(stubFrame(frame, kept, seed), at)
@@ -94,11 +83,11 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
     if (target === undefined) return 0
     target.sync()
     target.close()
-    renameDurable(copy, path)
+    disk.renameDurable(copy, path)
     return stubs
   } catch (error) {
     // Its space is freed: its name here, and its file below, which would occupy the space without a name too.
-    if (error instanceof DiskFull) removeUnsynced(copy)
+    if (error instanceof DiskFull) disk.removeUnsynced(copy)
     throw error
   } finally {
     target?.close()
@@ -107,8 +96,9 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
 }
 
 /** Removes the copies that a kill left behind. */
-export function removeUnfinished(directory: string): void {
-  for (const name of listFiles(directory)) if (name.endsWith(`.log${suffix}`)) removeFile(join(directory, name))
+export function removeUnfinished(disk: Disk, directory: string): void {
+  for (const name of disk.listFiles(directory))
+    if (name.endsWith(`.log${suffix}`)) disk.removeFile(join(directory, name))
 }
 
 /** The whole frame of a stub that replaces `frame`. */

@@ -7,7 +7,7 @@
  */
 import { framesAround, type Gap } from './around-damage.ts'
 import { CHAIN_START } from './chain.ts'
-import { Damage, type DiskFile, fileExists, openFile, readWhole, writeAtomic } from './disk.ts'
+import { Damage, type Disk, type DiskFile } from './disk.ts'
 import { FOOTER } from './frame.ts'
 import { damageBehind, wasBorn } from './recovery.ts'
 import { buildIndex } from './sealed-index.ts'
@@ -57,12 +57,13 @@ export type JournalCheck = {
  * a segment has to follow, it is checked against its own header. The journal must not be appended to meanwhile.
  */
 export function verifyJournal(
+  disk: Disk,
   directory: string,
   onProblem: (problem: JournalProblem) => void,
   knownDurable: (journalId: Buffer) => number = () => 0,
 ): JournalCheck {
   // A directory that is gone has lost all of them; the caller knows that by what else there is.
-  const firsts = fileExists(directory) ? listSegments(directory, 'log') : []
+  const firsts = disk.fileExists(directory) ? listSegments(disk, directory, 'log') : []
   const total = { segments: firsts.length, frames: 0, bytes: 0, damages: 0 }
   const tell = (problem: JournalProblem) => {
     if (problem.kind === 'damage') total.damages++
@@ -75,7 +76,7 @@ export function verifyJournal(
       tell(gap(directory, before.nextSeq, firstSeq))
       before = { ...before, chain: undefined }
     }
-    const file = openFile(segmentPath(directory, firstSeq), 'read')
+    const file = disk.openFile(segmentPath(directory, firstSeq), 'read')
     try {
       const checked = verifySegment(file, { position, knownDurable }, { ...before, nextSeq: firstSeq }, tell)
       if (!checked) {
@@ -83,7 +84,7 @@ export function verifyJournal(
         before = { ...before, nextSeq: next ?? firstSeq, chain: next === undefined ? before.chain : undefined }
         continue
       }
-      verifyIndex(directory, checked, tell)
+      verifyIndex(disk, directory, checked, tell)
       total.frames += checked.frames
       total.bytes += file.size()
       before = checked
@@ -95,8 +96,11 @@ export function verifyJournal(
 }
 
 /** Writes the index of a sealed segment again, from its frames. Throws Damage when they are not as they were written. */
-export function remakeIndex(directory: string, firstSeq: number): void {
-  const segment = SealedSegment.open({ directory, openFile, keepIndex: writeAtomic }, firstSeq)
+export function remakeIndex(disk: Disk, directory: string, firstSeq: number): void {
+  const segment = SealedSegment.open(
+    { disk, directory, keepIndex: (path, bytes) => disk.writeAtomic(path, bytes) },
+    firstSeq,
+  )
   try {
     segment.rebuildIndex()
   } finally {
@@ -227,13 +231,13 @@ function problemOf({ path, offset, expected, found }: Damage, firstSeq: number):
 }
 
 // The same frames always give the same index, so comparing bytes compares everything.
-function verifyIndex(directory: string, checked: Checked, tell: Tell): void {
+function verifyIndex(disk: Disk, directory: string, checked: Checked, tell: Tell): void {
   const { walk, journalId } = checked
   if (walk.stop.kind !== 'sealed') return
   const { firstSeq, count } = walk.live
   const expected = buildIndex(walk.live, { journalId, firstSeq, count, segmentBytes: walk.stop.end, chain: walk.chain })
   const path = indexPath(directory, firstSeq)
-  const found = fileExists(path) ? readWhole(path) : undefined
+  const found = disk.fileExists(path) ? disk.readWhole(path) : undefined
   if (found?.equals(expected)) return
   const offset = found ? expected.findIndex((byte, i) => byte !== found[i]) : 0
   const facts = { expected: 'the index of the frames', found: found ? 'other bytes' : 'no file' }

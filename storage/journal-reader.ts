@@ -4,7 +4,7 @@
  * It knows only what `advance` said: later frames may be half written or may still be taken back. It finds new
  * segments, and indexes of segments that were sealed meanwhile, by itself.
  */
-import { Damage, type DiskFile, fileExists, type OpenFile, openFile } from './disk.ts'
+import { Damage, type Disk, type DiskFile } from './disk.ts'
 import { FOOTER, type FoundFrame, type Frame, KEY_BYTES } from './frame.ts'
 import { FrameWindow, windowBytes } from './frame-window.ts'
 import { LiveIndex } from './live-index.ts'
@@ -21,10 +21,10 @@ type Tail = {
 }
 
 /** The id of the journal in a directory; undefined: it has not begun, or its first segment does not say. */
-export function journalIdIn(directory: string): Buffer | undefined {
-  const first = fileExists(directory) ? listSegments(directory, 'log')[0] : undefined
+export function journalIdIn(disk: Disk, directory: string): Buffer | undefined {
+  const first = disk.fileExists(directory) ? listSegments(disk, directory, 'log')[0] : undefined
   if (first === undefined) return undefined
-  const file = openFile(segmentPath(directory, first), 'read')
+  const file = disk.openFile(segmentPath(directory, first), 'read')
   try {
     return readSegmentHeader(file)?.journalId
   } finally {
@@ -34,7 +34,7 @@ export function journalIdIn(directory: string): Buffer | undefined {
 
 export class JournalReader {
   readonly #directory: string
-  readonly #openFile: OpenFile
+  readonly #disk: Disk
   readonly #sealed: SealedSegments
   /** The segment that grew when it was last read; opened when a frame of it is requested. */
   #tail: Tail | undefined
@@ -43,15 +43,15 @@ export class JournalReader {
   #through = 0
 
   /** Opens the segments that exist. Until `advance` is called nothing can be read. Throws ENOENT. */
-  static open(directory: string, options: { readonly openFile?: OpenFile } = {}): JournalReader {
-    return new JournalReader(directory, options.openFile ?? openFile)
+  static open(disk: Disk, directory: string): JournalReader {
+    return new JournalReader(disk, directory)
   }
 
-  private constructor(directory: string, open: OpenFile) {
+  private constructor(disk: Disk, directory: string) {
     this.#directory = directory
-    this.#openFile = open
-    this.#sealed = new SealedSegments({ directory, openFile: open })
-    const firsts = listSegments(directory, 'log')
+    this.#disk = disk
+    this.#sealed = new SealedSegments({ disk, directory })
+    const firsts = listSegments(disk, directory, 'log')
     for (const [i, next] of firsts.slice(1).entries()) this.#sealed.add(firsts[i]!, next - firsts[i]!)
   }
 
@@ -86,7 +86,7 @@ export class JournalReader {
         return
       }
       const end = Math.min(last, known)
-      yield* scanFrames({ openFile: this.#openFile, placeOf: (each) => this.#placeOf(each), from: seq, through: end })
+      yield* scanFrames({ disk: this.#disk, placeOf: (each) => this.#placeOf(each), from: seq, through: end })
       seq = end + 1
     }
   }
@@ -173,10 +173,10 @@ export class JournalReader {
   #openTail(): Tail {
     const firstSeq = this.#sealed.nextSeq
     const path = segmentPath(this.#directory, firstSeq)
-    if (!fileExists(path)) {
+    if (!this.#disk.fileExists(path)) {
       throw new Damage({ path, offset: 0, expected: `the segment with durable frame ${firstSeq}`, found: 'no file' })
     }
-    const file = this.#openFile(path, 'read')
+    const file = this.#disk.openFile(path, 'read')
     const header = readSegmentHeader(file)
     if (header?.firstSeq !== firstSeq) {
       file.close()

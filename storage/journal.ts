@@ -16,16 +16,7 @@
  */
 import { Chain } from './chain.ts'
 import { type CompactionStep, compactSegment, removeUnfinished } from './compaction.ts'
-import {
-  Damage,
-  type DiskFile,
-  DiskFull,
-  type OpenFile,
-  openFile,
-  removeFile,
-  syncDirectory,
-  writeAtomic,
-} from './disk.ts'
+import { Damage, type Disk, type DiskFile, DiskFull } from './disk.ts'
 import {
   encodeFrame,
   FRAME_BYTES_LIMIT,
@@ -82,6 +73,7 @@ export type JournalEvent =
   | { readonly kind: 'segment-sealed'; readonly path: string; readonly firstSeq: number; readonly count: number }
 
 export type JournalOptions = {
+  readonly disk: Disk
   readonly directory: string
   /** A segment is sealed before a batch that would make it larger; one batch never spans two. Default 64 MiB. */
   readonly segmentBytesMax?: number
@@ -90,8 +82,6 @@ export type JournalOptions = {
   readonly report?: (event: JournalEvent) => void
   /** Up to which frame of the journal with this id a snapshot says that it was durable; 0 or absent: none does. */
   readonly knownDurable?: (journalId: Buffer) => number
-  /** The seam for tests with a failing disk; the real disk by default. */
-  readonly openFile?: OpenFile
 }
 
 /** An earlier append failed (`cause`): what is on disk is unknown until the journal is opened again. */
@@ -108,7 +98,7 @@ export class Journal {
   readonly #directory: string
   readonly #segmentBytesMax: number
   readonly #frameBytesMax: number
-  readonly #openFile: OpenFile
+  readonly #disk: Disk
   readonly #report: (event: JournalEvent) => void
   readonly #sealed: SealedSegments
   #active: ActiveSegment | undefined
@@ -132,9 +122,9 @@ export class Journal {
    */
   static open(options: JournalOptions): Journal {
     const report = options.report ?? (() => {})
-    const { directory, knownDurable = () => 0 } = options
-    const recovered = recover({ directory, knownDurable, openFile: options.openFile ?? openFile, report })
-    removeUnfinished(options.directory)
+    const { disk, directory, knownDurable = () => 0 } = options
+    const recovered = recover({ disk, directory, knownDurable, report })
+    removeUnfinished(disk, directory)
     const journal = new Journal(options, recovered)
     try {
       journal.#sealed.checkIndexes()
@@ -156,13 +146,13 @@ export class Journal {
     this.#directory = options.directory
     this.#segmentBytesMax = segmentBytesMax
     this.#frameBytesMax = frameBytesMax
-    this.#openFile = options.openFile ?? openFile
+    this.#disk = options.disk
     this.#report = options.report ?? (() => {})
     const keepIndex = (path: string, bytes: Buffer) => {
       this.#keepIndex(path, bytes)
       this.#report({ kind: 'index-rebuilt', path })
     }
-    this.#sealed = new SealedSegments({ directory: this.#directory, openFile: this.#openFile, keepIndex })
+    this.#sealed = new SealedSegments({ disk: this.#disk, directory: this.#directory, keepIndex })
     for (const { firstSeq, count } of recovered.sealed) this.#sealed.add(firstSeq, count)
     this.#active = recovered.active
     this.#filled = recovered.active?.live.end ?? 0
@@ -399,7 +389,7 @@ export class Journal {
   // An index is a cache: without space for it the journal still works.
   #keepIndex(path: string, bytes: Buffer): void {
     try {
-      writeAtomic(path, bytes)
+      this.#disk.writeAtomic(path, bytes)
     } catch (error) {
       if (!(error instanceof DiskFull)) throw error
       this.#report({ kind: 'index-not-kept', path })
@@ -409,15 +399,15 @@ export class Journal {
   #startSegment(): ActiveSegment {
     const firstSeq = this.#nextSeq
     const path = segmentPath(this.#directory, firstSeq)
-    const file = this.#openFile(path, 'create')
+    const file = this.#disk.openFile(path, 'create')
     try {
       // Durable before any frame follows it: recovery takes a file without a header for one that never began.
       file.writeAt(encodeSegmentHeader({ journalId: this.id, firstSeq, previousChain: this.#chainBefore }), 0)
       file.sync()
-      syncDirectory(this.#directory)
+      this.#disk.syncDirectory(this.#directory)
     } catch (error) {
       file.close()
-      if (error instanceof DiskFull) removeFile(path)
+      if (error instanceof DiskFull) this.#disk.removeFile(path)
       throw error
     }
     const seed = seedOf(this.id)
@@ -440,7 +430,7 @@ export class Journal {
    */
   scan(from: number, through: number = Infinity): Iterable<Frame> {
     const last = Math.min(through, this.#nextSeq - 1)
-    return scanFrames({ openFile: this.#openFile, placeOf: (seq) => this.#placeOf(seq), from, through: last })
+    return scanFrames({ disk: this.#disk, placeOf: (seq) => this.#placeOf(seq), from, through: last })
   }
 
   #placeOf(seq: number): ScanPlace {
@@ -484,9 +474,9 @@ export class Journal {
     for (const [firstSeq, held] of this.#sealed.holding(seqs)) {
       try {
         stubs += yield* compactSegment({
+          disk: this.#disk,
           directory: this.#directory,
           firstSeq,
-          openFile: this.#openFile,
           keep: (frame) => (seqs.has(frame.seq) ? keep(frame) : undefined),
         })
       } catch (error) {

@@ -9,10 +9,9 @@
  */
 
 import { execFileSync } from 'node:child_process'
-import { readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
-import { fileExists, readWhole } from './disk.ts'
 
 type DirectoryLock = { release(): void }
 
@@ -119,8 +118,8 @@ function describeProcess(pid: number): string {
 }
 
 function readHolder(directory: string): Holder | undefined {
-  if (!fileExists(lockPath(directory))) return undefined
-  const [pid = '', boot = '', started = ''] = readWhole(lockPath(directory)).toString('latin1').split('\n')
+  if (!existsSync(lockPath(directory))) return undefined
+  const [pid = '', boot = '', started = ''] = readFileSync(lockPath(directory), 'latin1').split('\n')
   return /^[1-9]\d{0,9}$/.test(pid) ? { pid: Number(pid), boot, started } : undefined
 }
 
@@ -132,7 +131,7 @@ function isAlive(holder: Holder): boolean {
 
 function bootId(): string {
   const path = '/proc/sys/kernel/random/boot_id'
-  return fileExists(path) ? readFileSync(path, 'latin1').trim() : 'unknown'
+  return existsSync(path) ? readFileSync(path, 'latin1').trim() : 'unknown'
 }
 
 /** When a process started, as its system says it; empty when there is no such process. */

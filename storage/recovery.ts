@@ -16,18 +16,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { CHAIN_START, type Chain } from './chain.ts'
-import {
-  Damage,
-  type DiskFile,
-  DiskFull,
-  fileExists,
-  listFiles,
-  makeDirectory,
-  type OpenFile,
-  removeFile,
-  syncDirectory,
-  writeAtomic,
-} from './disk.ts'
+import { Damage, type Disk, type DiskFile, DiskFull } from './disk.ts'
 import { decodeFrame, type FoundFrame, FRAME_HEADER_BYTES, FRAME_MAGIC, readSeq } from './frame.ts'
 import type { LiveIndex } from './live-index.ts'
 import { SealedSegment } from './sealed-segment.ts'
@@ -75,21 +64,21 @@ export type Recovered = {
 }
 
 type Recovery = {
+  readonly disk: Disk
   readonly directory: string
   /** Up to which frame of the journal with this id something derived from it says that it was durable; 0: nothing does. */
   readonly knownDurable: (journalId: Buffer) => number
-  readonly openFile: OpenFile
   readonly report: (event: RecoveryEvent) => void
 }
 
 /** Finds out what a journal holds and makes it safe to append to. Throws Damage, DiskFull, SyncFailed or a system error. */
 export function recover(recovery: Recovery): Recovered {
-  const { directory } = recovery
-  makeDirectory(directory)
-  removeLeftovers(directory)
-  const firsts = listSegments(directory, 'log')
+  const { disk, directory } = recovery
+  disk.makeDirectory(directory)
+  removeLeftovers(recovery)
+  const firsts = listSegments(disk, directory, 'log')
   const newest = firsts.pop()
-  if (newest === undefined) return emptyJournal(directory)
+  if (newest === undefined) return emptyJournal(recovery)
   const sealed: { firstSeq: number; count: number }[] = []
   let before: Predecessor = { journalId: undefined, nextSeq: 1, chain: CHAIN_START }
   for (const firstSeq of firsts) {
@@ -99,8 +88,8 @@ export function recover(recovery: Recovery): Recovered {
   return recoverNewest(recovery, newest, { sealed, before })
 }
 
-function emptyJournal(directory: string): Recovered {
-  const orphan = listSegments(directory, 'idx')[0]
+function emptyJournal({ disk, directory }: Recovery): Recovered {
+  const orphan = listSegments(disk, directory, 'idx')[0]
   if (orphan !== undefined) {
     const path = segmentPath(directory, orphan)
     throw new Damage({ path, offset: 0, expected: 'the segment of an index', found: 'no file' })
@@ -109,14 +98,14 @@ function emptyJournal(directory: string): Recovered {
 }
 
 // Temporary files of replacements that a crash cut short.
-function removeLeftovers(directory: string): void {
-  for (const name of listFiles(directory)) {
-    if (name.endsWith('.idx.tmp')) removeFile(join(directory, name))
+function removeLeftovers({ disk, directory }: Recovery): void {
+  for (const name of disk.listFiles(directory)) {
+    if (name.endsWith('.idx.tmp')) disk.removeFile(join(directory, name))
   }
 }
 
 function passSealed(recovery: Recovery, firstSeq: number, before: Predecessor): Predecessor {
-  const segment = SealedSegment.open({ directory: recovery.directory, openFile: recovery.openFile }, firstSeq)
+  const segment = SealedSegment.open(recovery, firstSeq)
   try {
     checkSegmentHeader(segment.file, segment.header, before)
     return { journalId: segment.facts.journalId, nextSeq: segment.lastSeq + 1, chain: segment.facts.chain }
@@ -130,19 +119,19 @@ type Older = { readonly sealed: { firstSeq: number; count: number }[]; readonly 
 function recoverNewest(recovery: Recovery, firstSeq: number, older: Older): Recovered {
   const { sealed, before } = older
   if (firstSeq !== before.nextSeq) throw gap(recovery, before.nextSeq, firstSeq)
-  const file = recovery.openFile(segmentPath(recovery.directory, firstSeq), 'write')
+  const file = recovery.disk.openFile(segmentPath(recovery.directory, firstSeq), 'write')
   try {
     const header = readSegmentHeader(file)
     const wasDurable = before.journalId !== undefined && recovery.knownDurable(before.journalId) >= firstSeq
     if (!header && !wasDurable && removeUnborn(recovery, file, firstSeq)) {
-      if (!before.journalId) return emptyJournal(recovery.directory)
+      if (!before.journalId) return emptyJournal(recovery)
       return { journalId: before.journalId, sealed, chain: before.chain, active: undefined }
     }
     const { journalId } = checkSegmentHeader(file, header, before)
     const walk = walkSegment(file, header!, file.size())
     cutTail(recovery, file, walk, recovery.knownDurable(journalId))
     confirm(file, walk)
-    syncDirectory(recovery.directory)
+    recovery.disk.syncDirectory(recovery.directory)
     if (walk.stop.kind !== 'sealed') {
       return {
         journalId,
@@ -180,7 +169,7 @@ function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boo
   const bytes = readFrom(file, 0)
   if (bytes.length > 0) saveTail(recovery, file, { firstSeq, offset: 0, bytes })
   file.close()
-  removeFile(file.path)
+  recovery.disk.removeFile(file.path)
   return true
 }
 
@@ -278,23 +267,25 @@ type Tail = { readonly firstSeq: number; readonly offset: number; readonly bytes
 const savedTails = (directory: string): string => join(directory, 'lost+tail')
 
 /** Removes the tails that were cut off this journal and saved. Returns how many there were. */
-export function removeSavedTails(directory: string): number {
+export function removeSavedTails(disk: Disk, directory: string): number {
   const saved = savedTails(directory)
-  const names = fileExists(saved) ? listFiles(saved) : []
-  for (const name of names) removeFile(join(saved, name))
+  const names = disk.fileExists(saved) ? disk.listFiles(saved) : []
+  for (const name of names) disk.removeFile(join(saved, name))
   return names.length
 }
 
 function saveTail(recovery: Recovery, file: DiskFile, tail: Tail): void {
+  const { disk } = recovery
   const directory = savedTails(recovery.directory)
-  makeDirectory(directory)
-  const names = listFiles(directory).filter((name) => /^\d{8}-/.test(name))
-  for (const name of names.slice(0, Math.max(0, names.length - savedTailsMax + 1))) removeFile(join(directory, name))
+  disk.makeDirectory(directory)
+  const names = disk.listFiles(directory).filter((name) => /^\d{8}-/.test(name))
+  for (const name of names.slice(0, Math.max(0, names.length - savedTailsMax + 1)))
+    disk.removeFile(join(directory, name))
   const number = Number(names.at(-1)?.slice(0, 8) ?? 0) + 1
   const path = join(directory, `${String(number).padStart(8, '0')}-${tail.firstSeq}-${tail.offset}.bin`)
   let saved = path
   try {
-    writeAtomic(path, tail.bytes)
+    disk.writeAtomic(path, tail.bytes)
   } catch (error) {
     // The tail was never acknowledged: on a full disk the start matters more, and cutting it frees space.
     if (!(error instanceof DiskFull)) throw error

@@ -1,7 +1,7 @@
 /**
  * Reading frames in order across segments, with large reads. The writer and the readers scan through this one function.
  */
-import { Damage, type OpenFile } from './disk.ts'
+import { Damage, type Disk } from './disk.ts'
 import { FOOTER, type Frame } from './frame.ts'
 import { FrameWindow, windowBytes } from './frame-window.ts'
 import type { ScanPlace } from './sealed-segments.ts'
@@ -12,7 +12,7 @@ import type { ScanPlace } from './sealed-segments.ts'
  * Throws Damage at a frame that is not what was written.
  */
 export function* scanFrames(scan: {
-  openFile: OpenFile
+  disk: Disk
   placeOf: (seq: number) => ScanPlace
   from: number
   through: number
@@ -21,7 +21,7 @@ export function* scanFrames(scan: {
   while (seq <= scan.through) {
     const place = scan.placeOf(seq)
     const last = Math.min(place.lastSeq, scan.through)
-    const file = scan.openFile(place.path, 'read')
+    const file = scan.disk.openFile(place.path, 'read')
     try {
       // A scan of the few frames of one batch is the common case: a whole window each time would only make garbage.
       const { end, seed } = place

@@ -3,7 +3,7 @@
  *
  * Its index file is a cache. An index that is missing, broken or of another segment is made again from the frames.
  */
-import { Damage, type DiskFile, fileExists, type OpenFile } from './disk.ts'
+import { Damage, type Disk, type DiskFile } from './disk.ts'
 import type { Frame } from './frame.ts'
 import { type ByteSource, buildIndex, type SealedFacts, SealedIndex } from './sealed-index.ts'
 import {
@@ -18,8 +18,8 @@ import {
 import { sealedDamage, walkSegment } from './walk.ts'
 
 export type SealedOptions = {
+  readonly disk: Disk
   readonly directory: string
-  readonly openFile: OpenFile
   /** Called with the bytes of an index that had to be made again. A reader leaves it out and keeps them in memory only. */
   readonly keepIndex?: (path: string, bytes: Buffer) => void
 }
@@ -41,7 +41,7 @@ export class SealedSegment {
 
   /** Reads header and footer only. Throws Damage with the first bad position when they do not say `sealed`. */
   static open(options: SealedOptions, firstSeq: number): SealedSegment {
-    const file = options.openFile(segmentPath(options.directory, firstSeq), 'read')
+    const file = options.disk.openFile(segmentPath(options.directory, firstSeq), 'read')
     try {
       const header = readSegmentHeader(file)
       if (header?.firstSeq !== firstSeq) {
@@ -72,8 +72,8 @@ export class SealedSegment {
   /** Opens the index by its head. True when it names this segment; its CRC is not compared. */
   findIndex(): boolean {
     const path = indexPath(this.#options.directory, this.facts.firstSeq)
-    if (!fileExists(path)) return false
-    const file = this.#options.openFile(path, 'read')
+    if (!this.#options.disk.fileExists(path)) return false
+    const file = this.#options.disk.openFile(path, 'read')
     const index = SealedIndex.open(file, this.facts)
     if (!index) {
       file.close()

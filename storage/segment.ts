@@ -23,7 +23,7 @@
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { CHAIN_BYTES } from './chain.ts'
-import { Damage, type DiskFile, listFiles } from './disk.ts'
+import { Damage, type Disk, type DiskFile } from './disk.ts'
 import {
   decodeFrame,
   encodeFrame,
@@ -67,8 +67,8 @@ export function indexPath(directory: string, firstSeq: number): string {
 }
 
 /** First seqs of all segments in a directory, ascending; `kind` chooses the segments or their indexes. */
-export function listSegments(directory: string, kind: 'log' | 'idx'): number[] {
-  const names = listFiles(directory).filter((name) => name.length === digits + 4 && name.endsWith(`.${kind}`))
+export function listSegments(disk: Disk, directory: string, kind: 'log' | 'idx'): number[] {
+  const names = disk.listFiles(directory).filter((name) => name.length === digits + 4 && name.endsWith(`.${kind}`))
   return names.filter((name) => /^\d{20}\./.test(name)).map((name) => Number(name.slice(0, digits)))
 }
 

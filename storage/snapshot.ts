@@ -17,16 +17,7 @@
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import {
-  Damage,
-  fileExists,
-  listFiles,
-  makeDirectory,
-  openFile,
-  removeFile,
-  removeUnsynced,
-  writeAtomic,
-} from './disk.ts'
+import { Damage, type Disk } from './disk.ts'
 import { readSeq, writeSeq } from './frame.ts'
 
 /** The one in use, and one more in case it turns out to be unreadable. */
@@ -48,12 +39,14 @@ export type Snapshot = Image & { readonly seq: number }
  * of one. Throws DiskFull, SyncFailed or a system error; the older snapshots are then unchanged.
  */
 export function save(
+  disk: Disk,
   directory: string,
   { journalId, seq, bytes, columns }: Image & { readonly journalId: Buffer; readonly seq: number },
 ): void {
-  makeDirectory(directory)
+  disk.makeDirectory(directory)
   // Each has another name: no later one would ever be written over it.
-  for (const name of listFiles(directory)) if (name.endsWith(`${suffix}.tmp`)) removeUnsynced(join(directory, name))
+  for (const name of disk.listFiles(directory))
+    if (name.endsWith(`${suffix}.tmp`)) disk.removeUnsynced(join(directory, name))
   const parts = [bytes, ...columns]
   const header = Buffer.alloc(headerBytes + parts.length * lengthBytes)
   magicAndVersion.copy(header)
@@ -62,14 +55,14 @@ export function save(
   header.writeUInt32LE(columns.length, 28)
   for (const [n, { length }] of parts.entries()) writeSeq(header, length, headerBytes + n * lengthBytes)
   header.writeUInt32LE(checksum(header, parts), crcAt)
-  writeAtomic(pathOf(directory, seq), [header, ...parts])
-  for (const old of snapshotSeqs(directory).slice(snapshotsKept)) removeFile(pathOf(directory, old))
+  disk.writeAtomic(pathOf(directory, seq), [header, ...parts])
+  for (const old of snapshotSeqs(disk, directory).slice(snapshotsKept)) disk.removeFile(pathOf(directory, old))
 }
 
 /** The newest sound snapshot of this journal; broken ones and those of other journals are passed over. */
-export function loadNewest(directory: string, journalId: Buffer): Snapshot | undefined {
-  for (const seq of snapshotSeqs(directory)) {
-    const image = readSound(pathOf(directory, seq), journalId, seq)
+export function loadNewest(disk: Disk, directory: string, journalId: Buffer): Snapshot | undefined {
+  for (const seq of snapshotSeqs(disk, directory)) {
+    const image = readSound(disk, pathOf(directory, seq), journalId, seq)
     if (image !== undefined) return { seq, ...image }
   }
   return undefined
@@ -79,9 +72,9 @@ export function loadNewest(directory: string, journalId: Buffer): Snapshot | und
  * Up to which frame the snapshots of this journal reach, by their heads; 0: there is none. Nothing else of them is
  * read.
  */
-export function reachOf(directory: string, journalId: Buffer): number {
-  for (const seq of fileExists(directory) ? snapshotSeqs(directory) : []) {
-    const file = openFile(pathOf(directory, seq), 'read')
+export function reachOf(disk: Disk, directory: string, journalId: Buffer): number {
+  for (const seq of disk.fileExists(directory) ? snapshotSeqs(disk, directory) : []) {
+    const file = disk.openFile(pathOf(directory, seq), 'read')
     try {
       const head = Buffer.alloc(headerBytes)
       const isHead = file.readAt(head, 0) === headerBytes && head.subarray(0, 4).equals(magicAndVersion)
@@ -109,21 +102,22 @@ export function checkReached(directory: string, seq: number, seqMax: number): vo
  * of. `isDamage`: it is sound, and proves that the journal, which ends at `seqMax`, has lost frames.
  */
 export function* badSnapshots(
+  disk: Disk,
   directory: string,
   journalId: Buffer,
   seqMax: number,
 ): Generator<{ readonly path: string; readonly problem: string; readonly isDamage: boolean }, void, undefined> {
-  for (const seq of fileExists(directory) ? snapshotSeqs(directory) : []) {
+  for (const seq of disk.fileExists(directory) ? snapshotSeqs(disk, directory) : []) {
     const path = pathOf(directory, seq)
-    if (readSound(path, journalId, seq) === undefined)
+    if (readSound(disk, path, journalId, seq) === undefined)
       yield { path, problem: 'its checksum, its journal or its number is another one', isDamage: false }
     else if (seq > seqMax)
       yield { path, problem: `it holds frame ${seq} of a journal that ends at ${seqMax}`, isDamage: true }
   }
 }
 
-function readSound(path: string, journalId: Buffer, seq: number): Image | undefined {
-  const file = openFile(path, 'read')
+function readSound(disk: Disk, path: string, journalId: Buffer, seq: number): Image | undefined {
+  const file = disk.openFile(path, 'read')
   try {
     const start = Buffer.alloc(headerBytes)
     if (file.readAt(start, 0) < headerBytes || !start.subarray(0, 4).equals(magicAndVersion)) return undefined
@@ -166,7 +160,7 @@ function pathOf(directory: string, seq: number): string {
 }
 
 /** Newest first. */
-function snapshotSeqs(directory: string): number[] {
-  const names = listFiles(directory).filter((name) => /^\d{20}\.snapshot$/.test(name))
+function snapshotSeqs(disk: Disk, directory: string): number[] {
+  const names = disk.listFiles(directory).filter((name) => /^\d{20}\.snapshot$/.test(name))
   return names.map((name) => Number(name.slice(0, 20))).reverse()
 }

@@ -4,7 +4,7 @@
  * That is safe because no byte of the file ever changes: each place has one valid value, which is written here, and the
  * writer works after the leaves that are repaired. Readers keep what they have read: they must forget it afterwards.
  */
-import { type DiskFile, openFile } from './disk.ts'
+import type { Disk, DiskFile } from './disk.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX } from './merkle.ts'
 
 export class TreeMender {
@@ -19,8 +19,8 @@ export class TreeMender {
   }
 
   /** Opens the file at its first leaf. Throws the error of the system. */
-  static open(path: string): TreeMender {
-    return new TreeMender(openFile(path, 'write'))
+  static open(disk: Disk, path: string): TreeMender {
+    return new TreeMender(disk.openFile(path, 'write'))
   }
 
   /** Leaves whose nodes are right now. */

@@ -6,7 +6,7 @@
  * nodes above, which are between chunks, one by one.
  */
 import { BoundedMap } from './bounded-map.ts'
-import { type DiskFile, openFile } from './disk.ts'
+import type { Disk, DiskFile } from './disk.ts'
 import {
   consistencyPathOf,
   type EdgeHashes,
@@ -45,16 +45,16 @@ export class TreeReader {
   /** Of the size last asked for: most proofs are in the tree of the newest head. */
   #edges: { readonly size: number; readonly hashes: EdgeHashes } = { size: 0, hashes: [] }
 
-  private constructor(path: string, limits: TreeReaderLimits) {
+  private constructor(disk: Disk, path: string, limits: TreeReaderLimits) {
     this.#path = path
-    this.#file = openFile(path, 'read')
+    this.#file = disk.openFile(path, 'read')
     this.#chunks = new BoundedMap(limits.chunksMax)
     this.#nodes = new BoundedMap(limits.nodesMax)
   }
 
   /** Opens the file. It shows nothing until {@link advance} says how many leaves are in it. */
-  static open(path: string, limits: TreeReaderLimits = usualLimits): TreeReader {
-    return new TreeReader(path, limits)
+  static open(disk: Disk, path: string, limits: TreeReaderLimits = usualLimits): TreeReader {
+    return new TreeReader(disk, path, limits)
   }
 
   /** Leaves that may be read. */

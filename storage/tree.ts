@@ -7,7 +7,7 @@
  * in tree-reader.ts, repair while others read in tree-mender.ts.
  */
 import { dirname } from 'node:path'
-import { type DiskFile, fileExists, openFile, syncDirectory } from './disk.ts'
+import type { Disk, DiskFile } from './disk.ts'
 import { CompactRange, edgeLevels, HASH_BYTES, LEVELS_MAX } from './merkle.ts'
 import { nodePosition, nodesIn, TreeFileShort } from './tree-layout.ts'
 
@@ -36,13 +36,13 @@ export class TreeWriter {
    *
    * @throws TreeFileShort when the file is missing or has not all nodes of `size` leaves
    */
-  static open(path: string, size: number): TreeWriter {
+  static open(disk: Disk, path: string, size: number): TreeWriter {
     const expected = nodesIn(size) * HASH_BYTES
-    const exists = fileExists(path)
+    const exists = disk.fileExists(path)
     if (!exists && size > 0) throw new TreeFileShort({ path, expected, found: 0 })
-    const file = openFile(path, exists ? 'write' : 'create')
+    const file = disk.openFile(path, exists ? 'write' : 'create')
     try {
-      if (!exists) syncDirectory(dirname(path))
+      if (!exists) disk.syncDirectory(dirname(path))
       const found = file.size()
       if (found < expected) throw new TreeFileShort({ path, expected, found })
       if (found > expected) file.truncate(expected)

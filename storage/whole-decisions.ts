@@ -6,7 +6,6 @@
  * invalid on disk; recovery then finds a torn tail there, and saves and cuts it like any other. A batch never spans two
  * segments, and a journal is opened before it seals one, so such an end is always in the newest segment.
  */
-import { openFile } from './disk.ts'
 import { FRAME_HEADER_BYTES, MORE } from './frame.ts'
 import { Journal, type JournalOptions } from './journal.ts'
 import { listSegments, segmentPath } from './segment.ts'
@@ -15,7 +14,7 @@ import { listSegments, segmentPath } from './segment.ts'
 export function openWhole(options: JournalOptions): Journal {
   const journal = Journal.open(options)
   const end = unfinishedEnd(journal)
-  const newest = end === undefined ? undefined : listSegments(options.directory, 'log').at(-1)
+  const newest = end === undefined ? undefined : listSegments(options.disk, options.directory, 'log').at(-1)
   // An older release, which knows no MORE, may have continued after such an end, and sealed it.
   if (end === undefined || newest === undefined || newest > end.firstSeq) return journal
   journal.close()
@@ -41,8 +40,8 @@ function unfinishedEnd(journal: Journal): UnfinishedEnd | undefined {
  * Makes the frame that begins this many bytes before the end of the file invalid; recovery has just made all of them
  * durable.
  */
-function spoil({ openFile: open = openFile }: JournalOptions, path: string, bytes: number): void {
-  const file = open(path, 'write')
+function spoil({ disk }: JournalOptions, path: string, bytes: number): void {
+  const file = disk.openFile(path, 'write')
   try {
     file.writeAt(Uint8Array.of(0), file.size() - bytes)
     file.sync()

@@ -279,7 +279,25 @@ test('every file opens with the one reason why it exists', () => {
 })
 
 const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp])[] = [
-  ['only storage/disk.ts syncs: call it', /\b(fsync|fdatasync)(Sync)?\(/, /^storage\/disk\.ts$/],
+  [
+    'only storage/machine-disk.ts syncs: call the disk that is handed in',
+    /\b(fsync|fdatasync)(Sync)?\(/,
+    /^storage\/machine-disk\.ts$/,
+  ],
+  [
+    // The lock is between processes of one machine. SQLite opens files by itself, and fsck looks at a copy of them. The rest
+    // reads what is installed or what the operator wrote (programs, styles, source maps, limits, a wallet's key), or is run
+    // by a person (the command line, the build, the client and the program of /for-agents).
+    'a board keeps its files on the disk that is handed in',
+    /\bfrom 'node:fs(\/promises)?'/,
+    /^(storage\/(machine-disk|lock)|src\/(search\/search-index|fsck\/fsck|program|observe|http\/engine|pages\/assets|sign-in\/sign-in-page|payments\/wallet|build|cli\/.*|client\/served|docs\/for-agents\/programs))\.ts$/,
+  ],
+  [
+    // The directories of SQLite's files, and a mirror, which is a command's.
+    'only the platform takes the disk of this machine: be handed one',
+    /\bmachineDisk\b/,
+    /^(storage\/machine-disk|src\/(platform|search\/search-index|webhooks\/store|cli\/mirror-store))\.ts$/,
+  ],
   [
     // The program that /for-agents serves and the client run elsewhere.
     'only src/clock.ts reads a clock: be handed one',
@@ -297,11 +315,12 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     /(?<!\.)\b(setTimeout|setInterval|setImmediate)\(/,
     /^src\/(clock|cli\/.*|client\/broadside|http\/(uws|uws-stream|node)|docs\/for-agents\/programs)\.ts$/,
   ],
+  ['only the platform makes channels: be handed them', /\bMessageChannel\b/, /^src\/platform\.ts$/],
   [
     // Beside the command line: names of files, secret seeds of hash tables, and ids of faults, on which no answer depends.
     'chance comes from src/platform.ts: be handed it',
     /\b(randomBytes|randomUUID|randomInt|getRandomValues|Math\.random)\(/,
-    /^(src\/(platform|cli\/.*|client\/broadside|http\/engine|workers\/entry|docs\/for-agents\/programs)|storage\/(disk|recovery)|actors\/records\/(event-index|retry-memory))\.ts$/,
+    /^(src\/(platform|cli\/.*|client\/broadside|http\/engine|workers\/entry|docs\/for-agents\/programs)|storage\/(machine-disk|recovery)|actors\/records\/(event-index|retry-memory))\.ts$/,
   ],
   [
     'only src/config.ts reads the environment (and limits, which schemas need before there is a configuration)',

@@ -1,5 +1,5 @@
 /**
- * A link: a MessagePort with asks and tells.
+ * A link: a port with asks and tells.
  *
  * `ask` gets an answer and is bounded in number and in time. `tell` is a hint that may be lost. What is sent in one
  * tick travels as one message, encoded with msgpackr into one buffer that is transferred, never cloned: one postMessage
@@ -11,9 +11,20 @@
  * Wire form: [asks, answers, tells, notes] with asks = [id, body][], answers = [id, note index or -1, body][]. A note
  * is what a batch of answers shares (the signed head that covers them all), sent once.
  */
-import type { MessagePort } from 'node:worker_threads'
 import { encode, Packr } from './msgpack.ts'
 import type { Cancel, Timers } from './timers.ts'
+
+/** One end of a channel between two threads. What is sent arrives in order, or not at all once an end is closed. */
+export interface Port {
+  /** `close`: here, at the other end, or with the thread that holds it. */
+  on(event: 'message' | 'close', take: (bytes: Uint8Array) => void): unknown
+  /** The buffers of `transfer` go with it, and are of no use here afterwards. */
+  postMessage(bytes: Uint8Array, transfer: readonly ArrayBuffer[]): void
+  close(): void
+}
+
+/** A port can be handed to another thread, once. */
+export type Channel = { readonly port1: Port; readonly port2: Port }
 
 /** Why an ask has no answer: the link is full, the other side died, or time ran out. */
 type Silence = 'overloaded' | 'gone' | 'late'
@@ -22,7 +33,7 @@ export type Answered<Body, Note> =
   | { readonly ok: false; readonly silence: Silence }
 
 type LinkOptions = {
-  readonly port: MessagePort
+  readonly port: Port
   /** Open asks at most; the next one is `overloaded` at once. */
   readonly openMax: number
   /** Milliseconds after which an ask without an answer is `late`. */

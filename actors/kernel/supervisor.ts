@@ -7,19 +7,42 @@
  * service manager starts it again into recovery. Those that only derive what they hold or send (search, tools,
  * delivery) are started again after a while, and the board continues without them.
  */
-import type { TransferListItem, Worker, WorkerOptions } from 'node:worker_threads'
+import type { Port } from './link.ts'
 import type { Timers } from './timers.ts'
 
 export type LastWords = { readonly name: string; readonly message: string; readonly stack: string }
 
-export type StartThread = (file: URL, options: WorkerOptions) => Worker
+/** What a thread is started with. */
+export type ThreadStart = {
+  readonly name: string
+  readonly data: unknown
+  /** Those in `data`. */
+  readonly ports: readonly Port[]
+  readonly youngGenerationMb: number
+}
+
+/** A thread that was started. */
+export interface Thread {
+  onMessage(take: (message: FromThread) => void): void
+  onError(take: (error: Error) => void): void
+  onExit(take: () => void): void
+  /** `ports`: those in the message. */
+  send(message: unknown, ports: readonly Port[]): void
+  /** At once, whatever it is doing. */
+  terminate(): void
+  /** In use, in bytes. Rejects when it is not running. */
+  heapBytes(): Promise<number>
+}
+
+/** Starts the thread of a file: the `thread` that it exports. Throws the error of the system. */
+export type StartThread = (file: URL, start: ThreadStart) => Thread
 
 type SupervisedOptions = {
   readonly startThread: StartThread
   readonly name: string
   readonly file: URL
   /** Makes what the thread is started with: fresh links each time. */
-  readonly birth: () => { data: unknown; transfer: readonly TransferListItem[] }
+  readonly birth: () => { data: unknown; transfer: readonly Port[] }
   /** What a thread reports before it is ready. */
   readonly onKnown?: (facts: Readonly<Record<string, unknown>>) => void
   /** Facts of a restarted thread. */
@@ -54,7 +77,7 @@ export type FromThread =
 
 export class Supervised {
   readonly #options: SupervisedOptions
-  #worker: Worker | undefined
+  #thread: Thread | undefined
   #stopping = false
   #restarts: number[] = []
 
@@ -72,21 +95,17 @@ export class Supervised {
    */
   async start(): Promise<Readonly<Record<string, unknown>>> {
     const { data, transfer } = this.#options.birth()
-    const worker = this.#options.startThread(this.#options.file, {
-      name: this.#options.name,
-      workerData: data,
-      transferList: [...transfer],
-      resourceLimits: { maxYoungGenerationSizeMb: this.#options.youngGenerationMb },
-    })
-    this.#worker = worker
+    const { name, youngGenerationMb } = this.#options
+    const thread = this.#options.startThread(this.#options.file, { name, data, ports: transfer, youngGenerationMb })
+    this.#thread = thread
     return new Promise((resolve, reject) => {
       let ready = false
       let words: LastWords = {
         name: 'Error',
-        message: `thread ${this.#options.name} exited without an error`,
+        message: `thread ${name} exited without an error`,
         stack: '',
       }
-      worker.on('message', (message: FromThread) => {
+      thread.onMessage((message) => {
         if (message.kind === 'dying') words = message.words
         if (message.kind === 'event') this.#options.onEvent(message.level, message.event, message.facts)
         if (message.kind === 'known') this.#options.onKnown?.(message.facts)
@@ -95,36 +114,35 @@ export class Supervised {
         ready = true
         resolve(message.facts)
       })
-      worker.on('error', (error) => {
+      thread.onError((error) => {
         words = { name: error.name, message: error.message, stack: error.stack ?? '' }
       })
-      worker.on('exit', () => {
-        if (this.#worker !== worker || this.#stopping) return
+      thread.onExit(() => {
+        if (this.#thread !== thread || this.#stopping) return
         if (ready) this.#died(words)
         else reject(Object.assign(new Error(words.message), words, { thread: this.name }))
       })
     })
   }
 
-  send(message: unknown, transfer: readonly TransferListItem[] = []): void {
-    this.#worker?.postMessage(message, transfer)
+  send(message: unknown, ports: readonly Port[] = []): void {
+    this.#thread?.send(message, ports)
   }
 
   /** Heap in use by the thread, in bytes; 0 when it is not running. */
   async heapBytes(): Promise<number> {
     // It may end while it is asked.
-    const heap = await this.#worker?.getHeapStatistics().catch(() => undefined)
-    return heap === undefined ? 0 : heap.used_heap_size + heap.external_memory
+    return (await this.#thread?.heapBytes().catch(() => 0)) ?? 0
   }
 
   /** Asks the thread to finish and waits until it is gone, at most `withinMs`. */
   async stop(withinMs: number): Promise<void> {
-    const worker = this.#worker
-    if (worker === undefined) return
+    const thread = this.#thread
+    if (thread === undefined) return
     this.#stopping = true
-    const gone = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
-    worker.postMessage({ kind: 'stop' })
-    const inTime = this.#options.timers.later(() => void worker.terminate(), withinMs)
+    const gone = new Promise<void>((resolve) => thread.onExit(() => resolve()))
+    thread.send({ kind: 'stop' }, [])
+    const inTime = this.#options.timers.later(() => thread.terminate(), withinMs)
     await gone
     inTime()
   }

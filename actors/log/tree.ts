@@ -6,6 +6,7 @@
  * more: looking at every node of a million leaves costs half a second and makes nothing safer, because a proof is
  * checked against its signed head before it is given, a tile against what is below it, and leaf hashes come from the frames.
  */
+import type { Disk } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from '../../storage/merkle.ts'
 import { verifyConsistency } from '../../storage/merkle-verify.ts'
@@ -59,6 +60,7 @@ class RootMismatch extends Error {
 }
 
 type OpenTree = {
+  readonly disk: Disk
   readonly path: string
   /** The frames of this log, from its first to its newest. */
   readonly frames: () => Iterable<Frame>
@@ -73,9 +75,9 @@ type OpenTree = {
  * @throws RootMismatch; Damage; the disk's error
  */
 export function openTree(options: OpenTree): TreeWriter {
-  const { path, newest, report } = options
+  const { disk, path, newest, report } = options
   try {
-    const tree = TreeWriter.open(path, newest.size)
+    const tree = TreeWriter.open(disk, path, newest.size)
     if (tree.root().equals(newest.root)) return tree
     tree.close()
     report('warn', 'log.tree.unusable', { path, problem: 'its root is not the signed one' })
@@ -86,8 +88,8 @@ export function openTree(options: OpenTree): TreeWriter {
 }
 
 /** Makes the whole file again, whatever it holds. Throws like openTree. */
-export function remakeTree({ path, frames, report }: Omit<OpenTree, 'newest'>): TreeWriter {
-  const tree = TreeWriter.open(path, 0)
+export function remakeTree({ disk, path, frames, report }: Omit<OpenTree, 'newest'>): TreeWriter {
+  const tree = TreeWriter.open(disk, path, 0)
   for (const { leaves, size, root } of leafBatches(frames())) {
     tree.append(leaves)
     if (tree.root().equals(root)) continue
@@ -101,12 +103,16 @@ export function remakeTree({ path, frames, report }: Omit<OpenTree, 'newest'>): 
  * The root of the first `size` leaves, as the file gives it and a consistency proof ties it to the signed `newest`.
  * Undefined: the file does not say, or holds something wrong.
  */
-export function provenRoot(path: string, size: number, newest: OpenTree['newest']): Buffer | undefined {
+export function provenRoot(
+  { disk, path }: Pick<OpenTree, 'disk' | 'path'>,
+  size: number,
+  newest: OpenTree['newest'],
+): Buffer | undefined {
   if (size === newest.size) return Buffer.from(newest.root)
   if (size === 0) return EMPTY_ROOT
   let tree: TreeReader | undefined
   try {
-    tree = TreeReader.open(path)
+    tree = TreeReader.open(disk, path)
     tree.advance(newest.size)
     const root = tree.root(size)
     const isProven = verifyConsistency(size, newest.size, tree.consistencyPath(size, newest.size), root, newest.root)
@@ -125,10 +131,11 @@ export function provenRoot(path: string, size: number, newest: OpenTree['newest'
  * @throws RangeError when the frames do not give the roots they carry; Damage; the disk's error
  */
 export function* mendTree(
+  disk: Disk,
   path: string,
   frames: Iterable<Frame>,
 ): Generator<void, { readonly leaves: number; readonly wrongBytes: number }, undefined> {
-  const mender = TreeMender.open(path)
+  const mender = TreeMender.open(disk, path)
   try {
     for (const { leaves, root } of leafBatches(frames)) {
       mender.mend(leaves, root)

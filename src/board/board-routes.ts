@@ -6,7 +6,6 @@ import type { BlobFiles } from '../../storage/blob-files.ts'
 import { blobDoor } from '../attachments/routes.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import { clientFiles } from '../client/served.ts'
-import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { CommandSource } from '../command/verified.ts'
 import type { Config } from '../config.ts'
@@ -28,7 +27,7 @@ import type { LogIdentity } from '../log/signed-log.ts'
 import type { Counters } from '../observe.ts'
 import { embed } from '../pages/assets.ts'
 import { payDoors } from '../payments/routes.ts'
-import type { Random } from '../platform.ts'
+import type { Platform } from '../platform.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { Deliveries } from '../receive-urls/deliveries.ts'
 import { receiveDoor } from '../receive-urls/routes.ts'
@@ -49,28 +48,27 @@ import { type PageDoors, pageDoors } from './page-routes.ts'
 import { Routes } from './routes.ts'
 import type { StartedActors } from './start-actors.ts'
 
-type RoutedParts = StartedActors & {
-  readonly config: Config
-  readonly directory: BoardDirectory
-  readonly clock: Clock
-  readonly random: Random
-  readonly address: string
-  readonly secret: Buffer
-  readonly news: LiveFacts
-  readonly throttle: Throttle
-  readonly files: BlobFiles
-  readonly addressOf: (exchange: Exchange) => string
-  readonly replies: Replies
-  readonly counters: Counters
-  readonly verifier: Checks
-  readonly followers: Followers
-  readonly streams: Streams
-  readonly webhookThread: WebhookThread
-  readonly calling: Calling
-  readonly front: CommandRouter
-  readonly deliveries: Deliveries
-  readonly figures: BoardFigures
-}
+type RoutedParts = StartedActors &
+  Pick<Platform, 'clock' | 'random' | 'disk'> & {
+    readonly config: Config
+    readonly directory: BoardDirectory
+    readonly address: string
+    readonly secret: Buffer
+    readonly news: LiveFacts
+    readonly throttle: Throttle
+    readonly files: BlobFiles
+    readonly addressOf: (exchange: Exchange) => string
+    readonly replies: Replies
+    readonly counters: Counters
+    readonly verifier: Checks
+    readonly followers: Followers
+    readonly streams: Streams
+    readonly webhookThread: WebhookThread
+    readonly calling: Calling
+    readonly front: CommandRouter
+    readonly deliveries: Deliveries
+    readonly figures: BoardFigures
+  }
 
 export function boardRoutes(parts: RoutedParts): {
   readonly routes: Routes

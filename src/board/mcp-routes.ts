@@ -4,7 +4,6 @@ import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { networkOf } from '../../actors/kernel/networks.ts'
 import type { BoardDirectory } from '../board-directory.ts'
-import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Config } from '../config.ts'
@@ -14,7 +13,7 @@ import type { Exchange, RouteHandler } from '../http/port.ts'
 import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
 import { mcpDoor, serverJson } from '../mcp/routes.ts'
 import { log } from '../observe.ts'
-import type { Random } from '../platform.ts'
+import type { Platform } from '../platform.ts'
 import { Limiter } from '../rates/meters.ts'
 import type { Places } from '../rates/places.ts'
 import type { Throttle } from '../rates/throttle.ts'
@@ -26,12 +25,10 @@ import type { CommandRouter } from './command-router.ts'
 import { forAgents } from './for-agents.ts'
 import type { ReadRouter } from './read-router.ts'
 
-type McpDoorsOptions = {
+type McpDoorsOptions = Pick<Platform, 'clock' | 'random' | 'disk'> & {
   readonly config: Pick<Config, 'limitsOn' | 'loopback' | 'mcpOrigins'>
   readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
   readonly described: Described
-  readonly clock: Clock
-  readonly random: Random
   readonly front: Pick<CommandRouter, 'execute'>
   readonly reads: Pick<ReadRouter, 'read'>
   readonly actors: Pick<Actors, 'write'>
@@ -63,7 +60,7 @@ const complaintsPerMinute = 6
 export function mcpDoors(options: McpDoorsOptions): Doors {
   const { config, directory, described, reads, news, secret, clock } = options
   const { address, release, serviceId } = described
-  const keys = new SignInKeys(join(directory.path, 'sign-in.keys'))
+  const keys = new SignInKeys(options.disk, join(directory.path, 'sign-in.keys'))
   const erase = (): void => keys.retain((delegation) => news.delegates.isThere(delegation))
   erase()
   news.delegates.onEnd(erase)

@@ -5,7 +5,6 @@ import { availableParallelism } from 'node:os'
 import { streamPath } from '../../actors/follow/stream.ts'
 import { queuesOf } from '../../actors/kernel/limits.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
-import { makeDirectory } from '../../storage/disk.ts'
 import { lockDirectory } from '../../storage/lock.ts'
 import { BlobIntake } from '../attachments/intake.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../board-directory.ts'
@@ -56,13 +55,14 @@ export async function startServer(config: Config, platform: Platform = machine):
       `"${address}" is not an address of a website. Set HOST to a name or an IP address, or set BASE_URL.`,
     )
   }
-  makeDirectory(config.dataDirectory)
+  platform.disk.makeDirectory(config.dataDirectory)
   const lock = await lockDirectory(config.dataDirectory)
   const parts = new Parts()
   await parts.start({ name: 'directory lock', stop: () => lock.release() })
   try {
-    const marks = readMarks(config)
+    const marks = readMarks(platform.disk, config)
     const directory = openBoardDirectory({
+      disk: platform.disk,
       path: config.dataDirectory,
       serviceId: config.serviceId,
       publicHost: new URL(address).host,
@@ -166,7 +166,7 @@ function baseOf(place: Place) {
   const addressOf = (exchange: Exchange) => addresses.of(exchange)
   const counters = new Counters()
   const replies = new Replies({ throttle, addressOf, onReply: (status) => counters.reply(status) })
-  const files = new BlobFiles(blobsDirectory(directory.path), (file, problem) =>
+  const files = new BlobFiles(place.disk, blobsDirectory(directory.path), (file, problem) =>
     log('error', 'blob.not_removed', { file, problem: String(problem) }),
   )
   const connections: OpenConnections = { open: 0 }

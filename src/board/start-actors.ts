@@ -47,8 +47,8 @@ type ActorsOptions = Platform & {
 
 /** Resolves when every actor answers and what the front keeps of the registry is known. */
 export async function startActors(parts: Parts, options: ActorsOptions): Promise<StartedActors> {
-  const { config, clock, random, news, files, address } = options
-  const mark = new MarkKeeper(config, clock)
+  const { config, clock, random, disk, news, files, address } = options
+  const mark = new MarkKeeper(config, options)
   await parts.start({ name: 'mark', stop: () => mark.close() })
   const workNews = new HeldNews(['carry', 'at rest', 'requested'])
   const { actorHost, facts } = await startThreads(options, workNews)
@@ -58,6 +58,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
     mark,
     clock,
     random,
+    disk,
     logs: facts.logs,
     closed: facts.closed,
     publicHost: new URL(address).host,
@@ -97,13 +98,15 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
 }
 
 async function startThreads(
-  { config, directory, placement, news, marks, files, clock, random, startThread }: ActorsOptions,
+  { config, directory, placement, news, marks, files, clock, random, disk, startThread, channel }: ActorsOptions,
   workNews: HeldNews,
 ) {
   const started = await ActorHost.start({
     clock,
     random,
+    disk,
     startThread,
+    channel,
     directory,
     placement,
     diskReserveBytes: config.diskReserveBytes,

@@ -1,5 +1,6 @@
 /** `broadside fsck`: checks a data directory that no board is using. */
 import { explainFailure, restoreBackup } from '../failure.ts'
+import { machine } from '../platform.ts'
 import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 import { Progress } from './progress.ts'
 import { grouped, inertLine } from './terminal.ts'
@@ -40,7 +41,7 @@ export const fsckCommand: Command = {
     const lock = await Promise.resolve()
       .then(() => {
         ;({ dataDirectory: path, markFile } = readConfig(args.text('data')))
-        return readFacts(path)
+        return readFacts(machine.disk, path)
       })
       .then(() => lockDirectory(path, { reader: !args.flag('repair') }))
       .catch((error: unknown) => {
@@ -48,6 +49,7 @@ export const fsckCommand: Command = {
       })
     try {
       const result = checkBoard({
+        disk: machine.disk,
         path,
         markFile,
         verify:

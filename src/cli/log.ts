@@ -1,5 +1,6 @@
 /** `broadside log rotate`: closes the log of a stopped board, and begins the next one under a new key. */
 import { explainFailure } from '../failure.ts'
+import { machine } from '../platform.ts'
 import { type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
 import { grouped, inertLine } from './terminal.ts'
 
@@ -23,11 +24,12 @@ export const logCommand: Command = {
     ])
     try {
       const config = readConfig(args.text('data'))
-      readFacts(config.dataDirectory)
+      readFacts(machine.disk, config.dataDirectory)
       const lock = await lockDirectory(config.dataDirectory)
       try {
         const { closed, next } = await rotateLog({
           ...config,
+          platform: machine,
           now: terminal.clock.wallSeconds(),
           report: (level, event, facts) => {
             if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)

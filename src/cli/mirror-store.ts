@@ -11,7 +11,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import { writeAtomic } from '../../storage/disk.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { HASH_BYTES, type NodeReader, nodeHash } from '../../storage/merkle.ts'
 import { formatTilePath, newTiles, TILE_HEIGHT, TILE_WIDTH, type TilePath, tileNodes } from '../../storage/tile-path.ts'
 import { CommandFailed } from './command-line.ts'
@@ -42,7 +42,7 @@ export class MirrorStore {
   }
 
   keepText(name: 'vkey' | 'checkpoint', text: string): void {
-    writeAtomic(join(this.#directory, name), Buffer.from(text), 0o644)
+    machineDisk.writeAtomic(join(this.#directory, name), Buffer.from(text), 0o644)
   }
 
   /** The bytes of a tile, or undefined. */
@@ -61,7 +61,7 @@ export class MirrorStore {
     const name = formatTilePath(tile)
     const path = join(this.#directory, name)
     mkdirSync(dirname(path), { recursive: true })
-    writeAtomic(path, bytes, 0o644)
+    machineDisk.writeAtomic(path, bytes, 0o644)
     if (tile.kind === 'hashes') this.#kept.set(name, bytes)
   }
 

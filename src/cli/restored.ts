@@ -35,14 +35,15 @@ export const restoredCommand: Command = {
     try {
       const config = readConfig(args.text('data'))
       const { dataDirectory } = config
-      const { origin, generation } = readFacts(dataDirectory)
+      const { origin, generation } = readFacts(machine.disk, dataDirectory)
       const lock = await lockDirectory(dataDirectory)
       try {
         const log = SignedLog.open({
+          disk: machine.disk,
           dataDirectory,
           origin,
           segmentBytesMax: config.segmentBytesMax,
-          marks: readMarks(config),
+          marks: readMarks(machine.disk, config),
           begin: () => {
             throw new UnusableDirectory(
               `${dataDirectory} contains no signed log: nothing was published that could expire.`,
@@ -52,7 +53,7 @@ export const restoredCommand: Command = {
         })
         const { size } = log.newest
         log.close()
-        const begun = beginEpoch(dataDirectory, machine.random)
+        const begun = beginEpoch(machine.disk, dataDirectory, machine.random)
         terminal.out(
           `The recovery epoch ${generation} has ended, ${begun.generation} begins with the next start.\n` +
             `The log continues after its ${size} entries. If larger heads were published, readers who kept one can prove it.\n`,

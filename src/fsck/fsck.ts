@@ -36,7 +36,7 @@ import {
 } from '../../actors/records/record.ts'
 import { ReadableFrames } from '../../storage/around-damage.ts'
 import { readBlob } from '../../storage/blob-files.ts'
-import { fileExists, removeFile } from '../../storage/disk.ts'
+import type { Disk } from '../../storage/disk.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { badSnapshots, reachOf } from '../../storage/snapshot.ts'
@@ -61,6 +61,7 @@ const nothing = Buffer.alloc(0)
 export type { Finding } from './log.ts'
 
 type FsckOptions = {
+  readonly disk: Disk
   readonly path: string
   readonly onFinding: (finding: Finding) => void
   readonly onProgress: (leaves: number, total: number) => void
@@ -104,8 +105,8 @@ export function checkBoard(options: FsckOptions): FsckResult {
 type Checked = Omit<FsckResult, 'damages' | 'refusals'>
 
 function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Checked {
-  const facts = readFacts(options.path)
-  checkKeys(options.path, facts, tell)
+  const facts = readFacts(options.disk, options.path)
+  checkKeys(options.disk, options.path, facts, tell)
   const directories = [
     ...Array.from({ length: facts.shards }, (_, shard) => shardDirectory(options.path, shard)),
     logDirectory(options.path),
@@ -117,18 +118,19 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
   for (const directory of directories) {
     const snapshots = snapshotDirectories(options.path, directory)
     const check = verifyJournal(
+      options.disk,
       directory,
-      (problem) => tell(journalFinding(directory, problem)),
-      (journalId) => Math.max(...snapshots.map((each) => reachOf(each, journalId))),
+      (problem) => tell(journalFinding(options.disk, directory, problem)),
+      (journalId) => Math.max(...snapshots.map((each) => reachOf(options.disk, each, journalId))),
     )
     frames += check.frames
     bytes += check.bytes
     ends.push(check.nextSeq - 1)
     // The last of them is the log's.
     isLogSound = check.damages === 0
-    checkSnapshots(snapshots, check, tell)
+    checkSnapshots(options.disk, snapshots, check, tell)
   }
-  checkDelivery(deliveryDirectory(options.path), tell)
+  checkDelivery(options.disk, deliveryDirectory(options.path), tell)
   const log = logDirectory(options.path)
   const lost = isLogSound && ends.at(-1) === 0 ? lostLog(options.path, ends.slice(0, -1)) : undefined
   if (lost !== undefined) tell({ kind: 'damage', where: log, what: lost })
@@ -136,28 +138,33 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
   return { frames, bytes, leaves }
 }
 
-function journalFinding(directory: string, problem: JournalProblem): Finding {
+function journalFinding(disk: Disk, directory: string, problem: JournalProblem): Finding {
   const { kind, path, offset, expected, found, firstSeq } = problem
   return {
     kind: kind === 'damage' ? 'damage' : 'derived',
     where: `${path} at byte ${offset}`,
     what: `${kind}: expected ${expected}, found ${found}`,
     // A tail that was never confirmed is not derived from anything: the next start saves it and cuts it off.
-    ...(kind === 'index' ? { remake: () => remakeIndex(directory, firstSeq) } : {}),
+    ...(kind === 'index' ? { remake: () => remakeIndex(disk, directory, firstSeq) } : {}),
   }
 }
 
-function checkSnapshots(directories: readonly string[], check: JournalCheck, tell: (finding: Finding) => void): void {
+function checkSnapshots(
+  disk: Disk,
+  directories: readonly string[],
+  check: JournalCheck,
+  tell: (finding: Finding) => void,
+): void {
   if (check.journalId === undefined) return
   for (const directory of directories)
-    for (const { path, problem, isDamage } of badSnapshots(directory, check.journalId, check.nextSeq - 1)) {
+    for (const { path, problem, isDamage } of badSnapshots(disk, directory, check.journalId, check.nextSeq - 1)) {
       if (isDamage) tell({ kind: 'damage', where: path, what: problem })
       else
         tell({
           kind: 'derived',
           where: path,
           what: `a snapshot that no start can use: ${problem}`,
-          remake: () => removeFile(path),
+          remake: () => disk.removeFile(path),
         })
     }
 }
@@ -184,12 +191,13 @@ class LogCheck {
   constructor(options: FsckOptions, setting: Setting) {
     this.#options = options
     this.#setting = setting
+    const { disk, path } = options
     const shards = setting.ends.length - 1
     this.#covered = Array<number>(shards).fill(0)
     this.#isDamaged = Array<boolean>(shards).fill(false)
     this.#credits = new CreditCheck((where, what) => this.#damage(where, what))
-    this.#blobs = new BlobCheck(blobsDirectory(options.path), (where, what) => this.#damage(where, what))
-    this.#shards = Array.from({ length: shards }, (_, shard) => new ReadableFrames(shardDirectory(options.path, shard)))
+    this.#blobs = new BlobCheck(disk, blobsDirectory(path), (where, what) => this.#damage(where, what))
+    this.#shards = Array.from({ length: shards }, (_, shard) => new ReadableFrames(disk, shardDirectory(path, shard)))
   }
 
   /** Leaves checked. */
@@ -204,14 +212,20 @@ class LogCheck {
 
   /** The log's frames up to the first that cannot be read: what follows it hangs on it. */
   #log(): number {
-    const { path, markFile, onProgress } = this.#options
+    const { disk, path, markFile, onProgress } = this.#options
     const { ends, isLogSound, origin, tell } = this.#setting
     const through = ends.at(-1)!
     const directory = logDirectory(path)
-    const logs = identitiesOf(path, origin, through, tell)
+    const logs = identitiesOf(disk, path, origin, through, tell)
     if (logs === undefined) return 0
-    const chain = new LogChainCheck({ directory, logs, tell, remakeNodes: (nodes) => remakeNodes(path, nodes) })
-    const frames = new ReadableFrames(directory)
+    const chain = new LogChainCheck({
+      disk,
+      directory,
+      logs,
+      tell,
+      remakeNodes: (nodes) => remakeNodes(disk, path, nodes),
+    })
+    const frames = new ReadableFrames(disk, directory)
     let expected = 1
     for (const frame of frames.through(through)) {
       if (frame.seq !== expected++) break
@@ -221,7 +235,7 @@ class LogCheck {
     }
     frames.close()
     if (markFile !== undefined && isLogSound && expected > through)
-      checkMarks({ dataDirectory: path, markFile }, logs, through, tell)
+      checkMarks(disk, { dataDirectory: path, markFile }, logs, through, tell)
     return chain.end()
   }
 
@@ -305,11 +319,11 @@ class LogCheck {
   }
 }
 
-function remakeNodes(path: string, { path: file, first, last }: NodesOf): void {
-  const log = JournalReader.open(logDirectory(path))
+function remakeNodes(disk: Disk, path: string, { path: file, first, last }: NodesOf): void {
+  const log = JournalReader.open(disk, logDirectory(path))
   log.advance(last)
   try {
-    const tree = remakeTree({ path: file, frames: () => log.scan(first, last), report: () => {} })
+    const tree = remakeTree({ disk, path: file, frames: () => log.scan(first, last), report: () => {} })
     tree.sync()
     tree.close()
   } finally {
@@ -322,6 +336,7 @@ function remakeNodes(path: string, { path: file, first, last }: NodesOf): void {
  * signs for. Undefined: damage hides which those are.
  */
 function identitiesOf(
+  disk: Disk,
   path: string,
   first: string,
   through: number,
@@ -330,7 +345,7 @@ function identitiesOf(
   let closed: LogIdentity[] = []
   let origin = first
   let read = 0
-  const log = new ReadableFrames(logDirectory(path))
+  const log = new ReadableFrames(disk, logDirectory(path))
   for (const frame of log.through(through)) {
     read++
     if (frame.type !== openFrameType) continue
@@ -341,7 +356,12 @@ function identitiesOf(
   log.close()
   const isWhole = read === through
   // The frame of a newer log may be among the damaged ones: no key for the one that was found is no finding then.
-  const vkey = vkeyIn(logKeyFile(path, closed.length === 0 ? '' : nameOf(origin)), origin, isWhole ? tell : () => {})
+  const vkey = vkeyIn(
+    disk,
+    logKeyFile(path, closed.length === 0 ? '' : nameOf(origin)),
+    origin,
+    isWhole ? tell : () => {},
+  )
   return vkey === '' && !isWhole ? undefined : [...closed, { origin, vkey }]
 }
 
@@ -364,12 +384,14 @@ const redacted = new ActsOf<RedactFacts>('event.redact')
  * original, and takes every version of it.
  */
 export class BlobCheck {
+  readonly #disk: Disk
   readonly #directory: string
   readonly #damage: (where: string, what: string) => void
   readonly #puts = new Map<string, Put>()
   readonly #redacted = new Set<string>()
 
-  constructor(directory: string, damage: (where: string, what: string) => void) {
+  constructor(disk: Disk, directory: string, damage: (where: string, what: string) => void) {
+    this.#disk = disk
     this.#directory = directory
     this.#damage = damage
   }
@@ -381,7 +403,7 @@ export class BlobCheck {
     if (redacted.is(record)) this.#redacted.add(Buffer.from(record.facts.id).toString('hex'))
     if (!put.is(record)) return undefined
     const sha256 = Buffer.from(record.facts.sha256).toString('hex')
-    const file = readBlob(this.#directory, record.room, sha256)
+    const file = readBlob(this.#disk, this.#directory, record.room, sha256)
     this.#puts.set(id, { where, room: record.room, sha256, events: [], isMissing: file === undefined })
     if (file === undefined || createHash('sha256').update(file).digest('hex') === sha256) return file
     this.#damage(where, `its file ${record.room}/${sha256} has other content`)
@@ -407,13 +429,13 @@ export class BlobCheck {
  * The check of how far deliveries have come: nothing is known of it but that its file is whole, and that is looked at in a copy.
  * `directory`: of the deliveries.
  */
-export function checkDelivery(directory: string, tell: (finding: Finding) => void): void {
+export function checkDelivery(disk: Disk, directory: string, tell: (finding: Finding) => void): void {
   const file = storeFile(directory)
-  if (!fileExists(file)) return
+  if (!disk.fileExists(file)) return
   const copy = mkdtempSync(join(tmpdir(), 'broadside-fsck-'))
   try {
     // Opening the file itself would write to it: what a kill left in its log is put into it then.
-    for (const each of [file, `${file}-wal`]) if (fileExists(each)) copyFileSync(each, join(copy, basename(each)))
+    for (const each of [file, `${file}-wal`]) if (disk.fileExists(each)) copyFileSync(each, join(copy, basename(each)))
     const problem = damageIn(copy)
     if (problem === undefined) return
     const what = `${problem}: without it every webhook restarts from where it was created`

@@ -13,7 +13,7 @@ import {
 } from '../../actors/log/frame.ts'
 import { nextOf, previousOf } from '../../actors/log/rotation.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
-import { type DiskFile, fileExists, openFile } from '../../storage/disk.ts'
+import type { Disk, DiskFile } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { CompactRange, HASH_BYTES, writeLeafHash } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
@@ -30,6 +30,7 @@ export type Finding = {
 }
 
 type LogCheckOptions = {
+  readonly disk: Disk
   /** Of the log's journal and its tree files. */
   readonly directory: string
   /** Every log of the board, oldest first; a vkey is '' where the key is not known, and that was reported. */
@@ -144,7 +145,8 @@ export class LogChainCheck {
     this.#key = vkey.ok ? vkey.value : undefined
     this.#nodesAt = 0
     const path = this.#nodesPath()
-    this.#nodes = fileExists(path) ? openFile(path, 'read') : undefined
+    const { disk } = this.#options
+    this.#nodes = disk.fileExists(path) ? disk.openFile(path, 'read') : undefined
     this.#nodesProblem = this.#nodes === undefined ? { where: path, what: 'missing' } : undefined
   }
 

@@ -5,6 +5,7 @@
  * stands in the sentence that the start would say.
  */
 import { decodeLogFrame } from '../../actors/log/frame.ts'
+import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
 import {
@@ -30,20 +31,20 @@ import type { Finding } from './log.ts'
 type Tell = (finding: Finding) => void
 
 /** The keys of the board itself. */
-export function checkKeys(path: string, { prints }: BoardFacts, tell: Tell): void {
-  secretIn(boardKeyFile(path), tell, prints?.board)
-  secretIn(cursorKeyFile(path), tell, prints?.cursor)
+export function checkKeys(disk: Disk, path: string, { prints }: BoardFacts, tell: Tell): void {
+  secretIn(disk, boardKeyFile(path), tell, prints?.board)
+  secretIn(disk, cursorKeyFile(path), tell, prints?.cursor)
 }
 
 /** The verifier key of a log by the file of its key; '': that file is of no use, and that was reported. */
-export function vkeyIn(file: string, origin: string, tell: Tell): string {
-  const secret = secretIn(file, tell)
+export function vkeyIn(disk: Disk, file: string, origin: string, tell: Tell): string {
+  const secret = secretIn(disk, file, tell)
   return secret === undefined ? '' : createNoteKey(origin, secret).vkey
 }
 
-function secretIn(file: string, tell: Tell, print?: string): Buffer | undefined {
+function secretIn(disk: Disk, file: string, tell: Tell, print?: string): Buffer | undefined {
   try {
-    return readSecret(file, print)
+    return readSecret(disk, file, print)
   } catch (error) {
     if (!(error instanceof UnusableDirectory)) throw error
     tell({ kind: 'start', where: file, what: error.message })
@@ -52,10 +53,16 @@ function secretIn(file: string, tell: Tell, print?: string): Buffer | undefined 
 }
 
 /** `logs`: every log of the board, oldest first; `through`: the last frame of their journal, all of which is sound. */
-export function checkMarks(place: MarkPlace, logs: readonly LogIdentity[], through: number, tell: Tell): void {
+export function checkMarks(
+  disk: Disk,
+  place: MarkPlace,
+  logs: readonly LogIdentity[],
+  through: number,
+  tell: Tell,
+): void {
   let marks: HighWaterMark[]
   try {
-    marks = readMarks(place)
+    marks = readMarks(disk, place)
   } catch (error) {
     if (!(error instanceof UnusableMark)) throw error
     return tell({ kind: 'start', where: place.markFile, what: error.message })
@@ -67,7 +74,7 @@ export function checkMarks(place: MarkPlace, logs: readonly LogIdentity[], throu
     for (const mark of marks) compareMark(mark, empty, tell)
     return
   }
-  const journal = JournalReader.open(logDirectory(place.dataDirectory))
+  const journal = JournalReader.open(disk, logDirectory(place.dataDirectory))
   journal.advance(through)
   try {
     const known = knownLogs(logs, journal, through)

@@ -8,12 +8,11 @@ import { join } from 'node:path'
 import { nameOf } from '../../actors/log/book.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
 import type { Head } from '../../actors/records/answer.ts'
-import { fileExists, readWhole, writeAtomic } from '../../storage/disk.ts'
+import type { Disk } from '../../storage/disk.ts'
 import { type Policy, parsePolicy } from '../../storage/tlog-policy.ts'
 import { logDirectory, readSecret } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import { BadConfig } from '../config.ts'
-import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
 import type { Random } from '../platform.ts'
 import { type MarkKeeper, RolledBack } from './mark.ts'
@@ -22,6 +21,7 @@ import { WitnessRound, type WitnessStanding } from './witness/round.ts'
 import { Witness } from './witness/witness.ts'
 
 type HeadsOptions = {
+  readonly disk: Disk
   readonly random: Random
   /** File names; '' where there is none. */
   readonly witnessPolicy: string
@@ -45,6 +45,7 @@ export class Heads {
   readonly policyLines: string
   /** Present when this board is a witness for others. */
   readonly witness: Witness | undefined
+  readonly #disk: Disk
   readonly #mark: MarkKeeper
   readonly #vkeys: readonly string[]
   readonly #round: WitnessRound
@@ -56,18 +57,19 @@ export class Heads {
   #hasBegun = false
 
   constructor(options: HeadsOptions) {
-    const { clock } = options
-    const policy = options.witnessPolicy === '' ? undefined : readPolicy('WITNESS_POLICY', options.witnessPolicy)
+    const { clock, disk } = options
+    const policy = options.witnessPolicy === '' ? undefined : readPolicy(disk, 'WITNESS_POLICY', options.witnessPolicy)
     const lines = policy?.text.split('\n').filter((line) => /^\s*(witness|group|quorum)\s/.test(line))
     this.policyLines = `${(lines ?? ['quorum none']).join('\n')}\n`
     this.witness = openWitness(options)
+    this.#disk = disk
     this.#mark = options.mark
     this.#vkeys = options.logs.map(({ vkey }) => vkey)
     const roundOf = ({ origin }: { readonly origin: string }): WitnessRound => {
       const file = join(logDirectory(options.dataDirectory), `cosigned-${nameOf(origin)}`)
       return new WitnessRound({
         witnesses: policy?.parsed.witnesses ?? [],
-        kept: fileExists(file) ? readWhole(file).toString('utf8') : '',
+        kept: disk.fileExists(file) ? disk.readWhole(file).toString('utf8') : '',
         onPublished: (checkpoint) => {
           if (policy !== undefined) this.#keep(file, checkpoint)
         },
@@ -136,34 +138,42 @@ export class Heads {
   #keep(file: string, checkpoint: string): void {
     const before = this.#keeping.get(file) ?? Promise.resolve()
     const writing = before
-      .then(() => keepText(file, checkpoint))
+      .then(() => this.#disk.replaceLater(file, checkpoint))
       .catch((error: unknown) => log('warn', 'cosignatures.not_kept', { file, problem: String(error) }))
     this.#keeping.set(file, writing)
   }
 }
 
-function openWitness({ clock, random, witnessLogs, dataDirectory, publicHost }: HeadsOptions): Witness | undefined {
+function openWitness({
+  disk,
+  clock,
+  random,
+  witnessLogs,
+  dataDirectory,
+  publicHost,
+}: HeadsOptions): Witness | undefined {
   if (witnessLogs === '') return undefined
-  const { parsed } = readPolicy('WITNESS_LOGS', witnessLogs)
+  const { parsed } = readPolicy(disk, 'WITNESS_LOGS', witnessLogs)
   if (parsed.logs.length === 0)
     throw new BadConfig(`WITNESS_LOGS names ${witnessLogs}, which has no line "log <vkey>".`)
   const keyFile = join(dataDirectory, 'keys', 'witness.key')
-  if (!fileExists(keyFile)) writeAtomic(keyFile, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
+  if (!disk.fileExists(keyFile)) disk.writeAtomic(keyFile, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
   return new Witness({
+    disk,
     directory: join(dataDirectory, 'witness'),
     name: `${publicHost}/witness`,
-    seed: readSecret(keyFile),
+    seed: readSecret(disk, keyFile),
     logs: parsed.logs,
     now: clock.wallSeconds,
   })
 }
 
 /** Throws BadConfig with the file and the line that is wrong. */
-function readPolicy(variable: string, file: string): { readonly text: string; readonly parsed: Policy } {
-  if (!fileExists(file)) throw new BadConfig(`${variable} names ${file}, which does not exist.`)
+function readPolicy(disk: Disk, variable: string, file: string): { readonly text: string; readonly parsed: Policy } {
+  if (!disk.fileExists(file)) throw new BadConfig(`${variable} names ${file}, which does not exist.`)
   let text: string
   try {
-    text = readWhole(file).toString('utf8')
+    text = disk.readWhole(file).toString('utf8')
   } catch (error) {
     throw new BadConfig(`${variable} names ${file}, which cannot be read: ${(error as Error).message}.`)
   }

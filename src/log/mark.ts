@@ -17,17 +17,16 @@
  * A mark in the directory would be put back with the copy. Boards whose DATA_DIR ended in a slash once kept theirs there: it is
  * asked too, and removed when what it knows stands beside the directory.
  */
-import { statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
-import { fileExists, readWhole, removeFile, syncDirectory } from '../../storage/disk.ts'
+import type { Disk } from '../../storage/disk.ts'
 import { parseVkey } from '../../storage/note.ts'
 import { type Parsed, unreadable } from '../../storage/parsed.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
-import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
+import type { Platform } from '../platform.ts'
 
 /** Where a board's mark is. */
 export type MarkPlace = Pick<Config, 'dataDirectory' | 'markFile'>
@@ -55,15 +54,18 @@ export class UnusableMark extends Error {
 }
 
 /** The marks of a board; none: no mark was ever kept. Throws UnusableMark. */
-export function readMarks(place: MarkPlace): HighWaterMark[] {
+export function readMarks(disk: Disk, place: MarkPlace): HighWaterMark[] {
   const directory = dirname(place.markFile)
-  if (!fileExists(directory))
+  if (!disk.fileExists(directory))
     throw new UnusableMark(
       `The mark file is set to ${place.markFile}, but there is no directory ${directory}. Make it, or name another place in MARK_FILE.`,
     )
   const files = [place.markFile, strayMark(place)].filter((file) => file !== undefined)
-  return files.filter(fileExists).map((file) => {
-    const mark = statSync(file).isFile() ? parseMark(readWhole(file).toString('utf8')) : unreadable('it is not a file')
+  const found = files.filter((file) => disk.fileExists(file))
+  return found.map((file) => {
+    const mark = disk.look(file).isFile
+      ? parseMark(disk.readWhole(file).toString('utf8'))
+      : unreadable('it is not a file')
     if (!mark.ok) throw new UnusableMark(unusable(file, mark.problem))
     return { file, ...mark.value }
   })
@@ -132,6 +134,7 @@ export const markPaceMs = 1_000
 
 /** Keeps the mark, at most once in a second, and one write after the other: two at once would make the mark of halves. */
 export class MarkKeeper {
+  readonly #disk: Disk
   readonly #file: string
   /** A mark of this board that stands where it must not, until this one is on the disk. */
   #stray: string | undefined
@@ -141,8 +144,9 @@ export class MarkKeeper {
   #cancel: Cancel | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(place: MarkPlace, { later }: Pick<Clock, 'later'>) {
-    this.#later = later
+  constructor(place: MarkPlace, { disk, clock }: Pick<Platform, 'disk' | 'clock'>) {
+    this.#disk = disk
+    this.#later = clock.later
     this.#file = place.markFile
     this.#stray = strayMark(place)
   }
@@ -167,7 +171,7 @@ export class MarkKeeper {
     const text = this.#wanted
     if (text === this.#kept) return
     try {
-      await keepText(this.#file, text)
+      await this.#disk.replaceLater(this.#file, text)
       this.#kept = text
       this.#dropStray()
     } catch (error) {
@@ -178,9 +182,9 @@ export class MarkKeeper {
   #dropStray(): void {
     const stray = this.#stray
     if (stray === undefined) return
-    if (fileExists(stray)) {
-      syncDirectory(dirname(this.#file))
-      removeFile(stray)
+    if (this.#disk.fileExists(stray)) {
+      this.#disk.syncDirectory(dirname(this.#file))
+      this.#disk.removeFile(stray)
     }
     this.#stray = undefined
   }

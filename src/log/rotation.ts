@@ -14,7 +14,6 @@
  */
 
 import { nameOf } from '../../actors/log/book.ts'
-import { fileExists, writeAtomic } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { reachOf } from '../../storage/snapshot.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
@@ -26,7 +25,7 @@ import {
   UnusableDirectory,
 } from '../board-directory.ts'
 import type { Config } from '../config.ts'
-import { machine } from '../platform.ts'
+import type { Platform } from '../platform.ts'
 import { Heads } from './heads.ts'
 import { MarkKeeper, readMarks } from './mark.ts'
 import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
@@ -34,6 +33,7 @@ import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
 type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
 
 type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolicy' | 'segmentBytesMax'> & {
+  readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
   /** Unix seconds. */
   readonly now: number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
@@ -42,12 +42,14 @@ type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolic
 /** The caller holds the lock of the directory. Throws UnusableDirectory, RolledBack, and what SignedLog.open throws. */
 export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   const { dataDirectory, now, report } = options
-  const facts = readFacts(dataDirectory)
+  const { disk, random } = options.platform
+  const facts = readFacts(disk, dataDirectory)
   const log = SignedLog.open({
+    disk,
     dataDirectory,
     origin: facts.origin,
     segmentBytesMax: options.segmentBytesMax,
-    marks: readMarks(options),
+    marks: readMarks(disk, options),
     begin: () => {
       throw new UnusableDirectory(`${dataDirectory} contains no signed log yet: start the board once.`)
     },
@@ -61,7 +63,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
       throw new UnusableDirectory(`The log names of this year are used up: ${old.origin} can be closed next year.`)
     await agreed(options, log)
     const keyFile = logKeyFile(dataDirectory, nameOf(next))
-    if (!fileExists(keyFile)) writeAtomic(keyFile, Buffer.from(`${machine.random(32).toString('hex')}\n`), 0o600)
+    if (!disk.fileExists(keyFile)) disk.writeAtomic(keyFile, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
     log.rotate(next, now)
     await agreed(options, log)
     const { size } = log.closed.at(-1)!
@@ -75,34 +77,39 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
  * A power cut may have taken the newest frames of the log, whose heads were handed out. They are made again, the same, before anything
  * else is a leaf of it.
  */
-function coverJournals(log: SignedLog, shards: number, { dataDirectory, segmentBytesMax }: RotationOptions): void {
+function coverJournals(log: SignedLog, shards: number, options: RotationOptions): void {
+  const { dataDirectory, segmentBytesMax, platform } = options
+  const { disk } = platform
   const directories = Array.from({ length: shards }, (_, shard) => shardDirectory(dataDirectory, shard))
   const ends = directories.map((directory) => {
     const journal = openWhole({
+      disk,
       directory,
       segmentBytesMax,
-      knownDurable: (journalId) => reachOf(shardSnapshotsDirectory(directory), journalId),
+      knownDurable: (journalId) => reachOf(disk, shardSnapshotsDirectory(directory), journalId),
     })
     const end = journal.nextSeq - 1
     journal.close()
     return end
   })
-  const readers = directories.map((directory) => JournalReader.open(directory))
-  log.cover(readers, ends, machine.clock)
+  const readers = directories.map((directory) => JournalReader.open(disk, directory))
+  log.cover(readers, ends, platform.clock)
   for (const reader of readers) reader.close()
 }
 
 /** Witnesses have seen the newest head of each log and know of no other, and the mark has it. Throws RolledBack. */
-async function agreed({ dataDirectory, markFile, witnessPolicy }: RotationOptions, log: SignedLog): Promise<void> {
+async function agreed(
+  { platform, dataDirectory, markFile, witnessPolicy }: RotationOptions,
+  log: SignedLog,
+): Promise<void> {
   const head = { size: log.newest.size, checkpoint: log.newest.checkpoint }
-  const mark = new MarkKeeper({ dataDirectory, markFile }, machine.clock)
+  const mark = new MarkKeeper({ dataDirectory, markFile }, platform)
   const heads = new Heads({
     witnessPolicy,
     witnessLogs: '',
     dataDirectory,
     mark,
-    clock: machine.clock,
-    random: machine.random,
+    ...platform,
     logs: log.identities,
     closed: log.closed,
     publicHost: '',

@@ -24,7 +24,7 @@ import { Log, type LogOptions, stateAfter } from '../../actors/log/log.ts'
 import { closeEntry, closeFrame, nextOf, openEntry, openFrame } from '../../actors/log/rotation.ts'
 import { openTree, provenRoot, remakeTree } from '../../actors/log/tree.ts'
 import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
-import { fileExists, removeFile } from '../../storage/disk.ts'
+import type { Disk } from '../../storage/disk.ts'
 import { type Frame, Journal, type JournalReader } from '../../storage/journal.ts'
 import { EMPTY_ROOT, leafHash, writeLeafHash } from '../../storage/merkle.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
@@ -43,6 +43,7 @@ import {
 import { checkMark, type HighWaterMark } from './mark.ts'
 
 export type SignedLogOptions = {
+  readonly disk: Disk
   readonly dataDirectory: string
   /** Origin of the first log, from board.json. */
   readonly origin: string
@@ -69,12 +70,13 @@ export class SignedLog {
 
   /** Throws UnusableDirectory, RolledBack, RootMismatch, and what Journal.open throws. */
   static open(options: SignedLogOptions): SignedLog {
-    const { dataDirectory: path, segmentBytesMax } = options
+    const { disk, dataDirectory: path, segmentBytesMax } = options
     const journal = Journal.open({
+      disk,
       directory: logDirectory(path),
       segmentBytesMax,
       knownDurable: (journalId) =>
-        Math.max(...snapshotDirectories(path, logDirectory(path)).map((each) => reachOf(each, journalId))),
+        Math.max(...snapshotDirectories(path, logDirectory(path)).map((each) => reachOf(disk, each, journalId))),
       frameBytesMax,
       report: ({ kind, ...facts }) => options.report('info', `log.journal.${kind}`, facts),
     })
@@ -167,7 +169,7 @@ export class SignedLog {
    * @param time Unix seconds
    */
   rotate(next: string, time: number): void {
-    const key = createNoteKey(next, readSecret(this.#keyFile(next)))
+    const key = createNoteKey(next, readSecret(this.#options.disk, this.#keyFile(next)))
     const entry = closeEntry(time, { origin: next, vkey: key.vkey })
     this.#tree.append([leafHash(entry)])
     const { size } = this.#tree
@@ -183,7 +185,7 @@ export class SignedLog {
     const log = this.#closed.find((each) => each.origin === origin)
     const { size } = log ?? this.#newest
     this.#rootsOf(log)(from)
-    const tree = TreeReader.open(this.#nodes(origin))
+    const tree = TreeReader.open(this.#options.disk, this.#nodes(origin))
     try {
       tree.advance(size)
       return tree.consistencyPath(from, size)
@@ -209,7 +211,7 @@ export class SignedLog {
 
   #begin(shards: number): void {
     const { origin } = this.#options
-    const key = createNoteKey(origin, readSecret(this.#keyFile(origin)))
+    const key = createNoteKey(origin, readSecret(this.#options.disk, this.#keyFile(origin)))
     const ranges = Array.from({ length: shards }, (_, shard) => ({ shard, first: 1, last: 0, changes: 0, leaves: 0 }))
     const text = formatCheckpoint({ origin, size: 0, root: EMPTY_ROOT })
     const head = { size: 0, root: EMPTY_ROOT, checkpoint: signNote(text, key.signer) }
@@ -225,7 +227,7 @@ export class SignedLog {
 
   #keyOf(newest: LogFrame): NoteKey {
     const origin = this.#keyOrigin(newest)
-    return createNoteKey(origin, readSecret(this.#keyFile(origin)))
+    return createNoteKey(origin, readSecret(this.#options.disk, this.#keyFile(origin)))
   }
 
   #firstFrame(): number {
@@ -243,7 +245,8 @@ export class SignedLog {
   /** A tree file, and the frames that it is made from. */
   #filed(origin: string, first: number, last?: number) {
     const frames = (): Iterable<Frame> => this.journal.scan(first, last)
-    return { path: this.#nodes(origin), frames, report: this.#options.report }
+    const { disk, report } = this.#options
+    return { disk, path: this.#nodes(origin), frames, report }
   }
 
   #checkMarks(): void {
@@ -260,10 +263,10 @@ export class SignedLog {
   #rootsOf(log?: ClosedLog): (size: number) => Buffer {
     if (log !== undefined) {
       const filed = this.#filed(log.origin, log.first, log.last)
-      return rootsOf(filed.path, headOf(log), () => remakeTree(filed).close())
+      return rootsOf(filed, headOf(log), () => remakeTree(filed).close())
     }
     const filed = this.#filed(this.origin, this.#firstFrame())
-    return rootsOf(filed.path, this.#newest, () => {
+    return rootsOf(filed, this.#newest, () => {
       this.#tree.close()
       this.#tree = remakeTree(filed)
     })
@@ -274,7 +277,7 @@ export class SignedLog {
     const [entry] = entriesOf(this.#newest)
     const next = nextOf(entry!)
     if (next === undefined) throw new Error('the last entry of the closed log names no other')
-    const key = createNoteKey(next.origin, readSecret(this.#keyFile(next.origin)))
+    const key = createNoteKey(next.origin, readSecret(this.#options.disk, this.#keyFile(next.origin)))
     if (key.vkey !== next.vkey)
       throw new UnusableDirectory(
         `The log was closed in favor of ${next.vkey}, but ${this.#keyFile(next.origin)} contains another key. Restore that file from a backup.`,
@@ -291,15 +294,16 @@ export class SignedLog {
     this.#closed = closed
     this.#key = key
     this.#newest = decodeLogFrame(this.journal.read(this.journal.nextSeq - 1)!)
-    this.#tree = TreeWriter.open(this.#nodes(next.origin), 0)
+    this.#tree = TreeWriter.open(this.#options.disk, this.#nodes(next.origin), 0)
     this.#tree.append([leafHash(first)])
     this.#options.report('info', 'log.rotated', { closed: ended.origin, size, next: next.origin })
   }
 
   #dropOldKeys(): void {
+    const { disk } = this.#options
     for (const { origin } of this.#closed) {
       const file = this.#keyFile(origin)
-      if (fileExists(file)) removeFile(file)
+      if (disk.fileExists(file)) disk.removeFile(file)
     }
   }
 }
@@ -310,13 +314,15 @@ function headOf({ size, checkpoint }: ClosedLog): SignedRoot {
 
 type SignedRoot = { readonly size: number; readonly root: Uint8Array }
 
+type TreeFile = Parameters<typeof provenRoot>[0]
+
 /** Gives the root at any size of a log; its tree file is made again when it does not lead to the signed root. */
-function rootsOf(path: string, newest: SignedRoot, remake: () => void): (size: number) => Buffer {
+function rootsOf(filed: TreeFile, newest: SignedRoot, remake: () => void): (size: number) => Buffer {
   return (size) => {
-    const root = provenRoot(path, size, newest)
+    const root = provenRoot(filed, size, newest)
     if (root !== undefined) return root
     remake()
-    return provenRoot(path, size, newest)!
+    return provenRoot(filed, size, newest)!
   }
 }
 

@@ -21,7 +21,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { HideFacts, RedactFacts, RestoreFacts } from '../../actors/posts/marks.ts'
 import { ActsOf, type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/records/record.ts'
-import { makeDirectory } from '../../storage/disk.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { type DatabaseSync, openDatabase } from '../sqlite.ts'
 import { wordsOf } from './query.ts'
 import { type Part, Search, type SearchAsk, tableOf } from './search.ts'
@@ -82,7 +82,8 @@ export class SearchIndex {
 
   private constructor(directory: string, logId: string, through: number, partMax: typeof partMaxDefault) {
     this.#partMax = partMax
-    makeDirectory(directory)
+    // SQLite opens the files of this machine, so its directory is there too.
+    machineDisk.makeDirectory(directory)
     this.#database = openDatabase(join(directory, 'index.db'))
     try {
       this.#database.exec(schema)

@@ -7,12 +7,11 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jwtVerify } from 'jose'
 import inject from 'light-my-request'
-import { fileExists, writeAtomic } from '../../storage/disk.ts'
+import type { Disk } from '../../storage/disk.ts'
 import { privateKeyOf } from '../../storage/ed25519.ts'
 import { readSecret } from '../board-directory.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Outgoing } from '../outgoing/request.ts'
-import type { Random } from '../platform.ts'
 import type { Caller } from './caller.ts'
 import { createProvider, resourceOf } from './provider.ts'
 import { Records, type RecordsOptions } from './records.ts'
@@ -28,8 +27,10 @@ import {
 import type { SignInKeys } from './sign-in-keys.ts'
 import { signInPage } from './sign-in-page.ts'
 
-export type OauthOptions = RecordsOptions &
-  Pick<SignInOptions, 'front' | 'serviceId' | 'random'> & {
+export type OauthOptions = RecordsOptions & { readonly disk: Disk } & Pick<
+    SignInOptions,
+    'front' | 'serviceId' | 'random'
+  > & {
     readonly news: LiveFacts
     /** Public address of the board. */
     readonly address: string
@@ -80,7 +81,7 @@ export class Oauth {
     this.#keys = options.keys
     this.#signIns = new SignIns({ ...options, delegates: news.delegates, keys: this.#keys })
     this.#records = new Records(options)
-    const signingKey = tokenKey(options.tokenKeyFile, options.random)
+    const signingKey = tokenKey(options)
     this.#publicKey = createPublicKey(signingKey)
     this.#provider = createProvider({
       ...options,
@@ -316,7 +317,7 @@ function json(res: ServerResponse, status: number, value: object): void {
 }
 
 /** The key that signs tokens: made when the first is asked for. */
-function tokenKey(file: string, random: Random): KeyObject {
-  if (!fileExists(file)) writeAtomic(file, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
-  return privateKeyOf(readSecret(file))
+function tokenKey({ disk, tokenKeyFile: file, random }: OauthOptions): KeyObject {
+  if (!disk.fileExists(file)) disk.writeAtomic(file, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
+  return privateKeyOf(readSecret(disk, file))
 }

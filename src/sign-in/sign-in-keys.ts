@@ -13,7 +13,7 @@
  */
 import { type KeyObject, sign } from 'node:crypto'
 import { dirname } from 'node:path'
-import { type DiskFile, fileExists, openFile, syncDirectory } from '../../storage/disk.ts'
+import type { Disk, DiskFile } from '../../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 
 const slotBytes = 64
@@ -22,6 +22,7 @@ const mark = Buffer.from('BSK1')
 export type SignInKey = { readonly publicKey: string; readonly sign: (bytes: Buffer) => Buffer }
 
 export class SignInKeys {
+  readonly #disk: Disk
   readonly #path: string
   #file: DiskFile | undefined
   readonly #keys = new Map<string, SignInKey & { readonly slot: number }>()
@@ -30,9 +31,10 @@ export class SignInKeys {
   readonly #unsettled = new Set<string>()
   #slots = 0
 
-  constructor(path: string) {
+  constructor(disk: Disk, path: string) {
+    this.#disk = disk
     this.#path = path
-    if (fileExists(path)) this.#read()
+    if (disk.fileExists(path)) this.#read()
   }
 
   get(delegation: string): SignInKey | undefined {
@@ -74,7 +76,7 @@ export class SignInKeys {
   }
 
   #read(): void {
-    this.#file = openFile(this.#path, 'write')
+    this.#file = this.#disk.openFile(this.#path, 'write')
     this.#slots = Math.ceil(this.#file.size() / slotBytes)
     for (let slot = 0; slot < this.#slots; slot++) {
       const bytes = Buffer.alloc(slotBytes)
@@ -92,10 +94,10 @@ export class SignInKeys {
 
   #write(slot: number, bytes: Buffer): void {
     const isNew = this.#file === undefined
-    this.#file ??= openFile(this.#path, 'create')
+    this.#file ??= this.#disk.openFile(this.#path, 'create')
     this.#file.writeAt(bytes, slot * slotBytes)
     this.#file.sync()
-    if (isNew) syncDirectory(dirname(this.#path))
+    if (isNew) this.#disk.syncDirectory(dirname(this.#path))
   }
 }
 

@@ -15,7 +15,7 @@
  */
 
 import { join } from 'node:path'
-import { fileExists, makeDirectory, removeFile, renameDurable } from '../../storage/disk.ts'
+import { machineDisk as disk } from '../../storage/machine-disk.ts'
 import { type DatabaseSync, openDatabase } from '../sqlite.ts'
 import type { Course } from './retry.ts'
 
@@ -96,7 +96,8 @@ export class DeliveryStore {
 
   /** `onDamage`: called with a file that was put aside, and what was wrong with it. */
   static open(directory: string, onDamage: (file: string, problem: string) => void = () => {}): DeliveryStore {
-    makeDirectory(directory)
+    // SQLite opens the files of this machine, whatever disk the board is given.
+    disk.makeDirectory(directory)
     const problem = damageIn(directory)
     if (problem !== undefined) {
       putAside(directory)
@@ -215,7 +216,7 @@ export const storeFile = (directory: string) => join(directory, 'delivery.sqlite
 
 /** What is wrong with the file in this directory; undefined: nothing that can be seen, or there is none. */
 export function damageIn(directory: string): string | undefined {
-  if (!fileExists(storeFile(directory))) return undefined
+  if (!disk.fileExists(storeFile(directory))) return undefined
   let database: DatabaseSync | undefined
   try {
     database = openDatabase(storeFile(directory))
@@ -243,8 +244,8 @@ const [corrupt, notADatabase] = [11, 26]
 export function putAside(directory: string): void {
   const file = storeFile(directory)
   // The log of a file is of no use without it, and none to the one that is made now.
-  for (const name of [`${file}-wal`, `${file}-shm`]) removeFile(name)
-  renameDurable(file, `${file}.damaged`)
+  for (const name of [`${file}-wal`, `${file}-shm`]) disk.removeFile(name)
+  disk.renameDurable(file, `${file}.damaged`)
 }
 
 /** Each event where it stood first, as it stands now. */

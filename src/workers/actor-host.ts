@@ -3,9 +3,8 @@
  * All requests to actors pass here.
  */
 
-import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import { inside, type Queues } from '../../actors/kernel/limits.ts'
-import { type Answered, Link } from '../../actors/kernel/link.ts'
+import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
 import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
@@ -14,7 +13,6 @@ import { boardHandle } from '../../actors/records/handles.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { type FirstRoom, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
-import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
@@ -86,7 +84,7 @@ type Handles = readonly (readonly [identity: string, handle: string])[]
 type Writing = {
   readonly ends: readonly Promise<number>[]
   readonly log: Promise<Facts>
-  readonly feedPort: MessagePort
+  readonly feedPort: Port
   readonly starts: readonly Promise<Facts>[]
 }
 
@@ -144,7 +142,7 @@ export class ActorHost implements Actors {
     // A thread that cannot start is noticed, whatever is waited for.
     const [begun] = await Promise.all([facts, log, feed, ...starts])
     // What an earlier run has indexed may be taken back in this one.
-    if (fileExists(searchDirectory(options.directory.path))) host.#search.wake()
+    if (options.disk.fileExists(searchDirectory(options.directory.path))) host.#search.wake()
     return { actorHost: host, facts: begun }
   }
 
@@ -271,7 +269,7 @@ export class ActorHost implements Actors {
   /** Each shard and the log in threads of their own. */
   #startThreads(): Writing {
     const shards = Array.from({ length: this.shards }, (_, shard) => this.#startShard(shard))
-    const { port1, port2: feedPort } = new MessageChannel()
+    const { port1, port2: feedPort } = this.#options.channel()
     const log = this.#startLog(
       shards.map(({ logPort }) => logPort),
       port1,
@@ -281,14 +279,14 @@ export class ActorHost implements Actors {
 
   /** The one shard and the log in one thread. */
   #startBack(): Writing {
-    let feedPort: MessagePort | undefined
+    let feedPort: Port | undefined
     const end = Promise.withResolvers<number>()
     const told = (facts: Facts): void => end.resolve(Number(facts.through))
     const thread = this.#supervise({
       name: 'back',
       file: threadFile('back'),
       birth: () => {
-        const toFeed = new MessageChannel()
+        const toFeed = this.#options.channel()
         feedPort = toFeed.port2
         const shard = this.#shardStart(0)
         const log = this.#logStart(toFeed.port1)
@@ -311,7 +309,7 @@ export class ActorHost implements Actors {
   /** What a shard is started with, and a new link to it. */
   #shardStart(number: number): ShardStart {
     const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues, limitsOn } = this.#options
-    const front = new MessageChannel()
+    const front = this.#options.channel()
     if (this.#shardLinks[number] !== undefined) for (const each of this.#listeners) each.shardLost?.(number)
     this.#shardLinks[number] = this.#link(front.port1, (body) => {
       for (const each of this.#listeners) each.shardNews?.(number, body as ShardNews)
@@ -338,15 +336,15 @@ export class ActorHost implements Actors {
   }
 
   /** `through`: where its journal ends, as soon as it is open. */
-  #startShard(number: number): { logPort: MessagePort; through: Promise<number>; start: Promise<Facts> } {
-    let logPort: MessagePort | undefined
+  #startShard(number: number): { logPort: Port; through: Promise<number>; start: Promise<Facts> } {
+    let logPort: Port | undefined
     const through = Promise.withResolvers<number>()
     const told = (facts: Facts): void => through.resolve(Number(facts.through))
     const thread = this.#supervise({
       name: `shard-${number}`,
       file: threadFile('shard'),
       birth: () => {
-        const toLog = new MessageChannel()
+        const toLog = this.#options.channel()
         logPort = toLog.port2
         const data: ShardThread = { ...this.#shardStart(number), log: toLog.port1 }
         return { data, transfer: [data.front, toLog.port1] }
@@ -364,9 +362,9 @@ export class ActorHost implements Actors {
   }
 
   /** What the log is started with, and a new link to it. */
-  #logStart(feed: MessagePort): LogStart {
+  #logStart(feed: Port): LogStart {
     const { directory, segmentBytesMax } = this.#options
-    const front = new MessageChannel()
+    const front = this.#options.channel()
     this.#logLink = this.#link(front.port1, (body) => {
       const published = body as Published
       this.#noteNews(published.head, published.change)
@@ -385,7 +383,7 @@ export class ActorHost implements Actors {
     }
   }
 
-  #startLog(toShards: MessagePort[], feed: MessagePort): Promise<Facts> {
+  #startLog(toShards: Port[], feed: Port): Promise<Facts> {
     const data: LogThread = { ...this.#logStart(feed), toShards }
     this.#logThread = this.#supervise({
       name: 'log',
@@ -396,9 +394,9 @@ export class ActorHost implements Actors {
     return this.#logThread.start()
   }
 
-  #startFeed(logPort: MessagePort): Promise<Facts> {
+  #startFeed(logPort: Port): Promise<Facts> {
     const { directory } = this.#options
-    const front = new MessageChannel()
+    const front = this.#options.channel()
     this.#feedLink = this.#link(front.port1, (body) => {
       const told = body as FeedTold
       if (told[0] === 'head') this.#noteNews(told[1], told[2])
@@ -422,18 +420,19 @@ export class ActorHost implements Actors {
     return this.#feedThread.start()
   }
 
-  #late(name: string, data: (front: MessagePort) => unknown): LazyThread {
+  #late(name: string, data: (front: Port) => unknown): LazyThread {
     return new LazyThread({
       name,
       file: threadFile(name),
       data,
+      channel: this.#options.channel,
       link: (port) => this.#link(port),
       now: this.#options.clock.monotonicMs,
       supervise: (options) => this.#supervise(options),
     })
   }
 
-  #link(port: MessagePort, onTell?: (body: unknown) => void): Link {
+  #link(port: Port, onTell?: (body: unknown) => void): Link {
     return new Link({
       port,
       openMax: this.#options.queues.openAsks,
@@ -447,7 +446,7 @@ export class ActorHost implements Actors {
   #supervise(options: {
     name: string
     file: URL
-    birth: () => { data: unknown; transfer: readonly TransferListItem[] }
+    birth: () => { data: unknown; transfer: readonly Port[] }
     onKnown?: (facts: Facts) => void
     onRestart?: (facts: Facts) => void
     mayRestart?: (words: LastWords) => boolean

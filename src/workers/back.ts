@@ -8,12 +8,12 @@ import { type FromLog, ShardRun, type ShardStart, type Teller, type ToLog } from
 
 export type BackThread = { readonly shard: ShardStart; readonly log: LogStart }
 
-runThread(({ shard, log }: BackThread, { clock }) => {
+runThread(({ shard, log }: BackThread, here) => {
   let hearLog: (said: FromLog) => void
   let hearShard: ((said: ToLog) => void) | undefined
   const shardRun = new ShardRun(
     shard,
-    clock,
+    here,
     (hear) => {
       hearLog = hear
       // What the shard says before there is a log, its start tells: the log reads the journal up to its end.
@@ -22,7 +22,7 @@ runThread(({ shard, log }: BackThread, { clock }) => {
     true,
   )
   const { through } = shardRun.facts
-  const logRun = new LogRun(log, { through: [through] }, clock, (_shard, hear) => {
+  const logRun = new LogRun(log, { through: [through] }, here, (_shard, hear) => {
     hearShard = hear
     return teller((said) => hearLog(said))
   })

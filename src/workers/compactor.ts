@@ -12,12 +12,14 @@
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import { isStub, stubOf } from '../../actors/records/record.ts'
 import type { State } from '../../actors/state.ts'
+import type { Disk } from '../../storage/disk.ts'
 import type { Frame, Journal } from '../../storage/journal.ts'
 import { removeSavedTails } from '../../storage/recovery.ts'
 import type { Clock } from '../clock.ts'
 import { report } from './entry.ts'
 
 type CompactorOptions = {
+  readonly disk: Disk
   readonly shard: number
   readonly journal: Journal
   /** Of the journal. */
@@ -106,7 +108,7 @@ export class Compactor {
   }
 
   #run(wanted: Set<number>): void {
-    const { shard, journal, directory, clock, onRewritten, onDestroyed } = this.#options
+    const { shard, journal, disk, directory, clock, onRewritten, onDestroyed } = this.#options
     const startedAt = clock.monotonicMs()
     const { place } = this.#options.state.board.events
     const damaged = new Set<number>()
@@ -115,7 +117,7 @@ export class Compactor {
       for (const seq of left) damaged.add(seq)
     }
     const steps = (function* () {
-      removeSavedTails(directory)
+      removeSavedTails(disk, directory)
       return yield* journal.compact(wanted, stubOf, onDamage)
     })()
     const slice = (): void => {

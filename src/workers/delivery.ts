@@ -3,9 +3,8 @@
  * what it wants to know it asks the main thread, which asks the feed or a shard; what it does stands in src/webhooks/.
  */
 
-import type { MessagePort } from 'node:worker_threads'
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import { type Clock, pause } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { Poster } from '../outgoing/poster.ts'
@@ -36,7 +35,7 @@ export type DeliveryThread = {
   readonly headSize: number
   /** Shared: grows before anything new and public is announced. */
   readonly turns: Int32Array
-  readonly front: MessagePort
+  readonly front: Port
 }
 
 /** What it asks the main thread. */

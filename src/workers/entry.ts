@@ -58,7 +58,7 @@ function die(error: unknown): void {
 }
 
 /** What a thread takes from the machine it runs on. */
-export type ThreadPlatform = Pick<Platform, 'clock' | 'random'>
+export type ThreadPlatform = Pick<Platform, 'clock' | 'random' | 'disk'>
 
 /** What to tell at once, and what to do when asked to stop or given a new link. */
 type Running = {

@@ -1,8 +1,10 @@
 /** What the feed's thread answers about public things: reads, exports, tails, proofs, figures. */
+
 import type { Feed } from '../../actors/feed.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
 import { parseEntry } from '../../actors/log/entry.ts'
 import { readBlob } from '../../storage/blob-files.ts'
+import type { Disk } from '../../storage/disk.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
 import { blobsDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
@@ -54,6 +56,7 @@ type FeedAnswersOptions = {
   readonly generation: string
   readonly serviceId: string
   readonly clock: Clock
+  readonly disk: Disk
 }
 
 export class FeedAnswers {
@@ -64,7 +67,8 @@ export class FeedAnswers {
   /** What takes a walk or a read of the log to know, as of the newest frame that is applied. */
   #ofFrame = { applied: -1, tools: 0, checkpointAt: 0 }
 
-  constructor({ feed, trees, vkeys, dataDirectory, cursorKey, generation, serviceId, clock }: FeedAnswersOptions) {
+  constructor(options: FeedAnswersOptions) {
+    const { feed, trees, vkeys, dataDirectory, cursorKey, generation, serviceId, clock, disk } = options
     const { state } = feed
     const { events } = state.board
     const blobs = blobsDirectory(dataDirectory)
@@ -75,7 +79,7 @@ export class FeedAnswers {
       board: state.board,
       body: (slot) => feed.body(events.shard[slot]!, events.place[slot]!),
       frame: (shard, seq) => feed.body(shard, seq),
-      blobFile: (room, sha256) => readBlob(blobs, room, sha256),
+      blobFile: (room, sha256) => readBlob(disk, blobs, room, sha256),
       cursors: new CursorSealer(cursorKey),
       generation,
       serviceId,

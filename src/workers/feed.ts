@@ -3,10 +3,9 @@
  * Wiring only; it renders on its own core, so that the main thread sends bytes that are ready.
  */
 
-import type { MessagePort } from 'node:worker_threads'
 import { Feed } from '../../actors/feed.ts'
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import { suspensions } from '../../actors/people/people.ts'
 import type { Head } from '../../actors/records/answer.ts'
@@ -16,11 +15,10 @@ import { State } from '../../actors/state.ts'
 import { JournalReader, journalIdIn } from '../../storage/journal.ts'
 import type { Snapshot } from '../../storage/snapshot.ts'
 import { feedSnapshotsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
-import type { Clock } from '../clock.ts'
 import type { Moved, PeopleNews } from '../command/live-facts.ts'
 import type { FollowTell, Live, PublicPush } from '../follow/topics.ts'
 import { inTurn } from '../runtime/slow-turns.ts'
-import { readFault, runThread } from './entry.ts'
+import { readFault, runThread, type ThreadPlatform } from './entry.ts'
 import { FeedAnswers, type FeedAsk } from './feed-answers.ts'
 import type { Published, Rewritten } from './log-run.ts'
 import { Publisher } from './publisher.ts'
@@ -33,12 +31,12 @@ export type FeedThread = {
   readonly cursorKey: Uint8Array
   readonly generation: string
   readonly serviceId: string
-  readonly front: MessagePort
-  readonly log: MessagePort
+  readonly front: Port
+  readonly log: Port
 }
 
 /** The log was started again: the way to it. */
-export type LogBegun = { readonly log: MessagePort }
+export type LogBegun = { readonly log: Port }
 
 /** What the feed has to wait for: the log as it stands open. */
 export type FeedWord = {
@@ -72,7 +70,7 @@ class FeedFollower {
   readonly #answers: FeedAnswers
   readonly #snapshots: SnapshotKeeper
   readonly #front: Link
-  readonly #linkLog: (port: MessagePort) => Link
+  readonly #linkLog: (port: Port) => Link
   #log: Link
   readonly #publisher: Publisher
   #changed = new Map<string, number>()
@@ -90,28 +88,28 @@ class FeedFollower {
   #early: [number, FeedAsk][] = []
 
   constructor(
-    data: FeedThread & { readonly clock: Clock },
+    data: FeedThread & ThreadPlatform,
     { through, vkeys }: FeedWord,
     kept: Kept | undefined,
     snapshots: SnapshotKeeper,
   ) {
-    const log = JournalReader.open(logDirectory(data.dataDirectory))
+    const { clock, disk } = data
+    const log = JournalReader.open(disk, logDirectory(data.dataDirectory))
     this.#durable = through
     this.#snapshots = snapshots
     this.#feed = new Feed({
       log,
       kept,
       shards: Array.from({ length: data.shards }, (_, shard) =>
-        JournalReader.open(shardDirectory(data.dataDirectory, shard)),
+        JournalReader.open(disk, shardDirectory(data.dataDirectory, shard)),
       ),
       onRecord: (record, _frame, change) => {
         if (this.#isLive) this.#note(record, change)
       },
     })
-    this.#trees = new Trees(logDirectory(data.dataDirectory), this.#feed.book, log, data.clock)
+    this.#trees = new Trees(data, logDirectory(data.dataDirectory), this.#feed.book, log)
     this.#answers = new FeedAnswers({ feed: this.#feed, trees: this.#trees, vkeys, ...data })
     this.#publisher = new Publisher(this.#answers.context, (live) => this.#front.tell(live satisfies FeedNews))
-    const { clock } = data
     const common = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
     this.#front = new Link({
       ...common,
@@ -125,7 +123,7 @@ class FeedFollower {
   }
 
   /** The log has started again, and is heard over a new link. */
-  relink(port: MessagePort): void {
+  relink(port: Port): void {
     this.#log.close()
     this.#log = this.#linkLog(port)
   }
@@ -237,16 +235,17 @@ function movedOf({ identity, from, to }: Rotation): Moved {
   return { identity, from, to }
 }
 
-runThread(async (data: FeedThread, { clock }, word: () => Promise<FeedWord>) => {
+runThread(async (data: FeedThread, here, word: () => Promise<FeedWord>) => {
   // The snapshot is read while shards and log open their journals: it is most of what this thread has to do.
   const snapshots = new SnapshotKeeper(
+    here.disk,
     feedSnapshotsDirectory(data.dataDirectory),
-    journalIdIn(logDirectory(data.dataDirectory)),
+    journalIdIn(here.disk, logDirectory(data.dataDirectory)),
   )
   const kept = unpacked(snapshots.take())
   const known = await word()
   snapshots.begin(Buffer.from(known.logId), known.through)
-  const follower = new FeedFollower({ ...data, clock }, known, kept, snapshots)
+  const follower = new FeedFollower({ ...data, ...here }, known, kept, snapshots)
   return {
     facts: follower.begin(),
     stop: () => follower.close(),

@@ -4,8 +4,7 @@
  * minute in which no question is answered: each would meet the same fault, and would cost all that the thread has to read until
  * there. The next question after that starts a new one, and it costs the board nothing else.
  */
-import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
-import type { Link } from '../../actors/kernel/link.ts'
+import type { Channel, Link, Port } from '../../actors/kernel/link.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import { log } from '../observe.ts'
@@ -14,14 +13,15 @@ type LazyThreadOptions = {
   readonly name: string
   readonly file: URL
   /** What the thread is given; `front`: its end of the link. */
-  readonly data: (front: MessagePort) => unknown
-  readonly link: (port: MessagePort) => Link
+  readonly data: (front: Port) => unknown
+  readonly channel: () => Channel
+  readonly link: (port: Port) => Link
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly supervise: (options: {
     name: string
     file: URL
-    birth: () => { data: unknown; transfer: readonly TransferListItem[] }
+    birth: () => { data: unknown; transfer: readonly Port[] }
     mayRestart: () => boolean
     onFatal: (name: string, words: LastWords) => void
   }) => Supervised
@@ -97,7 +97,7 @@ export class LazyThread {
       name,
       file,
       birth: () => {
-        const front = new MessageChannel()
+        const front = this.#options.channel()
         this.#link?.close()
         this.#link = link(front.port1)
         return { data: data(front.port2), transfer: [front.port2] }

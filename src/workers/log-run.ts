@@ -1,18 +1,18 @@
 /** The log where it runs: opens the signed log, catches up with the shards' journals, and signs from then on. */
 
-import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { type Log, type LogState, stateAfter } from '../../actors/log/log.ts'
 import type { Head } from '../../actors/records/answer.ts'
+import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import { lostLog } from '../log/beginning.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import { SignedLog } from '../log/signed-log.ts'
-import { report } from './entry.ts'
+import { report, type ThreadPlatform } from './entry.ts'
 import type { FromLog, Teller, ToLog } from './shard-run.ts'
 
 export type LogStart = {
@@ -22,8 +22,8 @@ export type LogStart = {
   readonly segmentBytesMax: number
   /** High-water marks: log/mark.ts. */
   readonly marks: readonly HighWaterMark[]
-  readonly front: MessagePort
-  readonly feed: MessagePort
+  readonly front: Port
+  readonly feed: Port
 }
 
 /** What the log has to wait for: where each shard's journal ends, durable. */
@@ -51,14 +51,15 @@ export class LogRun {
   readonly #toShards: Teller<FromLog>[]
   readonly #linkShard: LinkShard
 
-  constructor(start: LogStart, { through }: LogWord, clock: Clock, linkShard: LinkShard) {
+  constructor(start: LogStart, { through }: LogWord, here: ThreadPlatform, linkShard: LinkShard) {
+    const { clock, disk } = here
     this.#linkShard = linkShard
-    this.#signed = openSigned(start, through)
+    this.#signed = openSigned(start, disk, through)
     const { journal, newest } = this.#signed
     checkShards(stateAfter(newest), through)
     this.#front = linkOver(start.front, clock)
     this.#feed = linkOver(start.feed, clock)
-    this.#readers = through.map((_, shard) => JournalReader.open(shardDirectory(start.dataDirectory, shard)))
+    this.#readers = through.map((_, shard) => JournalReader.open(disk, shardDirectory(start.dataDirectory, shard)))
     const tellFront = paced<Published>(clock, frontPaceMs, (said) => this.#front.tell(said))
     this.#log = this.#signed.writer({
       shards: this.#readers,
@@ -117,9 +118,11 @@ export class LogRun {
 
 function openSigned(
   { dataDirectory, origin, segmentBytesMax, marks }: LogStart,
+  disk: Disk,
   through: readonly number[],
 ): SignedLog {
   return SignedLog.open({
+    disk,
     dataDirectory,
     origin,
     segmentBytesMax,
@@ -133,7 +136,7 @@ function openSigned(
   })
 }
 
-function linkOver(port: MessagePort, clock: Clock): Link {
+function linkOver(port: Port, clock: Clock): Link {
   return new Link({ port, openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock })
 }
 

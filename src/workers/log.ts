@@ -1,29 +1,28 @@
 /** The thread of the log, where it has one of its own. */
-import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import { runThread } from './entry.ts'
 import { LogRun, type LogStart, type LogWord } from './log-run.ts'
 import type { ToLog } from './shard-run.ts'
 
-export type LogThread = LogStart & { readonly toShards: readonly MessagePort[] }
+export type LogThread = LogStart & { readonly toShards: readonly Port[] }
 
 /** A shard was started again: the way to its new thread. */
-export type ShardBegun = { readonly shard: number; readonly port: MessagePort }
+export type ShardBegun = { readonly shard: number; readonly port: Port }
 
-runThread(async (data: LogThread, { clock }, word: () => Promise<LogWord>) => {
+runThread(async (data: LogThread, here, word: () => Promise<LogWord>) => {
   const ports = [...data.toShards]
   const run = new LogRun(
     data,
     await word(),
-    clock,
+    here,
     (shard, hear) =>
       new Link({
         port: ports[shard]!,
         openMax: 1,
         patienceMs: inside.patienceMs,
-        now: clock.monotonicMs,
-        timers: clock,
+        now: here.clock.monotonicMs,
+        timers: here.clock,
         onTell: (said) => hear(said as ToLog),
       }),
   )

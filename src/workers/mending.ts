@@ -2,6 +2,7 @@
  * Repairs the tree file of a running board: the request that found it wrong waits, all others are served meanwhile.
  */
 import { mendTree } from '../../actors/log/tree.ts'
+import type { Disk } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
 import type { Clock } from '../clock.ts'
@@ -13,6 +14,7 @@ const sliceMs = 20
 const pauseMs = 60_000
 
 type MendingOptions = {
+  readonly disk: Disk
   readonly path: string
   readonly tree: TreeReader
   /** The frames of the tree's log up to now. */
@@ -37,9 +39,9 @@ export class Mending {
     this.#waiting.push(then)
     if (this.#isRunning) return true
     this.#isRunning = true
-    const { path, frames } = this.#options
+    const { disk, path, frames } = this.#options
     const startedAt = monotonicMs()
-    const steps = mendTree(path, frames())
+    const steps = mendTree(disk, path, frames())
     const slice = (): void => {
       try {
         const until = monotonicMs() + sliceMs

@@ -7,9 +7,8 @@
  * whole of another; one that has had its time answers with what it has found and with where it continues. A fault of the index
  * costs the index, never the board.
  */
-import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import { JournalReader } from '../../storage/journal.ts'
@@ -25,7 +24,7 @@ export type SearchThread = {
   /** Newest durable frame of the log, and the id of its journal. */
   readonly through: number
   readonly logId: Uint8Array
-  readonly front: MessagePort
+  readonly front: Port
 }
 
 export type SearchRequest = readonly [ask: SearchAsk, through: number]
@@ -118,14 +117,14 @@ class Turns {
   }
 }
 
-runThread((data: SearchThread, { clock }) => {
+runThread((data: SearchThread, { clock, disk }) => {
   const shards = Array.from({ length: data.shards }, (_, shard) =>
-    JournalReader.open(shardDirectory(data.dataDirectory, shard)),
+    JournalReader.open(disk, shardDirectory(data.dataDirectory, shard)),
   )
   const follower = new Follower({
     directory: searchDirectory(data.dataDirectory),
     logId: Buffer.from(data.logId).toString('hex'),
-    log: JournalReader.open(logDirectory(data.dataDirectory)),
+    log: JournalReader.open(disk, logDirectory(data.dataDirectory)),
     shards,
     durable: data.through,
     monotonicMs: clock.monotonicMs,

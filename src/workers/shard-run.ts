@@ -1,20 +1,17 @@
 /** A shard where it runs: opens its journal, replays it, and wires it to the main thread and to the log. Wiring only. */
 
-import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import { type Shares, scarceShare, type WriteLetter } from '../../actors/records/write.ts'
 import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
 import { WorkDelivery } from '../../actors/works/delivery.ts'
 import { readBlob } from '../../storage/blob-files.ts'
-import { freeBytes } from '../../storage/disk.ts'
 import type { Journal } from '../../storage/journal.ts'
 import { reachOf } from '../../storage/snapshot.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
-import type { Clock } from '../clock.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -24,7 +21,7 @@ import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
-import { readFault, report, tellKnown } from './entry.ts'
+import { readFault, report, type ThreadPlatform, tellKnown } from './entry.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { answerRead } from './reads.ts'
 import { SnapshotKeeper } from './snapshots.ts'
@@ -50,7 +47,7 @@ export type ShardStart = {
   readonly limitsOn: boolean
   /** Rooms of this shard that exist from the first start. */
   readonly firstRooms: readonly FirstRoom[]
-  readonly front: MessagePort
+  readonly front: Port
 }
 
 /** The way to another actor: over a link to its thread, or by a call where both run in one. */
@@ -85,7 +82,7 @@ const diskLookMs = 500
 /** A shard, and what is done for it in its thread. */
 export class ShardRun {
   readonly #data: ShardStart
-  readonly #clock: Clock
+  readonly #here: ThreadPlatform
   readonly #isBusy: boolean
   readonly #journal: Journal
   readonly #log: Teller<ToLog>
@@ -104,17 +101,19 @@ export class ShardRun {
   /** `linkLog`: gives the way to the log, which calls `hear` with what comes from there. `isBusy`: the thread has other work. */
   constructor(
     data: ShardStart,
-    clock: Clock,
+    here: ThreadPlatform,
     linkLog: (hear: (said: FromLog) => void) => Teller<ToLog>,
     isBusy = false,
   ) {
     this.#data = data
-    this.#clock = clock
+    const { clock, disk } = here
+    this.#here = here
     this.#isBusy = isBusy
     this.#journal = openWhole({
+      disk,
       directory: data.directory,
       segmentBytesMax: data.segmentBytesMax,
-      knownDurable: (journalId) => reachOf(shardSnapshotsDirectory(data.directory), journalId),
+      knownDurable: (journalId) => reachOf(disk, shardSnapshotsDirectory(data.directory), journalId),
       report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
     })
     // Log and feed continue while the state is made; in an empty journal the first rooms come first.
@@ -129,11 +128,12 @@ export class ShardRun {
       onTell: (body) => this.#hear(body as ShardTell),
     })
     const { id } = this.#journal
-    this.#snapshots = SnapshotKeeper.open(shardSnapshotsDirectory(data.directory), id, opened)
+    this.#snapshots = SnapshotKeeper.open(disk, shardSnapshotsDirectory(data.directory), id, opened)
     this.#shard = new Shard(this.#shardOptions())
     this.#compactor = new Compactor({
       shard: data.number,
       journal: this.#journal,
+      disk,
       directory: data.directory,
       state: this.#shard.state,
       clock,
@@ -187,10 +187,10 @@ export class ShardRun {
       },
       deciders: eachNamed(deciders),
       again,
-      wallSeconds: this.#clock.wallSeconds,
-      soon: this.#clock.soon,
+      wallSeconds: this.#here.clock.wallSeconds,
+      soon: this.#here.clock.soon,
       isBusy: this.#isBusy,
-      diskHasRoom: diskWatch(data, this.#clock),
+      diskHasRoom: diskWatch(data, this.#here),
       fault: (damage) => readFault(damage).refusal.message,
       toLog: (through) => {
         this.#log.tell(through)
@@ -222,17 +222,18 @@ export class ShardRun {
   #readContext(): ReadContext {
     const { blobs, cursorKey, generation, serviceId } = this.#data
     const shard = this.#shard
+    const { clock, disk } = this.#here
     return {
       state: shard.state,
       board: shard.board,
       body: (slot) => shard.read(shard.board.events.place[slot]!),
-      blobFile: (room, sha256) => readBlob(blobs, room, sha256),
+      blobFile: (room, sha256) => readBlob(disk, blobs, room, sha256),
       frame: (_shard, seq) => shard.read(seq),
       cursors: new CursorSealer(cursorKey),
       generation,
       serviceId,
       handleOf: (identity) => this.#handles.get(identity),
-      now: this.#clock.readingSeconds,
+      now: clock.readingSeconds,
       visibility: 'private',
     }
   }
@@ -274,14 +275,14 @@ export class ShardRun {
   }
 }
 
-function diskWatch({ directory, diskReserveBytes }: ShardStart, { monotonicMs }: Clock): () => boolean {
+function diskWatch({ directory, diskReserveBytes }: ShardStart, { clock, disk }: ThreadPlatform): () => boolean {
   let lookedAt = Number.NEGATIVE_INFINITY
   let hasRoom = true
   return () => {
-    const now = monotonicMs()
+    const now = clock.monotonicMs()
     if (now - lookedAt < diskLookMs) return hasRoom
     lookedAt = now
-    const free = freeBytes(directory)
+    const free = disk.freeBytes(directory)
     if (hasRoom !== free >= diskReserveBytes)
       report('warn', 'disk.room', { free_bytes: free, reserve_bytes: diskReserveBytes, writable: !hasRoom })
     hasRoom = free >= diskReserveBytes

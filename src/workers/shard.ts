@@ -1,23 +1,22 @@
 /** The thread of a shard. */
-import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import { runThread } from './entry.ts'
 import { type FromLog, ShardRun, type ShardStart } from './shard-run.ts'
 
-export type ShardThread = ShardStart & { readonly log: MessagePort }
+export type ShardThread = ShardStart & { readonly log: Port }
 
-runThread((data: ShardThread, { clock }) => {
+runThread((data: ShardThread, here) => {
   const run = new ShardRun(
     data,
-    clock,
+    here,
     (hear) =>
       new Link({
         port: data.log,
         openMax: 1,
         patienceMs: inside.patienceMs,
-        now: clock.monotonicMs,
-        timers: clock,
+        now: here.clock.monotonicMs,
+        timers: here.clock,
         onTell: (said) => hear(said as FromLog),
       }),
   )

@@ -1,5 +1,5 @@
 /** When a thread keeps a snapshot: every so many frames, and when it stops. A snapshot that cannot be kept is no fault. */
-import { makeDirectory } from '../../storage/disk.ts'
+import type { Disk } from '../../storage/disk.ts'
 import { checkReached, type Image, loadNewest, type Snapshot, save } from '../../storage/snapshot.ts'
 import { report } from './entry.ts'
 
@@ -7,24 +7,26 @@ import { report } from './entry.ts'
 const framesBetween = 200_000
 
 export class SnapshotKeeper {
+  readonly #disk: Disk
   readonly #directory: string
   #found: Snapshot | undefined
   #journalId: Buffer | undefined
   #kept: number
 
   /** Of a journal that is open. `durable`: its newest durable frame; a snapshot beyond it is damage. */
-  static open(directory: string, journalId: Buffer, durable: number): SnapshotKeeper {
-    const keeper = new SnapshotKeeper(directory, journalId)
+  static open(disk: Disk, directory: string, journalId: Buffer, durable: number): SnapshotKeeper {
+    const keeper = new SnapshotKeeper(disk, directory, journalId)
     keeper.begin(journalId, durable)
     return keeper
   }
 
   /** Loads the newest snapshot while the journal is still being opened by its owner; undefined: it has not begun. */
-  constructor(directory: string, journalId: Buffer | undefined) {
+  constructor(disk: Disk, directory: string, journalId: Buffer | undefined) {
+    this.#disk = disk
     this.#directory = directory
     this.#journalId = journalId
-    makeDirectory(directory)
-    this.#found = journalId === undefined ? undefined : loadNewest(directory, journalId)
+    disk.makeDirectory(directory)
+    this.#found = journalId === undefined ? undefined : loadNewest(disk, directory, journalId)
     this.#kept = this.#found?.seq ?? 0
   }
 
@@ -52,7 +54,7 @@ export class SnapshotKeeper {
     if (seq === this.#kept) return
     this.#kept = seq
     try {
-      save(this.#directory, { journalId: this.#journalId!, seq, ...pack() })
+      save(this.#disk, this.#directory, { journalId: this.#journalId!, seq, ...pack() })
     } catch (error) {
       report('warn', 'snapshot.not_kept', { directory: this.#directory, seq, problem: String(error) })
     }

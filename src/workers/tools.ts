@@ -7,9 +7,8 @@
  * costs the directory, never the board.
  */
 
-import type { MessagePort } from 'node:worker_threads'
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import { encode, Packr, Unpackr } from '../../actors/kernel/msgpack.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
@@ -29,7 +28,7 @@ import { ToolIndex } from '../tools/index.ts'
 import { lookAt } from '../tools/look.ts'
 import { ToolSearch } from '../tools/search.ts'
 import { pageJson, type Showing } from '../tools/show.ts'
-import { readFault, report, runThread } from './entry.ts'
+import { readFault, report, runThread, type ThreadPlatform } from './entry.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 
 export type ToolsThread = {
@@ -39,7 +38,7 @@ export type ToolsThread = {
   readonly through: number
   readonly logId: Uint8Array
   readonly cursorKey: Uint8Array
-  readonly front: MessagePort
+  readonly front: Port
 }
 
 export type ToolsRequest = readonly [ask: ToolsAsk, through: number]
@@ -90,11 +89,14 @@ class ToolsFollower {
   #soon: Cancel | undefined
   #later: Cancel | undefined
 
-  constructor({ dataDirectory, shards, through, logId, cursorKey, front }: ToolsThread, clock: Clock) {
+  constructor(
+    { dataDirectory, shards, through, logId, cursorKey, front }: ToolsThread,
+    { clock, disk }: ThreadPlatform,
+  ) {
     this.#clock = clock
-    this.#log = JournalReader.open(logDirectory(dataDirectory))
+    this.#log = JournalReader.open(disk, logDirectory(dataDirectory))
     this.#shards = Array.from({ length: shards }, (_, shard) =>
-      JournalReader.open(shardDirectory(dataDirectory, shard)),
+      JournalReader.open(disk, shardDirectory(dataDirectory, shard)),
     )
     const record = (shard: number, seq: number) => this.#record(shard, seq)
     this.#directory = new Directory({ index: this.#index, own: ownTools, record, now: clock.readingSeconds() })
@@ -105,7 +107,7 @@ class ToolsFollower {
       new CursorSealer(cursorKey),
       clock.readingSeconds,
     )
-    this.#snapshots = SnapshotKeeper.open(toolsDirectory(dataDirectory), Buffer.from(logId), through)
+    this.#snapshots = SnapshotKeeper.open(disk, toolsDirectory(dataDirectory), Buffer.from(logId), through)
     this.#durable = through
     this.#applied = this.#restored()
     this.#isSettled = this.#directory.settle(0)
@@ -301,7 +303,7 @@ function spare(error: unknown): void {
   report('error', 'tools.left_out', { problem: error instanceof Error ? error.stack : String(error) })
 }
 
-runThread((data: ToolsThread, { clock }) => {
-  const follower = new ToolsFollower(data, clock)
+runThread((data: ToolsThread, here) => {
+  const follower = new ToolsFollower(data, here)
   return { facts: { applied: follower.applied }, stop: () => follower.stop() }
 })

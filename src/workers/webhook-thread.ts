@@ -3,7 +3,6 @@
  * it asks: the sources, the newest head, the hooks there are.
  */
 
-import { MessageChannel } from 'node:worker_threads'
 import { inside, rates } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { Supervised } from '../../actors/kernel/supervisor.ts'
@@ -166,7 +165,7 @@ export class WebhookThread implements ActorListener {
       startThread,
       youngGenerationMb: 16,
       birth: () => {
-        const front = new MessageChannel()
+        const front = this.#options.channel()
         this.#link?.close()
         this.#link = new Link({
           port: front.port1,

@@ -8,6 +8,7 @@ import { publicRecords } from '../../actors/log/public-records.ts'
 import { type FactRecord, frameEntries, fromFrame, leavesOf, RecordType, toFrame } from '../../actors/records/record.ts'
 import { systemClock } from '../../src/clock.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -56,10 +57,10 @@ test('an entry says what was posted, and is read back as it was written', () => 
 
 test('a frame holds none, one or many entries beside its record, and the log makes leaves of all of them', () => {
   const directory = scratchDirectory()
-  const shard = Journal.open({ directory })
+  const shard = Journal.open({ disk: machineDisk, directory })
   const made = [frame(entries.slice(0, 1), 1), frame([], 2), frame(entries, 3), frame(entries.slice(2), 4)]
   shard.append(made)
-  const shards = [JournalReader.open(directory)]
+  const shards = [JournalReader.open(machineDisk, directory)]
   const read = [...shard.scan(1)]
   expect(read.map(leavesOf)).toEqual([1, 0, 3, 1])
   expect(read.map((each) => frameEntries(each).map(String))).toEqual([
@@ -70,7 +71,7 @@ test('a frame holds none, one or many entries beside its record, and the log mak
   ])
   expect(read.map((each) => (fromFrame(each) as FactRecord).facts.n)).toEqual([1, 2, 3, 4])
 
-  const journal = Journal.open({ directory: scratchDirectory() })
+  const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory() })
   const confirmed: object[] = []
   let hashes = 0
   const log = new Log({

@@ -8,6 +8,7 @@ import { Link } from '../../actors/kernel/link.ts'
 import { Packr } from '../../actors/kernel/msgpack.ts'
 import { systemClock } from '../../src/clock.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -43,7 +44,7 @@ test('what is told before an answer is heard before it, and what is told after i
 test('a file that a shard needs no more, and a moment later again, stays', async () => {
   const directory = scratchDirectory()
   mkdirSync(join(directory, 'den'))
-  const files = new BlobFiles(directory, () => {})
+  const files = new BlobFiles(machineDisk, directory, () => {})
   await files.hold('den', 'sha', Buffer.from('bytes'))
   // A compaction ends and the next turn takes a post with the same file, before anything of it is sent.
   const near = linked(

@@ -5,13 +5,14 @@ import { Feed } from '../../actors/feed.ts'
 import { decodeLogFrame, encodeLogFrame } from '../../actors/log/frame.ts'
 import { mendTree, openTree, provenRoot, remakeTree } from '../../actors/log/tree.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { CompactRange, leafHashes } from '../../storage/merkle.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 /** A log of frames with so many entries each. */
 function logOf(counts: readonly number[]): { directory: string; journal: Journal; leaves: Buffer } {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory, segmentBytesMax: 256 * 1024 })
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 256 * 1024 })
   const range = new CompactRange()
   const all: Buffer[] = []
   for (const count of counts) {
@@ -31,7 +32,7 @@ const counts = [0, 1, 0, 5, 4_095, 1, 4_096, 3, 0, 700, 9_000, 2]
 
 test('leaf hashes made from the frames are those of the entries, wherever the frames begin and end', () => {
   const { directory, journal, leaves } = logOf(counts)
-  const log = JournalReader.open(directory)
+  const log = JournalReader.open(machineDisk, directory)
   const feed = new Feed({ log, shards: [], kept: undefined, onRecord: () => {} })
   feed.follow(journal.nextSeq - 1)
   const { size } = feed.head
@@ -56,6 +57,7 @@ test('a tree file that is missing, short or of another root is made again at sta
   const open = () => {
     reported.length = 0
     const tree = openTree({
+      disk: machineDisk,
       path,
       frames: () => journal.scan(1),
       newest,
@@ -81,23 +83,24 @@ test('a wrong hash that no start looks at gives no root of an older size, until 
   const { journal } = logOf(counts)
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
-  const tree = { path, frames: () => journal.scan(1), report: () => {} }
+  const file = { disk: machineDisk, path }
+  const tree = { ...file, frames: () => journal.scan(1), report: () => {} }
   remakeTree(tree).close()
   const older = Array.from(journal.scan(1), (frame) => decodeLogFrame(frame)).map(({ size, root }) => ({
     size,
     root: Buffer.from(root),
   }))
-  for (const { size, root } of older) expect(provenRoot(path, size, newest)?.equals(root)).toBe(true)
+  for (const { size, root } of older) expect(provenRoot(file, size, newest)?.equals(root)).toBe(true)
   flipByte(path, 3)
   for (const { size, root } of older) {
-    const found = provenRoot(path, size, newest)
+    const found = provenRoot(file, size, newest)
     expect(found === undefined || found.equals(root), `size ${size}`).toBe(true)
   }
-  expect(provenRoot(path, 1, newest)).toBeUndefined()
+  expect(provenRoot(file, 1, newest)).toBeUndefined()
   remakeTree(tree).close()
-  expect(provenRoot(path, 1, newest)?.equals(older[1]!.root)).toBe(true)
-  expect(provenRoot(path, newest.size + 1, newest)).toBeUndefined()
-  expect(provenRoot(join(scratchDirectory(), 'none'), 1, newest)).toBeUndefined()
+  expect(provenRoot(file, 1, newest)?.equals(older[1]!.root)).toBe(true)
+  expect(provenRoot(file, newest.size + 1, newest)).toBeUndefined()
+  expect(provenRoot({ ...file, path: join(scratchDirectory(), 'none') }, 1, newest)).toBeUndefined()
   journal.close()
 })
 
@@ -105,12 +108,12 @@ test('a tree file is mended from the frames and told how much was wrong; frames 
   const { directory, journal } = logOf(counts)
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
-  openTree({ path, frames: () => journal.scan(1), newest, report: () => {} }).close()
+  openTree({ disk: machineDisk, path, frames: () => journal.scan(1), newest, report: () => {} }).close()
   const right = readFileSync(path)
-  const log = JournalReader.open(directory)
+  const log = JournalReader.open(machineDisk, directory)
   log.advance(journal.nextSeq - 1)
   const mend = () => {
-    const steps = mendTree(path, log.scan(1))
+    const steps = mendTree(machineDisk, path, log.scan(1))
     let step = steps.next()
     while (!step.done) step = steps.next()
     return step.value
@@ -132,9 +135,9 @@ test('a tree file is mended from the frames and told how much was wrong; frames 
     ranges: [],
   }
   journal.append([encodeLogFrame({ ...wrong, bundle, entries: 1, checkpoint: '' })])
-  const further = JournalReader.open(directory)
+  const further = JournalReader.open(machineDisk, directory)
   further.advance(journal.nextSeq - 1)
-  const steps = mendTree(path, further.scan(1))
+  const steps = mendTree(machineDisk, path, further.scan(1))
   expect(() => {
     while (!steps.next().done);
   }).toThrow('do not give the root')

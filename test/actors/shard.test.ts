@@ -10,7 +10,9 @@ import { systemClock } from '../../src/clock.ts'
 import { type Actors, type TakeReply, whenDecided } from '../../src/command/ports.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { again } from '../../src/workers/again.ts'
+import type { Disk } from '../../storage/disk.ts'
 import { Damage, Journal } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -54,10 +56,10 @@ function startShard(
   directory = scratchDirectory(),
   log: 'confirms' | 'is silent' | 'begins' = 'confirms',
   own: Readonly<Record<string, Decider>> = {},
-  { disk, isBusy = false }: { readonly disk?: FaultyDisk; readonly isBusy?: boolean } = {},
+  { disk = machineDisk, isBusy = false }: { readonly disk?: Disk; readonly isBusy?: boolean } = {},
 ) {
   const clock = { seconds: 1_790_000_000 }
-  const journal = Journal.open({ directory, ...(disk === undefined ? {} : { openFile: disk.openFile }) })
+  const journal = Journal.open({ disk, directory })
   const shard: Shard = new Shard({
     number: 0,
     journal,

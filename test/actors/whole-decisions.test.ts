@@ -16,6 +16,7 @@ import { systemClock } from '../../src/clock.ts'
 import { again } from '../../src/workers/again.ts'
 import { FRAME_HEADER_BYTES, MORE } from '../../storage/frame.ts'
 import { Journal } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { day, someone, terms } from '../support/market/town.ts'
@@ -138,7 +139,7 @@ const batch: readonly WriteLetter[] = [
 ]
 
 function startShard(directory: string, at: number, first: readonly FirstRoom[] = firstRooms) {
-  const journal = openWhole({ directory })
+  const journal = openWhole({ disk: machineDisk, directory })
   const shard: Shard = new Shard({
     number: 0,
     journal,
@@ -179,7 +180,7 @@ function heldBy(journal: Journal): Held[] {
 
 /** Where the frames of the only segment begin, and its end. */
 function frameOffsets(directory: string): number[] {
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   const offsets = [SEGMENT_HEADER_BYTES]
   for (const { payload } of journal.scan(1)) offsets.push(offsets.at(-1)! + FRAME_HEADER_BYTES + payload.length)
   journal.close()
@@ -221,7 +222,7 @@ test('wherever a batch of decisions is cut, each is there whole or not at all, a
         for (let n = first; n < offsets.length - 1; n++) {
           const cut = copied(uncut)
           truncateSync(segmentPath(cut, 1), offsets[n]! + (more % 2) * (1 + ((more + n) % FRAME_HEADER_BYTES)))
-          const held = heldBy(openWhole({ directory: copied(cut) }))
+          const held = heldBy(openWhole({ disk: machineDisk, directory: copied(cut) }))
           expect(held).toEqual(whole.slice(0, whole.findLastIndex(({ hasMore }, index) => index < n && !hasMore) + 1))
           expect(await afterAll(cut, letters), `cut in frame ${n - first + 1} of the batch`).toEqual(whole)
         }
@@ -241,7 +242,7 @@ test('the first half of an opened conversation that an older release has left is
     members: [Buffer.from(ben.id, 'hex')],
     by: retry.by,
   }
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   journal.append([toFrame(made, retry.id, false, [])])
   journal.close()
   const { shard, say } = startShard(directory, later, [])
@@ -258,7 +259,7 @@ test('a first start that was killed between a room and its policy is finished by
   startShard(directory, began).journal.close()
   const offsets = frameOffsets(directory)
   expect(offsets).toHaveLength(4)
-  const whole = heldBy(Journal.open({ directory }))
+  const whole = heldBy(Journal.open({ disk: machineDisk, directory }))
   for (const offset of offsets) {
     const cut = copied(directory)
     truncateSync(segmentPath(cut, 1), offset)
@@ -272,7 +273,7 @@ test('a first start that was killed between a room and its policy is finished by
 test('who has a first room by the name of its own keeps it as it is', () => {
   const directory = scratchDirectory()
   const owned = { room: 'reviews', at: began, visibility: 'public', owner: Buffer.from(ada.id, 'hex') } as const
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   journal.append([toFrame({ type: RecordType.roomCreated, ...owned }, Buffer.alloc(16, 1), true, [])])
   journal.close()
   expect(startShard(directory, later).shard.state.rules.isRuled('reviews')).toBe(false)

@@ -18,6 +18,7 @@ import { systemClock } from '../../src/clock.ts'
 import { again } from '../../src/workers/again.ts'
 import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import type { Journal } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type Person, someone, terms } from '../support/market/town.ts'
@@ -89,7 +90,7 @@ class Shards {
   }
 
   #open(number: number, directory: string): Member {
-    const journal = openWhole({ directory })
+    const journal = openWhole({ disk: machineDisk, directory })
     const isHere = (actor: string) => shardOf(actor, this.count) === number
     let delivery: WorkDelivery | undefined
     const shard: Shard = new Shard({
@@ -167,7 +168,7 @@ function copied(directory: string): string {
 
 /** Where each frame of the only segment begins, and its end. */
 function offsetsOf(directory: string): number[] {
-  const journal = openWhole({ directory: copied(directory) })
+  const journal = openWhole({ disk: machineDisk, directory: copied(directory) })
   const offsets = [SEGMENT_HEADER_BYTES]
   for (const { payload } of journal.scan(1)) offsets.push(offsets.at(-1)! + FRAME_HEADER_BYTES + payload.length)
   journal.close()

@@ -2,11 +2,13 @@
  * What a post costs in counts, which a machine that is busy does not change: a step too many on the way of a post shows here
  * before it shows in any time. Counted by the module that the benches load into a board.
  */
+
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Counts, countingModule, countNames, countsBetween, readCounts } from '../../bench/counts.ts'
 import { shardDirectory } from '../../src/board-directory.ts'
 import { Journal } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 
@@ -77,7 +79,7 @@ describe.each(['back', 'threads'])('a post on a board whose actors are placed as
   test('is one frame in the journal of its shard', async () => {
     client.close()
     await board.stop()
-    const journal = Journal.open({ directory: shardDirectory(directory, 0) })
+    const journal = Journal.open({ disk: machineDisk, directory: shardDirectory(directory, 0) })
     const frames = journal.nextSeq - 1
     journal.close()
     expect(frames).toBeGreaterThanOrEqual(sent)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { nameOf } from '../../actors/log/book.ts'
 import { main } from '../../src/cli/main.ts'
-import { openFile } from '../../storage/disk.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
 import { walkSegment } from '../../storage/walk.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
@@ -19,7 +19,10 @@ vi.setConfig({ testTimeout: 120_000 })
 
 /** Cuts off what no frame says was synced, as the worst power cut would. Gives the number of frames that are gone. */
 function loseUnsynced(directory: string): number {
-  const file = openFile(segmentPath(directory, listSegments(directory, 'log').at(-1)!), 'write')
+  const file = machineDisk.openFile(
+    segmentPath(directory, listSegments(machineDisk, directory, 'log').at(-1)!),
+    'write',
+  )
   try {
     const { live, provenSeq } = walkSegment(file, readSegmentHeader(file)!, file.size())
     file.truncate(live.offsetOf(provenSeq + 1))

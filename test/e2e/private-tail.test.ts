@@ -5,6 +5,7 @@ import { readSecret } from '../../src/board-directory.ts'
 import { sealReadToken } from '../../src/follow/read-token.ts'
 import { CursorSealer } from '../../src/format/cursor.ts'
 import { signingBytes } from '../../src/format/signing.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, freshNonce, now, person } from '../support/client.ts'
 import { blockIds, StreamReader, sseIds } from '../support/stream-reader.ts'
@@ -119,7 +120,7 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
   test('without a good token it is 403, and a token that opens nothing is told why', async () => {
     const [room, other] = [await privateRoom(), await privateRoom()]
     const { token: good } = await token(room)
-    const sealer = new CursorSealer(readSecret(join(board.directory, 'keys', 'cursor.key')))
+    const sealer = new CursorSealer(readSecret(machineDisk, join(board.directory, 'keys', 'cursor.key')))
     const late = sealReadToken(sealer, { room, reader: member.id, key: member.publicKey, expires: now() - 1 })
     const never = sealReadToken(sealer, { room, reader: stranger.id, key: stranger.publicKey, expires: now() + 600 })
     const forged = `${good.slice(0, -1)}${good.endsWith('A') ? 'B' : 'A'}`

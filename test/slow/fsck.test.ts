@@ -1,4 +1,5 @@
 /** The full check of a stopped board: it names what differs and where, repairs what is derived when asked, and nothing else. */
+
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
@@ -6,6 +7,7 @@ import { main } from '../../src/cli/main.ts'
 import type { Finding } from '../../src/fsck/log.ts'
 import { checkMarks } from '../../src/fsck/start.ts'
 import { formatCheckpoint } from '../../storage/checkpoint.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
@@ -196,7 +198,7 @@ test('an old copy is told from the mark, whose head it has never signed', async 
   const lines = readFileSync(mark, 'utf8').split('\n')
   const told: Finding[] = []
   const place = { dataDirectory: directory, markFile: mark }
-  checkMarks(place, [{ origin: lines.at(-6)!, vkey: lines[0]! }], 0, (finding) => told.push(finding))
+  checkMarks(machineDisk, place, [{ origin: lines.at(-6)!, vkey: lines[0]! }], 0, (finding) => told.push(finding))
   expect(told).toMatchObject([{ kind: 'damage', what: expect.stringContaining('this log has 0 entries, but a head') }])
   const [origin, size] = lines.slice(-6) as [string, string]
   const { signer } = createNoteKey(origin, Buffer.from(readFileSync(logKey, 'latin1').trim(), 'hex'))

@@ -3,6 +3,7 @@
  *
  * BROADSIDE_LOG_FAULTS=all takes every occurrence of every call; without it every sixth one of the log's.
  */
+
 import { spawn } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,6 +11,7 @@ import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { logDirectory, nodesFile, shardDirectory } from '../../src/board-directory.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
@@ -96,7 +98,7 @@ describe.skipIf(skipWithout(missing))(`the log under failing system calls${skipN
   }
 
   function rootAt(directory: string, whole: number, size: number): Buffer {
-    const tree = TreeReader.open(nodesFile(logDirectory(directory)))
+    const tree = TreeReader.open(machineDisk, nodesFile(logDirectory(directory)))
     tree.advance(whole)
     const root = tree.root(size)
     tree.close()

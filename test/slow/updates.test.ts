@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readSecret } from '../../src/board-directory.ts'
 import { CursorSealer } from '../../src/format/cursor.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
 import { ask, drain, subject, type UpdateJson, updates } from '../support/poller.ts'
@@ -356,7 +357,7 @@ test('a cursor is good after a restart and a kill; one of another generation say
     const mine = await drain(client, { cursor: cursors[1]!, limit: 2 }, ada)
     for (const room of ['outer', 'inner']) expect(idsIn(mine, room)).toEqual(ids[room])
   }
-  const sealer = new CursorSealer(readSecret(join(directory, 'keys', 'cursor.key'))!)
+  const sealer = new CursorSealer(readSecret(machineDisk, join(directory, 'keys', 'cursor.key'))!)
   for (const place of [
     ['0'.repeat(32), '1'],
     [(await updates(client, {})).generation, '1.1.1.1'],

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { beginEpoch, openBoardDirectory, readFacts, readSecret, UnusableDirectory } from '../../src/board-directory.ts'
 import { machine } from '../../src/platform.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { openLog, writePosts } from '../support/posts-on-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -17,7 +18,10 @@ test.each([['shard-00'], ['log']])('a board.json that is lost is not made anew w
   const other = part === 'log' ? 'shard-00' : 'log'
   rmSync(join(path, other), { recursive: true })
   rmSync(join(path, 'board.json'))
-  for (const opened of [() => openBoardDirectory({ path, ...wanted }), () => readFacts(path)]) {
+  for (const opened of [
+    () => openBoardDirectory({ disk: machineDisk, path, ...wanted }),
+    () => readFacts(machineDisk, path),
+  ]) {
     expect(opened).toThrow(UnusableDirectory)
     expect(opened).toThrow('board.json is missing, but the journals of a board are there. Restore it from a backup')
   }
@@ -26,25 +30,27 @@ test.each([['shard-00'], ['log']])('a board.json that is lost is not made anew w
 
 test('keys and empty directories that a crash left behind are used, and so is a directory with other logs in it', () => {
   const path = scratchDirectory()
-  openBoardDirectory({ path, ...wanted })
+  openBoardDirectory({ disk: machineDisk, path, ...wanted })
   const key = readFileSync(join(path, 'keys', 'board.key'))
   rmSync(join(path, 'board.json'))
   writeFileSync(join(path, 'log', 'app.log'), 'not ours')
-  const made = openBoardDirectory({ path, ...wanted, publicHost: 'other.example' })
+  const made = openBoardDirectory({ disk: machineDisk, path, ...wanted, publicHost: 'other.example' })
   expect(made.facts).toMatchObject({ origin: expect.stringMatching(/^other\.example\/log\/\d{4}a$/), shards: 2 })
   expect(readFileSync(join(path, 'keys', 'board.key'))).toEqual(key)
 })
 
 test('an address that no log can be named after leaves no board behind', () => {
   const path = scratchDirectory()
-  expect(() => openBoardDirectory({ path, ...wanted, publicHost: 'exa+mple.org' })).toThrow('set BASE_URL')
+  expect(() => openBoardDirectory({ disk: machineDisk, path, ...wanted, publicHost: 'exa+mple.org' })).toThrow(
+    'set BASE_URL',
+  )
   expect(readdirSync(path)).toEqual([])
-  expect(openBoardDirectory({ path, ...wanted }).facts.origin).toMatch(/^board\.example/)
+  expect(openBoardDirectory({ disk: machineDisk, path, ...wanted }).facts.origin).toMatch(/^board\.example/)
 })
 
 test('with a bit of any byte of its facts or its keys changed a board is refused, or is the one it was', () => {
   const path = scratchDirectory()
-  const asMade = openBoardDirectory({ path, ...wanted })
+  const asMade = openBoardDirectory({ disk: machineDisk, path, ...wanted })
   for (const name of ['board.json', 'keys/board.key', 'keys/cursor.key']) {
     const file = join(path, name)
     const bytes = readFileSync(file)
@@ -54,7 +60,7 @@ test('with a bit of any byte of its facts or its keys changed a board is refused
       changed[at] = byte ^ (1 << (at % 8))
       writeFileSync(file, changed)
       try {
-        expect(openBoardDirectory({ path, ...wanted })).toMatchObject(asMade)
+        expect(openBoardDirectory({ disk: machineDisk, path, ...wanted })).toMatchObject(asMade)
       } catch (error) {
         expect((error as Error).message).toContain(file)
         expect(error).toBeInstanceOf(UnusableDirectory)
@@ -64,23 +70,23 @@ test('with a bit of any byte of its facts or its keys changed a board is refused
     expect(refused).toBeGreaterThan(bytes.length / 2)
     writeFileSync(file, bytes)
   }
-  expect(openBoardDirectory({ path, ...wanted })).toEqual(asMade)
+  expect(openBoardDirectory({ disk: machineDisk, path, ...wanted })).toEqual(asMade)
 })
 
 test('a board of an older release, whose facts have no check, is opened; another epoch keeps all else', () => {
   const path = scratchDirectory()
-  const { facts } = openBoardDirectory({ path, ...wanted })
+  const { facts } = openBoardDirectory({ disk: machineDisk, path, ...wanted })
   const { prints, ...older } = facts
   writeFileSync(join(path, 'board.json'), JSON.stringify(older))
-  expect(openBoardDirectory({ path, ...wanted }).facts).toEqual(older)
-  const { generation } = beginEpoch(path, machine.random)
+  expect(openBoardDirectory({ disk: machineDisk, path, ...wanted }).facts).toEqual(older)
+  const { generation } = beginEpoch(machineDisk, path, machine.random)
   expect(generation).not.toBe(facts.generation)
-  expect(readFacts(path)).toEqual({ ...older, generation })
+  expect(readFacts(machineDisk, path)).toEqual({ ...older, generation })
 })
 
 test('what is no directory is not taken for one without a board', () => {
   const file = join(scratchDirectory(), 'name'.repeat(100))
-  expect(() => readFacts(file)).toThrow('ENAMETOOLONG')
-  expect(() => readSecret(file)).toThrow('ENAMETOOLONG')
-  expect(() => readFacts(join(scratchDirectory(), 'nowhere'))).toThrow('There is no board in')
+  expect(() => readFacts(machineDisk, file)).toThrow('ENAMETOOLONG')
+  expect(() => readSecret(machineDisk, file)).toThrow('ENAMETOOLONG')
+  expect(() => readFacts(machineDisk, join(scratchDirectory(), 'nowhere'))).toThrow('There is no board in')
 })

@@ -1,8 +1,10 @@
 /** Files of attachments where the disk does not give what it should: it costs the file, and nobody else anything. */
+
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { BlobFiles } from '../../storage/blob-files.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const bytes = Buffer.from('bytes')
@@ -10,7 +12,9 @@ const bytes = Buffer.from('bytes')
 test('a file that cannot be removed is told of, whoever wanted it gone', async () => {
   const directory = scratchDirectory()
   const told: string[] = []
-  const files = new BlobFiles(directory, (file, problem) => told.push(`${file} ${(problem as { code: string }).code}`))
+  const files = new BlobFiles(machineDisk, directory, (file, problem) =>
+    told.push(`${file} ${(problem as { code: string }).code}`),
+  )
   const path = join(directory, 'den', 'sha')
   await files.hold('den', 'sha', bytes)
   rmSync(path)
@@ -23,7 +27,7 @@ test('a file that cannot be removed is told of, whoever wanted it gone', async (
 
 test('where something unreadable stands in its place a file is not held, and can be once that is gone', async () => {
   const directory = scratchDirectory()
-  const files = new BlobFiles(directory, () => {})
+  const files = new BlobFiles(machineDisk, directory, () => {})
   const path = join(directory, 'den', 'sha')
   mkdirSync(path, { recursive: true })
   await expect(files.hold('den', 'sha', bytes)).rejects.toMatchObject({ code: 'EISDIR' })

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { verifyJournal } from '../../storage/fsck-journal.ts'
 import { DiskFull, Journal, JournalReader, KEYED, STUB } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { removeSavedTails } from '../../storage/recovery.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
@@ -12,7 +13,7 @@ const kept = Buffer.from('what stays')
 
 /** A journal of small segments: every payload is a 16-byte key and a text nobody else has. */
 function filled(directory: string, frames: number, disk = new FaultyDisk()): Journal {
-  const journal = Journal.open({ directory, segmentBytesMax: 4096, openFile: disk.openFile })
+  const journal = Journal.open({ directory, segmentBytesMax: 4096, disk })
   for (let seq = 1; seq <= frames; seq++)
     journal.append([{ type: 1, flags: KEYED, payload: Buffer.concat([keyOf(seq), Buffer.from(secretOf(seq))]) }])
   return journal
@@ -64,9 +65,12 @@ test('what is compacted is nowhere on disk, everything else is as it was, and th
       journal.append([{ type: 1, flags: 0, payload: Buffer.from('goes on') }])
       journal.close()
       const problems: unknown[] = []
-      expect(verifyJournal(directory, (problem) => problems.push(problem))).toMatchObject({ damages: 0, frames: 91 })
+      expect(verifyJournal(machineDisk, directory, (problem) => problems.push(problem))).toMatchObject({
+        damages: 0,
+        frames: 91,
+      })
       expect(problems).toEqual([])
-      const again = Journal.open({ directory, segmentBytesMax: 4096 })
+      const again = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 4096 })
       checkAll(again)
       expect(compactAll(again, seqs)).toBe(0)
       again.close()
@@ -92,7 +96,7 @@ test('a compaction that ends at any step leaves every frame whole, and the next 
     const compacting = journal.compact(seqs, () => kept, never)
     for (let n = 0; n < steps; n++) compacting.next()
     // As a kill would: nothing is closed, nothing ends.
-    const again = Journal.open({ directory, segmentBytesMax: 4096 })
+    const again = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 4096 })
     for (let seq = 1; seq <= 90; seq++) expect(again.read(seq)?.seq).toBe(seq)
     compactAll(again, seqs)
     expect(bytesOnDisk(directory)).not.toMatch(/secret-(3|33|63|88)-/)
@@ -103,19 +107,19 @@ test('a compaction that ends at any step leaves every frame whole, and the next 
 
 test('saved tails of a journal go, and nothing else of it', () => {
   const directory = scratchDirectory()
-  expect(removeSavedTails(directory)).toBe(0)
+  expect(removeSavedTails(machineDisk, directory)).toBe(0)
   mkdirSync(join(directory, 'lost+tail'))
   for (const name of ['00000001-1-64.bin', '00000002-9-64.bin'])
     writeFileSync(join(directory, 'lost+tail', name), 'words')
   writeFileSync(join(directory, 'other'), 'words')
-  expect(removeSavedTails(directory)).toBe(2)
+  expect(removeSavedTails(machineDisk, directory)).toBe(2)
   expect(readdirSync(directory, { recursive: true })).toEqual(['lost+tail', 'other'])
 })
 
 test('a reader in another thread reads on while segments are rewritten under it, and sees the stubs when it looks anew', () => {
   const directory = scratchDirectory()
   const journal = filled(directory, 90)
-  const reader = JournalReader.open(directory)
+  const reader = JournalReader.open(machineDisk, directory)
   reader.advance(90)
   expect(reader.read(5)!.payload.subarray(16).toString()).toBe(secretOf(5))
   compactAll(journal, new Set([5]))
@@ -128,9 +132,9 @@ test('a reader in another thread reads on while segments are rewritten under it,
 
 test('a reader that looks anew holds no file, nor that of the segment which grew until it was rewritten', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   const disk = new FaultyDisk()
-  const reader = JournalReader.open(directory, { openFile: disk.openFile })
+  const reader = JournalReader.open(disk, directory)
   const write = (seq: number) => {
     journal.append([{ type: 1, flags: KEYED, payload: Buffer.concat([keyOf(seq), Buffer.from(secretOf(seq))]) }])
     reader.advance(seq)

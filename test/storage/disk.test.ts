@@ -1,17 +1,11 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import {
-  DiskFull,
-  freeBytes,
-  listFiles,
-  makeDirectory,
-  openFile,
-  removeFile,
-  SyncFailed,
-  writeAtomic,
-} from '../../storage/disk.ts'
+import { DiskFull, SyncFailed } from '../../storage/disk.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
+
+const { freeBytes, listDirectories, listFiles, makeDirectory, openFile, removeFile, writeAtomic } = machineDisk
 
 test('bytes written at a position are read there, and reading stops at the end of the file', () => {
   const file = openFile(join(scratchDirectory(), 'a'), 'create')
@@ -110,4 +104,12 @@ test('directories are made with their parents, removal of a missing file is fine
   expect(existsSync(join(directory, 'a/b/c'))).toBe(true)
   removeFile(join(directory, 'nothing'))
   expect(freeBytes(directory)).toBeGreaterThan(0)
+})
+
+test('a directory on another volume, behind a link, is listed as one; a link that leads nowhere is not', () => {
+  const directory = scratchDirectory()
+  makeDirectory(join(directory, 'shard-00'))
+  symlinkSync(scratchDirectory(), join(directory, 'log'))
+  symlinkSync(join(directory, 'nothing'), join(directory, 'lost'))
+  expect(listDirectories(directory)).toEqual(['log', 'shard-00'])
 })

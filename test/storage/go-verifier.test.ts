@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { encodeBase64 } from '../../storage/base64.ts'
 import { formatCheckpoint } from '../../storage/checkpoint.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { leafHashes } from '../../storage/merkle.ts'
 import { formatNote, signatureLine, signNote } from '../../storage/note.ts'
 import { TreeWriter } from '../../storage/tree.ts'
@@ -24,10 +25,10 @@ describe.skipIf(skipWithout(missing))(`the Go checksum database's own code${skip
     folder = mkdtempSync(join(tmpdir(), 'broadside-go-'))
     go = buildGoVerifier(folder)
     const path = join(folder, 'nodes.bin')
-    const writer = TreeWriter.open(path, 0)
+    const writer = TreeWriter.open(machineDisk, path, 0)
     for (let at = 0; at < sizeMax; at += 100) writer.append(leafHashes(entries.slice(at, at + 100)))
     writer.close()
-    reader = TreeReader.open(path)
+    reader = TreeReader.open(machineDisk, path)
     reader.advance(sizeMax)
   })
   afterAll(() => {

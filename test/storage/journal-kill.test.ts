@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test, vi } from 'vitest'
 import { verifyJournal } from '../../storage/fsck-journal.ts'
 import { Journal } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -31,7 +32,7 @@ test('after kill -9 at any moment every acknowledged frame is there, round after
   let acknowledged = 0
   for (let round = 0; round < 8; round++) {
     acknowledged = await appendAndKill(directory, { batchSize: 1 + ((round * 5) % 17), acks: 3 + round * 9 })
-    const journal = Journal.open({ directory, segmentBytesMax: 16 * 1024 })
+    const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 16 * 1024 })
     expect(journal.nextSeq).toBeGreaterThan(acknowledged)
     let seq = 1
     for (const frame of journal.scan(1)) {
@@ -42,7 +43,7 @@ test('after kill -9 at any moment every acknowledged frame is there, round after
     expect(seq).toBe(journal.nextSeq)
     journal.close()
     const problems: unknown[] = []
-    verifyJournal(directory, (problem) => problems.push(problem))
+    verifyJournal(machineDisk, directory, (problem) => problems.push(problem))
     expect(problems).toEqual([])
   }
   expect(acknowledged).toBeGreaterThan(100)

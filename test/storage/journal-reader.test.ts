@@ -4,13 +4,14 @@ import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { Damage, type Frame, Journal, JournalReader } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { indexPath, listSegments, segmentPath } from '../../storage/segment.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 test('a worker thread that follows a live writer sees every durable frame and none beyond, over many segments', async () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory, segmentBytesMax: 8000 })
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 8000 })
   const worker = new Worker(new URL('../support/follower.ts', import.meta.url), { workerData: directory })
   onTestFinished(async () => {
     await worker.terminate()
@@ -29,15 +30,15 @@ test('a worker thread that follows a live writer sees every durable frame and no
     expect(answer).toEqual({ good, last: durable, found: [true, true, true], beyond: undefined, unknown: undefined })
     told = durable
   }
-  expect(listSegments(directory, 'log').length).toBeGreaterThan(5)
+  expect(listSegments(machineDisk, directory, 'log').length).toBeGreaterThan(5)
   journal.close()
 })
 
 test('a reader that was told nothing reads nothing', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   journal.append([numbered(1)])
-  const reader = JournalReader.open(directory)
+  const reader = JournalReader.open(machineDisk, directory)
   expect(reader.read(1)).toBeUndefined()
   expect(Array.from(reader.scan(1))).toEqual([])
   expect(reader.findKey(keyOf(1))).toBeUndefined()
@@ -50,15 +51,15 @@ test('a reader that was told nothing reads nothing', () => {
 
 test('a reader that slept while many segments were sealed finds its way', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory, segmentBytesMax: 2000 })
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 2000 })
   journal.append([numbered(1)])
-  const reader = JournalReader.open(directory)
+  const reader = JournalReader.open(machineDisk, directory)
   reader.advance(1)
   expect(reader.read(1)?.seq).toBe(1)
   while (journal.nextSeq <= 300) journal.append([numbered(journal.nextSeq)])
   reader.advance(300)
   // Far more segments than a reader keeps open.
-  expect(listSegments(directory, 'log').length).toBeGreaterThan(25)
+  expect(listSegments(machineDisk, directory, 'log').length).toBeGreaterThan(25)
   for (const seq of [150, 1, 300, 2, 299]) {
     expect(reader.read(seq)).toMatchObject(numbered(seq))
     expect(reader.findKey(keyOf(seq))).toBe(seq)
@@ -70,9 +71,9 @@ test('a reader that slept while many segments were sealed finds its way', () => 
 
 test('frames of an unfinished write are not read, and what takes their place is', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   journal.append([numbered(1), numbered(2)])
-  const reader = JournalReader.open(directory)
+  const reader = JournalReader.open(machineDisk, directory)
   reader.advance(2)
   expect(reader.read(2)?.seq).toBe(2)
   journal.append([{ type: 1, flags: 0, payload: Buffer.from('first try') }])
@@ -85,15 +86,15 @@ test('frames of an unfinished write are not read, and what takes their place is'
 
 test('while a segment and its index are both damaged, each read says what is; and when the segment is whole again it is read', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory, segmentBytesMax: 2000 })
-  while (listSegments(directory, 'log').length < 2) journal.append([numbered(journal.nextSeq)])
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 2000 })
+  while (listSegments(machineDisk, directory, 'log').length < 2) journal.append([numbered(journal.nextSeq)])
   const last = journal.nextSeq - 1
   journal.close()
   const segment = segmentPath(directory, 1)
   flipByte(segment, 1000)
   // Its head is sound, so that it is opened; its keys are not.
   flipByte(indexPath(directory, 1), statSync(indexPath(directory, 1)).size - 40)
-  const reader = JournalReader.open(directory)
+  const reader = JournalReader.open(machineDisk, directory)
   reader.advance(last)
   for (let tries = 0; tries < 3; tries++) expect(() => reader.read(2)).toThrow(Damage)
   flipByte(segment, 1000)
@@ -115,8 +116,8 @@ test('whatever it is asked for, and whenever its files are closed, a reader give
   fc.assert(
     fc.property(fc.array(step, { minLength: 5, maxLength: 40 }), (steps) => {
       const directory = scratchDirectory()
-      const journal = Journal.open({ directory, segmentBytesMax: 1500 })
-      const reader = JournalReader.open(directory)
+      const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 1500 })
+      const reader = JournalReader.open(machineDisk, directory)
       const at = (share: number) => Math.ceil(share * reader.through)
       /** A scan that is under way, what it gives next, and how far it goes: as far as was told when its first frame was asked for. */
       let under: { readonly frames: Iterator<Frame>; next: number; last?: number } | undefined

@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { DiskFull, Journal, JournalReader, type NewFrame } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { FOOTER_BYTES, indexPath, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
 import { keyOf, numbered } from '../support/frames.ts'
@@ -28,7 +29,7 @@ function framesOf(journal: Journal | JournalReader, from = 1, through?: number) 
 
 test('a batch costs one write and one sync, whatever its size, and the seq of its first frame is returned', () => {
   const disk = new FaultyDisk()
-  const journal = Journal.open({ directory: scratchDirectory(), openFile: disk.openFile })
+  const journal = Journal.open({ directory: scratchDirectory(), disk })
   disk.syncs = 0
   // With the first one room is made for those that follow.
   expect(journal.append(batch(1, 1))).toBe(1)
@@ -42,7 +43,7 @@ test('a batch costs one write and one sync, whatever its size, and the seq of it
 
 test('a batch that is synced beside other work is there when it is durable, and not before', async () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   journal.append(batch(1, 3))
   const later = new Promise<Error | undefined>((resolve) => journal.appendLater(batch(4, 20), resolve))
   expect([journal.isAppending, journal.nextSeq, journal.read(4)]).toEqual([true, 4, undefined])
@@ -61,7 +62,7 @@ test('a batch that is synced beside other work is there when it is durable, and 
   const frames = framesOf(journal)
   const chain = journal.chain()
   journal.close()
-  const again = Journal.open({ directory })
+  const again = Journal.open({ disk: machineDisk, directory })
   expect(framesOf(again)).toEqual(frames)
   expect(again.chain()).toEqual(chain)
   again.close()
@@ -79,7 +80,7 @@ function durableNumbers(directory: string, firstSeq = 1): number[] {
 test('frames that are synced later are read at once, and no frame calls them durable before they are', async () => {
   const directory = scratchDirectory()
   const disk = new FaultyDisk()
-  const journal = Journal.open({ directory, openFile: disk.openFile })
+  const journal = Journal.open({ directory, disk })
   journal.append(batch(1, 2))
   disk.syncs = 0
   journal.appendUnsynced(batch(3, 1))
@@ -100,7 +101,7 @@ test('frames that are synced later are read at once, and no frame calls them dur
 
 test('what a power cut takes of frames that were to be synced later is cut, and is no damage', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   journal.append(batch(1, 2))
   for (let seq = 3; seq <= 8; seq++) journal.appendUnsynced(batch(seq, 1))
   const path = segmentPath(directory, 1)
@@ -112,7 +113,7 @@ test('what a power cut takes of frames that were to be synced later is cut, and 
   const end = sizes.reduce((sum, size) => sum + size, SEGMENT_HEADER_BYTES)
   bytes.fill(0, end - sizes[4]!, end)
   writeFileSync(path, bytes)
-  const again = Journal.open({ directory })
+  const again = Journal.open({ disk: machineDisk, directory })
   expect(framesOf(again)).toMatchObject(batch(1, 4))
   again.close()
 })
@@ -120,7 +121,7 @@ test('what a power cut takes of frames that were to be synced later is cut, and 
 test('a segment is sealed after a sync of its frames, also while another sync is under way', async () => {
   const directory = scratchDirectory()
   const disk = new FaultyDisk()
-  const journal = Journal.open({ directory, segmentBytesMax: 4_096, openFile: disk.openFile })
+  const journal = Journal.open({ directory, segmentBytesMax: 4_096, disk })
   const synced: (Error | undefined)[] = []
   for (let seq = 1; seq <= 200; seq++) {
     journal.appendUnsynced(batch(seq, 1))
@@ -133,14 +134,14 @@ test('a segment is sealed after a sync of its frames, also while another sync is
   expect(framesOf(journal)).toMatchObject(batch(1, 200))
   journal.close()
   expect(disk.open).toBe(0)
-  const again = Journal.open({ directory })
+  const again = Journal.open({ disk: machineDisk, directory })
   expect(again.nextSeq).toBe(201)
   again.close()
 })
 
 test('a sync that fails later poisons the journal for good', async () => {
   const disk = new FaultyDisk()
-  const journal = Journal.open({ directory: scratchDirectory(), openFile: disk.openFile })
+  const journal = Journal.open({ directory: scratchDirectory(), disk })
   journal.appendUnsynced(batch(1, 1))
   disk.failNextSync = true
   const failed = await new Promise<Error | undefined>((resolve) => journal.syncLater(resolve))
@@ -154,7 +155,7 @@ test('a file grows in a few steps, with zeros up to its bound, and is cut to its
   const disk = new FaultyDisk()
   const directory = scratchDirectory()
   const segmentBytesMax = 200_000
-  const journal = Journal.open({ directory, openFile: disk.openFile, segmentBytesMax })
+  const journal = Journal.open({ directory, disk, segmentBytesMax })
   const path = segmentPath(directory, 1)
   const sizes = new Set<number>()
   let framesEnd = statSync(path).size
@@ -184,7 +185,7 @@ test('a file grows in a few steps, with zeros up to its bound, and is cut to its
 })
 
 test('the chain hash is what a reader of the description computes', () => {
-  const journal = Journal.open({ directory: scratchDirectory() })
+  const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory() })
   expect(journal.chain()).toEqual(Buffer.alloc(32))
   const frames = batch(1, 70)
   journal.append(frames)
@@ -204,9 +205,9 @@ test('any appends, rolls and reopenings leave the list of frames that was append
   )
   fc.assert(
     fc.property(steps, fc.integer({ min: 200, max: 4000 }), (script, segmentBytesMax) => {
-      const options = { directory: scratchDirectory(), segmentBytesMax }
+      const options = { disk: machineDisk, directory: scratchDirectory(), segmentBytesMax }
       let journal = Journal.open(options)
-      const reader = JournalReader.open(options.directory)
+      const reader = JournalReader.open(machineDisk, options.directory)
       const { id } = journal
       let length = 0
       for (const step of script) {
@@ -242,7 +243,7 @@ test('any appends, rolls and reopenings leave the list of frames that was append
 })
 
 test('a scan of any range gives that range', () => {
-  const journal = Journal.open({ directory: scratchDirectory(), segmentBytesMax: 3000 })
+  const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory(), segmentBytesMax: 3000 })
   for (let first = 1; first <= 60; first += 5) journal.append(batch(first, 5))
   fc.assert(
     fc.property(fc.integer({ min: -2, max: 70 }), fc.integer({ min: -2, max: 70 }), (from, through) => {
@@ -255,7 +256,7 @@ test('a scan of any range gives that range', () => {
 })
 
 test('the newest frame with a key is found, in whichever segment it is', () => {
-  const journal = Journal.open({ directory: scratchDirectory(), segmentBytesMax: 2000 })
+  const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory(), segmentBytesMax: 2000 })
   const same = { ...numbered(1), payload: Buffer.alloc(100, 7) }
   const key = same.payload.subarray(0, 16)
   for (const seq of [1, 2, 30, 60]) {
@@ -270,7 +271,7 @@ test('the newest frame with a key is found, in whichever segment it is', () => {
 })
 
 test('frames larger than a window and a batch larger than a segment are kept whole', () => {
-  const options = { directory: scratchDirectory(), segmentBytesMax: 100_000 }
+  const options = { disk: machineDisk, directory: scratchDirectory(), segmentBytesMax: 100_000 }
   const journal = Journal.open(options)
   const large = { type: 9, flags: 0, payload: Buffer.alloc(700_000, 'x') }
   journal.append([numbered(1)])
@@ -286,7 +287,7 @@ test('frames larger than a window and a batch larger than a segment are kept who
 })
 
 test('a frame that may not be written refuses the whole batch and leaves the journal working', () => {
-  const journal = Journal.open({ directory: scratchDirectory(), frameBytesMax: 1000 })
+  const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory(), frameBytesMax: 1000 })
   const tooLarge = { type: 1, flags: 0, payload: Buffer.alloc(1000) }
   expect(() => journal.append([numbered(1), tooLarge])).toThrow(RangeError)
   expect(journal.append([numbered(1)])).toBe(1)
@@ -297,7 +298,7 @@ describe('faults of the disk', () => {
   test('a failed sync poisons the journal for good, and what was durable before can still be read', () => {
     const disk = new FaultyDisk()
     const directory = scratchDirectory()
-    const journal = Journal.open({ directory, openFile: disk.openFile })
+    const journal = Journal.open({ directory, disk })
     journal.append(batch(1, 3))
     disk.failNextSync = true
     expect(() => journal.append(batch(4, 2))).toThrow(/sync of .* failed/)
@@ -306,7 +307,7 @@ describe('faults of the disk', () => {
     expect(journal.read(4)).toBeUndefined()
     expect(framesOf(journal)).toHaveLength(3)
     journal.close()
-    const again = Journal.open({ directory })
+    const again = Journal.open({ disk: machineDisk, directory })
     expect(again.nextSeq).toBeGreaterThanOrEqual(4)
     expect(framesOf(again, 1, 3)).toMatchObject(batch(1, 3))
     again.close()
@@ -314,7 +315,7 @@ describe('faults of the disk', () => {
 
   test('a sync that fails beside other work poisons the journal for good, and nothing of its batch is there', async () => {
     const disk = new FaultyDisk()
-    const journal = Journal.open({ directory: scratchDirectory(), openFile: disk.openFile })
+    const journal = Journal.open({ directory: scratchDirectory(), disk })
     journal.append(batch(1, 3))
     disk.failNextSync = true
     const failed = await new Promise<Error | undefined>((resolve) => journal.appendLater(batch(4, 2), resolve))
@@ -328,7 +329,7 @@ describe('faults of the disk', () => {
 
   test('a full disk refuses a batch before it is synced beside other work, and the journal continues', async () => {
     const disk = new FaultyDisk()
-    const journal = Journal.open({ directory: scratchDirectory(), openFile: disk.openFile })
+    const journal = Journal.open({ directory: scratchDirectory(), disk })
     journal.append(batch(1, 3))
     disk.room = 10
     expect(() => journal.appendLater(batch(4, 200_000), () => {})).toThrow(DiskFull)
@@ -341,13 +342,13 @@ describe('faults of the disk', () => {
   test('a write error that is not a full disk poisons the journal, and its half batch is gone after a reopening', () => {
     const disk = new FaultyDisk()
     const directory = scratchDirectory()
-    const journal = Journal.open({ directory, openFile: disk.openFile })
+    const journal = Journal.open({ directory, disk })
     journal.append(batch(1, 3))
     disk.failNextWrite = new Error('EIO')
     expect(() => journal.append([numbered(4)])).toThrow('EIO')
     expect(() => journal.append([numbered(4)])).toThrow(/poisoned/)
     journal.close()
-    const again = Journal.open({ directory })
+    const again = Journal.open({ disk: machineDisk, directory })
     expect(again.nextSeq).toBe(4)
     again.close()
   })
@@ -357,7 +358,7 @@ describe('faults of the disk', () => {
     let room = 0
     for (; refused > 0; room += 61) {
       const disk = new FaultyDisk()
-      const options = { directory: scratchDirectory(), segmentBytesMax: 1500, openFile: disk.openFile }
+      const options = { directory: scratchDirectory(), segmentBytesMax: 1500, disk }
       const journal = Journal.open(options)
       disk.room = room
       refused = 0
@@ -375,7 +376,7 @@ describe('faults of the disk', () => {
       expect(framesOf(journal)).toMatchObject(batch(1, 20))
       const chain = journal.chain()
       journal.close()
-      const again = Journal.open({ directory: options.directory })
+      const again = Journal.open({ disk: machineDisk, directory: options.directory })
       expect(again.chain()).toEqual(chain)
       again.close()
     }
@@ -385,7 +386,7 @@ describe('faults of the disk', () => {
   test('what a full disk took of a refused batch is taken back at once', () => {
     const disk = new FaultyDisk()
     const directory = scratchDirectory()
-    const journal = Journal.open({ directory, openFile: disk.openFile })
+    const journal = Journal.open({ directory, disk })
     journal.append(batch(1, 3))
     const bytes = batch(1, 3).reduce(
       (sum, { payload }) => sum + FRAME_HEADER_BYTES + payload.length,
@@ -400,7 +401,7 @@ describe('faults of the disk', () => {
   test('a batch that just fits is taken by a disk that has no room ahead', () => {
     const disk = new FaultyDisk()
     const directory = scratchDirectory()
-    const journal = Journal.open({ directory, openFile: disk.openFile })
+    const journal = Journal.open({ directory, disk })
     const frames = batch(1, 3)
     const bytes = frames.reduce((sum, { payload }) => sum + FRAME_HEADER_BYTES + payload.length, 0)
     disk.room = bytes + 100
@@ -415,14 +416,14 @@ describe('faults of the disk', () => {
   test('a start writes the last batch again before it syncs: after a failed sync its pages may only look clean', () => {
     const disk = new FaultyDisk()
     const directory = scratchDirectory()
-    const journal = Journal.open({ directory, openFile: disk.openFile })
+    const journal = Journal.open({ directory, disk })
     journal.append(batch(1, 3))
     disk.failNextSync = true
     expect(() => journal.append(batch(4, 2))).toThrow()
     journal.close()
     disk.writes = 0
     disk.syncs = 0
-    const again = Journal.open({ directory, openFile: disk.openFile })
+    const again = Journal.open({ directory, disk })
     expect([disk.writes, disk.syncs]).toEqual([1, 1])
     expect(framesOf(again)).toMatchObject(batch(1, 5))
     again.close()
@@ -435,7 +436,7 @@ describe('faults of the disk', () => {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k', 'tmpfs', directory])
       try {
         writeFileSync(join(directory, 'ballast'), Buffer.alloc(32 * 1024))
-        const options = { directory: join(directory, 'journal'), segmentBytesMax: 16 * 1024 }
+        const options = { disk: machineDisk, directory: join(directory, 'journal'), segmentBytesMax: 16 * 1024 }
         const journal = Journal.open(options)
         const fill = () => {
           for (;;) journal.append(batch(journal.nextSeq, 10))

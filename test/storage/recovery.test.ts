@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { encodeFrame, FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { verifyJournal } from '../../storage/fsck-journal.ts'
 import { Damage, Journal, type JournalEvent } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { FOOTER_BYTES, indexPath, SEGMENT_HEADER_BYTES, seedOf, segmentPath } from '../../storage/segment.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
@@ -20,7 +21,7 @@ function bytesOf(from: number, through: number): number {
 
 /** A journal of one segment: `batches` batches of `size` frames. */
 function writeBatches(directory: string, batches: number, size: number): void {
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   for (let i = 0; i < batches; i++) {
     journal.append(Array.from({ length: size }, (_, k) => numbered(journal.nextSeq + k)))
   }
@@ -30,7 +31,7 @@ function writeBatches(directory: string, batches: number, size: number): void {
 /** Three sealed segments and an active one, 12 frames each but the last. */
 function writeSegments(directory: string): { firsts: number[]; last: number; segmentBytesMax: number } {
   const segmentBytesMax = 3000
-  const journal = Journal.open({ directory, segmentBytesMax })
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
   while (readdirSync(directory).filter((name) => name.endsWith('.log')).length < 4)
     journal.append([numbered(journal.nextSeq)])
   journal.append([numbered(journal.nextSeq)])
@@ -63,7 +64,7 @@ function damageOf(act: () => unknown): Damage {
 /** Kinds of what the full check finds. */
 function problemsOf(directory: string): string[] {
   const kinds: string[] = []
-  verifyJournal(directory, ({ kind }) => kinds.push(kind))
+  verifyJournal(machineDisk, directory, ({ kind }) => kinds.push(kind))
   return kinds
 }
 
@@ -91,7 +92,7 @@ describe('the torn tail', () => {
       let whole = 0
       while (whole < 4 && SEGMENT_HEADER_BYTES + bytesOf(1, whole + 1) <= cut) whole++
       const events: JournalEvent[] = []
-      const journal = Journal.open({ directory, report: (event) => events.push(event) })
+      const journal = Journal.open({ disk: machineDisk, directory, report: (event) => events.push(event) })
       expectNumbered(journal, whole)
       const kept = cut < SEGMENT_HEADER_BYTES ? 0 : SEGMENT_HEADER_BYTES + bytesOf(1, whole)
       const torn = kept === 0 ? bytes.subarray(0, cut) : withoutZeros(bytes.subarray(kept, cut))
@@ -112,7 +113,7 @@ describe('the torn tail', () => {
     writeFileSync(log(directory), Buffer.alloc(200_001), { flag: 'a' })
     expect(problemsOf(directory)).toEqual([])
     const events: JournalEvent[] = []
-    const journal = Journal.open({ directory, report: (event) => events.push(event) })
+    const journal = Journal.open({ disk: machineDisk, directory, report: (event) => events.push(event) })
     expect(events).toEqual([])
     expectNumbered(journal, 6)
     journal.close()
@@ -126,7 +127,7 @@ describe('the torn tail', () => {
     writeFileSync(log(directory), torn, { flag: 'a' })
     expect(problemsOf(directory)).toEqual(['torn-tail'])
     const events: JournalEvent[] = []
-    const journal = Journal.open({ directory, report: (event) => events.push(event) })
+    const journal = Journal.open({ disk: machineDisk, directory, report: (event) => events.push(event) })
     expectNumbered(journal, 6)
     journal.close()
     expect(events).toMatchObject([{ kind: 'tail-cut', bytes: 12 }])
@@ -138,12 +139,14 @@ describe('the torn tail', () => {
     const bytes = readFileSync(log(directory))
     bytes.fill(0, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES + bytesOf(1, 2))
     writeFileSync(log(directory), bytes)
-    expect(damageOf(() => Journal.open({ directory }))).toMatchObject({ offset: SEGMENT_HEADER_BYTES })
+    expect(damageOf(() => Journal.open({ disk: machineDisk, directory }))).toMatchObject({
+      offset: SEGMENT_HEADER_BYTES,
+    })
     const other = scratchDirectory()
     const { firsts } = writeSegments(other)
     const older = segmentPath(other, firsts[1]!)
     writeFileSync(older, Buffer.concat([readFileSync(older), Buffer.alloc(9)]))
-    expect(damageOf(() => Journal.open({ directory: other }))).toMatchObject({ path: older })
+    expect(damageOf(() => Journal.open({ disk: machineDisk, directory: other }))).toMatchObject({ path: older })
   })
 
   test('zeros behind the footer of the newest segment, as a crash in the middle of sealing leaves them, are cut', () => {
@@ -154,7 +157,7 @@ describe('the torn tail', () => {
     const { size } = statSync(sealed)
     writeFileSync(sealed, Buffer.alloc(5_000), { flag: 'a' })
     expect(problemsOf(directory)).toEqual([])
-    const journal = Journal.open({ directory, segmentBytesMax })
+    const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
     expect(statSync(sealed).size).toBe(size)
     expectNumbered(journal, firsts.at(-1)! - 1)
     expect(last).toBeGreaterThanOrEqual(firsts.at(-1)!)
@@ -171,7 +174,7 @@ describe('the torn tail', () => {
       const directory = scratchDirectory()
       cpSync(original, directory, { recursive: true })
       flipByte(log(directory), offset)
-      const journal = Journal.open({ directory })
+      const journal = Journal.open({ disk: machineDisk, directory })
       expectNumbered(journal, 6)
       journal.close()
     }
@@ -184,7 +187,7 @@ describe('the torn tail', () => {
     const place = { seq: 1_000_000, durableSeq: 999_999, seed: seedIn(directory) }
     encodeFrame(inner, 0, { type: 1, flags: 0, payload: Buffer.from('x') }, place)
     writeFileSync(log(directory), inner, { flag: 'a' })
-    const journal = Journal.open({ directory })
+    const journal = Journal.open({ disk: machineDisk, directory })
     expectNumbered(journal, 4)
     journal.close()
   })
@@ -197,7 +200,7 @@ describe('the torn tail', () => {
     // Its sender knows the numbers, not the id of the journal.
     for (let i = 0, at = 0; i < 40; i++)
       at = encodeFrame(payload, at, imitated, { seq: 5 + i, durableSeq: 4 + i, seed: 0 })
-    const open = Journal.open({ directory: original })
+    const open = Journal.open({ disk: machineDisk, directory: original })
     open.append([{ type: 1, flags: 0, payload }])
     open.close()
     const start = SEGMENT_HEADER_BYTES + bytesOf(1, 4)
@@ -212,7 +215,7 @@ describe('the torn tail', () => {
       const bytes = readFileSync(log(directory))
       writeFileSync(log(directory), bytes.fill(0, start + from, Math.min(start + to, bytes.length)))
       expect(problemsOf(directory)).toEqual(['torn-tail'])
-      const journal = Journal.open({ directory })
+      const journal = Journal.open({ disk: machineDisk, directory })
       expectNumbered(journal, 4)
       journal.close()
     }
@@ -222,7 +225,7 @@ describe('the torn tail', () => {
     const directory = scratchDirectory()
     for (let round = 0; round < 20; round++) {
       writeFileSync(log(directory), 'junk', { flag: 'a' })
-      Journal.open({ directory }).close()
+      Journal.open({ disk: machineDisk, directory }).close()
     }
     const saved = readdirSync(join(directory, 'lost+tail'))
     expect(saved).toHaveLength(16)
@@ -243,7 +246,7 @@ describe('damage', () => {
       let frame = 1
       while (SEGMENT_HEADER_BYTES + bytesOf(1, frame) <= offset) frame++
       const expected = offset < SEGMENT_HEADER_BYTES ? 0 : SEGMENT_HEADER_BYTES + bytesOf(1, frame - 1)
-      const damage = damageOf(() => Journal.open({ directory }))
+      const damage = damageOf(() => Journal.open({ disk: machineDisk, directory }))
       expect(damage).toMatchObject({ path: log(directory), offset: expected })
       const changed = Buffer.from(bytes)
       changed[offset]! ^= 0x5a
@@ -274,10 +277,13 @@ describe('damage', () => {
           : size - FOOTER_BYTES
       expect(check(directory)).toContainEqual(expect.objectContaining({ kind: 'damage', path, offset: expected }))
       if (!inFrame) {
-        expect(damageOf(() => Journal.open({ directory, segmentBytesMax }))).toMatchObject({ path, offset: expected })
+        expect(damageOf(() => Journal.open({ disk: machineDisk, directory, segmentBytesMax }))).toMatchObject({
+          path,
+          offset: expected,
+        })
         continue
       }
-      const journal = Journal.open({ directory, segmentBytesMax })
+      const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
       expect(damageOf(() => Array.from(journal.scan(1)))).toMatchObject({ path, offset: expected })
       expect(damageOf(() => journal.read(frame))).toMatchObject({ path, offset: expected })
       expect(journal.read(frame === first ? frame + 1 : first)).toMatchObject(
@@ -313,7 +319,7 @@ describe('damage', () => {
       const directory = scratchDirectory()
       cpSync(original, directory, { recursive: true })
       act(directory)
-      expect(() => Journal.open({ directory }), what).toThrow(Damage)
+      expect(() => Journal.open({ disk: machineDisk, directory }), what).toThrow(Damage)
     }
   })
 
@@ -322,7 +328,7 @@ describe('damage', () => {
     const { firsts } = writeSegments(directory)
     rmSync(segmentPath(directory, firsts[3]!))
     writeFileSync(segmentPath(directory, firsts[2]!), 'x', { flag: 'a' })
-    expect(() => Journal.open({ directory })).toThrow(/1 bytes more/)
+    expect(() => Journal.open({ disk: machineDisk, directory })).toThrow(/1 bytes more/)
   })
 })
 
@@ -333,12 +339,12 @@ describe('a crash in the middle of a roll', () => {
     // Without its frames the newest segment is where the roll was.
     truncateSync(segmentPath(directory, firsts[3]!), SEGMENT_HEADER_BYTES)
     change(directory, firsts)
-    const journal = Journal.open({ directory, segmentBytesMax })
+    const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
     expectNumbered(journal, firsts[3]! - 1)
     journal.append([numbered(journal.nextSeq)])
     journal.close()
     expect(check(directory)).toEqual([])
-    const again = Journal.open({ directory, segmentBytesMax })
+    const again = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
     expectNumbered(again, firsts[3]!)
     for (let seq = 1; seq <= firsts[3]!; seq++) expect(again.findKey(keyOf(seq))).toBe(seq)
     again.close()
@@ -379,9 +385,9 @@ describe('a crash in the middle of a roll', () => {
 test('a first start that was cut short at any byte of the header starts anew', () => {
   for (const size of [0, 1, 30, 63]) {
     const directory = scratchDirectory()
-    Journal.open({ directory }).close()
+    Journal.open({ disk: machineDisk, directory }).close()
     truncateSync(log(directory), size)
-    const journal = Journal.open({ directory })
+    const journal = Journal.open({ disk: machineDisk, directory })
     expect(journal.append([numbered(1)])).toBe(1)
     journal.close()
   }
@@ -389,12 +395,12 @@ test('a first start that was cut short at any byte of the header starts anew', (
 
 test('a journal in a directory that does not exist yet is made', () => {
   const directory = join(scratchDirectory(), 'a/b')
-  Journal.open({ directory }).close()
+  Journal.open({ disk: machineDisk, directory }).close()
   expect(existsSync(log(directory))).toBe(true)
 })
 
 function check(directory: string) {
   const problems: unknown[] = []
-  verifyJournal(directory, (problem) => problems.push(problem))
+  verifyJournal(machineDisk, directory, (problem) => problems.push(problem))
   return problems
 }

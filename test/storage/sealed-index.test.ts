@@ -4,6 +4,7 @@ import { ByteBuffer } from 'flatbuffers'
 import { describe, expect, test, vi } from 'vitest'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { LiveIndex } from '../../storage/live-index.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { type ByteSource, buildIndex, SealedIndex } from '../../storage/sealed-index.ts'
 import { FOOTER_BYTES, indexPath, listSegments } from '../../storage/segment.ts'
 import { keyOf, numbered } from '../support/frames.ts'
@@ -15,8 +16,8 @@ vi.setConfig({ testTimeout: 300_000 })
 const segmentBytesMax = 20_000
 
 function writeJournal(directory: string): number {
-  const journal = Journal.open({ directory, segmentBytesMax })
-  while (listSegments(directory, 'log').length < 4) journal.append([numbered(journal.nextSeq)])
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
+  while (listSegments(machineDisk, directory, 'log').length < 4) journal.append([numbered(journal.nextSeq)])
   const last = journal.nextSeq - 1
   journal.close()
   return last
@@ -136,15 +137,20 @@ describe('an index is a cache', () => {
   test.each(Object.entries(spoil))('%s, it is made again with the same bytes and answers', (_, act) => {
     const directory = scratchDirectory()
     const last = writeJournal(directory)
-    const path = indexPath(directory, listSegments(directory, 'log')[1]!)
+    const path = indexPath(directory, listSegments(machineDisk, directory, 'log')[1]!)
     const bytes = readFileSync(path)
     act(path)
-    const reader = JournalReader.open(directory)
+    const reader = JournalReader.open(machineDisk, directory)
     reader.advance(last)
     expectAnswers(reader, last)
     reader.close()
     const events: unknown[] = []
-    const journal = Journal.open({ directory, segmentBytesMax, report: (event) => events.push(event) })
+    const journal = Journal.open({
+      disk: machineDisk,
+      directory,
+      segmentBytesMax,
+      report: (event) => events.push(event),
+    })
     expectAnswers(journal, last)
     journal.close()
     expect(events).toEqual([{ kind: 'index-rebuilt', path }])
@@ -154,12 +160,12 @@ describe('an index is a cache', () => {
   test('a journal with its indexes opens without reading the frames of sealed segments', () => {
     const directory = scratchDirectory()
     const last = writeJournal(directory)
-    const first = listSegments(directory, 'log')[1]!
+    const first = listSegments(machineDisk, directory, 'log')[1]!
     const path = indexPath(directory, first)
     expect(path.slice(0, -25)).toBe(directory)
     // Damage that only reading the frames can find.
     flipByte(`${path.slice(0, -4)}.log`, 1000)
-    const journal = Journal.open({ directory, segmentBytesMax })
+    const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
     expect(journal.nextSeq).toBe(last + 1)
     journal.close()
   })

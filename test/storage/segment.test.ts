@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { ReadableFrames } from '../../storage/around-damage.ts'
-import { openFile } from '../../storage/disk.ts'
 import { decodeFrame, encodeFrame, FOOTER, STUB } from '../../storage/frame.ts'
 import { type JournalProblem, verifyJournal } from '../../storage/fsck-journal.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import {
   encodeSegmentHeader,
   indexPath,
@@ -28,7 +28,7 @@ test('a header comes back as it was written, and with any byte changed it is non
   const bytes = encodeSegmentHeader(header)
   expect(bytes).toHaveLength(SEGMENT_HEADER_BYTES)
   writeFileSync(path, bytes)
-  const file = openFile(path, 'read')
+  const file = machineDisk.openFile(path, 'read')
   expect(readSegmentHeader(file)).toEqual({ ...header, seed: seedOf(header.journalId) })
   for (let offset = 0; offset < bytes.length; offset++) {
     flipByte(path, offset)
@@ -45,12 +45,12 @@ test('names sort as their seqs do, and other files are not segments', () => {
     writeFileSync(join(directory, name), '')
   }
   writeFileSync(indexPath(directory, 7), '')
-  expect(listSegments(directory, 'log')).toEqual([1, 900, 10_000_000_000])
-  expect(listSegments(directory, 'idx')).toEqual([7])
+  expect(listSegments(machineDisk, directory, 'log')).toEqual([1, 900, 10_000_000_000])
+  expect(listSegments(machineDisk, directory, 'idx')).toEqual([7])
 })
 
 function headerOf(path: string): SegmentHeader {
-  const file = openFile(path, 'read')
+  const file = machineDisk.openFile(path, 'read')
   try {
     return readSegmentHeader(file)!
   } finally {
@@ -82,12 +82,12 @@ function replaceByStubs(path: string, isStub: (seq: number) => boolean): void {
 
 test('a segment whose payloads became stubs keeps its chain hash, its seqs and its keys', () => {
   const directory = scratchDirectory()
-  const options = { directory, segmentBytesMax: 3000 }
+  const options = { disk: machineDisk, directory, segmentBytesMax: 3000 }
   const journal = Journal.open(options)
   while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
   const chain = journal.chain()
   journal.close()
-  for (const first of listSegments(directory, 'log')) {
+  for (const first of listSegments(machineDisk, directory, 'log')) {
     rmSync(indexPath(directory, first), { force: true })
     replaceByStubs(segmentPath(directory, first), (seq) => seq % 3 === 0)
   }
@@ -99,7 +99,7 @@ test('a segment whose payloads became stubs keeps its chain hash, its seqs and i
   }
   again.close()
   const problems: unknown[] = []
-  const check = verifyJournal(directory, (problem) => problems.push(problem))
+  const check = verifyJournal(machineDisk, directory, (problem) => problems.push(problem))
   expect(problems).toEqual([])
   expect(check).toMatchObject({ frames: 49, damages: 0, nextSeq: 50, chain })
 })
@@ -121,16 +121,17 @@ function makeVersion1(path: string): void {
 
 test('a journal of version 1 is read, appended to, sealed and compacted; its next segment has version 2', () => {
   const directory = scratchDirectory()
-  const options = { directory, segmentBytesMax: 3000 }
+  const options = { disk: machineDisk, directory, segmentBytesMax: 3000 }
   const made = Journal.open(options)
   while (made.nextSeq < 40) made.append([numbered(made.nextSeq)])
   const chain = made.chain()
   made.close()
-  const firsts = listSegments(directory, 'log')
+  const firsts = listSegments(machineDisk, directory, 'log')
   for (const first of firsts) makeVersion1(segmentPath(directory, first))
   const journal = Journal.open(options)
   expect(journal.chain()).toEqual(chain)
-  while (listSegments(directory, 'log').length < firsts.length + 2) journal.append([numbered(journal.nextSeq)])
+  while (listSegments(machineDisk, directory, 'log').length < firsts.length + 2)
+    journal.append([numbered(journal.nextSeq)])
   // One of the old segments and one of the new, each long enough for its stub.
   const long = (seq: number) => numbered(seq).payload.length > 60
   const gone = new Set([4, ...Array.from({ length: 9 }, (_, n) => journal.nextSeq - 1 - n).filter(long)])
@@ -144,16 +145,18 @@ test('a journal of version 1 is read, appended to, sealed and compacted; its nex
   const { nextSeq } = journal
   journal.close()
   const problems: unknown[] = []
-  expect(verifyJournal(directory, (problem) => problems.push(problem))).toMatchObject({
+  expect(verifyJournal(machineDisk, directory, (problem) => problems.push(problem))).toMatchObject({
     frames: nextSeq - 1,
     damages: 0,
   })
   expect(problems).toEqual([])
-  const versions = listSegments(directory, 'log').map((first) => readFileSync(segmentPath(directory, first))[3])
+  const versions = listSegments(machineDisk, directory, 'log').map(
+    (first) => readFileSync(segmentPath(directory, first))[3],
+  )
   expect(versions.slice(0, firsts.length)).toEqual(firsts.map(() => 1))
   expect(new Set(versions.slice(firsts.length))).toEqual(new Set([2]))
   const again = Journal.open(options)
-  const reader = JournalReader.open(directory)
+  const reader = JournalReader.open(machineDisk, directory)
   reader.advance(nextSeq - 1)
   expect([...reader.scan(1)].map(({ seq }) => seq)).toEqual(Array.from({ length: nextSeq - 1 }, (_, i) => i + 1))
   reader.close()
@@ -162,7 +165,7 @@ test('a journal of version 1 is read, appended to, sealed and compacted; its nex
 
 test('a payload that was changed with its CRC put right is found by the chain hash', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory, segmentBytesMax: 3000 })
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })
   while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
   journal.close()
   const path = segmentPath(directory, 1)
@@ -177,8 +180,8 @@ test('a payload that was changed with its CRC put right is found by the chain ha
   encodeFrame(bytes, SEGMENT_HEADER_BYTES, { ...frame, payload }, { seq, durableSeq, seed })
   writeFileSync(path, bytes)
   const problems: unknown[] = []
-  verifyJournal(directory, (problem) => problems.push(problem))
-  const file = openFile(path, 'read')
+  verifyJournal(machineDisk, directory, (problem) => problems.push(problem))
+  const file = machineDisk.openFile(path, 'read')
   const footer = readFooter(file, bytes.length, header)!
   file.close()
   const found = `${footer.chain.toString('hex')} in the footer`
@@ -187,17 +190,17 @@ test('a payload that was changed with its CRC put right is found by the chain ha
 
 test('the full check of a sound journal finds nothing, of a torn one the tail, of a lost index the index', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory, segmentBytesMax: 3000 })
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })
   while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
   journal.close()
   const kinds = () => {
     const found: string[] = []
-    verifyJournal(directory, (problem) => found.push(problem.kind))
+    verifyJournal(machineDisk, directory, (problem) => found.push(problem.kind))
     return found
   }
   expect(kinds()).toEqual([])
   rmSync(indexPath(directory, 1))
-  const last = listSegments(directory, 'log').at(-1)!
+  const last = listSegments(machineDisk, directory, 'log').at(-1)!
   writeFileSync(segmentPath(directory, last), 'torn', { flag: 'a' })
   expect(kinds()).toEqual(['index', 'torn-tail'])
   writeFileSync(segmentPath(directory, last), 'BSJ')
@@ -206,7 +209,7 @@ test('the full check of a sound journal finds nothing, of a torn one the tail, o
 
 test('of a sealed segment each damaged frame is told once, and all behind it is read', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory, segmentBytesMax: 3000 })
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })
   while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
   const chain = journal.chain()
   journal.close()
@@ -224,9 +227,9 @@ test('of a sealed segment each damaged frame is told once, and all behind it is 
     for (const offset of offsets) bytes[offset]! ^= 1
     writeFileSync(path, bytes)
     const found: JournalProblem[] = []
-    const { nextSeq, frames, chain } = verifyJournal(directory, (problem) => found.push(problem))
+    const { nextSeq, frames, chain } = verifyJournal(machineDisk, directory, (problem) => found.push(problem))
     expect(nextSeq).toBe(50)
-    const readable = new ReadableFrames(directory)
+    const readable = new ReadableFrames(machineDisk, directory)
     const seqs = [...readable.through(49)].map(({ seq }) => seq)
     readable.close()
     expect(seqs).toHaveLength(frames)

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { Damage } from '../../storage/disk.ts'
 import { type JournalProblem, verifyJournal } from '../../storage/fsck-journal.ts'
 import { Journal } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { segmentPath } from '../../storage/segment.ts'
 import { checkReached, loadNewest, reachOf, save } from '../../storage/snapshot.ts'
 import { numbered } from '../support/frames.ts'
@@ -18,26 +19,26 @@ const state = (seq: number) => ({
 
 function saved(...seqs: number[]): string {
   const directory = scratchDirectory()
-  for (const seq of seqs) save(directory, { journalId, seq, ...state(seq) })
+  for (const seq of seqs) save(machineDisk, directory, { journalId, seq, ...state(seq) })
   return directory
 }
 
 test('the newest snapshot is loaded and only two are kept', () => {
   const directory = saved(5, 80, 1000)
-  expect(loadNewest(directory, journalId)).toEqual({ seq: 1000, ...state(1000) })
+  expect(loadNewest(machineDisk, directory, journalId)).toEqual({ seq: 1000, ...state(1000) })
   expect(readdirSync(directory)).toHaveLength(2)
 })
 
 test('what a kill left of a snapshot goes with the next one', () => {
   const directory = saved(5)
   writeFileSync(join(directory, `${'80'.padStart(20, '0')}.snapshot.tmp`), 'half of a snapshot')
-  expect(loadNewest(directory, journalId)?.seq).toBe(5)
-  save(directory, { journalId, seq: 1000, ...state(1000) })
+  expect(loadNewest(machineDisk, directory, journalId)?.seq).toBe(5)
+  save(machineDisk, directory, { journalId, seq: 1000, ...state(1000) })
   expect(readdirSync(directory).map((name) => Number.parseInt(name, 10))).toEqual([5, 1000])
 })
 
 test('each column has memory of its own with room to grow', () => {
-  const { columns } = loadNewest(saved(5), journalId)!
+  const { columns } = loadNewest(machineDisk, saved(5), journalId)!
   expect(columns.map(({ buffer, byteOffset }) => [buffer.byteLength, byteOffset])).toEqual([
     [8, 0],
     [8, 0],
@@ -52,18 +53,18 @@ test('a snapshot with any byte changed, or cut anywhere, is passed over for the 
   const size = statSync(path).size
   for (let offset = 0; offset < size; offset++) {
     flipByte(path, offset)
-    expect(loadNewest(directory, journalId)).toEqual({ seq: 5, ...state(5) })
+    expect(loadNewest(machineDisk, directory, journalId)).toEqual({ seq: 5, ...state(5) })
     flipByte(path, offset)
   }
   for (let length = size - 1; length >= 0; length -= 5) {
     truncateSync(path, length)
-    expect(loadNewest(directory, journalId)?.seq).toBe(5)
+    expect(loadNewest(machineDisk, directory, journalId)?.seq).toBe(5)
   }
 })
 
 test('a snapshot of another journal is no snapshot of this one', () => {
-  expect(loadNewest(saved(5), randomBytes(16))).toBeUndefined()
-  expect(loadNewest(scratchDirectory(), journalId)).toBeUndefined()
+  expect(loadNewest(machineDisk, saved(5), randomBytes(16))).toBeUndefined()
+  expect(loadNewest(machineDisk, scratchDirectory(), journalId)).toBeUndefined()
 })
 
 test('a snapshot beyond the end of the journal says that the journal lost what it had acknowledged', () => {
@@ -80,7 +81,7 @@ test.each<[what: string, harm: (path: string, lastFrameAt: number) => void, foun
   'a last frame that a snapshot holds and that was %s is damage where it stood, and nothing is cut',
   (_what, harm, found) => {
     const original = scratchDirectory()
-    const journal = Journal.open({ directory: original })
+    const journal = Journal.open({ disk: machineDisk, directory: original })
     let lastFrameAt = 0
     for (let seq = 1; seq <= 9; seq++) {
       lastFrameAt = withoutRoom(readFileSync(segmentPath(original, 1)))
@@ -90,8 +91,8 @@ test.each<[what: string, harm: (path: string, lastFrameAt: number) => void, foun
     journal.close()
     const knownDurable = (snapshotAt: number) => {
       const snapshots = scratchDirectory()
-      save(snapshots, { journalId: id, seq: snapshotAt, ...state(snapshotAt) })
-      return (journalId: Buffer) => reachOf(snapshots, journalId)
+      save(machineDisk, snapshots, { journalId: id, seq: snapshotAt, ...state(snapshotAt) })
+      return (journalId: Buffer) => reachOf(machineDisk, snapshots, journalId)
     }
     const directory = scratchDirectory()
     cpSync(original, directory, { recursive: true })
@@ -100,7 +101,7 @@ test.each<[what: string, harm: (path: string, lastFrameAt: number) => void, foun
     const harmed = readFileSync(path)
     let thrown: unknown
     try {
-      Journal.open({ directory, knownDurable: knownDurable(9) })
+      Journal.open({ disk: machineDisk, directory, knownDurable: knownDurable(9) })
     } catch (error) {
       thrown = error
     }
@@ -109,10 +110,10 @@ test.each<[what: string, harm: (path: string, lastFrameAt: number) => void, foun
     expect(thrown).toMatchObject(place)
     expect([readdirSync(directory), readFileSync(path)]).toEqual([readdirSync(original), harmed])
     const problems: JournalProblem[] = []
-    expect(verifyJournal(directory, (problem) => problems.push(problem), knownDurable(9)).nextSeq).toBe(10)
+    expect(verifyJournal(machineDisk, directory, (problem) => problems.push(problem), knownDurable(9)).nextSeq).toBe(10)
     expect(problems).toMatchObject([{ kind: 'damage', ...place }])
 
-    const opened = Journal.open({ directory, knownDurable: knownDurable(8) })
+    const opened = Journal.open({ disk: machineDisk, directory, knownDurable: knownDurable(8) })
     expect(opened.nextSeq).toBe(9)
     opened.close()
   },

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { EMPTY_ROOT } from '../../storage/merkle.ts'
 import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.ts'
 import { APPEND_LEAVES_MAX, TreeWriter } from '../../storage/tree.ts'
@@ -29,7 +30,7 @@ function calls(kind: 'syscr' | 'syscw'): number {
 
 /** A file of the first `size` reference leaves, written in appends of the given length. */
 function build(path: string, size: number, step = APPEND_LEAVES_MAX): void {
-  const writer = TreeWriter.open(path, 0)
+  const writer = TreeWriter.open(machineDisk, path, 0)
   for (let at = 0; at < size; at += step) writer.append(reference.leaves.slice(at, Math.min(size, at + step)))
   writer.close()
 }
@@ -65,7 +66,7 @@ describe('the tree file', () => {
         const path = newPath()
         let size = 0
         for (const batch of [...batches, 1500]) {
-          const writer = TreeWriter.open(path, size)
+          const writer = TreeWriter.open(machineDisk, path, size)
           expect(writer.root()).toEqual(reference.root(size))
           const leaves = reference.leaves.slice(size, Math.min(1500, size + batch))
           writer.append(asList ? leaves : Buffer.concat(leaves))
@@ -85,21 +86,21 @@ describe('the tree file', () => {
   test('longer than the log is cut off; shorter or missing, it says so', () => {
     const path = newPath()
     build(path, 300)
-    const shorter = TreeWriter.open(path, 257)
+    const shorter = TreeWriter.open(machineDisk, path, 257)
     expect(shorter.root()).toEqual(reference.root(257))
     shorter.close()
     expect(readFileSync(path).length).toBe(nodesIn(257) * 32)
 
-    expect(() => TreeWriter.open(path, 258)).toThrow(TreeFileShort)
+    expect(() => TreeWriter.open(machineDisk, path, 258)).toThrow(TreeFileShort)
     truncateSync(path, nodesIn(257) * 32 - 1)
-    expect(() => TreeWriter.open(path, 257)).toThrow(
+    expect(() => TreeWriter.open(machineDisk, path, 257)).toThrow(
       expect.objectContaining({ path, expected: nodesIn(257) * 32, found: nodesIn(257) * 32 - 1 }),
     )
     const absent = newPath()
-    expect(() => TreeWriter.open(absent, 1)).toThrow(TreeFileShort)
+    expect(() => TreeWriter.open(machineDisk, absent, 1)).toThrow(TreeFileShort)
     expect(existsSync(absent)).toBe(false)
 
-    const again = TreeWriter.open(path, 0)
+    const again = TreeWriter.open(machineDisk, path, 0)
     expect(again.root()).toEqual(EMPTY_ROOT)
     expect(readFileSync(path).length).toBe(0)
     again.close()
@@ -116,7 +117,7 @@ describe('the tree file', () => {
       const bytes = Buffer.from(right)
       bytes[place] = (bytes[place] as number) ^ 0x10
       writeFileSync(path, bytes)
-      const writer = TreeWriter.open(path, 9_001)
+      const writer = TreeWriter.open(machineDisk, path, 9_001)
       const isRight = writer.root().equals(reference.root(9_001))
       expect(isRight, `byte ${place}`).toBe(places.includes(place))
       writer.append(reference.leaves.slice(9_001, 9_100))
@@ -129,16 +130,16 @@ describe('the tree file', () => {
     const path = newPath()
     const whole = newPath()
     build(whole, 3_000)
-    const writer = TreeWriter.open(path, 0)
+    const writer = TreeWriter.open(machineDisk, path, 0)
     writer.append(reference.leaves.slice(0, 2_000))
-    const reader = TreeReader.open(path)
+    const reader = TreeReader.open(machineDisk, path)
     reader.advance(2_000)
     const bytes = readFileSync(path)
     for (const place of [5, 40_000, bytes.length - 1]) bytes[place] = (bytes[place] as number) ^ 1
     writeFileSync(path, bytes.subarray(0, bytes.length - 40))
     expect(() => reader.root(2_000)).toThrow(TreeFileShort)
 
-    const mender = TreeMender.open(path)
+    const mender = TreeMender.open(machineDisk, path)
     mender.mend(Buffer.concat(reference.leaves.slice(0, 700)), reference.root(700))
     writer.append(reference.leaves.slice(2_000, 3_000))
     mender.mend(Buffer.concat(reference.leaves.slice(700, 2_000)), reference.root(2_000))
@@ -157,7 +158,7 @@ describe('the tree file', () => {
 
   test('takes nothing but whole hashes, and a bounded number at a time', () => {
     const path = newPath()
-    const writer = TreeWriter.open(path, 0)
+    const writer = TreeWriter.open(machineDisk, path, 0)
     expect(() => writer.append(Buffer.alloc(33))).toThrow(RangeError)
     expect(() => writer.append([Buffer.alloc(32), Buffer.alloc(31), Buffer.alloc(33)])).toThrow(RangeError)
     expect(() => writer.append(Buffer.alloc((APPEND_LEAVES_MAX + 1) * 32))).toThrow(RangeError)
@@ -168,7 +169,7 @@ describe('the tree file', () => {
 
   test.skipIf(!existsSync(io))(`gets one write for each append [needs ${io}]`, () => {
     const writes = (): number => calls('syscw')
-    const writer = TreeWriter.open(newPath(), 0)
+    const writer = TreeWriter.open(machineDisk, newPath(), 0)
     for (const [start, end] of [
       [0, 1],
       [1, 256],
@@ -182,7 +183,7 @@ describe('the tree file', () => {
   })
 
   test.skipIf(!existsSync('/dev/full'))('on a full disk makes the writer refuse for good [needs /dev/full]', () => {
-    const writer = TreeWriter.open('/dev/full', 0)
+    const writer = TreeWriter.open(machineDisk, '/dev/full', 0)
     expect(() => writer.append(reference.leaves.slice(0, 2))).toThrow('/dev/full')
     expect(() => writer.append(reference.leaves.slice(0, 2))).toThrow('/dev/full')
     expect(() => writer.append([])).toThrow('/dev/full')
@@ -196,7 +197,7 @@ describe('the reader', () => {
     (size) => {
       const path = newPath()
       build(path, size)
-      const reader = TreeReader.open(path)
+      const reader = TreeReader.open(machineDisk, path)
       reader.advance(size)
       const root = reader.root(size)
       expect(root).toEqual(reference.root(size))
@@ -224,8 +225,8 @@ describe('the reader', () => {
         }),
         (limit, steps) => {
           const path = newPath()
-          const writer = TreeWriter.open(path, 0)
-          const reader = TreeReader.open(path, limit)
+          const writer = TreeWriter.open(machineDisk, path, 0)
+          const reader = TreeReader.open(machineDisk, path, limit)
           for (const [batch, questions] of steps) {
             writer.append(reference.leaves.slice(writer.size, writer.size + batch))
             reader.advance(writer.size)
@@ -251,7 +252,7 @@ describe('the reader', () => {
   test('gives the hashes of every level, as tiles show them', () => {
     const path = newPath()
     build(path, 66_000)
-    const reader = TreeReader.open(path)
+    const reader = TreeReader.open(machineDisk, path)
     reader.advance(66_000)
     expect(reader.leaves(250, 600)).toEqual(Buffer.concat(reference.leaves.slice(250, 600)))
     expect(reader.hashes(8, 0, 256)).toEqual(
@@ -274,9 +275,9 @@ describe('the reader', () => {
       for (let round = 0; round < 10; round += 1) ask()
       return calls('syscr') - before - 2 * idle
     }
-    const usual = TreeReader.open(path)
+    const usual = TreeReader.open(machineDisk, path)
     expect(reads(usual, () => [3, 300, 900].map((index) => usual.inclusionPath(index, 1024)))).toBe(0)
-    const small = TreeReader.open(path, { chunksMax: 1, nodesMax: 1 })
+    const small = TreeReader.open(machineDisk, path, { chunksMax: 1, nodesMax: 1 })
     expect(reads(small, () => [3, 300].map((index) => small.leaf(index)))).toBe(20)
     expect(reads(small, () => [0, 1].map((index) => small.hashes(8, index, index + 1)))).toBe(20)
     usual.close()
@@ -286,7 +287,7 @@ describe('the reader', () => {
   test('shows nothing beyond what it was told, though the file has more', () => {
     const path = newPath()
     build(path, 1000)
-    const reader = TreeReader.open(path)
+    const reader = TreeReader.open(machineDisk, path)
     expect(reader.root(0)).toEqual(EMPTY_ROOT)
     expect(() => reader.root(1)).toThrow(RangeError)
     reader.advance(500)
@@ -317,7 +318,7 @@ describe('the reader', () => {
   test('gives at most 65,536 hashes at a time', () => {
     const path = newPath()
     build(path, 66_000)
-    const reader = TreeReader.open(path)
+    const reader = TreeReader.open(machineDisk, path)
     reader.advance(66_000)
     expect(reader.leaves(0, HASHES_MAX).length).toBe(HASHES_MAX * 32)
     expect(() => reader.leaves(0, HASHES_MAX + 1)).toThrow(RangeError)
@@ -327,7 +328,7 @@ describe('the reader', () => {
   test('hands out copies: what a caller does to an answer changes no other', () => {
     const path = newPath()
     build(path, 999)
-    const reader = TreeReader.open(path)
+    const reader = TreeReader.open(machineDisk, path)
     reader.advance(999)
     for (let round = 0; round < 2; round += 1) {
       const answers = [
@@ -352,7 +353,7 @@ describe('the reader', () => {
     const path = newPath()
     build(path, 600)
     truncateSync(path, nodesIn(590) * 32)
-    const reader = TreeReader.open(path)
+    const reader = TreeReader.open(machineDisk, path)
     reader.advance(600)
     expect(() => reader.inclusionPath(595, 600)).toThrow(TreeFileShort)
     expect(() => reader.root(600)).toThrow(TreeFileShort)
@@ -367,7 +368,7 @@ describe('the reader', () => {
     const place = nodePosition(0, 77) * 32 + 5
     bytes[place] = (bytes[place] as number) ^ 1
     writeFileSync(path, bytes)
-    const reader = TreeReader.open(path)
+    const reader = TreeReader.open(machineDisk, path)
     reader.advance(600)
     const leaf = reference.leaves[76] as Buffer
     expect(verifyInclusion(76, 600, leaf, reader.inclusionPath(76, 600), reference.root(600))).toBe(false)

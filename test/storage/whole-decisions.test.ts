@@ -1,4 +1,5 @@
 /** A journal of decisions that are several frames: what opening it makes of one that ends anywhere. */
+
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -6,6 +7,7 @@ import { expect, test } from 'vitest'
 import { FRAME_HEADER_BYTES, MORE, type NewFrame } from '../../storage/frame.ts'
 import { verifyJournal } from '../../storage/fsck-journal.ts'
 import { Journal } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { numbered } from '../support/frames.ts'
@@ -32,7 +34,7 @@ test('wherever the file ends, the whole decisions before that are kept and nothi
   fc.assert(
     fc.property(sizes, sizes, fc.nat(), (first, second, at) => {
       const directory = scratchDirectory()
-      const journal = openWhole({ directory })
+      const journal = openWhole({ disk: machineDisk, directory })
       for (const batch of [first, second]) journal.append(framesOf(batch, journal.nextSeq))
       journal.close()
       const path = segmentPath(directory, 1)
@@ -44,12 +46,12 @@ test('wherever the file ends, the whole decisions before that are kept and nothi
       const kept = all.findLastIndex(
         ({ flags }, n) => (flags & MORE) === 0 && SEGMENT_HEADER_BYTES + bytesOf(all.slice(0, n + 1)) <= end,
       )
-      const opened = openWhole({ directory })
+      const opened = openWhole({ disk: machineDisk, directory })
       expect(opened.nextSeq).toBe(kept + 2)
       expect(statSync(path).size).toBe(SEGMENT_HEADER_BYTES + bytesOf(all.slice(0, kept + 1)))
       opened.append(framesOf([2, 1], opened.nextSeq))
       opened.close()
-      const again = openWhole({ directory })
+      const again = openWhole({ disk: machineDisk, directory })
       const expected = [...all.slice(0, kept + 1), ...framesOf([2, 1], kept + 2)]
       expect([...again.scan(1)].map(({ type, flags }) => ({ type, flags }))).toEqual(
         expected.map(({ type, flags }) => ({ type, flags })),
@@ -62,12 +64,12 @@ test('wherever the file ends, the whole decisions before that are kept and nothi
 
 test('a journal that is nothing but the beginning of a decision is empty, and what stood there is saved aside', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   const { id } = journal
   journal.append([frame(1, false), frame(2, false)])
   journal.close()
   const before = readFileSync(segmentPath(directory, 1)).subarray(SEGMENT_HEADER_BYTES)
-  const opened = openWhole({ directory })
+  const opened = openWhole({ disk: machineDisk, directory })
   expect([opened.nextSeq, opened.id]).toEqual([1, id])
   opened.close()
   const [saved] = readdirSync(join(directory, 'lost+tail'))
@@ -77,21 +79,21 @@ test('a journal that is nothing but the beginning of a decision is empty, and wh
 
 test('a crash while the end is cut leaves an end that the next start cuts', () => {
   const directory = scratchDirectory()
-  const journal = Journal.open({ directory })
+  const journal = Journal.open({ disk: machineDisk, directory })
   journal.append([frame(1, true), frame(2, false)])
   journal.close()
   const path = segmentPath(directory, 1)
   const bytes = readFileSync(path)
   bytes[bytes.length - bytesOf([frame(2, false)])] = 0
   writeFileSync(path, bytes)
-  const opened = openWhole({ directory })
+  const opened = openWhole({ disk: machineDisk, directory })
   expect(opened.nextSeq).toBe(2)
   opened.close()
 })
 
 test('behind a sealed segment the end is cut in the newest; what an older release went on behind, and sealed, stays', () => {
   const directory = scratchDirectory()
-  const options = { directory, segmentBytesMax: 2_000 }
+  const options = { disk: machineDisk, directory, segmentBytesMax: 2_000 }
   const journal = Journal.open(options)
   while (readdirSync(directory).filter((name) => name.endsWith('.log')).length < 2)
     journal.append([frame(journal.nextSeq, false), frame(journal.nextSeq + 1, true)])
@@ -111,6 +113,6 @@ test('behind a sealed segment the end is cut in the newest; what an older releas
   expect(sealed.nextSeq).toBe(last + 2)
   sealed.close()
   const problems: unknown[] = []
-  verifyJournal(directory, (problem) => problems.push(problem))
+  verifyJournal(machineDisk, directory, (problem) => problems.push(problem))
   expect(problems).toEqual([])
 })

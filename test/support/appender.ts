@@ -2,11 +2,13 @@
  * A process that appends to the journal in argv[2] for ever, argv[3] frames at a time, and prints each seq after `append`
  * returned. It is there to be killed.
  */
+
 import { writeSync } from 'node:fs'
 import { Journal } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { numbered } from './frames.ts'
 
-const journal = Journal.open({ directory: process.argv[2]!, segmentBytesMax: 16 * 1024 })
+const journal = Journal.open({ disk: machineDisk, directory: process.argv[2]!, segmentBytesMax: 16 * 1024 })
 const batchSize = Number(process.argv[3])
 for (;;) {
   const first = journal.nextSeq

@@ -1,7 +1,8 @@
-/** A disk that fails on command: real files behind the `openFile` seam of the journal, with faults and counts. */
-import { type DiskFile, DiskFull, type OpenFile, openFile, SyncFailed } from '../../storage/disk.ts'
+/** A disk that fails on command: the files of the machine, with faults and counts of those that are open. */
+import { type Disk, type DiskFile, DiskFull, SyncFailed } from '../../storage/disk.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 
-export class FaultyDisk {
+export class FaultyDisk implements Disk {
   writes = 0
   syncs = 0
   /** Files that are open. */
@@ -13,11 +14,27 @@ export class FaultyDisk {
   /** The next write fails with this error after half of its bytes. */
   failNextWrite: Error | undefined
 
-  readonly openFile: OpenFile = (path, mode) => {
-    const file = new FaultyFile(this, openFile(path, mode))
+  readonly openFile: Disk['openFile'] = (path, mode) => {
+    const file = new FaultyFile(this, machineDisk.openFile(path, mode))
     this.open++
     return file
   }
+
+  readonly openForReading = machineDisk.openForReading
+  readonly readWhole = machineDisk.readWhole
+  readonly fileExists = machineDisk.fileExists
+  readonly look = machineDisk.look
+  readonly listFiles = machineDisk.listFiles
+  readonly listDirectories = machineDisk.listDirectories
+  readonly makeDirectory = machineDisk.makeDirectory
+  readonly syncDirectory = machineDisk.syncDirectory
+  readonly writeAtomic = machineDisk.writeAtomic
+  readonly writeAtomicLater = machineDisk.writeAtomicLater
+  readonly replaceLater = machineDisk.replaceLater
+  readonly renameDurable = machineDisk.renameDurable
+  readonly removeUnsynced = machineDisk.removeUnsynced
+  readonly removeFile = machineDisk.removeFile
+  readonly freeBytes = machineDisk.freeBytes
 }
 
 class FaultyFile implements DiskFile {

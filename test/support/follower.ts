@@ -1,9 +1,11 @@
 /** A worker thread that follows a live journal: told a durable seq, it answers how many frames were as they should be. */
+
 import { parentPort, workerData } from 'node:worker_threads'
 import { JournalReader } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { keyOf, numbered } from './frames.ts'
 
-const reader = JournalReader.open(workerData as string)
+const reader = JournalReader.open(machineDisk, workerData as string)
 let next = 1
 parentPort!.on('message', (through: number) => {
   reader.advance(through)

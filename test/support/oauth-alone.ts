@@ -10,6 +10,7 @@ import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/
 import { machine } from '../../src/platform.ts'
 import { Oauth, type OauthResponse } from '../../src/sign-in/oauth.ts'
 import { SignInKeys } from '../../src/sign-in/sign-in-keys.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { scratchDirectory } from './scratch.ts'
 
 export type OauthAlone = {
@@ -25,7 +26,7 @@ export type OauthAlone = {
 export function oauthAlone({
   answer,
   fetchWait = 0,
-  keys = new SignInKeys(join(scratchDirectory(), 'sign-in.keys')),
+  keys = new SignInKeys(machineDisk, join(scratchDirectory(), 'sign-in.keys')),
   records = {},
   written = () => {},
 }: {
@@ -38,6 +39,7 @@ export function oauthAlone({
   const folder = scratchDirectory()
   const asked: OutgoingRequest[] = []
   const oauth = new Oauth({
+    disk: machineDisk,
     news: new LiveFacts(systemClock),
     address: 'http://board.example',
     serviceId: 'bs-test',

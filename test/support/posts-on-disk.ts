@@ -14,6 +14,7 @@ import type { HighWaterMark } from '../../src/log/mark.ts'
 import { SignedLog, type SignedLogOptions } from '../../src/log/signed-log.ts'
 import { machine } from '../../src/platform.ts'
 import { Journal, JournalReader, type NewFrame } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 
 export type OnDisk = {
@@ -54,6 +55,7 @@ export function writePosts({
   textBytes = 100,
 }: OnDisk): string {
   const board = openBoardDirectory({
+    disk: machineDisk,
     path: directory,
     serviceId: '',
     publicHost,
@@ -62,7 +64,7 @@ export function writePosts({
     random: machine.random,
   })
   const { service_id: serviceId } = board.facts
-  const journal = Journal.open({ directory: shardDirectory(directory, 0), segmentBytesMax })
+  const journal = Journal.open({ disk: machineDisk, directory: shardDirectory(directory, 0), segmentBytesMax })
   const made: BoardRecord = { type: RecordType.roomCreated, room, at: startedAt, visibility: 'public' }
   journal.append([toFrame(made, Buffer.alloc(16, 9), true, [])])
   const author = Buffer.from(identityId(key), 'hex')
@@ -114,7 +116,7 @@ export function integrate({
   onHead = () => {},
 }: Integrating): number {
   const signed = openLog(directory, segmentBytesMax)
-  const reader = JournalReader.open(shardDirectory(directory, 0))
+  const reader = JournalReader.open(machineDisk, shardDirectory(directory, 0))
   const log = new Log({
     journal: signed.journal,
     tree: signed.tree,
@@ -145,6 +147,7 @@ export function openLog(
   report: SignedLogOptions['report'] = () => {},
 ): SignedLog {
   const { facts } = openBoardDirectory({
+    disk: machineDisk,
     path: directory,
     serviceId: '',
     publicHost: '',
@@ -154,6 +157,7 @@ export function openLog(
   })
   const { origin } = facts
   return SignedLog.open({
+    disk: machineDisk,
     dataDirectory: directory,
     origin,
     segmentBytesMax,

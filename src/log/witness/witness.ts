@@ -7,7 +7,7 @@
 import { createHash, sign } from 'node:crypto'
 import { join } from 'node:path'
 import { openCheckpoint } from '../../../storage/checkpoint.ts'
-import { fileExists, makeDirectory, readWhole, writeAtomic } from '../../../storage/disk.ts'
+import type { Disk } from '../../../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../../storage/ed25519.ts'
 import { EMPTY_ROOT } from '../../../storage/merkle.ts'
 import { verifyConsistency } from '../../../storage/merkle-verify.ts'
@@ -24,6 +24,7 @@ import type { PolicyLog } from '../../../storage/tlog-policy.ts'
 import { parseAddCheckpoint } from './add-checkpoint.ts'
 
 type WitnessOptions = {
+  readonly disk: Disk
   readonly directory: string
   /** Name of the witness, as in its vkey. */
   readonly name: string
@@ -51,7 +52,7 @@ export class Witness {
     const publicKey = rawPublicKeyOf(this.#key)
     this.vkey = formatVkey({ name: options.name, type: KEY_TYPE.cosignature, publicKey })
     this.#keyId = keyIdOf(options.name, KEY_TYPE.cosignature, publicKey)
-    makeDirectory(options.directory)
+    options.disk.makeDirectory(options.directory)
   }
 
   /** Judges one add-checkpoint request; a 200 has been synced. Throws DiskFull, SyncFailed. */
@@ -77,14 +78,17 @@ export class Witness {
     if (!isConsistent) return answer(422, 'the proof does not lead from the head seen before to this one')
     const line = this.#cosign(note.value.text)
     const kept = formatNote(note.value.text, [...note.value.lines.slice(0, 1), line])
-    writeAtomic(this.#file(origin), Buffer.from(kept))
+    this.#options.disk.writeAtomic(this.#file(origin), Buffer.from(kept))
     return { status: 200, body: formatNote('x\n', [line]).slice('x\n\n'.length) }
   }
 
   /** The newest checkpoint seen of the log whose origin has this SHA-256 (hex), cosigned; undefined: none. */
   newest(originHash: string): string | undefined {
-    const path = join(this.#options.directory, originHash)
-    return /^[0-9a-f]{64}$/.test(originHash) && fileExists(path) ? readWhole(path).toString('utf8') : undefined
+    const { disk, directory } = this.#options
+    const path = join(directory, originHash)
+    return /^[0-9a-f]{64}$/.test(originHash) && disk.fileExists(path)
+      ? disk.readWhole(path).toString('utf8')
+      : undefined
   }
 
   #seen(origin: string): { size: number; root: Buffer } {

@@ -4,6 +4,7 @@ import { Columns } from '../../../actors/records/columns.ts'
 import { type BoardRecord, RecordType } from '../../../actors/records/record.ts'
 import { RetryMemory } from '../../../actors/records/retry-memory.ts'
 import { State } from '../../../actors/state.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
 import { loadNewest, save } from '../../../storage/snapshot.ts'
 import { joined } from '../../support/image.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
@@ -49,8 +50,8 @@ test('a state whose arrays lie beside its bytes goes on from a file as if it had
   const journalId = Buffer.alloc(16, 1)
   const counts = [8_191, 8_192, 8_193]
   for (const count of counts) {
-    save(directory, { journalId, seq: count, ...stateOf(count).pack('more') })
-    const kept = loadNewest(directory, journalId)!
+    save(machineDisk, directory, { journalId, seq: count, ...stateOf(count).pack('more') })
+    const kept = loadNewest(machineDisk, directory, journalId)!
     expect(kept.columns.length).toBeGreaterThan(20)
     const { state, more } = State.unpack(kept)!
     expect(more).toBe('more')

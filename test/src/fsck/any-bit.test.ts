@@ -1,9 +1,11 @@
 /** A bit that is another one, anywhere in the files of a board: the full check goes on to its end, and names the file. */
+
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { checkBoard, type Finding } from '../../../src/fsck/fsck.ts'
 import { markText } from '../../../src/log/mark.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
 import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
@@ -29,7 +31,7 @@ test('one bit anywhere in a journal of several segments, its index or the tree i
   const check = (): Finding[] => {
     const findings: Finding[] = []
     const onFinding = (finding: Finding) => findings.push(finding)
-    checkBoard({ path: directory, markFile, onFinding, onProgress: () => {}, verify: undefined })
+    checkBoard({ disk: machineDisk, path: directory, markFile, onFinding, onProgress: () => {}, verify: undefined })
     return findings
   }
   expect(check()).toEqual([])

@@ -1,10 +1,12 @@
 /** Which files of attachments a board still owes: asked of the records alone, where no file is there any more. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { type BoardRecord, RecordType } from '../../../actors/records/record.ts'
 import { BlobCheck } from '../../../src/fsck/fsck.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-fsck-blobs-'))
 afterAll(() => rmSync(directory, { recursive: true }))
@@ -26,7 +28,7 @@ const redact = (event: string): BoardRecord => act('event.redact', { id: bytes(e
 /** What is said of a blob `aa` whose file is gone. */
 function damageOf(...records: readonly (readonly [id: string, record: BoardRecord])[]): string[] {
   const damage: string[] = []
-  const check = new BlobCheck(directory, (_, what) => damage.push(what))
+  const check = new BlobCheck(machineDisk, directory, (_, what) => damage.push(what))
   for (const [key, record] of [['aa', put] as const, ...records]) check.take(record, id(key), 'shard 0 frame 1')
   check.end()
   return damage

@@ -1,4 +1,5 @@
 /** Where the high-water mark stands, whatever way its directory was named, and what becomes of one that stood in the directory. */
+
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -14,22 +15,23 @@ import {
   RolledBack,
   readMarks,
 } from '../../../src/log/mark.ts'
+import type { Disk } from '../../../storage/disk.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
 import { createNoteKey } from '../../../storage/note-signer.ts'
 import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 /** A disk that holds every write up for as long as `stalled` does. */
-const disk = vi.hoisted(() => ({ stalled: Promise.resolve(), writing: 0, mostAtOnce: 0 }))
-vi.mock('../../../src/kept-text.ts', async (original) => {
-  const { keepText } = await original<typeof import('../../../src/kept-text.ts')>()
-  return {
-    keepText: async (path: string, text: string) => {
-      disk.mostAtOnce = Math.max(disk.mostAtOnce, ++disk.writing)
-      await disk.stalled
-      await keepText(path, text).finally(() => disk.writing--)
-    },
-  }
-})
+const stalling = { stalled: Promise.resolve(), writing: 0, mostAtOnce: 0 }
+const disk: Disk = {
+  ...machineDisk,
+  replaceLater: async (path, text) => {
+    stalling.mostAtOnce = Math.max(stalling.mostAtOnce, ++stalling.writing)
+    await stalling.stalled
+    await machineDisk.replaceLater(path, text).finally(() => stalling.writing--)
+  },
+}
+const platform = { disk, clock: systemClock }
 
 test.each(['/var/lib/board', '/var/lib/board/', '/var/lib/board//', '/var/lib/./board/.'])(
   'the mark of %s stands beside it',
@@ -63,7 +65,8 @@ function markedInside(posts: number) {
 
 test('a mark that was left in the directory is heard like the one beside it', () => {
   const { place, inside } = markedInside(3)
-  const opened = (dataDirectory: string) => openLog(dataDirectory, undefined, readMarks({ ...place, dataDirectory }))
+  const opened = (dataDirectory: string) =>
+    openLog(dataDirectory, undefined, readMarks(machineDisk, { ...place, dataDirectory }))
   opened(place.dataDirectory).close()
   const copy = `${place.dataDirectory}.copy`
   cpSync(place.dataDirectory, copy, { recursive: true })
@@ -81,25 +84,25 @@ test('a mark that was left in the directory is heard like the one beside it', ()
 
 test('it goes when what it knows stands beside the directory, and not before', async () => {
   const { place, inside, vkey, newest } = markedInside(3)
-  const nowhere = new MarkKeeper({ ...place, markFile: join(place.dataDirectory, 'missing', 'mark') }, systemClock)
+  const nowhere = new MarkKeeper({ ...place, markFile: join(place.dataDirectory, 'missing', 'mark') }, platform)
   nowhere.note([vkey], newest.checkpoint)
   await nowhere.close()
   expect(existsSync(inside)).toBe(true)
-  const keeper = new MarkKeeper(place, systemClock)
+  const keeper = new MarkKeeper(place, platform)
   expect(existsSync(inside)).toBe(true)
   keeper.note([vkey], newest.checkpoint)
   await keeper.close()
   expect(existsSync(inside)).toBe(false)
   expect(readFileSync(place.markFile, 'utf8')).toBe(markText([vkey], newest.checkpoint))
-  expect(readMarks(place)).toMatchObject([{ file: place.markFile, vkey, closed: [], size: newest.size }])
+  expect(readMarks(machineDisk, place)).toMatchObject([{ file: place.markFile, vkey, closed: [], size: newest.size }])
 })
 
 test('a mark that MARK_FILE puts into the directory stays', async () => {
   const { place, inside, vkey, newest } = markedInside(1)
-  const keeper = new MarkKeeper({ ...place, markFile: inside }, systemClock)
+  const keeper = new MarkKeeper({ ...place, markFile: inside }, platform)
   keeper.note([vkey], newest.checkpoint)
   await keeper.close()
-  expect(readMarks({ ...place, markFile: inside })).toHaveLength(1)
+  expect(readMarks(machineDisk, { ...place, markFile: inside })).toHaveLength(1)
 })
 
 test('a mark with any one bit changed, cut short or empty is refused by its name, and never taken for none', () => {
@@ -117,7 +120,7 @@ test('a mark with any one bit changed, cut short or empty is refused by its name
   writeFileSync(place.markFile, 'precious notes\n')
   const refusal = (): unknown => {
     try {
-      return readMarks(place)
+      return readMarks(machineDisk, place)
     } catch (error) {
       return error
     }
@@ -130,9 +133,9 @@ test('a mark with any one bit changed, cut short or empty is refused by its name
 
 test('a mark cannot be a directory, nor be kept where there is none', () => {
   const { place } = markedInside(1)
-  expect(() => readMarks({ ...place, markFile: place.dataDirectory })).toThrow('it is not a file')
+  expect(() => readMarks(machineDisk, { ...place, markFile: place.dataDirectory })).toThrow('it is not a file')
   const markFile = join(place.dataDirectory, 'missing', 'mark')
-  expect(() => readMarks({ ...place, markFile })).toThrow(
+  expect(() => readMarks(machineDisk, { ...place, markFile })).toThrow(
     `there is no directory ${join(place.dataDirectory, 'missing')}`,
   )
 })
@@ -144,7 +147,7 @@ test('a whole mark of another log is told of, and none at all where the log has 
     openLog(place.dataDirectory, undefined, marks, (_level, event) => events.push(event)).close()
     return events
   }
-  const [mark] = readMarks(place) as [HighWaterMark]
+  const [mark] = readMarks(machineDisk, place) as [HighWaterMark]
   expect(warned([mark])).toEqual([])
   expect(warned([])).toEqual(['mark.missing'])
   const other = createNoteKey('elsewhere.example/log/2025a', Buffer.alloc(32, 5))
@@ -155,11 +158,11 @@ test('a whole mark of another log is told of, and none at all where the log has 
 test('a head that comes while the disk holds up the mark of another waits for it', async () => {
   const { place, vkey, newest } = markedInside(3)
   const stall = Promise.withResolvers<void>()
-  disk.stalled = stall.promise
-  disk.mostAtOnce = 0
+  stalling.stalled = stall.promise
+  stalling.mostAtOnce = 0
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   try {
-    const keeper = new MarkKeeper(place, systemClock)
+    const keeper = new MarkKeeper(place, platform)
     for (const checkpoint of ['an older head', 'a head', newest.checkpoint]) {
       keeper.note([vkey], checkpoint)
       await vi.advanceTimersByTimeAsync(markPaceMs)
@@ -169,8 +172,8 @@ test('a head that comes while the disk holds up the mark of another waits for it
     await closed
   } finally {
     vi.useRealTimers()
-    disk.stalled = Promise.resolve()
+    stalling.stalled = Promise.resolve()
   }
-  expect(disk.mostAtOnce).toBe(1)
-  expect(readMarks(place)).toMatchObject([{ vkey, size: newest.size }])
+  expect(stalling.mostAtOnce).toBe(1)
+  expect(readMarks(machineDisk, place)).toMatchObject([{ vkey, size: newest.size }])
 })

@@ -7,6 +7,7 @@ import { WitnessRound } from '../../../src/log/witness/round.ts'
 import { Witness } from '../../../src/log/witness/witness.ts'
 import { formatCheckpoint, openCheckpoint } from '../../../storage/checkpoint.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../../storage/ed25519.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
 import { consistencyPathOf, leafHash, type NodeReader, nodeHash, rootOf } from '../../../storage/merkle.ts'
 import { formatVkey, KEY_TYPE, parseVkey, signNote, type VerifierKey } from '../../../storage/note.ts'
 import { createNoteKey } from '../../../storage/note-signer.ts'
@@ -48,6 +49,7 @@ const keyOf = (vkey: string): VerifierKey => {
 function newWitness(directory = scratchDirectory(), now = () => 1_790_000_000): Witness {
   const logs = [{ key: keyOf(logKey.vkey), url: undefined }]
   return new Witness({
+    disk: machineDisk,
     directory,
     name: 'witness.example/w1',
     seed: Buffer.alloc(32, 0x33),

@@ -7,7 +7,7 @@ import { matcher, readQuery, wordsOf } from '../../../src/search/query.ts'
 import type { Search, SearchAsk } from '../../../src/search/search.ts'
 import { SearchIndex } from '../../../src/search/search-index.ts'
 import { openDatabase } from '../../../src/sqlite.ts'
-import { makeDirectory } from '../../../storage/disk.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
 import { boardDirectory } from '../../support/board-process.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 import { corpusAbsent, corpusTexts } from './corpus-rows.ts'
@@ -318,7 +318,7 @@ describe('opening', () => {
 
   test('an index of the format before is made anew', () => {
     const directory = scratchDirectory()
-    makeDirectory(directory)
+    machineDisk.makeDirectory(directory)
     const before = openDatabase(join(directory, 'index.db'))
     before.exec(`
       CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -1,7 +1,9 @@
 /** Logging out: what is answered to it holds, whenever the board dies. */
+
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { SignInKeys } from '../../../src/sign-in/sign-in-keys.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
 import { answered, oauthAlone } from '../../support/oauth-alone.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
@@ -13,7 +15,7 @@ const ends = 1_900_000_000
 
 /** A refresh token and its sign-in; `hadKey` says of everything that is written down whether the key was there then. */
 function signedIn() {
-  const keys = new SignInKeys(join(scratchDirectory(), 'sign-in.keys'))
+  const keys = new SignInKeys(machineDisk, join(scratchDirectory(), 'sign-in.keys'))
   keys.keep(delegation, Buffer.alloc(32, 1))
   keys.settle(delegation)
   const hadKey: [op: string, hadKey: boolean][] = []

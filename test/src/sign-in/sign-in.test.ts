@@ -11,6 +11,7 @@ import { machine } from '../../../src/platform.ts'
 import { type Asked, nameShown, SignIns } from '../../../src/sign-in/sign-in.ts'
 import { SignInKeys } from '../../../src/sign-in/sign-in-keys.ts'
 import { signInPage } from '../../../src/sign-in/sign-in-page.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const asked: Asked = {
@@ -23,7 +24,7 @@ const asked: Asked = {
 
 /** A board that refuses a bad signature at once, and takes a good one a moment later. */
 function signingIn() {
-  const keys = new SignInKeys(join(scratchDirectory(), 'sign-in.keys'))
+  const keys = new SignInKeys(machineDisk, join(scratchDirectory(), 'sign-in.keys'))
   const signer = opensslSigner(randomBytes(32))
   const made = new Map<string, Delegate>()
   let good = ''

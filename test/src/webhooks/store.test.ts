@@ -1,4 +1,5 @@
 /** What is remembered of deliveries: the newest hundred, each once, as it stands now, over as many writings as you like. */
+
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { afterAll, expect, test } from 'vitest'
 import { checkDelivery } from '../../../src/fsck/fsck.ts'
 import type { Finding } from '../../../src/fsck/log.ts'
 import { type DeliveryRow, DeliveryStore, deliveriesKept, storeFile } from '../../../src/webhooks/store.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-deliveries-'))
@@ -57,12 +59,12 @@ test.each<[what: string, harm: (file: string) => void]>([
   store.close()
   const findings: Finding[] = []
   const told: string[] = []
-  checkDelivery(there, (finding) => findings.push(finding))
+  checkDelivery(machineDisk, there, (finding) => findings.push(finding))
   DeliveryStore.open(there, (...words) => told.push(...words)).close()
   expect([findings, told]).toEqual([[], []])
   harm(file)
   const harmed = readFileSync(file)
-  checkDelivery(there, (finding) => findings.push(finding))
+  checkDelivery(machineDisk, there, (finding) => findings.push(finding))
   expect(findings).toMatchObject([{ kind: 'derived', where: file }])
   expect(readFileSync(file)).toEqual(harmed)
   const again = DeliveryStore.open(there, (...words) => told.push(...words))

@@ -7,6 +7,7 @@ import type { State } from '../../../actors/state.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { Compactor } from '../../../src/workers/compactor.ts'
 import { type Journal, STUB } from '../../../storage/journal.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
 import { patience } from '../../support/patience.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
@@ -62,6 +63,7 @@ function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => se
     mail: { takenBack: () => commands },
   }
   const compactor = new Compactor({
+    disk: machineDisk,
     shard: 0,
     journal: journal as unknown as Journal,
     state: state as unknown as State,

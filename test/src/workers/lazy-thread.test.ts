@@ -1,13 +1,13 @@
 /** A thread that the first question starts: whoever asks while it is being made ready waits in line, and nobody for ever. */
 
-import type { MessagePort } from 'node:worker_threads'
 import { afterEach, expect, test, vi } from 'vitest'
-import { Link } from '../../../actors/kernel/link.ts'
+import { Link, type Port } from '../../../actors/kernel/link.ts'
 import type { Supervised } from '../../../actors/kernel/supervisor.ts'
 import { systemClock } from '../../../src/clock.ts'
+import { machine } from '../../../src/platform.ts'
 import { LazyThread } from '../../../src/workers/lazy-thread.ts'
 
-const linkOf = (port: MessagePort, onAsk?: (body: unknown, id: number) => void) =>
+const linkOf = (port: Port, onAsk?: (body: unknown, id: number) => void) =>
   new Link({
     port,
     openMax: 3,
@@ -41,13 +41,14 @@ function late({
     name: 'late',
     file: new URL('file:///late.ts'),
     data: (front) => front,
+    channel: machine.channel,
     link: (port) => linkOf(port),
     now: () => clock.now,
     supervise: ({ birth, mayRestart, onFatal }) => {
       expect(mayRestart()).toBe(true)
       births++
       die = () => onFatal('late', { name: 'Damage', message: 'it keeps dying', stack: '' })
-      const far: Link = linkOf(birth().data as MessagePort, (body, id) => {
+      const far: Link = linkOf(birth().data as Port, (body, id) => {
         heard.push(body)
         void answering.then(() => far.answer(id, body))
       })

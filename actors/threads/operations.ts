@@ -44,7 +44,7 @@ const threadsList = declare({
   name: 'threads.list',
   group: 'events',
   summary:
-    'List threads with a title, counts and the newest reply: of a room, a page, an author, or of all public rooms whose policy has `front_page`. `active` (default): newest visible event first; `new`: newest thread first; `top`: most votes cast within `window`.',
+    'List threads of a room, a page, an author or the front page: newest activity first, newest, or top by votes. Each has a title, counts and its newest event.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -56,7 +56,8 @@ const threadsList = declare({
       schema: Type.Literal(1),
       order: Type.Optional(
         Type.Union([Type.Literal('active'), Type.Literal('new'), Type.Literal('top')], {
-          description: 'active when absent',
+          description:
+            'active (default): newest visible event first; new: newest thread first; top: most votes within window',
         }),
       ),
       window: Type.Optional(
@@ -70,7 +71,7 @@ const threadsList = declare({
   narrowed: { target: identityName('author of the threads') },
   refusals: ['not_found', 'private_room', 'missing_field'],
   result: listOf('threads', ThreadSchema, { resolved: Resolved }),
-  example: { operation: 'threads.list', room: 'lobby', limit: 20 },
+  example: { operation: 'threads.list', limit: 20 },
   get: {
     path: '/api/threads',
     query: [

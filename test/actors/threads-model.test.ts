@@ -103,7 +103,7 @@ class Story {
 
 const plain = { page: '', kind: '', replyTo: '', supersedes: '', attachments: [], ttl: 0, proofBits: 0 }
 
-function queries({ board }: State): Omit<ThreadsQuery, 'limit' | 'from'>[] & ThreadsQuery[] {
+function queries({ board }: State): ThreadsQuery[] {
   const scopes: Pick<ThreadsQuery, 'room' | 'page' | 'author'>[] = [
     {},
     ...rooms.flatMap((name) => {

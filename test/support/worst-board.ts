@@ -127,8 +127,12 @@ async function threads(fill: Filler): Promise<void> {
     for (const path of ['/room/{room}', '/']) fill.ask(path, path === '/' ? '/' : '/room/threads')
     fill.ask('/room/{room}', '/room/threads?view=threads')
     fill.ask('/api/events', '/api/events?room=threads&limit=200')
+    for (const order of ['active', 'new', 'top'])
+      fill.ask('/api/threads', `/api/threads?room=threads&limit=200&order=${order}`)
     fill.asks.push({ of: '/mcp', tool: 'thread_get', args: { event_id: root, limit: 200 } })
   }
+  await fill.many(200, (n) => fill.say({ room: 'titles', text: `${n} ${odd}`.slice(0, 8_000) }))
+  fill.ask('/api/threads', '/api/threads?limit=200')
   fill.asks.push({ of: '/tail/{room}', path: '/tail/threads?last=200', chars: 1_000_000 })
   // Each post the answer to the one before: what is nested in what.
   let deep = await fill.say({ room: 'deep', text: oddOf(6_000) })

@@ -118,14 +118,16 @@ function history(context: ReadContext, { args }: ReadRequest, slot: number): Rea
 
 function thread(context: ReadContext, { args }: ReadRequest, slot: number): ReadAnswer {
   const { board } = context
-  const list = `thread:${board.events.idHex(slot)}`
+  const order = args.order === 'desc' ? 'desc' : 'asc'
+  const list = `thread:${board.events.idHex(slot)}${order === 'desc' ? ':desc' : ''}`
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
-  const found = readThread(board, slot, limitOf(args), cursor.from)
+  const { from } = cursor
+  const found = readThread(board, slot, { order, limit: limitOf(args), ...(from === undefined ? {} : { from }) })
   const { views: events, cut } = eventsWithin(context, found.slots)
   const index = context.state.threads.at(context.now())
   const { replies, participants } = index.sums(found.root)
-  const root = cursor.from === undefined ? events[0]! : view(context, found.root, false)
+  const root = found.slots[0] === found.root ? events[0]! : view(context, found.root, false)
   const data = {
     root_id: board.events.idHex(found.root),
     requested_event_id: board.events.idHex(slot),

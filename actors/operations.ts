@@ -14,6 +14,7 @@ import { postsOperations } from './posts/operations.ts'
 import { receiveUrlsOperations } from './receive-urls/operations.ts'
 import type { InternalReadName, InternalWriteName } from './records/internal-operations.ts'
 import { roomsOperations } from './rooms/operations.ts'
+import { threadsOperations } from './threads/operations.ts'
 import { toolCallsOperations } from './tool-calls/operations.ts'
 import { toolsOperations } from './tools/operations.ts'
 import { toolSearchOperations } from './tools/search-operations.ts'
@@ -27,6 +28,7 @@ const declared = [
   ...delegationsOperations,
   ...roomsOperations,
   ...postsOperations,
+  ...threadsOperations,
   ...moderationOperations,
   ...attachmentsOperations,
   ...documentsOperations,

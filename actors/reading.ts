@@ -115,20 +115,21 @@ function walk(list: List, { low, high }: Bounds, query: EventsQuery, matches: (s
   return { slots, next: undefined }
 }
 
-/** A thread, oldest first. `slot` is any event of it; `from` continues after that slot. */
+/** A thread, in order of time or newest first. `slot` is any event of it; `from` continues after that slot. */
 export function readThread(
   board: Board,
   slot: number,
-  limit: number,
-  from: number | undefined,
+  { order, limit, from }: Pick<EventsQuery, 'order' | 'limit' | 'from'>,
 ): Slots & { root: number } {
   const { events } = board
   const root = events.root[slot] === none ? slot : events.root[slot]!
+  const before = (at: number) => (at === root ? none : events.tail[at]!)
+  const after = (at: number) => (order === 'asc' ? events.next[at]! : before(at))
   const slots: number[] = []
-  let at = from === undefined ? root : events.next[from]!
+  let at = from === undefined ? (order === 'asc' ? root : events.tail[root]!) : after(from)
   while (at !== none && slots.length < limit) {
     slots.push(at)
-    at = events.next[at]!
+    at = after(at)
   }
   return { root, slots, next: at === none ? undefined : slots.at(-1) }
 }

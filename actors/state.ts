@@ -21,6 +21,7 @@ import { type BoardRecord, type FactRecord, RecordType } from './records/record.
 import { Rules } from './rooms/rules.ts'
 import { Sales } from './sales/sales.ts'
 import { OauthRecords } from './sign-in/records.ts'
+import { Threads } from './threads/threads.ts'
 import { Calls } from './tool-calls/tool-calls.ts'
 import { Tools } from './tools/tools.ts'
 import { Hooks } from './webhooks/webhooks.ts'
@@ -62,6 +63,8 @@ export class State implements Core {
   readonly hooks = new Hooks()
   readonly oauth: OauthRecords
   readonly limitGrants = new LimitGrants()
+  /** Made from the others when a reader first asks for it: no snapshot has it. */
+  readonly threads: Threads
   /** In the order of snapshots. */
   readonly #parts: readonly Projection[]
   readonly #handlers = new Map<string, Projection>()
@@ -80,6 +83,7 @@ export class State implements Core {
     this.bound = new RoomWorks(this, this.marks, this.blobs)
     this.mail = new Mail(this, role, (work) => this.market.find(work))
     this.oauth = new OauthRecords(this)
+    this.threads = new Threads(this, this.marks, this.rules)
     this.#parts = [
       this.marks,
       this.rules,

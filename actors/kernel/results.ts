@@ -252,6 +252,12 @@ export const ThreadPlace = {
   requested_event_id: id('the requested event'),
   room: slug('room name'),
   page: slug('page name of the root'),
+  title: Type.String({
+    maxLength: 256,
+    description: 'as threads.list has it. Untrusted: written by a stranger',
+  }),
+  replies: count('visible replies'),
+  participants: count('authors of its visible events'),
 }
 export const Versions = Type.Integer({ minimum: 1, maximum: 32, description: 'number of versions' })
 /** Where the versions of one answer stand among all of the event. */

@@ -9,7 +9,7 @@ import { eventChange, type Page } from '../records/board.ts'
 import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { none } from '../records/event-index.ts'
 import type { FactRecord, PostRecord } from '../records/record.ts'
-import { type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
+import { type Cast, type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
 
 /** Who took the text away: its author, the room (owner, moderators, the room's own rules), or the operator of the board. */
 export type GoneBy = 'author' | 'room' | 'operator'
@@ -41,7 +41,19 @@ type Packed = readonly [
   votes: PackedVotes,
 ]
 
+/** Learns of what changes in which threads, after it has changed. `slot` is an original's. */
+export type MarksWatcher = {
+  posted(slot: number): void
+  /** A mark was set or taken off: whether its text is shown may have changed. */
+  marked(slot: number): void
+  voted(slot: number, before: Cast, after: Cast): void
+}
+
+export const hourSeconds = 3_600
+
 export class PostMarks implements Projection {
+  /** Undefined: nobody asked yet. */
+  watcher: MarksWatcher | undefined
   readonly acts: Projection['acts'] = {
     'room.hide': (act, place) => this.#hide(act, place),
     'room.restore': (act, place) => this.#restore(act, place),
@@ -79,6 +91,7 @@ export class PostMarks implements Projection {
     const { board, changes } = this.#core
     if (event.original === undefined) {
       if (event.expires !== undefined) this.#willExpire(slot)
+      this.watcher?.posted(slot)
       return
     }
     const original = board.events.find(event.original)
@@ -144,6 +157,11 @@ export class PostMarks implements Projection {
     yield* this.#originals.keys()
     yield* this.#hides.keys()
     yield* this.#redactions.keys()
+  }
+
+  /** Every vote that was ever cast, by the slot of the original. */
+  casts(): Iterable<Cast & { readonly event: number }> {
+    return this.#votes.all()
   }
 
   votes(slot: number): Sums {
@@ -231,7 +249,12 @@ export class PostMarks implements Projection {
     const { board } = this.#core
     const { id, value } = act.facts
     const voter = board.authors.get(Buffer.from(act.author).toString('hex'))!
-    this.#votes.set(board.events.find(id), voter.number, value)
+    const slot = board.events.find(id)
+    const before = this.#votes.cast(slot, voter.number)
+    // Who says the same again has voted then, not now.
+    const after: Cast = value === before.value ? before : { value, hour: Math.floor(act.at / hourSeconds) }
+    this.#votes.set(slot, voter.number, after)
+    this.watcher?.voted(slot, before, after)
   }
 
   #setRedaction(slot: number, redaction: Redaction): void {
@@ -260,7 +283,9 @@ export class PostMarks implements Projection {
     const before = Number(this.#markOf(slot) !== undefined)
     change()
     const more = Number(this.#markOf(slot) !== undefined) - before
-    if (more !== 0) this.#marksOf(slot).marked(slot, more === 1 ? 1 : -1)
+    if (more === 0) return
+    this.#marksOf(slot).marked(slot, more === 1 ? 1 : -1)
+    this.watcher?.marked(slot)
   }
 
   #willExpire(slot: number): void {
@@ -298,7 +323,7 @@ export class PostMarks implements Projection {
 }
 
 /** Slots by when they expire, the soonest first: a binary heap. */
-class SoonestFirst {
+export class SoonestFirst {
   readonly #slots: number[] = []
   readonly #endOf: (slot: number) => number
 

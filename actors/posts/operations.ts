@@ -238,19 +238,28 @@ export const vote = declare({
 const threadGet = declare({
   name: 'thread.get',
   group: 'events',
-  summary: 'Read the thread that an event belongs to, oldest first; `reply_to` gives the nesting.',
+  summary: 'Read the thread that an event belongs to, oldest first or newest first; `reply_to` gives the nesting.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
   who: readers,
   required: ['event_id'],
-  optional: ['cursor', 'limit'],
+  optional: ['cursor', 'limit', 'data'],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      order: Type.Optional(
+        Type.Union([Type.Literal('asc'), Type.Literal('desc')], { description: 'asc (oldest first) when absent' }),
+      ),
+    },
+    closed,
+  ),
   refusals: ['not_found', 'private_room'],
   result: listOf('events', EventSchema, ThreadPlace),
   example: { operation: 'thread.get', event_id: '0123456789abcdef0123456789abcdef', limit: 50 },
   get: {
     path: '/api/thread/{event_id}',
-    query: [...paged],
+    query: [{ name: 'order', field: 'data.order' }, ...paged],
   },
 })
 

@@ -2,7 +2,8 @@
  * Votes: one of each identity on each event, and the sums. Three columns of typed arrays, 9 bytes a row, found by an open
  * table of row numbers (4 to 8 bytes a row, at most 3/4 full); a row is never removed, a vote taken back is 0.
  *
- * The sums of an event are two rows of their own, whose voters are numbers that no identity has.
+ * The sums of an event are two rows of their own, whose voters are numbers that no identity has. The row of a vote also says in
+ * which hour it was cast: its number is the value times one more than the hour since 1970.
  */
 
 const forVoter = 0xffff_ffff
@@ -12,6 +13,8 @@ const initialRows = 64
 
 export type Sums = { readonly up: number; readonly down: number; readonly score: number }
 export type Value = 1 | -1 | 0
+/** A vote as it stands, and when it was cast: hours since 1970. */
+export type Cast = { readonly value: Value; readonly hour: number }
 export type PackedVotes = readonly [event: Uint8Array, voter: Uint8Array, value: Uint8Array]
 
 export class Votes {
@@ -23,8 +26,19 @@ export class Votes {
 
   /** The vote of an identity (by number) on an event (by slot). */
   of(event: number, voter: number): Value {
+    return this.cast(event, voter).value
+  }
+
+  /** The same, with its hour. */
+  cast(event: number, voter: number): Cast {
     const row = this.#find(event, voter)
-    return row === empty ? 0 : (this.#value[row] as Value)
+    return row === empty ? { value: 0, hour: 0 } : castIn(this.#value[row]!)
+  }
+
+  /** Every vote that was ever cast, those withdrawn as 0. */
+  *all(): Generator<Cast & { readonly event: number }> {
+    for (let row = 0; row < this.#rows; row++)
+      if (this.#voter[row]! < againstVoter) yield { event: this.#event[row]!, ...castIn(this.#value[row]!) }
   }
 
   sums(event: number): Sums {
@@ -43,9 +57,9 @@ export class Votes {
     return { up: ups, down: downs, score: ups - downs }
   }
 
-  set(event: number, voter: number, value: Value): void {
+  set(event: number, voter: number, { value, hour }: Cast): void {
     const { up, down } = this.after(event, voter, value)
-    this.#write(event, voter, value)
+    this.#write(event, voter, value * (hour + 1))
     this.#write(event, forVoter, up)
     this.#write(event, againstVoter, down)
   }
@@ -115,6 +129,10 @@ export class Votes {
     this.#voter.set(from.voter)
     this.#value.set(from.value)
   }
+}
+
+function castIn(number: number): Cast {
+  return { value: Math.sign(number) as Value, hour: Math.max(0, Math.abs(number) - 1) }
 }
 
 function tableFor(rows: number): number {

@@ -411,9 +411,8 @@ export function eventChange(board: Board, slot: number, position: number, at: nu
   return { position, room: board.events.room[slot]!, slot, subject: '', at }
 }
 
-const snapshotFormat = 8
-/** In format 7 retry memory does not count by identity, nor the market its rewards by day: those parts begin with none. */
-const oldestSnapshotFormat = 7
+/** Formats up to 8 do not say when a vote was cast, nor what came before a reply in its thread: a replay tells both. */
+const snapshotFormat = 9
 const codec = new Packr({ useRecords: false })
 
 type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Kept]
@@ -476,7 +475,7 @@ export function packBoard(board: Board, more: unknown, columns: Columns): Buffer
 /** Undefined: bytes of another format. */
 export function unpackBoard(bytes: Uint8Array, columns: Columns): { board: Board; more: unknown } | undefined {
   const packed = codec.unpack(bytes) as Packed
-  if (packed.format < oldestSnapshotFormat || packed.format > snapshotFormat) return undefined
+  if (packed.format !== snapshotFormat) return undefined
   const board = new Board(EventIndex.of(packed.events, columns))
   board.change = packed.change
   for (const name of packed.pages) board.pages.number(name)

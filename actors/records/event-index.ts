@@ -78,7 +78,7 @@ export class EventIndex {
   leaf = new Uint32Array(initialCapacity)
   /** Next event of the same thread, by slot; `none` at its end. */
   next = new Uint32Array(initialCapacity)
-  /** On a root: the newest event of its thread. */
+  /** On a root: the newest event of its thread. On a reply: the one before it in the thread. */
   tail = new Uint32Array(initialCapacity)
   #table = new Uint32Array(initialCapacity * 2).fill(none)
   #seed = processSeed
@@ -144,7 +144,9 @@ export class EventIndex {
     this.next[slot] = none
     this.tail[slot] = slot
     if (event.root !== none && !event.isEdit) {
-      this.next[this.tail[event.root]!] = slot
+      const before = this.tail[event.root]!
+      this.next[before] = slot
+      this.tail[slot] = before
       this.tail[event.root] = slot
     }
     this.#insert(slot)

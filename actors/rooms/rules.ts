@@ -88,11 +88,15 @@ export class Rules implements Projection {
     'room.invite.accept': (act) => this.#accept(act),
     'room.policy.set': (act: FactRecord<{ policy: Policy }>) => {
       const { policy } = act.facts
+      const wasShown = this.policyOf(act.room).front_page
       this.#policies.set(act.room, this.#isPrivate(act.room) ? { ...policy, ...unseen } : policy)
+      if (this.policyOf(act.room).front_page !== wasShown) this.frontChanges++
     },
     report: (act, place) => this.#report(act, place),
     'report.resolve': (act, place) => this.#settle(act, place),
   }
+  /** How often a room came to the front page of the board, or left it. */
+  frontChanges = 0
   readonly #core: Core
   readonly #policies = new Map<string, Policy>()
   readonly #invites = new Map<string, readonly Invite[]>()

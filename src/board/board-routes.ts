@@ -35,7 +35,6 @@ import { release } from '../release.ts'
 import type { Streams } from '../stream/routes.ts'
 import type { Checks } from '../verify/verifier.ts'
 import type { WebhookThread } from '../workers/webhook-thread.ts'
-import { workFeedDoor } from '../works/routes.ts'
 import type { CommandRouter } from './command-router.ts'
 import { commandDoor, commandsDoor } from './commands-route.ts'
 import { type BoardFigures, figureDoors } from './figures-routes.ts'
@@ -153,7 +152,7 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
 
 /** Paths with ready bytes, streams and waits. */
 function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
-  const { actorHost, heads, reads, news, files, throttle, addressOf, replies, followers, address } = parts
+  const { actorHost, heads, news, files, throttle, addressOf, replies, followers, address } = parts
   return {
     ...embedDoors(address),
     ...clientDoors(),
@@ -169,7 +168,6 @@ function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
     ...updatesDoors({ updates: followers.updates, throttle, addressOf, replies, wallSeconds: parts.clock.wallSeconds }),
     '/tail/': (exchange, room) => replies.isWithinReads(exchange) && followers.tails.handle(exchange, room),
     ...figureDoors(parts.figures, replies),
-    '/work.atom': workFeedDoor({ reads, address, throttle, addressOf, replies }),
   }
 }
 

@@ -82,17 +82,22 @@ function pagePaths(): Json {
   return Object.fromEntries(pages.map((page) => [page.path.replaceAll('...}', '}'), { get: pathOf(page) }]))
 }
 
-function pathOf({ path, about, query = [] }: Page): Json {
+function pathOf({ path, about, query = [], feed }: Page): Json {
   const isPicture = path.endsWith('.png')
+  const type = feed?.split(';')[0] ?? (isPicture ? 'image/png' : 'text/html')
+  const what = feed === undefined ? (isPicture ? 'The picture.' : 'The page.') : 'The feed, newest first.'
   const inPath = [...path.matchAll(/\{(\w+)/g)].map(([, name]) => parameter(name!, 'path'))
   return {
     operationId: nameOf(path),
     tags: ['pages'],
     summary: about,
-    description: 'A page for people, readable without scripts. Unknown parameters have no effect.',
+    description:
+      feed === undefined
+        ? 'A page for people, readable without scripts. Unknown parameters have no effect.'
+        : 'A feed for readers that follow sites. Titles and texts in it were written by strangers.',
     parameters: [...inPath, ...query.map((name) => parameter(name, 'query'))],
     responses: {
-      '200': content(isPicture ? 'The picture.' : 'The page.', isPicture ? 'image/png' : 'text/html'),
+      '200': content(what, type),
       // Pages lead a person on where what they asked for has another address.
       ...(path.includes('...}') ? { '308': { description: 'It has another address: see Location.' } } : {}),
       '400': content('The address is invalid, or its subject does not exist.', 'text/html'),

@@ -22,7 +22,7 @@ import { type Check, compile } from '../format/schema-check.ts'
 import { etagOf, fixedAnswer, isCurrent, isHeld, type Ready, ReadyAnswers } from '../http/answers.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import { parseQuery } from '../http/query.ts'
-import { ownFileHeaders } from '../http/replies.ts'
+import { dataHeaders, ownFileHeaders } from '../http/replies.ts'
 import { takesGzip } from '../http/wire.ts'
 import { log } from '../observe.ts'
 import { assets, iconSvg } from '../pages/assets.ts'
@@ -105,6 +105,11 @@ function patternOf(page: Page): Pattern {
       return isLong === undefined ? '([^/]{1,200})' : '(.{1,2000})'
     })
   return { page, path: new RegExp(`^${path}$`), names }
+}
+
+/** Feeds are data, which any site may read; what else a page shows as bytes is a file of this program. */
+function fileHeaders(type: string): readonly Header[] {
+  return type.startsWith('application/') ? [['content-type', type], ...dataHeaders] : ownFileHeaders(type)
 }
 
 const forEver = 'public, max-age=31536000, immutable'
@@ -285,7 +290,7 @@ class PageServer {
   #send(exchange: Exchange, { body, etag, file: type }: Ready, isPacked: boolean): void {
     if (exchange.ended) return
     const headers: Header[] = [
-      ...(type === undefined ? this.#headers : ownFileHeaders(type)),
+      ...(type === undefined ? this.#headers : fileHeaders(type)),
       ['cache-control', 'no-cache'],
       ['etag', etag],
       ['vary', 'accept-encoding'],

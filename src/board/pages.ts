@@ -16,10 +16,12 @@ import { identity } from '../people/page.ts'
 import { event, history, postLine } from '../posts/page.ts'
 import { room, rooms } from '../rooms/page.ts'
 import { search } from '../search/page.ts'
+import { threadFeeds } from '../threads/feeds.ts'
 import { tools } from '../tools/list-page.ts'
 import { tool } from '../tools/tool-page.ts'
 import { docsCredits } from '../works/credits-page.ts'
 import { docsWorks } from '../works/docs-page.ts'
+import { workFeeds } from '../works/feed.ts'
 import { works } from '../works/list-page.ts'
 import { work } from '../works/work-page.ts'
 import { home } from './home-page.ts'
@@ -68,6 +70,9 @@ const eventPreview: Page = {
 
 export const pages: readonly Page[] = [
   home,
+  // Before the pages whose paths they go on from.
+  ...threadFeeds,
+  ...workFeeds,
   rooms,
   room,
   event,

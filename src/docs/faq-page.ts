@@ -47,7 +47,7 @@ const answers: readonly (readonly [group: string, readonly (readonly [question: 
     [
       [
         'How do I follow a room?',
-        html`Its page is live. As text: <code>curl -N …/tail/lobby</code>. As events: the same with <code>Accept: text/event-stream</code>. As a long poll: <a href="/docs/updates.get">/api/updates</a>. On your own page: <a href="/embed">one script element</a>. New works are available as <a href="/work.atom">a feed</a>.`,
+        html`Its page is live. As text: <code>curl -N …/tail/lobby</code>. As events: the same with <code>Accept: text/event-stream</code>. As a long poll: <a href="/docs/updates.get">/api/updates</a>. On your own page: <a href="/embed">one script element</a>. Rooms, threads, people and <a href="/work.atom">works</a> have feeds: <code>/room/lobby.atom</code>, and the same names with <code>.json</code>.`,
       ],
       [
         'Did my post arrive?',

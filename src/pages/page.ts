@@ -61,6 +61,8 @@ export type Page = {
   readonly query?: readonly string[]
   /** How the API calls some of them: they are taken by that name too. */
   readonly alsoCalled?: Readonly<Record<string, string>>
+  /** It is a feed, of this type: any site may read it. */
+  readonly feed?: string
   /** It searches, which each network does one at a time. */
   readonly isSearch?: true
   show(ask: Ask, request: PageRequest): Promise<Shown> | Shown

@@ -1,6 +1,7 @@
 /** `/i/{identity}`: a key that acts: its handle, its profile in its own words, what it wrote. */
 
 import type { ResultOf } from '../pages/data.ts'
+import { feedLinks } from '../pages/feed.ts'
 import { type Ask, type Page, type Shown, shown } from '../pages/page.ts'
 import { type Html, html, linkTo, nothing, trusted } from '../pages/pieces/html.ts'
 import { empty, facts, pager } from '../pages/pieces/listing.ts'
@@ -50,6 +51,7 @@ export const identity: Page = {
         ['last seen', when(who.last_seen)],
         ['posts', countOf(who.events, 'public event')],
       ])}</section>${profileOf(who)}${works}`,
+      links: feedLinks(`/i/${who.id}`, `Posts of ${name}`),
     })
   },
 }

@@ -1,6 +1,7 @@
 /** Pages of a post: `/e/{event_id}`, its thread with the post marked; its line as lists show it; its history. */
 
 import type { ShownEvent } from '../pages/data.ts'
+import { feedLinks } from '../pages/feed.ts'
 import { type Ask, type Page, type PageRequest, shown } from '../pages/page.ts'
 import { changesPerPage } from '../pages/pieces/diff.ts'
 import { type Html, html, nothing, pathTo } from '../pages/pieces/html.ts'
@@ -68,7 +69,10 @@ ${writer(ask.board, { room: asked.room, replyTo: target })}`,
 <p><button type="button" hidden data-copy-from="/api/events/${asked.event_id}">Copy as JSON</button> <a href="/api/events/${asked.event_id}">as JSON</a></p>
 <p><a href="/api/thread/${asked.event_id}">The thread as JSON</a></p></section>`,
       scripts: ['write.js'],
-      links: [['alternate', 'application/json', 'This thread', `/api/thread/${asked.event_id}`]],
+      links: [
+        ...feedLinks(`/e/${asked.thread}`, 'This thread'),
+        ['alternate', 'application/json', 'This thread', `/api/thread/${asked.event_id}`],
+      ],
     })
   },
 }

@@ -22,11 +22,13 @@ import {
   refused,
   scopeOf,
   showing,
+  soonest,
   view,
   withEvent,
   withinPage,
   withRoom,
 } from '../reads/read.ts'
+import { titleOf } from '../reads/thread-title.ts'
 
 export const eventsReads = {
   'event.get': (context, request) =>
@@ -116,20 +118,30 @@ function history(context: ReadContext, { args }: ReadRequest, slot: number): Rea
 
 function thread(context: ReadContext, { args }: ReadRequest, slot: number): ReadAnswer {
   const { board } = context
-  const list = `thread:${board.events.idHex(slot)}`
+  const order = args.order === 'desc' ? 'desc' : 'asc'
+  const list = `thread:${board.events.idHex(slot)}${order === 'desc' ? ':desc' : ''}`
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
-  const found = readThread(board, slot, limitOf(args), cursor.from)
+  const { from } = cursor
+  const found = readThread(board, slot, { order, limit: limitOf(args), ...(from === undefined ? {} : { from }) })
   const { views: events, cut } = eventsWithin(context, found.slots)
+  const index = context.state.threads.at(context.now())
+  const { replies, participants } = index.sums(found.root)
+  const root = found.slots[0] === found.root ? events[0]! : view(context, found.root, false)
   const data = {
     root_id: board.events.idHex(found.root),
     requested_event_id: board.events.idHex(slot),
     room: board.roomList[board.events.room[slot]!]!.name,
     page: board.page(found.root),
+    title: titleOf(root).title,
+    replies,
+    participants,
     events,
     ...paging(context, list, cut ?? found.next),
   }
-  return ok(data, scopeOf(events))
+  const { until, ...scope } = scopeOf([root, ...events])
+  // A reply on another page of this answer may expire, and is counted here.
+  return ok(data, { ...scope, until: soonest([until, index.until('active', 'all')]) })
 }
 
 /**

@@ -1,6 +1,7 @@
 /** `/rooms`, and `/room/{room}`: its pages are tabs; posts come in order of time, or as threads. */
 
 import type { ResultOf, ShownEvent } from '../pages/data.ts'
+import { feedLinks } from '../pages/feed.ts'
 import { type Ask, type Page, shown } from '../pages/page.ts'
 import { activityPlot } from '../pages/pieces/activity-plot.ts'
 import { type Html, html, joined, pathTo } from '../pages/pieces/html.ts'
@@ -67,7 +68,10 @@ ${docs.length > 0 && html`<section><h2>Documents</h2><ul>${docs.map((doc) => htm
 ${rulesOf(about)}
 <section><h2>Other ways to read</h2><ul><li><a href="/tail/${name}">as plain text, live</a></li><li><a href="/api/events?room=${name}">as JSON</a></li><li><a href="${pathTo('/v1/export', { room: name })}">everything, with signatures</a></li><li><a href="${pathTo('/embed', { room: name })}">on your own page</a></li><li><a href="${pathTo('/search', { room: name })}">search this room</a></li></ul></section>`,
       scripts: isLive ? ['live.js', 'write.js'] : ['write.js'],
-      links: [['alternate', 'application/json', `Posts of ${name}`, `/api/events?room=${name}`]],
+      links: [
+        ...feedLinks(`/room/${name}`, `Threads of ${name}`),
+        ['alternate', 'application/json', `Posts of ${name}`, `/api/events?room=${name}`],
+      ],
     })
   },
 }

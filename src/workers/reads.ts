@@ -30,6 +30,7 @@ import { receiversReads } from '../receive-urls/reads.ts'
 import { roomsReads } from '../rooms/reads.ts'
 import { searchInRoom, searchReads } from '../search/reads.ts'
 import { oauthReads } from '../sign-in/reads.ts'
+import { threadsReads } from '../threads/reads.ts'
 import { callsReads } from '../tool-calls/reads.ts'
 import type { IndexAnswers } from '../tools/asks.ts'
 import { toolsReads } from '../tools/reads.ts'
@@ -42,6 +43,7 @@ type AnsweredElsewhere = AnsweredBy<NonNullable<Operation['answeredBy']>> | keyo
 
 const all = {
   ...eventsReads,
+  ...threadsReads,
   ...roomsReads,
   ...moderationReads,
   ...limitsReads,

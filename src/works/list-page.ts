@@ -1,4 +1,5 @@
 /** `/work`: what is asked for, and what it pays. */
+import { feedLinks } from '../pages/feed.ts'
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
 import { type Html, html, pathTo } from '../pages/pieces/html.ts'
 import { empty, pager, tabs } from '../pages/pieces/listing.ts'
@@ -36,10 +37,7 @@ export const works: Page = {
       main: html`${formOf(asked)}
 ${await found(ask, asked)}`,
       aside: html`<section><h2>How it works</h2><ol><li><a href="/docs/work.create">Create</a>: the reward goes into escrow.</li><li><a href="/docs/work.claim">Claim</a>: one worker at a time holds it.</li><li><a href="/docs/work.submit">Submit</a>: a signed reply, pinned by its hash.</li><li><a href="/docs/work.accept">Accept</a>, <a href="/docs/work.revise">revise</a> or <a href="/docs/work.reject">reject</a>; without a review the worker is paid.</li><li>No agreement: <a href="/docs/work.dispute">dispute</a>, and an arbiter rules.</li></ol><p><a href="/docs/works">All states and transitions</a></p><p>Credits are not money and are not bought or sold here.</p></section><section><h2>Other forms</h2><ul><li><a href="/work.atom">new works as a feed</a></li><li><a href="/api/works">as JSON</a></li></ul></section>`,
-      links: [
-        ['alternate', 'application/atom+xml', 'Newest works', '/work.atom'],
-        ['alternate', 'application/json', 'Works', '/api/works'],
-      ],
+      links: [...feedLinks('/work', 'Newest works'), ['alternate', 'application/json', 'Works', '/api/works']],
     })
   },
 }

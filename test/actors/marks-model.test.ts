@@ -240,7 +240,7 @@ function seen(state: State, now: number, model: Model) {
         versions: [slot, ...state.marks.edits(slot)].map((each) => events.idHex(each)),
         isGone: state.marks.gone(slot, now) !== undefined,
         votes: state.marks.votes(slot),
-        thread: readThread(state.board, state.marks.newest(slot), 1000, undefined).slots.map((each) =>
+        thread: readThread(state.board, state.marks.newest(slot), { order: 'asc', limit: 1000 }).slots.map((each) =>
           events.idHex(each),
         ),
       }

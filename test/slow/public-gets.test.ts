@@ -67,7 +67,6 @@ const streams: readonly (readonly [path: string, query: readonly string[]])[] = 
   ['/log/2026a/tile/entries/{n}', []],
   ['/c64/{command}', []],
   ['/in/{receiver}', []],
-  ['/work.atom', ['room']],
   ['/embed/v1.js', []],
   ['/{anything}', ['x']],
   ...['/api/stats', '/time', '/metrics', '/healthz', '/capabilities', '/openapi.json', '/for-agents', '/llms.txt'].map(

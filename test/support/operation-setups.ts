@@ -290,6 +290,7 @@ export const setups: Readonly<Record<string, Setup>> = {
   'event.history': someEvent,
   'events.list': anyone,
   'thread.get': someEvent,
+  'threads.list': anyone,
   'event.redact': async (world) => {
     const signer = world.someone()
     return { signer, fields: { event_id: await world.post(signer) } }

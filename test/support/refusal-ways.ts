@@ -210,6 +210,10 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   'event.history': readOfEvent('event.history'),
   'events.list': readOfRoom('events.list'),
   'thread.get': readOfEvent('thread.get'),
+  'threads.list': {
+    ...readOfRoom('threads.list'),
+    missing_field: (world) => send(world, 'threads.list', world.someone(), { page: 'main' }),
+  },
   'event.redact': {
     not_found: asIs('event.redact'),
     forbidden: byAnother('event.redact'),

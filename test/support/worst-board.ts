@@ -127,8 +127,17 @@ async function threads(fill: Filler): Promise<void> {
     for (const path of ['/room/{room}', '/']) fill.ask(path, path === '/' ? '/' : '/room/threads')
     fill.ask('/room/{room}', '/room/threads?view=threads')
     fill.ask('/api/events', '/api/events?room=threads&limit=200')
+    for (const order of ['active', 'new', 'top'])
+      fill.ask('/api/threads', `/api/threads?room=threads&limit=200&order=${order}`)
+    for (const ending of ['.atom', '.json']) {
+      fill.ask(`/room/{room}${ending}`, `/room/threads${ending}`)
+      fill.ask(`/e/{event_id}${ending}`, `/e/${root}${ending}`)
+      fill.ask(`/i/{identity}${ending}`, `/i/${ada.id}${ending}`)
+    }
     fill.asks.push({ of: '/mcp', tool: 'thread_get', args: { event_id: root, limit: 200 } })
   }
+  await fill.many(200, (n) => fill.say({ room: 'titles', text: `${n} ${odd}`.slice(0, 8_000) }))
+  fill.ask('/api/threads', '/api/threads?limit=200')
   fill.asks.push({ of: '/tail/{room}', path: '/tail/threads?last=200', chars: 1_000_000 })
   // Each post the answer to the one before: what is nested in what.
   let deep = await fill.say({ room: 'deep', text: oddOf(6_000) })
@@ -228,7 +237,7 @@ async function works(fill: Filler): Promise<void> {
   await fill.many(32, () => create(odd))
   fill.ask('/work/{id}', `/work/${event_id}`)
   for (const path of ['/work?room=works', '/api/works?room=works&limit=200']) fill.ask(path.split('?')[0]!, path)
-  fill.ask('/work.atom')
+  for (const path of ['/work.atom', '/work.json']) fill.ask(path)
   fill.ask('/api/work/{event_id}', `/api/work/${event_id}`)
   fill.ask('/api/work/{event_id}/history', `/api/work/${event_id}/history?limit=200`)
 }

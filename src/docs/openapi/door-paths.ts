@@ -40,7 +40,6 @@ export function doorPaths(shapes: Shapes): Json {
       get: document('clientModule', 'The client for browsers, Node, Deno and Bun.', clientModule),
     },
     '/client/broadside.py': { get: document('clientForPython', 'The client for Python 3.9 and newer.', clientFile) },
-    '/work.atom': { get: document('workFeed', 'The newest public works as a feed.', feed) },
     '/embed/v1.js': {
       get: document('embedScript', 'A live public room on any page, with one script element.', script),
     },
@@ -140,10 +139,6 @@ const clientModule: Text = {
 const clientFile: Text = {
   description: 'One file without dependencies. /for-agents shows its use.',
   type: 'text/plain',
-}
-const feed: Text = {
-  description: 'Atom (RFC 4287), newest first. Titles and texts in it were written by strangers.',
-  type: 'application/atom+xml',
 }
 const picture: Text = { description: 'An SVG picture.', type: 'image/svg+xml' }
 const script: Text = {

@@ -38,7 +38,7 @@ function queriesOf({ get, required }: Operation, values: typeof samples): URLSea
     )
     // Both count inside a room.
     const takesRoom = get!.query.some(({ name }) => name === 'room')
-    if (takesRoom && (query.has('before') || query.has('after'))) query.set('room', 'lobby')
+    if (takesRoom && ['before', 'after', 'page'].some((name) => query.has(name))) query.set('room', 'lobby')
     return query
   })
 }
@@ -121,12 +121,18 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
       await write(ada, { operation: name, ...fields })
       if (get === undefined) continue
       const path = get.path.replace('{event_id}', about).replace('{target}', ada.id)
-      const told = name === 'work.list' ? { ...values, kind: 'open' } : values
+      const own: Record<string, typeof samples> = {
+        'work.list': { kind: 'open' },
+        'thread.get': { 'data.order': 'desc' },
+        'threads.list': { 'data.order': 'top', 'data.window': 'day' },
+      }
+      const told = { ...values, ...own[name] }
       for (const query of queriesOf(operation, told)) dataOf(name, await client.get(`${path}?${query}`))
     }
     for (const room of ['den', 'lobby']) {
       await write(ben, { operation: 'room.get', room })
       await write(ben, { operation: 'room.pages', room })
+      await write(ben, { operation: 'threads.list', room })
       const list = await write(ben, { operation: 'events.list', room, limit: 1, data: '{"schema":1,"order":"asc"}' })
       const [{ event_id }] = list.events as unknown as [{ event_id: string }]
       await write(ben, { operation: 'event.get', event_id })

@@ -99,6 +99,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /api/rooms",
       "get /api/stats",
       "get /api/thread/{event_id}",
+      "get /api/threads",
       "get /api/tool",
       "get /api/tools",
       "get /api/updates",
@@ -123,6 +124,8 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /docs/works",
       "get /docs/{operation}",
       "get /e/{event_id}",
+      "get /e/{event_id}.atom",
+      "get /e/{event_id}.json",
       "get /e/{event_id}/history",
       "get /e/{event_id}/line",
       "get /e/{event_id}/preview.png",
@@ -134,6 +137,8 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /for-agents",
       "get /healthz",
       "get /i/{identity}",
+      "get /i/{identity}.atom",
+      "get /i/{identity}.json",
       "get /icon.svg",
       "get /llms.txt",
       "get /log",
@@ -154,6 +159,8 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /preview.png",
       "get /robots.txt",
       "get /room/{room}",
+      "get /room/{room}.atom",
+      "get /room/{room}.json",
       "get /room/{room}/preview.png",
       "get /rooms",
       "get /search",
@@ -165,6 +172,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /v1/stream",
       "get /work",
       "get /work.atom",
+      "get /work.json",
       "get /work/{id}",
       "post /c64/{command}",
       "post /in/{receiver}/{secret}",
@@ -217,6 +225,7 @@ test('the paging parameters of the interface are there', () => {
   expect(parametersOf('/api/pages')).toEqual([{ name: 'room', where: 'query', required: true }, ...paging])
   expect(parametersOf('/api/thread/{event_id}')).toEqual([
     { name: 'event_id', where: 'path', required: true },
+    { name: 'order', where: 'query', required: false },
     ...paging,
   ])
   const limit = paths['/api/pages']!.get!.parameters!.find(({ name }) => name === 'limit')

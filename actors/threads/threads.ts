@@ -1,0 +1,484 @@
+/**
+ * Threads in order: by latest activity, by age, and by the votes of some time; and what each of them holds.
+ *
+ * It is made from the board and the marks when a reader first asks, and follows them from then on. Nothing of it is in a snapshot
+ * or in a record, so a start from either gives the same lists. A thread is named by the slot of its root.
+ *
+ * A thread stands at its newest post that is shown. Usually that is its last one, and only where it is not does memory say which.
+ * An order is a list of numbers, made for a room, a page, an author or the front page when it is first read. A thread in which
+ * nothing is shown is in no list.
+ */
+
+import { hourSeconds, type MarksWatcher, type PostMarks, SoonestFirst } from '../posts/marks.ts'
+import type { Cast, Sums } from '../posts/votes.ts'
+import type { Room } from '../records/board.ts'
+import type { Core } from '../records/core.ts'
+import { none } from '../records/event-index.ts'
+import type { Rules } from '../rooms/rules.ts'
+import { Ordered } from './ordered.ts'
+
+export const threadOrders = ['active', 'new', 'top'] as const
+export type ThreadOrder = (typeof threadOrders)[number]
+
+/** Hours back, this one included. */
+export const voteWindows = { day: 24, week: 168, month: 720, all: Number.POSITIVE_INFINITY } as const
+export type VoteWindow = keyof typeof voteWindows
+const windows = Object.keys(voteWindows) as VoteWindow[]
+/** Votes older than this are in no window but `all`. */
+const hoursMax = voteWindows.month
+
+export type ThreadsQuery = {
+  /** Absent: the rooms of the front page. */
+  readonly room?: Room
+  readonly page?: string
+  /** Number of the author of the root. */
+  readonly author?: number
+  readonly order: ThreadOrder
+  /** Of `top`. */
+  readonly window: VoteWindow
+  readonly limit: number
+  /** Continue after this place. */
+  readonly from: number | undefined
+}
+/** Slots of roots; `next`: place of the last one examined, where more may follow. */
+export type ThreadsFound = { readonly roots: readonly number[]; readonly next: number | undefined }
+
+export type ThreadSums = {
+  /** Posts that are shown, the root left out. */
+  readonly replies: number
+  /** Authors of posts that are shown. */
+  readonly participants: number
+  /** Slot of the newest post that is shown, `none` where none is. */
+  readonly last: number
+}
+
+/** A thread of more posts than this is counted as it changes; a shorter one when it is asked for. */
+const shortMax = 32
+/** Threads examined for one page of a list, as in other lists. */
+const looksMax = 20_000
+/** Lists that are kept: those that were read least recently are made again when they are. */
+const scopesMax = 4_096
+
+/** The lists of one place that threads are read in. */
+type Scope = { active?: Ordered; fresh?: Ordered; readonly top: Map<VoteWindow, Ordered> }
+type Score = Map<number, number>
+
+export class Threads {
+  readonly #core: Core
+  readonly #marks: PostMarks
+  readonly #rules: Rules
+  #index: ThreadIndex | undefined
+
+  constructor(core: Core, marks: PostMarks, rules: Rules) {
+    this.#core = core
+    this.#marks = marks
+    this.#rules = rules
+  }
+
+  /** As of `now` (Unix seconds), which never goes back. */
+  at(now: number): ThreadIndex {
+    if (this.#index === undefined) {
+      this.#index = new ThreadIndex(this.#core, this.#marks, this.#rules, now)
+      this.#marks.watcher = this.#index
+    }
+    this.#index.pass(now)
+    return this.#index
+  }
+}
+
+export class ThreadIndex implements MarksWatcher {
+  readonly #core: Core
+  readonly #marks: PostMarks
+  readonly #rules: Rules
+  /** Root -> newest post that is shown, or `none`: of threads whose last post is not shown. */
+  readonly #last = new Map<number, number>()
+  readonly #long = new Map<number, LongThread>()
+  readonly #scopes = new Map<string, Scope>()
+  readonly #expiring: SoonestFirst
+  /** Unix seconds: what expires until then is not shown. */
+  #passed: number
+  #hour: number
+  /** Votes for less those against, of threads that have any: in each window, and by the hour in which they were cast. */
+  readonly #scores: Readonly<Record<VoteWindow, Score>> = {
+    day: new Map(),
+    week: new Map(),
+    month: new Map(),
+    all: new Map(),
+  }
+  readonly #hours = new Map<number, Score>()
+  readonly #sums = new Map<number, { up: number; down: number }>()
+  #frontChanges: number
+
+  constructor(core: Core, marks: PostMarks, rules: Rules, now: number) {
+    this.#core = core
+    this.#marks = marks
+    this.#rules = rules
+    this.#passed = now
+    this.#hour = Math.floor(now / hourSeconds)
+    this.#frontChanges = rules.frontChanges
+    const { events } = core.board
+    this.#expiring = new SoonestFirst((slot) => events.expires[slot]!)
+    for (let slot = 0; slot < events.count; slot++) {
+      if (events.expires[slot] === 0 || marks.isEdit(slot)) continue
+      if (events.expires[slot]! > now) this.#expiring.add(slot)
+      else this.marked(slot)
+    }
+    for (const slot of marks.marked()) if (!marks.isEdit(slot)) this.marked(slot)
+    for (const { event, ...cast } of marks.casts()) this.voted(event, { value: 0, hour: 0 }, cast)
+  }
+
+  /** Unix seconds: when something of these lists changes by itself, 0: never. */
+  until(order: ThreadOrder, window: VoteWindow): number {
+    const { first } = this.#expiring
+    const expiry = first === undefined ? 0 : this.#core.board.events.expires[first]!
+    if (order !== 'top' || window === 'all') return expiry
+    const turn = (this.#hour + 1) * hourSeconds
+    return expiry === 0 ? turn : Math.min(expiry, turn)
+  }
+
+  find(query: ThreadsQuery): ThreadsFound {
+    const { limit, from = Number.POSITIVE_INFINITY } = query
+    const roots: number[] = []
+    let looks = 0
+    let last = from
+    for (const place of this.#places(query, from)) {
+      if (looks++ === looksMax) return { roots, next: last }
+      const root = this.#rootAt(query.order, place)
+      if (this.#fits(query, place, root)) {
+        if (roots.length === limit) return { roots, next: last }
+        roots.push(root)
+      }
+      last = place
+    }
+    return { roots, next: undefined }
+  }
+
+  /** Place of a root in the list of this query, as `from` takes it. */
+  placeOf({ order, window }: Pick<ThreadsQuery, 'order' | 'window'>, root: number): number {
+    if (order === 'active') return this.#lastOf(root)
+    return order === 'new' ? root : rankOf(this.#scores[window].get(root) ?? 0, root)
+  }
+
+  sums(root: number): ThreadSums {
+    const last = this.#lastOf(root)
+    const { events } = this.#core.board
+    const authors = new Set<number>()
+    let [shown, posts] = [0, 0]
+    for (let slot = root; slot !== none; slot = events.next[slot]!) {
+      if (++posts > shortMax) return this.#longSums(root, last)
+      if (this.#isGone(slot)) continue
+      shown++
+      authors.add(events.author[slot]!)
+    }
+    return { replies: shown - Number(!this.#isGone(root)), participants: authors.size, last }
+  }
+
+  /** Of the root and all replies. */
+  votes(root: number): Sums {
+    const { up, down } = this.#sums.get(root) ?? { up: 0, down: 0 }
+    return { up, down, score: up - down }
+  }
+
+  /** What has expired by `now` is no longer shown, and votes that have become too old leave their windows. */
+  pass(now: number): void {
+    const { events } = this.#core.board
+    this.#passed = Math.max(this.#passed, now)
+    for (let slot = this.#expiring.first; slot !== undefined; slot = this.#expiring.first) {
+      if (events.expires[slot]! > this.#passed) break
+      this.#expiring.removeFirst()
+      this.marked(slot)
+    }
+    this.#turn(Math.floor(now / hourSeconds))
+    if (this.#frontChanges === this.#rules.frontChanges) return
+    this.#frontChanges = this.#rules.frontChanges
+    this.#scopes.delete(frontScope)
+  }
+
+  posted(slot: number): void {
+    const { events } = this.#core.board
+    if (events.expires[slot] !== 0 && events.expires[slot]! > this.#passed) this.#expiring.add(slot)
+    const root = this.#rootOf(slot)
+    const isGone = this.#isGone(slot)
+    this.#long.get(root)?.add(slot, isGone)
+    const before = slot === root ? none : (this.#last.get(root) ?? events.tail[slot]!)
+    this.#stand(root, before, isGone ? before : slot)
+  }
+
+  marked(slot: number): void {
+    const { events } = this.#core.board
+    const root = this.#rootOf(slot)
+    const isGone = this.#isGone(slot)
+    this.#long.get(root)?.show(slot, isGone)
+    const before = this.#lastOf(root)
+    if (!isGone) {
+      if (before === none || slot > before) this.#stand(root, before, slot)
+      return
+    }
+    if (slot !== before) return
+    let last = slot
+    while (last !== none && this.#isGone(last)) last = last === root ? none : events.tail[last]!
+    // A root's own entry is the newest of its thread.
+    this.#stand(root, before, last)
+  }
+
+  voted(slot: number, before: Cast, after: Cast): void {
+    const root = this.#rootOf(slot)
+    if (before.value !== 0) this.#vote(root, before.hour, -before.value)
+    if (after.value !== 0) this.#vote(root, after.hour, after.value)
+    const sums = this.#sums.get(root) ?? { up: 0, down: 0 }
+    sums.up += Number(after.value === 1) - Number(before.value === 1)
+    sums.down += Number(after.value === -1) - Number(before.value === -1)
+    this.#sums.set(root, sums)
+  }
+
+  #rootOf(slot: number): number {
+    const root = this.#core.board.events.root[slot]!
+    return root === none ? slot : root
+  }
+
+  #isGone(slot: number): boolean {
+    return this.#marks.gone(slot, this.#passed) !== undefined
+  }
+
+  #lastOf(root: number): number {
+    return this.#last.get(root) ?? this.#core.board.events.tail[root]!
+  }
+
+  /** The thread stands at `to` from now on. */
+  #stand(root: number, from: number, to: number): void {
+    if (to === this.#core.board.events.tail[root]) this.#last.delete(root)
+    else this.#last.set(root, to)
+    if (from === to) return
+    for (const { active, fresh, top } of this.#scopesOf(root)) {
+      if (from !== none) active?.remove(from)
+      if (to !== none) active?.add(to)
+      if (from !== none && to !== none) continue
+      if (to === none) fresh?.remove(root)
+      else fresh?.add(root)
+      for (const [window, list] of top) {
+        const score = this.#scores[window].get(root) ?? 0
+        if (score === 0) continue
+        if (to === none) list.remove(rankOf(score, root))
+        else list.add(rankOf(score, root))
+      }
+    }
+  }
+
+  /** Adds to the votes of a thread that were cast in this hour. */
+  #vote(root: number, hour: number, more: number): void {
+    this.#turn(hour)
+    if (hour > this.#hour - hoursMax) {
+      const cast = this.#hours.get(hour) ?? new Map<number, number>()
+      this.#hours.set(hour, cast)
+      cast.set(root, (cast.get(root) ?? 0) + more)
+    }
+    for (const window of windows) if (hour > this.#hour - voteWindows[window]) this.#score(window, root, more)
+  }
+
+  #score(window: VoteWindow, root: number, more: number): void {
+    if (more === 0) return
+    const scores = this.#scores[window]
+    const before = scores.get(root) ?? 0
+    const after = before + more
+    if (after === 0) scores.delete(root)
+    else scores.set(root, after)
+    if (this.#lastOf(root) === none) return
+    for (const { top } of this.#scopesOf(root)) {
+      const list = top.get(window)
+      if (before !== 0) list?.remove(rankOf(before, root))
+      if (after !== 0) list?.add(rankOf(after, root))
+    }
+  }
+
+  /** It is this hour: what was cast too long ago leaves each window. */
+  #turn(hour: number): void {
+    if (hour <= this.#hour) return
+    const before = this.#hour
+    this.#hour = hour
+    for (const window of windows) {
+      const hours = voteWindows[window]
+      if (hours === Number.POSITIVE_INFINITY) continue
+      const last = Math.min(hour - hours, before)
+      for (let old = before - hours + 1; old <= last; old++)
+        for (const [root, sum] of this.#hours.get(old) ?? []) this.#score(window, root, -sum)
+    }
+    for (const old of this.#hours.keys()) if (old <= hour - hoursMax) this.#hours.delete(old)
+  }
+
+  #longSums(root: number, last: number): ThreadSums {
+    let long = this.#long.get(root)
+    if (long === undefined) {
+      const { events } = this.#core.board
+      long = new LongThread((slot) => events.author[slot]!)
+      for (let slot = root; slot !== none; slot = events.next[slot]!) long.add(slot, this.#isGone(slot))
+      this.#long.set(root, long)
+    }
+    return { replies: long.shown - Number(!this.#isGone(root)), participants: long.participants, last }
+  }
+
+  *#places(query: ThreadsQuery, from: number): Generator<number> {
+    const scope = this.#scopeOf(query)
+    if (query.order === 'active') yield* this.#active(query, scope).below(from)
+    else if (query.order === 'new') yield* this.#fresh(query, scope).below(from)
+    else yield* this.#ranked(query, scope, from)
+  }
+
+  /** Threads with more votes for than against, then those without votes, then the others. */
+  *#ranked(query: ThreadsQuery, scope: Scope, from: number): Generator<number> {
+    const top = this.#top(query, scope)
+    for (const place of top.below(from)) {
+      if (place < 0) break
+      yield place
+    }
+    // Those among them that have votes are examined too, and left out by `#fits`.
+    if (from > 0) yield* this.#fresh(query, scope).below(from)
+    yield* top.below(Math.min(from, 0))
+  }
+
+  #fits({ order, window, author, room, page }: ThreadsQuery, place: number, root: number): boolean {
+    if (order === 'top' && place === root && this.#scores[window].has(root)) return false
+    if (author === undefined) return true
+    const { events, roomList, pages } = this.#core.board
+    if (room === undefined) return this.#isOnFront(roomList[events.room[root]!]!)
+    return events.room[root] === room.number && (page === undefined || events.page[root] === pages.find(page))
+  }
+
+  #isOnFront({ name, visibility }: Room): boolean {
+    return visibility === 'public' && this.#rules.policyOf(name).front_page
+  }
+
+  #rootAt(order: ThreadOrder, place: number): number {
+    if (order === 'active') return this.#rootOf(place)
+    return order === 'new' ? place : rootIn(place)
+  }
+
+  #active(query: ThreadsQuery, scope: Scope): Ordered {
+    scope.active ??= Ordered.slots(Uint32Array.from(this.#rootsOf(query), (root) => this.#lastOf(root)).sort())
+    return scope.active
+  }
+
+  #fresh(query: ThreadsQuery, scope: Scope): Ordered {
+    scope.fresh ??= Ordered.slots(Uint32Array.from(this.#rootsOf(query)))
+    return scope.fresh
+  }
+
+  #top(query: ThreadsQuery, scope: Scope): Ordered {
+    const known = scope.top.get(query.window)
+    if (known !== undefined) return known
+    const name = scopeName(query, this.#core)
+    const ranks: number[] = []
+    for (const [root, score] of this.#scores[query.window])
+      if (this.#lastOf(root) !== none && this.#namesOf(root).includes(name)) ranks.push(rankOf(score, root))
+    const made = Ordered.numbers(Float64Array.from(ranks).sort())
+    scope.top.set(query.window, made)
+    return made
+  }
+
+  /** Roots of the threads of a scope in which something is shown, in rising order. */
+  #rootsOf({ room, page, author }: ThreadsQuery): number[] {
+    const { board } = this.#core
+    const { events, roomList, authorList } = board
+    const list =
+      author !== undefined
+        ? authorList[author]!.events
+        : page !== undefined
+          ? room?.pages.get(page)?.events
+          : room?.events
+    const isFront = author === undefined && room === undefined
+    const fronts = isFront ? roomList.map((each) => this.#isOnFront(each)) : []
+    const count = isFront ? events.count : (list?.length ?? 0)
+    const roots: number[] = []
+    for (let position = 0; position < count; position++) {
+      const slot = list?.at(position) ?? position
+      if (events.root[slot] !== none || this.#lastOf(slot) === none) continue
+      if (!isFront || fronts[events.room[slot]!]) roots.push(slot)
+    }
+    return roots
+  }
+
+  #scopeOf(query: ThreadsQuery): Scope {
+    const name = scopeName(query, this.#core)
+    const known = this.#scopes.get(name)
+    const scope: Scope = known ?? { top: new Map() }
+    // Read now: the last to be dropped.
+    if (known !== undefined) this.#scopes.delete(name)
+    this.#scopes.set(name, scope)
+    const [oldest] = this.#scopes.keys()
+    if (this.#scopes.size > scopesMax && oldest !== undefined) this.#scopes.delete(oldest)
+    return scope
+  }
+
+  *#scopesOf(root: number): Generator<Scope> {
+    if (this.#scopes.size === 0) return
+    for (const name of this.#namesOf(root)) {
+      const scope = this.#scopes.get(name)
+      if (scope !== undefined) yield scope
+    }
+  }
+
+  /** Of the scopes that a thread is in. */
+  #namesOf(root: number): string[] {
+    const { events, roomList } = this.#core.board
+    const room = events.room[root]!
+    const names = [`room ${room}`, `page ${room} ${events.page[root]}`, `author ${events.author[root]}`]
+    if (this.#isOnFront(roomList[room]!)) names.push(frontScope)
+    return names
+  }
+}
+
+/** A thread of many posts: which of them are shown, and who wrote those. */
+class LongThread {
+  shown = 0
+  readonly #authorOf: (slot: number) => number
+  /** Author -> their posts that are shown. */
+  readonly #authors = new Map<number, number>()
+  readonly #gone = new Set<number>()
+
+  constructor(authorOf: (slot: number) => number) {
+    this.#authorOf = authorOf
+  }
+
+  get participants(): number {
+    return this.#authors.size
+  }
+
+  add(slot: number, isGone: boolean): void {
+    if (isGone) this.#gone.add(slot)
+    else this.#count(slot, 1)
+  }
+
+  /** A post that was added is shown as of now, or is not. */
+  show(slot: number, isGone: boolean): void {
+    if (this.#gone.has(slot) === isGone) return
+    if (isGone) this.#gone.add(slot)
+    else this.#gone.delete(slot)
+    this.#count(slot, isGone ? -1 : 1)
+  }
+
+  #count(slot: number, more: 1 | -1): void {
+    const author = this.#authorOf(slot)
+    const posts = (this.#authors.get(author) ?? 0) + more
+    this.shown += more
+    if (posts === 0) this.#authors.delete(author)
+    else this.#authors.set(author, posts)
+  }
+}
+
+const frontScope = 'front'
+
+function scopeName({ room, page, author }: ThreadsQuery, { board }: Core): string {
+  if (author !== undefined) return `author ${author}`
+  if (room === undefined) return frontScope
+  return page === undefined ? `room ${room.number}` : `page ${room.number} ${board.pages.find(page)}`
+}
+
+const slotsMax = 2 ** 32
+
+/** One number that orders by score, and among equal ones by age. */
+function rankOf(score: number, root: number): number {
+  return score * slotsMax + root
+}
+
+function rootIn(rank: number): number {
+  return rank - Math.floor(rank / slotsMax) * slotsMax
+}

@@ -1,0 +1,46 @@
+/** What a thread is called in lists, and how it goes on: from the text of its first event, without the marks of Markdown. */
+
+import { excerptMax, titleMax } from '../../actors/threads/operations.ts'
+
+/** Characters of a text that may become a title or an excerpt. */
+const readMax = 4_096
+
+export const removedTitle = '[removed]'
+
+export type ThreadTitle = { readonly title: string; readonly excerpt?: string }
+
+/** `text` undefined: it is gone. */
+export function titleOf({ text, format }: { readonly text?: string; readonly format?: string }): ThreadTitle {
+  if (text === undefined) return { title: removedTitle }
+  const beginning = text.slice(0, readMax)
+  const lines = (format === 'markdown' ? withoutMarks(beginning) : beginning)
+    .split(/[\n\r\u2028\u2029]/)
+    .map((line) => line.replace(/\s+/gu, ' ').trim())
+    .filter((line) => line !== '')
+  const [first = '', ...others] = lines
+  const { words: title, rest } = cutAtWord(first, titleMax)
+  const { words: excerpt } = cutAtWord([rest, ...others].join(' ').trim(), excerptMax)
+  return { title, ...(excerpt === '' ? {} : { excerpt }) }
+}
+
+/** At most so many characters, ending with a whole word where there is one, and what is left. */
+function cutAtWord(line: string, charactersMax: number): { readonly words: string; readonly rest: string } {
+  const characters = [...line]
+  if (characters.length <= charactersMax) return { words: line, rest: '' }
+  const head = characters.slice(0, charactersMax - 1).join('')
+  const isAtEnd = characters[charactersMax - 1] === ' '
+  const space = isAtEnd ? head.length : head.lastIndexOf(' ')
+  // One long word, or a text without spaces, is cut where it is.
+  const end = space < head.length / 2 ? head.length : space
+  return { words: `${line.slice(0, end).trimEnd()}…`, rest: line.slice(end).trimStart() }
+}
+
+function withoutMarks(text: string): string {
+  return text
+    .replace(/^[ \t]{0,3}(`{3,}|~{3,})[^\n]*$/gm, '')
+    .replace(/^[ \t]{0,3}([-*_=][ \t]*){3,}$/gm, '')
+    .replace(/!?\[([^\]\n]{0,500})\]\([^)\n]{0,2000}\)/g, '$1')
+    .replace(/^[ \t]{0,3}(?:(?:#{1,6}|>|[-*+]|\d{1,9}[.)])[ \t]+)+/gm, '')
+    .replace(/\\([!-/:-@[-`{-~])/g, '$1')
+    .replace(/(?<![\p{L}\p{N}])[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?![\p{L}\p{N}])/gu, '')
+}

@@ -1,0 +1,236 @@
+/**
+ * Lists of threads against a naive recomputation from every event: whatever the order of posts, replies, votes, edits, hides,
+ * restores, redactions, expiries and policies, whenever a list was first read, and after a replay or a snapshot.
+ */
+
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { none } from '../../actors/records/event-index.ts'
+import { openPolicy } from '../../actors/rooms/policy.ts'
+import type { State } from '../../actors/state.ts'
+import { type ThreadsQuery, threadOrders, type VoteWindow, voteWindows } from '../../actors/threads/threads.ts'
+import { Desk, person } from '../support/desk.ts'
+
+const people = ['ann', 'ben', 'cat', 'dan', 'eve']
+const rooms = ['hall', 'yard']
+const pages = ['main', 'side']
+const operator = 'operator'
+
+const by = fc.constantFrom(...people)
+const of = fc.nat({ max: 60 })
+const step = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      op: fc.constant('post' as const),
+      by,
+      room: fc.constantFrom(...rooms),
+      page: fc.constantFrom('', ...pages),
+      reply: fc.integer({ min: -30, max: 60 }),
+      ttl: fc.constantFrom(0, 0, 0, 3, 4_000),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('edit' as const), of }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      op: fc.constantFrom('room.hide' as const, 'room.hide' as const, 'room.restore' as const, 'event.redact' as const),
+      of,
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ op: fc.constant('vote' as const), by, of, value: fc.constantFrom(1, 1, 0, -1) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ op: fc.constant('wait' as const), seconds: fc.constantFrom(1, 5, 3_600, 90_000, 700_000) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ op: fc.constant('front' as const), room: fc.constantFrom(...rooms), front: fc.boolean() }),
+  },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('read' as const), query: fc.nat({ max: 1_000 }) }) },
+)
+type Step = typeof step extends fc.Arbitrary<infer One> ? One : never
+
+type Cast = { readonly value: number; readonly at: number }
+type Post = { readonly id: string; readonly votes: Map<string, Cast> }
+
+/** A room, its posts, and the votes as they were cast. */
+class Story {
+  readonly desk = new Desk()
+  readonly posts: Post[] = []
+
+  constructor() {
+    for (const room of rooms)
+      this.desk.say('ann', 'room.create', room, { args: { visibility: 'public', members: [], text: '' } })
+  }
+
+  do(given: Step): void {
+    const { desk, posts } = this
+    if (given.op === 'wait') desk.now += given.seconds
+    else if (given.op === 'read') {
+      const all = queries(desk.state)
+      desk.state.threads.at(desk.now).find(all[given.query % all.length]!)
+    } else if (given.op === 'front') {
+      const policy = { ...openPolicy, front_page: given.front }
+      desk.say('ann', 'room.policy.set', given.room, { args: { policy } })
+    } else if (given.op === 'post') this.#post(given)
+    else {
+      const post = posts[given.of % Math.max(1, posts.length)]
+      if (post === undefined) return
+      const { events, roomList, authorList } = desk.state.board
+      const slot = events.find(Buffer.from(post.id, 'hex'))
+      const room = roomList[events.room[slot]!]!.name
+      if (given.op === 'edit') {
+        const author = people.find((each) => person(each) === authorList[events.author[slot]!]!.id)!
+        desk.say(author, 'post', room, { text: 'edited', args: { ...plain, supersedes: post.id } })
+      } else if (given.op === 'vote') {
+        const said = desk.say(given.by, 'vote', room, { args: { event: post.id, value: given.value } })
+        const before = post.votes.get(given.by)?.value ?? 0
+        if (said.ok && before !== given.value) post.votes.set(given.by, { value: given.value, at: desk.now })
+      } else desk.say(operator, given.op, room, { operator: true, args: { event: post.id, reason: 'because' } })
+    }
+  }
+
+  #post({ by, room, page, reply, ttl }: Extract<Step, { op: 'post' }>): void {
+    const replyTo = reply < 0 ? '' : (this.posts[reply % Math.max(1, this.posts.length)]?.id ?? '')
+    const said = this.desk.say(by, 'post', room, { text: 'words', args: { ...plain, page, replyTo, ttl } })
+    if (said.ok) this.posts.push({ id: said.id, votes: new Map() })
+  }
+}
+
+const plain = { page: '', kind: '', replyTo: '', supersedes: '', attachments: [], ttl: 0, proofBits: 0 }
+
+function queries({ board }: State): ThreadsQuery[] {
+  const scopes: Pick<ThreadsQuery, 'room' | 'page' | 'author'>[] = [
+    {},
+    ...rooms.flatMap((name) => {
+      const room = board.rooms.get(name)!
+      return [{ room }, ...pages.filter((page) => room.pages.has(page)).map((page) => ({ room, page }))]
+    }),
+    ...people.flatMap((name) => {
+      const author = board.authors.get(person(name))?.number
+      return author === undefined ? [] : [{ author }, { author, room: board.rooms.get('hall')! }]
+    }),
+  ]
+  const windows = Object.keys(voteWindows) as VoteWindow[]
+  return scopes.flatMap((scope) =>
+    threadOrders.flatMap((order) =>
+      windows
+        .filter((window) => order === 'top' || window === 'day')
+        .map((window) => ({ ...scope, order, window, limit: 3, from: undefined })),
+    ),
+  )
+}
+
+/** Every page of a list, one after the other. */
+function listed(state: State, query: ThreadsQuery, now: number): number[] {
+  const roots: number[] = []
+  let from: number | undefined
+  do {
+    const found = state.threads.at(now).find({ ...query, from })
+    roots.push(...found.roots)
+    from = found.next
+  } while (from !== undefined)
+  return roots
+}
+
+/** The same, looked up in all there is. */
+function naive(state: State, posts: readonly Post[], query: ThreadsQuery, now: number): number[] {
+  const { events, roomList, pages: names } = state.board
+  const hour = (seconds: number) => Math.floor(seconds / 3_600)
+  const scoreOf = (root: number): number =>
+    posts
+      .filter(({ id }) => threadOf(state, id) === root)
+      .flatMap(({ votes }) => [...votes.values()])
+      .filter(({ at }) => hour(at) > hour(now) - voteWindows[query.window])
+      .reduce((sum, { value }) => sum + value, 0)
+  const keyOf = (root: number): number[] => {
+    if (query.order === 'new') return [root]
+    if (query.order === 'top') return [scoreOf(root), root]
+    return [Math.max(...shownIn(state, posts, root, now))]
+  }
+  const fits = (root: number): boolean => {
+    if (events.root[root] !== none || shownIn(state, posts, root, now).length === 0) return false
+    const room = roomList[events.room[root]!]!
+    if (query.author !== undefined && events.author[root] !== query.author) return false
+    if (query.room === undefined) return state.rules.policyOf(room.name).front_page
+    return room === query.room && (query.page === undefined || names.name(events.page[root]!) === query.page)
+  }
+  return posts
+    .map(({ id }) => events.find(Buffer.from(id, 'hex')))
+    .filter(fits)
+    .map((root) => ({ root, key: keyOf(root) }))
+    .sort((a, b) => b.key[0]! - a.key[0]! || (b.key[1] ?? 0) - (a.key[1] ?? 0))
+    .map(({ root }) => root)
+}
+
+function threadOf({ board: { events } }: State, id: string): number {
+  const slot = events.find(Buffer.from(id, 'hex'))
+  return events.root[slot] === none ? slot : events.root[slot]!
+}
+
+function shownIn(state: State, posts: readonly Post[], root: number, now: number): number[] {
+  return posts
+    .filter(({ id }) => threadOf(state, id) === root)
+    .map(({ id }) => state.board.events.find(Buffer.from(id, 'hex')))
+    .filter((slot) => state.marks.gone(slot, now) === undefined)
+}
+
+function holds(state: State, { posts, desk: { now } }: Story): void {
+  const { events } = state.board
+  for (const query of queries(state)) {
+    const found = listed(state, query, now)
+    expect([query.order, query.window, found]).toEqual([query.order, query.window, naive(state, posts, query, now)])
+  }
+  const index = state.threads.at(now)
+  for (const { id } of posts) {
+    const root = events.find(Buffer.from(id, 'hex'))
+    const shown = shownIn(state, posts, root, now)
+    if (events.root[root] !== none || shown.length === 0) continue
+    const votes = posts.filter((post) => threadOf(state, post.id) === root).flatMap((post) => [...post.votes.values()])
+    const up = votes.filter(({ value }) => value === 1).length
+    const down = votes.filter(({ value }) => value === -1).length
+    expect({ ...index.sums(root), votes: index.votes(root) }).toEqual({
+      replies: shown.filter((slot) => slot !== root).length,
+      participants: new Set(shown.map((slot) => events.author[slot])).size,
+      last: Math.max(...shown),
+      votes: { up, down, score: up - down },
+    })
+  }
+}
+
+test('lists of threads are what a recomputation finds, whenever they are read', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+      const story = new Story()
+      for (const [n, each] of steps.entries()) {
+        story.do(each)
+        // Read early, so that the lists have to follow what comes; and late, so that they are made of it.
+        if (n === 40) holds(story.desk.state, story)
+      }
+      holds(story.desk.state, story)
+      const { replayed, unpacked } = story.desk.again()
+      holds(replayed, story)
+      holds(unpacked, story)
+    }),
+    { numRuns: 150 },
+  )
+})
+
+test('a long thread is counted the same way', () => {
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 150, maxLength: 250 }), (steps) => {
+      const story = new Story()
+      story.do({ op: 'post', by: 'ann', room: 'hall', page: '', reply: -1, ttl: 0 })
+      for (const [n, each] of steps.entries()) {
+        story.do(each.op === 'post' && n % 10 !== 0 ? { ...each, room: 'hall', reply: 0 } : each)
+        if (n === 80) holds(story.desk.state, story)
+      }
+      holds(story.desk.state, story)
+    }),
+    { numRuns: 30 },
+  )
+})

@@ -137,16 +137,18 @@ function slim(schema: Schema): Json {
   }
 }
 
-/** Names and types of the top level. A refusal has none of them, and a text that is read in parts may stand for a value. */
+/** Of more keys than this, those without a type are left out. */
+const outputKeysMax = 10
+
+/** Names and types of the top level. A refusal has none of them; where a text is read in parts, it may stand for a value. */
 function outputOf({ result, inParts }: Operation): Json {
-  const properties = Object.entries((result.properties ?? {}) as Readonly<Record<string, Schema>>).map(
-    ([name, schema]) => {
-      const { type } = plainSchema(schema)
-      const isWhole = type === 'object' || type === 'array'
-      return [name, type === undefined || (isWhole && inParts === true) ? {} : { type }]
-    },
-  )
-  return { type: 'object', properties: Object.fromEntries(properties) }
+  const keys = Object.entries((result.properties ?? {}) as Readonly<Record<string, Schema>>).map(([name, schema]) => {
+    const { type } = plainSchema(schema)
+    const mayBeText = inParts === true && (type === 'object' || type === 'array')
+    return [name, type === undefined || mayBeText ? {} : { type }] as const
+  })
+  const shown = keys.length > outputKeysMax ? keys.filter(([, schema]) => 'type' in schema) : keys
+  return { type: 'object', properties: Object.fromEntries(shown) }
 }
 
 /** `data` of the operation has a version to fill in. */

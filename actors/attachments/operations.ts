@@ -61,6 +61,7 @@ const blobPut = declare({
   group: 'blobs',
   summary: 'Upload a file to a room (default `lobby`). Posts there can name it in `attachments`.',
   kind: 'write',
+  isUnseen: true,
   scope: 'board:post',
   who: 'any key in public rooms, members in private ones',
   required: ['data'],

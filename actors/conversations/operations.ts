@@ -16,8 +16,8 @@ const conversationOpen = declare({
   summary:
     'Open the private room of exactly these members and you, or find it, and post `text` in it. Until a member accepts, its opener may send 10 messages of 4 KiB.',
   kind: 'write',
+  isUnseen: true,
   scope: 'board:post',
-  isTool: true,
   who: 'any key',
   required: ['members'],
   optional: ['text', 'data'],
@@ -41,8 +41,8 @@ const conversationRespond = declare({
   summary:
     'Accept, decline or block a conversation; posting in it accepts it. Its opener is not notified of a decline or a block. A block keeps the opener out of your inbox and your signed updates.',
   kind: 'write',
+  isUnseen: true,
   scope: 'board:post',
-  isTool: true,
   who: 'members of the conversation',
   required: ['room', 'data'],
   optional: [],
@@ -64,7 +64,6 @@ const conversationsList = declare({
   summary: 'List your conversations, latest activity first.',
   kind: 'read',
   scope: 'board:read',
-  isTool: true,
   mustSign: true,
   who: 'any key, for its own',
   required: [],
@@ -86,8 +85,8 @@ const inboxGet = declare({
   summary:
     'What is addressed to you, newest first: replies to your events, mentions of your @handle, posts to you, and conversations you have not answered.',
   kind: 'read',
+  isEveryday: true,
   scope: 'board:read',
-  isTool: true,
   mustSign: true,
   who: 'any key, for its own',
   required: [],

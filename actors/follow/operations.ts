@@ -38,9 +38,9 @@ export const updatesGet = declare({
   summary:
     'Read what is new since `cursor`: immediately if there is anything, else after waiting up to `wait` seconds. Without a cursor: from now.',
   kind: 'read',
+  isEveryday: true,
   answeredBy: 'main',
   scope: 'board:read',
-  isTool: true,
   who: 'anyone for public updates; when signed, also for private rooms, replies and mentions of the signer',
   required: [],
   optional: ['cursor', 'limit', 'data'],

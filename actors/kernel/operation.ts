@@ -26,8 +26,10 @@ export type Operation = {
   readonly mustSign?: true
   /** The scope that a delegate needs. Absent: only the identity's own key may do it. */
   readonly scope?: Scope
-  /** Offered as a tool at /mcp, under its name with `_` for `.`. */
-  readonly isTool?: true
+  /** Listed at /mcp without being asked for. Whatever has a scope is a tool there, under its name with `_` for `.`. */
+  readonly isEveryday?: true
+  /** A write that strangers see nothing of: only its signer, or those whom it names. */
+  readonly isUnseen?: true
   /** At /mcp a long text of its answer is read in parts, by `text_offset`; of a list, the text of its first item. */
   readonly inParts?: true
   /** What is written takes the place of a whole text, which is read so: deleted is whatever the new text leaves out. */

@@ -72,7 +72,6 @@ const quotaGet = declare({
   kind: 'read',
   answeredBy: 'main',
   scope: 'board:read',
-  isTool: true,
   who: 'anyone, for itself',
   required: [],
   optional: [],

@@ -69,8 +69,8 @@ const receiverCreate = declare({
   summary:
     'Create a receive URL: what is POSTed or PUT there is stored for you, and with `post` in `data` also posted to `room`. One created by a delegate ends with the delegation.',
   kind: 'write',
+  isUnseen: true,
   scope: 'board:post',
-  isTool: true,
   who: `${who}; you need write access to \`room\``,
   required: ['data'],
   optional: ['room'],
@@ -135,7 +135,6 @@ const receiverItems = declare({
     'Read the items received at one of your receive URLs, or at all of them, oldest first; the newest 1,000 are kept.',
   kind: 'read',
   scope: 'board:read',
-  isTool: true,
   inParts: true,
   mustSign: true,
   who: 'their creator',
@@ -166,6 +165,7 @@ const receiverRotate = declare({
   summary:
     'Give a receive URL a new secret; the old address stops working. If a delegate rotates it, the URL ends with the delegation.',
   kind: 'write',
+  isUnseen: true,
   scope: 'board:post',
   who: 'its creator',
   required: ['target'],
@@ -181,6 +181,7 @@ const receiverDelete = declare({
   group: 'receivers',
   summary: 'Close a receive URL permanently; its items stay readable.',
   kind: 'write',
+  isUnseen: true,
   scope: 'board:post',
   who: 'its creator',
   required: ['target'],

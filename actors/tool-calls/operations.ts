@@ -75,7 +75,6 @@ export const toolsCall = declare({
     'Call a tool by its id, within a free daily allowance: the board sends the request and returns the answer. The board’s own tools are free.',
   kind: 'write',
   scope: 'board:work',
-  isTool: true,
   inParts: true,
   who: 'any key: 20 calls a day unless /capabilities says otherwise',
   required: ['target'],

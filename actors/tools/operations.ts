@@ -107,7 +107,6 @@ const toolsGet = declare({
   kind: 'read',
   answeredBy: 'directory',
   scope: 'board:read',
-  isTool: true,
   who: 'anyone',
   required: ['target'],
   optional: [],

@@ -32,7 +32,6 @@ const creditBalance = declare({
   summary: 'Your credits: available, and held for works.',
   kind: 'read',
   scope: 'board:read',
-  isTool: true,
   mustSign: true,
   who: 'any key, for itself; operators, for anyone',
   required: [],

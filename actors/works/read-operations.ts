@@ -21,8 +21,8 @@ const workGet = declare({
   summary:
     'Read the current state of a work, with the public record of its requester and worker. `event.get` with its id returns the full request, with its `result_id` the result.',
   kind: 'read',
+  isEveryday: true,
   scope: 'board:read',
-  isTool: true,
   who: readers,
   required: ['event_id'],
   optional: [],
@@ -40,8 +40,8 @@ const workList = declare({
   summary:
     'List works, newest first: of a `room`, in a state (`kind`), with words in title or tags (`query`), of an identity (`target`). Simulated works appear only with `room` or `target`.',
   kind: 'read',
+  isEveryday: true,
   scope: 'board:read',
-  isTool: true,
   who: readers,
   required: [],
   optional: ['room', 'kind', 'query', 'target', 'cursor', 'limit', 'data'],

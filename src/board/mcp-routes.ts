@@ -98,6 +98,8 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
     return createMcp({
       ...common,
       forAgents: () => forAgents(described),
+      timers: clock,
+      onRoomChange: (listener) => news.onChange(listener),
       // What strangers send is their fault, and must not fill the log of the board.
       report: (problem) => {
         if (complaints.take('') === 0) log('warn', 'mcp', { problem })

@@ -39,6 +39,7 @@ export class LiveFacts {
   /** Identity ids. */
   readonly #suspended = new Set<string>()
   readonly #roomChange = new Map<string, number>()
+  #onChange: (room: string) => void = () => {}
   /** Number of the newest public change. */
   change = 0
   #covered = 0
@@ -52,7 +53,14 @@ export class LiveFacts {
 
   noteChange(room: string, change: number): void {
     if (change > this.change) this.change = change
-    if (change > (this.#roomChange.get(room) ?? 0)) this.#roomChange.set(room, change)
+    if (change <= (this.#roomChange.get(room) ?? 0)) return
+    this.#roomChange.set(room, change)
+    this.#onChange(room)
+  }
+
+  /** Calls back with each public room, or other actor, that has changed. */
+  onChange(listener: (room: string) => void): void {
+    this.#onChange = listener
   }
 
   /** A public room that was written into since the start; there may be others. */

@@ -36,7 +36,13 @@ type Fault = {
 type DataFault = { readonly message: string; readonly field: string }
 
 /** What `data` of an operation is called in a sentence, and what it holds. */
-export type DataShape = { readonly name: string; readonly shape: Shape; readonly example: string }
+export type DataShape = {
+  readonly name: string
+  readonly shape: Shape
+  readonly example: string
+  /** It was sent as arguments of their own: a key of it is one of them. */
+  readonly isFlat?: boolean
+}
 
 /** A declared schema, by the keywords that the declarations use. */
 export function shapeOf(data: Schema | undefined): Shape {
@@ -49,18 +55,26 @@ export function dataShapeOf({ name, data, example }: Pick<Operation, 'name' | 'd
 }
 
 /** `faults`: what the validator says, first things first. */
-export function dataFault({ name, shape, example }: DataShape, value: unknown, faults: readonly Fault[]): DataFault {
+export function dataFault(
+  { name, shape, example, isFlat = false }: DataShape,
+  value: unknown,
+  faults: readonly Fault[],
+): DataFault {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return {
       message: `${name} must contain a JSON object such as ${example}; ${kindOf(value)} was sent`,
       field: 'data',
     }
+  const fieldOf = (key: string) => `${isFlat ? '' : 'data.'}${printable(key)}`
   const keys = shape.properties ?? {}
   const unknown = Object.keys(value).find((key) => !Object.hasOwn(keys, key))
   if (unknown !== undefined) return { message: unknownKey(name, shape, unknown), field: fieldOf(unknown) }
   const missing = shape.required?.find((key) => !Object.hasOwn(value, key))
   if (missing !== undefined)
-    return { message: `${name} needs the key "${missing}": ${ruleOf(keys[missing]!)}`, field: fieldOf(missing) }
+    return {
+      message: `${name} needs the ${isFlat ? 'argument' : 'key'} "${missing}": ${ruleOf(keys[missing]!)}`,
+      field: fieldOf(missing),
+    }
   const [fault] = faults
   const path = pathOf(fault?.instancePath ?? '')
   const [key = ''] = path
@@ -152,10 +166,6 @@ function unknownKey(name: string, { properties = {} }: Shape, key: string): stri
 function choicesOf({ enum: listed, anyOf }: Shape): readonly unknown[] {
   const choices = listed ?? anyOf?.map((each) => each.const) ?? []
   return choices.every((choice) => choice !== undefined) ? choices : []
-}
-
-function fieldOf(key: string): string {
-  return `data.${printable(key)}`
 }
 
 /** The names in a JSON pointer. */

@@ -61,6 +61,8 @@ type Call = {
   readonly args: Arguments
   readonly extras: Extras
   readonly calling: Calling
+  /** What is in `data` was sent as arguments of their own, and is called so. */
+  readonly isFlat?: boolean
 }
 
 export class Answers {
@@ -126,10 +128,10 @@ export class Answers {
 
   /** Asks for as many items as fit. */
   async #within(call: Call): Promise<Outcome> {
-    const { operation, calling, extras } = call
+    const { operation, calling, extras, isFlat } = call
     let { args } = call
     for (let looks = 1; ; looks++) {
-      const outcome = await this.#calls.run(operation, args, calling)
+      const outcome = await this.#calls.run(operation, args, calling, isFlat)
       if (outcome?.ok !== true || !isObject(outcome.data)) return refusalOf(outcome, { operation, args, extras })
       const shown = shownOf(outcome.data, operation, extras)
       const count = fits(shown) ? undefined : countWithin(shown, operation)
@@ -205,7 +207,7 @@ function hintOf({ of, next }: Cut, { operation, args }: About): string | undefin
   if (event_id !== undefined)
     return `to continue reading: event_get with event_id ${version_id ?? event_id} and text_offset ${next}`
   if (version_id !== undefined)
-    return `to continue reading: docs_read with target ${doc}, data {"version":${Number(of.version)}} and text_offset ${next}`
+    return `to continue reading: docs_read with target ${doc}, version ${Number(of.version)} and text_offset ${next}`
   if (typeof of.about === 'string') return `to continue reading: room_get with room ${of.name} and text_offset ${next}`
   return operation?.inParts === true ? same : undefined
 }

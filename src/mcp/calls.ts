@@ -16,7 +16,7 @@ import { parseStrictText } from '../format/strict-json.ts'
 import type { Random } from '../platform.ts'
 import type { Caller } from '../sign-in/caller.ts'
 import { isObject } from './brief.ts'
-import { hasDataVersion, toolName } from './tool-list.ts'
+import { flatNames, hasDataVersion, toolName } from './tool-list.ts'
 
 export type Arguments = Readonly<Record<string, unknown>>
 
@@ -54,16 +54,23 @@ export class Calls {
     this.#options = options
   }
 
-  /** Carries out an operation with arguments as a tool takes them. */
-  run(operation: Operation, given: Arguments, calling: Calling): Promise<Outcome> {
+  /** Carries out an operation with arguments as a tool takes them. `isFlat`: what is in `data` was sent beside it (see gathered). */
+  async run(operation: Operation, given: Arguments, calling: Calling, isFlat = false): Promise<Outcome> {
     const strange = Object.keys(given).find((name) => signingNames.has(name))
     if (strange !== undefined) {
       const message = `${strange} is filled in by the board: omit it, or send a whole signed command with the tool command`
-      return Promise.resolve({ ok: false, error: { code: 'unknown_field', message, field: strange } })
+      return { ok: false, error: { code: 'unknown_field', message, field: strange } }
     }
-    const input = inputOf(operation, given)
-    if ('code' in input) return Promise.resolve(envelopeOf(refused(input)))
+    const input = inputOf(operation, given, isFlat)
+    if ('code' in input) return envelopeOf(refused(input))
     const command = commandOf(operation, { ...given, ...(input.data === undefined ? {} : { data: input.data }) })
+    const outcome = await this.#sent(operation, command, calling)
+    const { field } = (outcome?.error ?? {}) as { readonly field?: string }
+    if (!isFlat || field?.startsWith('data.') !== true) return outcome
+    return { ...outcome, error: { ...(outcome?.error as object), field: field.slice('data.'.length) } }
+  }
+
+  #sent(operation: Operation, command: Arguments, calling: Calling): Promise<Outcome> {
     const { caller } = calling
     // A token that may not read in private reads what is public.
     const signs = caller !== undefined && operation.scope !== undefined && caller.scopes.includes(operation.scope)
@@ -138,13 +145,35 @@ function isSignable(command: Readonly<Record<string, unknown>>): command is Sign
   )
 }
 
+/** Arguments with what a command has in `data` gathered there; or why they cannot be. */
+export type Gathered = { readonly args: Arguments; readonly isFlat: boolean } | Refusal
+
+/**
+ * A tool takes what a command has in `data` as arguments of its own, or as `data`: never both, because one would have to win over
+ * the other. With neither, what is missing is named as an argument.
+ */
+export function gathered(operation: Operation, given: Arguments): Gathered {
+  // Null is what many a client sends for what it leaves out.
+  const names = flatNames(operation).filter((name) => (given[name] ?? null) !== null)
+  const isData = (given.data ?? null) !== null && given.data !== ''
+  if (names.length === 0) return { args: given, isFlat: operation.data !== undefined && !isData }
+  if (isData) {
+    const message = `${toolName(operation.name)} takes ${names[0]} as an argument of its own or inside data, not both: omit data`
+    return refusal('invalid_field', message, 'data')
+  }
+  const flat = new Set(flatNames(operation))
+  const rest = Object.entries(given).filter(([name]) => name !== 'data' && !flat.has(name))
+  const data = Object.fromEntries(names.map((name) => [name, given[name]]))
+  return { args: { ...Object.fromEntries(rest), data }, isFlat: true }
+}
+
 type Given = Readonly<Record<string, unknown>>
 
 /**
  * `data` of a call as an object, whether it came as one or as JSON text; or what is wrong with the call, in the words of the
  * tool: `data` is an object there, its version is the board's to fill in, and what signs a command is no argument.
  */
-function inputOf(operation: Operation, given: Given): { readonly data: Given | undefined } | Refusal {
+function inputOf(operation: Operation, given: Given, isFlat: boolean): { readonly data: Given | undefined } | Refusal {
   const strange = unknownArgument(operation, given)
   if (strange !== undefined) return strange
   const isLeftOut = given.data === undefined || given.data === null || given.data === ''
@@ -160,16 +189,19 @@ function inputOf(operation: Operation, given: Given): { readonly data: Given | u
   const { schema, ...own } = data
   const judged = isVersioned ? own : data
   if (check(judged)) return { data: isVersioned ? { schema: 1, ...data } : data }
-  const { message, field } = dataFault(described, judged, check.errors ?? [])
+  const words = isFlat ? { ...described, name: toolName(operation.name), isFlat } : described
+  const { message, field } = dataFault(words, judged, check.errors ?? [])
   return refusal('invalid_field', message, field)
 }
 
-function unknownArgument({ name, kind, required, optional }: Operation, given: Given): Refusal | undefined {
-  const taken: string[] = [...required, ...optional, ...(kind === 'write' ? ['request_id'] : [])].filter(
-    (each) => each !== 'proof',
-  )
+function unknownArgument(operation: Operation, given: Given): Refusal | undefined {
+  const { name, kind, required, optional, data } = operation
+  const own: readonly string[] = [...required, ...optional].filter((each) => each !== 'proof')
+  const listed = data === undefined ? own : [...own.filter((each) => each !== 'data'), ...flatNames(operation)]
+  const taken = [...listed, ...(kind === 'write' ? ['request_id'] : [])]
   // Null is what many a client sends for what it leaves out.
-  const isOne = (each: string) => taken.includes(each) || each === 'request_id' || given[each] === null
+  const isOne = (each: string) =>
+    taken.includes(each) || own.includes(each) || each === 'request_id' || given[each] === null
   const strange = Object.keys(given).find((each) => !isOne(each))
   if (strange === undefined) return undefined
   const shown = printable(strange)

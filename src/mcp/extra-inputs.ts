@@ -27,7 +27,7 @@ type Extra = {
 
 export const extraInputs: Readonly<Record<ExtraName, Extra>> = {
   proof: {
-    schema: { type: 'boolean', description: 'true: include signatures and signed bytes, omit nothing' },
+    schema: { type: 'boolean', description: 'true: omit nothing, signatures included' },
     rule: 'true or false',
     isRight: (value) => typeof value === 'boolean',
     isTakenBy: ({ result }) => hasProof(result),

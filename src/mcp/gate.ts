@@ -10,7 +10,7 @@ import { type Need, toolByName } from './tool-list.ts'
 export type Refused = {
   readonly status: 401 | 403
   readonly challenge: string
-  readonly body: { readonly error: string; readonly error_description: string }
+  readonly body: { readonly error: string; readonly error_description: string; readonly without_sign_in?: string }
 }
 
 export type Passed = { readonly caller: Caller | undefined }
@@ -24,20 +24,27 @@ function needOf(message: unknown): Need {
   return toolByName.get(params.name)?.need ?? 'nothing'
 }
 
+type GateOptions = {
+  readonly authenticate: Authenticate
+  readonly metadataUrl: string
+  /** How to sign a command with a key of one's own. */
+  readonly guideUrl: string
+}
+
 export async function pass(
   message: unknown,
   authorization: string | undefined,
-  { authenticate, metadataUrl }: { authenticate: Authenticate; metadataUrl: string },
+  { authenticate, metadataUrl, guideUrl }: GateOptions,
 ): Promise<Passed | Refused> {
   const need = needOf(message)
   if (authorization === undefined)
     return need === 'nothing'
       ? { caller: undefined }
-      : unauthorized('Missing Authorization header', metadataUrl, need.scope)
+      : unauthorized('Missing Authorization header', { metadataUrl, guideUrl }, need.scope)
   const token = bearerToken(authorization)
   const caller = token === undefined ? undefined : await authenticate(token)
   if (caller === undefined)
-    return unauthorized('The token is unknown, expired, revoked or for another resource', metadataUrl)
+    return unauthorized('The token is unknown, expired, revoked or for another resource', { metadataUrl, guideUrl })
   if (need === 'nothing' || need.scope === undefined || caller.scopes.includes(need.scope)) return { caller }
   const wanted = [...new Set([...caller.scopes, need.scope])].join(' ')
   const description = `This needs the scope ${need.scope}`
@@ -48,12 +55,21 @@ export async function pass(
   }
 }
 
-function unauthorized(description: string, metadataUrl: string, scope?: Scope): Refused {
+/** A host without OAuth shows its user the body: it says what works without a sign-in. */
+function unauthorized(
+  description: string,
+  { metadataUrl, guideUrl }: Omit<GateOptions, 'authenticate'>,
+  scope?: Scope,
+): Refused {
   const wanted = [...new Set([...everydayScopes, ...(scope === undefined ? [] : [scope])])].join(' ')
   return {
     status: 401,
     challenge: challengeOf('invalid_token', description, wanted, metadataUrl),
-    body: { error: 'invalid_token', error_description: description },
+    body: {
+      error: 'invalid_token',
+      error_description: description,
+      without_sign_in: `Reading public rooms needs no token: events_list, thread_get, rooms_list and the other read tools. To write without OAuth, sign commands with your own key and send them with the tool command, or by POST /v1/command: ${guideUrl}`,
+    },
   }
 }
 

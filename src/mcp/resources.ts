@@ -54,6 +54,13 @@ export const resourceTemplates = [
     description: 'A work: its request, reward and state.',
     mimeType: 'application/json',
   },
+  {
+    uriTemplate: 'board://person/{handle}',
+    name: 'person',
+    title: 'Person',
+    description: 'A person or agent by handle, such as @ada: key, profile and record. They describe themselves.',
+    mimeType: 'application/json',
+  },
 ] as const
 
 type Asked = { readonly operation: string; readonly args: Arguments }
@@ -63,6 +70,7 @@ const shapes: readonly (readonly [RegExp, (part: string) => Asked])[] = [
   [/^board:\/\/room\/([a-z0-9][a-z0-9_-]{0,63})$/, (room) => ({ operation: 'events.list', args: { room } })],
   [/^board:\/\/thread\/([0-9a-f]{32})$/, (event_id) => ({ operation: 'thread.get', args: { event_id } })],
   [/^board:\/\/doc\/([0-9a-f]{32})$/, (target) => ({ operation: 'docs.read', args: { target } })],
+  [/^board:\/\/person\/(@[a-z0-9][a-z0-9_-]{1,31})$/, (target) => ({ operation: 'identity.get', args: { target } })],
   [/^board:\/\/work\/([0-9a-f]{32})$/, (event_id) => ({ operation: 'work.get', args: { event_id } })],
 ]
 

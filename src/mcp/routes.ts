@@ -36,7 +36,8 @@ type McpDoorOptions = {
 
 const methods = 'GET, POST, OPTIONS'
 const words = `This is an MCP endpoint. Give its address to an MCP client (Streamable HTTP); reading needs no sign-in, writing
-needs one with your key, which the client starts. See /for-agents.
+needs one with your key, which the client starts. It lists the everyday tools; add ?tools=all for every tool, or name sets:
+read, post, work, rooms, tools, webhooks, attachments, moderation. See /agents and /for-agents.
 `
 
 export function mcpDoor(options: McpDoorOptions): RouteHandler {
@@ -140,10 +141,10 @@ async function serveMessage(
 ): Promise<void> {
   // It knows every tool, and they are made from the declarations when it is loaded.
   const { pass } = await import('./gate.ts')
-  const metadataUrl = `${own}/.well-known/oauth-protected-resource/mcp`
   const found: Passed | Refused = await pass(message, exchange.header('authorization'), {
     authenticate: async () => caller,
-    metadataUrl,
+    metadataUrl: `${own}/.well-known/oauth-protected-resource/mcp`,
+    guideUrl: `${own}/for-agents`,
   })
   if ('challenge' in found) {
     const headers: readonly Header[] = [['www-authenticate', found.challenge], ...cors]
@@ -158,7 +159,7 @@ async function serveMessage(
     signal,
   })
   const mcp = await load()
-  const response = await mcp.fetch(request, message, { caller: found.caller, address })
+  const response = await mcp.fetch(request, message, { caller: found.caller, address, query: exchange.query })
   await sendResponse(exchange, response, [...plain, ...cors])
 }
 

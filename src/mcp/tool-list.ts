@@ -2,12 +2,14 @@
  * The tools at /mcp, made from the declarations: the same operation, the same fields, the same refusals.
  *
  * Input is what the operation takes without what signs it: `operation public_key timestamp nonce signature proof` are the
- * board's work here. `data` is an object with the operation's closed schema, whose `schema` the board fills in; `request_id`
- * stays, so that a call sent twice acts once. How the answer is read has inputs of its own (extra-inputs.ts). The list is the
- * same for all callers.
+ * board's work here. What a command has in `data` are arguments like all others, without `schema`, which the board fills in;
+ * `data` as an object is taken too. `request_id` stays, so that a call sent twice acts once. How the answer is read has inputs
+ * of its own (extra-inputs.ts). Lists are paid for by every model that reads them: a rule that a description states is not
+ * there a second time, and of an answer only the top level is described.
  */
-import { fields } from '../../actors/kernel/fields.ts'
+import { type Field, fields, slugRule } from '../../actors/kernel/fields.ts'
 import { isSigned, type Operation, type Scope } from '../../actors/kernel/operation.ts'
+import { ruleOf, type Schema } from '../../actors/kernel/schema.ts'
 import { operations } from '../../actors/operations.ts'
 import { type Json, plainSchema } from '../format/plain-schema.ts'
 import { type ExtraName, extraInputs, extrasOf } from './extra-inputs.ts'
@@ -17,10 +19,12 @@ type Tool = {
   readonly title: string
   readonly description: string
   readonly inputSchema: Json
+  readonly outputSchema: Json
+  /** Of a read, whether it destroys or may be repeated means nothing; of a write, it may not be repeated unless it is said. */
   readonly annotations: {
     readonly readOnlyHint: boolean
-    readonly destructiveHint: boolean
-    readonly idempotentHint: boolean
+    readonly destructiveHint?: boolean
+    readonly idempotentHint?: boolean
     readonly openWorldHint: boolean
   }
 }
@@ -28,7 +32,7 @@ type Tool = {
 /** What a call needs: nothing, or a token, perhaps with a scope. */
 export type Need = 'nothing' | { readonly scope: Scope | undefined }
 
-type ListedTool = {
+export type ListedTool = {
   readonly tool: Tool
   readonly need: Need
   /** Undefined: one of the two that are no operation. */
@@ -38,16 +42,14 @@ type ListedTool = {
 }
 
 /** They take something away that does not come back by itself. */
-const destructive = /\.(delete|redact|hide|remove|withdraw|cancel|release|revise|leave)$/
-/** They reach beyond this board. */
-const outward: ReadonlySet<string> = new Set(['tools.call', 'tools.probe'])
+const destructive = /\.(delete|redact|hide|remove|withdraw|cancel|release|revise|reject|concede|leave|rotate|transfer)$/
 
 export function toolName(operation: string): string {
   return operation.replaceAll('.', '_')
 }
 
 function describe(operation: Operation): ListedTool {
-  const { name, summary, who, kind, scope } = operation
+  const { name, summary, who, kind, scope, isUnseen } = operation
   const needs = isSigned(operation) ? { scope } : 'nothing'
   const reads = kind === 'read'
   const extras = extrasOf(operation)
@@ -58,14 +60,13 @@ function describe(operation: Operation): ListedTool {
     tool: {
       name: toolName(name),
       title: titleOf(name),
-      description: `${summary.replaceAll('`', '')} For ${who.replaceAll('`', '')}.${needs === 'nothing' ? '' : ` Needs a sign-in with the scope ${scope}.`}`,
+      description: `${summary.replaceAll(' in `data`', '').replaceAll('`', '')} For ${who.replaceAll('`', '')}.${needs === 'nothing' ? '' : ` Scope ${scope}.`}`,
       inputSchema: inputOf(operation, extras),
+      outputSchema: outputOf(operation),
       annotations: {
         readOnlyHint: reads,
-        destructiveHint: destructive.test(name),
-        // The same request_id acts once, but a call without one acts each time.
-        idempotentHint: reads,
-        openWorldHint: outward.has(name),
+        ...(reads ? {} : { destructiveHint: destructive.test(name) }),
+        openWorldHint: !reads && isUnseen !== true,
       },
     },
   }
@@ -76,21 +77,22 @@ function titleOf(name: string): string {
   return words[0]!.toUpperCase() + words.slice(1)
 }
 
-/** Its fields as properties, required ones named, nothing else taken. */
+/** Its fields as properties, and what it has in `data` beside them; required ones named, nothing else taken. */
 export function inputOf({ kind, required, optional, narrowed, data }: Operation, extras: readonly ExtraName[]): Json {
-  const names = [...required, ...optional].filter((name) => name !== 'proof' && name !== 'data')
+  const isOwn = (name: string) => name !== 'proof' && (name !== 'data' || data === undefined)
   const properties: Record<string, Json> = {}
-  for (const name of names) {
-    const { schema, meaning, rule } = narrowed?.[name] ?? fields[name]
-    properties[name] = { ...plainSchema(schema), description: meaning.includes(rule) ? meaning : `${meaning}: ${rule}` }
+  for (const name of [...required, ...optional].filter(isOwn)) {
+    const field = narrowed?.[name] ?? fields[name]
+    properties[name] = fieldInput(kind === 'read' && field.rule === slugRule ? { ...field, rule: '' } : field)
   }
-  const needed = required.filter((name) => name !== 'proof' && name !== 'data') as string[]
-  if (data !== undefined) {
-    const shape = dataShape(plainSchema(data))
-    properties.data = shape
-    if (required.includes('data') && Array.isArray(shape.required)) needed.push('data')
+  const needed: string[] = required.filter(isOwn)
+  const { properties: within = {}, required: neededWithin = [] } = (data ?? {}) as DataSchema
+  for (const name of flatNames({ data })) {
+    properties[name] = slim(within[name]!)
+    if (neededWithin.includes(name) && required.includes('data')) needed.push(name)
   }
-  if (kind === 'write') properties.request_id = { ...plainSchema(fields.request_id.schema) }
+  if (kind === 'write')
+    properties.request_id = { type: 'string', description: 'a repeated call with the same one acts once' }
   for (const name of extras) properties[name] = extraInputs[name].schema
   return {
     type: 'object',
@@ -100,12 +102,53 @@ export function inputOf({ kind, required, optional, narrowed, data }: Operation,
   }
 }
 
-/** Without `schema`: it has one value, and the board puts it there. */
-function dataShape(shape: Json): Json {
-  const { properties = {}, required = [], ...rest } = shape as { properties?: Json; required?: readonly string[] }
-  const { schema: _, ...own } = properties as Json
-  const needed = required.filter((name) => name !== 'schema')
-  return { ...rest, properties: own, ...(needed.length === 0 ? {} : { required: needed }) }
+type DataSchema = {
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+}
+
+/** What a command has in `data`, without `schema`: it has one value, and the board puts it there. */
+export function flatNames({ data }: { readonly data?: Operation['data'] | undefined }): readonly string[] {
+  return Object.keys(data?.properties ?? {}).filter((name) => name !== 'schema')
+}
+
+function fieldInput({ schema, meaning, rule }: Field): Json {
+  const { type, enum: choices, items } = plainSchema(schema)
+  const description = choices !== undefined || meaning.includes(rule) ? meaning : `${meaning}: ${rule}`
+  return {
+    type,
+    ...(choices === undefined ? {} : { enum: choices }),
+    ...(items === undefined ? {} : { items: { type: (items as Json).type } }),
+    description,
+  }
+}
+
+/** Without the bounds of numbers that are none, and without what the description says in words. */
+function slim(schema: Schema): Json {
+  const { pattern, minLength, maxLength, title: _, ...rest } = plainSchema(schema)
+  const { maximum, ...unbounded } = rest
+  const rule = ruleOf(schema)
+  const isSaid = rule !== undefined && String(rest.description).includes(rule)
+  return {
+    ...(maximum === Number.MAX_SAFE_INTEGER ? unbounded : rest),
+    ...(isSaid || pattern === undefined ? {} : { pattern }),
+    ...(isSaid || minLength === undefined ? {} : { minLength }),
+    ...(isSaid || maxLength === undefined ? {} : { maxLength }),
+  }
+}
+
+/** Of more keys than this, those without a type are left out. */
+const outputKeysMax = 10
+
+/** Names and types of the top level. A refusal has none of them; where a text is read in parts, it may stand for a value. */
+function outputOf({ result, inParts }: Operation): Json {
+  const keys = Object.entries((result.properties ?? {}) as Readonly<Record<string, Schema>>).map(([name, schema]) => {
+    const { type } = plainSchema(schema)
+    const mayBeText = inParts === true && (type === 'object' || type === 'array')
+    return [name, type === undefined || mayBeText ? {} : { type }] as const
+  })
+  const shown = keys.length > outputKeysMax ? keys.filter(([, schema]) => 'type' in schema) : keys
+  return { type: 'object', properties: Object.fromEntries(shown) }
 }
 
 /** `data` of the operation has a version to fill in. */
@@ -123,7 +166,11 @@ export const whoamiTool: ListedTool = {
     description:
       'Show whom this token acts for: identity, delegation, scopes, and remaining credits and allowances. Needs a sign-in.',
     inputSchema: { type: 'object', properties: {}, additionalProperties: false },
-    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+    outputSchema: {
+      type: 'object',
+      properties: { identity: { type: 'string' }, handle: { type: 'string' }, scopes: { type: 'array' } },
+    },
+    annotations: { readOnlyHint: true, openWorldHint: false },
   },
 }
 
@@ -151,18 +198,19 @@ const command: ListedTool = {
       required: ['command'],
       additionalProperties: false,
     },
-    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    outputSchema: { type: 'object' },
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
   },
 }
 
-const described = operations.filter(({ isTool }) => isTool === true).map(describe)
+const described = operations.filter(({ scope }) => scope !== undefined).map(describe)
 
-/** What needs no sign-in stands first. */
-export const listedTools: readonly ListedTool[] = [
+/** All of them; which are listed, tool-sets.ts says. What needs no sign-in stands first. */
+export const tools: readonly ListedTool[] = [
   ...described.filter(({ need }) => need === 'nothing'),
   ...described.filter(({ need }) => need !== 'nothing'),
   whoamiTool,
   command,
 ]
 
-export const toolByName: ReadonlyMap<string, ListedTool> = new Map(listedTools.map((each) => [each.tool.name, each]))
+export const toolByName: ReadonlyMap<string, ListedTool> = new Map(tools.map((each) => [each.tool.name, each]))

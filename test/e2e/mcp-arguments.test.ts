@@ -21,7 +21,35 @@ test('what is wrong with the arguments of a tool is said in its own words: nothi
   const object = 'data of docs_write must be an object such as {"base_version":1}'
   const base = '"base_version": an integer from 1 to 1000'
   const cases: [tool: string, given: Json, field: string, message: string][] = [
-    ['docs_write', write({}), 'data.base_version', `data of docs_write needs the key ${base}`],
+    ['docs_write', write({}), 'base_version', `docs_write needs the argument ${base}`],
+    ['docs_write', write({ data: {} }), 'data.base_version', `data of docs_write needs the key ${base}`],
+    [
+      'docs_write',
+      write({ base_version: 'one' }),
+      'base_version',
+      '"base_version" in docs_write must be an integer from 1 to 1000; a string was sent',
+    ],
+    [
+      'docs_write',
+      write({ base_version: 1, data: { base_version: 1 } }),
+      'data',
+      'docs_write takes base_version as an argument of its own or inside data, not both: omit data',
+    ],
+    [
+      'docs_write',
+      write({ title: 'A title', data: { base_version: 1 } }),
+      'data',
+      'docs_write takes title as an argument of its own or inside data, not both: omit data',
+    ],
+    ['post', { text: 'x', formt: 'text' }, 'formt', 'post has no argument "formt"; did you mean format?'],
+    ['post', { text: 'x', schema: 1 }, 'schema', expect.stringContaining('post has no argument "schema"') as never],
+    [
+      'post',
+      { text: 'x', supersedes: 'x' },
+      'supersedes',
+      expect.stringContaining('"supersedes" in post must') as never,
+    ],
+    ['post', { text: 'x', supersedes: '0'.repeat(32) }, 'supersedes', expect.any(String) as never],
     ['docs_write', write({ data: 'hello' }), 'data', `${object}; a string was sent`],
     ['docs_write', write({ data: '[1]' }), 'data', `${object}; an array was sent`],
     ['docs_write', write({ data: 5 }), 'data', `${object}; a number was sent`],
@@ -38,7 +66,7 @@ test('what is wrong with the arguments of a tool is said in its own words: nothi
       'data.colour',
       'data of post has no key "colour": its keys are format, supersedes',
     ],
-    ['vote', { event_id: '0'.repeat(32) }, 'data.value', 'data of vote needs the key "value": one of 1, -1, 0'],
+    ['vote', { event_id: '0'.repeat(32) }, 'value', 'vote needs the argument "value": one of 1, -1, 0'],
     ['post', { txet: 'x' }, 'txet', 'post has no argument "txet"; did you mean text?'],
     [
       'event_get',
@@ -63,6 +91,12 @@ test('what is wrong with the arguments of a tool is said in its own words: nothi
   expect((await call(board, 'docs_write', next, token)).result).toMatchObject({
     structuredContent: { doc: { version: 2 } },
   })
+  const flat = { target: doc.id, text: 'z', base_version: 2, title: 'By arguments' }
+  expect((await call(board, 'docs_write', flat, token)).result).toMatchObject({
+    structuredContent: { doc: { version: 3, title: 'By arguments' } },
+  })
+  const first = (await call(board, 'docs_read', { target: doc.id, version: 1, data: null }, token)).result
+  expect(first).toMatchObject({ structuredContent: { doc: { version: 1, text: 'x' } } })
   const nulls = { text: 'nothing but nulls', room: 'nulls', page: null, data: null, flavor: null }
   expect((await call(board, 'post', nulls, token)).result.isError).toBeUndefined()
 })

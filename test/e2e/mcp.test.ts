@@ -4,10 +4,10 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { operations } from '../../actors/operations.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
-import { listedTools } from '../../src/mcp/tool-list.ts'
+import { toolsListed } from '../../src/mcp/tool-sets.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { call, OauthClient, rpc } from '../support/oauth-client.ts'
+import { call, type Json, OauthClient, rpc } from '../support/oauth-client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -27,6 +27,12 @@ beforeAll(async () => {
 })
 
 type Told = Record<string, unknown>
+/** Tools that a list shows, by the query of its address. */
+const listed = (query: string) => {
+  const found = toolsListed(query)
+  if (!found.ok) throw new Error(found.message)
+  return found.tools
+}
 const data = (answer: { result: Told }) => answer.result.structuredContent as Told
 
 describe('the protocol, 2026-07-28', () => {
@@ -36,8 +42,9 @@ describe('the protocol, 2026-07-28', () => {
       supportedVersions: ['2026-07-28'],
       capabilities: {
         tools: {},
-        resources: {},
+        resources: { subscribe: true },
         prompts: {},
+        completions: {},
         events: {},
         extensions: { 'io.modelcontextprotocol/events': { listChanged: false } },
       },
@@ -185,7 +192,7 @@ test('the older protocol on the same path: initialize, then a list and a call, w
   const clientInfo = { name: 'test', version: '1' }
   const begun = await send('initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo })
   expect(begun.result).toMatchObject({ protocolVersion: '2025-06-18', serverInfo: { name: 'broadside' } })
-  expect((await send('tools/list', {})).result.tools).toHaveLength(listedTools.length)
+  expect((await send('tools/list', {})).result.tools).toHaveLength(listed('').length)
   for (const [method, params] of [['resources/read', { uri: 5 }] as const, ['tools/list', { cursor: 5 }] as const])
     expect(await send(method, params)).toMatchObject({ error: { code: -32602 } })
   const called = await send('tools/call', { name: 'events_list', arguments: { room: 'lobby' } })
@@ -193,33 +200,45 @@ test('the older protocol on the same path: initialize, then a list and a call, w
 })
 
 describe('tools', () => {
-  test('are the declared operations, and two more; the list is the same with and without a token', async () => {
-    const { result } = await rpc(board, 'tools/list')
+  test('are the operations that have a scope, and two more; the list is the same with and without a token', async () => {
+    const query = '?tools=all'
+    const { result } = await rpc(board, 'tools/list', {}, { query })
     const tools = result.tools as { name: string; inputSchema: { properties: Told; additionalProperties: boolean } }[]
-    const declared = operations.filter(({ isTool }) => isTool).map(({ name }) => name.replaceAll('.', '_'))
+    const declared = operations.filter(({ scope }) => scope !== undefined).map(({ name }) => name.replaceAll('.', '_'))
     expect(tools.map(({ name }) => name).sort()).toEqual([...declared, 'whoami', 'command'].sort())
     for (const { inputSchema } of tools) {
       expect(inputSchema.additionalProperties).toBe(false)
-      for (const name of ['operation', 'public_key', 'timestamp', 'nonce', 'signature'])
+      for (const name of ['operation', 'public_key', 'timestamp', 'nonce', 'signature', 'schema'])
         expect(inputSchema.properties).not.toHaveProperty(name)
     }
-    expect((await rpc(board, 'tools/list', {}, { token })).result.tools).toEqual(tools)
+    expect((await rpc(board, 'tools/list', {}, { query, token })).result.tools).toEqual(tools)
   })
 
-  test('by declaration: fields as properties, data as an object whose schema is filled in, hints by what they do', () => {
-    for (const { tool, operation, need, extras } of listedTools) {
+  test('by declaration: fields and what data holds as properties, hints by what they do', () => {
+    for (const { tool, operation, need, extras } of listed('tools=all')) {
       if (operation === undefined) continue
-      const { kind, required, optional, data: shape, scope } = operation
+      const { name, kind, required, optional, data: shape, scope } = operation
       const { properties, required: needed = [] } = tool.inputSchema as { properties: Told; required?: string[] }
-      const own = [...required, ...optional].filter((name) => name !== 'proof')
-      expect(Object.keys(properties).sort()).toEqual(
-        [...own, ...extras, ...(kind === 'write' ? ['request_id'] : [])].sort(),
+      const own: string[] = [...required, ...optional].filter(
+        (each) => each !== 'proof' && (each !== 'data' || shape === undefined),
       )
-      for (const name of needed) expect(own).toContain(name)
-      if (shape !== undefined) expect((properties.data as { properties: Told }).properties).not.toHaveProperty('schema')
+      const within = Object.keys(shape?.properties ?? {}).filter((each) => each !== 'schema')
+      // No name means two things.
+      expect([name, [...own, ...within, ...extras].sort()]).toEqual([
+        name,
+        [...new Set([...own, ...within, ...extras])].sort(),
+      ])
+      expect(Object.keys(properties).sort()).toEqual(
+        [...own, ...within, ...extras, ...(kind === 'write' ? ['request_id'] : [])].sort(),
+      )
+      for (const each of needed) expect([...own, ...within]).toContain(each)
+      const answered = Object.keys(operation.result.properties as object)
+      const outputs = Object.keys((tool.outputSchema as { properties: Told }).properties)
+      expect(answered).toEqual(expect.arrayContaining(outputs))
+      if (answered.length <= 10) expect([name, outputs]).toEqual([name, answered])
       expect(tool.annotations.readOnlyHint).toBe(kind === 'read')
+      expect(tool.annotations.openWorldHint).toBe(kind === 'write' && operation.isUnseen !== true)
       expect(need).toEqual(isSigned(operation) ? { scope } : 'nothing')
-      expect(scope).toBeDefined()
     }
   })
 
@@ -244,6 +263,7 @@ describe('tools', () => {
   test('that write are 401 without a token, and say where to get one and for what', async () => {
     const refused = await call(board, 'post', { text: 'x' })
     expect([refused.status, refused.body.error]).toEqual([401, 'invalid_token'])
+    expect(refused.body.without_sign_in).toContain(`${board}/for-agents`)
     expect(refused.headers.get('www-authenticate')).toBe(
       `Bearer error="invalid_token", error_description="Missing Authorization header", scope="board:read board:post board:work events:subscribe", resource_metadata="${board}/.well-known/oauth-protected-resource/mcp"`,
     )
@@ -313,6 +333,7 @@ test('resources and prompts are listed, read and filled in', async () => {
     'board://thread/{event_id}',
     'board://doc/{id}',
     'board://work/{id}',
+    'board://person/{handle}',
   ])
   const guide = await rpc(board, 'resources/read', { uri: 'board://for-agents' })
   expect(JSON.stringify(guide.result)).toContain('# Broadside, for agents')
@@ -325,6 +346,115 @@ test('resources and prompts are listed, read and filled in', async () => {
   ])
   const filled = await rpc(board, 'prompts/get', { name: 'summarise-room', arguments: { room: 'lobby' } })
   expect(JSON.stringify(filled.result)).toContain('room lobby')
+})
+
+describe('sets of tools', () => {
+  const names = async (query: string, headers = {}) => {
+    const { result } = await rpc(board, 'tools/list', {}, { query, headers })
+    return (result.tools as { name: string }[]).map(({ name }) => name)
+  }
+
+  test('the list without a query is the everyday set; every operation that has a scope is in a set', async () => {
+    const everyday = await names('')
+    const declared = operations.filter(({ isEveryday }) => isEveryday).map(({ name }) => name.replaceAll('.', '_'))
+    expect([...everyday].sort()).toEqual([...declared, 'whoami', 'command'].sort())
+    expect(everyday.length).toBeLessThan(30)
+    expect(await names('?tools=everyday')).toEqual(everyday)
+    expect(await names('?tools=&utm=x')).toEqual(everyday)
+    const sets = ['read', 'post', 'work', 'rooms', 'tools', 'webhooks', 'attachments', 'moderation']
+    const found = await Promise.all(sets.map((set) => names(`?tools=${set}`)))
+    for (const [n, list] of found.entries()) expect([sets[n], list.length]).toSatisfy(([, count]) => Number(count) > 2)
+    const all = await names('?tools=all')
+    expect([...new Set(found.flat())].sort()).toEqual([...all].sort())
+    expect([...new Set([...found[2]!, ...found[3]!])].sort()).toEqual((await names('?tools=work,rooms')).sort())
+    expect((await names('?tools=work&tools=rooms')).sort()).toEqual((await names('?tools=work%2Crooms')).sort())
+    for (const name of ['work_reject', 'work_renew', 'work_dispute', 'work_concede', 'work_cancel'])
+      expect(found[2]).toContain(name)
+  })
+
+  test('a set that there is none of is named, with the one that was probably meant', async () => {
+    const { error } = await rpc(board, 'tools/list', {}, { query: '?tools=works' })
+    expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('did you mean work?') })
+    const strange = await rpc(board, 'tools/list', {}, { query: `?tools=${'%00'.repeat(900)}` })
+    expect(strange.error.code).toBe(-32602)
+    expect(strange.error.message.length).toBeLessThan(400)
+  })
+
+  test('a set hides names and grants nothing: any tool can be called, and a scope is asked for all the same', async () => {
+    const query = '?tools=webhooks'
+    const params = { name: 'events_list', arguments: { room: 'lobby' } }
+    expect((await rpc(board, 'tools/call', params, { query })).result).toHaveProperty('structuredContent.events')
+    const hidden = { name: 'room_policy_set', arguments: { room: 'lobby', write: 'members' } }
+    expect((await rpc(board, 'tools/call', hidden, { query: '?tools=moderation' })).status).toBe(401)
+    const without = await rpc(board, 'tools/call', hidden, { query: '?tools=moderation', token })
+    expect([without.status, without.body.error]).toEqual([403, 'insufficient_scope'])
+    // No operation without a scope is a tool, whatever is listed.
+    const operator = { name: 'identity_suspend', arguments: { target: owner.id, reason: 'x' } }
+    expect((await rpc(board, 'tools/call', operator, { query: '?tools=all', token })).error.code).toBe(-32602)
+  })
+
+  test('a sign-in for an address with a query is one for /mcp', async () => {
+    const metadata = await fetch(`${board}/.well-known/oauth-protected-resource/mcp?tools=all`)
+    expect(await metadata.json()).toMatchObject({ resource: `${board}/mcp` })
+    const found = await rpc(board, 'tools/call', { name: 'whoami', arguments: {} }, { query: '?tools=all', token })
+    expect(data(found)).toMatchObject({ identity: owner.id })
+  })
+})
+
+test('completions: rooms by a part of their names, handles by their beginning, nothing for anything else', async () => {
+  await client.post(person('completed'), { room: 'completed-room', text: 'x', handle: 'completed-person' })
+  const complete = async (ref: Json, name: string, value: string) =>
+    (await rpc(board, 'completion/complete', { ref, argument: { name, value } })).result.completion
+  const room = { type: 'ref/resource', uri: 'board://room/{room}' }
+  expect(await complete(room, 'room', 'Completed')).toEqual({ values: ['completed-room'], hasMore: false })
+  expect(await complete({ type: 'ref/prompt', name: 'summarise-room' }, 'room', '')).toMatchObject({
+    values: expect.arrayContaining(['lobby', 'completed-room']),
+  })
+  const handles = { type: 'ref/resource', uri: 'board://person/{handle}' }
+  for (const value of ['@completed', 'completed'])
+    expect(await complete(handles, 'handle', value)).toEqual({ values: ['@completed-person'], hasMore: false })
+  const person_ = await rpc(board, 'resources/read', { uri: 'board://person/@completed-person' })
+  expect(JSON.stringify(person_.result)).toContain('completed-person')
+  const none = { values: [], hasMore: false }
+  expect(await complete(room, 'room', 'no such room!')).toEqual(none)
+  expect(await complete(room, 'room', 'x'.repeat(5_000))).toEqual(none)
+  expect(await complete(room, 'constructor', 'x')).toEqual(none)
+  expect(await complete({ type: 'ref/prompt', name: 'nothing' }, 'room', '')).toEqual(none)
+  const wrong = await rpc(board, 'completion/complete', { ref: 5, argument: {} })
+  expect(wrong.error.code).toBe(-32602)
+})
+
+test('who subscribes to a room is told when it changes, and learns which resources there is no news of', async () => {
+  const [room, other] = ['watched-room', 'other-room'].map((name) => `board://room/${name}`) as [string, string]
+  const aborter = new AbortController()
+  const id = 'watch'
+  const params = {
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
+    notifications: { resourceSubscriptions: [room, 'board://for-agents', 'nonsense'], toolsListChanged: true },
+  }
+  const answer = await fetch(`${board}/mcp`, {
+    method: 'POST',
+    headers: { ...json, 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' },
+    body: JSON.stringify({ jsonrpc: '2.0', id, method: 'subscriptions/listen', params }),
+    signal: aborter.signal,
+  })
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  const until = async (part: string) => {
+    while (!text.includes(part)) text += (await reader.read()).value ?? ''
+  }
+  await until('notifications/subscriptions/acknowledged')
+  expect(text).toContain(`"resourceSubscriptions":["${room}"]`)
+  expect(text).not.toContain('toolsListChanged')
+  await client.post(person('watcher'), { room: 'other-room', text: 'unwatched' })
+  await client.post(person('watcher'), { room: 'watched-room', text: 'watched' })
+  await until('notifications/resources/updated')
+  expect(text).toContain(room)
+  expect(text).not.toContain(other)
+  aborter.abort()
 })
 
 test('server.json tells the registry where this is', async () => {

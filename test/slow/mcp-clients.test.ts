@@ -14,8 +14,8 @@ import {
 } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { operations } from '../../actors/operations.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
-import { listedTools } from '../../src/mcp/tool-list.ts'
 import { missingPackage, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
@@ -61,7 +61,7 @@ describe('the official client', () => {
   test.each(['auto', 'legacy'] as const)('%s: lists, calls and reads', async (mode) => {
     const mcp = new McpClient({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
     await mcp.connect(new StreamableHTTPClientTransport(url))
-    expect((await mcp.listTools()).tools).toHaveLength(listedTools.length)
+    expect((await mcp.listTools()).tools).toHaveLength(operations.filter(({ isEveryday }) => isEveryday).length + 2)
     const read = await mcp.callTool({ name: 'events_list', arguments: { room: 'lobby' } })
     expect(read.structuredContent).toMatchObject({ events: [{ text: 'something to read' }] })
     expect((await mcp.readResource({ uri: 'board://rooms' })).contents).toHaveLength(1)

@@ -11,7 +11,7 @@ import { loadPeer, missingPackage } from '../peers/npm-peers.ts'
 import { skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { call, OauthClient } from '../support/oauth-client.ts'
+import { call, OauthClient, rpc } from '../support/oauth-client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -25,11 +25,12 @@ const document = Array.from({ length: 900 }, (_, n) => `${n}. ${randomBytes(24).
   '',
 )
 let target: string
+const operator = opensslSigner(randomBytes(32))
 
 const rooms = ['signed-in', 'by-ten', 'by-45', 'by-45-named']
 
 beforeAll(async () => {
-  started = await startBoard({ directory: boardDirectory(), env: { BROADSIDE_LIMITS: 'off' } })
+  started = await startBoard({ directory: boardDirectory(), env: { BROADSIDE_LIMITS: 'off', OPERATORS: operator.id } })
   board = started.address
   token = (await new OauthClient(board).signedIn(opensslSigner(randomBytes(32)))).access_token
   for (const text of lines) await call(board, 'post', { room: 'signed-in', text }, token)
@@ -72,12 +73,15 @@ type AiMcp = {
   createMCPClient(options: object): Promise<{ tools(): Promise<object>; close(): Promise<void> }>
 }
 
-async function aiSdk(): Promise<Host> {
+/** Where a host connects, and as whom. */
+type Door = { readonly query?: string; readonly by?: string }
+
+async function aiSdk({ query = '', by = token }: Door = {}): Promise<Host> {
   const { generateText, isStepCount } = await loadPeer<AiSdk>('ai')
   const { MockLanguageModelV4 } = await loadPeer<AiTest>('ai/test')
   const { createMCPClient } = await loadPeer<AiMcp>('@ai-sdk/mcp')
-  const headers = { authorization: `Bearer ${token}` }
-  const mcp = await createMCPClient({ transport: { type: 'http', url: `${board}/mcp`, headers } })
+  const headers = { authorization: `Bearer ${by}` }
+  const mcp = await createMCPClient({ transport: { type: 'http', url: `${board}/mcp${query}`, headers } })
   const tools = await mcp.tools()
   const usage = {
     inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
@@ -125,12 +129,12 @@ type AgentsTest = {
   functionCall(name: string, args: object, options: { callId: string }): object
 }
 
-async function openaiAgents(): Promise<Host> {
+async function openaiAgents({ query = '', by = token }: Door = {}): Promise<Host> {
   const { Agent, MCPServerStreamableHttp, run, setTracingDisabled } = await loadPeer<Agents>('@openai/agents')
   const { ScriptedModel, assistantMessage, functionCall } = await loadPeer<AgentsTest>('@openai/agents/testing')
   setTracingDisabled(true)
-  const requestInit = { headers: { authorization: `Bearer ${token}` } }
-  const server = new MCPServerStreamableHttp({ url: `${board}/mcp`, name: 'board', requestInit })
+  const requestInit = { headers: { authorization: `Bearer ${by}` } }
+  const server = new MCPServerStreamableHttp({ url: `${board}/mcp${query}`, name: 'board', requestInit })
   await server.connect()
   const ask = async (tool: string, args: Json) => {
     const model = new ScriptedModel([[functionCall(tool, args, { callId: 'one' })], [assistantMessage('read')]])
@@ -184,6 +188,43 @@ describe.each(hosts)('%s', (_name, peer, open) => {
   )
 })
 
+describe.each(hosts)('the story of a work, through MCP alone: %s', (_name, peer, open) => {
+  test.skipIf(skipWithout(missingPackage(peer)))('from its request to a pay after a dispute', async () => {
+    const requester = opensslSigner(randomBytes(32))
+    const worker = opensslSigner(randomBytes(32))
+    const client = await Client.of(started)
+    for (const { id } of [requester, worker])
+      await client.command(operator, { operation: 'credit.grant', target: id, amount: 1_000 })
+    client.close()
+    const enter = async (signer: typeof worker, query: string) =>
+      open({ query, by: (await new OauthClient(board).signedIn(signer)).access_token })
+    const asking = await enter(requester, '?tools=work')
+    const working = await enter(worker, '?tools=work,post')
+    const told = async (host: Host, tool: string, args: Json) => {
+      const answer = JSON.parse(await host.ask(tool, args)) as Json
+      expect([tool, answer.error]).toEqual([tool, undefined])
+      return answer
+    }
+    const states: unknown[] = []
+    const step = async (host: Host, tool: string, args: Json) => {
+      const { work } = (await told(host, tool, args)) as { work: { id: string; state: string; fence: number } }
+      states.push(work.state)
+      return work
+    }
+    const { id: event_id } = await step(asking, 'work_create', { text: 'Count it.', title: 'Count', amount: 100 })
+    const { fence: amount } = await step(working, 'work_claim', { event_id, ttl: 7_200 })
+    const posted = await told(working, 'post', { text: 'It is 42.', reply_to: event_id, kind: 'result' })
+    await step(working, 'work_submit', { event_id, amount, target: posted.event_id })
+    await step(asking, 'work_reject', { event_id, reason: 'It is 41: you counted the last one twice.' })
+    await step(working, 'work_dispute', { event_id, amount, reason: 'I counted it twice, and it is 42.' })
+    await step(asking, 'work_accept', { event_id })
+    expect(states).toEqual(['open', 'claimed', 'submitted', 'rejected', 'disputed', 'accepted'])
+    const { transitions } = await told(working, 'work_history', { event_id })
+    expect((transitions as Json[]).length).toBeGreaterThan(5)
+    await Promise.all([asking.close(), working.close()])
+  })
+})
+
 type Tokenizer = { encode(text: string): readonly number[] }
 
 describe.skipIf(skipWithout(missingPackage('gpt-tokenizer')))('counted by o200k_base', () => {
@@ -197,6 +238,17 @@ describe.skipIf(skipWithout(missingPackage('gpt-tokenizer')))('counted by o200k_
     const { result } = await call(board, tool, args, token)
     return (result.content as [{ text: string }])[0].text
   }
+
+  test('names, descriptions and inputs of the default list take at most 6,000 tokens; an output schema at most 100', async () => {
+    const { result } = await rpc(board, 'tools/list')
+    const listed = result.tools as Json[]
+    const shown = listed.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    expect(tokensOf(JSON.stringify(shown))).toBeLessThanOrEqual(6_000)
+    expect(tokensOf(JSON.stringify(listed))).toBeLessThanOrEqual(7_500)
+    const all = (await rpc(board, 'tools/list', {}, { query: '?tools=all' })).result.tools as Json[]
+    for (const { name, outputSchema } of all)
+      expect([name as string, tokensOf(JSON.stringify(outputSchema))]).toSatisfy(isBelow(100))
+  })
 
   test.each(rooms)('45 one-line posts take at most 4,000 tokens: %s', async (room) => {
     expect(tokensOf(await textOf('events_list', { room }))).toBeLessThanOrEqual(4_000)

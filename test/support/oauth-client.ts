@@ -115,12 +115,16 @@ const envelope = {
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 
-/** One request of protocol 2026-07-28. `headers`: in place of what belongs there, null leaves one out. */
+/** One request of protocol 2026-07-28. `headers`: in place of what belongs there, null leaves one out. `query`: with its `?`. */
 export async function rpc(
   board: string,
   method: string,
   params: Json = {},
-  { token, headers = {} }: { token?: string; headers?: Readonly<Record<string, string | null>> } = {},
+  {
+    token,
+    headers = {},
+    query = '',
+  }: { token?: string; headers?: Readonly<Record<string, string | null>>; query?: string } = {},
 ): Promise<Told & { readonly result: Json; readonly error: { code: number; message: string; data?: Json } }> {
   const named =
     typeof params.name === 'string'
@@ -139,7 +143,7 @@ export async function rpc(
   }
   const sent = Object.entries(all).filter((each): each is [string, string] => each[1] !== null)
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { _meta: envelope, ...params } })
-  const answer = await told(await fetch(`${board}/mcp`, { method: 'POST', headers: sent, body }))
+  const answer = await told(await fetch(`${board}/mcp${query}`, { method: 'POST', headers: sent, body }))
   const { result = {}, error = {} } = answer.body as { result?: Json; error?: Json }
   return { ...answer, result, error: error as { code: number; message: string } }
 }

@@ -122,7 +122,7 @@ test('no answer has a member of its own that is called as what is said beside a 
 })
 
 test('by declaration: every tool that pages has one list; proof is taken where there is one; a long text is read or replaced', () => {
-  for (const operation of operations.filter(({ isTool }) => isTool)) {
+  for (const operation of operations.filter(({ scope }) => scope !== undefined)) {
     const extras = extrasOf(operation)
     if (operation.optional.includes('limit')) expect([operation.name, listOf(operation)]).not.toContain(undefined)
     expect([operation.name, extras.includes('proof')]).toEqual([

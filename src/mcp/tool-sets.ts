@@ -1,0 +1,56 @@
+/**
+ * Which tools are listed at /mcp: the everyday set, or what `?tools=` names. A set shortens the list and nothing else: every tool
+ * can be called by its name, and what a caller may do is decided by their token.
+ */
+import type { Operation } from '../../actors/kernel/operation.ts'
+import { nearest } from '../format/nearest.ts'
+import { printable } from '../format/printable.ts'
+import { type ListedTool, tools } from './tool-list.ts'
+
+const setNames = ['read', 'post', 'work', 'rooms', 'tools', 'webhooks', 'attachments', 'moderation'] as const
+type SetName = (typeof setNames)[number]
+
+/** Sets of the groups that have one of their own. */
+const setOfGroup: Readonly<Record<string, SetName>> = {
+  rooms: 'rooms',
+  work: 'work',
+  credits: 'work',
+  tools: 'tools',
+  webhooks: 'webhooks',
+  receivers: 'webhooks',
+  blobs: 'attachments',
+  moderation: 'moderation',
+}
+
+/** Each operation is in at least one: those of groups without a set, in `read` or `post`. */
+export function setsOf({ group, kind, scope }: Pick<Operation, 'group' | 'kind' | 'scope'>): readonly SetName[] {
+  const own = setOfGroup[group] ?? (kind === 'read' ? 'read' : 'post')
+  return scope === 'board:moderate' && own !== 'moderation' ? [own, 'moderation'] : [own]
+}
+
+const words: readonly string[] = ['everyday', 'all', ...setNames]
+export const setsInWords = words.join(', ')
+
+type Listed =
+  | { readonly ok: true; readonly tools: readonly ListedTool[] }
+  | { readonly ok: false; readonly message: string }
+
+/** `query`: of the request. Tools that are no operation are in every list. */
+export function toolsListed(query: string): Listed {
+  const asked = new URLSearchParams(query).getAll('tools').flatMap((list) => list.split(','))
+  const named = asked.map((name) => name.trim()).filter((name) => name !== '')
+  const strange = named.find((name) => !words.includes(name))
+  if (strange !== undefined) {
+    const meant = nearest(strange, words)
+    const hint = meant === undefined ? '' : `; did you mean ${meant}?`
+    return {
+      ok: false,
+      message: `tools must name sets of tools: ${setsInWords}; "${printable(strange)}" is none${hint}`,
+    }
+  }
+  const isListed = (operation: Operation): boolean =>
+    named.includes('all') ||
+    (operation.isEveryday === true && (named.length === 0 || named.includes('everyday'))) ||
+    setsOf(operation).some((name) => named.includes(name))
+  return { ok: true, tools: tools.filter(({ operation }) => operation === undefined || isListed(operation)) }
+}

@@ -30,6 +30,10 @@ export type Config = {
   /** As configured, or empty: then it is made from host and the port that was bound. */
   readonly baseUrl: string
   readonly serviceId: string
+  /** What pages call the board, what it is for in one sentence, and how to reach who runs it; the last two may be empty. */
+  readonly boardName: string
+  readonly boardAbout: string
+  readonly boardContact: string
   readonly operators: readonly string[]
   readonly engine: EngineChoice
   readonly shards: number
@@ -101,6 +105,16 @@ class Environment {
     return given === undefined || given === '' ? fallback : given
   }
 
+  /** One line of text, at most so many characters. */
+  line(name: string, fallback: string, charactersMax: number): string {
+    const given = this.text(name, fallback).trim()
+    if ([...given].length > charactersMax || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(given))
+      throw new BadConfig(
+        `${name} must be one line of at most ${charactersMax} characters, without control characters, but it is "${given}".`,
+      )
+    return given
+  }
+
   number(name: string, fallback: number, min: number, max: number): number {
     const given = this.text(name, String(fallback))
     const value = Number(given)
@@ -160,7 +174,9 @@ export function readConfig(data = '', variables: Variables = process.env): Confi
 }
 
 /** Which board it is, and who runs it. */
-function identityOf(env: Environment): Pick<Config, 'serviceId' | 'operators'> {
+function identityOf(
+  env: Environment,
+): Pick<Config, 'serviceId' | 'operators' | 'boardName' | 'boardAbout' | 'boardContact'> {
   const operators = env.list('OPERATORS')
   for (const id of operators) {
     if (!/^[0-9a-f]{64}$/.test(id))
@@ -174,7 +190,22 @@ function identityOf(env: Environment): Pick<Config, 'serviceId' | 'operators'> {
       `SERVICE_ID must be 1 to 64 of a-z 0-9 . _ -, starting with a letter or digit, but it is "${serviceId}".`,
     )
   }
-  return { serviceId, operators }
+  const boardContact = env.text('BOARD_CONTACT')
+  if (boardContact !== '' && !isContact(boardContact))
+    throw new BadConfig(`BOARD_CONTACT must be an email address or an https:// address, but it is "${boardContact}".`)
+  return {
+    serviceId,
+    operators,
+    boardName: env.line('BOARD_NAME', 'Broadside', 60),
+    boardAbout: env.line('BOARD_ABOUT', '', 200),
+    boardContact,
+  }
+}
+
+function isContact(given: string): boolean {
+  if (given.length > 200) return false
+  if (/^[^\s@<>"]+@[^\s@<>"]+\.[^\s@<>".]+$/.test(given)) return true
+  return given.startsWith('https://') && URL.canParse(given)
 }
 
 type Network = 'host' | 'port' | 'healthPort' | 'baseUrl' | 'engine' | 'trustedProxy' | 'mcpOrigins'

@@ -247,15 +247,23 @@ const threadGet = declare({
       order: Type.Optional(
         Type.Union([Type.Literal('asc'), Type.Literal('desc')], { description: 'asc (oldest first) when absent' }),
       ),
+      start: Type.Optional(
+        Type.Union([Type.Literal('thread'), Type.Literal('event')], {
+          description: 'event: the first answer is the page, of limit events, on which the named event stands',
+        }),
+      ),
     },
     closed,
   ),
   refusals: ['not_found', 'private_room'],
-  result: listOf('events', EventSchema, ThreadPlace),
+  result: listOf('events', EventSchema, {
+    ...ThreadPlace,
+    previous_cursor: Type.Optional(Type.String({ description: 'for the page before this one; absent on the first' })),
+  }),
   example: { operation: 'thread.get', event_id: '0123456789abcdef0123456789abcdef', limit: 50 },
   get: {
     path: '/api/thread/{event_id}',
-    query: [{ name: 'order', field: 'data.order' }, ...paged],
+    query: [{ name: 'order', field: 'data.order' }, { name: 'start', field: 'data.start' }, ...paged],
   },
 })
 

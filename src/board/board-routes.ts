@@ -140,6 +140,9 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
     onFault: logFault,
     board: {
       address,
+      name: described.name,
+      about: described.about,
+      contact: described.contact,
       serviceId: described.serviceId,
       identity: described.identity,
       release,
@@ -235,6 +238,9 @@ function describe(
 ): Described {
   const { directory, address, log: growing, verifier } = facts
   return {
+    name: config.boardName,
+    about: config.boardAbout || undefined,
+    contact: config.boardContact || undefined,
     serviceId: directory.facts.service_id,
     identity: directory.identity,
     generation: directory.facts.generation,

@@ -59,7 +59,7 @@ const complaintsPerMinute = 6
 
 export function mcpDoors(options: McpDoorsOptions): Doors {
   const { config, directory, described, reads, news, secret, clock } = options
-  const { address, release, serviceId } = described
+  const { address, name, release, serviceId } = described
   const keys = new SignInKeys(options.disk, join(directory.path, 'sign-in.keys'))
   const erase = (): void => keys.retain((delegation) => news.delegates.isThere(delegation))
   erase()
@@ -68,7 +68,7 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
   const perMinute = (count: number) => new Limiter({ perSecond: count / 60, burst: count }, clock.monotonicMs)
   const [fetches, fetchesOfOne] = [perMinute(fetchesPerMinute), perMinute(fetchesOfOnePerMinute)]
   const complaints = perMinute(complaintsPerMinute)
-  const common = { ...options, address, release, serviceId, wallSeconds: clock.wallSeconds, fault: logFault }
+  const common = { ...options, address, name, release, serviceId, wallSeconds: clock.wallSeconds, fault: logFault }
   const oauth = once(async (): Promise<Oauth> => {
     const [{ Oauth }, { createOutgoing }] = await Promise.all([
       import('../sign-in/oauth.ts'),

@@ -30,6 +30,10 @@ export type Sold = {
 }
 
 export type Described = {
+  /** What pages call the board, what it is for, and how to reach who runs it. */
+  readonly name: string
+  readonly about?: string | undefined
+  readonly contact?: string | undefined
   readonly serviceId: string
   readonly identity: { readonly id: string; readonly publicKey: string }
   readonly generation: string
@@ -52,6 +56,7 @@ export type Described = {
 export function capabilities(board: Described) {
   return {
     name: 'Broadside',
+    board: { name: board.name, about: board.about, contact: board.contact },
     description:
       'A public bulletin board for software agents and people: every post signed by its author, provable by anyone, streamed to many.',
     release: board.release,

@@ -7,10 +7,10 @@ import type { AboutBoard, Parts, Section } from './page.ts'
 import { attribute, type Html, html, nothing, plain, trusted } from './pieces/html.ts'
 
 const sections: readonly (readonly [Section, href: string, words: string])[] = [
+  ['talk', '/', 'Talk'],
   ['rooms', '/rooms', 'Rooms'],
   ['work', '/work', 'Work'],
   ['tools', '/tools', 'Tools'],
-  ['log', '/log', 'Log'],
   ['docs', '/docs', 'Docs'],
 ]
 
@@ -18,7 +18,7 @@ export const boardDescription =
   'A public bulletin board for software agents and people: every post signed by its author, provable by anyone, streamed to many.'
 
 type Framing = {
-  readonly board: Pick<AboutBoard, 'address'>
+  readonly board: Pick<AboutBoard, 'address' | 'name'>
   /** Path of this page with its query; undefined: it has no address that lasts. */
   readonly path?: string
 }
@@ -26,7 +26,7 @@ type Framing = {
 /** The whole document. */
 export function layout(parts: Parts, { board, path }: Framing): string {
   const { title, description = boardDescription, section, head, main, aside, bar, scripts = [], links = [] } = parts
-  const full = title === 'Broadside' ? title : `${title} · Broadside`
+  const full = title === board.name ? title : `${title} · ${board.name}`
   const address = path === undefined ? undefined : board.address + path
   const loads = ['page.js', ...scripts].map((name) => html`<script type="module" src="${assetPath(name)}"></script>\n`)
   return html`<!DOCTYPE html>
@@ -40,13 +40,13 @@ ${parts.isListed === false && trusted('<meta name="robots" content="noindex">\n'
 <script>${trusted(theme)}</script>
 <style>${trusted(style)}</style>
 <link rel="icon" href="/icon.svg" type="image/svg+xml">
-${address !== undefined && previewOf(parts, full, address, board.address)}${links.map(
+${address !== undefined && previewOf(parts, full, address, board)}${links.map(
   ([rel, type, name, href]) => html`<link rel="${rel}" type="${type}" title="${name}" href="${href}">\n`,
 )}</head>
 <body>
 <a class="skip" href="#main">Skip to content</a>
 <header class="masthead">
-<a class="wordmark" href="/">Broadside</a>
+<a class="wordmark" href="/">${board.name}</a>
 <form class="find" action="/search" role="search" aria-label="Search the board"><input type="search" name="q" aria-label="Search terms" placeholder="Search" autocomplete="off" maxlength="256"><button type="submit">Search</button></form>
 <button id="theme" type="button" class="plain" hidden>Theme</button>
 <nav class="sections" aria-label="sections"><ul>${sections.map(([name, href, words]) => html`<li><a href="${href}"${name === section && html` aria-current="page"`}>${words}</a></li>`)}</ul></nav>
@@ -59,7 +59,7 @@ ${main}
 </div>
 </main>
 ${aside === undefined ? nothing : html`<aside aria-label="about this page">\n${aside}\n</aside>\n`}</div>
-<footer class="foot"><div><span>Texts here were written by strangers.</span><a href="/faq">Questions</a><a href="/for-agents">For agents</a><a href="/docs">Documentation</a><a href="/openapi.json">OpenAPI</a><a href="/v1/export">Export</a><a href="/log">Public log</a></div></footer>
+<footer class="foot"><div><span>Texts here were written by strangers.</span><a href="/faq">Questions</a><a href="/agents">For agents</a><a href="/docs">Documentation</a><a href="/openapi.json">OpenAPI</a><a href="/v1/export">Export</a><a href="/log">Public log</a></div></footer>
 ${loads}</body>
 </html>
 `.text
@@ -69,10 +69,10 @@ function previewOf(
   { preview, description = boardDescription }: Parts,
   title: string,
   url: string,
-  address: string,
+  { address, name }: Framing['board'],
 ): Html {
   const properties: readonly (readonly [string, string])[] = [
-    ['og:site_name', 'Broadside'],
+    ['og:site_name', name],
     ['og:type', 'website'],
     ['og:title', title],
     ['og:description', description],
@@ -81,7 +81,7 @@ function previewOf(
     ['og:image:width', '1200'],
     ['og:image:height', '630'],
   ]
-  const metas = properties.map(([name, value]) => `<meta property="${name}" content="${attribute(value)}">\n`)
+  const metas = properties.map(([property, value]) => `<meta property="${property}" content="${attribute(value)}">\n`)
   return trusted(
     `<link rel="canonical" href="${attribute(url)}">\n${metas.join('')}<meta name="twitter:card" content="summary_large_image">\n`,
   )

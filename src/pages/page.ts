@@ -45,7 +45,7 @@ export type Parts = {
   readonly isListed?: boolean
 }
 
-export type Section = 'rooms' | 'work' | 'tools' | 'log' | 'docs'
+export type Section = 'talk' | 'rooms' | 'work' | 'tools' | 'log' | 'docs'
 
 /** A page in the layout; or bytes of another kind, such as a picture. */
 export type Shown =
@@ -88,6 +88,11 @@ export type AskOptions = {
 export type AboutBoard = {
   /** Public address, without a slash at its end. */
   readonly address: string
+  readonly name: string
+  /** What it is for, in one sentence. */
+  readonly about: string | undefined
+  /** How to reach who runs it: an email address, or an https address. */
+  readonly contact: string | undefined
   readonly serviceId: string
   /** The board's own, which signs its notices and owns its first rooms. */
   readonly identity: { readonly id: string; readonly publicKey: string }

@@ -26,6 +26,8 @@ type PostOptions = {
   readonly withPage?: boolean
   /** The post that the address names. */
   readonly isTarget?: boolean
+  /** The page opens where it stands. */
+  readonly isOpenedAt?: boolean
   /** What it answers is said in words, because its place does not. */
   readonly showsParent?: boolean
 }
@@ -44,7 +46,7 @@ export async function postHtml(ask: Ask, event: ShownEvent, options: PostOptions
       : html`<a class="quiet" href="/e/${id}/history">edited, ${countOf(event.versions ?? 2, 'version')}</a>`
   const expires =
     event.expires_at !== undefined && !event.hidden && html`<span class="quiet">until ${when(event.expires_at)}</span>`
-  return html`<article class="post${options.isTarget === true && ' target'}${event.hidden && ' gone'}" id="e-${id}" data-id="${id}" data-seq="${seq}"${event.expires_at !== undefined && !event.hidden && html` data-expires="${event.expires_at}"`}>
+  return html`<article class="post${options.isTarget === true && ' target'}${event.hidden && ' gone'}" id="e-${id}"${options.isOpenedAt === true && html` tabindex="-1" autofocus`} data-id="${id}" data-seq="${seq}"${event.expires_at !== undefined && !event.hidden && html` data-expires="${event.expires_at}"`}>
 <div class="by">${person(author)}<span class="at"><a href="/e/${id}" title="link to this post">${when(event.created_at)}</a></span>${place}${kindTag}${edited}${expires}</div>
 ${contextOf(event, options)}${await bodyOf(ask, event, options)}
 <div class="under"><a class="quiet" href="/e/${id}">${options.isListed === true ? 'thread' : `no. ${seq}`}</a>${votesOf(event)}${proofOf(event)}</div>
@@ -52,8 +54,23 @@ ${contextOf(event, options)}${await bodyOf(ask, event, options)}
 }
 
 export async function postsHtml(ask: Ask, events: readonly ShownEvent[], options: PostOptions = {}): Promise<Html> {
-  const among = options.among ?? new Map(events.map((event) => [event.event_id, event]))
+  const among = options.among ?? (await withParents(ask, events))
   return joined(await Promise.all(events.map((event) => postHtml(ask, event, { ...options, among }))), '\n')
+}
+
+/** These events by id, and what they answer where that stands elsewhere, so that it can be quoted. */
+export async function withParents(ask: Ask, events: readonly ShownEvent[]): Promise<ReadonlyMap<string, ShownEvent>> {
+  const among = new Map(events.map((event) => [event.event_id, event]))
+  const elsewhere = new Set(
+    events.map(({ reply_to: parent }) => parent).filter((id) => id !== undefined && !among.has(id)),
+  )
+  await Promise.all(
+    [...elsewhere].map(async (id) => {
+      const found = id === undefined ? undefined : await ask.find('event.get', { event_id: id })
+      if (id !== undefined && found !== undefined) among.set(id, found.event)
+    }),
+  )
+  return among
 }
 
 function contextOf(

@@ -1,6 +1,6 @@
 /** Pages of a post: `/e/{event_id}`, its thread with the post marked; its line as lists show it; its history. */
 
-import type { ShownEvent } from '../pages/data.ts'
+import type { ResultOf, ShownEvent } from '../pages/data.ts'
 import { feedLinks } from '../pages/feed.ts'
 import { type Ask, type Page, type PageRequest, shown } from '../pages/page.ts'
 import { changesPerPage } from '../pages/pieces/diff.ts'
@@ -9,10 +9,11 @@ import { facts, pager } from '../pages/pieces/listing.ts'
 import { nameOf, person } from '../pages/pieces/person.ts'
 import { beginning, sentence } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
-import { postHtml } from '../pages/post.ts'
+import { postHtml, withParents } from '../pages/post.ts'
 import { writer } from '../pages/writer.ts'
 
 const postsOfThread = 100
+type ThreadPaging = Pick<ResultOf<'thread.get'>, 'previous_cursor' | 'next_cursor'>
 /** Replies to replies are moved in so often; deeper ones stand under each other and say what they answer. */
 const depthMax = 6
 
@@ -28,12 +29,11 @@ export const event: Page = {
       ask.read('thread.get', {
         event_id: id,
         limit: postsOfThread,
-        ...(cursor === undefined ? {} : { cursor }),
+        ...(cursor === undefined ? { start: 'event' } : { cursor }),
       }),
     ])
     const { events } = thread
     const target = asked.supersedes ?? asked.event_id
-    const root = events.find(({ event_id: each }) => each === thread.root_id)
     const words = beginning(asked, 70) ?? 'A post whose text is gone'
     const isHere = events.some(({ event_id: each }) => each === target)
     const tree = await treeOf(ask, events, target)
@@ -44,11 +44,12 @@ export const event: Page = {
       preview: `/e/${asked.event_id}/preview.png`,
       isListed: !asked.hidden,
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
-<h1>${(root === undefined ? undefined : beginning(root, 70)) ?? words}</h1>`,
-      main: html`<h2 class="unseen">Thread</h2>${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
-${!isHere && html`<p class="note">The post at this address is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
+<h1><a class="bare" href="/e/${thread.root_id}">${thread.title}</a></h1>
+<p class="line"><span>${countOf(thread.replies, 'reply', 'replies')}</span><span>${countOf(thread.participants, 'person', 'people')}</span></p>`,
+      main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
+${!isHere && cursor === undefined && html`<p class="note">The post at this address is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
 ${tree}
-${pager(path, { cursor }, thread, 'Later replies')}
+${threadPager(path, cursor, thread)}
 ${writer(ask.board, { room: asked.room, replyTo: target })}`,
       aside: html`<section><h2>This post</h2>${facts([
         ['by', person(asked.author)],
@@ -77,6 +78,19 @@ ${writer(ask.board, { room: asked.room, replyTo: target })}`,
   },
 }
 
+/** Both ways from a page of a thread that has several; the address without a cursor is the page on which its post stands. */
+function threadPager(
+  path: string,
+  cursor: string | undefined,
+  { previous_cursor: previous, next_cursor: next }: ThreadPaging,
+): Html {
+  if (previous === undefined && next === undefined) return nothing
+  const to = (words: string, rel: string, at: string | undefined) =>
+    at !== undefined && at !== '' && html`<a rel="${rel}" href="${pathTo(path, { cursor: at })}">${words}</a>`
+  const back = cursor !== undefined && html`<a href="${path}">Back to the post</a>`
+  return html`<nav class="pager" aria-label="pages of this thread">${to('← Earlier replies', 'prev', previous)}${back}${to('Later replies →', 'next', next)}</nav>`
+}
+
 /** Children under their parents, in order of time; a post whose parent is on another page stands at the outside. */
 async function treeOf(ask: Ask, events: readonly ShownEvent[], target: string): Promise<Html> {
   const here = new Map(events.map((each) => [each.event_id, each]))
@@ -87,13 +101,15 @@ async function treeOf(ask: Ask, events: readonly ShownEvent[], target: string): 
     if (parent === undefined || !here.has(parent)) outside.push(each)
     else children.set(parent, [...(children.get(parent) ?? []), each])
   }
+  const quoted = await withParents(ask, outside)
   const branch = async (each: ShownEvent, depth: number): Promise<Html> => {
     const isFlat = depth >= depthMax
     const below = children.get(each.event_id) ?? []
     const [post, ...items] = await Promise.all([
       postHtml(ask, each, {
-        among: here,
+        among: isFlat ? here : quoted,
         isTarget: each.event_id === target,
+        isOpenedAt: each.event_id === target && each.reply_to !== undefined,
         // Where the nesting no longer says it, the post does.
         isListed: false,
         showsParent: isFlat || depth === 0,

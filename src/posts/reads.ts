@@ -123,7 +123,13 @@ function thread(context: ReadContext, { args }: ReadRequest, slot: number): Read
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
   const { from } = cursor
-  const found = readThread(board, slot, { order, limit: limitOf(args), ...(from === undefined ? {} : { from }) })
+  const isAround = args.start === 'event'
+  const found = readThread(board, slot, {
+    order,
+    limit: limitOf(args),
+    isAround,
+    ...(from === undefined ? {} : { from }),
+  })
   const { views: events, cut } = eventsWithin(context, found.slots)
   const index = context.state.threads.at(context.now())
   const { replies, participants } = index.sums(found.root)
@@ -137,6 +143,7 @@ function thread(context: ReadContext, { args }: ReadRequest, slot: number): Read
     replies,
     participants,
     events,
+    ...(found.before === undefined ? {} : { previous_cursor: context.cursors.seal(list, found.before) }),
     ...paging(context, list, cut ?? found.next),
   }
   const { until, ...scope } = scopeOf([root, ...events])

@@ -1,72 +1,76 @@
-/** `/rooms`, and `/room/{room}`: its pages are tabs; posts come in order of time, or as threads. */
+/** `/rooms`, and `/room/{room}`: its threads, its posts as they come, its documents. */
 
-import type { ResultOf, ShownEvent } from '../pages/data.ts'
+import type { ResultOf } from '../pages/data.ts'
 import { feedLinks } from '../pages/feed.ts'
 import { type Ask, type Page, shown } from '../pages/page.ts'
 import { activityPlot } from '../pages/pieces/activity-plot.ts'
-import { type Html, html, joined, pathTo } from '../pages/pieces/html.ts'
+import { type Html, html, pathTo } from '../pages/pieces/html.ts'
 import { empty, facts, pager, tabs } from '../pages/pieces/listing.ts'
 import { liveList } from '../pages/pieces/live.ts'
-import { person, shortId } from '../pages/pieces/person.ts'
+import { person } from '../pages/pieces/person.ts'
 import { excerpt } from '../pages/pieces/text.ts'
 import { countOf, when, whole } from '../pages/pieces/time.ts'
-import { postHtml, postsHtml } from '../pages/post.ts'
+import { postsHtml } from '../pages/post.ts'
 import { writer } from '../pages/writer.ts'
+import { threadRows } from '../threads/thread-rows.ts'
 import { type RoomData, roomLine } from './room-line.ts'
 
 const postsOfPage = 50
+const threadsOfPage = 30
+const docsOfPage = 50
+
+const views = [
+  ['threads', 'Threads'],
+  ['posts', 'All posts, live'],
+  ['documents', 'Documents'],
+] as const
+type View = (typeof views)[number][0]
+
+/** What the address of a room asks for. */
+type Place = {
+  readonly room: RoomData
+  readonly page: string | undefined
+  readonly view: View
+  readonly cursor: string | undefined
+}
 
 export const room: Page = {
   path: '/room/{room}',
-  about: 'A live room, with its pages as tabs, by time or as threads.',
+  about: 'A room: its threads, all its posts as they come, its documents; its pages as tabs.',
   query: ['page', 'view', 'cursor'],
-  async show(ask, { path, parameters, query }) {
+  async show(ask, { parameters, query }) {
     const name = parameters.room!
     const [page, cursor] = [query.get('page'), query.get('cursor')]
-    const isThreads = query.get('view') === 'threads'
-    const isLive = !isThreads && cursor === undefined
+    const view = views.find(([each]) => each === query.get('view'))?.[0] ?? 'threads'
     // The stream brings the whole room. Its newest is asked for before the list: what comes between the two is shown twice, never missed.
+    const isLive = view === 'posts' && cursor === undefined
     const [{ room: about }, newest] = await Promise.all([
       ask.read('room.get', { room: name }),
-      isLive && page !== undefined ? ask.read('events.list', { room: name, limit: 1 }) : undefined,
+      isLive ? ask.read('events.list', { room: name, limit: 1 }) : undefined,
     ])
-    const [list, { pages }, activity, { docs }] = await Promise.all([
-      ask.read('events.list', {
-        room: name,
-        limit: postsOfPage,
-        ...(page === undefined ? {} : { page }),
-        ...(cursor === undefined ? {} : { cursor }),
-      }),
+    const place: Place = { room: about, page, view, cursor }
+    const [main, { pages }, activity] = await Promise.all([
+      contentOf(ask, place, newest?.events[0]?.event_id),
       ask.read('room.pages', { room: name, limit: 12 }),
       ask.read('board.activity', { room: name, step: 86_400, bars: 30 }),
-      ask.read('docs.list', { room: name, limit: 8 }),
     ])
-    const { events } = list
-    const own = { page, view: isThreads ? 'threads' : undefined, cursor }
-    const shownList = isThreads
-      ? threads(ask, events)
-      : postsHtml(ask, events, { isListed: true, withPage: page === undefined })
-    const posts = events.length === 0 ? empty('Nothing here yet.') : await shownList
     return shown({
       title: page === undefined ? name : `${name} / ${page}`,
       description: about.about === undefined ? `The room ${name} of this board.` : excerpt(about.about, 200),
       section: 'rooms',
       preview: `/room/${name}/preview.png`,
-      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><h1>${name}</h1>${about.about !== undefined && html`<p class="lead">${excerpt(about.about, 400)}</p>`}${about.closed && html`<p class="note">This room is closed: it is read-only.</p>`}`,
-      bar: pageTabs(name, page, pages, isThreads),
-      main: html`${!about.closed && writer(ask.board, { room: name, page })}<h2 class="unseen">${isThreads ? 'Threads' : 'Posts'}</h2>${isLive ? liveList({ room: name, page, newest: (newest ?? list).events[0]?.event_id, change: ask.change, most: 500 }, posts) : html`<div class="posts">${posts}</div>`}
-${pager(path, own, list)}`,
+      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><div class="opening"><div><h1>${name}</h1><p class="lead">${about.about !== undefined && html`${excerpt(about.about, 400)} `}${countOf(about.count, 'post')}</p></div>${!about.closed && html`<p class="actions"><a class="button strong" href="#write">New thread</a></p>`}</div>${about.closed && html`<p class="note">This room is closed: it is read-only.</p>`}`,
+      bar: barOf(place, pages),
+      main: html`${!about.closed && writer(ask.board, { room: name, page })}${main}`,
       aside: html`<section><h2>About</h2>${facts([
-        ['posts', whole(about.count)],
         ['threads', whole(about.threads)],
         ['people', about.members === 0 ? 'open to all' : countOf(about.members, 'member')],
         about.owner === undefined ? undefined : ['owner', person({ id: about.owner, handle: about.owner_handle })],
-        ['made', when(about.created_at)],
+        ['began', when(about.created_at)],
       ])}</section>
-<section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>
-${docs.length > 0 && html`<section><h2>Documents</h2><ul>${docs.map((doc) => html`<li><a href="/d/${doc.id}">${doc.title}</a></li>`)}</ul></section>`}
 ${rulesOf(about)}
-<section><h2>Other ways to read</h2><ul><li><a href="/tail/${name}">as plain text, live</a></li><li><a href="/api/events?room=${name}">as JSON</a></li><li><a href="${pathTo('/v1/export', { room: name })}">everything, with signatures</a></li><li><a href="${pathTo('/embed', { room: name })}">on your own page</a></li><li><a href="${pathTo('/search', { room: name })}">search this room</a></li></ul></section>`,
+<section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>
+<section><h2>For programs</h2><p><a href="/tail/${name}">Stream</a> · <a href="/api/threads?room=${name}">JSON</a> · <a href="/room/${name}.atom">Atom</a> · <a href="${pathTo('/embed', { room: name })}">Embed</a> · <a href="${pathTo('/v1/export', { room: name })}">Export</a> · <a href="${pathTo('/search', { room: name })}">Search</a></p></section>`,
       scripts: isLive ? ['live.js', 'write.js'] : ['write.js'],
       links: [
         ...feedLinks(`/room/${name}`, `Threads of ${name}`),
@@ -76,24 +80,81 @@ ${rulesOf(about)}
   },
 }
 
-function pageTabs(
-  name: string,
-  page: string | undefined,
-  pages: ResultOf<'room.pages'>['pages'],
-  isThreads: boolean,
-): Html {
-  const path = `/room/${name}`
-  const view = isThreads ? 'threads' : undefined
-  const views = tabs('how it is shown', [
-    ['By time', pathTo(path, { page }), !isThreads],
-    ['Threads', pathTo(path, { page, view: 'threads' }), isThreads],
-  ])
-  if (pages.length < 2 && page === undefined) return html`<div class="bars">${views}</div>`
-  const each = pages.map(
-    ({ name: one, count }) =>
-      [html`${one} <span class="quiet">${count}</span>`, pathTo(path, { page: one, view }), page === one] as const,
+/** `newest`: of the room, where its posts are shown live. */
+function contentOf(ask: Ask, place: Place, newest: string | undefined): Promise<Html> {
+  if (place.view === 'posts') return postsOf(ask, place, newest)
+  return place.view === 'threads' ? threadsOf(ask, place) : docsOf(ask, place)
+}
+
+/** The fields of a request for a list of this place. */
+function listed({ room: { name }, page, cursor }: Place) {
+  return { room: name, ...(page === undefined ? {} : { page }), ...(cursor === undefined ? {} : { cursor }) }
+}
+
+async function threadsOf(ask: Ask, place: Place): Promise<Html> {
+  const list = await ask.read('threads.list', { ...listed(place), limit: threadsOfPage })
+  const rows = list.threads.length === 0 ? empty('There are no threads here yet.') : threadRows(list.threads)
+  return html`<h2 class="unseen">Threads</h2>${rows}
+${pagerOf(place, list, 'More threads')}`
+}
+
+async function postsOf(ask: Ask, place: Place, newest: string | undefined): Promise<Html> {
+  const { room, page, cursor } = place
+  const list = await ask.read('events.list', { ...listed(place), limit: postsOfPage })
+  const { events } = list
+  const posts =
+    events.length === 0
+      ? empty('There are no posts here yet.')
+      : await postsHtml(ask, events, { isListed: true, withPage: page === undefined })
+  const shownList =
+    cursor === undefined
+      ? liveList({ room: room.name, page, newest, change: ask.change, most: 500 }, posts)
+      : html`<div class="posts">${posts}</div>`
+  return html`<h2 class="unseen">Posts</h2>${shownList}
+${pagerOf(place, list, 'Older')}`
+}
+
+async function docsOf(ask: Ask, place: Place): Promise<Html> {
+  const { room, cursor } = place
+  const list = await ask.read('docs.list', {
+    room: room.name,
+    limit: docsOfPage,
+    ...(cursor === undefined ? {} : { cursor }),
+  })
+  const rows =
+    list.docs.length === 0
+      ? empty(html`There are no documents here yet: <a href="/docs/docs.create">docs.create</a> makes one.`)
+      : html`<ul class="rows">${list.docs.map((doc) => html`<li><a href="/d/${doc.id}"><b>${doc.title}</b></a><div class="line"><span>${countOf(doc.versions, 'version')}</span><span>${when(doc.updated_at)}</span></div></li>`)}</ul>`
+  return html`<h2 class="unseen">Documents</h2>${rows}
+${pagerOf(place, list, 'More documents')}`
+}
+
+function pagerOf({ room, page, view, cursor }: Place, list: Parameters<typeof pager>[2], words: string): Html {
+  return pager(`/room/${room.name}`, { page, view: viewName(view), cursor }, list, words)
+}
+
+/** As addresses have it: threads are what a room shows by itself. */
+function viewName(view: View): string | undefined {
+  return view === 'threads' ? undefined : view
+}
+
+function barOf({ room, page, view }: Place, pages: ResultOf<'room.pages'>['pages']): Html {
+  const path = `/room/${room.name}`
+  const shownViews = tabs(
+    'what is shown',
+    views.map(([each, words]) => [words, pathTo(path, { page, view: viewName(each) }), each === view] as const),
   )
-  return html`<div class="bars">${tabs('pages of this room', [['All', pathTo(path, { view }), page === undefined], ...each])}${views}</div>`
+  if (view === 'documents' || (pages.length < 2 && page === undefined))
+    return html`<div class="bars">${shownViews}</div>`
+  const each = pages.map(
+    ({ name, count }) =>
+      [
+        html`${name} <span class="quiet">${count}</span>`,
+        pathTo(path, { page: name, view: viewName(view) }),
+        page === name,
+      ] as const,
+  )
+  return html`<div class="bars">${shownViews}${tabs('pages of this room', [['All', pathTo(path, { view: viewName(view) }), page === undefined], ...each])}</div>`
 }
 
 function rulesOf({ policy }: RoomData): Html {
@@ -106,26 +167,6 @@ function rulesOf({ policy }: RoomData): Html {
   ].filter((each) => each !== undefined)
   if (words.length === 0 && (rules === undefined || rules === '')) return html``
   return html`<section><h2>Rules</h2>${rules !== undefined && rules !== '' && html`<p>${String(rules)}</p>`}${words.map((each) => html`<p>${each}</p>`)}</section>`
-}
-
-/** The posts of this page by thread, newest thread first: each root, where it is here, and its newest replies in order. */
-async function threads(ask: Ask, events: readonly ShownEvent[]): Promise<Html> {
-  const byThread = new Map<string, ShownEvent[]>()
-  for (const event of events) byThread.set(event.thread, [event, ...(byThread.get(event.thread) ?? [])])
-  const among = new Map(events.map((event) => [event.event_id, event]))
-  const groups = [...byThread].map(async ([root, members]) => {
-    const begin = among.get(root)
-    const replies = members.filter(({ event_id: id }) => id !== root)
-    const head =
-      begin === undefined
-        ? html`<p class="context">in the thread <a href="/e/${root}">${shortId(root)}</a></p>`
-        : await postHtml(ask, begin, { isListed: true, among })
-    const items = await Promise.all(
-      replies.map(async (each) => html`<li>${await postHtml(ask, each, { isListed: true, among })}</li>`),
-    )
-    return html`<section class="thread">${head}${items.length > 0 && html`<ol class="replies">${items}</ol>`}</section>`
-  })
-  return joined(await Promise.all(groups), '\n')
 }
 
 /** `/rooms`: every public room, latest activity first. */

@@ -34,6 +34,8 @@ export type OauthOptions = RecordsOptions & { readonly disk: Disk } & Pick<
     readonly news: LiveFacts
     /** Public address of the board. */
     readonly address: string
+    /** What pages call the board. */
+    readonly name: string
     /** File of the key that signs tokens. */
     readonly tokenKeyFile: string
     /** Who ends them calls `retain`. */
@@ -202,7 +204,7 @@ export class Oauth {
     if (request.method === 'POST') return this.#answer(req, res, { asked, request, wantsJson })
     if (request.method !== 'GET') return json(res, 405, { error: 'invalid_request', error_description: 'GET or POST' })
     if (!wantsJson) {
-      const body = signInPage(asked, { address: this.#options.address, isWeb })
+      const body = signInPage(asked, { address: this.#options.address, name: this.#options.name, isWeb })
       res.writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
       res.end(body)
       return

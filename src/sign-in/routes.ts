@@ -16,6 +16,8 @@ import type { Oauth, OauthResponse } from './oauth.ts'
 type OauthDoorsOptions = {
   /** Public address of the board, without a slash at the end. */
   readonly address: string
+  /** What pages call the board. */
+  readonly name: string
   readonly load: () => Promise<Oauth>
   /** The script of the sign-in page. */
   readonly script: () => Promise<Buffer>
@@ -187,7 +189,7 @@ const preflightFor = (methods: readonly string[]): readonly Header[] => [
 ]
 
 function refuse(
-  { address }: Pick<OauthDoorsOptions, 'address'>,
+  { address, name }: Pick<OauthDoorsOptions, 'address' | 'name'>,
   exchange: Exchange,
   status: number,
   description: string,
@@ -199,7 +201,7 @@ function refuse(
   ]
   const error = status === 500 ? 'server_error' : status === 429 ? 'temporarily_unavailable' : 'invalid_request'
   if (isPerson(exchange)) {
-    const page = layout(signInRefusal(status, { error, description, retryAfter: wait }), { board: { address } })
+    const page = layout(signInRefusal(status, { error, description, retryAfter: wait }), { board: { address, name } })
     return exchange.reply(status, [...pageHeaders(address), noStore, ...more], page)
   }
   const body = JSON.stringify({ error, error_description: description })

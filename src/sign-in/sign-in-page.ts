@@ -16,7 +16,10 @@ const words: Readonly<Record<Scope, string>> = {
 /** The script of the page; it is served beside it. */
 export const signInScript: Buffer = readFileSync(new URL('./sign-in-script.js', import.meta.url))
 
-export function signInPage(asked: Asked, { address, isWeb }: { address: string; isWeb: boolean }): string {
+export function signInPage(
+  asked: Asked,
+  { isWeb, ...board }: { address: string; name: string; isWeb: boolean },
+): string {
   const { uid, clientId, clientName, redirectHost, scopes } = asked
   const isLocal = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(redirectHost)
   const head = html`<h1>Sign in</h1>`
@@ -40,5 +43,5 @@ export function signInPage(asked: Asked, { address, isWeb }: { address: string; 
 <p><button type="button" id="deny" class="plain">Do not sign in</button></p>
 </section>
 <script type="module" src="/oauth/sign-in-page.js"></script>`
-  return layout({ title: 'Sign in', head, main, isListed: false }, { board: { address } })
+  return layout({ title: 'Sign in', head, main, isListed: false }, { board })
 }

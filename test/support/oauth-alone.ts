@@ -41,6 +41,7 @@ export function oauthAlone({
   const oauth = new Oauth({
     disk: machineDisk,
     news: new LiveFacts(systemClock),
+    name: 'Broadside',
     address: 'http://board.example',
     serviceId: 'bs-test',
     boardIdentity: '0'.repeat(64),

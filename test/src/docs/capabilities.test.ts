@@ -9,6 +9,7 @@ import { createNobleBackend } from '../../../src/verify/backends.ts'
 import { faultsOf, hasShape, serviceId, shapes } from '../../support/json-schema.ts'
 
 const described = {
+  name: 'Broadside',
   serviceId,
   identity: { id: 'a'.repeat(64), publicKey: 'A'.repeat(43) },
   generation: '0'.repeat(32),

@@ -8,7 +8,13 @@ const { capabilities } = await import('../../../src/docs/capabilities.ts')
 const { forAgents } = await import('../../../src/board/for-agents.ts')
 
 const board = {
-  ...{ serviceId: 'bs-test', identity: { id: '0'.repeat(64), publicKey: 'A'.repeat(43) }, generation: '', release: '' },
+  ...{
+    name: 'Broadside',
+    serviceId: 'bs-test',
+    identity: { id: '0'.repeat(64), publicKey: 'A'.repeat(43) },
+    generation: '',
+    release: '',
+  },
   ...{ address: 'http://board.example', origin: '', vkey: '', verifier: 'sodium', limitsOn: true, createdAt: 0 },
   ...{ blobBytesPerIdentity: 0, proofBits: 0 },
 }

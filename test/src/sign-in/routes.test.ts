@@ -15,6 +15,7 @@ type Told = {
 
 let oauth = { handle: async () => ({ status: 201, headers: [], body: Buffer.from('{}') }) } as unknown as Oauth
 const doors = oauthDoors({
+  name: 'Broadside',
   address: 'https://board.example',
   load: async () => oauth,
   script: async () => Buffer.alloc(0),

@@ -82,7 +82,10 @@ test.each([
 })
 
 test('the page promises nothing that a scope breaks: by board:work credits are paid out', () => {
-  const page = signInPage({ ...asked, scopes: ['board:work'] }, { address: 'https://board.example', isWeb: false })
+  const page = signInPage(
+    { ...asked, scopes: ['board:work'] },
+    { address: 'https://board.example', name: 'Broadside', isWeb: false },
+  )
   expect(page).toContain('spend your credits on rewards')
   expect(page).not.toContain('send credits away')
 })

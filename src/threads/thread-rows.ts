@@ -1,0 +1,35 @@
+/** Threads in a list: what each is about, who began it, and how it goes on. */
+
+import type { ResultOf } from '../pages/data.ts'
+import { type Html, html } from '../pages/pieces/html.ts'
+import { nameOf, seal } from '../pages/pieces/person.ts'
+import { when, whole } from '../pages/pieces/time.ts'
+
+export type ListedThread = ResultOf<'threads.list'>['threads'][number]
+
+type RowOptions = {
+  /** The room is not the page's: it is shown. */
+  readonly withRoom?: boolean
+}
+
+export function threadRows(threads: readonly ListedThread[], options: RowOptions = {}): Html {
+  return html`<ol class="threads">${threads.map((thread) => rowOf(thread, options))}</ol>`
+}
+
+function rowOf(
+  { thread, room, page, title, author, replies, last, votes, kind }: ListedThread,
+  { withRoom }: RowOptions,
+): Html {
+  const place = withRoom === true && html`<a class="bare" href="/room/${room}">${room}</a>`
+  const pageTag = page !== 'main' && html`<span class="tag">${page}</span>`
+  const kindTag = kind !== 'note' && html`<span class="tag">${kind}</span>`
+  const answered =
+    replies > 0 &&
+    html`<span>last by ${nameOf(last.author)} <a class="bare" href="/e/${last.event_id}">${when(last.created_at)}</a></span>`
+  const began = html`<span><a class="bare" href="/i/${author.id}">${nameOf(author)}</a> began it${replies === 0 && html` ${when(last.created_at)}`}</span>`
+  const score = votes.up - votes.down
+  const voted =
+    votes.up + votes.down > 0 &&
+    html`<span title="${votes.up} for, ${votes.down} against">${score > 0 && '+'}${score} by votes</span>`
+  return html`<li data-thread="${thread}">${seal(author.id)}<div><h3><a class="bare" href="/e/${thread}">${title}</a></h3><div class="line">${place}${pageTag}${kindTag}${began}${answered}${voted}</div></div><p class="count"><b>${whole(replies)}</b> ${replies === 1 ? 'reply' : 'replies'}</p></li>`
+}

@@ -201,9 +201,10 @@ const byOf = ({ event_id: id, author, created_at: at, expires_at: until, kind, p
   const by = make('div', 'by')
   const person = link(`/i/${author.id}`, undefined, 'person')
   const name = make('span', '')
-  if (author.handle !== undefined) name.append(make('b', '', `@${author.handle}`), ' ')
-  name.append(titled(make('span', 'key', author.id.slice(0, 8)), `identity ${author.id}`))
-  person.append(seal(author.id), name)
+  name.append(
+    author.handle === undefined ? make('span', 'key', author.id.slice(0, 8)) : make('b', '', `@${author.handle}`),
+  )
+  titled(person, `identity ${author.id}`).append(seal(author.id), name)
   const when = make('span', 'at')
   const permalink = titled(link(`/e/${id}`), 'link to this post')
   permalink.append(time(at))

@@ -36,7 +36,6 @@ export function nameOf({ id, handle }: Named): string {
 
 export function person(named: Named): Html {
   const { id, handle } = named
-  const key = html`<span class="key" title="identity ${id}">${shortId(id)}</span>`
-  const name = handle === undefined ? key : html`<b>@${handle}</b> ${key}`
-  return html`<a class="person" href="/i/${id}">${seal(id)}<span>${name}</span></a>`
+  const name = handle === undefined ? html`<span class="key">${shortId(id)}</span>` : html`<b>@${handle}</b>`
+  return html`<a class="person" href="/i/${id}" title="identity ${id}">${seal(id)}<span>${name}</span></a>`
 }

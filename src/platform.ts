@@ -6,6 +6,7 @@ import type { FromThread, StartThread, Thread, ThreadStart } from '../actors/ker
 import type { Disk } from '../storage/disk.ts'
 import { machineDisk } from '../storage/machine-disk.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { threadFile } from './program.ts'
 
 export type Random = (bytes: number) => Buffer
 
@@ -25,9 +26,9 @@ class WorkerThread implements Thread {
   readonly #worker: Worker
 
   constructor(file: URL, { name, data, ports, youngGenerationMb }: ThreadStart) {
-    this.#worker = new Worker(file, {
+    this.#worker = new Worker(threadFile('entry'), {
       name,
-      workerData: data,
+      workerData: { file: file.href, data },
       transferList: ownPorts(ports),
       resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
     })
@@ -41,7 +42,7 @@ class WorkerThread implements Thread {
     this.#worker.on('error', take)
   }
 
-  onExit(take: () => void): void {
+  onExit(take: (code: number) => void): void {
     this.#worker.on('exit', take)
   }
 

@@ -25,7 +25,7 @@ export type ThreadStart = {
 export interface Thread {
   onMessage(take: (message: FromThread) => void): void
   onError(take: (error: Error) => void): void
-  onExit(take: () => void): void
+  onExit(take: (code: number) => void): void
   /** `ports`: those in the message. */
   send(message: unknown, ports: readonly Port[]): void
   /** At once, whatever it is doing. */

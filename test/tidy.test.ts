@@ -319,9 +319,13 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     // What piscina runs is told its backend so.
     'a thread is a plain function: only the entry knows that it is a worker',
     /\b(parentPort|workerData)\b/,
-    /^src\/(platform|workers\/(entry|verify|tool-bench)|verify\/verifier)\.ts$/,
+    /^src\/(platform|workers\/(entry|verify)|runtime\/thread-pool)\.ts$/,
   ],
-  ['only the platform makes channels: be handed them', /\bMessageChannel\b/, /^src\/platform\.ts$/],
+  [
+    'only the platform starts threads and makes channels: be handed it',
+    /\b(MessageChannel|new Worker|Piscina)\b/,
+    /^src\/(platform|runtime\/thread-pool)\.ts$/,
+  ],
   [
     // Beside the command line: names of files, secret seeds of hash tables, and ids of faults, on which no answer depends.
     'chance comes from src/platform.ts: be handed it',

@@ -15,6 +15,8 @@ export type ThreadPlatform = Pick<Platform, 'clock' | 'random' | 'disk'> & {
   readonly report: Report
   /** Says what others can continue with while this thread is not ready yet. */
   readonly tellKnown: (facts: Readonly<Record<string, unknown>>) => void
+  /** Answers a message, where it is not a link that carries answers. */
+  readonly answer: (body: unknown) => void
 }
 
 /** What to tell at once, and what to do when asked to stop or given a new link. */
@@ -75,6 +77,7 @@ export async function runThread<Data, Word>(
     disk,
     report: (level, event, facts) => send({ kind: 'event', level, event, facts }),
     tellKnown: (facts) => send({ kind: 'known', facts }),
+    answer: (body) => send({ kind: 'answer', body }),
   }
   const word = (): Promise<Word> =>
     new Promise((resolve) => {

@@ -5,6 +5,7 @@
  */
 
 import { createPublicKey, verify } from 'node:crypto'
+import { machine } from '../src/platform.ts'
 import { type BackendName, chooseBackend } from '../src/verify/backends.ts'
 import { Verifier } from '../src/verify/verifier.ts'
 import { type Case, compare, looped } from './compare.ts'
@@ -30,8 +31,8 @@ export const verifyBench: Bench = {
       })
     })
     const plain = looped('plain: node:crypto, key imported each time', 8, (n) => importAndVerify(items[n]!))
-    const one = await Verifier.start({ threads: 1 })
-    const two = await Verifier.start({ threads: 2 })
+    const one = await Verifier.start({ startPool: machine.startPool, threads: 1 })
+    const two = await Verifier.start({ startPool: machine.startPool, threads: 2 })
     const pools = [threads('1 thread, 64 in flight', one, items), threads('2 threads, 64 in flight', two, items)]
     const rows = await compare(limit, [...backends, plain, ...pools], { isQuick, unit: 'verifications' })
     await one.close()

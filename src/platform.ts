@@ -6,6 +6,8 @@ import type { FromThread, StartThread, Thread, ThreadStart } from '../actors/ker
 import type { Disk } from '../storage/disk.ts'
 import { machineDisk } from '../storage/machine-disk.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { threadFile } from './program.ts'
+import type { StartPool } from './runtime/thread-pool.ts'
 
 export type Random = (bytes: number) => Buffer
 
@@ -18,19 +20,28 @@ export type Platform = {
   readonly startThread: StartThread
   /** Between two threads. */
   readonly channel: () => Channel
+  readonly startPool: StartPool
 }
 
 /** A thread of this process. */
 class WorkerThread implements Thread {
   readonly #worker: Worker
 
-  constructor(file: URL, { name, data, ports, youngGenerationMb }: ThreadStart) {
-    this.#worker = new Worker(file, {
+  constructor(
+    file: URL,
+    { name, data, ports, youngGenerationMb, oldGenerationMb, stackMb, isBackground = false }: ThreadStart,
+  ) {
+    this.#worker = new Worker(threadFile('entry'), {
       name,
-      workerData: data,
+      workerData: { file: file.href, data },
       transferList: ownPorts(ports),
-      resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
+      resourceLimits: {
+        maxYoungGenerationSizeMb: youngGenerationMb,
+        ...(oldGenerationMb === undefined ? {} : { maxOldGenerationSizeMb: oldGenerationMb }),
+        ...(stackMb === undefined ? {} : { stackSizeMb: stackMb }),
+      },
     })
+    if (isBackground) this.#worker.unref()
   }
 
   onMessage(take: (message: FromThread) => void): void {
@@ -41,7 +52,7 @@ class WorkerThread implements Thread {
     this.#worker.on('error', take)
   }
 
-  onExit(take: () => void): void {
+  onExit(take: (code: number) => void): void {
     this.#worker.on('exit', take)
   }
 
@@ -49,8 +60,8 @@ class WorkerThread implements Thread {
     this.#worker.postMessage(message, ownPorts(ports))
   }
 
-  terminate(): void {
-    void this.#worker.terminate()
+  async terminate(): Promise<void> {
+    await this.#worker.terminate()
   }
 
   async heapBytes(): Promise<number> {
@@ -70,4 +81,6 @@ export const machine: Platform = {
   disk: machineDisk,
   startThread: (file, start) => new WorkerThread(file, start),
   channel: () => new MessageChannel(),
+  // Loaded when it is needed: most threads never do.
+  startPool: async (file, options) => new (await import('./runtime/thread-pool.ts')).ThreadPool(file, options),
 }

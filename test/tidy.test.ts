@@ -315,12 +315,22 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     /(?<!\.)\b(setTimeout|setInterval|setImmediate)\(/,
     /^src\/(clock|cli\/.*|client\/broadside|http\/(uws|uws-stream|node)|docs\/for-agents\/programs)\.ts$/,
   ],
-  ['only the platform makes channels: be handed them', /\bMessageChannel\b/, /^src\/platform\.ts$/],
+  [
+    // What piscina runs is told its backend so.
+    'a thread is a plain function: only the entry knows that it is a worker',
+    /\b(parentPort|workerData)\b/,
+    /^src\/(platform|workers\/(entry|verify)|runtime\/thread-pool)\.ts$/,
+  ],
+  [
+    'only the platform starts threads and makes channels: be handed it',
+    /\b(MessageChannel|new Worker|Piscina)\b/,
+    /^src\/(platform|runtime\/thread-pool)\.ts$/,
+  ],
   [
     // Beside the command line: names of files, secret seeds of hash tables, and ids of faults, on which no answer depends.
     'chance comes from src/platform.ts: be handed it',
     /\b(randomBytes|randomUUID|randomInt|getRandomValues|Math\.random)\(/,
-    /^(src\/(platform|cli\/.*|client\/broadside|http\/engine|workers\/entry|docs\/for-agents\/programs)|storage\/(machine-disk|recovery)|actors\/records\/(event-index|retry-memory))\.ts$/,
+    /^(src\/(platform|cli\/.*|client\/broadside|http\/engine|workers\/thread|docs\/for-agents\/programs)|storage\/(machine-disk|recovery)|actors\/records\/(event-index|retry-memory))\.ts$/,
   ],
   [
     'only src/config.ts reads the environment (and limits, which schemas need before there is a configuration)',

@@ -19,17 +19,21 @@ export type ThreadStart = {
   /** Those in `data`. */
   readonly ports: readonly Port[]
   readonly youngGenerationMb: number
+  readonly oldGenerationMb?: number
+  readonly stackMb?: number
+  /** It keeps no process alive. */
+  readonly isBackground?: boolean
 }
 
 /** A thread that was started. */
 export interface Thread {
   onMessage(take: (message: FromThread) => void): void
   onError(take: (error: Error) => void): void
-  onExit(take: () => void): void
+  onExit(take: (code: number) => void): void
   /** `ports`: those in the message. */
   send(message: unknown, ports: readonly Port[]): void
   /** At once, whatever it is doing. */
-  terminate(): void
+  terminate(): Promise<void>
   /** In use, in bytes. Rejects when it is not running. */
   heapBytes(): Promise<number>
 }
@@ -73,6 +77,8 @@ export type FromThread =
       readonly event: string
       readonly facts: Readonly<Record<string, unknown>>
     }
+  /** What it answers to a message. */
+  | { readonly kind: 'answer'; readonly body: unknown }
   | { readonly kind: 'stopped' }
 
 export class Supervised {
@@ -142,7 +148,7 @@ export class Supervised {
     this.#stopping = true
     const gone = new Promise<void>((resolve) => thread.onExit(() => resolve()))
     thread.send({ kind: 'stop' }, [])
-    const inTime = this.#options.timers.later(() => thread.terminate(), withinMs)
+    const inTime = this.#options.timers.later(() => void thread.terminate(), withinMs)
     await gone
     inTime()
   }

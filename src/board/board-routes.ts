@@ -48,7 +48,7 @@ import { Routes } from './routes.ts'
 import type { StartedActors } from './start-actors.ts'
 
 type RoutedParts = StartedActors &
-  Pick<Platform, 'clock' | 'random' | 'disk'> & {
+  Pick<Platform, 'clock' | 'random' | 'disk' | 'startPool'> & {
     readonly config: Config
     readonly directory: BoardDirectory
     readonly address: string
@@ -130,6 +130,7 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
   const { reads, figures, counters, heads, log, address, news } = parts
   return pageDoors({
     timers: parts.clock,
+    startPool: parts.startPool,
     reads,
     figures: (answer) => figures.tell((found) => answer(found && statsData(found).stats)),
     now: parts.clock.wallSeconds,

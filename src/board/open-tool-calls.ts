@@ -1,7 +1,7 @@
 /** Everything that calls of tools are made of, put together: the way out, the board's own tools, the wallet, the relay. */
 
 import { createHmac } from 'node:crypto'
-import { type Clock, drained, pause } from '../clock.ts'
+import { drained, pause } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Config } from '../config.ts'
@@ -13,7 +13,7 @@ import type { Payer } from '../payments/payment.ts'
 import { Sales } from '../payments/sales.ts'
 import { Seller } from '../payments/seller.ts'
 import { openWallet } from '../payments/wallet.ts'
-import type { Random } from '../platform.ts'
+import type { Platform } from '../platform.ts'
 import { dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
 import { release } from '../release.ts'
 import { Unsettled } from '../tool-calls/open-payments.ts'
@@ -23,7 +23,7 @@ import { ToolProbes } from '../tools/service.ts'
 import type { Checks } from '../verify/verifier.ts'
 import type { ReadRouter } from './read-router.ts'
 
-type CallingOptions = {
+type CallingOptions = Pick<Platform, 'clock' | 'random' | 'startThread'> & {
   /** Public address of the board. */
   readonly address: string
   readonly directory: { readonly facts: { readonly service_id: string }; readonly identity: { readonly id: string } }
@@ -32,8 +32,6 @@ type CallingOptions = {
   readonly news: Pick<LiveFacts, 'noteChange'>
   readonly actorHost: Actors
   readonly secret: Buffer
-  readonly clock: Clock
-  readonly random: Random
   readonly reads: Pick<ReadRouter, 'read'>
   readonly verifier: Pick<Checks, 'verify'>
 }
@@ -78,7 +76,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
       verify: (...asked) => verifier.verify(...asked),
       search: (args, from) => search(reads, args, from),
     },
-    clock,
+    options,
   )
   const { relay, unsettled } = openRelay(config, options, { outgoing, payer, signal: stopping.signal })
   const calls = new Calls({

@@ -41,6 +41,7 @@ import {
 import type { RenderTexts } from '../pages/page-texts.ts'
 import { faultPage, nowherePage, refusedPage, unansweredPage } from '../pages/refused.ts'
 import { Renderer } from '../pages/renderer.ts'
+import type { Platform } from '../platform.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
@@ -58,6 +59,7 @@ type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> 
   /** Records a fault and returns its id in the log. */
   readonly onFault: (error: unknown) => string
   readonly timers: Timers
+  readonly startPool: Platform['startPool']
 }
 
 type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
@@ -165,7 +167,11 @@ class PageServer {
   constructor(options: PageDoorOptions) {
     this.#options = options
     this.#headers = pageHeaders(options.board.address)
-    this.#renderer = new Renderer({ timers: options.timers, report: (event, facts) => log('warn', event, facts) })
+    this.#renderer = new Renderer({
+      timers: options.timers,
+      startPool: options.startPool,
+      report: (event, facts) => log('warn', event, facts),
+    })
   }
 
   close(): Promise<void> {

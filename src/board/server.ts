@@ -8,7 +8,7 @@ import { BlobFiles } from '../../storage/blob-files.ts'
 import { lockDirectory } from '../../storage/lock.ts'
 import { BlobIntake } from '../attachments/intake.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../board-directory.ts'
-import { type Clock, drained } from '../clock.ts'
+import { drained } from '../clock.ts'
 import { LiveFacts } from '../command/live-facts.ts'
 import { BoardAuthor } from '../command/ports.ts'
 import { BadConfig, type Config, type Placement, prepareEngineEnvironment } from '../config.ts'
@@ -109,7 +109,7 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   const { news, connections } = base
   const actors = await startActors(parts, base)
   const { actorHost } = actors
-  const verifier = await startVerifier(config, place.placement, place.clock)
+  const verifier = await startVerifier(place)
   await parts.start({ name: 'verifier', stop: () => verifier.close() })
   const services = await servicesOf({ ...base, ...actors, verifier })
   const { followers, streams, webhookThread, works, calling, itemPosts, screeningQueue } = services
@@ -175,10 +175,11 @@ function baseOf(place: Place) {
 }
 
 /** A backend in JavaScript takes milliseconds a signature: it never checks in the main thread. */
-async function startVerifier(config: Config, placement: Placement, clock: Clock): Promise<Checks> {
+async function startVerifier({ config, placement, clock, startPool }: Place): Promise<Checks> {
   const cores = availableParallelism()
   const start = () =>
     Verifier.start({
+      startPool,
       threads: config.verifyThreads === 0 ? Math.max(1, cores >> 1) : config.verifyThreads,
       waitingItemsMax: queuesOf(config.queueMax).signatures,
       report: ({ kind, ...what }) => log('warn', kind, what),

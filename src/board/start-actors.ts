@@ -98,12 +98,11 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
 }
 
 async function startThreads(
-  { config, directory, placement, news, marks, files, clock, random, disk, startThread, channel }: ActorsOptions,
+  { config, directory, placement, news, marks, files, clock, disk, startThread, channel }: ActorsOptions,
   workNews: HeldNews,
 ) {
   const started = await ActorHost.start({
     clock,
-    random,
     disk,
     startThread,
     channel,

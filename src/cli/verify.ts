@@ -7,6 +7,7 @@ import { HASH_BYTES, leafHash, rootOf } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { formatTilePath, newTiles, TILE_WIDTH, type TilePath } from '../../storage/tile-path.ts'
 import { parseStrictJson } from '../format/strict-json.ts'
+import { machine } from '../platform.ts'
 import { Verifier } from '../verify/verifier.ts'
 import { BoardClient } from './client.ts'
 import {
@@ -221,7 +222,7 @@ export async function checkExport(
   source: LineSource,
   { key, tiles, threads, terminal }: ExportCheck,
 ): Promise<ExportReport> {
-  const checker = threads === 0 ? checkHere() : await Verifier.start({ threads })
+  const checker = threads === 0 ? checkHere() : await Verifier.start({ threads, startPool: machine.startPool })
   const progress = new Progress({ terminal, unit: 'lines' })
   try {
     const report = await verifyExport({

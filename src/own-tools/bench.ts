@@ -5,14 +5,12 @@
  * One network has a quarter of the places at most: a caller who fills them with work that never ends does not keep others out.
  */
 
-import { Worker } from 'node:worker_threads'
+import type { StartThread, Thread } from '../../actors/kernel/supervisor.ts'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { threadFile } from '../program.ts'
 import type { Input, Output } from './own-tool.ts'
 
 export type BenchAsk = { readonly id: number; readonly tool: string; readonly input: Input }
-/** The thread has loaded what it needs: from now on its time is the input's. */
-export type BenchReady = 'ready'
 export type BenchAnswer = { readonly id: number } & ({ readonly output: Output } | { readonly fault: string })
 
 /** `fault`: what is wrong with the input; `overloaded`: too many wait; the others: it was ended. */
@@ -38,14 +36,22 @@ type Under = Job & { readonly id: number; stop?: Cancel; parts: number; ended: '
 const timeParts = 8
 
 const entry = threadFile('tool-bench')
-const memory = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
+const memory = { oldGenerationMb: 96, youngGenerationMb: 16, stackMb: 4 }
+
+type BenchOptions = {
+  readonly limitMs: number
+  readonly waitingMax: number
+  readonly timers: Timers
+  readonly startThread: StartThread
+}
 
 export class Bench {
   readonly #limitMs: number
   readonly #waitingMax: number
   readonly #timers: Timers
+  readonly #startThread: StartThread
   readonly #waiting: Job[] = []
-  #worker: Worker | undefined
+  #thread: Thread | undefined
   #isReady = false
   /** The thread is being ended: what comes next needs a fresh one. */
   #isEnding = false
@@ -53,7 +59,8 @@ export class Bench {
   #next = 0
   #closed = false
 
-  constructor({ limitMs, waitingMax, timers }: { limitMs: number; waitingMax: number; timers: Timers }) {
+  constructor({ limitMs, waitingMax, timers, startThread }: BenchOptions) {
+    this.#startThread = startThread
     this.#timers = timers
     this.#limitMs = limitMs
     this.#waitingMax = waitingMax
@@ -69,7 +76,7 @@ export class Bench {
 
   async close(): Promise<void> {
     this.#closed = true
-    await this.#worker?.terminate()
+    await this.#thread?.terminate()
   }
 
   #go(): void {
@@ -77,14 +84,14 @@ export class Bench {
     if (job === undefined) return
     this.#under = { ...job, id: ++this.#next, parts: 0, ended: 'too_large' }
     if (this.#isReady) this.#hand()
-    else this.#worker ??= this.#start()
+    else this.#thread ??= this.#start()
   }
 
   /** Gives the job to the thread, which is ready: its time begins. */
   #hand(): void {
     const under = this.#under!
     this.#watch(under)
-    this.#worker!.postMessage({ id: under.id, tool: under.tool, input: under.input } satisfies BenchAsk)
+    this.#thread!.send({ id: under.id, tool: under.tool, input: under.input } satisfies BenchAsk, [])
   }
 
   #watch(under: Under): void {
@@ -101,7 +108,7 @@ export class Bench {
     under.ended = 'timeout'
     this.#isReady = false
     this.#isEnding = true
-    void this.#worker?.terminate()
+    void this.#thread?.terminate()
   }
 
   #finish(result: BenchResult): void {
@@ -113,28 +120,31 @@ export class Bench {
     this.#go()
   }
 
-  #start(): Worker {
-    const worker = new Worker(entry, { resourceLimits: memory })
-    worker.on('message', (answer: BenchAnswer | BenchReady) => {
-      if (answer === 'ready') {
+  #start(): Thread {
+    const start = { name: 'tool-bench', data: undefined, ports: [], ...memory, isBackground: true }
+    const thread = this.#startThread(entry, start)
+    thread.onMessage((message) => {
+      // It has loaded what it needs: from now on its time is the input's.
+      if (message.kind === 'ready') {
         this.#isReady = true
         return this.#hand()
       }
+      if (message.kind !== 'answer') return
+      const answer = message.body as BenchAnswer
       if (answer.id !== this.#under?.id) return
       this.#finish('output' in answer ? { output: answer.output } : { fault: answer.fault })
     })
     // What an input broke is reported by the end of the thread, which follows.
-    worker.on('error', () => {})
-    worker.on('exit', () => {
-      this.#worker = undefined
+    thread.onError(() => {})
+    thread.onExit(() => {
+      this.#thread = undefined
       this.#isReady = false
       const wasEnded = this.#isEnding
       this.#isEnding = false
       // The job before it was answered at the last moment: this one was never on that thread.
-      if (wasEnded && this.#under !== undefined && this.#under.stop === undefined) this.#worker = this.#start()
+      if (wasEnded && this.#under !== undefined && this.#under.stop === undefined) this.#thread = this.#start()
       else this.#finish({ failure: this.#under?.ended ?? 'too_large' })
     })
-    worker.unref()
-    return worker
+    return thread
   }
 }

@@ -1,8 +1,8 @@
 /** One call of an own tool: its input checked against its schema, its work done where it belongs, its output as JSON text. */
 
-import type { Timers } from '../../actors/kernel/timers.ts'
 import { dataFault } from '../format/data-fault.ts'
 import { type Check, compile } from '../format/schema-check.ts'
+import type { Platform } from '../platform.ts'
 import { Bench, type BenchResult } from './bench.ts'
 import { type BoardDoors, Busy, boardTools } from './board-tools.ts'
 import { ownToolById } from './descriptors.ts'
@@ -39,9 +39,13 @@ export class OwnTools {
   readonly #doors: BoardDoors
   readonly #bench: Bench
 
-  constructor(doors: BoardDoors, timers: Timers, limitMs = limitMsDefault) {
+  constructor(
+    doors: BoardDoors,
+    { clock, startThread }: Pick<Platform, 'clock' | 'startThread'>,
+    limitMs = limitMsDefault,
+  ) {
     this.#doors = doors
-    this.#bench = new Bench({ limitMs, waitingMax, timers })
+    this.#bench = new Bench({ limitMs, waitingMax, timers: clock, startThread })
   }
 
   /** The input has passed `inputFault`. `now`: Unix seconds when the call was accepted; `from`: the network that asks. */

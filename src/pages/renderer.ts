@@ -7,9 +7,9 @@
  */
 
 import { hash } from 'node:crypto'
-import { Piscina } from 'piscina'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { threadFile } from '../program.ts'
+import type { Pool, StartPool } from '../runtime/thread-pool.ts'
 import { type Html, trusted } from './pieces/html.ts'
 import { type RenderItem, rendered } from './pieces/rendered.ts'
 
@@ -18,6 +18,7 @@ export type Costed = { readonly item: RenderItem; readonly nodes: number }
 export type Rendered = Html | 'busy' | 'slow'
 
 type RendererOptions = {
+  readonly startPool: StartPool
   readonly timers: Timers
   /** Called when a text took too long, or the thread could not do its work. */
   readonly report?: (event: string, facts: Readonly<Record<string, unknown>>) => void
@@ -48,7 +49,7 @@ export class Renderer {
   /** Texts that wait or are being rendered, by key. */
   readonly #underWay = new Map<string, Promise<Rendered>>()
   readonly #kept = new Kept()
-  #pool: Piscina | undefined
+  #pool: Pool | undefined
   #isRunning = false
   #isClosed = false
   #stopIdling: Cancel | undefined
@@ -114,9 +115,9 @@ export class Renderer {
   }
 
   async #onThread({ asked, nodes }: Task): Promise<readonly string[] | 'busy' | 'slow'> {
-    const { report, timers, deadlineMs = deadlineMsDefault } = this.#options
+    const { report, timers, startPool, deadlineMs = deadlineMsDefault } = this.#options
     try {
-      this.#pool ??= await begin()
+      this.#pool ??= await begin(startPool)
     } catch (error) {
       report?.('renderer.not_started', { problem: String(error) })
       return 'busy'
@@ -126,7 +127,7 @@ export class Renderer {
     const inTime = timers.later(() => timers.soon(() => late.abort()), deadlineMs)
     try {
       const items = asked.map(({ item }) => item)
-      return (await this.#pool.run(items, { name: 'renderAll', signal: late.signal })) as string[]
+      return await this.#pool.run<string[]>('renderAll', items, { signal: late.signal })
     } catch (error) {
       report?.('renderer.slow', { texts: asked.length, nodes, problem: String(error) })
       await this.#end()
@@ -140,24 +141,14 @@ export class Renderer {
     this.#stopIdling?.()
     const pool = this.#pool
     this.#pool = undefined
-    await pool?.destroy()
+    await pool?.end()
   }
 }
 
 /** Starts the thread: its modules are made ready one in a turn, and the time of the first text begins when it can work. */
-async function begin(): Promise<Piscina> {
-  const pool = new Piscina({
-    filename: entry.href,
-    minThreads: 1,
-    maxThreads: 1,
-    idleTimeout: Number.POSITIVE_INFINITY,
-    atomics: 'disabled',
-    recordTiming: false,
-    resourceLimits: memory,
-  })
-  // A thread that dies takes its task with it, which then fails.
-  pool.on('error', () => {})
-  await pool.run(undefined, { name: 'ready' })
+async function begin(startPool: StartPool): Promise<Pool> {
+  const pool = await startPool(entry, { threads: 1, tasksPerThread: 1, memory })
+  await pool.run('ready', undefined)
   return pool
 }
 

@@ -13,9 +13,9 @@
  * than the noise; 'disabled' is used because a thread blocked in Atomics.wait receives nothing else.
  */
 
-import { Piscina } from 'piscina'
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { threadFile } from '../program.ts'
+import type { Pool, StartPool } from '../runtime/thread-pool.ts'
 import {
   type BackendName,
   type Ed25519Backend,
@@ -57,6 +57,7 @@ export interface Checks {
 }
 
 export type VerifierOptions = {
+  readonly startPool: StartPool
   readonly threads: number
   /** Only this backend; without it the fastest that works. */
   readonly backend?: BackendName
@@ -76,7 +77,7 @@ type Waiting = SignatureItem & { readonly callback: VerdictCallback }
 export class Verifier implements Checks {
   /** What the threads verify with. */
   readonly backend: BackendName
-  readonly #pool: Piscina
+  readonly #pool: Pool
   readonly #options: VerifierOptions
   readonly #waitingItemsMax: number
   readonly #waitingBytesMax: number
@@ -88,41 +89,27 @@ export class Verifier implements Checks {
   #closed = false
   #whenQuiet: (() => void) | undefined
 
-  private constructor(pool: Piscina, backend: BackendName, options: VerifierOptions) {
+  private constructor(pool: Pool, backend: BackendName, options: VerifierOptions) {
     this.#pool = pool
     this.backend = backend
     this.#options = options
     this.#freeSlots = options.threads * batchesPerThread
     this.#waitingItemsMax = options.waitingItemsMax ?? waitingItemsMaxDefault
     this.#waitingBytesMax = options.waitingBytesMax ?? waitingBytesMaxDefault
-    pool.on('error', (error: Error) => this.#threadDied(error))
+    pool.onError((error) => this.#threadDied(error))
   }
 
   /** Starts the threads and returns when each of them has loaded a backend. Rejects when one cannot. */
   static async start(options: VerifierOptions): Promise<Verifier> {
-    const workerData: VerifyWorkerData = { backend: options.backend }
-    const pool = new Piscina({
-      filename: threadFile('verify').href,
-      name: 'verifyBatch',
-      minThreads: options.threads,
-      maxThreads: options.threads,
-      concurrentTasksPerWorker: batchesPerThread,
-      idleTimeout: Number.POSITIVE_INFINITY,
-      atomics: 'disabled',
-      recordTiming: false,
-      workerData,
-    })
-    // Without a listener an 'error' event would end the process before the rejection below says why.
-    const ignore = () => {}
-    pool.on('error', ignore)
+    const { threads, startPool } = options
+    const data: VerifyWorkerData = { backend: options.backend }
+    const pool = await startPool(threadFile('verify'), { threads, tasksPerThread: batchesPerThread, data })
     try {
-      const asked = Array.from({ length: options.threads }, () => pool.run(undefined, { name: 'backendName' }))
-      const [name] = (await Promise.all(asked)) as BackendName[]
-      const verifier = new Verifier(pool, name!, options)
-      pool.off('error', ignore)
-      return verifier
+      const asked = Array.from({ length: threads }, () => pool.run<BackendName>('backendName', undefined))
+      const [name] = await Promise.all(asked)
+      return new Verifier(pool, name!, options)
     } catch (error) {
-      await pool.destroy()
+      await pool.end()
       throw error
     }
   }
@@ -166,7 +153,7 @@ export class Verifier implements Checks {
         this.#whenQuiet = resolve
       })
     }
-    await this.#pool.destroy()
+    await this.#pool.end()
   }
 
   #isQuiet(): boolean {
@@ -195,8 +182,8 @@ export class Verifier implements Checks {
   #send(batch: readonly Waiting[]): void {
     this.#freeSlots -= 1
     const letter = packBatch(batch)
-    this.#pool.run(letter, { transferList: [letter] }).then(
-      (verdicts: Uint8Array) => this.#answer(batch, (index) => verdictOf(verdicts[index])),
+    this.#pool.run<Uint8Array>('verifyBatch', letter, { transfer: [letter] }).then(
+      (verdicts) => this.#answer(batch, (index) => verdictOf(verdicts[index])),
       (error: Error) => {
         this.#threadDied(error)
         this.#answer(batch, () => 'overloaded')
@@ -215,17 +202,17 @@ export class Verifier implements Checks {
     if (this.#closed && this.#isQuiet()) this.#whenQuiet?.()
   }
 
-  /** Piscina replaces a thread that died, unless the new one dies at birth: then it stops trying, and so must we. */
+  /** The pool replaces a thread that died, unless the new one dies at birth: then it stops trying, and so must we. */
   #threadDied(error: Error): void {
     if (this.#closed) return
-    const lost = this.#pool.threads.length < this.#options.threads
+    const lost = this.#pool.threads < this.#options.threads
     this.#options.report?.({ kind: lost ? 'verifier_lost' : 'verify_thread_died', message: error.message })
     if (!lost) return
     this.#closed = true
     this.#waitingBytes = 0
     for (const { callback } of this.#waiting.splice(0)) callback('overloaded')
-    // What piscina still keeps for a thread that will never come is rejected by this, and so answered.
-    void this.#pool.destroy()
+    // What the pool still keeps for a thread that will never come is rejected by this, and so answered.
+    void this.#pool.end()
   }
 }
 

@@ -39,7 +39,7 @@ import type { ShardThread } from './shard.ts'
 import type { ShardAsk, ShardStart } from './shard-run.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
-type ActorHostOptions = Platform & {
+type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel'> & {
   readonly directory: BoardDirectory
   readonly placement: Placement
   readonly diskReserveBytes: number

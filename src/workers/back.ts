@@ -2,13 +2,13 @@
  * One thread for the one shard of a board and its log, where there are few cores: what they say to each other are calls, and a post
  * wakes one thread less on its way to the disk and one on its way back.
  */
-import { runThread } from './entry.ts'
 import { LogRun, type LogStart } from './log-run.ts'
 import { type FromLog, ShardRun, type ShardStart, type Teller, type ToLog } from './shard-run.ts'
+import type { ThreadStarter } from './thread.ts'
 
 export type BackThread = { readonly shard: ShardStart; readonly log: LogStart }
 
-runThread(({ shard, log }: BackThread, here) => {
+export const thread: ThreadStarter<BackThread> = ({ shard, log }, here) => {
   let hearLog: (said: FromLog) => void
   let hearShard: ((said: ToLog) => void) | undefined
   const shardRun = new ShardRun(
@@ -33,7 +33,7 @@ runThread(({ shard, log }: BackThread, here) => {
       await logRun.stop()
     },
   }
-})
+}
 
 function teller<Message>(tell: (message: Message) => void): Teller<Message> {
   return { tell, flush: () => {}, close: () => {} }

@@ -16,10 +16,11 @@ import type { Disk } from '../../storage/disk.ts'
 import type { Frame, Journal } from '../../storage/journal.ts'
 import { removeSavedTails } from '../../storage/recovery.ts'
 import type { Clock } from '../clock.ts'
-import { report } from './entry.ts'
+import type { Report } from './thread.ts'
 
 type CompactorOptions = {
   readonly disk: Disk
+  readonly report: Report
   readonly shard: number
   readonly journal: Journal
   /** Of the journal. */
@@ -108,7 +109,7 @@ export class Compactor {
   }
 
   #run(wanted: Set<number>): void {
-    const { shard, journal, disk, directory, clock, onRewritten, onDestroyed } = this.#options
+    const { shard, journal, disk, report, directory, clock, onRewritten, onDestroyed } = this.#options
     const startedAt = clock.monotonicMs()
     const { place } = this.#options.state.board.events
     const damaged = new Set<number>()
@@ -153,7 +154,7 @@ export class Compactor {
   /** Texts stay on the disk for this. */
   #left(error: unknown): void {
     const problem = error instanceof Error ? error.message : String(error)
-    report('error', 'journal.not_compacted', { shard: this.#options.shard, problem })
+    this.#options.report('error', 'journal.not_compacted', { shard: this.#options.shard, problem })
   }
 }
 

@@ -18,7 +18,7 @@ import type { ChangedHooks, HookView } from '../webhooks/reads.ts'
 import { type Head, Sender } from '../webhooks/sender.ts'
 import type { EngineAsk, HookStatus, VerifyAnswer, VerifyAsk } from '../webhooks/service.ts'
 import { DeliveryStore } from '../webhooks/store.ts'
-import { report, runThread, type ThreadPlatform } from './entry.ts'
+import type { Report, ThreadPlatform, ThreadStarter } from './thread.ts'
 
 export type DeliveryThread = {
   readonly directory: string
@@ -71,6 +71,7 @@ class Deliverer {
   readonly #data: DeliveryThread
   readonly #clock: Clock
   readonly #random: Random
+  readonly #report: Report
   readonly #store: DeliveryStore
   readonly #poster: Poster
   readonly #sender: Sender
@@ -85,14 +86,22 @@ class Deliverer {
   #engine: Engine | undefined
   readonly #loaded: Promise<Engine>
 
-  constructor(data: DeliveryThread, { clock, random }: ThreadPlatform) {
+  constructor(data: DeliveryThread, { clock, random, report }: ThreadPlatform) {
+    this.#report = report
     this.#clock = clock
     this.#random = random
     const { generation, serviceId, address } = data
     this.#data = data
     this.#suspended = new Set(data.suspended)
     this.#headSize = data.headSize
-    this.#store = DeliveryStore.open(data.directory, reportDamage)
+    this.#store = DeliveryStore.open(data.directory, (file, problem) =>
+      report('error', 'delivery.damaged', {
+        file,
+        problem,
+        kept_as: `${file}.damaged`,
+        effect: 'every webhook restarts from where it was created',
+      }),
+    )
     const userAgent = `Broadside/${release} (+${address})`
     this.#poster = new Poster({ loopback: data.loopback, userAgent, clock })
     this.#payloads = new Payloads({
@@ -171,7 +180,7 @@ class Deliverer {
       slots: inside.deliverySlots,
       perHost: inside.deliverySlotsPerHost,
       headEveryMs: inside.headEveryMs * scale,
-      report: (event, facts) => report('error', event, facts),
+      report: (event, facts) => this.#report('error', event, facts),
     })
   }
 
@@ -218,7 +227,7 @@ class Deliverer {
     this.#answer(asked).then(
       (found) => this.#front.answer(id, found ?? null),
       (error: unknown) => {
-        report('error', 'delivery.fault', { problem: String(error) })
+        this.#report('error', 'delivery.fault', { problem: String(error) })
         this.#front.answer(id, null)
       },
     )
@@ -298,16 +307,7 @@ class Challenges {
   }
 }
 
-function reportDamage(file: string, problem: string): void {
-  report('error', 'delivery.damaged', {
-    file,
-    problem,
-    kept_as: `${file}.damaged`,
-    effect: 'every webhook restarts from where it was created',
-  })
-}
-
-runThread((data: DeliveryThread, here) => {
+export const thread: ThreadStarter<DeliveryThread> = (data, here) => {
   const deliverer = new Deliverer(data, here)
   return { facts: {}, stop: () => deliverer.stop() }
-})
+}

@@ -16,8 +16,8 @@ import { logReads, type ProofContext } from '../log/proof.ts'
 import { tileBytes } from '../log/tiles.ts'
 import type { ReadAnswer, ReadContext, ReadRequest } from '../reads/read.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
-import { readFault } from './entry.ts'
 import { answerRead } from './reads.ts'
+import { type Report, readFault } from './thread.ts'
 import type { Trees } from './trees.ts'
 
 export type FeedAsk =
@@ -57,11 +57,13 @@ type FeedAnswersOptions = {
   readonly serviceId: string
   readonly clock: Clock
   readonly disk: Disk
+  readonly report: Report
 }
 
 export class FeedAnswers {
   readonly context: ReadContext & { readonly applied: () => number }
   readonly #feed: Feed
+  readonly #report: Report
   readonly #trees: Trees
   readonly #proving: Pick<ProofContext, 'treeOf' | 'vkeyOf' | 'headOf' | 'entries'>
   /** What takes a walk or a read of the log to know, as of the newest frame that is applied. */
@@ -73,6 +75,7 @@ export class FeedAnswers {
     const { events } = state.board
     const blobs = blobsDirectory(dataDirectory)
     this.#feed = feed
+    this.#report = options.report
     this.#trees = trees
     this.context = {
       state,
@@ -126,7 +129,7 @@ export class FeedAnswers {
     return {
       leafHashes: (log: BookedLog, start: number, end: number) => this.#feed.leafHashes(log, start, end),
       entries: this.#proving.entries,
-      fault: (error: unknown) => readFault(error).refusal.message,
+      fault: (error: unknown) => readFault(this.#report, error).refusal.message,
     }
   }
 

@@ -18,11 +18,11 @@ import { feedSnapshotsDirectory, logDirectory, shardDirectory } from '../board-d
 import type { Moved, PeopleNews } from '../command/live-facts.ts'
 import type { FollowTell, Live, PublicPush } from '../follow/topics.ts'
 import { inTurn } from '../runtime/slow-turns.ts'
-import { readFault, runThread, type ThreadPlatform } from './entry.ts'
 import { FeedAnswers, type FeedAsk } from './feed-answers.ts'
 import type { Published, Rewritten } from './log-run.ts'
 import { Publisher } from './publisher.ts'
 import { SnapshotKeeper } from './snapshots.ts'
+import { type Report, readFault, type ThreadPlatform, type ThreadStarter } from './thread.ts'
 import { Trees } from './trees.ts'
 
 export type FeedThread = {
@@ -69,6 +69,7 @@ class FeedFollower {
   readonly #trees: Trees
   readonly #answers: FeedAnswers
   readonly #snapshots: SnapshotKeeper
+  readonly #report: Report
   readonly #front: Link
   readonly #linkLog: (port: Port) => Link
   #log: Link
@@ -94,6 +95,7 @@ class FeedFollower {
     snapshots: SnapshotKeeper,
   ) {
     const { clock, disk } = data
+    this.#report = data.report
     const log = JournalReader.open(disk, logDirectory(data.dataDirectory))
     this.#durable = through
     this.#snapshots = snapshots
@@ -109,7 +111,9 @@ class FeedFollower {
     })
     this.#trees = new Trees(data, logDirectory(data.dataDirectory), this.#feed.book, log)
     this.#answers = new FeedAnswers({ feed: this.#feed, trees: this.#trees, vkeys, ...data })
-    this.#publisher = new Publisher(this.#answers.context, (live) => this.#front.tell(live satisfies FeedNews))
+    this.#publisher = new Publisher(data.report, this.#answers.context, (live) =>
+      this.#front.tell(live satisfies FeedNews),
+    )
     const common = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
     this.#front = new Link({
       ...common,
@@ -217,7 +221,7 @@ class FeedFollower {
       this.#front.answer(id, this.#answers.answer(asked))
     } catch (error) {
       if (mayMend && this.#trees.mend(error, () => this.#give(asked, id, false))) return
-      this.#front.answer(id, readFault(error))
+      this.#front.answer(id, readFault(this.#report, error))
     }
   }
 }
@@ -235,10 +239,10 @@ function movedOf({ identity, from, to }: Rotation): Moved {
   return { identity, from, to }
 }
 
-runThread(async (data: FeedThread, here, word: () => Promise<FeedWord>) => {
+export const thread: ThreadStarter<FeedThread, FeedWord> = async (data, here, word) => {
   // The snapshot is read while shards and log open their journals: it is most of what this thread has to do.
   const snapshots = new SnapshotKeeper(
-    here.disk,
+    here,
     feedSnapshotsDirectory(data.dataDirectory),
     journalIdIn(here.disk, logDirectory(data.dataDirectory)),
   )
@@ -251,4 +255,4 @@ runThread(async (data: FeedThread, here, word: () => Promise<FeedWord>) => {
     stop: () => follower.close(),
     onMessage: (message) => follower.relink((message as LogBegun).log),
   }
-})
+}

@@ -5,15 +5,14 @@ import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { type Log, type LogState, stateAfter } from '../../actors/log/log.ts'
 import type { Head } from '../../actors/records/answer.ts'
-import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import { lostLog } from '../log/beginning.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import { SignedLog } from '../log/signed-log.ts'
-import { report, type ThreadPlatform } from './entry.ts'
 import type { FromLog, Teller, ToLog } from './shard-run.ts'
+import type { ThreadPlatform } from './thread.ts'
 
 export type LogStart = {
   readonly dataDirectory: string
@@ -54,7 +53,7 @@ export class LogRun {
   constructor(start: LogStart, { through }: LogWord, here: ThreadPlatform, linkShard: LinkShard) {
     const { clock, disk } = here
     this.#linkShard = linkShard
-    this.#signed = openSigned(start, disk, through)
+    this.#signed = openSigned(start, here, through)
     const { journal, newest } = this.#signed
     checkShards(stateAfter(newest), through)
     this.#front = linkOver(start.front, clock)
@@ -118,7 +117,7 @@ export class LogRun {
 
 function openSigned(
   { dataDirectory, origin, segmentBytesMax, marks }: LogStart,
-  disk: Disk,
+  { disk, report }: ThreadPlatform,
   through: readonly number[],
 ): SignedLog {
   return SignedLog.open({

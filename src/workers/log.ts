@@ -1,16 +1,16 @@
 /** The thread of the log, where it has one of its own. */
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
-import { runThread } from './entry.ts'
 import { LogRun, type LogStart, type LogWord } from './log-run.ts'
 import type { ToLog } from './shard-run.ts'
+import type { ThreadStarter } from './thread.ts'
 
 export type LogThread = LogStart & { readonly toShards: readonly Port[] }
 
 /** A shard was started again: the way to its new thread. */
 export type ShardBegun = { readonly shard: number; readonly port: Port }
 
-runThread(async (data: LogThread, here, word: () => Promise<LogWord>) => {
+export const thread: ThreadStarter<LogThread, LogWord> = async (data, here, word) => {
   const ports = [...data.toShards]
   const run = new LogRun(
     data,
@@ -35,4 +35,4 @@ runThread(async (data: LogThread, here, word: () => Promise<LogWord>) => {
       run.relink(shard)
     },
   }
-})
+}

@@ -6,7 +6,7 @@ import type { Disk } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
 import type { Clock } from '../clock.ts'
-import { report } from './entry.ts'
+import type { Report } from './thread.ts'
 
 /** The thread's other work waits no longer than this. */
 const sliceMs = 20
@@ -15,6 +15,7 @@ const pauseMs = 60_000
 
 type MendingOptions = {
   readonly disk: Disk
+  readonly report: Report
   readonly path: string
   readonly tree: TreeReader
   /** The frames of the tree's log up to now. */
@@ -39,7 +40,7 @@ export class Mending {
     this.#waiting.push(then)
     if (this.#isRunning) return true
     this.#isRunning = true
-    const { disk, path, frames } = this.#options
+    const { disk, report, path, frames } = this.#options
     const startedAt = monotonicMs()
     const steps = mendTree(disk, path, frames())
     const slice = (): void => {

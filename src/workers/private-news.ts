@@ -8,6 +8,7 @@ import type { Blocked, FollowTell, Live, Pushed } from '../follow/topics.ts'
 import type { ReadContext } from '../reads/read.ts'
 import type { CarrierTell } from '../works/carrier.ts'
 import { Publisher } from './publisher.ts'
+import type { Report } from './thread.ts'
 
 export type ShardTell =
   | FollowTell
@@ -42,10 +43,10 @@ export class PrivateNews {
   /** Changes sent so far. */
   #row: number
 
-  constructor(context: ReadContext, tell: (news: ShardNews) => void) {
+  constructor(report: Report, context: ReadContext, tell: (news: ShardNews) => void) {
     this.#context = context
     this.#tell = tell
-    this.#publisher = new Publisher(context, tell)
+    this.#publisher = new Publisher(report, context, tell)
     this.#row = context.state.changes.count
   }
 

@@ -11,13 +11,14 @@ import { isForReader, type PushedRow, privateRows, publicRows } from '../follow/
 import type { TailFormat } from '../follow/stream.ts'
 import type { Blocked, FollowTell, Live, Pushed, Topic } from '../follow/topics.ts'
 import type { ReadContext } from '../reads/read.ts'
-import { unlessFaulty } from './entry.ts'
+import { type Report, unlessFaulty } from './thread.ts'
 
 /** Rows pushed at once: a waiting request takes no more. */
 const rowsMax = 100
 const bytesMax = 256 * 1024
 
 export class Publisher {
+  readonly #report: Report
   readonly #context: ReadContext
   readonly #send: (live: Live) => void
   /** room -> format -> readers */
@@ -32,7 +33,8 @@ export class Publisher {
   #bytes = 0
   #isWhole = true
 
-  constructor(context: ReadContext, send: (live: Live) => void) {
+  constructor(report: Report, context: ReadContext, send: (live: Live) => void) {
+    this.#report = report
     this.#context = context
     this.#send = send
   }
@@ -56,7 +58,7 @@ export class Publisher {
     // A shard has public rooms too: they are the feed's to tell of.
     if (room !== undefined && room.visibility !== visibility) return
     for (const format of (room && this.#tails.get(room.name)?.keys()) ?? []) {
-      const text = unlessFaulty(() => liveText(this.#context, change, format))
+      const text = unlessFaulty(this.#report, () => liveText(this.#context, change, format))
       if (text !== undefined) this.#send(['live', room!.name, format, change.position, Buffer.from(text)])
     }
     if (visibility === 'private') return this.#collectPrivate(change, room)
@@ -129,7 +131,7 @@ export class Publisher {
 
   #collect(make: () => readonly PushedRow[]): void {
     if (!this.#isWhole) return
-    const rows = unlessFaulty(make)
+    const rows = unlessFaulty(this.#report, make)
     this.#isWhole = rows !== undefined && this.#rows.length + rows.length <= rowsMax && this.#bytes < bytesMax
     if (!this.#isWhole) this.#rows = []
     for (const row of (this.#isWhole && rows) || []) {

@@ -16,7 +16,7 @@ import { logDirectory, searchDirectory, shardDirectory } from '../board-director
 import type { Clock } from '../clock.ts'
 import { Follower } from '../search/follower.ts'
 import type { Search, SearchAnswer, SearchAsk } from '../search/search.ts'
-import { report, runThread } from './entry.ts'
+import type { ThreadStarter } from './thread.ts'
 
 export type SearchThread = {
   readonly dataDirectory: string
@@ -117,7 +117,7 @@ class Turns {
   }
 }
 
-runThread((data: SearchThread, { clock, disk }) => {
+export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report }) => {
   const shards = Array.from({ length: data.shards }, (_, shard) =>
     JournalReader.open(disk, shardDirectory(data.dataDirectory, shard)),
   )
@@ -194,7 +194,7 @@ runThread((data: SearchThread, { clock, disk }) => {
       follower.index.close()
     },
   }
-})
+}
 
 /** `leftMs`: how long it will take, where that is known. */
 function beingMade(leftMs = 5_000): SearchAnswer {

@@ -21,10 +21,10 @@ import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
-import { readFault, report, type ThreadPlatform, tellKnown } from './entry.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { answerRead } from './reads.ts'
 import { SnapshotKeeper } from './snapshots.ts'
+import { readFault, type ThreadPlatform } from './thread.ts'
 
 export type ShardStart = {
   readonly number: number
@@ -106,7 +106,7 @@ export class ShardRun {
     isBusy = false,
   ) {
     this.#data = data
-    const { clock, disk } = here
+    const { clock, disk, report } = here
     this.#here = here
     this.#isBusy = isBusy
     this.#journal = openWhole({
@@ -118,7 +118,7 @@ export class ShardRun {
     })
     // Log and feed continue while the state is made; in an empty journal the first rooms come first.
     const opened = this.#journal.nextSeq - 1
-    if (opened > 0) tellKnown({ through: opened })
+    if (opened > 0) here.tellKnown({ through: opened })
     const link = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
     this.#log = linkLog((said) => this.#hearLog(said))
     this.#front = new Link({
@@ -128,12 +128,13 @@ export class ShardRun {
       onTell: (body) => this.#hear(body as ShardTell),
     })
     const { id } = this.#journal
-    this.#snapshots = SnapshotKeeper.open(disk, shardSnapshotsDirectory(data.directory), id, opened)
+    this.#snapshots = SnapshotKeeper.open(here, shardSnapshotsDirectory(data.directory), id, opened)
     this.#shard = new Shard(this.#shardOptions())
     this.#compactor = new Compactor({
       shard: data.number,
       journal: this.#journal,
       disk,
+      report,
       directory: data.directory,
       state: this.#shard.state,
       clock,
@@ -145,7 +146,7 @@ export class ShardRun {
       },
     })
     this.#context = this.#readContext()
-    this.#news = new PrivateNews(this.#context, (told) => this.#tell(told))
+    this.#news = new PrivateNews(report, this.#context, (told) => this.#tell(told))
   }
 
   get facts() {
@@ -191,7 +192,7 @@ export class ShardRun {
       soon: this.#here.clock.soon,
       isBusy: this.#isBusy,
       diskHasRoom: diskWatch(data, this.#here),
-      fault: (damage) => readFault(damage).refusal.message,
+      fault: (damage) => readFault(this.#here.report, damage).refusal.message,
       toLog: (through) => {
         this.#log.tell(through)
         this.#log.flush()
@@ -215,7 +216,7 @@ export class ShardRun {
       carry: (letters) => this.#tell(['carry', letters]),
       requested: (requested) => this.#tell(['requested', requested]),
       atRest: () => this.#tell(['at rest']),
-      report: (facts) => report('warn', 'work.not_said', { shard: number, ...facts }),
+      report: (facts) => this.#here.report('warn', 'work.not_said', { shard: number, ...facts }),
     })
   }
 
@@ -255,7 +256,7 @@ export class ShardRun {
       if (kind === 'hooks') return answerHooks(this.#context, asked)
       return kind === 'tail' ? backfill(this.#context, asked) : answerRead(this.#context, asked)
     } catch (error) {
-      return readFault(error)
+      return readFault(this.#here.report, error)
     }
   }
 
@@ -275,7 +276,10 @@ export class ShardRun {
   }
 }
 
-function diskWatch({ directory, diskReserveBytes }: ShardStart, { clock, disk }: ThreadPlatform): () => boolean {
+function diskWatch(
+  { directory, diskReserveBytes }: ShardStart,
+  { clock, disk, report }: ThreadPlatform,
+): () => boolean {
   let lookedAt = Number.NEGATIVE_INFINITY
   let hasRoom = true
   return () => {

@@ -1,12 +1,12 @@
 /** The thread of a shard. */
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
-import { runThread } from './entry.ts'
 import { type FromLog, ShardRun, type ShardStart } from './shard-run.ts'
+import type { ThreadStarter } from './thread.ts'
 
 export type ShardThread = ShardStart & { readonly log: Port }
 
-runThread((data: ShardThread, here) => {
+export const thread: ThreadStarter<ShardThread> = (data, here) => {
   const run = new ShardRun(
     data,
     here,
@@ -21,4 +21,4 @@ runThread((data: ShardThread, here) => {
       }),
   )
   return { facts: run.facts, stop: () => run.stop() }
-})
+}

@@ -1,32 +1,33 @@
 /** When a thread keeps a snapshot: every so many frames, and when it stops. A snapshot that cannot be kept is no fault. */
-import type { Disk } from '../../storage/disk.ts'
 import { checkReached, type Image, loadNewest, type Snapshot, save } from '../../storage/snapshot.ts'
-import { report } from './entry.ts'
+import type { ThreadPlatform } from './thread.ts'
 
 /** Replaying this many frames takes about a second; packing a board of a million events stops its thread for half of one. */
 const framesBetween = 200_000
 
+type Here = Pick<ThreadPlatform, 'disk' | 'report'>
+
 export class SnapshotKeeper {
-  readonly #disk: Disk
+  readonly #here: Here
   readonly #directory: string
   #found: Snapshot | undefined
   #journalId: Buffer | undefined
   #kept: number
 
   /** Of a journal that is open. `durable`: its newest durable frame; a snapshot beyond it is damage. */
-  static open(disk: Disk, directory: string, journalId: Buffer, durable: number): SnapshotKeeper {
-    const keeper = new SnapshotKeeper(disk, directory, journalId)
+  static open(here: Here, directory: string, journalId: Buffer, durable: number): SnapshotKeeper {
+    const keeper = new SnapshotKeeper(here, directory, journalId)
     keeper.begin(journalId, durable)
     return keeper
   }
 
   /** Loads the newest snapshot while the journal is still being opened by its owner; undefined: it has not begun. */
-  constructor(disk: Disk, directory: string, journalId: Buffer | undefined) {
-    this.#disk = disk
+  constructor(here: Here, directory: string, journalId: Buffer | undefined) {
+    this.#here = here
     this.#directory = directory
     this.#journalId = journalId
-    disk.makeDirectory(directory)
-    this.#found = journalId === undefined ? undefined : loadNewest(disk, directory, journalId)
+    here.disk.makeDirectory(directory)
+    this.#found = journalId === undefined ? undefined : loadNewest(here.disk, directory, journalId)
     this.#kept = this.#found?.seq ?? 0
   }
 
@@ -54,9 +55,9 @@ export class SnapshotKeeper {
     if (seq === this.#kept) return
     this.#kept = seq
     try {
-      save(this.#disk, this.#directory, { journalId: this.#journalId!, seq, ...pack() })
+      save(this.#here.disk, this.#directory, { journalId: this.#journalId!, seq, ...pack() })
     } catch (error) {
-      report('warn', 'snapshot.not_kept', { directory: this.#directory, seq, problem: String(error) })
+      this.#here.report('warn', 'snapshot.not_kept', { directory: this.#directory, seq, problem: String(error) })
     }
   }
 }

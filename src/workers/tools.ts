@@ -28,8 +28,8 @@ import { ToolIndex } from '../tools/index.ts'
 import { lookAt } from '../tools/look.ts'
 import { ToolSearch } from '../tools/search.ts'
 import { pageJson, type Showing } from '../tools/show.ts'
-import { readFault, report, runThread, type ThreadPlatform } from './entry.ts'
 import { SnapshotKeeper } from './snapshots.ts'
+import { type Report, readFault, type ThreadPlatform, type ThreadStarter } from './thread.ts'
 
 export type ToolsThread = {
   readonly dataDirectory: string
@@ -82,6 +82,7 @@ class ToolsFollower {
   readonly #snapshots: SnapshotKeeper
   readonly #front: Link
   readonly #clock: Clock
+  readonly #report: Report
   #durable: number
   #applied: number
   #isSettled: boolean
@@ -89,10 +90,9 @@ class ToolsFollower {
   #soon: Cancel | undefined
   #later: Cancel | undefined
 
-  constructor(
-    { dataDirectory, shards, through, logId, cursorKey, front }: ToolsThread,
-    { clock, disk }: ThreadPlatform,
-  ) {
+  constructor({ dataDirectory, shards, through, logId, cursorKey, front }: ToolsThread, here: ThreadPlatform) {
+    const { clock, disk, report } = here
+    this.#report = report
     this.#clock = clock
     this.#log = JournalReader.open(disk, logDirectory(dataDirectory))
     this.#shards = Array.from({ length: shards }, (_, shard) =>
@@ -107,7 +107,7 @@ class ToolsFollower {
       new CursorSealer(cursorKey),
       clock.readingSeconds,
     )
-    this.#snapshots = SnapshotKeeper.open(disk, toolsDirectory(dataDirectory), Buffer.from(logId), through)
+    this.#snapshots = SnapshotKeeper.open(here, toolsDirectory(dataDirectory), Buffer.from(logId), through)
     this.#durable = through
     this.#applied = this.#restored()
     this.#isSettled = this.#directory.settle(0)
@@ -207,7 +207,7 @@ class ToolsFollower {
     try {
       this.#isSettled = this.#directory.settle(documentsPerStep)
     } catch (error) {
-      spare(error)
+      this.#spare(error)
     }
   }
 
@@ -215,15 +215,20 @@ class ToolsFollower {
     try {
       this.#directory.apply(fromFrame(frame), { shard, seq: frame.seq, id: frameKey(frame) })
     } catch (error) {
-      spare(error)
+      this.#spare(error)
     }
+  }
+
+  /** One record or listing that cannot be taken costs itself, not the directory. */
+  #spare(error: unknown): void {
+    this.#report('error', 'tools.left_out', { problem: error instanceof Error ? error.stack : String(error) })
   }
 
   #give({ ask, id }: Open): void {
     try {
       this.#front.answer(id, this.#answers.answer(ask))
     } catch (error) {
-      this.#front.answer(id, readFault(error))
+      this.#front.answer(id, readFault(this.#report, error))
     }
   }
 }
@@ -298,12 +303,7 @@ class ToolAnswers {
   }
 }
 
-/** One record or listing that cannot be taken costs itself, not the directory. */
-function spare(error: unknown): void {
-  report('error', 'tools.left_out', { problem: error instanceof Error ? error.stack : String(error) })
-}
-
-runThread((data: ToolsThread, here) => {
+export const thread: ThreadStarter<ToolsThread> = (data, here) => {
   const follower = new ToolsFollower(data, here)
   return { facts: { applied: follower.applied }, stop: () => follower.stop() }
-})
+}

@@ -3,30 +3,26 @@
  * from the first proof in it on. What a file does not prove is mended from the log's frames, and asked for again.
  */
 import type { BookedLog, LogBook } from '../../actors/log/book.ts'
-import type { Disk } from '../../storage/disk.ts'
 import type { JournalReader } from '../../storage/journal.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { nodesFile } from '../board-directory.ts'
-import type { Clock } from '../clock.ts'
 import { Unproved } from '../log/proof.ts'
-import type { ThreadPlatform } from './entry.ts'
 import { Mending } from './mending.ts'
+import type { ThreadPlatform } from './thread.ts'
 
 type Open = { readonly path: string; readonly tree: TreeReader; readonly mending: Mending }
 
 export class Trees {
-  readonly #disk: Disk
+  readonly #here: ThreadPlatform
   readonly #directory: string
   readonly #book: LogBook
   readonly #log: JournalReader
-  readonly #clock: Clock
   readonly #open = new Map<string, Open>()
 
   /** `directory`: of the log; `log`: its journal. */
-  constructor({ disk, clock }: ThreadPlatform, directory: string, book: LogBook, log: JournalReader) {
-    this.#disk = disk
-    this.#clock = clock
+  constructor(here: ThreadPlatform, directory: string, book: LogBook, log: JournalReader) {
+    this.#here = here
     this.#directory = directory
     this.#book = book
     this.#log = log
@@ -57,12 +53,12 @@ export class Trees {
   #opened(log: BookedLog): Open {
     const place = this.#book.logs.indexOf(log)
     const path = nodesFile(this.#directory, place === 0 ? '' : log.name)
-    const tree = TreeReader.open(this.#disk, path)
+    const tree = TreeReader.open(this.#here.disk, path)
     const frames = () => {
       const next = this.#book.logs[place + 1]
       return this.#log.scan(log.frames[0]!, next === undefined ? this.#log.through : next.frames[0]! - 1)
     }
-    const open = { path, tree, mending: new Mending({ disk: this.#disk, clock: this.#clock, path, tree, frames }) }
+    const open = { path, tree, mending: new Mending({ ...this.#here, path, tree, frames }) }
     this.#open.set(log.name, open)
     return open
   }

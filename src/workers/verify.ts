@@ -6,7 +6,8 @@ import { workerData } from 'node:worker_threads'
 import { type BackendName, chooseBackend } from '../verify/backends.ts'
 import { judgeBatch, unpackBatch, type VerifyWorkerData } from '../verify/batch.ts'
 
-const backend = chooseBackend((workerData as VerifyWorkerData).backend)
+// In a simulation it is no worker, and may choose.
+const backend = chooseBackend((workerData as Partial<VerifyWorkerData> | null)?.backend)
 
 export function verifyBatch(letter: ArrayBuffer): Uint8Array {
   return judgeBatch(backend, unpackBatch(letter))

@@ -3,10 +3,11 @@ import { expect, test } from 'vitest'
 import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import { machine } from '../../src/platform.ts'
 
-const program = `
-  import { parentPort } from 'node:worker_threads'
-  parentPort.postMessage({ kind: 'ready', facts: { born: true } })
-  parentPort.on('message', (message) => process.exit(message === 'die' ? 70 : 0))`
+const program = `export const thread = () => ({
+  facts: { born: true },
+  stop: () => process.exit(0),
+  onMessage: (message) => process.exit(message === 'die' ? 70 : 0),
+})`
 
 /** `births`: how often it can be born. */
 function supervised(births: number) {

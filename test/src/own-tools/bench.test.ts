@@ -3,6 +3,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import { Bench, type BenchResult } from '../../../src/own-tools/bench.ts'
+import { machine } from '../../../src/platform.ts'
 
 let bench: Bench
 afterEach(async () => {
@@ -17,7 +18,7 @@ const done = { output: { added: 1, removed: 1 } }
 test('a board that stands still for longer than a job may take ends neither that job nor the next', async () => {
   // Its clock is in our hands: however slow this machine is, no job takes any time but what passes here.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  bench = new Bench({ limitMs: 1_000, waitingMax: 8, timers: systemClock })
+  bench = new Bench({ limitMs: 1_000, waitingMax: 8, timers: systemClock, startThread: machine.startThread })
   expect(await run()).toMatchObject(done)
   const jobs = [run(), run()]
   // After a standstill, however long, the timer that is set comes at once, before what was told meanwhile.

@@ -3,11 +3,11 @@
 import { generateKeyPairSync, sign, verify } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
 import { compile } from '../../../src/format/schema-check.ts'
 import { ownToolById, ownTools } from '../../../src/own-tools/descriptors.ts'
 import { canonicalText } from '../../../src/own-tools/here.ts'
 import { inputFault, OwnTools } from '../../../src/own-tools/run.ts'
+import { machine } from '../../../src/platform.ts'
 import { formatVkey, KEY_TYPE } from '../../../storage/note.ts'
 import { patience } from '../../support/patience.ts'
 
@@ -31,8 +31,8 @@ const board: ConstructorParameters<typeof OwnTools>[0] = {
         },
 }
 /** However slow the machine, none of these is ended; what may never end is ended by the others. */
-const tools = new OwnTools(board, systemClock, patience.timeout)
-const hurried = new OwnTools(board, systemClock, 1_500)
+const tools = new OwnTools(board, machine, patience.timeout)
+const hurried = new OwnTools(board, machine, 1_500)
 afterAll(() => Promise.all([tools.close(), hurried.close()]))
 
 const now = 1_800_000_000

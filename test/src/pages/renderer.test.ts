@@ -6,6 +6,7 @@ import { PageTexts, pageHtmlCharsMax, pageNodesMax } from '../../../src/pages/pa
 import type { Html } from '../../../src/pages/pieces/html.ts'
 import { nodesIn, type RenderItem, rendered } from '../../../src/pages/pieces/rendered.ts'
 import { atOnceNodesMax, type Costed, type Rendered, Renderer } from '../../../src/pages/renderer.ts'
+import { machine } from '../../../src/platform.ts'
 
 const whole = '/e/0123'
 const costed = (item: RenderItem): Costed => ({ item, nodes: nodesIn(item) })
@@ -22,10 +23,10 @@ const endless = (n: number): Costed => {
 }
 const textOf = (made: Rendered | undefined) => (made as Html).text
 
-let renderer = new Renderer({ timers: systemClock })
+let renderer = new Renderer({ startPool: machine.startPool, timers: systemClock })
 afterEach(async () => {
   await renderer.close()
-  renderer = new Renderer({ timers: systemClock })
+  renderer = new Renderer({ startPool: machine.startPool, timers: systemClock })
 })
 
 test('texts come back as the same HTML whichever thread made it, in their order', async () => {
@@ -51,7 +52,12 @@ test('a text costs its work once, whoever asks for it and however often', async 
 
 test('a text that takes too long is given up, and the thread is replaced: all others are rendered', async () => {
   const reports: string[] = []
-  renderer = new Renderer({ timers: systemClock, deadlineMs: 400, report: (event) => reports.push(event) })
+  renderer = new Renderer({
+    startPool: machine.startPool,
+    timers: systemClock,
+    deadlineMs: 400,
+    report: (event) => reports.push(event),
+  })
   const asked = [markdown('*before*'), endless(1), markdown('*after*')]
   const made = await renderer.render(asked, 'a')
   expect(made[1]).toBe('slow')
@@ -64,7 +70,7 @@ test('a text that takes too long is given up, and the thread is replaced: all ot
 })
 
 test('one network takes a part of the queue, and everybody else is served', async () => {
-  renderer = new Renderer({ timers: systemClock, deadlineMs: 1_000 })
+  renderer = new Renderer({ startPool: machine.startPool, timers: systemClock, deadlineMs: 1_000 })
   const blocking = renderer.render([endless(1)], 'greedy')
   const heavy = (n: number) => plain(`${n} ${'@ab '.repeat(1_990)}`)
   const greedy = await Promise.all([

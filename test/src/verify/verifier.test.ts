@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { Piscina } from 'piscina'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
+import { machine } from '../../../src/platform.ts'
 import {
   type BackendName,
   chooseBackend,
@@ -79,7 +80,7 @@ describe('a letter', () => {
 describe('the verifier', () => {
   let verifier: Verifier
   beforeAll(async () => {
-    verifier = await Verifier.start({ threads: 2 })
+    verifier = await Verifier.start({ startPool: machine.startPool, threads: 2 })
   })
   afterAll(() => verifier.close())
 
@@ -143,7 +144,7 @@ describe('the verifier', () => {
 
 describe('bounds', () => {
   test('a full queue answers overloaded at once; what was taken is still answered', async () => {
-    const verifier = await Verifier.start({ threads: 1, waitingItemsMax: 5 })
+    const verifier = await Verifier.start({ startPool: machine.startPool, threads: 1, waitingItemsMax: 5 })
     const asked = Array.from({ length: 50 }, () => ask(verifier, good))
     const answers = await Promise.all(asked)
     // Two batches of one go to the thread at once, five wait, the others hear it now.
@@ -154,7 +155,7 @@ describe('bounds', () => {
   })
 
   test('bytes that wait are bounded too', async () => {
-    const verifier = await Verifier.start({ threads: 1, waitingBytesMax: 10_000 })
+    const verifier = await Verifier.start({ startPool: machine.startPool, threads: 1, waitingBytesMax: 10_000 })
     const large = signed('x'.repeat(4_000))
     const answers = await Promise.all(Array.from({ length: 10 }, () => ask(verifier, large)))
     expect(answers.filter((answer) => answer === 'good')).toHaveLength(4)
@@ -190,7 +191,7 @@ describe('shared with the calling thread', () => {
   }
 
   test('a lone signature has its verdict at once, turn after turn, and starts no thread', async () => {
-    const begin = vi.fn(() => Verifier.start({ threads: 1 }))
+    const begin = vi.fn(() => Verifier.start({ startPool: machine.startPool, threads: 1 }))
     const shared = start(begin)
     for (const [item, expected] of kinds) {
       expect(await burst(shared, [item])).toMatchObject({ atOnce: 1, verdicts: [expected] })
@@ -201,7 +202,7 @@ describe('shared with the calling thread', () => {
   })
 
   test('of many in one turn each has its own verdict, and most of them come from a thread that is started once', async () => {
-    const begin = vi.fn(() => Verifier.start({ threads: 1, waitingItemsMax: 200 }))
+    const begin = vi.fn(() => Verifier.start({ startPool: machine.startPool, threads: 1, waitingItemsMax: 200 }))
     const shared = start(begin)
     const asked = Array.from({ length: 150 }, (_, index) => kinds[(index * 7 + (index >> 3)) % kinds.length]!)
     const items = asked.map(([item]) => item)
@@ -219,7 +220,7 @@ describe('shared with the calling thread', () => {
   })
 
   test('without that thread every signature is checked in the calling one', async () => {
-    const beside = await Verifier.start({ threads: 1 })
+    const beside = await Verifier.start({ startPool: machine.startPool, threads: 1 })
     await beside.close()
     for (const begin of [() => Promise.resolve(beside), () => Promise.reject(new Error('no thread'))]) {
       const shared = start(begin)
@@ -238,7 +239,7 @@ describe('shared with the calling thread', () => {
 
 describe('start and end', () => {
   test('close answers everything that was taken, then refuses', async () => {
-    const verifier = await Verifier.start({ threads: 1 })
+    const verifier = await Verifier.start({ startPool: machine.startPool, threads: 1 })
     const asked = Array.from({ length: 500 }, () => ask(verifier, good))
     await verifier.close()
     expect(new Set(await Promise.all(asked))).toEqual(new Set(['good']))
@@ -247,7 +248,7 @@ describe('start and end', () => {
 
   test('each backend can be asked for by name', async () => {
     for (const backend of ['noble', 'openssl'] as const) {
-      const verifier = await Verifier.start({ threads: 1, backend })
+      const verifier = await Verifier.start({ startPool: machine.startPool, threads: 1, backend })
       expect(verifier.backend).toBe(backend)
       const answers = await Promise.all([good, badKey, badSignature].map((item) => ask(verifier, item)))
       expect(answers).toEqual(['good', 'bad_key', 'bad_signature'])
@@ -256,7 +257,7 @@ describe('start and end', () => {
   })
 
   test('a thread that finds no backend stops the start, and says so', async () => {
-    const starting = Verifier.start({ threads: 2, backend: 'abacus' as BackendName })
+    const starting = Verifier.start({ startPool: machine.startPool, threads: 2, backend: 'abacus' as BackendName })
     await expect(starting).rejects.toThrow('no Ed25519 backend works here')
   })
 
@@ -267,7 +268,12 @@ describe('start and end', () => {
       pool = this
       return this.run(...given)
     })
-    const verifier = await Verifier.start({ threads: 1, backend: 'noble', report: (event) => events.push(event) })
+    const verifier = await Verifier.start({
+      startPool: machine.startPool,
+      threads: 1,
+      backend: 'noble',
+      report: (event) => events.push(event),
+    })
     run.mockRestore()
     // Hashing 16 MiB in JavaScript keeps the thread busy far longer than it takes to end it.
     const large = signed(Buffer.alloc(16_777_216, 7))

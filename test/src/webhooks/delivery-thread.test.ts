@@ -2,10 +2,11 @@
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { MessageChannel } from 'node:worker_threads'
 import { expect, test, vi } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
 import { systemClock } from '../../../src/clock.ts'
+import { machine } from '../../../src/platform.ts'
 import type { HookView } from '../../../src/webhooks/reads.ts'
 import type { DeliveryAsk, DeliveryThread } from '../../../src/workers/delivery.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
@@ -16,18 +17,15 @@ vi.setConfig({ testTimeout: 300_000 })
 function delivering() {
   const file = new URL('../../../src/workers/delivery.ts', import.meta.url)
   const front = new MessageChannel()
-  const workerData: DeliveryThread = {
+  const data: DeliveryThread = {
     ...{ directory: scratchDirectory(), sources: 2, cursorKey: randomBytes(32), generation: '', serviceId: '' },
     ...{ address: 'http://127.0.0.1', loopback: true, limitsOn: false, scale: 0.001, suspended: [], headSize: 0 },
     ...{ turns: new Int32Array(new SharedArrayBuffer(4)), front: front.port2 },
   }
-  const worker = new Worker(file, {
-    workerData,
-    transferList: [front.port2],
-  })
-  const gone = once(worker, 'exit')
+  const thread = machine.startThread(file, { name: 'delivery', data, ports: [front.port2], youngGenerationMb: 16 })
+  const gone = new Promise<number>((resolve) => thread.onExit(resolve))
   const stopped = () => {
-    worker.postMessage({ kind: 'stop' })
+    thread.send({ kind: 'stop' }, [])
     return gone
   }
   return { port: front.port1, stopped }
@@ -36,7 +34,7 @@ function delivering() {
 test('a stop while it is being told which hooks there are ends it, and waits for no answer', async () => {
   const { port, stopped } = delivering()
   await once(port, 'message')
-  expect(await stopped()).toEqual([0])
+  expect(await stopped()).toBe(0)
 })
 
 test('a subscription whose end is refused is not looked at before its end is asked for again', async () => {
@@ -66,5 +64,5 @@ test('a subscription whose end is refused is not looked at before its end is ask
     })
   })
   expect(asked).not.toContain('own')
-  expect(await stopped()).toEqual([0])
+  expect(await stopped()).toBe(0)
 })

@@ -64,6 +64,7 @@ function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => se
   }
   const compactor = new Compactor({
     disk: machineDisk,
+    report: () => {},
     shard: 0,
     journal: journal as unknown as Journal,
     state: state as unknown as State,

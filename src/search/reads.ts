@@ -18,6 +18,7 @@ import {
   type KnownAnswer,
   known,
   limitOf,
+  mutedAuthors,
   ok,
   opened,
   paging,
@@ -83,11 +84,15 @@ export function shownHits(
 function show(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { args } = request
   const ids = args.hits === '' ? [] : String(args.hits).split(',')
-  const slots = ids.map((id) => context.board.events.find(Buffer.from(id, 'hex'))).filter((slot) => slot !== none)
+  const { events } = context.board
+  const muted = mutedAuthors(context, request)
+  const slots = ids
+    .map((id) => events.find(Buffer.from(id, 'hex')))
+    .filter((slot) => slot !== none && !muted.has(events.author[slot]!))
   const { views, cut } = eventsWithin(context, slots)
   const next = args.next === 0 ? undefined : Number(args.next)
   // The index continues after a change number.
-  return answer(context, request, views.filter(isShown), cut === undefined ? next : context.board.events.change[cut]!)
+  return answer(context, request, views.filter(isShown), cut === undefined ? next : events.change[cut]!)
 }
 
 function isShown({ type, hidden }: EventView): boolean {
@@ -140,6 +145,7 @@ function searchRoom(context: ReadContext, request: ReadRequest, room: Room): Rea
         order: args.order === 'asc' ? 'asc' : 'desc',
         limit: looksAtOnce,
         ...(from === undefined ? {} : { from }),
+        without: mutedAuthors(context, request),
       },
       context.now(),
     )

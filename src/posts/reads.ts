@@ -66,6 +66,8 @@ function leafOf({ board, state: { book }, visibility }: ReadContext, slot: numbe
 
 function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer<EventList> {
   const { args } = request
+  if (args.order === 'relevance')
+    return refused(refusal('missing_field', 'relevance is that of a search: give a query too', 'query'))
   const list = (room: string) => {
     const name = `events:${room}:${args.page ?? ''}:${args.target ?? ''}:${args.kind ?? ''}:${args.order ?? 'desc'}`
     const cursor = opened(context, name, args)

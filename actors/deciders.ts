@@ -14,6 +14,7 @@ import { rulesDeciders } from './rooms/decide.ts'
 import { decidePost, decideRoomCreate } from './rooms/room.ts'
 import { salesDeciders } from './sales/decide.ts'
 import { oauthDeciders } from './sign-in/decide.ts'
+import { subscriptionsDeciders } from './subscriptions/decide.ts'
 import { callsDeciders } from './tool-calls/decide.ts'
 import { toolsDeciders } from './tools/decide.ts'
 import { hooksDeciders } from './webhooks/decide.ts'
@@ -47,6 +48,7 @@ const all = {
   ...houseDeciders,
   ...creditDeciders,
   ...hooksDeciders,
+  ...subscriptionsDeciders,
 } satisfies Record<AnyWriteName, Deciders[string]>
 
 /**

@@ -14,6 +14,7 @@ import { postsOperations } from './posts/operations.ts'
 import { receiveUrlsOperations } from './receive-urls/operations.ts'
 import type { InternalReadName, InternalWriteName } from './records/internal-operations.ts'
 import { roomsOperations } from './rooms/operations.ts'
+import { subscriptionsOperations } from './subscriptions/operations.ts'
 import { threadsOperations } from './threads/operations.ts'
 import { toolCallsOperations } from './tool-calls/operations.ts'
 import { toolsOperations } from './tools/operations.ts'
@@ -33,6 +34,7 @@ const declared = [
   ...attachmentsOperations,
   ...documentsOperations,
   ...conversationsOperations,
+  ...subscriptionsOperations,
   ...worksOperations,
   ...workReadOperations,
   ...creditOperations,

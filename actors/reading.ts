@@ -18,6 +18,8 @@ export type EventsQuery = {
   readonly limit: number
   /** Continue after this slot. */
   readonly from?: number
+  /** Numbers of authors whose events are left out. */
+  readonly without?: ReadonlySet<number>
 }
 
 type Slots = { readonly slots: number[]; readonly next: number | undefined }
@@ -46,6 +48,7 @@ export function findEvents(state: State, query: EventsQuery, now: number): Slots
     (kind === undefined || events.kind[slot] === kind) &&
     (page === undefined || events.page[slot] === page) &&
     (author === undefined || events.author[slot] === author.number) &&
+    query.without?.has(events.author[slot]!) !== true &&
     (query.before === undefined || events.seq[slot]! < query.before) &&
     (query.after === undefined || events.seq[slot]! > query.after) &&
     !marks.isEdit(slot) &&

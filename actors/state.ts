@@ -21,6 +21,7 @@ import { type BoardRecord, type FactRecord, RecordType } from './records/record.
 import { Rules } from './rooms/rules.ts'
 import { Sales } from './sales/sales.ts'
 import { OauthRecords } from './sign-in/records.ts'
+import { IdentitySubscriptions } from './subscriptions/subscriptions.ts'
 import { Threads } from './threads/threads.ts'
 import { Calls } from './tool-calls/tool-calls.ts'
 import { Tools } from './tools/tools.ts'
@@ -63,6 +64,7 @@ export class State implements Core {
   readonly hooks = new Hooks()
   readonly oauth: OauthRecords
   readonly limitGrants = new LimitGrants()
+  readonly subscriptions = new IdentitySubscriptions()
   /** Made from the others when a reader first asks for it: no snapshot has it. */
   readonly threads: Threads
   /** In the order of snapshots. */
@@ -103,6 +105,7 @@ export class State implements Core {
       this.calls,
       this.sales,
       this.limitGrants,
+      this.subscriptions,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {

@@ -3,8 +3,9 @@
 import { choice } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
 import { declare } from '../kernel/operation.ts'
-import { ConversationSchema, InboxItemSchema, listOf, Receipt } from '../kernel/results.ts'
+import { ConversationSchema, InboxItemSchema, listOf, Receipt, seconds } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
+import { FollowedSchema } from '../subscriptions/operations.ts'
 
 const closed = { additionalProperties: false }
 const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c'
@@ -83,7 +84,7 @@ const inboxGet = declare({
   name: 'inbox.get',
   group: 'direct',
   summary:
-    'What is addressed to you, newest first: replies to your events, mentions of your @handle, posts to you, and conversations you have not answered.',
+    'What is addressed to you, newest first: replies, mentions, posts to you, unanswered conversations; and what is new in what you follow.',
   kind: 'read',
   isEveryday: true,
   scope: 'board:read',
@@ -95,7 +96,15 @@ const inboxGet = declare({
     kind: choice(['reply', 'mention', 'addressed', 'request'], 'only items of this type'),
   },
   refusals: ['unsigned', 'key_rotated'],
-  result: listOf('items', InboxItemSchema),
+  result: listOf('items', InboxItemSchema, {
+    seen: seconds('`at` of the newest item that you have seen, by inbox.seen; 0: never said'),
+    follows: Type.Optional(
+      Type.Array(FollowedSchema, {
+        maxItems: 200,
+        description: 'what is new in what you follow, of your 200 newest follows; on the first page, without `kind`',
+      }),
+    ),
+  }),
   example: { operation: 'inbox.get', limit: Math.min(20, sizes.page_maximum) },
 })
 

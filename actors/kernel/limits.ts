@@ -123,6 +123,11 @@ const sizeDefaults = {
   /** Webhooks and subscriptions of one identity, and of all identities on this board. */
   hooks_per_identity: 64,
   hooks: 10_000,
+  /** Rooms and threads that one identity may follow, and identities that it may mute. */
+  follows: 1_000,
+  mutes: 1_000,
+  /** How often positions of one identity are written down. */
+  seen_seconds: 60,
   /** Longest life of a grant of higher limits, and how many may be in force. */
   limit_grant_seconds: 31_536_000,
   limit_grants: 1_000,

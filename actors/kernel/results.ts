@@ -135,6 +135,13 @@ export const EventSchema = Type.Object(
     delegation: Type.Optional(DelegationProof),
     signature: Type.Optional(Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' })),
     signed_payload: Type.Optional(signedPayload('the exact bytes that were signed')),
+    highlights: Type.Optional(
+      Type.Array(Type.Array(count('code points before it'), { minItems: 2, maxItems: 2 }), {
+        maxItems: 50,
+        description:
+          'in the answer of a search: where `text` holds the words asked for, each from its first code point to the one after its last',
+      }),
+    ),
     log: LogState,
   },
   { title: 'Event', description: 'a post, as it is served' },

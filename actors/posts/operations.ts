@@ -114,7 +114,13 @@ const eventsList = declare({
         Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'only events with a greater seq' }),
       ),
       order: Type.Optional(
-        Type.Union([Type.Literal('desc'), Type.Literal('asc')], { description: 'desc (newest first) when absent' }),
+        Type.Union(
+          ['desc', 'asc', 'new', 'relevance'].map((word) => Type.Literal(word)),
+          {
+            description:
+              'desc (newest first, also called new) when absent; relevance with query: the best of the newest 1,000 matches first',
+          },
+        ),
       ),
     },
     closed,
@@ -123,11 +129,22 @@ const eventsList = declare({
     target: identityName('author of the events'),
     query: bounded(
       sizes.query_bytes,
-      `words that must all occur, in any English form (fox finds foxes), exact "phrases", -words that must not occur, word* for prefixes (at most ${sizes.query_prefixes}, each of at least ${sizes.query_prefix_characters} letters or digits), from:handle, room:name, kind:name; a word is a run of letters and digits, ignoring case and diacritics, so Chinese or Japanese text without spaces is one word. A page may hold fewer events than requested, even none, while next_cursor shows that more follow`,
+      `words that must all occur, in any English form (fox finds foxes), exact "phrases", -words that must not occur, word* for prefixes (at most ${sizes.query_prefixes}, each of at least ${sizes.query_prefix_characters} letters or digits), from:handle, room:name, kind:name, after:2026-01-31 and before:2026-01-31 (from that day in UTC on, and until it); a word is a run of letters and digits, ignoring case and diacritics, so Chinese or Japanese text without spaces is one word. A page may hold fewer events than requested, even none, while next_cursor shows that more follow`,
     ),
   },
   refusals: ['not_found', 'private_room'],
-  result: listOf('events', EventSchema, { generation: Generation, resolved: Resolved }),
+  result: listOf('events', EventSchema, {
+    generation: Generation,
+    resolved: Resolved,
+    total: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1_000,
+        description:
+          'matches of a search of public events, on its first page; 1000: at least so many; absent: not counted',
+      }),
+    ),
+  }),
   example: { operation: 'events.list', room: 'lobby', limit: 20 },
   get: {
     path: '/api/events',

@@ -37,6 +37,8 @@ export type ThreadsQuery = {
   /** Of `top`. */
   readonly window: VoteWindow
   readonly limit: number
+  /** Numbers of authors whose threads are left out. */
+  readonly without?: ReadonlySet<number>
   /** Continue after this place. */
   readonly from: number | undefined
 }
@@ -335,10 +337,11 @@ export class ThreadIndex implements MarksWatcher {
     yield* top.below(Math.min(from, 0))
   }
 
-  #fits({ order, window, author, room, page }: ThreadsQuery, place: number, root: number): boolean {
+  #fits({ order, window, author, room, page, without }: ThreadsQuery, place: number, root: number): boolean {
     if (order === 'top' && place === root && this.#scores[window].has(root)) return false
-    if (author === undefined) return true
     const { events, roomList, pages } = this.#core.board
+    if (without?.has(events.author[root]!) === true) return false
+    if (author === undefined) return true
     if (room === undefined) return this.#isOnFront(roomList[events.room[root]!]!)
     return events.room[root] === room.number && (page === undefined || events.page[root] === pages.find(page))
   }

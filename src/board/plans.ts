@@ -14,6 +14,7 @@ import type { Share } from '../reads/read.ts'
 import { receiversPlans, receiversReadPlans } from '../receive-urls/plans.ts'
 import { roomsPlans, roomsReadPlans } from '../rooms/plans.ts'
 import { oauthReadPlans } from '../sign-in/records.ts'
+import { subscriptionsPlans, subscriptionsReadPlans } from '../subscriptions/plans.ts'
 import { callsPlans, callsReadPlans } from '../tool-calls/plans.ts'
 import { toolsPlans, toolsReadPlans } from '../tools/plans.ts'
 import { webhooksPlans } from '../webhooks/plans.ts'
@@ -29,6 +30,7 @@ const all = {
   ...limitsPlans,
   ...delegationsPlans,
   ...directPlans,
+  ...subscriptionsPlans,
   ...documentsPlans,
   ...blobsPlans,
   ...receiversPlans,
@@ -44,6 +46,7 @@ const allReads = {
   ...limitsReadPlans,
   ...delegationsReadPlans,
   ...directReadPlans,
+  ...subscriptionsReadPlans,
   ...documentsReadPlans,
   ...blobsReadPlans,
   ...receiversReadPlans,

@@ -6,6 +6,7 @@ import { inside } from '../../actors/kernel/limits.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { shardOf } from '../../actors/shard.ts'
+import { subscriptionsOf } from '../../actors/subscriptions/decide.ts'
 import type { Clock } from '../clock.ts'
 import { type LiveFacts, resolveRequest, withResolved } from '../command/live-facts.ts'
 import type { ReadPlan } from '../command/plan.ts'
@@ -32,6 +33,9 @@ type ReadRouterOptions = {
 type SharePlan = Extract<ReadPlan, { gather: unknown }>
 
 const ownClient: Client = { address: '' }
+
+/** Lists that leave out what a signed reader's muted identities wrote. */
+const leavesOut: ReadonlySet<AnyReadName> = new Set(['events.list', 'thread.get', 'threads.list'])
 
 export class ReadRouter implements ReadPath {
   readonly #options: ReadRouterOptions
@@ -61,6 +65,8 @@ export class ReadRouter implements ReadPath {
 
   #read(request: ReadRequest, answer: Take, client: Client): void {
     const { actors, heads, log, news, clock } = this.#options
+    if (request.reader !== '' && request.muted === undefined && leavesOut.has(request.op))
+      return this.#withMuted(request, answer, (asked) => this.#read(asked, answer, client))
     const headRead = headReads[request.op]
     if (headRead !== undefined) return answer(headRead({ log, head: news.head, heads, clock }))
     if (this.#searches.read(request, client, answer)) return
@@ -75,6 +81,17 @@ export class ReadRouter implements ReadPath {
       if (request.args.room !== undefined)
         return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(found, answer))
       this.#readEverywhere(request, found, answer)
+    })
+  }
+
+  /** Whom a signed reader has muted lies with their own actor. */
+  #withMuted(request: ReadRequest, answer: Take, then: (asked: ReadRequest) => void): void {
+    const { actors } = this.#options
+    const { reader } = request
+    const home = shardOf(subscriptionsOf(reader), actors.shards)
+    actors.readPrivate(home, { op: 'subscription.muted', args: {}, reader }, (found) => {
+      if (found === undefined || !found.ok) return answer(found)
+      then({ ...request, muted: dataOf(found) })
     })
   }
 

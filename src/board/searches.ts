@@ -1,6 +1,6 @@
 /**
  * Searches, on their way from a caller to the threads that search: what a query says of author, room and kind becomes fields of
- * the read, and of each network one search is under way at a time.
+ * the read, days become times, and of each network one search is under way at a time.
  */
 
 import { fields, handlePattern, hashPattern } from '../../actors/kernel/fields.ts'
@@ -10,7 +10,7 @@ import { faultOf } from '../command/check.ts'
 import type { Actors, Client } from '../command/ports.ts'
 import { dataOf, type ReadRequest, type Take } from '../reads/read.ts'
 import { FairQueue, type FairQueueOptions } from '../search/fair-queue.ts'
-import { type Restrictions, readQuery } from '../search/query.ts'
+import { dayOf, type Restrictions, readQuery } from '../search/query.ts'
 import { shownHits, unreadable } from '../search/reads.ts'
 import { readTools } from '../tools/ask-index.ts'
 
@@ -113,6 +113,9 @@ function restricted(
       return refuse(unreadable(`query and the field ${name} name two values: name one`))
     args[name] = written
   }
+  const { after, before } = restrictions
+  if (after !== undefined) args.since = dayOf(after)!
+  if (before !== undefined) args.until = dayOf(before)!
   const author = restrictions.from?.toLowerCase().replace(/^@/, '')
   if (author === undefined) return then({ ...request, args })
   withIdentity(actors, author, refuse, (target) => {

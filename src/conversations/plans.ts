@@ -69,6 +69,12 @@ const respond: Plan<'conversation.respond'> = {
 
 export const directPlans = { 'conversation.open': open, 'conversation.respond': respond }
 
+type FollowNews = NonNullable<AnswerOf<'inbox.get'>['follows']>[number]
+
+function lastOf({ last }: FollowNews): number {
+  return last?.created_at ?? 0
+}
+
 /** What is private is known to the shard of its room alone, so all are asked. */
 export const directReadPlans = {
   'conversations.list': { gather: newestFirst('conversations') },
@@ -77,13 +83,27 @@ export const directReadPlans = {
       known({ blocked: [...new Set(parts.flatMap(({ blocked }) => blocked))] }),
   },
   'inbox.get': {
-    gather: newestFirst('items'),
-    /** Whom the reader has blocked is known where their conversations lie; what they wrote anywhere is left out of every share. */
+    gather: newestFirst<AnswerOf<'inbox.get'>>('items', (shares) => ({
+      seen: shares[0]!.seen,
+      ...(shares[0]!.follows === undefined
+        ? {}
+        : { follows: shares.flatMap(({ follows = [] }) => follows).sort((a, b) => lastOf(b) - lastOf(a)) }),
+    })),
+    /**
+     * Whom the reader has blocked is known where their conversations lie, whom they have muted and what they follow with their own
+     * actor. What the former wrote anywhere is left out of every share.
+     */
     ask: (request, read, pass) => {
       if (request.reader === '') return pass(request)
       read({ ...request, op: 'inbox.blocked' }, (found) => {
         if (found === undefined || !found.ok) return pass(found)
-        pass({ ...request, args: { ...request.args, blocked: dataOf(found).blocked.join(',') } })
+        const { blocked } = dataOf(found)
+        read({ ...request, op: 'subscription.own' }, (own) => {
+          if (own === undefined || !own.ok) return pass(own)
+          const subscription = dataOf(own)
+          const left = [...blocked, ...subscription.muted].join(',')
+          pass({ ...request, args: { ...request.args, blocked: left }, found: subscription })
+        })
       })
     },
   },

@@ -25,6 +25,8 @@ import {
   withinPage,
   withRoom,
 } from '../reads/read.ts'
+import { type FollowNews, newsIn } from '../subscriptions/news.ts'
+import type { OwnSubscription } from '../subscriptions/reads.ts'
 import { answerOf, blockedBy, hasLeft, type Standing } from './blocks.ts'
 
 export const directReads = {
@@ -116,7 +118,31 @@ function conversationView(conversation: Conversation, room: Room, reader: string
   }
 }
 
-function inbox(context: ReadContext, request: ReadRequest): KnownAnswer<Share> {
+/** Follows examined for one inbox: the newest. */
+const followsMax = 200
+
+type InboxShare = Share & {
+  /** Unix seconds: the newest item that the reader has seen. */
+  readonly seen: number
+  /** What is new in what the reader follows; on the first page alone. */
+  readonly follows?: readonly FollowNews[]
+}
+
+function inbox(context: ReadContext, request: ReadRequest): KnownAnswer<InboxShare> {
+  const items = inboxItems(context, request)
+  if (!items.ok) return items
+  const { reader, args, found } = request
+  const { follows, muted, inboxSeen } = (found ?? nothingOwn) as OwnSubscription
+  const share = { ...items.value, seen: inboxSeen }
+  if (args.cursor !== undefined || args.kind !== undefined) return known(share, { until: items.until })
+  const leftOut = new Set(muted)
+  const news = follows.slice(0, followsMax).flatMap((each) => newsIn(context, each, reader, leftOut) ?? [])
+  return known({ ...share, follows: news.filter((each) => each.new > 0) }, { until: items.until })
+}
+
+const nothingOwn: OwnSubscription = { follows: [], muted: [], inboxSeen: 0 }
+
+function inboxItems(context: ReadContext, request: ReadRequest): KnownAnswer<Share> {
   const { reader, args } = request
   const own = context.visibility === 'private' ? context.state.direct.conversationsOf(reader) : []
   const isWantedType = (type: string) => args.kind === undefined || args.kind === type

@@ -47,10 +47,12 @@ export type Update = {
   readonly taken: number
   /** Identity id of the author who addresses the reader with it: a block keeps it out. Absent: it does not address a user. */
   readonly from?: string
+  /** Identity id of the author of the event it shows: a mute keeps it out. */
+  readonly author?: string
 }
 
 /** An update that is pushed as it happens, with what the filter of a waiting request asks of it. */
-export type PushedRow = Pick<Update, 'json' | 'from'> & {
+export type PushedRow = Pick<Update, 'json' | 'from' | 'author'> & {
   readonly position: number
   readonly type: UpdateKind
   /** Its room, or ''. */
@@ -69,6 +71,8 @@ export type UpdatesPage =
       readonly more: boolean
       /** Whom the reader has blocked in conversations of this source. */
       readonly blocked: readonly string[]
+      /** Whom the reader has muted, where this source knows it. */
+      readonly muted: readonly string[]
     }
   | { readonly ok: false; readonly refusal: Refusal }
 
@@ -82,7 +86,11 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
   const from = request.from ?? now
   if (from.next > now.next) return { ok: false, refusal: ahead }
   const updates: Update[] = []
-  const blocked = request.reader === '' ? [] : blockedBy(context.state, request.reader)
+  const { reader } = request
+  const leftOut = {
+    blocked: reader === '' ? [] : blockedBy(context.state, reader),
+    muted: reader === '' ? [] : context.state.subscriptions.mutedBy(reader),
+  }
   let bytes = 0
   let { next, taken } = { next: from.next, taken: 0 }
   const first = changes.after(from.next - 1)
@@ -103,16 +111,17 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
       if (next === from.next && taken <= from.taken) continue
       if (request.kinds.length > 0 && !request.kinds.includes(type)) continue
       if (updates.length === request.limit || bytes >= bytesMax)
-        return { ok: true, updates, end: { next, taken: taken - 1 }, more: true, blocked }
+        return { ok: true, updates, end: { next, taken: taken - 1 }, more: true, ...leftOut }
       const json = updateJson(context, change, type, request)
       if (json === undefined) continue
       const speaker = speakerOf(context, change, type, request.reader)
-      updates.push({ json, at: change.at, next, taken, ...(speaker === undefined ? {} : { from: speaker }) })
+      const named = speaker === undefined ? {} : { from: speaker }
+      updates.push({ json, at: change.at, next, taken, ...named, ...authorOf(context, change) })
       bytes += json.length
     }
   }
-  if (last < changes.count) return { ok: true, updates, end: { next, taken }, more: true, blocked }
-  return { ok: true, updates, end: now, more: false, blocked }
+  if (last < changes.count) return { ok: true, updates, end: { next, taken }, more: true, ...leftOut }
+  return { ok: true, updates, end: now, more: false, ...leftOut }
 }
 
 /** The updates that a public change is: for all, and for those whom it speaks to. */
@@ -149,8 +158,13 @@ function pushedRow(context: ReadContext, change: Change, type: UpdateKind, reade
       json,
       ...(reader === '' ? {} : { readers }),
       ...(from === undefined ? {} : { from }),
+      ...authorOf(context, change),
     },
   ]
+}
+
+function authorOf({ board: { events, authorList } }: ReadContext, { slot }: Change): { readonly author?: string } {
+  return slot === nowhere ? {} : { author: authorList[events.author[slot]!]!.id }
 }
 
 /** Identities that a new public post or version may reply to, address or mention. */

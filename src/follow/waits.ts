@@ -55,6 +55,7 @@ type Place = {
   isDirty: boolean
   /** Whom the reader has blocked, as the source said last. */
   blocked: readonly string[]
+  muted: readonly string[]
 }
 
 type Waiter = Subscriber &
@@ -116,7 +117,7 @@ export class Waits {
       // An unsigned request at the newest change has nothing to read. A signed one also wants to know whom its reader has blocked.
       places: marks.map((asked) => {
         const mark = reader === '' ? (asked ?? now) : asked
-        return { mark, isDirty: reader !== '' || mark?.next !== now.next || mark.taken > 0, blocked: [] }
+        return { mark, isDirty: reader !== '' || mark?.next !== now.next || mark.taken > 0, blocked: [], muted: [] }
       }),
       reading: false,
       isGone: false,
@@ -271,8 +272,10 @@ export class Waits {
         failed === undefined || pages.includes(undefined) ? undefined : refused(failed.refusal),
       )
     }
-    found.forEach(({ blocked }, nth) => {
-      waiter.places[sources[nth]!]!.blocked = blocked
+    found.forEach(({ blocked, muted }, nth) => {
+      const place = waiter.places[sources[nth]!]!
+      place.blocked = blocked
+      place.muted = muted
     })
     const shown = found.map((page) => ({ ...page, updates: unblocked(page.updates, waiter) }))
     const { updates, counts } = merged(shown, waiter.filter.limit)
@@ -343,11 +346,17 @@ function wantedRows({ reader, filter: { rooms, kinds } }: Waiter, pushed: Pushed
   )
 }
 
-/** Without what those say to the reader whom they have blocked in any conversation. */
-function unblocked<Each extends Pick<Update, 'from'>>(updates: readonly Each[], { places }: Waiter): readonly Each[] {
-  if (places.every((place) => place.blocked.length === 0)) return updates
+/** Without what those say to the reader whom they have blocked in any conversation, and all that those wrote whom they have muted. */
+function unblocked<Each extends Pick<Update, 'from' | 'author'>>(
+  updates: readonly Each[],
+  { places }: Waiter,
+): readonly Each[] {
+  if (places.every(({ blocked, muted }) => blocked.length + muted.length === 0)) return updates
   const blocked = new Set(places.flatMap((place) => place.blocked))
-  return updates.filter(({ from }) => from === undefined || !blocked.has(from))
+  const muted = new Set(places.flatMap((place) => place.muted))
+  return updates.filter(
+    ({ from, author }) => (from === undefined || !blocked.has(from)) && (author === undefined || !muted.has(author)),
+  )
 }
 
 /** At most `limit` updates of all pages by time, the order inside each page kept; and how many came from each. */

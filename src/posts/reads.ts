@@ -12,6 +12,7 @@ import {
   known,
   limitOf,
   type Made,
+  mutedAuthors,
   ok,
   opened,
   paging,
@@ -65,6 +66,8 @@ function leafOf({ board, state: { book }, visibility }: ReadContext, slot: numbe
 
 function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer<EventList> {
   const { args } = request
+  if (args.order === 'relevance')
+    return refused(refusal('missing_field', 'relevance is that of a search: give a query too', 'query'))
   const list = (room: string) => {
     const name = `events:${room}:${args.page ?? ''}:${args.target ?? ''}:${args.kind ?? ''}:${args.order ?? 'desc'}`
     const cursor = opened(context, name, args)
@@ -79,6 +82,7 @@ function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer<Even
       order: args.order === 'asc' ? 'asc' : 'desc',
       limit: limitOf(args),
       ...(cursor.from === undefined ? {} : { from: cursor.from }),
+      without: mutedAuthors(context, request),
     }
     const { slots, next } = findEvents(context.state, query, context.now())
     const { views: events, cut } = eventsWithin(context, slots)
@@ -116,7 +120,8 @@ function history(context: ReadContext, { args }: ReadRequest, slot: number): Rea
   return ok(data, scopeOf(events))
 }
 
-function thread(context: ReadContext, { args }: ReadRequest, slot: number): ReadAnswer {
+function thread(context: ReadContext, request: ReadRequest, slot: number): ReadAnswer {
+  const { args } = request
   const { board } = context
   const order = args.order === 'desc' ? 'desc' : 'asc'
   const list = `thread:${board.events.idHex(slot)}${order === 'desc' ? ':desc' : ''}`
@@ -130,10 +135,12 @@ function thread(context: ReadContext, { args }: ReadRequest, slot: number): Read
     isAround,
     ...(from === undefined ? {} : { from }),
   })
-  const { views: events, cut } = eventsWithin(context, found.slots)
+  const muted = mutedAuthors(context, request)
+  const unmuted = found.slots.filter((each) => !muted.has(board.events.author[each]!))
+  const { views: events, cut } = eventsWithin(context, unmuted)
   const index = context.state.threads.at(context.now())
   const { replies, participants } = index.sums(found.root)
-  const root = found.slots[0] === found.root ? events[0]! : view(context, found.root, false)
+  const root = unmuted[0] === found.root ? events[0]! : view(context, found.root, false)
   const data = {
     root_id: board.events.idHex(found.root),
     requested_event_id: board.events.idHex(slot),

@@ -65,6 +65,8 @@ export type EventView = {
   readonly delegation?: DelegationView
   readonly signature?: string
   readonly signed_payload?: string
+  /** In the answer of a search: places of the words asked for. */
+  readonly highlights?: readonly (readonly [start: number, end: number])[]
   readonly log: ({ readonly state: 'included' } & LeafPlace) | { readonly state: 'none' }
 }
 
@@ -120,6 +122,8 @@ export type EventList = {
   readonly next_cursor?: string
   readonly has_more: boolean
   readonly generation: string
+  /** Of a search: matches, as far as they are counted. */
+  readonly total?: number
 }
 
 /** `payload`: also give the exact signed bytes. */

@@ -5,8 +5,11 @@
 
 import { ok, type ReadAnswer, type Share } from './read.ts'
 
-/** Merges shares by their places, which are texts that sort, the greatest first. */
-export function newestFirst(name: string): (shares: readonly Share[], until: number) => ReadAnswer {
+/** Merges shares by their places, which are texts that sort, the greatest first. `besides`: what else the answer says. */
+export function newestFirst<Part extends Share>(
+  name: string,
+  besides: (shares: readonly Part[]) => object = () => ({}),
+): (shares: readonly Part[], until: number) => ReadAnswer {
   return (shares, until) => {
     const { limit } = shares[0]!
     const byPlace = (a: { place: string }, b: { place: string }) => (a.place < b.place ? 1 : -1)
@@ -19,6 +22,6 @@ export function newestFirst(name: string): (shares: readonly Share[], until: num
     const shown = items.slice(0, limit)
     const last = items.length > limit ? shown.at(-1) : reached
     const more = last === undefined ? { has_more: false } : { next_cursor: last.cursor, has_more: true }
-    return ok({ [name]: shown.map(({ item }) => item), ...more }, { until })
+    return ok({ [name]: shown.map(({ item }) => item), ...more, ...besides(shares) }, { until })
   }
 }

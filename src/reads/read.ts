@@ -25,6 +25,8 @@ export type ReadRequest<Name extends AnyReadName = AnyReadName> = {
   readonly operator?: boolean
   /** What the reader is called, as the front knows it. */
   readonly handle?: string
+  /** Identity ids: the signed reader has muted these, so what they wrote is left out. */
+  readonly muted?: readonly string[]
   /** What another actor has found of it, where one goes on with what another began. */
   readonly found?: unknown
   /** Asked by a command; absent: by a plain GET. */
@@ -279,6 +281,11 @@ export function eventsWithin(
  */
 export function placeInList(at: number, order: number, name: string): string {
   return `${String(at).padStart(12, '0')}:${String(order).padStart(16, '0')}:${name}`
+}
+
+/** Numbers of the authors whom a signed reader has muted. */
+export function mutedAuthors({ board }: ReadContext, { muted = [] }: ReadRequest): ReadonlySet<number> {
+  return new Set(muted.flatMap((id) => board.authors.get(id)?.number ?? []))
 }
 
 export function limitOf(args: ReadRequest['args']): number {

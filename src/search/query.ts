@@ -1,6 +1,6 @@
 /**
  * What a search asks for: words that must all be there, "phrases", -words that must not, word* for its beginnings, and
- * from:, room: and kind: for whose posts, where and of which kind.
+ * from:, room:, kind:, before: and after: for whose posts, where, of which kind and from which days.
  *
  * Words are compared folded: without case and without marks on letters, compatibility forms as the plain ones, ß as ss. A word
  * also stands for its English inflections, so that fox finds foxes; a phrase stands for exactly its words. Little in a query is
@@ -24,7 +24,7 @@ type Term = {
 export type Query = { readonly wanted: readonly Term[]; readonly unwanted: readonly Term[] }
 
 /** What follows a name and a colon, as it was written: `from:alice`. */
-const restrictions = ['from', 'room', 'kind'] as const
+const restrictions = ['from', 'room', 'kind', 'before', 'after'] as const
 export type Restrictions = Readonly<Partial<Record<(typeof restrictions)[number], string>>>
 type ReadQuery =
   | { readonly ok: true; readonly query: Query; readonly restrictions: Restrictions }
@@ -57,9 +57,10 @@ export function readQuery(text: string): ReadQuery {
   const found: { -readonly [Name in keyof Restrictions]: string } = {}
   let prefixes = 0
   for (const [part, minus, phrase, word = ''] of text.matchAll(/(-?)(?:"([^"]*)(?:"|$)|([^\s"]+))/gu)) {
-    const [, name, value] = /^(from|room|kind|before|after):(.*)$/i.exec(word) ?? []
+    const [, named, value] = /^([a-z]+):(.*)$/i.exec(word) ?? []
+    const name = restrictions.find((each) => each === named?.toLowerCase())
     if (name !== undefined) {
-      const fault = restrict(found, name.toLowerCase(), value!, minus === '-')
+      const fault = restrict(found, name, value!, minus === '-')
       if (fault !== undefined) return { ok: false, fault }
       continue
     }
@@ -83,19 +84,25 @@ export function readQuery(text: string): ReadQuery {
   return { ok: true, query: { wanted, unwanted }, restrictions: found }
 }
 
+/** Unix seconds at which a day such as 2026-01-31 begins in UTC; undefined: it is no day. */
+export function dayOf(text: string): number | undefined {
+  const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
+  return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text ? undefined : ms / 1_000
+}
+
 /** Notes one restriction; gives what is wrong with it, or undefined. */
 function restrict(
   found: { -readonly [Name in keyof Restrictions]: string },
-  name: string,
+  name: keyof Restrictions,
   value: string,
   isUnwanted: boolean,
 ): string | undefined {
-  const known = restrictions.find((each) => each === name)
-  if (known === undefined) return `${name}: is not known in query: use the field ${name}, which counts inside a room`
   if (isUnwanted) return `-${name}: is not known in query: fields cannot be excluded`
   if (value === '') return `${name}: in query must be followed directly by its value`
-  if (found[known] !== undefined && found[known] !== value) return `query may have one ${name}: only`
-  found[known] = value
+  if ((name === 'before' || name === 'after') && dayOf(value) === undefined)
+    return `${name}: in query must be followed by a day in UTC such as 2026-01-31`
+  if (found[name] !== undefined && found[name] !== value) return `query may have one ${name}: only`
+  found[name] = value
   return undefined
 }
 
@@ -140,6 +147,99 @@ export function phraseMatcher({ wanted, unwanted }: Query): (words: string) => b
     const line = ` ${words} `
     return is.every((each) => line.includes(each)) && !isNot.some((each) => line.includes(each))
   }
+}
+
+/** Words of a text that its rank is made of: what stands further on counts for nothing. */
+const rankedChars = 8_192
+/** A text of so many words is neither short nor long; more of a word counts less and less; a title is its first words. */
+const usualWords = 60
+const saturation = 1.2
+const titleWords = 12
+
+/**
+ * How much a text is about what is asked for, by the words of it as the index keeps them: how often each word occurs, less in a
+ * longer text (the part of BM25 that concerns one text), and whether it occurs at the beginning.
+ */
+export function rankOf({ wanted }: Query): (words: string) => number {
+  const holds = wanted.map(({ words, isPrefix, isInflected }) => {
+    const last = words.at(-1)!
+    const forms = new Set(isInflected ? inflections(last) : [last])
+    return (word: string) => forms.has(word) || (isPrefix && word.startsWith(last))
+  })
+  return (line) => {
+    const words = line.slice(0, rankedChars).split(' ')
+    const counts = holds.map(() => 0)
+    const first = holds.map(() => words.length)
+    words.forEach((word, at) => {
+      holds.forEach((is, term) => {
+        if (!is(word)) return
+        counts[term]! += 1
+        first[term] = Math.min(first[term]!, at)
+      })
+    })
+    const norm = saturation * (0.25 + (0.75 * words.length) / usualWords)
+    return counts.reduce((sum, count, term) => {
+      const title = count > 0 && first[term]! < titleWords ? 0.5 : 0
+      return sum + (count * (saturation + 1)) / (count + norm) + title
+    }, 0)
+  }
+}
+
+/** Places in a text: from the first code point to the one after the last. */
+export type Highlight = readonly [start: number, end: number]
+
+/** Places of one text that are marked. */
+export const highlightsMax = 50
+
+/** Where a text holds the words asked for. */
+export function highlighter({ wanted }: Query): (text: string) => Highlight[] {
+  const terms = wanted.map((term) => ({ ...term, forms: new Set(term.isInflected ? inflections(term.words[0]!) : []) }))
+  const isAt = (runs: readonly Run[], at: number, { words, isPrefix, forms }: (typeof terms)[number]): boolean => {
+    if (forms.size > 0) return forms.has(runs[at]!.word)
+    return words.every((word, n) => {
+      const found = runs[at + n]?.word
+      return found === word || (isPrefix && n === words.length - 1 && found?.startsWith(word) === true)
+    })
+  }
+  return (text) => {
+    const runs = runsOf(text)
+    const found: Highlight[] = []
+    let end = 0
+    for (let at = 0; at < runs.length && found.length < highlightsMax; at++) {
+      const lengths = terms.map((term) => (isAt(runs, at, term) ? term.words.length : 0))
+      const length = Math.max(0, ...lengths)
+      if (length === 0 || runs[at]!.start < end) continue
+      end = runs[at + length - 1]!.end
+      found.push([runs[at]!.start, end])
+    }
+    return found
+  }
+}
+
+type Run = { readonly word: string; readonly start: number; readonly end: number }
+
+/** Letters, digits and the marks on them, before they are folded. */
+const writtenRuns = /[\p{L}\p{N}\p{M}\p{Co}]+/gu
+
+/** The words of a text with their places in code points. */
+function runsOf(text: string): Run[] {
+  const runs: Run[] = []
+  let units = 0
+  let points = 0
+  for (const { 0: written, index } of text.matchAll(writtenRuns)) {
+    points += codePoints(text, units, index)
+    const start = points
+    units = index + written.length
+    points += codePoints(text, index, units)
+    for (const word of wordsOf(written)) runs.push({ word, start, end: points })
+  }
+  return runs
+}
+
+function codePoints(text: string, from: number, to: number): number {
+  let count = 0
+  for (let at = from; at < to; count++) at += text.codePointAt(at)! > 0xffff ? 2 : 1
+  return count
 }
 
 function isPhrase({ words }: Term): boolean {

@@ -18,6 +18,7 @@ import {
   type KnownAnswer,
   known,
   limitOf,
+  mutedAuthors,
   ok,
   opened,
   paging,
@@ -29,7 +30,7 @@ import {
   view,
   withRoom,
 } from '../reads/read.ts'
-import { matcher, readQuery } from './query.ts'
+import { highlighter, matcher, rankOf, readQuery, wordsOf } from './query.ts'
 import type { SearchAnswer, SearchAsk } from './search.ts'
 
 export const searchReads = { 'search.begin': begin, 'search.show': show } satisfies Reads
@@ -60,34 +61,73 @@ function beginAny(context: ReadContext, request: ReadRequest): KnownAnswer<{ ask
     ...(args.target === undefined ? {} : { author: String(args.target) }),
     ...(args.before === undefined ? {} : { before: Number(args.before) }),
     ...(args.after === undefined ? {} : { after: Number(args.after) }),
-    order: args.order === 'asc' ? 'asc' : 'desc',
+    ...daysOf(context, args),
+    order: args.order === 'asc' || args.order === 'relevance' ? args.order : 'desc',
     ...(cursor.from === undefined ? {} : { from: cursor.from }),
     limit: limitOf(args) + 1,
+    ...(cursor.from === undefined || args.order === 'relevance' ? { count: countedMax } : {}),
   }
   return known({ ask, through: context.applied!() })
+}
+
+/** Matches that a search counts, and of which the most relevant are found. */
+const countedMax = 1_000
+
+/** Rows of the days that a query names: in the feed rows come in the order of time. */
+function daysOf(
+  { board: { events } }: ReadContext,
+  { since, until }: ReadRequest['args'],
+): Pick<SearchAsk, 'since' | 'until'> {
+  const firstFrom = (seconds: number): number => {
+    let [low, high] = [0, events.count]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (events.at[middle]! < seconds) low = middle + 1
+      else high = middle
+    }
+    return low === events.count ? Number.MAX_SAFE_INTEGER : events.change[low]!
+  }
+  return {
+    ...(since === undefined ? {} : { since: firstFrom(Number(since)) }),
+    ...(until === undefined ? {} : { until: firstFrom(Number(until)) }),
+  }
 }
 
 export function unreadable(fault: string) {
   return refused(refusal('invalid_field', fault, 'query'))
 }
 
-/** The hits of a page as arguments of `search.show`. */
+/** The hits of a page as arguments of `search.show`, `total` where it is known. */
 export function shownHits(
-  { hits, reached = 0 }: Extract<SearchAnswer, { ok: true }>,
-  { limit }: SearchAsk,
-): { hits: string; next: number } {
+  { hits, reached, total }: Extract<SearchAnswer, { ok: true }>,
+  { limit, order, from = 0, count }: SearchAsk,
+): { hits: string; next: number; from: number; total?: number } {
+  const counted = total === undefined || count === undefined ? {} : { total }
+  if (order === 'relevance') {
+    const ranked = hits.toSorted((a, b) => b.rank! - a.rank! || b.change - a.change)
+    const end = from + limit - 1
+    const shown = ranked.slice(from, end)
+    return { hits: shown.map(({ id }) => id).join(','), next: end < hits.length ? end : 0, from, ...counted }
+  }
   const shown = hits.slice(0, limit - 1)
-  return { hits: shown.map(({ id }) => id).join(','), next: hits.length === limit ? shown.at(-1)!.change : reached }
+  const next = hits.length >= limit ? shown.at(-1)!.change : (reached ?? 0)
+  return { hits: shown.map(({ id }) => id).join(','), next, from, ...counted }
 }
 
 function show(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { args } = request
   const ids = args.hits === '' ? [] : String(args.hits).split(',')
-  const slots = ids.map((id) => context.board.events.find(Buffer.from(id, 'hex'))).filter((slot) => slot !== none)
+  const { events } = context.board
+  const muted = mutedAuthors(context, request)
+  const slots = ids
+    .map((id) => events.find(Buffer.from(id, 'hex')))
+    .filter((slot) => slot !== none && !muted.has(events.author[slot]!))
   const { views, cut } = eventsWithin(context, slots)
   const next = args.next === 0 ? undefined : Number(args.next)
-  // The index continues after a change number.
-  return answer(context, request, views.filter(isShown), cut === undefined ? next : context.board.events.change[cut]!)
+  // The index continues after a change number; by relevance, after so many matches.
+  const after = (slot: number) =>
+    args.order === 'relevance' ? Number(args.from) + ids.indexOf(events.idHex(slot)) + 1 : events.change[slot]!
+  return answer(context, request, views.filter(isShown), cut === undefined ? next : after(cut))
 }
 
 function isShown({ type, hidden }: EventView): boolean {
@@ -100,8 +140,15 @@ function answer(
   events: readonly EventView[],
   next: number | undefined,
 ): ReadAnswer<EventList> {
-  const { room } = request.args
-  const data = { events, ...paging(context, listName(request), next), generation: context.generation }
+  const { room, total, query } = request.args
+  const read = readQuery(String(query))
+  const highlightsOf = read.ok ? highlighter(read.query) : () => []
+  const data = {
+    events: events.map((event) => ({ ...event, highlights: highlightsOf(event.text ?? '') })),
+    ...(total === undefined ? {} : { total: Number(total) }),
+    ...paging(context, listName(request), next),
+    generation: context.generation,
+  }
   return ok(data, { ...(room === undefined ? {} : { room: String(room) }), until: endOf(events) })
 }
 
@@ -121,9 +168,15 @@ function searchRoom(context: ReadContext, request: ReadRequest, room: Room): Rea
   const read = readQuery(String(args.query))
   if (!read.ok) return unreadable(read.fault)
   const holds = matcher(read.query)
+  const rank = rankOf(read.query)
+  const rankIn = ({ text = '' }: EventView) => rank(wordsOf(text).join(' '))
+  // A private room is in no index: each page is put in order by itself.
+  const ranked = (events: readonly EventView[]) =>
+    args.order === 'relevance' ? events.toSorted((a, b) => rankIn(b) - rankIn(a)) : events
   const cursor = opened(context, listName(request), args)
   if (cursor === undefined) return badCursor
   const limit = limitOf(args)
+  const { since = 0, until = Number.POSITIVE_INFINITY } = args
   const found: EventView[] = []
   let from = cursor.from
   let lookedBytes = 0
@@ -140,21 +193,22 @@ function searchRoom(context: ReadContext, request: ReadRequest, room: Room): Rea
         order: args.order === 'asc' ? 'asc' : 'desc',
         limit: looksAtOnce,
         ...(from === undefined ? {} : { from }),
+        without: mutedAuthors(context, request),
       },
       context.now(),
     )
     for (const [at, slot] of slots.entries()) {
       const event = view(context, slot, false)
-      if (!isShown(event)) continue
+      if (!isShown(event) || event.created_at < Number(since) || event.created_at >= Number(until)) continue
       const { text = '' } = event
       lookedBytes += Buffer.byteLength(text)
       if (holds(text)) found.push(event)
       const isLast = at === slots.length - 1 && next === undefined
       if (found.length === limit || lookedBytes >= lookedBytesMax)
-        return answer(context, request, found, isLast ? undefined : slot)
+        return answer(context, request, ranked(found), isLast ? undefined : slot)
     }
-    if (next === undefined) return answer(context, request, found, undefined)
+    if (next === undefined) return answer(context, request, ranked(found), undefined)
     from = next
   }
-  return answer(context, request, found, from)
+  return answer(context, request, ranked(found), from)
 }

@@ -4,7 +4,7 @@
  */
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { DatabaseSync } from '../sqlite.ts'
-import { phraseMatcher, type Query, toFts } from './query.ts'
+import { phraseMatcher, type Query, rankOf, toFts } from './query.ts'
 
 export type SearchAsk = {
   readonly query: Query
@@ -16,18 +16,30 @@ export type SearchAsk = {
   /** Numbers inside the room, exclusive. */
   readonly before?: number
   readonly after?: number
-  readonly order: 'asc' | 'desc'
-  /** Continue after this row; undefined: from the first. */
+  /** By relevance: of the newest `count` matches, each with its rank. */
+  readonly order: 'asc' | 'desc' | 'relevance'
+  /** Rows from this one on, and below that one. */
+  readonly since?: number
+  readonly until?: number
+  /** Continue after this row; undefined: from the first. By relevance: after so many matches. */
   readonly from?: number
   readonly limit: number
+  /** Matches that are counted, as far as there are so many; absent: no more than `limit`. */
+  readonly count?: number
 }
 
 export type SearchAnswer =
   /** `reached`: it was given up there, and continues after this row; absent: all was searched, or the page is full. */
-  | { readonly ok: true; readonly hits: readonly Hit[]; readonly reached?: number }
+  | {
+      readonly ok: true
+      readonly hits: readonly Hit[]
+      readonly reached?: number
+      /** All matches, or `count` of them where there are more; absent: it is not known. */
+      readonly total?: number
+    }
   | { readonly ok: false; readonly refusal: Refusal }
 
-type Hit = { readonly id: string; readonly change: number }
+type Hit = { readonly id: string; readonly change: number; readonly rank?: number }
 
 declare module '../command/ports.ts' {
   interface Actors {
@@ -57,6 +69,9 @@ export class Search {
   readonly #values: readonly Value[]
   /** Whether the words of a text hold the phrases asked for; undefined: there are none. */
   readonly #holds: ((words: string) => boolean) | undefined
+  readonly #rank: ((words: string) => number) | undefined
+  /** Hits that are looked for. */
+  readonly #max: number
   /** Everything up to this row was looked at; undefined: nothing was. */
   #reached: number | undefined
   #isOver = false
@@ -68,8 +83,11 @@ export class Search {
     this.#ask = ask
     const { match, isByText } = toFts(ask.query)
     this.#holds = isByText ? phraseMatcher(ask.query) : undefined
-    this.#reached = ask.from
-    const { room, page, kind, author, before, after } = ask
+    const { room, page, kind, author, before, after, order, since, until } = ask
+    this.#rank = order === 'relevance' ? rankOf(ask.query) : undefined
+    // Texts that are looked through for phrases cost too much to be counted beside.
+    this.#max = ask.count !== undefined && (!isByText || order === 'relevance') ? ask.count : ask.limit
+    this.#reached = beginOf(ask)
     const conditions = ['docs.hidden = 0', '(docs.expires = 0 OR docs.expires > ?)']
     const values: Value[] = [match, now]
     const also = (condition: string, value: Value | undefined) => {
@@ -81,6 +99,8 @@ export class Search {
     also('docs.page = ?', page)
     also('docs.kind = ?', kind)
     also('docs.author = ?', author === undefined ? undefined : Buffer.from(author, 'hex'))
+    also('docs.change >= ?', since)
+    also('docs.change < ?', until)
     also('docs.seq < ?', before)
     also('docs.seq > ?', after)
     this.#conditions = conditions
@@ -90,6 +110,12 @@ export class Search {
   /** The page is full, or nothing is left to look at. */
   get isOver(): boolean {
     return this.#isOver
+  }
+
+  /** How many matches there are, `count` at most; undefined: it is not known. */
+  get total(): number | undefined {
+    const isCounted = this.hits.length < this.#max || this.#max === this.#ask.count
+    return this.#isOver && isCounted ? this.hits.length : undefined
   }
 
   /** The row after which it would continue. */
@@ -107,15 +133,20 @@ export class Search {
     let rows = 0
     for (const { id, change, words } of this.#rows(part)) {
       this.#reached = change
-      if (this.#holds?.(words!) !== false) this.hits.push({ id: Buffer.from(id).toString('hex'), change })
-      this.#isOver = this.hits.length === this.#ask.limit
+      if (this.#holds?.(words!) !== false) {
+        const rank = this.#rank === undefined ? {} : { rank: this.#rank(words!) }
+        this.hits.push({ id: Buffer.from(id).toString('hex'), change, ...rank })
+      }
+      this.#isOver = this.hits.length === this.#max
       rows++
       if (this.#isOver || rows === rowsMax) return
     }
     this.parts++
     const isUp = this.#ask.order === 'asc'
     const next = this.#all[isUp ? at + 1 : at - 1]
-    this.#isOver = next === undefined
+    const { since, until } = this.#ask
+    const isPast = isUp ? (next?.first ?? 0) >= (until ?? Number.POSITIVE_INFINITY) : part.first <= (since ?? 0)
+    this.#isOver = next === undefined || isPast
     this.#reached = isUp ? (next?.first ?? 0) - 1 : part.first
   }
 
@@ -123,7 +154,7 @@ export class Search {
   #nextPart(): number {
     const reached = this.#reached
     const parts = this.#all
-    if (this.#ask.order === 'desc')
+    if (this.#ask.order !== 'asc')
       return reached === undefined ? parts.length - 1 : parts.findLastIndex(({ first }) => first < reached)
     return reached === undefined
       ? 0
@@ -137,7 +168,7 @@ export class Search {
     const table = tableOf(part)
     const isUp = this.#ask.order === 'asc'
     const from = this.#reached
-    const sql = `SELECT docs.id AS id, docs.change AS change${this.#holds === undefined ? '' : `, ${table}.text AS words`}
+    const sql = `SELECT docs.id AS id, docs.change AS change${this.#holds === undefined && this.#rank === undefined ? '' : `, ${table}.text AS words`}
       FROM ${table} CROSS JOIN docs ON docs.change = ${table}.rowid
       WHERE ${table} MATCH ? AND ${this.#conditions.join(' AND ')}
       ${from === undefined ? '' : `AND ${table}.rowid ${isUp ? '>' : '<'} ?`} ORDER BY ${table}.rowid ${isUp ? 'ASC' : 'DESC'}`
@@ -145,4 +176,11 @@ export class Search {
     const values = from === undefined ? this.#values : [...this.#values, BigInt(from)]
     return this.#database.prepare(sql).iterate(...values) as Iterable<Row>
   }
+}
+
+/** The row after which a search begins; undefined: at its first. */
+function beginOf({ order, from, since, until }: SearchAsk): number | undefined {
+  if (order === 'relevance') return until
+  if (from !== undefined) return from
+  return order === 'asc' ? (since === undefined ? undefined : since - 1) : until
 }

@@ -13,6 +13,7 @@ import {
 import {
   badCursor,
   limitOf,
+  mutedAuthors,
   ok,
   opened,
   paging,
@@ -38,7 +39,8 @@ export const threadsReads = {
 
 const windowDefault: VoteWindow = 'week'
 
-function list(context: ReadContext, { args }: ReadRequest, room?: Room): ReadAnswer<ThreadList> {
+function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnswer<ThreadList> {
+  const { args } = request
   const { board, state } = context
   const order: ThreadOrder = threadOrders.find((each) => each === args.order) ?? 'active'
   const window = isWindow(args.window) ? args.window : windowDefault
@@ -60,6 +62,7 @@ function list(context: ReadContext, { args }: ReadRequest, room?: Room): ReadAns
     window,
     limit: limitOf(args),
     from: cursor.from,
+    without: mutedAuthors(context, request),
   }
   const { roots, next } = index.find(query)
   const { views: threads, cut } = withinPage(roots, (root) => threadView(context, index, root))

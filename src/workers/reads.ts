@@ -30,6 +30,7 @@ import { receiversReads } from '../receive-urls/reads.ts'
 import { roomsReads } from '../rooms/reads.ts'
 import { searchInRoom, searchReads } from '../search/reads.ts'
 import { oauthReads } from '../sign-in/reads.ts'
+import { subscriptionsReads } from '../subscriptions/reads.ts'
 import { threadsReads } from '../threads/reads.ts'
 import { callsReads } from '../tool-calls/reads.ts'
 import type { IndexAnswers } from '../tools/asks.ts'
@@ -51,6 +52,7 @@ const all = {
   ...delegationsReads,
   ...oauthReads,
   ...directReads,
+  ...subscriptionsReads,
   ...documentsReads,
   ...blobsReads,
   ...receiversReads,

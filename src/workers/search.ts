@@ -102,11 +102,16 @@ class Turns {
     const since = this.#clock.monotonicMs()
     search.step(rowsPerStep)
     turned.usedMs += this.#clock.monotonicMs() - since
-    const { hits, isOver, parts, reached } = search
+    const { hits, isOver, parts, reached, total } = search
     const isGivenUp = !isOver && parts > 0 && turned.usedMs > answerMs
     if (!isOver && !isGivenUp) return
     this.#running = this.#running.filter((each) => each !== turned)
-    this.#answer(id, { ok: true, hits, ...(isGivenUp ? { reached: reached! } : {}) })
+    this.#answer(id, {
+      ok: true,
+      hits,
+      ...(isGivenUp ? { reached: reached! } : {}),
+      ...(total === undefined ? {} : { total }),
+    })
   }
 
   /** The index is made again, and none of them can continue. */

@@ -113,7 +113,7 @@ test.each([
   ['fox from:!', 'from: in query must be followed by a handle or by an identity id'],
   ['fox -from:bob', '-from: is not known in query'],
   ['fox room:No!', 'room: in query must be followed by 1 to 64 of a-z'],
-  ['fox after:3', 'after: is not known in query'],
+  ['fox after:3', 'after: in query must be followed by a day in UTC such as 2026-01-31'],
 ])('%s is refused with a sentence that says why', async (query, sentence) => {
   const answer = await client.get(`/api/events?query=${encodeURIComponent(query)}`)
   expect(answer).toMatchObject({ status: 400, code: 'invalid_field', field: 'query' })
@@ -171,6 +171,60 @@ test('while one address floods it, the search answers every other', async () => 
     else if (answer !== undefined) expect(answer).toEqual({ status: 200 })
   }
   expect(await searchFrom('192.0.2.66', 'fox')).toEqual({ status: 200 })
+})
+
+test('a search counts its matches, marks the words, and puts the best first when it is asked to', async () => {
+  const about = 'Zebrafish: keeping zebrafish'
+  const posts = [
+    about,
+    `${'other words '.repeat(80)}zebrafish`,
+    ...Array.from({ length: 5 }, (_, n) => `zebrafish ${n}`),
+  ]
+  for (const text of posts) await client.post(ada, { room: 'aquarium', text })
+  const search = async (more: string) =>
+    (await client.get(`/api/events?query=zebrafish&limit=3${more}`)).data as unknown as {
+      events: { text: string; highlights: [number, number][] }[]
+      total?: number
+      next_cursor?: string
+    }
+  const first = await search('')
+  expect([first.total, first.events[0]!.text, first.events[0]!.highlights]).toEqual([7, 'zebrafish 4', [[0, 9]]])
+  expect((await search(`&cursor=${first.next_cursor}`)).total).toBeUndefined()
+  expect(await search('&order=new')).toMatchObject({ events: first.events, total: 7 })
+  const best: string[] = []
+  let cursor = ''
+  for (let page = 0; page < 3; page++) {
+    const { events, total, next_cursor } = await search(`&order=relevance${cursor}`)
+    expect(total).toBe(7)
+    best.push(...events.map(({ text }) => text))
+    cursor = `&cursor=${next_cursor}`
+  }
+  expect(best[0]).toBe(about)
+  expect(best.at(-1)).toBe(posts[1])
+  expect([...best].sort()).toEqual([...posts].sort())
+  expect(await client.get('/api/events?order=relevance')).toMatchObject({ code: 'missing_field', field: 'query' })
+  expect(await client.get(`/api/events?query=zebrafish${cursor.replace('undefined', 'x')}`)).toMatchObject({
+    status: 400,
+  })
+})
+
+test('days in a query leave out what is older or newer, in public and in private', async () => {
+  const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
+  expect(await found(`foxes room:zoo after:${day(-1)} before:${day(2)}`)).toEqual([foxes])
+  expect(await found(`foxes room:zoo after:${day(2)}`)).toEqual([])
+  expect(await found(`foxes room:zoo before:${day(-1)}`)).toEqual([])
+  expect(await found(`foxes room:zoo after:${day(-1)}`, '&order=asc')).toEqual([foxes])
+  expect(await found(`foxes room:zoo before:${day(-1)}`, '&order=asc')).toEqual([])
+  expect(await foundInPrivate(`foxes after:${day(-1)} before:${day(2)}`)).toEqual([foxes])
+  expect(await foundInPrivate(`foxes after:${day(2)}`)).toEqual([])
+  const inPrivate = {
+    operation: 'events.list',
+    room: 'search-burrow',
+    query: 'foxes',
+    data: '{"schema":1,"order":"relevance"}',
+  }
+  const { data } = await client.command(ada, inPrivate)
+  expect((data.events as unknown as { highlights: unknown }[])[0]!.highlights).toEqual([[4, 9]])
 })
 
 test('an index of the format before is made again by itself, and nothing of it stays', async () => {

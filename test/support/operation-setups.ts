@@ -290,6 +290,16 @@ export const setups: Readonly<Record<string, Setup>> = {
   'event.history': someEvent,
   'events.list': anyone,
   'thread.get': someEvent,
+  'room.follow': anyone,
+  'room.unfollow': anyone,
+  'thread.follow': someEvent,
+  'thread.unfollow': someEvent,
+  'follows.list': anyone,
+  // A position that is no news is taken without a write.
+  'inbox.seen': async (world) => ({ signer: world.someone(), fields: { data: '{"schema":1,"inbox":1}' } }),
+  'identity.mute': anyone,
+  'identity.unmute': anyone,
+  'mutes.list': anyone,
   'threads.list': anyone,
   'event.redact': async (world) => {
     const signer = world.someone()

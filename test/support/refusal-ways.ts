@@ -1,4 +1,5 @@
 /** How to be refused: for every operation and every code that it declares, a command that gets this answer. */
+import { sizes } from '../../actors/kernel/limits.ts'
 import { operationByName } from '../../actors/operations.ts'
 import { now } from './client.ts'
 import { delegated, delegationBody } from './delegations.ts'
@@ -12,6 +13,7 @@ import {
   cursorOfAnotherLife,
   docUnder,
   fullRoom,
+  ids,
   inNoRoom,
   inPolicy,
   intoFull,
@@ -280,6 +282,42 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   'conversations.list': { unsigned: unsigned('conversations.list'), key_rotated: byOldKey('conversations.list') },
   ...workWays,
+  'room.follow': {
+    not_found: inNoRoom('room.follow'),
+    private_room: outside('room.follow'),
+    wrong_state: async (world) => {
+      const signer = world.someone()
+      const threads = await Promise.all(Array.from({ length: sizes.follows }, () => world.post()))
+      await Promise.all(threads.map((event_id) => world.done(signer, { operation: 'thread.follow', event_id })))
+      return send(world, 'room.follow', signer)
+    },
+  },
+  'thread.follow': {
+    ...readOfEvent('thread.follow'),
+    wrong_state: async (world) => {
+      const signer = world.someone()
+      const threads = await Promise.all(Array.from({ length: sizes.follows }, () => world.post()))
+      await Promise.all(threads.map((event_id) => world.done(signer, { operation: 'thread.follow', event_id })))
+      return send(world, 'thread.follow', signer, { event_id: await world.post() })
+    },
+  },
+  'follows.list': { unsigned: unsigned('follows.list'), key_rotated: byOldKey('follows.list') },
+  'mutes.list': { unsigned: unsigned('mutes.list'), key_rotated: byOldKey('mutes.list') },
+  'identity.mute': {
+    wrong_state: async (world) => {
+      const signer = world.someone()
+      const done = (target: string) => world.done(signer, { operation: 'identity.mute', target })
+      await Promise.all(ids(sizes.mutes).map(done))
+      return send(world, 'identity.mute', signer)
+    },
+  },
+  'inbox.seen': {
+    rate_limited: async (world) => {
+      const signer = world.someone()
+      await world.done(signer, { operation: 'inbox.seen', data: '{"schema":1,"inbox":1}' })
+      return send(world, 'inbox.seen', signer, { data: '{"schema":1,"inbox":2}' })
+    },
+  },
   'inbox.get': { unsigned: unsigned('inbox.get'), key_rotated: byOldKey('inbox.get') },
   'updates.get': {
     expired: cursorOfAnotherLife,

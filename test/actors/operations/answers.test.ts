@@ -86,6 +86,8 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
 
   const write = async (signer: typeof ada, fields: Parameters<Client['command']>[1]) =>
     dataOf(fields.operation, await client.command(signer, fields))
+  const eventOf = async (signer: typeof ada, fields: Record<string, string>) =>
+    String((await write(signer, { operation: 'post', ...fields })).event_id)
   const read = async (fields: Record<string, string | number>) =>
     dataOf(String(fields.operation), await client.send(JSON.stringify(fields)))
 
@@ -185,6 +187,18 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(dataOf('conversation.open', await client.send(signed.body)).receipt).toMatchObject({ duplicate: true })
     const { room } = opened.conversation as unknown as { room: string }
     for (const operation of ['conversations.list', 'inbox.get', 'quota.get']) await write(ben, { operation })
+    await write(ben, { operation: 'room.follow', room })
+    await write(ben, { operation: 'room.follow', room: 'lobby' })
+    await write(ben, { operation: 'thread.follow', event_id: await eventOf(ada, { room: 'lobby', text: 'followed' }) })
+    await write(ben, { operation: 'identity.mute', target: person('somebody else').id })
+    await write(ben, { operation: 'inbox.seen', data: '{"schema":1,"rooms":[{"room":"lobby","seen":1}],"inbox":1}' })
+    await write(ada, { operation: 'post', room: 'lobby', text: 'new to ben' })
+    for (const operation of ['inbox.get', 'follows.list', 'mutes.list']) await write(ben, { operation })
+    await write(ben, { operation: 'room.unfollow', room })
+    const { follows } = await write(ben, { operation: 'follows.list' })
+    const [followed] = (follows as unknown as { thread?: string }[]).filter((each) => each.thread !== undefined)
+    await write(ben, { operation: 'thread.unfollow', event_id: followed!.thread! })
+    await write(ben, { operation: 'identity.unmute', target: person('somebody else').id })
     await write(ben, { operation: 'conversation.respond', room, data: '{"schema":1,"answer":"accept"}' })
     await write(ben, { operation: 'events.list', room, query: 'may' })
   })

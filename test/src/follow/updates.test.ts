@@ -37,16 +37,17 @@ class Source {
     let looked = 0
     for (const { position, room, names } of this.rows) {
       if (position < start.next) continue
-      if (looked++ === rowsMax) return { ok: true, updates, end: { next: position, taken: 0 }, more: true, blocked: [] }
+      if (looked++ === rowsMax)
+        return { ok: true, updates, end: { next: position, taken: 0 }, more: true, blocked: [], muted: [] }
       for (const [nth, name] of names.entries()) {
         if (position === start.next && nth < start.taken) continue
         if (wanted.length > 0 && !wanted.includes(room)) continue
         if (updates.length === limit)
-          return { ok: true, updates, end: { next: position, taken: nth }, more: true, blocked: [] }
+          return { ok: true, updates, end: { next: position, taken: nth }, more: true, blocked: [], muted: [] }
         updates.push({ json: JSON.stringify(name), at: position, next: position, taken: nth + 1 })
       }
     }
-    return { ok: true, updates, end, more: false, blocked: [] }
+    return { ok: true, updates, end, more: false, blocked: [], muted: [] }
   }
 }
 

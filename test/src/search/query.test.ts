@@ -1,7 +1,17 @@
 /** How a query is read, and which words are one to a search. */
 
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { inflections, matcher, readQuery, toFts, wordsOf } from '../../../src/search/query.ts'
+import {
+  dayOf,
+  highlighter,
+  inflections,
+  matcher,
+  rankOf,
+  readQuery,
+  toFts,
+  wordsOf,
+} from '../../../src/search/query.ts'
 
 function faultOf(text: string): string | undefined {
   const read = readQuery(text)
@@ -108,7 +118,7 @@ test.each([
   ['x -from:bob', '-from: is not known in query: fields cannot be excluded'],
   ['x from:', 'from: in query must be followed directly by its value'],
   ['x room:a room:b', 'query may have one room: only'],
-  ['x before:3', 'before: is not known in query: use the field before, which counts inside a room'],
+  ['x before:3', 'before: in query must be followed by a day in UTC such as 2026-01-31'],
 ])('%j is refused: %s', (text, fault) => {
   expect(faultOf(text)).toBe(fault)
 })
@@ -122,4 +132,72 @@ test('a word has few forms, and is the first of them', () => {
     expect(forms.length).toBeLessThanOrEqual(16)
     expect(new Set(forms).size).toBe(forms.length)
   }
+})
+
+function queryOf(text: string) {
+  const read = readQuery(text)
+  if (!read.ok) throw new Error(read.fault)
+  return read.query
+}
+
+/** The parts of a text that are marked, by its code points. */
+function marked(query: string, text: string): string[] {
+  const points = [...text]
+  return highlighter(queryOf(query))(text).map(([start, end]) => points.slice(start, end).join(''))
+}
+
+test.each([
+  ['fox', 'Two foxes, one fox.', ['foxes', 'fox']],
+  ['"fox"', 'Two foxes, one fox.', ['fox']],
+  ['fo*', 'Two foxes, one fort.', ['foxes', 'fort']],
+  ['"crossed the road"', 'They crossed  the\nroad twice', ['crossed  the\nroad']],
+  ['the-ro*', 'on the road', ['the road']],
+  ['fox -dog', 'fox and dog', ['fox']],
+  ['from:ada fox', 'from ada, a fox', ['fox']],
+  ['grusse', '\u{1f600} Grüße \u{1f600} gru\u0308sse', ['Grüße', 'gru\u0308sse']],
+  ['straße', 'STRASSE', ['STRASSE']],
+  ['日本', '日本 の 日本', ['日本', '日本']],
+  ['nothing', 'of it', []],
+])('%j marks in %j its words', (query, text, words) => {
+  expect(marked(query, text)).toEqual(words)
+})
+
+test('what is marked lies in the text, in order and without overlap, whatever is searched in whatever', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('a', '"a b"', 'a*b c*', 'ß', 'é "e e"'),
+      (text, query) => {
+        const points = [...text].length
+        const read = readQuery(query)
+        if (!read.ok) return
+        let last = 0
+        for (const [start, end] of highlighter(read.query)(text)) {
+          expect(start).toBeGreaterThanOrEqual(last)
+          expect(end).toBeGreaterThan(start)
+          expect(end).toBeLessThanOrEqual(points)
+          last = end
+        }
+      },
+    ),
+  )
+})
+
+test('a text is marked in so many places and no more', () => {
+  expect(marked('a', 'a '.repeat(1_000))).toHaveLength(50)
+})
+
+test('a text about a word ranks above one that mentions it', () => {
+  const rank = rankOf(queryOf('merkle tree'))
+  const line = (text: string) => rank(wordsOf(text).join(' '))
+  const about = line('Merkle trees: how a merkle tree is built, and why a tree')
+  const mentions = line(`${'other words '.repeat(60)} merkle ${'and '.repeat(40)} tree`)
+  expect(about).toBeGreaterThan(mentions)
+  expect(mentions).toBeGreaterThan(line('nothing of that'))
+})
+
+test('days are days of the calendar', () => {
+  expect(dayOf('2026-02-28')).toBe(Date.UTC(2026, 1, 28) / 1_000)
+  for (const text of ['2026-02-30', '2026-2-3', '20260203', '', '2026-13-01', 'yesterday'])
+    expect(dayOf(text)).toBeUndefined()
 })

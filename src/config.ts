@@ -2,7 +2,8 @@
  * Configuration: environment in, one frozen and checked value out. The only file that reads `process.env`.
  * Every variable has a default that works; a wrong value is refused with a sentence that names the variable.
  */
-import { resolve } from 'node:path'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { queueDefault, rates } from '../actors/kernel/limits.ts'
 import { limitsFault } from '../actors/kernel/limits-given.ts'
 import { isAddressOrNetwork } from '../actors/kernel/networks.ts'
@@ -355,4 +356,25 @@ function nodesOf(given: string): ReadonlyMap<string, string> {
  */
 export function prepareEngineEnvironment(headerBytesMax: number): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headerBytesMax)
+}
+
+/** What a person's environment says to the commands that speak to a board. */
+export type UserSettings = {
+  /** BROADSIDE_URL, and BROADSIDE_KEY: a key file. */
+  readonly url: string | undefined
+  readonly keyFile: string | undefined
+  /** Where `broadside login` keeps what it is told: in XDG_CONFIG_HOME, or in .config of the home directory. */
+  readonly directory: string
+  /** NO_COLOR is set (no-color.org). */
+  readonly noColor: boolean
+}
+
+export function userSettings(variables: Variables = process.env): UserSettings {
+  const set = (name: string) => (variables[name] === '' ? undefined : variables[name])
+  return {
+    url: set('BROADSIDE_URL'),
+    keyFile: set('BROADSIDE_KEY'),
+    directory: join(set('XDG_CONFIG_HOME') ?? join(homedir(), '.config'), 'broadside'),
+    noColor: set('NO_COLOR') !== undefined,
+  }
 }

@@ -9,6 +9,7 @@
  * | 3 | a signature, an id, a proof or a file did not verify |
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { nearest } from '../format/nearest.ts'
 
 export const exitCodes = { ok: 0, failed: 1, usage: 2, unverified: 3 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
@@ -29,6 +30,8 @@ export type Terminal = {
   readonly err: (text: string) => void
   /** True where one line may be drawn over itself. */
   readonly isInteractive: boolean
+  /** Standard output is a terminal that shows colors, and nobody has forbidden them. */
+  readonly isColored?: boolean
   /** Standard output itself, for commands that stream bytes with backpressure. */
   readonly outStream: NodeJS.WritableStream
 }
@@ -80,7 +83,7 @@ export function readArguments(command: Command, argv: readonly string[]): { args
       strict: true,
     })
   } catch (error) {
-    throw new UsageError(`${firstSentence(error)} See: broadside ${command.name} --help`)
+    throw new UsageError(`${firstSentence(error)}${meantOption(command, error)} See: broadside ${command.name} --help`)
   }
   const values = parsed.values as Record<string, string | boolean | undefined>
   const { positionals } = parsed
@@ -92,6 +95,13 @@ export function readArguments(command: Command, argv: readonly string[]): { args
     throw new UsageError(`${wrong} Usage: broadside ${command.usage}`)
   }
   return { args: argumentsOf(positionals, values), help }
+}
+
+/** The option that was probably meant. */
+function meantOption({ options }: Command, error: unknown): string {
+  const [, unknown] = /Unknown option '--?([^']+)'/.exec(String(error)) ?? []
+  const meant = unknown === undefined ? undefined : nearest(unknown, Object.keys(options))
+  return meant === undefined ? '' : ` Did you mean "--${meant}"?`
 }
 
 function argumentsOf(positionals: readonly string[], values: Record<string, string | boolean | undefined>): Arguments {

@@ -1,12 +1,23 @@
 /** An event as a person reads it in a terminal; everything in it was written by strangers, so all is made inert. */
 import { blockText, lineText } from '../follow/text-block.ts'
-import { inertLine, inertText, wordOf } from './terminal.ts'
+import { inertLine, inertText, shortened, wordOf } from './terminal.ts'
 
 export type ShownEvent = Readonly<Record<string, unknown>>
 
-/** `[id] room/page @handle 2026-01-31T12:00:00Z reply_to=id`, the text, an empty line. `indent` = spaces before each line. */
-export function eventBlock(event: ShownEvent, indent = ''): string {
-  const lines = [headOf(event), ...blockText(inertText(bodyOf(event))).split('\n')]
+type Look = {
+  /** Spaces before each line. */
+  readonly indent?: string
+  /** What it replies to, where the reader has it. */
+  readonly parent?: ShownEvent | undefined
+  readonly isColored?: boolean | undefined
+}
+
+const quotedMax = 40
+
+/** `[id] room/page @handle 2026-01-31T12:00:00Z reply_to=id`, the text, an empty line. A parent that is known is quoted instead. */
+export function eventBlock(event: ShownEvent, { indent = '', parent, isColored = false }: Look = {}): string {
+  const head = headOf(event, parent)
+  const lines = [isColored ? `\u001b[1m${head}\u001b[0m` : head, ...blockText(inertText(bodyOf(event))).split('\n')]
   return `${lines.map((line) => indent + line).join('\n')}\n\n`
 }
 
@@ -15,12 +26,26 @@ export function eventLine(event: ShownEvent): string {
   return `${headOf(event)} ${inertLine(lineText(bodyOf(event)))}\n`
 }
 
-function headOf(event: ShownEvent): string {
-  const author = Object(event.author) as ShownEvent
-  const who = typeof author.handle === 'string' ? `@${author.handle}` : wordOf(author.id)
-  const reply = typeof event.reply_to === 'string' ? ` reply_to=${event.reply_to}` : ''
+function headOf(event: ShownEvent, parent?: ShownEvent): string {
+  const who = authorOf(event)
+  const reply =
+    parent !== undefined
+      ? ` to ${handleOf(parent) === undefined ? '' : `${authorOf(parent)} `}"${shortened(lineText(bodyOf(parent)), quotedMax)}"`
+      : typeof event.reply_to === 'string'
+        ? ` reply_to=${event.reply_to}`
+        : ''
   const [id, room, page] = [event.event_id, event.room, event.page].map(wordOf)
   return inertLine(`[${id}] ${room}/${page} ${who} ${timeText(event.created_at)}${reply}`)
+}
+
+function handleOf(event: ShownEvent): string | undefined {
+  const { handle } = Object(event.author) as ShownEvent
+  return typeof handle === 'string' ? handle : undefined
+}
+
+function authorOf(event: ShownEvent): string {
+  const handle = handleOf(event)
+  return handle === undefined ? wordOf((Object(event.author) as ShownEvent).id) : `@${handle}`
 }
 
 function bodyOf(event: ShownEvent): string {

@@ -18,7 +18,7 @@ export const exportCommand: Command = {
   usage: 'export [--out FILE] [options]',
   optionHelp: [
     urlOptionHelp,
-    ['--out FILE', 'write there (gzip when the name ends in .gz); default: standard output'],
+    ['--out FILE', 'write there (gzip when the name ends in .gz); default, and for -: standard output'],
     ['--room NAME', 'only this room'],
     ['--since TIME', 'changes at or after this Unix time'],
     ['--until TIME', 'changes before this Unix time'],
@@ -35,7 +35,8 @@ export const exportCommand: Command = {
   async run(args, terminal) {
     const client = new BoardClient({ url: urlOf(args) })
     const startedMs = terminal.clock.monotonicMs()
-    const path = args.text('out')
+    const out = args.text('out')
+    const path = out === '-' ? undefined : out
     const query = queryOf(args)
     const { bytes, unreadable, nextCursor } = await download({ client, query, path, out: terminal.outStream })
     const seconds = (terminal.clock.monotonicMs() - startedMs) / 1000

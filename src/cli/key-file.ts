@@ -35,8 +35,8 @@ export function createKeyFile(path: string): Signer {
   return signer
 }
 
-/** Reads a key file of either form. Throws CommandFailed. */
-export function readKeyFile(path: string): Signer {
+/** The text of a key file that only its owner can read. Throws CommandFailed. */
+export function readKeyText(path: string): string {
   if (!existsSync(path))
     throw new CommandFailed(`There is no key file ${path}. Make one with: broadside keygen ${path}`)
   const stats = statSync(path)
@@ -46,7 +46,12 @@ export function readKeyFile(path: string): Signer {
     throw new CommandFailed(`Others can read the key file ${path}. Restrict it to yourself with: chmod 600 ${path}`)
   }
   if (size > keyFileBytesMax) throw new CommandFailed(`${path} is too long to be a key file.`)
-  const text = readFileSync(path, 'utf8')
+  return readFileSync(path, 'utf8')
+}
+
+/** Reads a key file of either form. Throws CommandFailed. */
+export function readKeyFile(path: string): Signer {
+  const text = readKeyText(path)
   const seed = text.includes('-----BEGIN') ? seedOfPem(text) : seedOfJson(text)
   if (seed === undefined) {
     throw new CommandFailed(`${path} contains no Ed25519 key. Make one with: broadside keygen NEWFILE`)

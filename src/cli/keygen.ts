@@ -2,19 +2,25 @@
 import { type Command, exitCodes } from './command-line.ts'
 import { createKeyFile } from './key-file.ts'
 import { keyFileDefault } from './shared-options.ts'
+import { inertJson } from './terminal.ts'
 
 export const keygenCommand: Command = {
   name: 'keygen',
   summary: 'Makes a signing key (Ed25519) in a file that only you can read. It is your identity: keep a copy.',
   usage: `keygen [FILE]`,
-  optionHelp: [],
+  optionHelp: [['--json', 'print one JSON object']],
   example: 'broadside keygen broadside-key.json',
-  options: {},
+  options: { json: { type: 'boolean' } },
   positionals: { min: 0, max: 1 },
   async run(args, terminal) {
     const path = args.positionals[0] ?? keyFileDefault
     const signer = createKeyFile(path)
-    terminal.out(`key file    ${path}\npublic key  ${signer.publicKey}\nidentity    ${signer.id}\n`)
+    const { publicKey: public_key, id: identity } = signer
+    terminal.out(
+      args.flag('json')
+        ? `${inertJson({ key_file: path, public_key, identity })}\n`
+        : `key file    ${path}\npublic key  ${public_key}\nidentity    ${identity}\n`,
+    )
     return exitCodes.ok
   },
 }

@@ -2,7 +2,7 @@
 import { BoardClient } from './client.ts'
 import { type Arguments, type Command, exitCodes, UsageError } from './command-line.ts'
 import { readKeyFile } from './key-file.ts'
-import { keyFileDefault, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
 import { inertLine } from './terminal.ts'
 
@@ -24,7 +24,7 @@ export const limitsCommand: Command = {
     'limits list [options]\n       broadside limits grant TARGET [options]\n       broadside limits revoke TARGET [options]',
   optionHelp: [
     urlOptionHelp,
-    ['--key FILE', `the operator's key (default ${keyFileDefault})`],
+    keyOptionHelp,
     ['--factor N', 'grant: how many times the limits, from 2 (default: no rate or quota applies)'],
     ['--hours N', 'grant: for how long (default 24)'],
     ['--reason TEXT', 'grant and revoke: why, for operators to read'],
@@ -45,7 +45,7 @@ export const limitsCommand: Command = {
       throw new UsageError(`limits has no subcommand "${verb}". See: broadside limits --help`)
     if (isList !== (target === undefined))
       throw new UsageError(isList ? 'limits list takes no TARGET.' : `limits ${verb} needs a TARGET.`)
-    const signer = readKeyFile(args.text('key') ?? keyFileDefault)
+    const signer = readKeyFile(keyFileOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: 1 })
     try {
       const { serviceId } = await client.capabilities()

@@ -5,9 +5,11 @@
  * Commands are loaded when they are called, so that `post` does not pay for what `serve` needs.
  */
 import { systemClock } from '../clock.ts'
+import { userSettings } from '../config.ts'
 import { isComplete } from '../failure.ts'
 import { nearest } from '../format/nearest.ts'
 import { sourceStack } from '../observe.ts'
+import { release } from '../release.ts'
 import {
   type Command,
   CommandFailed,
@@ -22,29 +24,75 @@ import {
 } from './command-line.ts'
 import { inertLine, inertText } from './terminal.ts'
 
+/** A command, and where its words are more than one, the arguments behind them. */
+type Load = (
+  argv: readonly string[],
+) => Promise<Command | { readonly command: Command; readonly argv: readonly string[] }>
+
+/** Words that are operations, by the table of verbs. */
+const verb =
+  (first: string): Load =>
+  async (argv) =>
+    (await import('./verbs.ts')).verbCommand(first, argv)
+
+/** Two of its words do more than one operation. */
+const loadTools: Load = async (argv) =>
+  argv[0] === 'import' || argv[0] === 'relay' ? (await import('./tools.ts')).toolsCommand : verb('tools')(argv)
+
 /** In the order of the help. The one-line texts stand here so that the list loads nothing. */
-const commands: readonly (readonly [name: string, gist: string, load: () => Promise<Command>])[] = [
+const commands: readonly (readonly [name: string, gist: string, load: Load])[] = [
   ['serve', 'run a board', async () => (await import('./serve.ts')).serveCommand],
+  ['login', 'make or choose your key, and your board', async () => (await import('./login.ts')).loginCommand],
+  ['whoami', 'show who you are on the board', async () => (await import('./login.ts')).whoamiCommand],
   ['keygen', 'make a signing key', async () => (await import('./keygen.ts')).keygenCommand],
   ['post', 'sign and post a message', async () => (await import('./post.ts')).postCommand],
+  ['reply', 'reply to a post', async () => (await import('./write-commands.ts')).replyCommand],
+  ['edit', 'post a new version of a post of yours', async () => (await import('./write-commands.ts')).editCommand],
+  ['vote', 'vote for or against a post', async () => (await import('./write-commands.ts')).voteCommand],
+  ['take-back', 'delete the text of a post of yours', verb('take-back')],
+  ['attach', 'post a file', async () => (await import('./write-commands.ts')).attachCommand],
   ['read', 'print a room or a thread', async () => (await import('./read.ts')).readCommand],
+  ['thread', 'print a thread', async () => (await import('./read.ts')).threadCommand],
+  ['threads', 'list threads', verb('threads')],
   ['tail', 'follow a room', async () => (await import('./tail.ts')).tailCommand],
+  ['search', 'search posts', verb('search')],
+  ['inbox', 'what was sent to you', verb('inbox')],
+  ['room', 'create, invite, members, policy, …', verb('room')],
+  ['docs', 'shared documents', verb('docs')],
+  ['work', 'request, do and review work', verb('work')],
+  ['conversation', 'private conversations', verb('conversation')],
+  ['credit', 'balance, history, transfers', verb('credit')],
+  ['webhook', 'have events sent to you', verb('webhook')],
+  ['receiver', 'URLs that take deliveries of others', verb('receiver')],
+  ['moderate', 'reports, hide, restore, suspend, grant', verb('moderate')],
+  ['call', 'run any operation by its name', async () => (await import('./verbs.ts')).callCommand],
   ['import', 'post a corpus of threaded messages', async () => (await import('./import.ts')).importCommand],
   ['export', 'download everything public', async () => (await import('./export.ts')).exportCommand],
   ['mirror', 'keep a verified copy of a log', async () => (await import('./mirror.ts')).mirrorCommand],
   ['verify', 'check an export or a proof offline', async () => (await import('./verify.ts')).verifyCommand],
-  ['tools', 'import lists of tools into the directory', async () => (await import('./tools.ts')).toolsCommand],
+  ['tools', 'search, call, review, publish; import lists', loadTools],
   ['limits', 'raise the limits of a network or an identity', async () => (await import('./limits.ts')).limitsCommand],
   ['log', 'close the log and begin the next one', async () => (await import('./log.ts')).logCommand],
   ['restored', 'declare that a backup was restored', async () => (await import('./restored.ts')).restoredCommand],
   ['fsck', 'check a data directory', async () => (await import('./fsck.ts')).fsckCommand],
   ['bench', 'measure this machine', async () => (await import('./bench.ts')).benchCommand],
   ['demo', 'run all of it once, on a new board', async () => (await import('./demo.ts')).demoCommand],
+  [
+    'completion',
+    'complete commands in bash, zsh or fish',
+    async () => (await import('./completion.ts')).completionCommand(commands.map(([name]) => name)),
+  ],
 ]
 
 /** Runs one command line (without `node` and the program). Never throws. */
 export async function main(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
-  const [name, ...rest] = argv
+  const [first, ...others] = argv
+  if (first === '--version' || first === 'version') {
+    terminal.out(`broadside ${release}\n`)
+    return exitCodes.ok
+  }
+  const isHelp = first === 'help' && others.length > 0
+  const [name, ...rest] = isHelp ? [...others, '--help'] : argv
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     ;(name === undefined ? terminal.err : terminal.out)(overview())
     return name === undefined ? exitCodes.usage : exitCodes.ok
@@ -60,8 +108,9 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
     return exitCodes.usage
   }
   try {
-    const command = await found[2]()
-    const { args, help } = readArguments(command, rest)
+    const loaded = await found[2](rest)
+    const { command, argv: own } = 'command' in loaded ? loaded : { command: loaded, argv: rest }
+    const { args, help } = readArguments(command, own)
     if (help) {
       terminal.out(helpOf(command))
       return exitCodes.ok
@@ -103,7 +152,7 @@ function isOfFile(error: unknown): error is Error {
 }
 
 function overview(): string {
-  const rows = commands.map(([name, gist]) => `  ${name.padEnd(10)}${gist}`)
+  const rows = commands.map(([name, gist]) => `  ${name.padEnd(14)}${gist}`)
   return [
     'broadside COMMAND [arguments]',
     '',
@@ -111,7 +160,7 @@ function overview(): string {
     '',
     ...rows,
     '',
-    'See broadside COMMAND --help for details.',
+    'See broadside help COMMAND for details. Commands that speak to a board take --url, --key and --json.',
     exitCodeHelp,
     '',
   ].join('\n')
@@ -129,6 +178,7 @@ function processTerminal(): Terminal {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     isInteractive: process.stderr.isTTY === true,
+    isColored: process.stdout.isTTY === true && !userSettings().noColor,
     outStream: process.stdout,
   }
 }

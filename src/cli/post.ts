@@ -5,7 +5,7 @@ import { BadAnswer, BoardClient } from './client.ts'
 import { type Arguments, type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
 import { textBytesMax } from './corpus.ts'
 import { readKeyFile } from './key-file.ts'
-import { eventIdOption, keyFileDefault, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { eventIdOption, keyFileOf, keyOptionHelp, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
 import { inertJson, inertLine, wordOf } from './terminal.ts'
 
@@ -15,7 +15,7 @@ export const postCommand: Command = {
   usage: 'post ROOM [TEXT] [options]',
   optionHelp: [
     urlOptionHelp,
-    ['--key FILE', `your key (default ${keyFileDefault}; make one with "broadside keygen")`],
+    keyOptionHelp,
     ['--reply-to ID', 'the event to reply to'],
     ['--page NAME', 'the topic inside the room (default main; for a reply, the page of the event it replies to)'],
     ['--kind SLUG', 'note (default), request, result, …'],
@@ -39,7 +39,7 @@ export const postCommand: Command = {
   positionals: { min: 1, max: 2 },
   async run(args, terminal) {
     const fields = fieldsOf(args)
-    const signer = readKeyFile(args.text('key') ?? keyFileDefault)
+    const signer = readKeyFile(keyFileOf(args))
     const given = args.positionals[1]
     const text = given === undefined || given === '-' ? await readStandardInput() : given
     checkText(text)
@@ -53,7 +53,7 @@ export const postCommand: Command = {
       const answer = await client.command(signed.body)
       if (answer.event_id !== signed.eventId)
         throw new BadAnswer(client.url, 'the event id is not the one that was signed')
-      terminal.out(args.flag('json') ? `${inertJson(answer, 2)}\n` : answerText(answer))
+      terminal.out(args.flag('json') ? `${inertJson(answer)}\n` : answerText(answer))
       return exitCodes.ok
     } finally {
       client.close()

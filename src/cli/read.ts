@@ -1,6 +1,6 @@
 /** `broadside read`: a room's newest posts, or a thread with its replies set in. */
 import { BadAnswer, BoardClient } from './client.ts'
-import { type Command, exitCodes } from './command-line.ts'
+import { type Arguments, type Command, type ExitCode, exitCodes, type Terminal } from './command-line.ts'
 import { eventBlock, type ShownEvent } from './event-text.ts'
 import { roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { inertJson } from './terminal.ts'
@@ -24,23 +24,34 @@ export const readCommand: Command = {
   example: 'broadside read lobby --limit 50',
   options: { ...urlOption, limit: { type: 'string' }, json: { type: 'boolean' } },
   positionals: { min: 1, max: 1 },
-  async run(args, terminal) {
-    const what = args.positionals[0]!
-    const isThread = /^[0-9a-f]{32}$/.test(what)
-    const limit = args.integer('limit', { fallback: isThread ? postsMax : postsDefault, min: 1, max: postsMax })
-    const target = isThread ? `/api/thread/${what}?` : `/api/events?room=${roomOf(what)}&`
-    const client = new BoardClient({ url: urlOf(args) })
-    try {
-      const events = await readPages(client, target, limit)
-      if (!isThread) events.reverse()
-      if (args.flag('json')) for (const event of events) terminal.out(`${inertJson(event)}\n`)
-      else for (const [event, depth] of withDepth(events, isThread)) terminal.out(eventBlock(event, '  '.repeat(depth)))
-      if (events.length === 0) terminal.err('Nothing is posted there.\n')
-      return exitCodes.ok
-    } finally {
-      client.close()
-    }
-  },
+  run: readIt,
+}
+
+/** The same, by the name that people look for. */
+export const threadCommand: Command = {
+  ...readCommand,
+  name: 'thread',
+  summary: 'Prints a thread, given by any event id in it.',
+  usage: 'thread EVENT_ID [options]',
+  example: 'broadside thread 0123456789abcdef0123456789abcdef',
+}
+
+async function readIt(args: Arguments, terminal: Terminal): Promise<ExitCode> {
+  const what = args.positionals[0]!
+  const isThread = /^[0-9a-f]{32}$/.test(what)
+  const limit = args.integer('limit', { fallback: isThread ? postsMax : postsDefault, min: 1, max: postsMax })
+  const target = isThread ? `/api/thread/${what}?` : `/api/events?room=${roomOf(what)}&`
+  const client = new BoardClient({ url: urlOf(args) })
+  try {
+    const events = await readPages(client, target, limit)
+    if (!isThread) events.reverse()
+    if (args.flag('json')) for (const event of events) terminal.out(`${inertJson(event)}\n`)
+    else terminal.out(readableText(events, isThread, terminal.isColored))
+    if (events.length === 0) terminal.err('Nothing is posted there.\n')
+    return exitCodes.ok
+  } finally {
+    client.close()
+  }
 }
 
 async function readPages(client: BoardClient, target: string, limit: number): Promise<ShownEvent[]> {
@@ -56,6 +67,16 @@ async function readPages(client: BoardClient, target: string, limit: number): Pr
     cursor = typeof page.next_cursor === 'string' && page.events.length > 0 ? page.next_cursor : undefined
   } while (cursor !== undefined && events.length < limit)
   return events
+}
+
+/** What a reply replies to is quoted where it is among these. */
+function readableText(events: readonly ShownEvent[], isThread: boolean, isColored = false): string {
+  const known = new Map(events.map((event) => [event.event_id, event]))
+  return withDepth(events, isThread)
+    .map(([event, depth]) =>
+      eventBlock(event, { indent: '  '.repeat(depth), parent: known.get(event.reply_to), isColored }),
+    )
+    .join('')
 }
 
 /** Each event with how deep it answers: its parent's depth and one more. */

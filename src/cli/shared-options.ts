@@ -1,14 +1,52 @@
-/** Options that several commands take, said once. */
+/**
+ * What several commands take, said once: which board, and whose key. An option wins over the environment, and that over what
+ * `broadside login` was told.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { userSettings } from '../config.ts'
 import { type Arguments, type Options, UsageError } from './command-line.ts'
 
 const urlDefault = 'http://127.0.0.1:8787'
+/** A key file of this name in the current directory is used where no other is named. */
 export const keyFileDefault = 'broadside-key.json'
 
 export const urlOption: Options = { url: { type: 'string' } }
-export const urlOptionHelp: readonly [string, string] = ['--url URL', `the board (default ${urlDefault})`]
+export const urlOptionHelp: readonly [string, string] = [
+  '--url URL',
+  `the board (default: BROADSIDE_URL, or that of "broadside login", or ${urlDefault})`,
+]
+export const keyOptionHelp: readonly [string, string] = [
+  '--key FILE',
+  `your key (default: BROADSIDE_KEY, or ${keyFileDefault} here, or that of "broadside login")`,
+]
 
 export function urlOf(args: Arguments): string {
-  return args.text('url') ?? urlDefault
+  return args.text('url') ?? userSettings().url ?? rememberedUrl() ?? urlDefault
+}
+
+/** The file with the address that `broadside login` was given. */
+export function urlPlace(): string {
+  return join(userSettings().directory, 'board')
+}
+
+function rememberedUrl(): string | undefined {
+  const place = urlPlace()
+  const text = existsSync(place) ? readFileSync(place, 'utf8').trim() : ''
+  return text === '' ? undefined : text
+}
+
+/** The key file that a command signs with; it may not be there. */
+export function keyFileOf(args: Arguments): string {
+  const given = args.text('key') ?? userSettings().keyFile
+  if (given !== undefined) return given
+  const own = ownKeyFile()
+  return existsSync(keyFileDefault) || !existsSync(own) ? keyFileDefault : own
+}
+
+/** The key of this person, wherever they are. */
+export function ownKeyFile(): string {
+  return join(userSettings().directory, 'key.json')
 }
 
 const roomName = /^[a-z0-9][a-z0-9_-]{0,63}$/

@@ -22,13 +22,20 @@ export const tailCommand: Command = {
     ['--last N', 'begin with the N newest posts, 0 to 200 (default 5)'],
     ['--since ID', 'begin after this event'],
     ['--format NAME', 'text (default), line (one line a post) or json'],
+    ['--json', 'the same as --format json'],
   ],
   example: 'broadside tail lobby --format line',
-  options: { ...urlOption, last: { type: 'string' }, since: { type: 'string' }, format: { type: 'string' } },
+  options: {
+    ...urlOption,
+    last: { type: 'string' },
+    since: { type: 'string' },
+    format: { type: 'string' },
+    json: { type: 'boolean' },
+  },
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
     const room = roomOf(args.positionals[0]!)
-    const format = formats[args.text('format') ?? 'text']
+    const format = formats[args.flag('json') ? 'json' : (args.text('format') ?? 'text')]
     if (format === undefined) throw new UsageError('--format takes text, line or json.')
     const since = eventIdOption(args, 'since')
     const last = args.integer('last', { fallback: 5, min: 0, max: 200 })

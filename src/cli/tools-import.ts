@@ -13,7 +13,7 @@ import { type Arguments, CommandFailed, type ExitCode, exitCodes, type Terminal 
 import { readKeyFile } from './key-file.ts'
 import { openLines } from './lines.ts'
 import { Progress } from './progress.ts'
-import { keyFileDefault, urlOf } from './shared-options.ts'
+import { keyFileOf, urlOf } from './shared-options.ts'
 import { signCommand } from './sign.ts'
 import { durationText, grouped, inertLine, wordOf } from './terminal.ts'
 
@@ -27,7 +27,7 @@ type Read = { readonly rows: ListRow[]; readonly bad: string[]; readonly doubled
 type Sent = { applied: number; unchanged: number; readonly kept: string[] }
 
 export async function importTools(path: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
-  const signer = readKeyFile(args.text('key') ?? keyFileDefault)
+  const signer = readKeyFile(keyFileOf(args))
   const client = new BoardClient({ url: urlOf(args), connections: batchesInFlight })
   const progress = new Progress({ terminal, unit: 'rows' })
   try {

@@ -18,7 +18,7 @@ import {
   UsageError,
 } from './command-line.ts'
 import { readKeyFile } from './key-file.ts'
-import { keyFileDefault, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { signCommand } from './sign.ts'
 import { inertLine } from './terminal.ts'
 import { importTools } from './tools-import.ts'
@@ -33,7 +33,7 @@ export const toolsCommand: Command = {
   usage: 'tools import FILE [options]\n       broadside tools relay ID [options]',
   optionHelp: [
     urlOptionHelp,
-    ['--key FILE', `the operator's key (default ${keyFileDefault})`],
+    keyOptionHelp,
     ['--source TEXT', 'name of the list, if it does not state one (default: the name of the file)'],
     ['--max-price DOLLARS', 'relay: the most a call may cost (default: the price in the listing)'],
     [
@@ -70,7 +70,7 @@ const payeesMax = 8
  * here, so that the operator signs what they have seen: a price or a payee that changes later is not paid.
  */
 export async function relayTool(target: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
-  const signer = readKeyFile(args.text('key') ?? keyFileDefault)
+  const signer = readKeyFile(keyFileOf(args))
   const client = new BoardClient({ url: urlOf(args), connections: 1 })
   try {
     const { serviceId } = await client.capabilities()

@@ -68,12 +68,13 @@ export const verifyCommand: Command = {
   name: 'verify',
   summary:
     'Checks an export (signatures, ids, inclusion), a proof answer, a .tlog-proof file or a mirror, without the board.',
-  usage: 'verify FILE|DIR [--ledger] [--vkey VKEY]',
+  usage: 'verify FILE|DIR [--ledger] --vkey VKEY',
   optionHelp: [
     ['--ledger', 'the file is the public ledger (/v1/export?stream=ledger): replay its accounts'],
     ['--vkey VKEY', 'the log’s key, pinned: as you saved it earlier from /log/vkey or /capabilities'],
     ['--url URL', 'take the key from this board instead (the board is then trusted for it)'],
     ['--from URL', 'prove the lines of a filtered or paged export against the log’s tiles at this board'],
+    ['--unpinned', 'accept the key that the file itself names: it proves that nothing is broken, not whose log it is'],
     ['--threads N', 'threads that check signatures (default: one per core; none for a small file)'],
   ],
   example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
@@ -83,6 +84,7 @@ export const verifyCommand: Command = {
     vkey: { type: 'string' },
     url: { type: 'string' },
     from: { type: 'string' },
+    unpinned: { type: 'boolean' },
     threads: { type: 'string' },
   },
   positionals: { min: 1, max: 1 },
@@ -95,14 +97,14 @@ export const verifyCommand: Command = {
     const proof = source.fileBytes <= proofFileBytesMax ? readProof(path) : undefined
     if (proof !== undefined) {
       printProof(proof.verify(key?.key), key, terminal)
-      return exitCodes.ok
+      return endOf(key, args)
     }
     const from = args.text('from')
     const tiles = from === undefined ? undefined : await LogTiles.open(from, key!.key)
     const report = await checkExport(source, { key, tiles, threads, terminal })
     if (args.flag('ledger') && report.ledger === undefined)
       throw new CommandFailed(`${path} is not a ledger: get one with /v1/export?stream=ledger.`)
-    if (report.first === undefined) return exitCodes.ok
+    if (report.first === undefined) return endOf(key, args)
     const { line, reason } = report.first
     const others = report.failures - 1
     const more = others === 0 ? '' : ` (${grouped(others)} more ${others === 1 ? 'failure' : 'failures'} in the file)`
@@ -110,11 +112,20 @@ export const verifyCommand: Command = {
   },
 }
 
+/** What was checked by a key that nobody chose is right in itself, and may be anybody's. */
+function endOf(key: LogKey | undefined, args: Arguments): ExitCode {
+  if (key !== undefined || args.flag('unpinned')) return exitCodes.ok
+  throw new Unverified(
+    'no key was pinned, so this may be the log of anyone. Give the key that you saved from the board with --vkey, or accept it with --unpinned.',
+  )
+}
+
 async function checkMirror(path: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
   const store = new MirrorStore(path)
   const kept = store.text('vkey').trim()
   if (kept === '')
     throw new CommandFailed(`${path} is not a mirror: it has no vkey. Make one with: broadside mirror URL DIR`)
+  // The key that a mirror was begun with is kept in it, and no later run takes another.
   const key = (await pinnedKey(args)) ?? { key: keyOf(kept, Unverified), isPinned: false, from: 'the mirror itself' }
   const progress = new Progress({ terminal, unit: 'entries' })
   try {

@@ -292,6 +292,8 @@ class Board:
         self._patience = patience
         self._proof_bits_max = proof_bits_max
         self._lines, self._bytes = 1, 65_536
+        #: Operations whose data has no schema.
+        self._unversioned: set = set()
         self._board_time, self._own_time = 0, 0.0
         self._open = urllib.request.build_opener(_NoRedirect).open
 
@@ -304,6 +306,8 @@ class Board:
         if found["service_id"] != wanted:
             raise ValueError(f"{self.address} is the service {found['service_id']}, not {wanted}")
         self.service = wanted
+        operations = [each for each in found.get("operations") or [] if isinstance(each, dict)]
+        self._unversioned = {each.get("name") for each in operations if not _has_version(each.get("data"))}
         limits = found.get("limits") or {}
         self._lines, self._bytes = limits.get("batch_lines") or 1, limits.get("body_bytes") or 65_536
         self._set_clock()
@@ -396,9 +400,17 @@ class Board:
                 return rest[:count]
         return rest
 
+    def _plain(self, given: Dict[str, Any]) -> Dict[str, Any]:
+        """The fields as they are signed and sent."""
+        fields = {name: value for name, value in given.items() if value is not None}
+        if isinstance(fields.get("data"), dict):
+            version = {} if fields.get("operation") in self._unversioned else {"schema": 1}
+            fields["data"] = json.dumps(dict(version, **fields["data"]), ensure_ascii=False, separators=(",", ":"))
+        return fields
+
     def _call(self, given: Dict[str, Any], patience: float) -> Dict[str, Any]:
         if self.key is None:
-            body = json.dumps(_plain(given), ensure_ascii=False).encode()
+            body = json.dumps(self._plain(given), ensure_ascii=False).encode()
             return self._send(SignedCommand(body, "", ""), patience)
         try:
             return self._send(self._sign(given), patience)
@@ -428,7 +440,7 @@ class Board:
         if self.key is None:
             raise ValueError("signing needs a key: connect(address, key=...)")
         timestamp = int(self._board_time + time.monotonic() - self._own_time)
-        command = dict(_plain(given), public_key=self.key.public_key, timestamp=timestamp, nonce=secrets.token_urlsafe(16))
+        command = dict(self._plain(given), public_key=self.key.public_key, timestamp=timestamp, nonce=secrets.token_urlsafe(16))
         data = signing_bytes(self.service, command)
         digest = hashlib.sha256(data).hexdigest()
         command["signature"] = _base64url(self.key.sign(data))
@@ -527,12 +539,9 @@ class Follow:
             self.cursor = answer["cursor"]
 
 
-def _plain(given: Dict[str, Any]) -> Dict[str, Any]:
-    """The fields as they are signed and sent."""
-    fields = {name: value for name, value in given.items() if value is not None}
-    if isinstance(fields.get("data"), dict):
-        fields["data"] = json.dumps(dict({"schema": 1}, **fields["data"]), ensure_ascii=False, separators=(",", ":"))
-    return fields
+def _has_version(data: Any) -> bool:
+    """The data of an operation has a schema."""
+    return isinstance(data, dict) and "schema" in (data.get("properties") or {})
 
 
 def _answer_of(told: Any, status: int) -> _Answer:

@@ -19,7 +19,7 @@ export type { OperationName }
 type DataOf<Declared> = Declared extends { readonly data: infer Data extends Schema }
   ? Omit<Infer<Data>, 'schema'>
   : never
-/** `data` may be an object: it is written as JSON, with `schema: 1`. */
+/** `data` may be an object: it is written as JSON, with the `schema` that the operation has. */
 type ValueIn<Declared, Name> = Name extends 'data'
   ? string | DataOf<Declared>
   : Name extends FieldName
@@ -254,6 +254,8 @@ export class Board {
   readonly #options: ConnectOptions
   #service = ''
   #limits = { lines: 1, bytes: 1 }
+  /** Operations whose `data` has no `schema`. */
+  #unversioned: ReadonlySet<unknown> = new Set()
   /** The board's time and ours, at the same moment. */
   #clock = { board: 0, own: 0 }
 
@@ -271,12 +273,15 @@ export class Board {
 
   /** Asks again for the service id, limits and time. */
   async refresh(): Promise<void> {
-    const { service_id: service, limits } = Object(await this.#get('/capabilities'))
+    const { service_id: service, limits, operations } = Object(await this.#get('/capabilities'))
     if (typeof service !== 'string') throw new Error(`${this.address} is no Broadside board: it has no service_id`)
     const wanted = this.#options.service
     if (wanted !== undefined && wanted !== service)
       throw new Error(`${this.address} is the service ${service}, not ${wanted}`)
     this.#service = service
+    const declared: readonly unknown[] = Array.isArray(operations) ? operations : []
+    const unversioned = declared.filter((each) => Object(Object(each).data).properties?.schema === undefined)
+    this.#unversioned = new Set(unversioned.map((each) => Object(each).name))
     this.#limits = { lines: limits?.batch_lines ?? 1, bytes: limits?.body_bytes ?? 65_536 }
     await this.#setClock()
   }
@@ -284,6 +289,11 @@ export class Board {
   /** Runs any operation. Signed if there is a key; reads of public data need none. */
   async call<Name extends OperationName>(operation: Name, fields: Fields<Name>): Promise<Result<Name>> {
     return (await this.#call({ operation, ...fields }, this.#patienceMs)) as Result<Name>
+  }
+
+  /** The same for an operation whose name is known only when the program runs. */
+  run(command: { readonly operation: string } & Readonly<Record<string, unknown>>): Promise<unknown> {
+    return this.#call(command, this.#patienceMs)
   }
 
   post(room: string, text: string, more: PostFields = {}): Promise<Result<'post'>> {
@@ -424,7 +434,8 @@ export class Board {
   }
 
   async #call(given: Readonly<Record<string, unknown>>, patienceMs: number, signal?: AbortSignal): Promise<unknown> {
-    if (this.key === undefined) return this.#send(unsigned(given), patienceMs, signal)
+    if (this.key === undefined)
+      return this.#send({ body: JSON.stringify(this.#plain(given)), eventId: '', sha256: '' }, patienceMs, signal)
     try {
       return await this.#send(await this.#sign(given), patienceMs, signal)
     } catch (error) {
@@ -435,12 +446,20 @@ export class Board {
     }
   }
 
+  /** The fields as they are signed and sent. */
+  #plain(given: Readonly<Record<string, unknown>>): Command {
+    const { data } = given
+    if (typeof data !== 'object' || data === null) return given as Command
+    const version = this.#unversioned.has(given.operation) ? {} : { schema: 1 }
+    return { ...given, data: JSON.stringify({ ...version, ...data }) } as Command
+  }
+
   async #sign(given: Readonly<Record<string, unknown>>): Promise<SignedCommand> {
     const { key } = this
     if (key === undefined) throw new Error('signing needs a key: connect(address, { key })')
     const { board, own } = this.#clock
     const command = {
-      ...plain(given),
+      ...this.#plain(given),
       public_key: key.publicKey,
       timestamp: Math.floor(board + (performance.now() - own) / 1000),
       nonce: base64url(crypto.getRandomValues(new Uint8Array(16))),
@@ -581,17 +600,6 @@ export class Follow implements AsyncIterable<Update> {
       this.cursor = answer.cursor
     }
   }
-}
-
-/** The fields as they are signed and sent. */
-function plain(given: Readonly<Record<string, unknown>>): Command {
-  const { data } = given
-  const isObject = typeof data === 'object' && data !== null
-  return { ...given, ...(isObject ? { data: JSON.stringify({ schema: 1, ...data }) } : {}) } as Command
-}
-
-function unsigned(given: Readonly<Record<string, unknown>>): SignedCommand {
-  return { body: JSON.stringify(plain(given)), eventId: '', sha256: '' }
 }
 
 /** Milliseconds until the same bytes may be sent again; undefined: the answer is final. */

@@ -11,6 +11,7 @@ import { type Field, fields, slugRule } from '../../actors/kernel/fields.ts'
 import { isSigned, type Operation, type Scope } from '../../actors/kernel/operation.ts'
 import { ruleOf, type Schema } from '../../actors/kernel/schema.ts'
 import { operations } from '../../actors/operations.ts'
+import { shapeOf } from '../format/data-fault.ts'
 import { type Json, plainSchema } from '../format/plain-schema.ts'
 import { type ExtraName, extraInputs, extrasOf } from './extra-inputs.ts'
 
@@ -86,7 +87,7 @@ export function inputOf({ kind, required, optional, narrowed, data }: Operation,
     properties[name] = fieldInput(kind === 'read' && field.rule === slugRule ? { ...field, rule: '' } : field)
   }
   const needed: string[] = required.filter(isOwn)
-  const { properties: within = {}, required: neededWithin = [] } = (data ?? {}) as DataSchema
+  const { properties: within = {}, required: neededWithin = [] } = shapeOf(data)
   for (const name of flatNames({ data })) {
     properties[name] = slim(within[name]!)
     if (neededWithin.includes(name) && required.includes('data')) needed.push(name)
@@ -100,11 +101,6 @@ export function inputOf({ kind, required, optional, narrowed, data }: Operation,
     ...(needed.length === 0 ? {} : { required: needed }),
     additionalProperties: false,
   }
-}
-
-type DataSchema = {
-  readonly properties?: Readonly<Record<string, Schema>>
-  readonly required?: readonly string[]
 }
 
 /** What a command has in `data`, without `schema`: it has one value, and the board puts it there. */

@@ -3,12 +3,19 @@ import { spawn } from 'node:child_process'
 
 export type Ended = { readonly code: number | null; readonly output: string; readonly errors: string }
 
+type More = { readonly input?: string; readonly env?: Readonly<Record<string, string>> }
+
 /** Rejects when the program is not there. `folder`: where it runs, and its home. */
-export function runProgram(folder: string, program: string, args: readonly string[]): Promise<Ended> {
+export function runProgram(
+  folder: string,
+  program: string,
+  args: readonly string[],
+  { input, env = {} }: More = {},
+): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       cwd: folder,
-      env: { PATH: process.env.PATH, HOME: folder, LC_ALL: 'C.UTF-8' },
+      env: { PATH: process.env.PATH, HOME: folder, LC_ALL: 'C.UTF-8', ...env },
     })
     let [output, errors] = ['', '']
     child.stdout.on('data', (chunk: Buffer) => {
@@ -19,6 +26,6 @@ export function runProgram(folder: string, program: string, args: readonly strin
     })
     child.on('error', reject)
     child.on('close', (code) => resolve({ code, output, errors }))
-    child.stdin.end()
+    child.stdin.end(input)
   })
 }

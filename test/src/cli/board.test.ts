@@ -48,7 +48,7 @@ test('a post is read in its room and its thread, replies set in, with control ch
   expect(room.out).toContain('first \\u{1b}[31mred\\u{202e}')
   const thread = await run('read', reply)
   expect(thread.out).toMatch(
-    new RegExp(`^\\[${root}\\] lobby/main .*\n  \\[${reply}\\] .* reply_to=${root}\n  second\n`, 'ms'),
+    new RegExp(`^\\[${root}\\] lobby/main .*\n  \\[${reply}\\] .* to "first [^\n]*"\n  second\n`, 'ms'),
   )
   expect(await run('read', 'lobby', '--limit', '1')).toMatchObject({
     code: 0,

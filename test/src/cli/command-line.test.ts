@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { operations } from '../../../actors/operations.ts'
 import { main } from '../../../src/cli/main.ts'
 import { inertJson } from '../../../src/cli/terminal.ts'
 import { program } from '../../support/program.ts'
@@ -8,10 +9,26 @@ import { capturedTerminal } from './captured-terminal.ts'
 
 const commands = [
   'serve',
+  'login',
+  'whoami',
   'keygen',
   'post',
+  'reply',
+  'edit',
+  'vote',
+  'take-back',
+  'attach',
   'read',
+  'thread',
   'tail',
+  'search',
+  'inbox',
+  'room',
+  'docs',
+  'work',
+  'webhook',
+  'moderate',
+  'call',
   'import',
   'export',
   'mirror',
@@ -22,6 +39,7 @@ const commands = [
   'fsck',
   'bench',
   'demo',
+  'completion',
 ]
 
 async function run(...argv: string[]) {
@@ -68,6 +86,17 @@ test.each([
   [['tail', 'lobby', '--since', 'xyz'], '--since takes an event id'],
   [['tail', 'lobby', '--format', 'xml'], 'text, line or json'],
   [['verify', 'package.json', '--vkey', 'nonsense'], 'is not a log'],
+  [['read', 'lobby', '--limt', '3'], 'Did you mean "--limit"?'],
+  [['work', 'clam', 'x'], 'work has no subcommand "clam". Did you mean "work claim"?'],
+  [['work'], 'work needs a subcommand'],
+  [['work', 'claim'], 'Usage: broadside work claim EVENT_ID [options]'],
+  [['call', 'pots'], 'There is no operation "pots". Did you mean "post"?'],
+  [['call', 'post', 'txt=x'], 'post has no field "txt"; did you mean text?'],
+  [['call', 'post', 'text'], 'is not name=value'],
+  [['call', 'work.claim', 'ttl=soon'], 'ttl must be a number'],
+  [['vote', '0'.repeat(32), 'maybe'], 'A vote is up, down or none'],
+  [['reply', 'lobby', 'x'], 'is not an event id'],
+  [['completion', 'tcsh'], 'bash, zsh or fish'],
 ])('%j is a wrong command line: exit 2 and a sentence', async (argv, sentence) => {
   const { code, err } = await run(...argv)
   expect(code).toBe(2)
@@ -116,4 +145,39 @@ test('an export that cannot be kept says so before the board is asked', async ()
   expect(code).toBe(1)
   expect(err).toContain('/nonexistent/x.part')
   expect(err).not.toContain('Run it again')
+})
+
+test('every operation is reached by call, and those of a family by its words', async () => {
+  const { out } = await run('help', 'call')
+  for (const { name } of operations) expect(out).toContain(` ${name}`)
+  for (const { name } of operations.filter((each) => /^(room|docs|work|webhook)\./.test(each.name))) {
+    const words = name.split(/[._]/)
+    expect([name, (await run('help', ...words)).out]).toEqual([
+      name,
+      expect.stringContaining(`broadside ${words.join(' ')}`),
+    ])
+  }
+})
+
+test('--version is one line, and help COMMAND is its --help', async () => {
+  expect((await run('--version')).out).toMatch(/^broadside \d+\.\d+\.\d+\S*\n$/)
+  expect(await run('help', 'tail')).toEqual(await run('tail', '--help'))
+})
+
+test.each(['bash', 'zsh', 'fish'])(
+  'completion for %s names commands, subcommands and operations, and is no error there',
+  async (shell) => {
+    const { code, out } = await run('completion', shell)
+    expect(code).toBe(0)
+    for (const word of ['whoami', 'dispute', 'docs.write']) expect(out).toContain(word)
+    const checked = spawnSync(shell, ['-n'], { input: out, encoding: 'utf8' })
+    // A shell that is not installed here is not asked.
+    if (checked.error === undefined) expect([checked.status, checked.stderr]).toEqual([0, ''])
+  },
+)
+
+test('bash completes a subcommand', async () => {
+  const { out } = await run('completion', 'bash')
+  const ask = `${out}\nCOMP_CWORD=2; _broadside broadside di work; echo "\${COMPREPLY[@]}"`
+  expect(spawnSync('bash', ['-c', ask], { encoding: 'utf8' }).stdout).toBe('dispute\n')
 })

@@ -58,10 +58,13 @@ test('an export that was cut short is named, with what to do', async () => {
   expect(code).toBe(1)
 })
 
-test('without a key it says plainly that the checkpoint’s signature was not checked', async () => {
-  const { code, out } = await verifyBytes(text(composedExport().lines()))
+test('without a key it says plainly that the checkpoint’s signature was not checked, and that is no success', async () => {
+  const { code, out, err } = await verifyBytes(text(composedExport().lines()))
   expect(out).toContain('signature NOT CHECKED')
-  expect(code).toBe(0)
+  expect(err).toContain('NOT VERIFIED: no key was pinned')
+  expect(code).toBe(3)
+  const accepted = await verifyBytes(text(composedExport().lines()), '--unpinned')
+  expect(accepted).toMatchObject({ code: 0, err: '' })
 })
 
 test('a filtered export says that inclusion was not checked, and still checks signatures and ids', async () => {
@@ -245,8 +248,9 @@ function fieldAt(bytes: Buffer, at: number): string {
 test('a proof answer verifies, with the key in it or a pinned one, enveloped or bare', async () => {
   for (const record of other.records.filter(({ type }) => type === 'event')) {
     const proof = other.proof(record)
-    const bare = await verifyBytes(JSON.stringify(proof, null, 2))
+    const bare = await verifyBytes(JSON.stringify(proof, null, 2), '--unpinned')
     expect(bare).toMatchObject({ code: 0, err: '', out: expect.stringContaining('not pinned') })
+    expect(await verifyBytes(JSON.stringify(proof))).toMatchObject({ code: 3, err: expect.stringContaining('--vkey') })
     const enveloped = await verifyBytes(JSON.stringify({ ok: true, data: proof }), ...pinned)
     expect(enveloped.out).toContain('with the key you pinned')
     expect(enveloped.out).toContain('hash to the entry: verified')

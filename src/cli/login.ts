@@ -1,0 +1,95 @@
+/** `broadside login` and `whoami`: the key and the board that the other commands use where none is named. */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { type Board, BoardError, importKey } from '../client/broadside.ts'
+import { type Arguments, type Command, exitCodes, type Terminal } from './command-line.ts'
+import { createKeyFile, readKeyText } from './key-file.ts'
+import { connected, said } from './operation-command.ts'
+import { keyFileOf, keyOptionHelp, ownKeyFile, urlOf, urlOption, urlOptionHelp, urlPlace } from './shared-options.ts'
+import { inertJson, inertLine } from './terminal.ts'
+
+export const loginCommand: Command = {
+  name: 'login',
+  summary:
+    'Makes your key if you have none, and remembers the board: other commands then need neither --url nor --key. Nothing is registered at the board without --handle; your key is your account, and it stays on this machine.',
+  usage: 'login [URL] [options]',
+  optionHelp: [
+    ['URL', 'the board to remember'],
+    ['--handle NAME', 'claim this handle'],
+    ['--key FILE', 'the key file to make or to use (default: key.json in your configuration directory)'],
+    ['--json', 'print one JSON object'],
+  ],
+  example: 'broadside login https://board.example --handle ada',
+  options: { handle: { type: 'string' }, key: { type: 'string' }, json: { type: 'boolean' } },
+  positionals: { min: 0, max: 1 },
+  async run(args, terminal) {
+    const [given] = args.positionals
+    const file = existsSync(keyFileOf(args)) ? keyFileOf(args) : (args.text('key') ?? ownKeyFile())
+    const isNew = !existsSync(file)
+    const url = (given ?? urlOf(args)).replace(/\/+$/, '')
+    const own: Arguments = {
+      ...args,
+      text: (name) => (name === 'url' ? url : name === 'key' ? file : args.text(name)),
+    }
+    // The board is asked first: an address that is none is not remembered, and makes no key.
+    await connected({ ...own, text: (name) => (name === 'url' ? url : undefined) }, false)
+    if (isNew) {
+      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+      createKeyFile(file)
+    }
+    const handle = args.text('handle')
+    const board = await connected(own, true)
+    if (handle !== undefined) await said(url, () => board.call('identity.register', { handle }))
+    mkdirSync(dirname(urlPlace()), { recursive: true, mode: 0o700 })
+    writeFileSync(urlPlace(), `${url}\n`)
+    if (isNew && !args.flag('json')) terminal.err(`A new key is in ${file}. Keep a copy: who has it is you.\n`)
+    return show(own, terminal)
+  },
+}
+
+export const whoamiCommand: Command = {
+  name: 'whoami',
+  summary: 'Shows your key and what the board knows of you.',
+  usage: 'whoami [options]',
+  optionHelp: [urlOptionHelp, keyOptionHelp, ['--json', 'print one JSON object']],
+  example: 'broadside whoami',
+  options: { ...urlOption, key: { type: 'string' }, json: { type: 'boolean' } },
+  positionals: { min: 0, max: 0 },
+  run: show,
+}
+
+/** A board knows nobody before they have acted in public. */
+async function identityAt(board: Board, id: string): Promise<{ readonly id: string; readonly handle?: string }> {
+  try {
+    return (await board.call('identity.get', {})).identity
+  } catch (error) {
+    if (error instanceof BoardError && error.code === 'not_found') return { id }
+    throw error
+  }
+}
+
+async function show(args: Arguments, terminal: Terminal): Promise<0> {
+  const file = keyFileOf(args)
+  const board = await connected(args, true)
+  const { id, publicKey } = await importKey(readKeyText(file))
+  const identity = await said(board.address, () => identityAt(board, id))
+  const { available, held } = await said(board.address, () => board.call('credit.balance', {}))
+  const about = {
+    ...(identity.handle === undefined ? {} : { handle: identity.handle }),
+    identity: identity.id,
+    ...(identity.id === id ? {} : { first_key: 'another' }),
+    public_key: publicKey,
+    board: board.address,
+    key_file: file,
+    credits: available,
+    credits_held: held,
+  }
+  if (args.flag('json')) terminal.out(`${inertJson(about)}\n`)
+  else
+    for (const [name, value] of Object.entries({
+      ...about,
+      handle: `@${about.handle ?? ' none yet: broadside login --handle NAME'}`,
+    }))
+      terminal.out(`${name.replaceAll('_', ' ').padEnd(13)}${inertLine(String(value))}\n`)
+  return exitCodes.ok
+}

@@ -1,0 +1,269 @@
+/**
+ * A command of the command line for any operation, made from its declaration: what it requires are arguments by their place, what
+ * it allows are options. The client of src/client signs and sends.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
+import { namingOf, type Schema } from '../../actors/kernel/schema.ts'
+import { type Board, BoardError, connect, importKey, NoAnswer } from '../client/broadside.ts'
+import { shapeOf } from '../format/data-fault.ts'
+import { nearest } from '../format/nearest.ts'
+import { plainSchema } from '../format/plain-schema.ts'
+import { parseStrictText } from '../format/strict-json.ts'
+import { listOf } from '../mcp/brief.ts'
+import { flatNames } from '../mcp/tool-list.ts'
+import { answerText } from './answer-text.ts'
+import {
+  type Arguments,
+  type Command,
+  CommandFailed,
+  type ExitCode,
+  exitCodes,
+  type Terminal,
+  UsageError,
+} from './command-line.ts'
+import { readKeyText } from './key-file.ts'
+import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { inertJson, inertLine } from './terminal.ts'
+
+/** A field, or a key of `data`. */
+type Part = { readonly name: string; readonly schema: Schema; readonly about: string; readonly isData: boolean }
+
+/** More of `data` than this by its place, and nobody knows which is which. */
+const placesMax = 4
+const common: ReadonlySet<string> = new Set(['url', 'key', 'json', 'help'])
+
+function partsOf({ required, optional, narrowed, data }: Operation): readonly Part[] {
+  const own = [...required, ...optional].filter((name) => name !== 'proof' && (name !== 'data' || data === undefined))
+  const flat = flatNames({ data })
+  return [
+    ...own.map((name: FieldName) => {
+      const { schema, meaning, rule } = narrowed?.[name] ?? fields[name]
+      return { name, schema, about: meaning.includes(rule) ? meaning : `${meaning}: ${rule}`, isData: false }
+    }),
+    ...flat.map((name) => {
+      const schema = data!.properties![name]!
+      const { description, enum: choices } = plainSchema(schema)
+      const words = [description, Array.isArray(choices) ? choices.join(', ') : undefined]
+      return { name, schema, about: words.filter((word) => word !== undefined).join(': '), isData: true }
+    }),
+  ]
+}
+
+function isRequired({ required, data }: Operation, { name, isData }: Part): boolean {
+  const within = shapeOf(data).required ?? []
+  return isData ? required.includes('data') && within.includes(name) : required.some((each) => each === name)
+}
+
+/** A long text stands last, so that it may come from standard input instead. */
+function placesOf(operation: Operation, parts: readonly Part[], extra: readonly string[]): readonly Part[] {
+  const needed = parts.filter((part) => isRequired(operation, part) && part.name !== 'text')
+  const named = needed.length > placesMax ? needed.filter(({ isData }) => !isData) : needed
+  const last = parts.filter(({ name }) => name === 'text' && operation.required.some((each) => each === 'text'))
+  const more = parts.filter(({ name }) => extra.includes(name))
+  return [...named, ...more, ...last]
+}
+
+function optionOf({ name, isData }: Part): string {
+  const option = name.replaceAll('_', '-')
+  return isData && common.has(option) ? `data-${option}` : option
+}
+
+export type Verb = {
+  /** As it is typed after `broadside`. */
+  readonly words: string
+  readonly operation: Operation
+  /** Optional fields that are given by their place too. */
+  readonly places?: readonly string[]
+}
+
+export function commandOf({ words, operation, places = [] }: Verb): Command {
+  const parts = partsOf(operation)
+  const byPlace = placesOf(operation, parts, places)
+  const options = parts.filter((part) => !byPlace.includes(part))
+  const required = byPlace.filter((part) => isRequired(operation, part) && part.name !== 'text').length
+  const usage = byPlace.map((part) => {
+    const name = part.name.toUpperCase()
+    return isRequired(operation, part) && part.name !== 'text' ? name : `[${name}]`
+  })
+  return {
+    name: words,
+    summary: `${operation.summary.replaceAll(' in `data`', '').replaceAll('`', '')} For ${operation.who.replaceAll('`', '')}.`,
+    usage: [words, ...usage, '[options]'].join(' '),
+    optionHelp: [
+      ...byPlace.map(({ name, about }) => [name.toUpperCase(), about] as const),
+      ...options.map((part) => [`--${optionOf(part)} VALUE`, part.about] as const),
+      urlOptionHelp,
+      keyOptionHelp,
+      ['--json', 'print JSON: one object, or the items of a list, a line each'],
+    ],
+    example: ['broadside', words, ...usage.slice(0, required)].join(' '),
+    options: {
+      ...Object.fromEntries(options.map((part) => [optionOf(part), { type: 'string' }])),
+      ...urlOption,
+      key: { type: 'string' },
+      json: { type: 'boolean' },
+    },
+    positionals: { min: required, max: byPlace.length },
+    async run(args, terminal) {
+      const given = new Map<Part, string>()
+      for (const part of parts) {
+        const at = byPlace.indexOf(part)
+        const text = at < 0 ? args.text(optionOf(part)) : args.positionals[at]
+        if (text !== undefined) given.set(part, text)
+      }
+      const text = byPlace.find(({ name }) => name === 'text')
+      if (text !== undefined && (given.get(text) ?? '-') === '-' && isRequired(operation, text))
+        given.set(text, await standardInput())
+      return runOperation(operation, valuesOf(given), args, terminal)
+    },
+  }
+}
+
+/** `broadside call OPERATION name=value …`: any operation, with its fields by name. */
+export async function callOperation(operation: Operation, args: Arguments, terminal: Terminal): Promise<ExitCode> {
+  const parts = partsOf(operation)
+  const given = new Map<Part, string>()
+  for (const text of args.positionals.slice(1)) {
+    const [, name, value] = /^(\w+)=([\s\S]*)$/.exec(text) ?? []
+    const part = parts.find((each) => each.name === name)
+    if (name === undefined || value === undefined)
+      throw new UsageError(`"${text}" is not name=value, like room=lobby. See: broadside help call`)
+    if (part === undefined) {
+      const names = parts.map((each) => each.name)
+      const meant = nearest(name, names)
+      const hint = meant === undefined ? `its fields are ${names.join(', ') || 'none'}` : `did you mean ${meant}?`
+      throw new UsageError(`${operation.name} has no field "${name}"; ${hint}`)
+    }
+    given.set(part, await contentOf(part, value))
+  }
+  return runOperation(operation, valuesOf(given), args, terminal)
+}
+
+/** `@FILE` is what the file holds, `-` standard input, `@@` an @ at the beginning. Names with an @ are themselves. */
+async function contentOf({ name, schema, isData }: Part, value: string): Promise<string> {
+  const isFile = name === 'data' && !isData
+  if (value === '-') return standardInput()
+  if (!value.startsWith('@') || namingOf(schema) !== undefined) return value
+  if (value.startsWith('@@')) return value.slice(1)
+  const path = value.slice(1)
+  // `target` names people in some operations and other things in others.
+  if (name === 'target' || name === 'to') return value
+  if (!existsSync(path)) throw new CommandFailed(`There is no file ${path}. To begin a text with @, write @@.`)
+  const bytes = readFileSync(path)
+  return isFile ? bytes.toString('base64url') : bytes.toString('utf8')
+}
+
+export async function standardInput(): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) chunks.push(chunk)
+  // The line feed that ends a piped text is the shell's, not the author's.
+  return Buffer.concat(chunks).toString('utf8').replace(/\n$/, '')
+}
+
+type Values = { readonly [name: string]: unknown; readonly data?: unknown }
+
+function valuesOf(given: ReadonlyMap<Part, string>): Values {
+  const parts = [...given].map(([part, text]) => [part, valueFrom(part, text)] as const)
+  const data = parts.filter(([{ isData }]) => isData).map(([{ name }, value]) => [name, value])
+  const own = parts.filter(([{ isData }]) => !isData).map(([{ name }, value]) => [name, value])
+  return { ...Object.fromEntries(own), ...(data.length === 0 ? {} : { data: Object.fromEntries(data) }) }
+}
+
+/** A value from its text, by what is declared of it. What it must be beyond that, the board says. */
+function valueFrom({ name, schema }: Part, text: string): unknown {
+  const { type, enum: choices } = plainSchema(schema)
+  if (type === 'string' || type === undefined) return type === undefined ? jsonOr(text) : text
+  if (type === 'integer' || type === 'number') {
+    if (!/^-?\d+(\.\d+)?$/.test(text)) throw new UsageError(`${name} must be a number, not "${text}".`)
+    return Number(text)
+  }
+  if (type === 'boolean') {
+    if (text !== 'true' && text !== 'false') throw new UsageError(`${name} must be true or false, not "${text}".`)
+    return text === 'true'
+  }
+  if (type === 'array' && !text.startsWith('[')) return text === '' ? [] : text.split(',')
+  const value = jsonOr(text)
+  if (typeof value === 'string' && choices === undefined)
+    throw new UsageError(`${name} must be JSON, such as ${type === 'array' ? '["a"]' : '{"a":1}'}, not "${text}".`)
+  return value
+}
+
+function jsonOr(text: string): unknown {
+  const read = parseStrictText(text)
+  return read.ok ? read.value : text
+}
+
+/** Seconds to go on trying: a person waits, and may try again. */
+const patience = 10
+
+/** A connection for one command: signed where there is a key, and with the sentences of a command where it fails. */
+export async function connected(args: Arguments, mustSign: boolean): Promise<Board> {
+  const file = keyFileOf(args)
+  const isThere = existsSync(file)
+  if (!isThere && (mustSign || args.text('key') !== undefined))
+    throw new CommandFailed(`There is no key file ${file}. Make one with: broadside login`)
+  const key = isThere ? await importKey(readKeyText(file)) : undefined
+  return said(urlOf(args), () => connect(urlOf(args), { patience, ...(key === undefined ? {} : { key }) }))
+}
+
+/** What the client throws, in the sentences that all commands end with. */
+export async function said<Value>(url: string, act: () => Promise<Value>): Promise<Value> {
+  try {
+    return await act()
+  } catch (error) {
+    if (error instanceof BoardError) {
+      const { code, message, field } = error
+      const words = message.replace(`${code}: `, '').replace(` (field ${field})`, '')
+      throw new CommandFailed(`The board refused: ${inertLine(words)} (${inertLine(code)})`)
+    }
+    if (error instanceof NoAnswer) {
+      const hint = error.command === undefined ? ' Start one with "broadside serve", or name another with --url.' : ''
+      throw new CommandFailed(`${inertLine(error.message)}.${hint}`)
+    }
+    throw error instanceof TypeError ? new CommandFailed(`${url}: ${inertLine(error.message)}`) : error
+  }
+}
+
+async function runOperation(
+  operation: Operation,
+  values: Values,
+  args: Arguments,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const board = await connected(args, isSigned(operation))
+  const answer = await said(board.address, async () =>
+    board.run({ operation: operation.name, ...(await named(board, operation, values)) }),
+  )
+  printAnswer(operation, answer as Readonly<Record<string, unknown>>, args, terminal)
+  return exitCodes.ok
+}
+
+export function printAnswer(
+  operation: Operation,
+  answer: Readonly<Record<string, unknown>>,
+  args: Arguments,
+  terminal: Terminal,
+): void {
+  const list = listOf(operation)
+  const items = list === undefined ? undefined : answer[list]
+  if (!args.flag('json')) terminal.out(answerText(answer, list))
+  else for (const item of Array.isArray(items) ? items : [answer]) terminal.out(`${inertJson(item)}\n`)
+  if (Array.isArray(items) && items.length === 0) terminal.err('Nothing is there.\n')
+  if (answer.has_more === true && typeof answer.next_cursor === 'string')
+    terminal.err(`There is more: add --cursor ${inertLine(answer.next_cursor)}\n`)
+}
+
+/** A handle where only an id may be signed is looked up: the bytes then say whom their author meant. */
+async function named(board: Board, operation: Operation, values: Values): Promise<Values> {
+  const found: Record<string, unknown> = { ...values }
+  for (const { name, schema, isData } of partsOf(operation)) {
+    const value = isData ? undefined : values[name]
+    const isId = namingOf(schema) === 'id' || (name === 'to' && operation.kind === 'write')
+    if (!isId || typeof value !== 'string' || !value.startsWith('@')) continue
+    const { identity } = await board.call('identity.get', { target: value })
+    found[name] = identity.id
+  }
+  return found
+}

@@ -222,10 +222,12 @@ export const PageSchema = Type.Object(
   { title: 'Page', description: 'a named topic inside a room' },
 )
 
+export const cursorPattern = '^[A-Za-z0-9_-]{1,512}$'
+
 const paging = {
   next_cursor: Type.Optional(
     Type.String({
-      pattern: '^[A-Za-z0-9_-]{1,512}$',
+      pattern: cursorPattern,
       description: 'send it as cursor for the next page; absent at the end',
     }),
   ),

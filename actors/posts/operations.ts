@@ -4,6 +4,7 @@ import { bounded, handlePattern, identityName, patterned, slugPattern, slugRule 
 import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
 import {
+  cursorPattern,
   EventId,
   EventSchema,
   Generation,
@@ -275,7 +276,9 @@ const threadGet = declare({
   refusals: ['not_found', 'private_room'],
   result: listOf('events', EventSchema, {
     ...ThreadPlace,
-    previous_cursor: Type.Optional(Type.String({ description: 'for the page before this one; absent on the first' })),
+    previous_cursor: Type.Optional(
+      Type.String({ pattern: cursorPattern, description: 'for the page before this one; absent on the first' }),
+    ),
   }),
   example: { operation: 'thread.get', event_id: '0123456789abcdef0123456789abcdef', limit: 50 },
   get: {

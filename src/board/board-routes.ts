@@ -12,6 +12,7 @@ import type { Config } from '../config.ts'
 import { capabilities, type Described, limitsOf } from '../docs/capabilities.ts'
 import { statsData } from '../docs/figures.ts'
 import { exampleLibraries } from '../docs/operation-examples.ts'
+import { agentCard, openSearch, securityText } from '../docs/site-files.ts'
 import { exportGate } from '../export/gate.ts'
 import { Exports } from '../export/routes.ts'
 import { updatesDoors } from '../follow/updates-routes.ts'
@@ -116,7 +117,7 @@ export function boardRoutes(parts: RoutedParts): {
       ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),
     },
     more: {
-      ...documentPaths(described),
+      ...documentPaths(described, parts.clock),
       ...pages.doors,
       ...mcp.more,
       ...readPaths(parts),
@@ -262,13 +263,20 @@ const json = 'application/json; charset=utf-8'
 const text = 'text/plain; charset=utf-8'
 
 /** Documents about the board itself: bytes made once, at the first request for them; no start waits for them. */
-function documentPaths(board: Described): Readonly<Record<string, RouteHandler>> {
+function documentPaths(
+  board: Described,
+  { wallSeconds }: Pick<Platform['clock'], 'wallSeconds'>,
+): Readonly<Record<string, RouteHandler>> {
+  const plain: readonly Header[] = [['content-type', text], ['cache-control', 'public, max-age=3600'], ...dataHeaders]
   return {
     '/capabilities': serve(json, () => jsonOf({ ok: true, data: capabilities(board) })),
     '/openapi.json': serve(json, () => jsonOf(openapi(board))),
     '/for-agents': serve(text, () => forAgents(board)),
     '/llms.txt': serve(text, () => llmsText(board)),
-    '/robots.txt': serve(text, () => robotsText),
+    '/robots.txt': serve(text, () => robotsText(board.address)),
+    '/.well-known/security.txt': (exchange) => exchange.reply(200, plain, securityText(board, wallSeconds())),
+    '/opensearch.xml': serve('application/opensearchdescription+xml; charset=utf-8', () => openSearch(board)),
+    '/.well-known/agent-card.json': serve(json, () => JSON.stringify(agentCard(board))),
     ...Object.fromEntries(
       Object.entries(exampleLibraries(board)).map(([name, code]) => [`/docs/${name}`, serve(text, () => code)]),
     ),

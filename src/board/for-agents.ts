@@ -270,12 +270,10 @@ export function llmsText({ address }: Pick<Described, 'address'>): string {
 /** What crawlers leave alone: addresses that act, streams and searches without an end, long waits, whole archives. */
 const closedToCrawlers = ['/c64/', '/in/', '/search', '/tail/', '/v1/', '/api/updates', '/mcp', '/oauth/', '/pay/']
 
-export const robotsText = [
-  'User-agent: *',
-  ...closedToCrawlers.map((path) => `Disallow: ${path}`),
-  'Allow: /',
-  '',
-].join('\n')
+export function robotsText(address: string): string {
+  const closed = closedToCrawlers.map((path) => `Disallow: ${path}`)
+  return ['User-agent: *', ...closed, 'Allow: /', '', `Sitemap: ${address}/sitemap.xml`, ''].join('\n')
+}
 
 /** What an agent has to know to call a tool. */
 const callWords: readonly string[] = [

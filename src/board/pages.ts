@@ -1,8 +1,10 @@
 /** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
 
+import { contactPage } from '../docs/contact-page.ts'
 import { faq } from '../docs/faq-page.ts'
 import { docsSigning, operationPage } from '../docs/operation-page.ts'
 import { docs, docsLimits, docsRefusals } from '../docs/page.ts'
+import { favicon } from '../docs/site-files.ts'
 import { document, documentHistory } from '../documents/page.ts'
 import { log } from '../log/page.ts'
 import { proof } from '../log/proof-page.ts'
@@ -13,6 +15,7 @@ import { nameOf, shortId } from '../pages/pieces/person.ts'
 import { beginning } from '../pages/pieces/text.ts'
 import { countOf, utc } from '../pages/pieces/time.ts'
 import { identity } from '../people/page.ts'
+import { oembed } from '../posts/oembed.ts'
 import { event, history, postLine } from '../posts/page.ts'
 import { room, rooms } from '../rooms/page.ts'
 import { search } from '../search/page.ts'
@@ -25,6 +28,7 @@ import { workFeeds } from '../works/feed.ts'
 import { works } from '../works/list-page.ts'
 import { work } from '../works/work-page.ts'
 import { home } from './home-page.ts'
+import { sitemap } from './sitemap.ts'
 
 async function picture(what: Card): Promise<Shown> {
   return { kind: 'bytes', type: 'image/png', body: await card(what) }
@@ -42,6 +46,12 @@ const boardPreview: Page = {
       place: new URL(board.address).host,
       text: 'For software agents and people. Every post is signed by its author, provable by anyone, streamed to many.',
     }),
+}
+
+const faviconPage: Page = {
+  path: '/favicon.ico',
+  about: 'The icon of the board, for programs that do not take the SVG.',
+  show: async () => ({ kind: 'bytes', type: 'image/x-icon', body: await favicon() }),
 }
 
 const roomPreview: Page = {
@@ -96,7 +106,11 @@ export const pages: readonly Page[] = [
   docsCredits,
   operationPage,
   faq,
+  contactPage,
   embedPage,
+  oembed,
+  sitemap,
+  faviconPage,
   boardPreview,
   roomPreview,
   eventPreview,

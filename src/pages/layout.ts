@@ -40,6 +40,7 @@ ${parts.isListed === false && trusted('<meta name="robots" content="noindex">\n'
 <script>${trusted(theme)}</script>
 <style>${trusted(style)}</style>
 <link rel="icon" href="/icon.svg" type="image/svg+xml">
+<link rel="search" type="application/opensearchdescription+xml" title="${board.name}" href="/opensearch.xml">
 ${address !== undefined && previewOf(parts, full, address, board)}${links.map(
   ([rel, type, name, href]) => html`<link rel="${rel}" type="${type}" title="${name}" href="${href}">\n`,
 )}</head>
@@ -59,7 +60,7 @@ ${main}
 </div>
 </main>
 ${aside === undefined ? nothing : html`<aside aria-label="about this page">\n${aside}\n</aside>\n`}</div>
-<footer class="foot"><div><span>Texts here were written by strangers.</span><a href="/faq">Questions</a><a href="/agents">For agents</a><a href="/docs">Documentation</a><a href="/openapi.json">OpenAPI</a><a href="/v1/export">Export</a><a href="/log">Public log</a></div></footer>
+<footer class="foot"><div><span>Texts here were written by strangers.</span><a href="/faq">Questions</a><a href="/agents">For agents</a><a href="/docs">Documentation</a><a href="/openapi.json">OpenAPI</a><a href="/v1/export">Export</a><a href="/log">Public log</a><a href="/contact">Contact and privacy</a></div></footer>
 ${loads}</body>
 </html>
 `.text

@@ -72,6 +72,12 @@ ${writer(ask.board, { room: asked.room, replyTo: target })}`,
       scripts: ['write.js'],
       links: [
         ...feedLinks(`/e/${asked.thread}`, 'This thread'),
+        [
+          'alternate',
+          'application/json+oembed',
+          thread.title,
+          pathTo('/oembed', { url: `${ask.board.address}${path}` }),
+        ],
         ['alternate', 'application/json', 'This thread', `/api/thread/${asked.event_id}`],
       ],
     })

@@ -74,6 +74,7 @@ ${rulesOf(about)}
       scripts: isLive ? ['live.js', 'write.js'] : ['write.js'],
       links: [
         ...feedLinks(`/room/${name}`, `Threads of ${name}`),
+        ['alternate', 'application/json+oembed', name, pathTo('/oembed', { url: `${ask.board.address}/room/${name}` })],
         ['alternate', 'application/json', `Posts of ${name}`, `/api/events?room=${name}`],
       ],
     })

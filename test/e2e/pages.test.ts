@@ -122,22 +122,22 @@ describe('what strangers wrote', () => {
   })
 
   test('shows what hides or turns by its number, everywhere', async () => {
-    for (const path of ['/room/hostile', '/room/workshop', `/d/${shown.doc}`]) {
+    for (const path of ['/room/hostile?view=posts', '/room/workshop?view=posts', `/d/${shown.doc}`]) {
       const { text } = await get(path)
       const [bad] = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.exec(text.replace(/[\n\t\u200d]/g, '')) ?? []
       expect(bad?.codePointAt(0)?.toString(16), path).toBeUndefined()
       expect(text).toContain('<span class="odd">U+202E</span>')
     }
-    const { text } = await get('/room/hostile')
+    const { text } = await get('/room/hostile?view=posts')
     expect(text.match(/\p{M}+/gu)!.every((marks) => marks.length <= 6)).toBe(true)
   })
 
   test('links lend nothing: no rank, no opener, no referrer; a link that runs or hides a name is none', async () => {
-    for (const path of ['/room/hostile', `/d/${shown.doc}`, '/search?q=click']) {
+    for (const path of ['/room/hostile?view=posts', `/d/${shown.doc}`, '/search?q=click']) {
       for (const [link] of (await get(path)).text.matchAll(/<a href="https?:[^>]*>/g))
         expect(link).toContain('rel="nofollow ugc noopener noreferrer"')
     }
-    const { text } = await get('/room/hostile')
+    const { text } = await get('/room/hostile?view=posts')
     expect(text).not.toMatch(/href="(javascript|data):/i)
     expect(text).not.toMatch(/href="https:\/\/a:b@/)
     expect(text).not.toContain('<img')
@@ -149,7 +149,7 @@ test('a page is never older than what was confirmed, and a text that is taken ba
   const { client } = shown
   const posted = await client.post(ada, { text: 'only just here', handle: 'ada' })
   const id = posted.data.event_id!
-  const places = ['/', '/room/lobby', '/room/lobby?view=threads', `/e/${id}`, '/i/ada', '/search?q=only+just']
+  const places = ['/', '/room/lobby', '/room/lobby?view=posts', `/e/${id}`, '/i/ada', '/search?q=only+just']
   for (const path of places) expect((await get(path)).text, path).toContain('only just here')
   const before = (await get(`/e/${id}/preview.png`)).headers.etag
   await client.command(ada, { operation: 'event.redact', event_id: id, reason: 'test' })
@@ -158,6 +158,53 @@ test('a page is never older than what was confirmed, and a text that is taken ba
   const { text } = await get(`/e/${shown.redacted}`)
   expect(text).not.toContain('a secret that goes')
   expect(text).toContain('It held a &#34;password&#34;.')
+})
+
+test('a room shows its threads, all its posts, or its documents; the front page the threads of all rooms', async () => {
+  const { client } = shown
+  const root = (
+    await client.post(ada, {
+      room: 'three-views',
+      text: '# How do I begin?\n\nI have a key.',
+      data: '{"schema":1,"format":"markdown"}',
+    })
+  ).data.event_id!
+  await client.post(bob, { room: 'three-views', text: 'With a post.', reply_to: root })
+  const threads = (await get('/room/three-views')).text
+  expect(threads).toContain(`<h3><a class="bare" href="/e/${root}">How do I begin?</a></h3>`)
+  expect(threads).toContain('<p class="count"><b>1</b> reply</p>')
+  expect(threads).not.toContain('With a post.')
+  expect((await get('/room/three-views?view=posts')).text).toContain('With a post.')
+  expect((await get('/room/three-views?view=documents')).text).toContain('There are no documents here yet')
+  expect((await get('/')).text).toContain(`href="/e/${root}">How do I begin?</a>`)
+  expect((await get('/?order=new')).text).toContain(`href="/e/${root}">How do I begin?</a>`)
+  expect((await get('/?order=top&window=all')).text).toContain('aria-label="votes of the last"')
+  await client.command(ada, { operation: 'event.redact', event_id: root, reason: 'test' })
+  expect((await get('/')).text).not.toContain('How do I begin?')
+})
+
+test('the address of a post opens the page of its thread on which it stands, and quotes what it answers elsewhere', async () => {
+  const { client } = shown
+  const root = (await client.post(ada, { room: 'deep', text: 'The first of many' })).data.event_id!
+  const ids = [root]
+  for (let n = 1; n <= 240; n++)
+    ids.push(
+      (await client.post(bob, { room: 'deep', text: `reply ${n}.`, reply_to: n === 230 ? ids[5]! : root })).data
+        .event_id!,
+    )
+  const { text } = await get(`/e/${ids[230]}`)
+  expect(text).toContain(`id="e-${ids[230]}" tabindex="-1" autofocus`)
+  expect(text).toContain('reply 200.')
+  expect(text).not.toContain('reply 199.')
+  expect(text).toMatch(/in reply to <a href="\/e\/[0-9a-f]{32}"><span>@?\w+: reply 5\.<\/span>/)
+  expect(text).toContain('240 replies')
+  const earlier = /<a rel="prev" href="([^"]+)">/.exec(text)![1]!.replaceAll('&#38;', '&')
+  const before = (await get(earlier)).text
+  expect(before).toContain('reply 100.')
+  expect(before).not.toContain('reply 99.')
+  const first = /<a rel="prev" href="([^"]+)">/.exec(before)![1]!.replaceAll('&#38;', '&')
+  expect((await get(first)).text).toContain('The first of many')
+  expect((await get(`/e/${root}`)).text).not.toContain('autofocus')
 })
 
 test('a work’s page follows each of its transitions at once', async () => {
@@ -201,7 +248,7 @@ test('a page of a room goes on behind the newest post of the room, however old i
   const newest = (await shown.client.get('/api/events?room=lobby&limit=1')).data.events as unknown as [
     { event_id: string },
   ]
-  const { text } = await get('/room/lobby?page=reports')
+  const { text } = await get('/room/lobby?page=reports&view=posts')
   expect(text).toContain(`data-live-newest="${newest[0].event_id}"`)
 })
 
@@ -265,7 +312,7 @@ test('what is wrong in an address is said on a page in the same look; programs h
 })
 
 test('a list whose cursor is no more leads to its beginning, and only what is private asks for a key', async () => {
-  const query = '?page=reports&view=threads&cursor=bad'
+  const query = '?page=reports&view=posts&cursor=bad'
   for (const path of [
     `/room/lobby${query}`,
     '/rooms?q=w&cursor=bad',
@@ -343,7 +390,7 @@ test('/docs has every operation with its fields, refusals, answer and example, f
 
 test('lists go on behind their first page, and back', async () => {
   for (let n = 0; n < 60; n++) await shown.client.post(bob, { room: 'long', text: `number ${n}.` })
-  const first = (await get('/room/long')).text
+  const first = (await get('/room/long?view=posts')).text
   const next = /<a rel="next" href="([^"]+)">/.exec(first)![1]!.replaceAll('&#38;', '&')
   const second = (await get(next)).text
   const numbers = (text: string) => [...text.matchAll(/number (\d+)\.<\/p>/g)].map(([, n]) => Number(n))
@@ -365,7 +412,7 @@ test('previews are PNGs of the size they say, and inert', async () => {
 })
 
 test('attachments are downloads, never pages of ours', async () => {
-  const { text } = await get('/room/lobby')
+  const { text } = await get('/room/lobby?view=posts')
   const [, href] = /<a href="(\/a\/[0-9a-f]{32})" download>/.exec(text)!
   const { headers } = await get(href!)
   expect(String(headers['content-disposition'])).toMatch(/^attachment/)
@@ -376,7 +423,7 @@ test('attachments are downloads, never pages of ours', async () => {
 
 test('a post is counted alike wherever posts are, people have their names, and the API’s names of parameters are taken', async () => {
   const lobby = (await get('/room/lobby')).text
-  const [, posts] = /<dt>posts<\/dt>\s*<dd>(\d+)<\/dd>/.exec(lobby)!
+  const [, posts] = /<p class="lead">(\d+) posts<\/p>/.exec(lobby)!
   expect(lobby).toContain(`${posts} posts in the last 30 days`)
   expect((await get('/room/workshop')).text).toMatch(/<dt>owner<\/dt>\s*<dd><a class="person".*?<b>@ada<\/b>/)
   expect((await get('/log')).text).toContain('<dt>signature on the newest head</dt><dd>1</dd>')

@@ -31,6 +31,15 @@ export function doorPaths(shapes: Shapes): Json {
     '/for-agents': { get: document('forAgents', 'How to start, with a shell script and two programs.', programText) },
     '/llms.txt': { get: document('llms', 'An index of the board, in the form of llmstxt.org.', programText) },
     '/robots.txt': { get: document('robots', 'Paths that crawlers skip (RFC 9309).', programText) },
+    '/opensearch.xml': {
+      get: document('openSearch', 'How a browser searches the board (OpenSearch 1.1).', searchDescription),
+    },
+    '/.well-known/security.txt': {
+      get: document('security', 'How to report a vulnerability of this board (RFC 9116).', programText),
+    },
+    '/.well-known/agent-card.json': {
+      get: document('agentCard', 'What agents find here (A2A 1.0): an MCP endpoint.', cardText),
+    },
     '/docs/broadside.sh': {
       get: document('shellLibrary', 'Functions that sign and send commands, for a shell.', programText),
     },
@@ -131,6 +140,8 @@ const programText: Text = {
   description: 'Plain text with this board’s own address and service id.',
   type: 'text/plain',
 }
+const searchDescription: Text = { description: 'XML.', type: 'application/opensearchdescription+xml' }
+const cardText: Text = { description: 'JSON.', type: 'application/json' }
 const clientModule: Text = {
   description:
     'One module without dependencies, also the export `broadside/client` of the package. /for-agents shows its use.',

@@ -69,11 +69,13 @@ test('every documented endpoint is there, each with one method and a name of its
   ).toMatchInlineSnapshot(`
     [
       "get /",
+      "get /.well-known/agent-card.json",
       "get /.well-known/mcp/server.json",
       "get /.well-known/oauth-authorization-server",
       "get /.well-known/oauth-protected-resource",
       "get /.well-known/oauth-protected-resource/mcp",
       "get /.well-known/openid-configuration",
+      "get /.well-known/security.txt",
       "get /a/{id}",
       "get /api/changes",
       "get /api/credits",
@@ -111,6 +113,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /capabilities",
       "get /client/broadside.js",
       "get /client/broadside.py",
+      "get /contact",
       "get /d/{doc}",
       "get /d/{doc}/history",
       "get /docs",
@@ -134,6 +137,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /embed/v1.js",
       "get /embed/v1.json",
       "get /faq",
+      "get /favicon.ico",
       "get /for-agents",
       "get /healthz",
       "get /i/{identity}",
@@ -155,7 +159,9 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /oauth/interaction/{uid}",
       "get /oauth/jwks",
       "get /oauth/sign-in-page.js",
+      "get /oembed",
       "get /openapi.json",
+      "get /opensearch.xml",
       "get /preview.png",
       "get /robots.txt",
       "get /room/{room}",
@@ -164,6 +170,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /room/{room}/preview.png",
       "get /rooms",
       "get /search",
+      "get /sitemap.xml",
       "get /tail/{room}",
       "get /time",
       "get /tools",
@@ -226,6 +233,7 @@ test('the paging parameters of the interface are there', () => {
   expect(parametersOf('/api/thread/{event_id}')).toEqual([
     { name: 'event_id', where: 'path', required: true },
     { name: 'order', where: 'query', required: false },
+    { name: 'start', where: 'query', required: false },
     ...paging,
   ])
   const limit = paths['/api/pages']!.get!.parameters!.find(({ name }) => name === 'limit')

@@ -226,14 +226,19 @@ test.each(layouts)(
   },
 )
 
-test('the same seed gives the same run', async () => {
+test('the same seed gives the same run, to the byte', async () => {
   const run = async (): Promise<unknown> => {
     const sim = await Simulation.begin({ seed: 7 }, threads)
     const board = new SimulatedBoard(sim, '/board/data', layouts[1])
     await board.start()
     sim.memory.cutAfter(200)
     while ((await board.post(3)) !== 'dark');
-    return [[...board.acknowledged].map(([id, { seq }]) => [id, seq]), [...board.heads], sim.memory.syncs]
+    const { memory } = sim
+    const journals = ['shard-00', 'shard-01', 'log'].flatMap((name) => {
+      const directory = `/board/data/${name}`
+      return memory.listFiles(directory).map((file) => [name, file, memory.readWhole(`${directory}/${file}`)])
+    })
+    return [[...board.acknowledged].map(([id, { seq }]) => [id, seq]), [...board.heads], memory.syncs, journals]
   }
   expect(await run()).toEqual(await run())
 })

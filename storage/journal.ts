@@ -14,6 +14,7 @@
  * A decision is acknowledged only when it is on disk. After a failed write or sync the journal is poisoned for good,
  * and its owner starts over with `Journal.open`, which believes only the disk.
  */
+import { randomBytes } from 'node:crypto'
 import { Chain } from './chain.ts'
 import { type CompactionStep, compactSegment, removeUnfinished } from './compaction.ts'
 import { Damage, type Disk, type DiskFile, DiskFull } from './disk.ts'
@@ -80,6 +81,8 @@ export type JournalOptions = {
   /** Largest frame that is accepted, header and payload. Default 8 MiB, at most FRAME_BYTES_LIMIT. */
   readonly frameBytesMax?: number
   readonly report?: (event: JournalEvent) => void
+  /** Gives the id of a journal that begins; by default it is the machine's chance. */
+  readonly random?: (bytes: number) => Buffer
   /** Up to which frame of the journal with this id a snapshot says that it was durable; 0 or absent: none does. */
   readonly knownDurable?: (journalId: Buffer) => number
 }
@@ -122,8 +125,8 @@ export class Journal {
    */
   static open(options: JournalOptions): Journal {
     const report = options.report ?? (() => {})
-    const { disk, directory, knownDurable = () => 0 } = options
-    const recovered = recover({ disk, directory, knownDurable, report })
+    const { disk, directory, knownDurable = () => 0, random = randomBytes } = options
+    const recovered = recover({ disk, random, directory, knownDurable, report })
     removeUnfinished(disk, directory)
     const journal = new Journal(options, recovered)
     try {

@@ -13,7 +13,6 @@
  * crash in the middle of a roll leaves is legal: a sealed last segment, with or without index, zeros after its footer,
  * and a newest file that is empty or has no whole header (the header is synced before any frame is written after it).
  */
-import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { CHAIN_START, type Chain } from './chain.ts'
 import { Damage, type Disk, type DiskFile, DiskFull } from './disk.ts'
@@ -65,6 +64,7 @@ export type Recovered = {
 
 type Recovery = {
   readonly disk: Disk
+  readonly random: (bytes: number) => Buffer
   readonly directory: string
   /** Up to which frame of the journal with this id something derived from it says that it was durable; 0: nothing does. */
   readonly knownDurable: (journalId: Buffer) => number
@@ -88,13 +88,13 @@ export function recover(recovery: Recovery): Recovered {
   return recoverNewest(recovery, newest, { sealed, before })
 }
 
-function emptyJournal({ disk, directory }: Recovery): Recovered {
+function emptyJournal({ disk, random, directory }: Recovery): Recovered {
   const orphan = listSegments(disk, directory, 'idx')[0]
   if (orphan !== undefined) {
     const path = segmentPath(directory, orphan)
     throw new Damage({ path, offset: 0, expected: 'the segment of an index', found: 'no file' })
   }
-  return { journalId: randomBytes(JOURNAL_ID_BYTES), sealed: [], chain: CHAIN_START, active: undefined }
+  return { journalId: random(JOURNAL_ID_BYTES), sealed: [], chain: CHAIN_START, active: undefined }
 }
 
 // Temporary files of replacements that a crash cut short.

@@ -40,10 +40,13 @@ import {
   snapshotDirectories,
   UnusableDirectory,
 } from '../board-directory.ts'
+import type { Random } from '../platform.ts'
 import { checkMark, type HighWaterMark } from './mark.ts'
 
 export type SignedLogOptions = {
   readonly disk: Disk
+  /** Left out where there is a log already: it gives the id of a new one. */
+  readonly random?: Random
   readonly dataDirectory: string
   /** Origin of the first log, from board.json. */
   readonly origin: string
@@ -70,9 +73,10 @@ export class SignedLog {
 
   /** Throws UnusableDirectory, RolledBack, RootMismatch, and what Journal.open throws. */
   static open(options: SignedLogOptions): SignedLog {
-    const { disk, dataDirectory: path, segmentBytesMax } = options
+    const { disk, random, dataDirectory: path, segmentBytesMax } = options
     const journal = Journal.open({
       disk,
+      ...(random === undefined ? {} : { random }),
       directory: logDirectory(path),
       segmentBytesMax,
       knownDurable: (journalId) =>

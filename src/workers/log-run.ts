@@ -117,11 +117,12 @@ export class LogRun {
 
 function openSigned(
   { dataDirectory, origin, segmentBytesMax, marks }: LogStart,
-  { disk, report }: ThreadPlatform,
+  { disk, random, report }: ThreadPlatform,
   through: readonly number[],
 ): SignedLog {
   return SignedLog.open({
     disk,
+    random,
     dataDirectory,
     origin,
     segmentBytesMax,

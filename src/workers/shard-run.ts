@@ -106,11 +106,12 @@ export class ShardRun {
     isBusy = false,
   ) {
     this.#data = data
-    const { clock, disk, report } = here
+    const { clock, disk, random, report } = here
     this.#here = here
     this.#isBusy = isBusy
     this.#journal = openWhole({
       disk,
+      random,
       directory: data.directory,
       segmentBytesMax: data.segmentBytesMax,
       knownDurable: (journalId) => reachOf(disk, shardSnapshotsDirectory(data.directory), journalId),

@@ -1,0 +1,72 @@
+/** The disk of a simulated machine keeps what storage/disk.ts promises over a power cut, and nothing that it does not promise. */
+import { expect, test } from 'vitest'
+import { MemoryDisk, PowerLost } from '../support/memory-disk.ts'
+
+/** `arrives`: whether what was on its way when the power went off is there afterwards. */
+function disk(arrives: boolean): MemoryDisk {
+  const made = new MemoryDisk({
+    soon: (callback) => void setImmediate(callback),
+    chance: (below) => (arrives ? below - 1 : 0),
+  })
+  made.makeDirectory('/board/log')
+  return made
+}
+
+const text = (from: MemoryDisk, path: string) => from.readWhole(path).toString()
+
+test.each([false, true])('synced bytes under a durable name stay; what arrives beside them: %s', (arrives) => {
+  const memory = disk(arrives)
+  const file = memory.openFile('/board/log/a', 'create')
+  file.writeAt(Buffer.from('synced'), 0)
+  file.sync()
+  memory.syncDirectory('/board/log')
+  file.writeAt(Buffer.from(' and not'), 6)
+  memory.restore()
+  expect(text(memory, '/board/log/a')).toBe(arrives ? 'synced and not' : 'synced')
+})
+
+test('a name that was not synced is gone, and one that was removed without a sync is back', () => {
+  const memory = disk(false)
+  memory.writeAtomic('/board/kept', Buffer.from('old'))
+  const file = memory.openFile('/board/log/a', 'create')
+  file.writeAt(Buffer.from('synced'), 0)
+  file.sync()
+  memory.removeUnsynced('/board/kept')
+  expect(memory.fileExists('/board/kept')).toBe(false)
+  memory.restore()
+  expect(memory.listFiles('/board/log')).toEqual([])
+  expect(text(memory, '/board/kept')).toBe('old')
+})
+
+test('a cut at any operation leaves the old file or the new one, once a file is replaced as a whole', () => {
+  const found = new Set<string>()
+  for (let operations = 0; operations < 10; operations++) {
+    const memory = disk(false)
+    memory.writeAtomic('/board/key', Buffer.from('old'))
+    memory.cutAfter(operations)
+    let isWritten = true
+    try {
+      memory.writeAtomic('/board/key', Buffer.from('new'))
+    } catch (error) {
+      expect(error).toBeInstanceOf(PowerLost)
+      isWritten = false
+    }
+    memory.restore()
+    if (isWritten) expect(text(memory, '/board/key')).toBe('new')
+    found.add(text(memory, '/board/key'))
+  }
+  expect(found).toEqual(new Set(['old', 'new']))
+})
+
+test('a sync beside other work covers what was written before it began', async () => {
+  const memory = disk(false)
+  const file = memory.openFile('/board/log/a', 'create')
+  memory.syncDirectory('/board/log')
+  file.writeAt(Buffer.from('before'), 0)
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  file.syncLater(resolve)
+  file.writeAt(Buffer.from(' after'), 6)
+  expect(await promise).toBeUndefined()
+  memory.restore()
+  expect(text(memory, '/board/log/a')).toBe('before')
+})

@@ -1,0 +1,533 @@
+/**
+ * A machine in one process: threads are plain functions here, links carry copies, and time is virtual. It goes on when
+ * nothing is left to do at this moment, so that hours cost nothing, and the same seed gives the same run.
+ *
+ * A thread that dies, or a power cut, takes its timers, its ports and whatever it waited for. The disk is the one that is
+ * given: in memory it is cut with the power, and on the machine's only the threads are.
+ */
+import { createHash } from 'node:crypto'
+import type { Port } from '../../actors/kernel/link.ts'
+import type { FromThread, Thread, ThreadStart } from '../../actors/kernel/supervisor.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
+import type { Clock } from '../../src/clock.ts'
+import type { Platform } from '../../src/platform.ts'
+import { threadFile } from '../../src/program.ts'
+import type { StartPool } from '../../src/runtime/thread-pool.ts'
+import { runThread, type ThreadStarter } from '../../src/workers/thread.ts'
+import type { Disk, DiskFile, SyncFailed } from '../../storage/disk.ts'
+import { MemoryDisk } from './memory-disk.ts'
+
+type Event = { readonly due: number; readonly turn: number; readonly run: () => void; isOff: boolean }
+
+/** Real turns that are waited for what is not of this machine (a module that loads, a sync of the real disk). */
+const patienceTurns = 200_000
+
+/** Virtual time, and what is to happen in it. */
+class Agenda {
+  now = 0
+  #turn = 0
+  /** A heap: the first to come is in front. */
+  readonly #events: Event[] = []
+
+  add(run: () => void, afterMs: number): Event {
+    const event: Event = { due: this.now + Math.max(0, afterMs), turn: ++this.#turn, run, isOff: false }
+    let at = this.#events.push(event) - 1
+    for (let up = (at - 1) >> 1; at > 0 && before(event, this.#events[up]!); up = (at - 1) >> 1) {
+      this.#events[at] = this.#events[up]!
+      at = up
+    }
+    this.#events[at] = event
+    return event
+  }
+
+  /** Lets the next event happen. False: there is none. */
+  step(): boolean {
+    for (let event = this.#next(); event !== undefined; event = this.#next()) {
+      if (event.isOff) continue
+      this.now = Math.max(this.now, event.due)
+      event.run()
+      return true
+    }
+    return false
+  }
+
+  #next(): Event | undefined {
+    const [first] = this.#events
+    const last = this.#events.pop()
+    if (first === undefined || last === undefined || this.#events.length === 0) return first
+    let at = 0
+    for (;;) {
+      let down = 2 * at + 1
+      const [left, right] = [this.#events[down], this.#events[down + 1]]
+      if (left === undefined) break
+      if (right !== undefined && before(right, left)) down++
+      if (!before(this.#events[down]!, last)) break
+      this.#events[at] = this.#events[down]!
+      at = down
+    }
+    this.#events[at] = last
+    return first
+  }
+}
+
+function before(one: Event, other: Event): boolean {
+  return one.due < other.due || (one.due === other.due && one.turn < other.turn)
+}
+
+/** What runs in one thread: it ends as a whole. */
+class Place {
+  isOver = false
+  readonly #agenda: Agenda
+  readonly #startedAt: number
+  readonly #onFault: (error: unknown) => void
+  readonly #events = new Set<Event>()
+  readonly #ports = new Set<SimulatedPort>()
+  #newestRead = 0
+
+  constructor(agenda: Agenda, startedAt: number, onFault: (error: unknown) => void) {
+    this.#agenda = agenda
+    this.#startedAt = startedAt
+    this.#onFault = onFault
+  }
+
+  /** Runs something of this thread. */
+  run(work: () => void): void {
+    if (this.isOver) return
+    try {
+      work()
+    } catch (error) {
+      this.#onFault(error)
+    }
+  }
+
+  after(ms: number, work: () => void): Cancel {
+    if (this.isOver) return () => {}
+    const event = this.#agenda.add(() => {
+      this.#events.delete(event)
+      this.run(work)
+    }, ms)
+    this.#events.add(event)
+    return () => {
+      event.isOff = true
+      this.#events.delete(event)
+    }
+  }
+
+  own(port: SimulatedPort): void {
+    port.place.#ports.delete(port)
+    this.#ports.add(port)
+    port.place = this
+  }
+
+  end(): void {
+    this.isOver = true
+    for (const event of this.#events) event.isOff = true
+    this.#events.clear()
+    for (const port of this.#ports) port.close()
+  }
+
+  readonly clock: Clock = {
+    wallSeconds: () => Math.floor(this.clock.wallMilliseconds() / 1_000),
+    wallMilliseconds: () => this.#startedAt + Math.floor(this.#agenda.now),
+    readingSeconds: () => {
+      this.#newestRead = Math.max(this.#newestRead, this.clock.wallSeconds())
+      return this.#newestRead
+    },
+    monotonicMs: () => this.#agenda.now,
+    later: (callback, ms) => this.after(ms, callback),
+    every: (callback, ms) => {
+      let cancel: Cancel = () => {}
+      const again = (): void => {
+        cancel = this.after(ms, again)
+        callback()
+      }
+      cancel = this.after(ms, again)
+      return () => cancel()
+    },
+    soon: (callback) => this.after(0, callback),
+  }
+}
+
+/** One end of a link: what is sent arrives in order, each message after a time of its own. */
+class SimulatedPort implements Port {
+  place: Place
+  other: SimulatedPort | undefined
+  readonly #delay: () => number
+  readonly #early: unknown[] = []
+  #take: ((bytes: Uint8Array) => void) | undefined
+  #closed: (() => void) | undefined
+  #isClosed = false
+  #arrivesAt = 0
+
+  constructor(place: Place, delay: () => number) {
+    this.place = place
+    this.#delay = delay
+  }
+
+  on(event: 'message' | 'close', take: (bytes: Uint8Array) => void): void {
+    if (event === 'close') this.#closed = () => take(new Uint8Array())
+    else {
+      this.#take = take
+      for (const message of this.#early.splice(0)) this.#arrive(message)
+    }
+  }
+
+  postMessage(bytes: Uint8Array, transfer: readonly ArrayBuffer[]): void {
+    const message = structuredClone(bytes, { transfer: [...transfer] })
+    if (this.other !== undefined) this.other.#receive(message)
+  }
+
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    if (this.other !== undefined) this.other.#end()
+  }
+
+  #receive(message: Uint8Array): void {
+    if (this.#isClosed) return
+    const now = this.place.clock.monotonicMs()
+    this.#arrivesAt = Math.max(this.#arrivesAt, now + this.#delay())
+    this.place.after(this.#arrivesAt - now, () => this.#arrive(message))
+  }
+
+  /** The other end was closed: what it sent before still arrives. */
+  #end(): void {
+    this.place.after(Math.max(0, this.#arrivesAt - this.place.clock.monotonicMs()), () => {
+      this.#isClosed = true
+      this.#closed?.()
+    })
+  }
+
+  #arrive(message: unknown): void {
+    if (this.#isClosed) return
+    if (this.#take === undefined) this.#early.push(message)
+    else {
+      const take = this.#take
+      // It may have been handed to another thread on the way.
+      this.place.run(() => take(message as Uint8Array))
+    }
+  }
+}
+
+/** The disk as one thread has it: what it waits for ends with it. */
+function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
+  const withWait = async <Result>(work: Promise<Result>): Promise<Result> => {
+    waits.count++
+    try {
+      const result = await work
+      return await (place.isOver ? new Promise<never>(() => {}) : result)
+    } finally {
+      waits.count--
+    }
+  }
+  return {
+    openFile: (path, mode) => new PlacedFile(disk.openFile(path, mode), place, waits),
+    openForReading: (path) => disk.openForReading(path),
+    readWhole: (path) => disk.readWhole(path),
+    fileExists: (path) => disk.fileExists(path),
+    look: (path) => disk.look(path),
+    listFiles: (directory) => disk.listFiles(directory),
+    listDirectories: (directory) => disk.listDirectories(directory),
+    makeDirectory: (path) => disk.makeDirectory(path),
+    syncDirectory: (path) => disk.syncDirectory(path),
+    writeAtomic: (path, bytes, mode) => disk.writeAtomic(path, bytes, mode),
+    writeAtomicLater: (path, bytes) => withWait(disk.writeAtomicLater(path, bytes)),
+    replaceLater: (path, text) => withWait(disk.replaceLater(path, text)),
+    renameDurable: (from, to) => disk.renameDurable(from, to),
+    removeUnsynced: (path) => disk.removeUnsynced(path),
+    removeFile: (path) => disk.removeFile(path),
+    freeBytes: (directory) => disk.freeBytes(directory),
+  }
+}
+
+class PlacedFile implements DiskFile {
+  readonly path: string
+  readonly #file: DiskFile
+  readonly #place: Place
+  readonly #waits: { count: number }
+
+  constructor(file: DiskFile, place: Place, waits: { count: number }) {
+    this.path = file.path
+    this.#file = file
+    this.#place = place
+    this.#waits = waits
+  }
+
+  size(): number {
+    return this.#file.size()
+  }
+
+  readAt(into: Uint8Array, position: number): number {
+    return this.#file.readAt(into, position)
+  }
+
+  writeAt(bytes: Uint8Array, position: number): void {
+    this.#file.writeAt(bytes, position)
+  }
+
+  sync(): void {
+    this.#file.sync()
+  }
+
+  syncLater(done: (failed?: SyncFailed) => void): void {
+    this.#waits.count++
+    this.#file.syncLater((failed) => {
+      this.#waits.count--
+      this.#place.run(() => done(failed))
+    })
+  }
+
+  truncate(size: number): void {
+    this.#file.truncate(size)
+  }
+
+  close(): void {
+    this.#file.close()
+  }
+}
+
+type Starter = ThreadStarter<unknown, unknown>
+
+class SimulatedThread implements Thread {
+  readonly #supervisor: Place
+  readonly #place: Place
+  readonly #early: unknown[] = []
+  #take: ((message: unknown) => void) | undefined
+  #onMessage: (message: FromThread) => void = () => {}
+  #onExit: (code: number) => void = () => {}
+
+  constructor(agenda: Agenda, startedAt: number, supervisor: Place) {
+    this.#supervisor = supervisor
+    this.#place = new Place(agenda, startedAt, (error) => this.#die(error))
+  }
+
+  begin(
+    starter: Starter,
+    { data, ports }: ThreadStart,
+    machine: (place: Place) => Pick<Platform, 'clock' | 'random' | 'disk'>,
+  ): void {
+    const place = this.#place
+    for (const port of ports) if (port instanceof SimulatedPort) place.own(port)
+    const given = copied(data)
+    place.after(0, () => {
+      const run = async (): Promise<void> => {
+        const line = {
+          send: (message: FromThread) => this.#tell(message),
+          onMessage: (take: (message: unknown) => void) => {
+            this.#take = take
+            for (const message of this.#early.splice(0)) take(message)
+          },
+          close: () => this.#exit(0),
+        }
+        await runThread(starter, given, machine(place), line, (error) => this.#die(error))
+      }
+      run().catch((error: unknown) => this.#die(error))
+    })
+  }
+
+  onMessage(take: (message: FromThread) => void): void {
+    this.#onMessage = take
+  }
+
+  /** A thread of this machine says what killed it by itself. */
+  onError(): void {}
+
+  onExit(take: (code: number) => void): void {
+    const before = this.#onExit
+    this.#onExit = (code) => {
+      before(code)
+      take(code)
+    }
+  }
+
+  send(message: unknown, ports: readonly Port[]): void {
+    for (const port of ports) if (port instanceof SimulatedPort) this.#place.own(port)
+    const given = copied(message)
+    this.#place.after(0, () => (this.#take === undefined ? this.#early.push(given) : this.#take(given)))
+  }
+
+  async terminate(): Promise<void> {
+    this.#exit(1)
+  }
+
+  async heapBytes(): Promise<number> {
+    return 0
+  }
+
+  #tell(message: FromThread): void {
+    if (this.#place.isOver) return
+    const given = copied(message)
+    this.#supervisor.after(0, () => this.#onMessage(given))
+  }
+
+  #die(error: unknown): void {
+    const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
+    this.#tell({ kind: 'dying', words: { name, message, stack: stack ?? '' } })
+    this.#exit(70)
+  }
+
+  #exit(code: number): void {
+    if (this.#place.isOver) return
+    this.#place.end()
+    this.#supervisor.after(0, () => this.#onExit(code))
+  }
+}
+
+/** As `postMessage` copies it: ports are handed on, shared memory stays shared, a Buffer arrives as plain bytes. */
+function copied<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || value instanceof SimulatedPort) return value
+  if (ArrayBuffer.isView(value)) return value.buffer instanceof SharedArrayBuffer ? value : structuredClone(value)
+  if (Array.isArray(value)) return value.map(copied) as Value
+  if (Object.getPrototypeOf(value) !== Object.prototype) return structuredClone(value)
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copied(each)])) as Value
+}
+
+export type SimulationOptions = {
+  readonly seed: number
+  /** Without one it is in memory, and is cut with the power. */
+  readonly disk?: Disk
+  /** Milliseconds that a message is under way, at most. */
+  readonly delayMs?: number
+}
+
+export class Simulation {
+  readonly memory: MemoryDisk
+  readonly #agenda = new Agenda()
+  readonly #startedAt = 1_790_000_000_000
+  readonly #disk: Disk
+  readonly #waits = { count: 0 }
+  readonly #delay: () => number
+  readonly #seed: number
+  /** Threads, by their files. */
+  readonly #starters: ReadonlyMap<string, Starter>
+  #drawn = 0
+  /** The main thread, until the power is cut. */
+  #main = new Place(this.#agenda, this.#startedAt, (error) => this.#fail(error))
+  #threads: SimulatedThread[] = []
+  #fault: { readonly error: unknown } | undefined
+
+  private constructor({ seed, disk, delayMs = 5 }: SimulationOptions, starters: ReadonlyMap<string, Starter>) {
+    this.#starters = starters
+    this.#seed = seed
+    this.#delay = () => (this.chance(1_000) / 1_000) * delayMs
+    this.memory = new MemoryDisk({
+      soon: (callback) => void this.#agenda.add(callback, this.#delay()),
+      chance: (below) => this.chance(below),
+    })
+    this.#disk = disk ?? this.memory
+  }
+
+  /** With these threads. Their modules are loaded first: how long that takes is no part of a run. */
+  static async begin(options: SimulationOptions, threads: readonly string[]): Promise<Simulation> {
+    const loaded = threads.map(async (name): Promise<[file: string, starter: Starter]> => {
+      const { href } = threadFile(name)
+      const { thread } = (await import(href)) as { readonly thread: Starter }
+      return [href, thread]
+    })
+    return new Simulation(options, new Map(await Promise.all(loaded)))
+  }
+
+  /** A number from 0 up to, and not including, `below`. */
+  chance(below: number): number {
+    return this.#random(4).readUInt32LE() % below
+  }
+
+  /** Of the main thread as it is now. */
+  get platform(): Platform {
+    const main = this.#main
+    return {
+      ...this.#machineOf(main),
+      startThread: (file, start) => {
+        const starter = this.#starters.get(file.href)
+        if (starter === undefined) throw new Error(`this simulation has no thread ${file.href}`)
+        const thread = new SimulatedThread(this.#agenda, this.#startedAt, main)
+        this.#threads.push(thread)
+        thread.begin(starter, start, (place) => this.#machineOf(place))
+        return thread
+      },
+      channel: () => {
+        const port1 = new SimulatedPort(main, this.#delay)
+        const port2 = new SimulatedPort(main, this.#delay)
+        for (const [one, other] of [
+          [port1, port2],
+          [port2, port1],
+        ] as const) {
+          one.other = other
+          main.own(one)
+        }
+        return { port1, port2 }
+      },
+      startPool,
+    }
+  }
+
+  /** Lets time go by until this is settled, or the power goes off. */
+  async until<Result>(work: Promise<Result>): Promise<Result | 'dark'> {
+    let settled: { readonly result: Result } | { readonly error: unknown } | undefined
+    work.then(
+      (result) => {
+        settled = { result }
+      },
+      (error: unknown) => {
+        settled = { error }
+      },
+    )
+    let idle = 0
+    for (;;) {
+      // What was resolved goes on before anything else happens.
+      await new Promise((go) => setImmediate(go))
+      if (this.memory.isDark) return 'dark'
+      if (this.#fault !== undefined) throw this.#fault.error
+      if (settled !== undefined) {
+        if ('error' in settled) throw settled.error
+        return settled.result
+      }
+      // A real disk is waited for: time stands still meanwhile.
+      const isWaiting = this.#waits.count > 0 && this.#disk !== this.memory
+      if (!isWaiting && this.#agenda.step()) idle = 0
+      else if (++idle > patienceTurns) throw new Error('nothing is left that could happen')
+    }
+  }
+
+  /** Ends every thread, the main one too; a disk in memory loses what it had not synced. */
+  async cutPower(): Promise<void> {
+    this.#main.end()
+    for (const thread of this.#threads) await thread.terminate()
+    this.#threads = []
+    this.memory.restore()
+    this.#fault = undefined
+    this.#main = new Place(this.#agenda, this.#startedAt, (error) => this.#fail(error))
+  }
+
+  #fail(error: unknown): void {
+    this.#fault ??= { error }
+  }
+
+  #machineOf(place: Place): Pick<Platform, 'clock' | 'random' | 'disk'> {
+    return {
+      clock: place.clock,
+      random: (bytes) => this.#random(bytes),
+      disk: diskOf(this.#disk, place, this.#waits),
+    }
+  }
+
+  #random(bytes: number): Buffer {
+    const blocks = Array.from({ length: Math.ceil(bytes / 32) }, () =>
+      createHash('sha256')
+        .update(`${this.#seed} ${this.#drawn++}`)
+        .digest(),
+    )
+    return Buffer.concat(blocks).subarray(0, bytes)
+  }
+}
+
+/** The tasks of a pool are done at once, in the thread that asks. */
+const startPool: StartPool = async (file) => {
+  const tasks = (await import(file.href)) as Readonly<Record<string, (task: unknown) => unknown>>
+  return {
+    threads: 1,
+    run: async <Answer>(name: string, task: unknown) => (await tasks[name]!(task)) as Answer,
+    onError: () => {},
+    end: async () => {},
+  }
+}

@@ -6,7 +6,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { none } from '../../actors/records/event-index.ts'
-import { openPolicy } from '../../actors/rooms/policy.ts'
 import type { State } from '../../actors/state.ts'
 import { type ThreadsQuery, threadOrders, type VoteWindow, voteWindows } from '../../actors/threads/threads.ts'
 import { Desk, person } from '../support/desk.ts'
@@ -74,8 +73,8 @@ class Story {
       const all = queries(desk.state)
       desk.state.threads.at(desk.now).find(all[given.query % all.length]!)
     } else if (given.op === 'front') {
-      const policy = { ...openPolicy, front_page: given.front }
-      desk.say('ann', 'room.policy.set', given.room, { args: { policy } })
+      const said = desk.say('ann', 'room.policy.set', given.room, { args: { set: { front_page: given.front } } })
+      expect(said.ok).toBe(true)
     } else if (given.op === 'post') this.#post(given)
     else {
       const post = posts[given.of % Math.max(1, posts.length)]

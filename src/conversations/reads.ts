@@ -8,7 +8,9 @@ import type { Room } from '../../actors/records/board.ts'
 import { none, type SlotList } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import { requestMessagesMax } from '../../actors/rooms/room.ts'
+import type { OwnSubscription } from '../../actors/subscriptions/subscriptions.ts'
 import { addressee, names } from '../reads/event-view.ts'
+import { type FollowNews, newsIn } from '../reads/follow-news.ts'
 import {
   AnswerSize,
   badCursor,
@@ -25,8 +27,6 @@ import {
   withinPage,
   withRoom,
 } from '../reads/read.ts'
-import { type FollowNews, newsIn } from '../subscriptions/news.ts'
-import type { OwnSubscription } from '../subscriptions/reads.ts'
 import { answerOf, blockedBy, hasLeft, type Standing } from './blocks.ts'
 
 export const directReads = {

@@ -4,8 +4,8 @@ import type { Room } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import type { Followed } from '../../actors/subscriptions/subscriptions.ts'
-import { type ReadContext, view } from '../reads/read.ts'
-import { titleOf } from '../reads/thread-title.ts'
+import { type ReadContext, view } from './read.ts'
+import { titleOf } from './thread-title.ts'
 
 /** More are not counted. */
 const newMax = 100

@@ -137,6 +137,16 @@ export function readThread(
   return { root, slots, next: at === none ? undefined : slots.at(-1) }
 }
 
+/** The event of a thread so many places before this one; undefined: there are not so many. */
+export function earlierInThread({ events }: Board, slot: number, places: number): number | undefined {
+  let at = slot
+  for (let left = places; left > 0; left--) {
+    if (events.root[at] === none) return undefined
+    at = events.tail[at]!
+  }
+  return at
+}
+
 /** What a room shows at `now` (Unix seconds), and when the next of it expires (0: nothing will). */
 export function countsOf(
   { marks }: State,

@@ -268,6 +268,12 @@ const threadGet = declare({
       order: Type.Optional(
         Type.Union([Type.Literal('asc'), Type.Literal('desc')], { description: 'asc (oldest first) when absent' }),
       ),
+      start: Type.Optional(
+        Type.Union([Type.Literal('thread'), Type.Literal('event')], {
+          description:
+            'where to begin without a cursor: at the first event of the thread (default), or shortly before the event you name, oldest first',
+        }),
+      ),
     },
     closed,
   ),
@@ -276,7 +282,7 @@ const threadGet = declare({
   example: { operation: 'thread.get', event_id: '0123456789abcdef0123456789abcdef', limit: 50 },
   get: {
     path: '/api/thread/{event_id}',
-    query: [{ name: 'order', field: 'data.order' }, ...paged],
+    query: [{ name: 'order', field: 'data.order' }, { name: 'start', field: 'data.start' }, ...paged],
   },
 })
 

@@ -226,6 +226,7 @@ test('the paging parameters of the interface are there', () => {
   expect(parametersOf('/api/thread/{event_id}')).toEqual([
     { name: 'event_id', where: 'path', required: true },
     { name: 'order', where: 'query', required: false },
+    { name: 'start', where: 'query', required: false },
     ...paging,
   ])
   const limit = paths['/api/pages']!.get!.parameters!.find(({ name }) => name === 'limit')

@@ -140,7 +140,7 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
   const unmuted = found.slots.filter((each) => !muted.has(board.events.author[each]!))
   const { views: events, cut } = eventsWithin(context, unmuted)
   const index = context.state.threads.at(context.now())
-  const { replies, participants } = index.sums(found.root)
+  const { replies, participants, until: changes } = index.sums(found.root)
   const root = unmuted[0] === found.root ? events[0]! : view(context, found.root, false)
   const data = {
     root_id: board.events.idHex(found.root),
@@ -156,7 +156,7 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
   }
   const { until, ...scope } = scopeOf([root, ...events])
   // A reply on another page of this answer may expire, and is counted here.
-  return ok(data, { ...scope, until: soonest([until, index.until('active', 'all')]) })
+  return ok(data, { ...scope, until: soonest([until, changes]) })
 }
 
 /** The page before one that begins with this slot. */

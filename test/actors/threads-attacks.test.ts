@@ -31,7 +31,12 @@ test('a thread of 20,000 replies is taken back from its newest to its oldest, an
   const slotOf = (id: string) => events.find(Buffer.from(id, 'hex'))
   const index = desk.state.threads.at(desk.now)
   expect(index.find(query).roots).toEqual([slotOf(root), slotOf(other)])
-  expect(index.sums(slotOf(root))).toEqual({ replies: 20_000, participants: 3, last: slotOf(replies.at(-1)!) })
+  expect(index.sums(slotOf(root))).toEqual({
+    replies: 20_000,
+    participants: 3,
+    last: slotOf(replies.at(-1)!),
+    until: 0,
+  })
   for (let n = replies.length - 1; n >= 0; n--) {
     desk.say(n % 2 === 0 ? 'ben' : 'cat', 'event.redact', 'hall', { args: { event: replies[n]!, reason: 'x' } })
     const last = n === 0 ? root : replies[n - 1]!
@@ -40,7 +45,7 @@ test('a thread of 20,000 replies is taken back from its newest to its oldest, an
   expect(index.find(query).roots).toEqual([slotOf(other), slotOf(root)])
   desk.say('ann', 'event.redact', 'hall', { args: { event: root, reason: 'x' } })
   expect(index.find(query).roots).toEqual([slotOf(other)])
-  expect(index.sums(slotOf(root))).toEqual({ replies: 0, participants: 0, last: none })
+  expect(index.sums(slotOf(root))).toEqual({ replies: 0, participants: 0, last: none, until: 0 })
 })
 
 test('one identity counts once, however often it changes its vote and whenever', () => {

@@ -189,6 +189,7 @@ function holds(state: State, { posts, desk: { now } }: Story): void {
     const root = events.find(Buffer.from(id, 'hex'))
     const shown = shownIn(state, posts, root, now)
     if (events.root[root] !== none || shown.length === 0) continue
+    const ends = shown.map((slot) => events.expires[slot]!).filter((end) => end !== 0)
     const votes = posts.filter((post) => threadOf(state, post.id) === root).flatMap((post) => [...post.votes.values()])
     const up = votes.filter(({ value }) => value === 1).length
     const down = votes.filter(({ value }) => value === -1).length
@@ -196,6 +197,7 @@ function holds(state: State, { posts, desk: { now } }: Story): void {
       replies: shown.filter((slot) => slot !== root).length,
       participants: new Set(shown.map((slot) => events.author[slot])).size,
       last: Math.max(...shown),
+      until: Math.min(...ends) === Number.POSITIVE_INFINITY ? 0 : Math.min(...ends),
       votes: { up, down, score: up - down },
     })
   }

@@ -135,9 +135,9 @@ function inbox(context: ReadContext, request: ReadRequest): KnownAnswer<InboxSha
   const { follows, muted, inboxSeen } = (found ?? nothingOwn) as OwnSubscription
   const share = { ...items.value, seen: inboxSeen }
   if (args.cursor !== undefined || args.kind !== undefined) return known(share, { until: items.until })
-  const leftOut = new Set(muted)
-  const news = follows.slice(0, followsMax).flatMap((each) => newsIn(context, each, reader, leftOut) ?? [])
-  return known({ ...share, follows: news.filter((each) => each.new > 0) }, { until: items.until })
+  const asking = { reader, muted: new Set(muted), onlyNew: true }
+  const news = follows.slice(0, followsMax).flatMap((each) => newsIn(context, each, asking) ?? [])
+  return known({ ...share, follows: news }, { until: items.until })
 }
 
 const nothingOwn: OwnSubscription = { follows: [], muted: [], inboxSeen: 0 }

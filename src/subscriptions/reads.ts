@@ -78,7 +78,7 @@ function news(
   const page = found as FollowsPage
   const muted = new Set(page.muted)
   const all = page.follows.flatMap((followed, at): [number, FollowNews][] => {
-    const one = newsIn(context, followed, reader, muted)
+    const one = newsIn(context, followed, { reader, muted })
     return one === undefined ? [] : [[at, one]]
   })
   return known({ page, news: all })

@@ -118,44 +118,32 @@ function walk(list: List, { low, high }: Bounds, query: EventsQuery, matches: (s
   return { slots, next: undefined }
 }
 
-export type ThreadQuery = {
-  readonly order: 'asc' | 'desc'
-  readonly limit: number
-  /** Continues after this slot; `none`: from the beginning. */
-  readonly from?: number
-  /** Without `from`: begins with the page, of `limit` events, on which the slot stands. */
-  readonly isAround?: boolean
-}
-
-/** A page of a thread. `before`: what the page before it continues after, `none` where that is the first; undefined: there is none. */
-export type ThreadPage = Slots & { readonly root: number; readonly before: number | undefined }
-
-/** A thread, in order of time or newest first. `slot` is any event of it. */
-export function readThread(board: Board, slot: number, query: ThreadQuery): ThreadPage {
-  const { order, limit } = query
+/** A thread, in order of time or newest first. `slot` is any event of it; `from` continues after that slot. */
+export function readThread(
+  board: Board,
+  slot: number,
+  { order, limit, from }: Pick<EventsQuery, 'order' | 'limit' | 'from'>,
+): Slots & { root: number } {
   const { events } = board
   const root = events.root[slot] === none ? slot : events.root[slot]!
-  const earlier = (at: number) => (at === root ? none : events.tail[at]!)
-  const later = (at: number) => events.next[at]!
-  const [forward, back] = order === 'asc' ? [later, earlier] : [earlier, later]
-  const from = query.from ?? (query.isAround === true ? beforePageOf(slot, limit, back) : none)
+  const before = (at: number) => (at === root ? none : events.tail[at]!)
+  const after = (at: number) => (order === 'asc' ? events.next[at]! : before(at))
   const slots: number[] = []
-  let at = from === none ? (order === 'asc' ? root : events.tail[root]!) : forward(from)
+  let at = from === undefined ? (order === 'asc' ? root : events.tail[root]!) : after(from)
   while (at !== none && slots.length < limit) {
     slots.push(at)
-    at = forward(at)
+    at = after(at)
   }
-  let before = from
-  for (let n = 0; n < limit && before !== none; n++) before = back(before)
-  return { root, slots, next: at === none ? undefined : slots.at(-1), before: from === none ? undefined : before }
+  return { root, slots, next: at === none ? undefined : slots.at(-1) }
 }
 
-/** The last slot before the page, of `limit` slots, on which `slot` stands; `none`: it stands on the first. */
-function beforePageOf(slot: number, limit: number, back: (at: number) => number): number {
-  let position = 0
-  for (let at = back(slot); at !== none; at = back(at)) position++
+/** The event of a thread so many places before this one; undefined: there are not so many. */
+export function earlierInThread({ events }: Board, slot: number, places: number): number | undefined {
   let at = slot
-  for (let steps = (position % limit) + 1; steps > 0; steps--) at = back(at)
+  for (let left = places; left > 0; left--) {
+    if (events.root[at] === none) return undefined
+    at = events.tail[at]!
+  }
   return at
 }
 

@@ -27,6 +27,11 @@ export const reads: Bench = {
         const pages = rooms.flatMap((room) =>
           Array.from({ length: 30 }, (_, n) => `/api/events?room=${room}&limit=${20 + n}`),
         )
+        const lists = rooms.flatMap((room) =>
+          ['active', 'new', 'top'].flatMap((order) =>
+            Array.from({ length: 20 }, (_, n) => `/api/threads?room=${room}&order=${order}&limit=${30 + n}`),
+          ),
+        )
         // A step that shares no factor with the length: neighbours in the list are far apart on the board.
         const spread = <Item>(items: readonly Item[]) => items.map((_, n) => items[(n * 7919) % items.length]!)
         const threads = spread(eventIds).map((id) => `/api/thread/${id}`)
@@ -40,6 +45,8 @@ export const reads: Bench = {
               await run('page of a room, hot', pages.slice(0, 1)),
               await run('page of a room, cold', spread(pages)),
               await run('thread, cold', threads),
+              await run('threads of the front page, hot', ['/api/threads']),
+              await run('threads of a room, cold', spread(lists)),
               await run('proof, hot', proofs.slice(0, 1)),
               await run('proof, cold', proofs),
             ],

@@ -222,7 +222,7 @@ export const PageSchema = Type.Object(
   { title: 'Page', description: 'a named topic inside a room' },
 )
 
-export const cursorPattern = '^[A-Za-z0-9_-]{1,512}$'
+const cursorPattern = '^[A-Za-z0-9_-]{1,512}$'
 
 const paging = {
   next_cursor: Type.Optional(
@@ -267,6 +267,15 @@ export const ThreadPlace = {
   }),
   replies: count('visible replies'),
   participants: count('authors of its visible events'),
+  has_earlier: Type.Optional(
+    Type.Boolean({ description: 'oldest first: there are events before these, at earlier_cursor' }),
+  ),
+  earlier_cursor: Type.Optional(
+    Type.String({
+      pattern: cursorPattern,
+      description: 'send it as cursor for the page before; absent where that is the first page, which takes no cursor',
+    }),
+  ),
 }
 export const Versions = Type.Integer({ minimum: 1, maximum: 32, description: 'number of versions' })
 /** Where the versions of one answer stand among all of the event. */

@@ -4,7 +4,6 @@ import { bounded, handlePattern, identityName, patterned, slugPattern, slugRule 
 import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
 import {
-  cursorPattern,
   EventId,
   EventSchema,
   Generation,
@@ -29,8 +28,8 @@ export const post = declare({
   summary:
     'Post into a room (default `lobby`), or reply with `reply_to`. A missing room is created, public, and counts toward your daily new rooms. With `supersedes` in `data` it is a new version of your event.',
   kind: 'write',
-  isEveryday: true,
   scope: 'board:post',
+  isTool: true,
   replaces: { read: 'event.get', fields: { event_id: 'data.supersedes' }, text: 'event.text' },
   who: 'any key in public rooms, members in private ones',
   required: ['text'],
@@ -85,8 +84,8 @@ export const eventGet = declare({
   group: 'events',
   summary: 'Read one event with the exact bytes that were signed: its newest version, or the version you name.',
   kind: 'read',
-  isEveryday: true,
   scope: 'board:read',
+  isTool: true,
   inParts: true,
   who: readers,
   required: ['event_id'],
@@ -103,8 +102,8 @@ const eventsList = declare({
   summary:
     'List visible events, newest first, of all public rooms or of one room, each with its newest text; filter by page, author or kind, search with `query`.',
   kind: 'read',
-  isEveryday: true,
   scope: 'board:read',
+  isTool: true,
   who: readers,
   required: [],
   optional: ['room', 'page', 'target', 'kind', 'query', 'before', 'cursor', 'limit', 'data'],
@@ -169,6 +168,7 @@ const eventHistory = declare({
   summary: 'Read every version of an event, oldest first, each as it was signed.',
   kind: 'read',
   scope: 'board:read',
+  isTool: true,
   who: readers,
   required: ['event_id'],
   optional: ['cursor', 'limit'],
@@ -190,6 +190,7 @@ const roomHide = declare({
     'Hide an event with all its versions: its place and the reason stay, its text is not served. It can be restored.',
   kind: 'write',
   scope: 'board:moderate',
+  isTool: true,
   who: 'owner and moderators of the room, operator',
   required: ['event_id', 'reason'],
   optional: [],
@@ -204,6 +205,7 @@ const roomRestore = declare({
   summary: 'Show a hidden event again. Only the operator can restore what the operator hid.',
   kind: 'write',
   scope: 'board:moderate',
+  isTool: true,
   who: 'owner and moderators of the room, operator',
   required: ['event_id', 'reason'],
   optional: [],
@@ -219,6 +221,7 @@ const eventRedact = declare({
     'Permanently remove the text of an event, in all its versions. Place, reason and proof stay; the redaction is in the public log.',
   kind: 'write',
   scope: 'board:post',
+  isTool: true,
   who: 'its author, owner and moderators of the room, operator',
   required: ['event_id', 'reason'],
   optional: [],
@@ -232,8 +235,8 @@ export const vote = declare({
   group: 'events',
   summary: 'Vote for or against another author’s event: one vote per identity, the newest counts, 0 withdraws it.',
   kind: 'write',
-  isEveryday: true,
   scope: 'board:post',
+  isTool: true,
   who: 'any key that may read the event, except its author',
   required: ['event_id', 'data'],
   optional: [],
@@ -254,8 +257,8 @@ const threadGet = declare({
   group: 'events',
   summary: 'Read the thread that an event belongs to, oldest first or newest first; `reply_to` gives the nesting.',
   kind: 'read',
-  isEveryday: true,
   scope: 'board:read',
+  isTool: true,
   who: readers,
   required: ['event_id'],
   optional: ['cursor', 'limit', 'data'],
@@ -267,19 +270,15 @@ const threadGet = declare({
       ),
       start: Type.Optional(
         Type.Union([Type.Literal('thread'), Type.Literal('event')], {
-          description: 'event: the first answer is the page, of limit events, on which the named event stands',
+          description:
+            'where to begin without a cursor: at the first event of the thread (default), or shortly before the event you name, oldest first',
         }),
       ),
     },
     closed,
   ),
   refusals: ['not_found', 'private_room'],
-  result: listOf('events', EventSchema, {
-    ...ThreadPlace,
-    previous_cursor: Type.Optional(
-      Type.String({ pattern: cursorPattern, description: 'for the page before this one; absent on the first' }),
-    ),
-  }),
+  result: listOf('events', EventSchema, ThreadPlace),
   example: { operation: 'thread.get', event_id: '0123456789abcdef0123456789abcdef', limit: 50 },
   get: {
     path: '/api/thread/{event_id}',

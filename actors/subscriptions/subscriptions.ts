@@ -40,6 +40,16 @@ export type Subscription = {
   seenAt: number
 }
 
+/** What the actor of an identity says of it. */
+export type OwnSubscription = {
+  /** Newest follow first. */
+  readonly follows: readonly Followed[]
+  /** Identity ids. */
+  readonly muted: readonly string[]
+  /** Unix seconds. */
+  readonly inboxSeen: number
+}
+
 /** What a followed thing is found by: names of rooms have no slash. */
 export function keyOf({ room, thread }: UnfollowFacts): string {
   return thread === '' ? room : `/${thread}`

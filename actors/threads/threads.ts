@@ -13,7 +13,7 @@ import { hourSeconds, type MarksWatcher, type PostMarks, SoonestFirst } from '..
 import type { Cast, Sums } from '../posts/votes.ts'
 import type { Room } from '../records/board.ts'
 import type { Core } from '../records/core.ts'
-import { none } from '../records/event-index.ts'
+import { type EventIndex, none } from '../records/event-index.ts'
 import type { Rules } from '../rooms/rules.ts'
 import { Ordered } from './ordered.ts'
 
@@ -52,6 +52,8 @@ export type ThreadSums = {
   readonly participants: number
   /** Slot of the newest post that is shown, `none` where none is. */
   readonly last: number
+  /** Unix seconds: when the next of its posts that are shown expires, 0: none will. */
+  readonly until: number
 }
 
 /** A thread of more posts than this is counted as it changes; a shorter one when it is asked for. */
@@ -129,13 +131,15 @@ export class ThreadIndex implements MarksWatcher {
     for (const { event, ...cast } of marks.casts()) this.voted(event, { value: 0, hour: 0 }, cast)
   }
 
-  /** Unix seconds: when something of these lists changes by itself, 0: never. */
-  until(order: ThreadOrder, window: VoteWindow): number {
+  /** Unix seconds: when the next post of all expires, 0: none will. */
+  get expiry(): number {
     const { first } = this.#expiring
-    const expiry = first === undefined ? 0 : this.#core.board.events.expires[first]!
-    if (order !== 'top' || window === 'all') return expiry
-    const turn = (this.#hour + 1) * hourSeconds
-    return expiry === 0 ? turn : Math.min(expiry, turn)
+    return first === undefined ? 0 : this.#core.board.events.expires[first]!
+  }
+
+  /** Unix seconds: when votes leave this window next, 0: never. */
+  turn(window: VoteWindow): number {
+    return window === 'all' ? 0 : (this.#hour + 1) * hourSeconds
   }
 
   find(query: ThreadsQuery): ThreadsFound {
@@ -165,14 +169,16 @@ export class ThreadIndex implements MarksWatcher {
     const last = this.#lastOf(root)
     const { events } = this.#core.board
     const authors = new Set<number>()
-    let [shown, posts] = [0, 0]
+    let [shown, posts, until] = [0, 0, 0]
     for (let slot = root; slot !== none; slot = events.next[slot]!) {
       if (++posts > shortMax) return this.#longSums(root, last)
       if (this.#isGone(slot)) continue
       shown++
       authors.add(events.author[slot]!)
+      const end = events.expires[slot]!
+      if (end !== 0 && (until === 0 || end < until)) until = end
     }
-    return { replies: shown - Number(!this.#isGone(root)), participants: authors.size, last }
+    return { replies: shown - Number(!this.#isGone(root)), participants: authors.size, last, until }
   }
 
   /** Of the root and all replies. */
@@ -311,11 +317,12 @@ export class ThreadIndex implements MarksWatcher {
     let long = this.#long.get(root)
     if (long === undefined) {
       const { events } = this.#core.board
-      long = new LongThread((slot) => events.author[slot]!)
+      long = new LongThread(events)
       for (let slot = root; slot !== none; slot = events.next[slot]!) long.add(slot, this.#isGone(slot))
       this.#long.set(root, long)
     }
-    return { replies: long.shown - Number(!this.#isGone(root)), participants: long.participants, last }
+    const { shown, participants, until } = long
+    return { replies: shown - Number(!this.#isGone(root)), participants, last, until }
   }
 
   *#places(query: ThreadsQuery, from: number): Generator<number> {
@@ -432,13 +439,24 @@ export class ThreadIndex implements MarksWatcher {
 /** A thread of many posts: which of them are shown, and who wrote those. */
 class LongThread {
   shown = 0
-  readonly #authorOf: (slot: number) => number
+  readonly #events: EventIndex
   /** Author -> their posts that are shown. */
   readonly #authors = new Map<number, number>()
   readonly #gone = new Set<number>()
+  /** Those that will expire, and some that have or are not shown. */
+  readonly #expiring: SoonestFirst
 
-  constructor(authorOf: (slot: number) => number) {
-    this.#authorOf = authorOf
+  constructor(events: EventIndex) {
+    this.#events = events
+    this.#expiring = new SoonestFirst((slot) => events.expires[slot]!)
+  }
+
+  get until(): number {
+    for (let slot = this.#expiring.first; slot !== undefined; slot = this.#expiring.first) {
+      if (!this.#gone.has(slot)) return this.#events.expires[slot]!
+      this.#expiring.removeFirst()
+    }
+    return 0
   }
 
   get participants(): number {
@@ -447,7 +465,7 @@ class LongThread {
 
   add(slot: number, isGone: boolean): void {
     if (isGone) this.#gone.add(slot)
-    else this.#count(slot, 1)
+    else this.#showNow(slot)
   }
 
   /** A post that was added is shown as of now, or is not. */
@@ -455,11 +473,17 @@ class LongThread {
     if (this.#gone.has(slot) === isGone) return
     if (isGone) this.#gone.add(slot)
     else this.#gone.delete(slot)
-    this.#count(slot, isGone ? -1 : 1)
+    if (isGone) this.#count(slot, -1)
+    else this.#showNow(slot)
+  }
+
+  #showNow(slot: number): void {
+    this.#count(slot, 1)
+    if (this.#events.expires[slot] !== 0) this.#expiring.add(slot)
   }
 
   #count(slot: number, more: 1 | -1): void {
-    const author = this.#authorOf(slot)
+    const author = this.#events.author[slot]!
     const posts = (this.#authors.get(author) ?? 0) + more
     this.shown += more
     if (posts === 0) this.#authors.delete(author)

@@ -250,7 +250,11 @@ export function llmsText({ address }: Pick<Described, 'address'>): string {
     link('/api/rooms', 'public rooms, latest activity first'),
     link('/tail/lobby', 'a room as a live stream of text'),
     link('/api/updates', 'updates; ?wait=25&cursor=... waits for them'),
-    link('/work.atom', 'the newest works as an Atom feed'),
+    link(
+      '/work.atom',
+      'the newest works as an Atom feed; rooms, threads and identities have feeds too, also as `.json`',
+    ),
+    link('/api/threads', 'threads by latest activity, with titles and counts'),
     link('/v1/export', 'everything public as JSON lines, with signatures and log leaves'),
     link('/api/log/checkpoint', 'the newest signed head of the public log'),
     '',

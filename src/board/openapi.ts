@@ -10,7 +10,7 @@ import { commandPath, commandsPath } from '../docs/openapi/command-path.ts'
 import { doorPaths } from '../docs/openapi/door-paths.ts'
 import { logPaths, witnessPaths } from '../docs/openapi/log-paths.ts'
 import { readPaths } from '../docs/openapi/read-paths.ts'
-import { responses } from '../docs/openapi/responses.ts'
+import { refused, responses } from '../docs/openapi/responses.ts'
 import { signInPaths } from '../docs/openapi/sign-in-paths.ts'
 import { streamPathDescribed } from '../docs/openapi/stream-path.ts'
 import { tags } from '../docs/tags.ts'
@@ -82,6 +82,12 @@ function pagePaths(): Json {
   return Object.fromEntries(pages.map((page) => [page.path.replaceAll('...}', '}'), { get: pathOf(page) }]))
 }
 
+const pageRefused: Json = {
+  '400': content('The address is invalid, or its subject does not exist.', 'text/html'),
+  '403': content('A private room.', 'text/html'),
+  '429': content('Too many reads from this address: wait for Retry-After.', 'text/html'),
+}
+
 function pathOf({ path, about, query = [], feed }: Page): Json {
   const isPicture = path.endsWith('.png')
   const type = feed?.split(';')[0] ?? (isPicture ? 'image/png' : 'text/html')
@@ -100,9 +106,7 @@ function pathOf({ path, about, query = [], feed }: Page): Json {
       '200': content(what, type),
       // Pages lead a person on where what they asked for has another address.
       ...(path.includes('...}') ? { '308': { description: 'It has another address: see Location.' } } : {}),
-      '400': content('The address is invalid, or its subject does not exist.', 'text/html'),
-      '403': content('A private room.', 'text/html'),
-      '429': content('Too many reads from this address: wait for Retry-After.', 'text/html'),
+      ...(feed === undefined ? pageRefused : refused),
     },
   }
 }

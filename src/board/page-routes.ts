@@ -18,6 +18,7 @@ import { operationByName } from '../../actors/operations.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
+import { refused } from '../format/reply.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import { etagOf, fixedAnswer, isCurrent, isHeld, type Ready, ReadyAnswers } from '../http/answers.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'
@@ -113,6 +114,8 @@ function patternOf(page: Page): Pattern {
 function fileHeaders(type: string): readonly Header[] {
   return type.startsWith('application/') ? [['content-type', type], ...dataHeaders] : ownFileHeaders(type)
 }
+
+const feedPath = /\.(?:atom|json)$/
 
 const forEver = 'public, max-age=31536000, immutable'
 
@@ -323,12 +326,21 @@ class PageServer {
 
   #refuse(exchange: Exchange, found: Refusal): void {
     const extra: readonly Header[] = found.retryAfter === undefined ? [] : [['retry-after', String(found.retryAfter)]]
+    if (feedPath.test(exchange.path)) return this.#refuseFeed(exchange, found, extra)
     this.#sendPage(
       exchange,
       statusOf[found.code],
       refusedPage(found, { board: this.#options.board, path: exchange.path, query: exchange.query }),
       extra,
     )
+  }
+
+  /** Programs read feeds: what stands in the way is said in JSON, as at other paths for them. */
+  #refuseFeed(exchange: Exchange, found: Refusal, extra: readonly Header[]): void {
+    if (exchange.ended) return
+    const { status, body } = refused(found)
+    this.#options.onReply(status)
+    exchange.reply(status, [...fileHeaders('application/json'), ['cache-control', 'no-store'], ...extra], body)
   }
 
   #sendPage(exchange: Exchange, status: number, shown: Shown, extra: readonly Header[] = []): void {

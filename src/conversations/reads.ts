@@ -8,7 +8,9 @@ import type { Room } from '../../actors/records/board.ts'
 import { none, type SlotList } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import { requestMessagesMax } from '../../actors/rooms/room.ts'
+import type { OwnSubscription } from '../../actors/subscriptions/subscriptions.ts'
 import { addressee, names } from '../reads/event-view.ts'
+import { type FollowNews, newsIn } from '../reads/follow-news.ts'
 import {
   AnswerSize,
   badCursor,
@@ -25,8 +27,6 @@ import {
   withinPage,
   withRoom,
 } from '../reads/read.ts'
-import { type FollowNews, newsIn } from '../subscriptions/news.ts'
-import type { OwnSubscription } from '../subscriptions/reads.ts'
 import { answerOf, blockedBy, hasLeft, type Standing } from './blocks.ts'
 
 export const directReads = {
@@ -135,9 +135,9 @@ function inbox(context: ReadContext, request: ReadRequest): KnownAnswer<InboxSha
   const { follows, muted, inboxSeen } = (found ?? nothingOwn) as OwnSubscription
   const share = { ...items.value, seen: inboxSeen }
   if (args.cursor !== undefined || args.kind !== undefined) return known(share, { until: items.until })
-  const leftOut = new Set(muted)
-  const news = follows.slice(0, followsMax).flatMap((each) => newsIn(context, each, reader, leftOut) ?? [])
-  return known({ ...share, follows: news.filter((each) => each.new > 0) }, { until: items.until })
+  const asking = { reader, muted: new Set(muted), onlyNew: true }
+  const news = follows.slice(0, followsMax).flatMap((each) => newsIn(context, each, asking) ?? [])
+  return known({ ...share, follows: news }, { until: items.until })
 }
 
 const nothingOwn: OwnSubscription = { follows: [], muted: [], inboxSeen: 0 }

@@ -13,7 +13,7 @@ import { postHtml, withParents } from '../pages/post.ts'
 import { writer } from '../pages/writer.ts'
 
 const postsOfThread = 100
-type ThreadPaging = Pick<ResultOf<'thread.get'>, 'previous_cursor' | 'next_cursor'>
+type ThreadPaging = Pick<ResultOf<'thread.get'>, 'has_earlier' | 'earlier_cursor' | 'next_cursor' | 'root_id'>
 /** Replies to replies are moved in so often; deeper ones stand under each other and say what they answer. */
 const depthMax = 6
 
@@ -85,16 +85,12 @@ ${writer(ask.board, { room: asked.room, replyTo: target })}`,
 }
 
 /** Both ways from a page of a thread that has several; the address without a cursor is the page on which its post stands. */
-function threadPager(
-  path: string,
-  cursor: string | undefined,
-  { previous_cursor: previous, next_cursor: next }: ThreadPaging,
-): Html {
-  if (previous === undefined && next === undefined) return nothing
-  const to = (words: string, rel: string, at: string | undefined) =>
-    at !== undefined && at !== '' && html`<a rel="${rel}" href="${pathTo(path, { cursor: at })}">${words}</a>`
+function threadPager(path: string, cursor: string | undefined, thread: ThreadPaging): Html {
+  const { has_earlier: hasEarlier, earlier_cursor: earlier, next_cursor: next, root_id: root } = thread
+  if (hasEarlier !== true && next === undefined) return nothing
+  const before = earlier === undefined ? `/e/${root}` : pathTo(path, { cursor: earlier })
   const back = cursor !== undefined && html`<a href="${path}">Back to the post</a>`
-  return html`<nav class="pager" aria-label="pages of this thread">${to('← Earlier replies', 'prev', previous)}${back}${to('Later replies →', 'next', next)}</nav>`
+  return html`<nav class="pager" aria-label="pages of this thread">${hasEarlier === true && html`<a rel="prev" href="${before}">← Earlier replies</a>`}${back}${next !== undefined && html`<a rel="next" href="${pathTo(path, { cursor: next })}">Later replies →</a>`}</nav>`
 }
 
 /** Children under their parents, in order of time; a post whose parent is on another page stands at the outside. */

@@ -1,7 +1,8 @@
 /** Reads on events: one, its versions, a list, a thread; and how many there were by hour or day. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type EventsQuery, findEvents, readThread } from '../../actors/reading.ts'
+import { type EventsQuery, earlierInThread, findEvents, readThread } from '../../actors/reading.ts'
+import { none } from '../../actors/records/event-index.ts'
 import type { State } from '../../actors/state.ts'
 import { type EventList, versionView } from '../reads/event-view.ts'
 import {
@@ -127,19 +128,19 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
   const list = `thread:${board.events.idHex(slot)}${order === 'desc' ? ':desc' : ''}`
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
-  const { from } = cursor
-  const isAround = args.start === 'event'
-  const found = readThread(board, slot, {
-    order,
-    limit: limitOf(args),
-    isAround,
-    ...(from === undefined ? {} : { from }),
-  })
+  const limit = limitOf(args)
+  const beginsNear = args.start === 'event' && order === 'asc' && cursor.from === undefined
+  // A quarter of the page stands before the event.
+  const near = beginsNear
+    ? earlierInThread(board, context.state.marks.original(slot), Math.floor(limit / 4) + 1)
+    : undefined
+  const from = cursor.from ?? near
+  const found = readThread(board, slot, { order, limit, ...(from === undefined ? {} : { from }) })
   const muted = mutedAuthors(context, request)
   const unmuted = found.slots.filter((each) => !muted.has(board.events.author[each]!))
   const { views: events, cut } = eventsWithin(context, unmuted)
   const index = context.state.threads.at(context.now())
-  const { replies, participants } = index.sums(found.root)
+  const { replies, participants, until: changes } = index.sums(found.root)
   const root = unmuted[0] === found.root ? events[0]! : view(context, found.root, false)
   const data = {
     root_id: board.events.idHex(found.root),
@@ -150,12 +151,23 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
     replies,
     participants,
     events,
-    ...(found.before === undefined ? {} : { previous_cursor: context.cursors.seal(list, found.before) }),
+    ...(order === 'asc' ? earlier(context, list, { first: found.slots[0], limit }) : {}),
     ...paging(context, list, cut ?? found.next),
   }
   const { until, ...scope } = scopeOf([root, ...events])
   // A reply on another page of this answer may expire, and is counted here.
-  return ok(data, { ...scope, until: soonest([until, index.until('active', 'all')]) })
+  return ok(data, { ...scope, until: soonest([until, changes]) })
+}
+
+/** The page before one that begins with this slot. */
+function earlier(
+  context: ReadContext,
+  list: string,
+  { first, limit }: { readonly first: number | undefined; readonly limit: number },
+) {
+  if (first === undefined || context.board.events.root[first] === none) return { has_earlier: false }
+  const from = earlierInThread(context.board, first, limit + 1)
+  return { has_earlier: true, ...(from === undefined ? {} : { earlier_cursor: context.cursors.seal(list, from) }) }
 }
 
 /**

@@ -29,7 +29,7 @@ export const search: Page = {
 <label>Author (handle or id)<input type="text" name="author" value="${author ?? ''}" maxlength="64" size="14"></label>
 <button type="submit">Search</button></form>
 ${await found(ask, asked)}`,
-      aside: html`<section><h2>Search syntax</h2><p>All words must occur, in any English form: <code>fox</code> finds foxes. <code>"two words"</code> are matched exactly as a phrase, <code>-word</code> must not occur, <code>word*</code> is a prefix of at least two letters. <code>from:alice</code>, <code>room:lobby</code> and <code>kind:request</code> filter by author, room and kind.</p><p>Newest first. Hidden and expired posts are never found.</p></section>`,
+      aside: html`<section><h2>Search syntax</h2><p>All words must occur, in any English form: <code>fox</code> finds foxes. <code>"two words"</code> are matched exactly as a phrase, <code>-word</code> must not occur, <code>word*</code> is a prefix of at least two letters. <code>from:alice</code>, <code>room:lobby</code> and <code>kind:request</code> filter by author, room and kind, <code>after:2026-01-31</code> and <code>before:2026-01-31</code> by day in UTC.</p><p>Newest first. Hidden and expired posts are never found.</p></section>`,
     })
   },
 }

@@ -1,33 +1,43 @@
 /** How writes on subscriptions are carried out, by the actor of their identity; a room or thread is looked up before it is followed. */
 
-import { refusal } from '../../actors/kernel/refusals.ts'
+import { type RefusalCode, refusal } from '../../actors/kernel/refusals.ts'
 import { subscriptionsOf } from '../../actors/subscriptions/decide.ts'
 import { keyOf } from '../../actors/subscriptions/subscriptions.ts'
-import type { Plan, ReadPlans } from '../command/plan.ts'
+import type { Plan, ReadPlans, Services } from '../command/plan.ts'
 import type { Verified } from '../command/verified.ts'
 import { type AnswerOf, dataOf, ok, type ReadRequest } from '../reads/read.ts'
 
 const ownActor = ({ signer }: { readonly signer: Verified['signer'] }) => ({ actor: subscriptionsOf(signer.id) })
 
-type Follows = 'room.follow' | 'thread.follow'
+type Place = { readonly room: string; readonly thread: string; readonly seen: number }
+type Asked = { readonly args: Place & { readonly barred?: readonly [code: RefusalCode, message: string] } } | undefined
 
-function follow<Name extends Follows>(what: (verified: Verified<Name>) => Record<string, string>): Plan<Name> {
-  const plan: Plan<Follows> = {
-    to: ownActor,
-    ask: (verified, { read }, pass) => {
-      const args = what(verified as Verified<Name>)
-      read({ op: 'subscription.place', args, reader: verified.signer.id }, (found) => {
-        if (found === undefined) return pass(undefined)
-        if (found.ok) return pass({ args: dataOf(found) })
-        const { code, message } = 'refusal' in found ? found.refusal : found.absent
-        pass({ args: { barred: [code, message], room: '', thread: '', seen: 0 } })
-      })
-    },
-    show: (_verified, { facts: { room, thread, seen } }) => ({
-      values: { follow: { room, ...(thread === '' ? {} : { thread }), seen } },
-    }),
-  }
-  return plan as Plan<Name>
+/** Looks up what is to be followed, as the signer may read it; the actor says no, so that a retry is still a retry. */
+function lookUp(
+  { args, reader }: Pick<ReadRequest, 'args' | 'reader'>,
+  { read }: Pick<Services, 'read'>,
+  pass: (found: Asked) => void,
+): void {
+  read({ op: 'subscription.place', args, reader }, (found) => {
+    if (found === undefined) return pass(undefined)
+    if (found.ok) return pass({ args: dataOf(found) })
+    const { code, message } = 'refusal' in found ? found.refusal : found.absent
+    pass({ args: { barred: [code, message], room: '', thread: '', seen: 0 } })
+  })
+}
+
+const roomFollow: Plan<'room.follow'> = {
+  to: ownActor,
+  ask: ({ command, signer }, services, pass) =>
+    lookUp({ args: { room: command.room }, reader: signer.id }, services, pass),
+  show: (_verified, { facts: { room, seen } }) => ({ values: { follow: { room, seen } } }),
+}
+
+const threadFollow: Plan<'thread.follow'> = {
+  to: ownActor,
+  ask: ({ command, signer }, services, pass) =>
+    lookUp({ args: { event_id: command.event_id }, reader: signer.id }, services, pass),
+  show: (_verified, { facts: { room, thread, seen } }) => ({ values: { follow: { room, thread, seen } } }),
 }
 
 const roomUnfollow: Plan<'room.unfollow'> = {
@@ -71,9 +81,9 @@ const seen: Plan<'inbox.seen'> = {
 }
 
 export const subscriptionsPlans = {
-  'room.follow': follow<'room.follow'>(({ command }) => ({ room: command.room })),
+  'room.follow': roomFollow,
   'room.unfollow': roomUnfollow,
-  'thread.follow': follow<'thread.follow'>(({ command }) => ({ event_id: command.event_id })),
+  'thread.follow': threadFollow,
   'thread.unfollow': threadUnfollow,
   'inbox.seen': seen,
   'identity.mute': mute,

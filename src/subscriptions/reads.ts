@@ -1,7 +1,8 @@
 /** Reads on subscriptions: what an identity follows and has muted lies with its own actor; what is new there, with that of the room. */
 
 import { none } from '../../actors/records/event-index.ts'
-import type { Followed } from '../../actors/subscriptions/subscriptions.ts'
+import type { Followed, OwnSubscription } from '../../actors/subscriptions/subscriptions.ts'
+import { type FollowNews, newsIn } from '../reads/follow-news.ts'
 import {
   badCursor,
   type KnownAnswer,
@@ -18,15 +19,7 @@ import {
   withinPage,
   withRoom,
 } from '../reads/read.ts'
-import { type FollowNews, newsIn } from './news.ts'
 
-/** What the actor of an identity knows of it. */
-export type OwnSubscription = {
-  readonly follows: readonly Followed[]
-  /** Identity ids. */
-  readonly muted: readonly string[]
-  readonly inboxSeen: number
-}
 /** One page of what is followed; the page says so where there is more. */
 type FollowsPage = Pick<OwnSubscription, 'follows' | 'muted'> & {
   readonly paging: { readonly has_more: boolean; readonly next_cursor?: string }
@@ -85,7 +78,7 @@ function news(
   const page = found as FollowsPage
   const muted = new Set(page.muted)
   const all = page.follows.flatMap((followed, at): [number, FollowNews][] => {
-    const one = newsIn(context, followed, reader, muted)
+    const one = newsIn(context, followed, { reader, muted })
     return one === undefined ? [] : [[at, one]]
   })
   return known({ page, news: all })

@@ -1,6 +1,7 @@
 /** Lists of threads. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
+import { countsOf } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
 import {
   type ThreadIndex,
@@ -22,6 +23,8 @@ import {
   type ReadRequest,
   type Reads,
   refused,
+  soonest,
+  unending,
   view,
   withinPage,
   withRoom,
@@ -48,7 +51,11 @@ function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnsw
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor
   const index = state.threads.at(context.now())
-  const scope = { ...(room === undefined ? {} : { room: room.name }), until: index.until(order, window) }
+  const ends = order === 'top' ? index.turn(window) : unending
+  const scope =
+    room === undefined
+      ? { until: soonest([index.expiry, ends]) }
+      : { room: room.name, until: soonest([countsOf(state, room, context.now()).until, ends]) }
   const author = args.target === undefined ? undefined : board.authors.get(String(args.target))
   const isUnknown =
     (args.target !== undefined && author === undefined) ||

@@ -6,7 +6,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { none } from '../../actors/records/event-index.ts'
-import { openPolicy } from '../../actors/rooms/policy.ts'
 import type { State } from '../../actors/state.ts'
 import { type ThreadsQuery, threadOrders, type VoteWindow, voteWindows } from '../../actors/threads/threads.ts'
 import { Desk, person } from '../support/desk.ts'
@@ -74,8 +73,8 @@ class Story {
       const all = queries(desk.state)
       desk.state.threads.at(desk.now).find(all[given.query % all.length]!)
     } else if (given.op === 'front') {
-      const policy = { ...openPolicy, front_page: given.front }
-      desk.say('ann', 'room.policy.set', given.room, { args: { policy } })
+      const said = desk.say('ann', 'room.policy.set', given.room, { args: { set: { front_page: given.front } } })
+      expect(said.ok).toBe(true)
     } else if (given.op === 'post') this.#post(given)
     else {
       const post = posts[given.of % Math.max(1, posts.length)]
@@ -190,6 +189,7 @@ function holds(state: State, { posts, desk: { now } }: Story): void {
     const root = events.find(Buffer.from(id, 'hex'))
     const shown = shownIn(state, posts, root, now)
     if (events.root[root] !== none || shown.length === 0) continue
+    const ends = shown.map((slot) => events.expires[slot]!).filter((end) => end !== 0)
     const votes = posts.filter((post) => threadOf(state, post.id) === root).flatMap((post) => [...post.votes.values()])
     const up = votes.filter(({ value }) => value === 1).length
     const down = votes.filter(({ value }) => value === -1).length
@@ -197,6 +197,7 @@ function holds(state: State, { posts, desk: { now } }: Story): void {
       replies: shown.filter((slot) => slot !== root).length,
       participants: new Set(shown.map((slot) => events.author[slot])).size,
       last: Math.max(...shown),
+      until: Math.min(...ends) === Number.POSITIVE_INFINITY ? 0 : Math.min(...ends),
       votes: { up, down, score: up - down },
     })
   }

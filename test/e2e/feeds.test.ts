@@ -119,9 +119,10 @@ test('an unchanged feed is not sent again, and what is taken back is gone from t
 test('a private room has no feed, and neither has what is not there', async () => {
   await client.command(ann, { operation: 'room.create', room: 'secret-feed', visibility: 'private' })
   const id = await say({ room: 'secret-feed', text: 'in private' })
-  for (const path of ['/room/secret-feed.atom', `/e/${id}.json`]) expect((await client.get(path)).status).toBe(403)
+  for (const path of ['/room/secret-feed.atom', `/e/${id}.json`])
+    expect(await client.get(path)).toMatchObject({ status: 403, code: 'private_room' })
   for (const path of ['/room/no-such-room.atom', `/e/${'0'.repeat(32)}.atom`, '/i/nobody-at-all.json'])
-    expect([path, (await client.get(path)).status]).toEqual([path, 400])
+    expect([path, (await client.get(path)).code]).toEqual([path, 'not_found'])
   const { text } = await client.get(`/i/${ann.id}.atom`)
   expect(text).not.toContain('in private')
 })

@@ -150,6 +150,35 @@ test('a cursor of another list, and one that is none, are refused; a page needs 
   expect(await rows('room=rows&page=none')).toEqual({ threads: [], has_more: false })
 })
 
+test('a long thread is read from its end, and around a post, without a gap', async () => {
+  const root = await say(ann, { room: 'around', text: 'post 0' })
+  const ids = [root]
+  for (let n = 1; n < 60; n++) ids.push(await say(ben, { room: 'around', text: `post ${n}`, reply_to: root }))
+  type Page = { events: { text: string }[]; next_cursor?: string; has_earlier?: boolean; earlier_cursor?: string }
+  const page = async (query: string, id = root) =>
+    (await client.get(`/api/thread/${id}?limit=8&${query}`)).data as unknown as Page
+  const numbers = ({ events }: Page) => events.map(({ text }) => Number(text.slice(5)))
+  const range = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => from + n)
+  const down: number[] = []
+  for (let cursor = ''; ; ) {
+    const found = await page(`order=desc${cursor}`)
+    down.push(...numbers(found))
+    if (found.next_cursor === undefined) break
+    cursor = `&cursor=${found.next_cursor}`
+  }
+  expect(down).toEqual(range(0, 60).reverse())
+  const near = await page('start=event', ids[30])
+  expect([numbers(near), near.has_earlier]).toEqual([range(28, 36), true])
+  expect(numbers(await page(`cursor=${near.next_cursor}`, ids[30]))).toEqual(range(36, 44))
+  const before = await page(`cursor=${near.earlier_cursor}`, ids[30])
+  expect(numbers(before)).toEqual(range(20, 28))
+  expect(numbers(await page('start=event', ids[1]))).toEqual(range(0, 8))
+  const second = await page('start=event', ids[5])
+  expect([numbers(second), second.has_earlier, second.earlier_cursor]).toEqual([range(3, 11), true, undefined])
+  expect((await page('')).has_earlier).toBe(false)
+  expect((await client.get(`/api/thread/${root}?order=desc&cursor=${near.next_cursor}`)).code).toBe('invalid_field')
+})
+
 test('what moves up while a list is read shows on reload, and nothing is listed twice', async () => {
   const ids: string[] = []
   for (let n = 0; n < 5; n++) ids.push(await say(ann, { room: 'moving', text: `thread ${n}` }))

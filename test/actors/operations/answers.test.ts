@@ -125,7 +125,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
       const path = get.path.replace('{event_id}', about).replace('{target}', ada.id)
       const own: Record<string, typeof samples> = {
         'work.list': { kind: 'open' },
-        'thread.get': { 'data.order': 'desc' },
+        'thread.get': { 'data.order': 'desc', 'data.start': 'event' },
         'threads.list': { 'data.order': 'top', 'data.window': 'day' },
       }
       const told = { ...values, ...own[name] }

@@ -4,8 +4,8 @@ import type { Room } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import type { Followed } from '../../actors/subscriptions/subscriptions.ts'
-import { type ReadContext, view } from '../reads/read.ts'
-import { titleOf } from '../reads/thread-title.ts'
+import { type ReadContext, view } from './read.ts'
+import { titleOf } from './thread-title.ts'
 
 /** More are not counted. */
 const newMax = 100
@@ -14,34 +14,38 @@ const looksMax = 500
 
 export type FollowNews = ReturnType<typeof newsOf>
 
+type Asking = {
+  readonly reader: string
+  readonly muted: ReadonlySet<string>
+  /** Where nothing is new, nothing is said. */
+  readonly onlyNew?: boolean
+}
+
 /** Undefined: this actor does not hold it, or the reader may not read it. */
-export function newsIn(
-  context: ReadContext,
-  followed: Followed,
-  reader: string,
-  muted: ReadonlySet<string>,
-): FollowNews | undefined {
+export function newsIn(context: ReadContext, followed: Followed, asking: Asking): FollowNews | undefined {
   const { board, visibility } = context
+  const { reader } = asking
   const room = board.rooms.get(followed.room)
   if (room === undefined || room.visibility !== visibility) return undefined
   if (visibility === 'private' && !mayWrite(room, reader)) return undefined
   const root = followed.thread === '' ? none : board.events.find(Buffer.from(followed.thread, 'hex'))
   if (followed.thread !== '' && (root === none || board.events.room[root] !== room.number)) return undefined
-  return newsOf(context, followed, { room, root, reader, muted })
+  const place = { ...asking, room, root }
+  const counted = countOf(context, followed, place)
+  return asking.onlyNew === true && counted.fresh === 0 ? undefined : newsOf(context, followed, { place, ...counted })
 }
 
-type Place = {
+type Place = Asking & {
   readonly room: Room
   /** Slot of the thread's first event; `none`: the whole room is followed. */
   readonly root: number
-  readonly reader: string
-  readonly muted: ReadonlySet<string>
 }
+/** `last`: slot of the newest event that is shown, or `none`. */
+type Counted = { readonly fresh: number; readonly last: number }
 
-function newsOf(context: ReadContext, { room, thread, at, seen }: Followed, place: Place) {
+function countOf(context: ReadContext, { seen }: Followed, place: Place): Counted {
   const { board, state } = context
   const { events, authorList } = board
-  const authorOf = (slot: number) => authorList[events.author[slot]!]!.id
   const now = context.now()
   let fresh = 0
   let last = none
@@ -50,11 +54,20 @@ function newsOf(context: ReadContext, { room, thread, at, seen }: Followed, plac
     const isOld = events.seq[slot]! <= seen
     if (looks++ === looksMax || fresh === newMax || (isOld && last !== none)) break
     if (state.marks.isEdit(slot) || state.marks.gone(slot, now) !== undefined) continue
-    const author = authorOf(slot)
+    const author = authorList[events.author[slot]!]!.id
     if (place.muted.has(author)) continue
     if (last === none) last = slot
     if (!isOld && author !== place.reader) fresh++
   }
+  return { fresh, last }
+}
+
+function newsOf(
+  context: ReadContext,
+  { room, thread, at, seen }: Followed,
+  { place, fresh, last }: Counted & { readonly place: Place },
+) {
+  const { events, authorList } = context.board
   return {
     room,
     ...(thread === '' ? {} : { thread, title: titleOf(view(context, place.root, false)).title }),
@@ -68,7 +81,7 @@ function newsOf(context: ReadContext, { room, thread, at, seen }: Followed, plac
           last: {
             event_id: events.idHex(last),
             seq: events.seq[last]!,
-            author: authorOf(last),
+            author: authorList[events.author[last]!]!.id,
             created_at: events.at[last]!,
           },
         }),

@@ -1,0 +1,107 @@
+/** Lists of threads under what a hostile author, voter or moderator can do; and what keeps a list of numbers in order. */
+
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { none } from '../../actors/records/event-index.ts'
+import { Ordered } from '../../actors/threads/ordered.ts'
+import type { ThreadsQuery } from '../../actors/threads/threads.ts'
+import { Desk } from '../support/desk.ts'
+
+const plain = { page: '', kind: '', replyTo: '', supersedes: '', attachments: [], ttl: 0, proofBits: 0 }
+const query: ThreadsQuery = { order: 'active', window: 'day', limit: 10, from: undefined }
+
+function post(desk: Desk, who: string, more: object = {}): string {
+  const said = desk.say(who, 'post', 'hall', { text: 'words', args: { ...plain, ...more } })
+  if (!said.ok) throw new Error(said.refusal.message)
+  return said.id
+}
+
+function hall(): Desk {
+  const desk = new Desk()
+  desk.say('ann', 'room.create', 'hall', { args: { visibility: 'public', members: [], text: '' } })
+  return desk
+}
+
+test('a thread of 20,000 replies is taken back from its newest to its oldest, and stands right after each', () => {
+  const desk = hall()
+  const root = post(desk, 'ann')
+  const other = post(desk, 'ben')
+  const replies = Array.from({ length: 20_000 }, (_, n) => post(desk, n % 2 === 0 ? 'ben' : 'cat', { replyTo: root }))
+  const { events } = desk.state.board
+  const slotOf = (id: string) => events.find(Buffer.from(id, 'hex'))
+  const index = desk.state.threads.at(desk.now)
+  expect(index.find(query).roots).toEqual([slotOf(root), slotOf(other)])
+  expect(index.sums(slotOf(root))).toEqual({
+    replies: 20_000,
+    participants: 3,
+    last: slotOf(replies.at(-1)!),
+    until: 0,
+  })
+  for (let n = replies.length - 1; n >= 0; n--) {
+    desk.say(n % 2 === 0 ? 'ben' : 'cat', 'event.redact', 'hall', { args: { event: replies[n]!, reason: 'x' } })
+    const last = n === 0 ? root : replies[n - 1]!
+    expect(index.sums(slotOf(root))).toMatchObject({ replies: n, last: slotOf(last) })
+  }
+  expect(index.find(query).roots).toEqual([slotOf(other), slotOf(root)])
+  desk.say('ann', 'event.redact', 'hall', { args: { event: root, reason: 'x' } })
+  expect(index.find(query).roots).toEqual([slotOf(other)])
+  expect(index.sums(slotOf(root))).toEqual({ replies: 0, participants: 0, last: none, until: 0 })
+})
+
+test('one identity counts once, however often it changes its vote and whenever', () => {
+  const desk = hall()
+  const event = post(desk, 'ann')
+  const slot = desk.state.board.events.find(Buffer.from(event, 'hex'))
+  const honest = post(desk, 'ann')
+  for (const who of ['cat', 'dan']) desk.say(who, 'vote', 'hall', { args: { event: honest, value: 1 } })
+  const top: ThreadsQuery = { ...query, order: 'top' }
+  for (let n = 0; n < 1_000; n++) {
+    desk.say('ben', 'vote', 'hall', { args: { event, value: [1, 0, -1, 1][n % 4]! } })
+    desk.now += n % 7 === 0 ? 600 : 0
+    for (const who of n % 100 === 0 ? ['cat', 'dan'] : []) {
+      desk.say(who, 'vote', 'hall', { args: { event: honest, value: 0 } })
+      desk.say(who, 'vote', 'hall', { args: { event: honest, value: 1 } })
+    }
+    const index = desk.state.threads.at(desk.now)
+    const { up, down } = index.votes(slot)
+    expect(up + down).toBeLessThanOrEqual(1)
+    expect(index.find(top).roots.at(-1)).toBe(slot)
+  }
+})
+
+test('a room that leaves the front page and comes back, again and again, is where its policy says', () => {
+  const desk = hall()
+  post(desk, 'ann')
+  for (let n = 0; n < 50; n++) {
+    desk.say('ann', 'room.policy.set', 'hall', { args: { set: { front_page: n % 2 === 1 } } })
+    expect(desk.state.threads.at(desk.now).find(query).roots).toHaveLength(n % 2)
+  }
+})
+
+test('numbers stay in order and whole, whatever is added and removed', () => {
+  const value = fc.nat({ max: 4_000 })
+  const change = fc.record({ isAdded: fc.boolean(), value })
+  const run = fc.record({ from: value, count: fc.nat({ max: 1_500 }), isAdded: fc.boolean() })
+  fc.assert(
+    fc.property(fc.array(fc.oneof(change, run), { maxLength: 60 }), fc.array(value), (steps, limits) => {
+      const begun = Uint32Array.from({ length: 1_200 }, (_, n) => n * 3)
+      const list = Ordered.slots(begun)
+      const model = new Set<number>(begun)
+      for (const each of steps) {
+        const values = 'count' in each ? Array.from({ length: each.count }, (_, n) => each.from + n) : [each.value]
+        for (const one of values) {
+          if (each.isAdded) list.add(one)
+          else list.remove(one)
+          if (each.isAdded) model.add(one)
+          else model.delete(one)
+        }
+      }
+      for (const limit of [...limits, 0, Number.POSITIVE_INFINITY]) {
+        const expected = [...model].filter((one) => one < limit).sort((a, b) => b - a)
+        expect([...list.below(limit)]).toEqual(expected)
+      }
+      expect(list.length).toBe(model.size)
+    }),
+    { numRuns: 100 },
+  )
+})

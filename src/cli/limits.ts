@@ -1,7 +1,7 @@
 /** `broadside limits`: whose rates and quotas an operator has raised, and raising them. */
 import { BoardClient } from './client.ts'
 import { type Arguments, type Command, exitCodes, UsageError } from './command-line.ts'
-import { readKeyFile } from './key-file.ts'
+import { openKeyFile } from './key-file.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
 import { inertLine } from './terminal.ts'
@@ -45,7 +45,7 @@ export const limitsCommand: Command = {
       throw new UsageError(`limits has no subcommand "${verb}". See: broadside limits --help`)
     if (isList !== (target === undefined))
       throw new UsageError(isList ? 'limits list takes no TARGET.' : `limits ${verb} needs a TARGET.`)
-    const signer = readKeyFile(keyFileOf(args))
+    const { signer } = await openKeyFile(keyFileOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: 1 })
     try {
       const { serviceId } = await client.capabilities()

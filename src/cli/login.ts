@@ -1,9 +1,9 @@
 /** `broadside login` and `whoami`: the key and the board that the other commands use where none is named. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { type Board, BoardError, importKey } from '../client/broadside.ts'
+import { type Board, BoardError } from '../client/broadside.ts'
 import { type Arguments, type Command, exitCodes, type Terminal } from './command-line.ts'
-import { createKeyFile, readKeyText } from './key-file.ts'
+import { createKeyFile, openKeyFile } from './key-file.ts'
 import { connected, said } from './operation-command.ts'
 import { keyFileOf, keyOptionHelp, ownKeyFile, urlOf, urlOption, urlOptionHelp, urlPlace } from './shared-options.ts'
 import { inertJson, inertLine } from './terminal.ts'
@@ -71,7 +71,7 @@ async function identityAt(board: Board, id: string): Promise<{ readonly id: stri
 async function show(args: Arguments, terminal: Terminal): Promise<0> {
   const file = keyFileOf(args)
   const board = await connected(args, true)
-  const { id, publicKey } = await importKey(readKeyText(file))
+  const { id, publicKey } = (await openKeyFile(file)).key
   const identity = await said(board.address, () => identityAt(board, id))
   const { available, held } = await said(board.address, () => board.call('credit.balance', {}))
   const about = {

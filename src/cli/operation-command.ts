@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type FieldName, fields } from '../../actors/kernel/fields.ts'
 import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
 import { namingOf, type Schema } from '../../actors/kernel/schema.ts'
-import { type Board, BoardError, connect, importKey, NoAnswer } from '../client/broadside.ts'
+import { type Board, BoardError, connect, NoAnswer } from '../client/broadside.ts'
 import { shapeOf } from '../format/data-fault.ts'
 import { nearest } from '../format/nearest.ts'
 import { plainSchema } from '../format/plain-schema.ts'
@@ -23,7 +23,7 @@ import {
   type Terminal,
   UsageError,
 } from './command-line.ts'
-import { readKeyText } from './key-file.ts'
+import { openKeyFile } from './key-file.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { inertJson, inertLine } from './terminal.ts'
 
@@ -204,7 +204,7 @@ export async function connected(args: Arguments, mustSign: boolean): Promise<Boa
   const isThere = existsSync(file)
   if (!isThere && (mustSign || args.text('key') !== undefined))
     throw new CommandFailed(`There is no key file ${file}. Make one with: broadside login`)
-  const key = isThere ? await importKey(readKeyText(file)) : undefined
+  const key = isThere ? (await openKeyFile(file)).key : undefined
   return said(urlOf(args), () => connect(urlOf(args), { patience, ...(key === undefined ? {} : { key }) }))
 }
 

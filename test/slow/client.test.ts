@@ -107,9 +107,14 @@ test('what is served is what is in the package, by the hash at /capabilities', a
   const { clients } = (await client.get('/capabilities')).data as unknown as {
     clients: { url: string; sha256: string }[]
   }
-  for (const name of ['broadside.js', 'broadside.py']) {
+  for (const [name, file] of [
+    ['broadside.js', 'broadside.js'],
+    ['v1.js', 'broadside.js'],
+    ['broadside.py', 'broadside.py'],
+  ] as const) {
     const { text, headers } = await client.get(`/client/${name}`)
-    expect(text).toBe(readFileSync(join(project, 'dist/src/client', name), 'utf8'))
+    expect(text).toBe(readFileSync(join(project, 'dist/src/client', file), 'utf8'))
+    expect(text).not.toContain('sourceMappingURL')
     expect(headers).toMatchObject({ 'access-control-allow-origin': '*', 'x-content-type-options': 'nosniff' })
     const sha256 = createHash('sha256').update(text).digest('hex')
     expect(clients).toContainEqual({ url: `${board.address}/client/${name}`, sha256 })

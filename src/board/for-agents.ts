@@ -98,7 +98,7 @@ function clientWords(address: string): string[] {
   return [
     '## Client libraries',
     '',
-    `${address}/client/broadside.js is one module for Node 22, Deno, Bun and browsers (in the package: broadside/client), and`,
+    `${address}/client/v1.js is one module for Node 22, Deno, Bun and browsers (in the package: broadside/client), and`,
     `${address}/client/broadside.py one file for Python 3.9. Neither has dependencies; their SHA-256 is at /capabilities. They make`,
     'or load a key file (keep it secret), sign by the clock of the board, send the same bytes again until the outcome is known, wait as',
     'long as a refusal says (at most 120 s together), and do the work that a room requires. call takes every operation with',

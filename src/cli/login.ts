@@ -85,11 +85,11 @@ async function show(args: Arguments, terminal: Terminal): Promise<0> {
     credits_held: held,
   }
   if (args.flag('json')) terminal.out(`${inertJson(about)}\n`)
-  else
-    for (const [name, value] of Object.entries({
-      ...about,
-      handle: `@${about.handle ?? ' none yet: broadside login --handle NAME'}`,
-    }))
+  else {
+    const handle = about.handle === undefined ? 'none yet: broadside login --handle NAME' : `@${about.handle}`
+    const { handle: _, ...rest } = about
+    for (const [name, value] of Object.entries({ handle, ...rest }))
       terminal.out(`${name.replaceAll('_', ' ').padEnd(13)}${inertLine(String(value))}\n`)
+  }
   return exitCodes.ok
 }

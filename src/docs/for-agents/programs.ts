@@ -132,7 +132,7 @@ for event in json.load(urllib.request.urlopen(BOARD + "/api/thread/" + event_id)
 
 /** From nothing to a signed post, with the client that the board serves. */
 export const clientStart = {
-  javascript: (address: string): string => `// curl -sSo broadside.mjs ${address}/client/broadside.js
+  javascript: (address: string): string => `// curl -sSo broadside.mjs ${address}/client/v1.js
 import { connect } from './broadside.mjs'
 const board = await connect('${address}', { key: 'me.json' })
 const { event_id } = await board.post('lobby', 'Hello from JavaScript.')
@@ -142,6 +142,12 @@ from broadside import connect
 board = connect("${address}", key="me.json")
 posted = board.post("lobby", "Hello from Python.")
 print("posted", posted["event_id"])`,
+  /** With nothing but curl and Python. */
+  shell: (address: string): string => `curl -sSO ${address}/client/broadside.py
+python3 broadside.py ${address} post room=lobby text="Hello from a shell."`,
+  /** With the package of the board. */
+  commands: (address: string): string => `broadside login ${address}
+broadside post lobby "Hello from a shell."`,
 }
 
 /** What else the clients do. They continue the programs above. */

@@ -11,9 +11,10 @@ import { shapeOf } from '../format/data-fault.ts'
 import { nearest } from '../format/nearest.ts'
 import { plainSchema } from '../format/plain-schema.ts'
 import { parseStrictText } from '../format/strict-json.ts'
-import { listOf } from '../mcp/brief.ts'
+import { isObject, listOf } from '../mcp/brief.ts'
 import { flatNames } from '../mcp/tool-list.ts'
 import { answerText } from './answer-text.ts'
+import { BadAnswer } from './client.ts'
 import {
   type Arguments,
   type Command,
@@ -195,8 +196,8 @@ function jsonOr(text: string): unknown {
   return read.ok ? read.value : text
 }
 
-/** Seconds to go on trying: a person waits, and may try again. */
-const patience = 10
+/** Seconds to go on trying where an answer was lost: a person waits, and may try again. */
+const patience = 2
 
 /** A connection for one command: signed where there is a key, and with the sentences of a command where it fails. */
 export async function connected(args: Arguments, mustSign: boolean): Promise<Board> {
@@ -236,16 +237,14 @@ async function runOperation(
   const answer = await said(board.address, async () =>
     board.run({ operation: operation.name, ...(await named(board, operation, values)) }),
   )
-  printAnswer(operation, answer as Readonly<Record<string, unknown>>, args, terminal)
+  printAnswer(operation, answer, { args, terminal, url: board.address })
   return exitCodes.ok
 }
 
-export function printAnswer(
-  operation: Operation,
-  answer: Readonly<Record<string, unknown>>,
-  args: Arguments,
-  terminal: Terminal,
-): void {
+type Place = { readonly args: Arguments; readonly terminal: Terminal; readonly url: string }
+
+export function printAnswer(operation: Operation, answer: unknown, { args, terminal, url }: Place): void {
+  if (!isObject(answer)) throw new BadAnswer(url, `${operation.name} has no data`)
   const list = listOf(operation)
   const items = list === undefined ? undefined : answer[list]
   if (!args.flag('json')) terminal.out(answerText(answer, list))

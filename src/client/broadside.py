@@ -39,6 +39,7 @@ _PKCS8_START = bytes.fromhex("302e020100300506032b657004220420")
 _REQUEST_SECONDS = 60
 _PAUSE_MIN, _PAUSE_MAX = 0.25, 8.0
 _SAFE = 2**53 - 1
+_ANSWER_BYTES_MAX = 32 * 1024 * 1024
 
 
 class BoardError(Exception):
@@ -627,7 +628,7 @@ class Board:
     def _ask(self, path: str, body: Optional[bytes]) -> _Answer:
         try:
             with self._request(path, body, "application/json") as response:
-                return _answer_of(_parsed(response.read()), response.status)
+                return _answer_of(_parsed(_whole(response)), response.status)
         except urllib.error.HTTPError as error:
             with error:
                 return _refused_answer(error)
@@ -694,15 +695,30 @@ def _answer_of(told: Any, status: int) -> _Answer:
     if status >= 500 or (not isinstance(error, dict) and 200 <= status < 300):
         return _Answer(failed=f"status {status}")
     if isinstance(error, dict):
-        return _Answer(refused=error, status=status)
+        return _Answer(refused=_refusal_in(error), status=status)
     return _Answer(refused={"code": "no_board", "message": f"status {status} without an answer of a board"}, status=status)
+
+
+def _refusal_in(error: Dict[str, Any]) -> Dict[str, Any]:
+    """What stands in a refusal, as far as it is what it should be."""
+    kinds = {"code": str, "message": str, "field": str, "retry_after": (int, float), "details": dict}
+    found = {name: error[name] for name, kind in kinds.items() if isinstance(error.get(name), kind)}
+    return dict({"code": "unknown", "message": "no reason was given"}, **found)
 
 
 def _refused_answer(error: urllib.error.HTTPError) -> _Answer:
     try:
-        return _answer_of(_parsed(error.read()), error.code)
+        return _answer_of(_parsed(_whole(error)), error.code)
     except Exception as failed:
         return _Answer(failed=failed)
+
+
+def _whole(answer: Any) -> bytes:
+    """All of an answer, where it is no longer than any of a board is."""
+    data = bytes(answer.read(_ANSWER_BYTES_MAX + 1))
+    if len(data) > _ANSWER_BYTES_MAX:
+        raise OSError(f"the answer is longer than {_ANSWER_BYTES_MAX} bytes")
+    return data
 
 
 def _parsed(text: bytes) -> Any:

@@ -67,6 +67,8 @@ const pauseMsMin = 250
 const pauseMsMax = 8_000
 const pollPatienceMs = 60_000
 const keyFileBytesMax = 16_384
+/** No answer, and no line of one, is longer. */
+const answerCharsMax = 32 * 1024 * 1024
 
 /** A refusal: the board says that the command had no effect. */
 export class BoardError extends Error {
@@ -642,7 +644,7 @@ export class Board {
   async #ask(path: string, request: RequestInit, signal?: AbortSignal): Promise<Answer> {
     try {
       const response = await this.#fetch(path, request, signal)
-      return answerOf(parsed(await response.text()), response.status)
+      return answerOf(parsed(await textOf(response)), response.status)
     } catch (failed) {
       return { failed }
     }
@@ -662,7 +664,7 @@ export class Board {
     try {
       const response = await this.#fetch('/v1/commands', { method: 'POST', body, headers })
       if (!response.ok) {
-        const whole = answerOf(parsed(await response.text()), response.status)
+        const whole = answerOf(parsed(await textOf(response)), response.status)
         for (const n of commands.keys()) answers.set(n + 1, whole)
         return { answers, failed: undefined }
       }
@@ -1132,17 +1134,48 @@ function answerOf(told: unknown, status: number): Answer {
   // A fault of the board or of a proxy says nothing about the outcome.
   const isRefusal = typeof error?.code === 'string'
   if (status >= 500 || (!isRefusal && status >= 200 && status < 300)) return { failed: `status ${status}` }
-  if (isRefusal) return { refused: error, status }
+  if (isRefusal) return { refused: refusalIn(error), status }
   return { refused: { code: 'no_board', message: `status ${status} without an answer of a board` }, status }
 }
 
-async function* linesOf(response: Response): AsyncGenerator<string, void> {
-  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+/** What stands in a refusal, as far as it is what it should be. */
+function refusalIn({ code, message, field, retry_after, details }: Readonly<Record<string, unknown>>): Refusal {
+  return {
+    code: String(code),
+    message: typeof message === 'string' ? message : 'no reason was given',
+    ...(typeof field === 'string' ? { field } : {}),
+    ...(typeof retry_after === 'number' && retry_after >= 0 ? { retry_after } : {}),
+    ...(typeof details === 'object' && details !== null ? { details: { ...details } } : {}),
+  }
+}
+
+/** Pieces of text, as long as what they make together is no longer than any answer of a board is. */
+async function* piecesOf(response: Response, isWhole: boolean): AsyncGenerator<string, void> {
+  if (response.body === null) return
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  try {
+    for (let length = 0; ; ) {
+      const { done, value } = await reader.read()
+      if (done) return
+      length = isWhole || !value.includes('\n') ? length + value.length : 0
+      if (length > answerCharsMax) throw new Error(`the answer is longer than ${answerCharsMax} characters`)
+      yield value
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+async function textOf(response: Response): Promise<string> {
   let text = ''
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return
-    const lines = (text + value).split('\n')
+  for await (const piece of piecesOf(response, true)) text += piece
+  return text
+}
+
+async function* linesOf(response: Response): AsyncGenerator<string, void> {
+  let text = ''
+  for await (const piece of piecesOf(response, false)) {
+    const lines = (text + piece).split('\n')
     text = lines.pop() ?? ''
     yield* lines
   }

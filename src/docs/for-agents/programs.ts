@@ -1,13 +1,13 @@
 /**
- * A page of JavaScript and one of Python that sign and send: with a first post for /for-agents, and by themselves as files that
- * the examples of /docs use; and programs with the clients of src/client. Tests run all of them as they are served.
+ * A page of JavaScript and one of Python that sign and send without a library, for /for-agents; and programs with the clients of
+ * src/client. Tests run all of them as they are served.
  */
 import { FIELD_ORDER } from '../../format/signing.ts'
 
 const order = FIELD_ORDER.join(' ')
 
 /** Node 20 or newer, nothing to install. */
-export function javascriptLibrary(address: string, serviceId: string): string {
+function javascriptLibrary(address: string, serviceId: string): string {
   return `import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 
@@ -75,7 +75,7 @@ for (let round = 0; round < 2; round++) {
 }
 
 /** Python 3.8 or newer with the package `cryptography`. */
-export function pythonLibrary(address: string, serviceId: string): string {
+function pythonLibrary(address: string, serviceId: string): string {
   return `import base64, hashlib, json, os, secrets, time, urllib.error, urllib.request
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

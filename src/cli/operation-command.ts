@@ -31,7 +31,7 @@ import { inertJson, inertLine } from './terminal.ts'
 /** A field, or a key of `data`. */
 type Part = { readonly name: string; readonly schema: Schema; readonly about: string; readonly isData: boolean }
 
-/** More of `data` than this by its place, and nobody knows which is which. */
+/** With more required fields than this, those inside `data` are options: their order would be hard to remember. */
 const placesMax = 4
 const common: ReadonlySet<string> = new Set(['url', 'key', 'json', 'help'])
 

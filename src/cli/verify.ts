@@ -114,7 +114,7 @@ export const verifyCommand: Command = {
   },
 }
 
-/** What was checked by a key that nobody chose is right in itself, and may be anybody's. */
+/** Without a pinned key a file is consistent, but may be the log of anyone. */
 function endOf(key: LogKey | undefined, args: Arguments): ExitCode {
   if (key !== undefined || args.flag('unpinned')) return exitCodes.ok
   throw new Unverified(

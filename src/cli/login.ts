@@ -2,6 +2,8 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Board, BoardError } from '../client/broadside.ts'
+import { isObject } from '../mcp/brief.ts'
+import { BadAnswer } from './client.ts'
 import { type Arguments, type Command, exitCodes, type Terminal } from './command-line.ts'
 import { createKeyFile, openKeyFile } from './key-file.ts'
 import { connected, said } from './operation-command.ts'
@@ -61,7 +63,9 @@ export const whoamiCommand: Command = {
 /** A board knows nobody before they have acted in public. */
 async function identityAt(board: Board, id: string): Promise<{ readonly id: string; readonly handle?: string }> {
   try {
-    return (await board.call('identity.get', {})).identity
+    const { identity } = await board.call('identity.get', {})
+    if (!isObject(identity)) throw new BadAnswer(board.address, 'identity.get shows no identity')
+    return identity
   } catch (error) {
     if (error instanceof BoardError && error.code === 'not_found') return { id }
     throw error

@@ -223,7 +223,9 @@ export async function said<Value>(url: string, act: () => Promise<Value>): Promi
       const hint = error.command === undefined ? ' Start one with "broadside serve", or name another with --url.' : ''
       throw new CommandFailed(`${inertLine(error.message)}.${hint}`)
     }
-    throw error instanceof TypeError ? new CommandFailed(`${url}: ${inertLine(error.message)}`) : error
+    if (error instanceof CommandFailed || error instanceof UsageError) throw error
+    // What the client says of an answer that is none of a board, or of a field that it cannot send.
+    throw new CommandFailed(`${url}: ${inertLine(error instanceof Error ? error.message : String(error))}`)
   }
 }
 

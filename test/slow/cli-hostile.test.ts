@@ -111,9 +111,7 @@ const commands: Readonly<Record<string, () => string[]>> = {
   'tools relay': () => ['tools', 'relay', 'weather-1', '--key', key, '--payee', `0x${'1'.repeat(40)}`],
   verify: () => ['verify', exported, '--from', address],
   whoami: () => ['whoami', '--key', key],
-  reply: () => ['reply', eventId, 'hello', '--key', key],
   'call for a list': () => ['call', 'events.list', 'room=lobby', 'limit=2', '--key', key],
-  'call for one thing': () => ['call', 'room.get', 'room=lobby', '--json', '--key', key],
 }
 
 /** Ended by a sentence: of whoever does not say what it was, the trace says that nobody foresaw it. */

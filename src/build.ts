@@ -43,6 +43,7 @@ function build(): void {
     const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
     if (status !== 0) throw new BuildFailed('The build failed. Fix what is listed above and run `npm run build`.')
     for (const path of globSync('src/**/*.{js,css,py}', { cwd: root })) copy(path, fresh)
+    withoutMap(join(fresh, 'src/client/broadside.js'))
     writeFileSync(join(fresh, stampName), wanted)
     replace(fresh)
   } catch (error) {
@@ -50,6 +51,13 @@ function build(): void {
     if (error instanceof BuildFailed) fail(error.message)
     throw error
   }
+}
+
+/** Boards serve this module alone: its map would be missed there. */
+function withoutMap(path: string): void {
+  const code = readFileSync(path, 'utf8')
+  writeFileSync(path, code.replace(/\n\/\/# sourceMappingURL=[^\n]*\n?$/, '\n'))
+  rmSync(`${path}.map`, { force: true })
 }
 
 /** Puts the new build in the place of the old one. */

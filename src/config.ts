@@ -363,6 +363,8 @@ export type UserSettings = {
   /** BROADSIDE_URL, and BROADSIDE_KEY: a key file. */
   readonly url: string | undefined
   readonly keyFile: string | undefined
+  /** BROADSIDE_PASSPHRASE: of a key file that was sealed with one. */
+  readonly passphrase: string | undefined
   /** Where `broadside login` keeps what it is told: in XDG_CONFIG_HOME, or in .config of the home directory. */
   readonly directory: string
   /** NO_COLOR is set (no-color.org). */
@@ -374,6 +376,7 @@ export function userSettings(variables: Variables = process.env): UserSettings {
   return {
     url: set('BROADSIDE_URL'),
     keyFile: set('BROADSIDE_KEY'),
+    passphrase: set('BROADSIDE_PASSPHRASE'),
     directory: join(set('XDG_CONFIG_HOME') ?? join(homedir(), '.config'), 'broadside'),
     noColor: set('NO_COLOR') !== undefined,
   }

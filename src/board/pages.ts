@@ -1,5 +1,6 @@
 /** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
 
+import { agentsPage } from '../docs/agents-page.ts'
 import { contactPage } from '../docs/contact-page.ts'
 import { faq } from '../docs/faq-page.ts'
 import { docsSigning, operationPage } from '../docs/operation-page.ts'
@@ -98,6 +99,7 @@ export const pages: readonly Page[] = [
   identity,
   log,
   search,
+  agentsPage,
   docs,
   docsSigning,
   docsRefusals,

@@ -9,6 +9,8 @@
  */
 import { createHash, createHmac, createPrivateKey, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { importKey, type Key, keyFromSeed } from '../client/broadside.ts'
+import { userSettings } from '../config.ts'
 import { CommandFailed } from './command-line.ts'
 import { type Signer, signerFromSeed } from './sign.ts'
 
@@ -36,7 +38,7 @@ export function createKeyFile(path: string): Signer {
 }
 
 /** The text of a key file that only its owner can read. Throws CommandFailed. */
-export function readKeyText(path: string): string {
+function readKeyText(path: string): string {
   if (!existsSync(path))
     throw new CommandFailed(`There is no key file ${path}. Make one with: broadside keygen ${path}`)
   const stats = statSync(path)
@@ -49,14 +51,29 @@ export function readKeyText(path: string): string {
   return readFileSync(path, 'utf8')
 }
 
-/** Reads a key file of either form. Throws CommandFailed. */
-export function readKeyFile(path: string): Signer {
-  const text = readKeyText(path)
+/**
+ * Reads a key file of any form, as what signs here and as the client's own. One that is sealed opens with BROADSIDE_PASSPHRASE.
+ * Throws CommandFailed.
+ */
+export async function openKeyFile(path: string): Promise<{ readonly signer: Signer; readonly key: Key }> {
+  const text = await unsealed(readKeyText(path), path)
   const seed = text.includes('-----BEGIN') ? seedOfPem(text) : seedOfJson(text)
   if (seed === undefined) {
     throw new CommandFailed(`${path} contains no Ed25519 key. Make one with: broadside keygen NEWFILE`)
   }
-  return signerFromSeed(seed)
+  return { signer: signerFromSeed(seed), key: await keyFromSeed(seed) }
+}
+
+async function unsealed(text: string, path: string): Promise<string> {
+  if (!text.includes('"sealed"')) return text
+  const { passphrase } = userSettings()
+  try {
+    return (await importKey(text, passphrase)).toFile()
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    const hint = passphrase === undefined ? ' Set BROADSIDE_PASSPHRASE.' : ''
+    throw new CommandFailed(`${path} cannot be opened: ${error.message}.${hint}`)
+  }
 }
 
 function seedOfPem(text: string): Buffer | undefined {

@@ -1,10 +1,10 @@
 /** `broadside limits`: whose rates and quotas an operator has raised, and raising them. */
 import { BoardClient } from './client.ts'
 import { type Arguments, type Command, exitCodes, UsageError } from './command-line.ts'
-import { readKeyFile } from './key-file.ts'
+import { openKeyFile } from './key-file.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
-import { inertLine } from './terminal.ts'
+import { inertJson, inertLine } from './terminal.ts'
 
 /** What a board says of one; of the settings it says no time. */
 type Grant = {
@@ -27,6 +27,7 @@ export const limitsCommand: Command = {
     keyOptionHelp,
     ['--factor N', 'grant: how many times the limits, from 2 (default: no rate or quota applies)'],
     ['--hours N', 'grant: for how long (default 24)'],
+    ['--json', 'print JSON, one grant a line'],
     ['--reason TEXT', 'grant and revoke: why, for operators to read'],
   ],
   example: 'broadside limits grant 192.0.2.0/24 --factor 10 --hours 48 --key operator.json',
@@ -36,6 +37,7 @@ export const limitsCommand: Command = {
     factor: { type: 'string' },
     hours: { type: 'string' },
     reason: { type: 'string' },
+    json: { type: 'boolean' },
   },
   positionals: { min: 1, max: 2 },
   async run(args, terminal) {
@@ -45,25 +47,27 @@ export const limitsCommand: Command = {
       throw new UsageError(`limits has no subcommand "${verb}". See: broadside limits --help`)
     if (isList !== (target === undefined))
       throw new UsageError(isList ? 'limits list takes no TARGET.' : `limits ${verb} needs a TARGET.`)
-    const signer = readKeyFile(keyFileOf(args))
+    const shown = (grant: Grant) => (args.flag('json') ? inertJson(grant) : lineOf(grant))
+    const { signer } = await openKeyFile(keyFileOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: 1 })
     try {
       const { serviceId } = await client.capabilities()
       const send = (fields: CommandFields) =>
         client.command(signCommand(fields, { signer, serviceId, nowSeconds: terminal.clock.wallSeconds() }).body)
       if (target === undefined) {
-        for (const line of await inForce(send)) terminal.out(`${line}\n`)
+        for (const grant of await inForce(send)) terminal.out(`${shown(grant)}\n`)
         return exitCodes.ok
       }
       const reason = args.text('reason')
       const common = { target, ...(reason === undefined ? {} : { reason }) }
       if (verb === 'revoke') {
         await send({ operation: 'limits.revoke', ...common })
-        terminal.out(`${inertLine(target)} has the default limits again.\n`)
+        const words = `${inertLine(target)} has the default limits again.`
+        terminal.out(`${args.flag('json') ? inertJson({ target, revoked: true }) : words}\n`)
         return exitCodes.ok
       }
       const { grant } = (await send({ operation: 'limits.grant', ...common, ...termsOf(args) })) as { grant: Grant }
-      terminal.out(`${lineOf(grant)}\n`)
+      terminal.out(`${shown(grant)}\n`)
       return exitCodes.ok
     } finally {
       client.close()
@@ -79,18 +83,18 @@ function termsOf(args: Arguments): { readonly ttl: number; readonly data: string
   return { ttl: hours * 3_600, data: JSON.stringify({ schema: 1, ...terms }) }
 }
 
-async function inForce(send: (fields: CommandFields) => Promise<Record<string, unknown>>): Promise<string[]> {
-  const lines: string[] = []
+async function inForce(send: (fields: CommandFields) => Promise<Record<string, unknown>>): Promise<Grant[]> {
+  const found: Grant[] = []
   for (let cursor: string | undefined; ; ) {
-    const found = await send({ operation: 'limits.list', limit: 200, ...(cursor === undefined ? {} : { cursor }) })
-    const { grants, configured, next_cursor } = found as {
+    const page = await send({ operation: 'limits.list', limit: 200, ...(cursor === undefined ? {} : { cursor }) })
+    const { grants, configured, next_cursor } = page as {
       grants: readonly Grant[]
       configured: readonly Grant[]
       next_cursor?: string
     }
-    if (cursor === undefined) lines.push(...configured.map(lineOf))
-    lines.push(...grants.map(lineOf))
-    if (next_cursor === undefined) return lines
+    if (cursor === undefined) found.push(...configured)
+    found.push(...grants)
+    if (next_cursor === undefined) return found
     cursor = next_cursor
   }
 }

@@ -1,9 +1,11 @@
 /** `broadside login` and `whoami`: the key and the board that the other commands use where none is named. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { type Board, BoardError, importKey } from '../client/broadside.ts'
+import { type Board, BoardError } from '../client/broadside.ts'
+import { isObject } from '../mcp/brief.ts'
+import { BadAnswer } from './client.ts'
 import { type Arguments, type Command, exitCodes, type Terminal } from './command-line.ts'
-import { createKeyFile, readKeyText } from './key-file.ts'
+import { createKeyFile, openKeyFile } from './key-file.ts'
 import { connected, said } from './operation-command.ts'
 import { keyFileOf, keyOptionHelp, ownKeyFile, urlOf, urlOption, urlOptionHelp, urlPlace } from './shared-options.ts'
 import { inertJson, inertLine } from './terminal.ts'
@@ -61,7 +63,9 @@ export const whoamiCommand: Command = {
 /** A board knows nobody before they have acted in public. */
 async function identityAt(board: Board, id: string): Promise<{ readonly id: string; readonly handle?: string }> {
   try {
-    return (await board.call('identity.get', {})).identity
+    const { identity } = await board.call('identity.get', {})
+    if (!isObject(identity)) throw new BadAnswer(board.address, 'identity.get shows no identity')
+    return identity
   } catch (error) {
     if (error instanceof BoardError && error.code === 'not_found') return { id }
     throw error
@@ -71,7 +75,7 @@ async function identityAt(board: Board, id: string): Promise<{ readonly id: stri
 async function show(args: Arguments, terminal: Terminal): Promise<0> {
   const file = keyFileOf(args)
   const board = await connected(args, true)
-  const { id, publicKey } = await importKey(readKeyText(file))
+  const { id, publicKey } = (await openKeyFile(file)).key
   const identity = await said(board.address, () => identityAt(board, id))
   const { available, held } = await said(board.address, () => board.call('credit.balance', {}))
   const about = {
@@ -85,11 +89,11 @@ async function show(args: Arguments, terminal: Terminal): Promise<0> {
     credits_held: held,
   }
   if (args.flag('json')) terminal.out(`${inertJson(about)}\n`)
-  else
-    for (const [name, value] of Object.entries({
-      ...about,
-      handle: `@${about.handle ?? ' none yet: broadside login --handle NAME'}`,
-    }))
+  else {
+    const handle = about.handle === undefined ? 'none yet: broadside login --handle NAME' : `@${about.handle}`
+    const { handle: _, ...rest } = about
+    for (const [name, value] of Object.entries({ handle, ...rest }))
       terminal.out(`${name.replaceAll('_', ' ').padEnd(13)}${inertLine(String(value))}\n`)
+  }
   return exitCodes.ok
 }

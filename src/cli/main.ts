@@ -35,7 +35,7 @@ const verb =
   async (argv) =>
     (await import('./verbs.ts')).verbCommand(first, argv)
 
-/** Two of its words do more than one operation. */
+/** `tools import` and `tools relay` do more than one operation. */
 const loadTools: Load = async (argv) =>
   argv[0] === 'import' || argv[0] === 'relay' ? (await import('./tools.ts')).toolsCommand : verb('tools')(argv)
 

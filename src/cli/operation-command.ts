@@ -6,14 +6,15 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type FieldName, fields } from '../../actors/kernel/fields.ts'
 import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
 import { namingOf, type Schema } from '../../actors/kernel/schema.ts'
-import { type Board, BoardError, connect, importKey, NoAnswer } from '../client/broadside.ts'
+import { type Board, BoardError, connect, NoAnswer } from '../client/broadside.ts'
 import { shapeOf } from '../format/data-fault.ts'
 import { nearest } from '../format/nearest.ts'
 import { plainSchema } from '../format/plain-schema.ts'
 import { parseStrictText } from '../format/strict-json.ts'
-import { listOf } from '../mcp/brief.ts'
+import { isObject, listOf } from '../mcp/brief.ts'
 import { flatNames } from '../mcp/tool-list.ts'
 import { answerText } from './answer-text.ts'
+import { BadAnswer } from './client.ts'
 import {
   type Arguments,
   type Command,
@@ -23,14 +24,14 @@ import {
   type Terminal,
   UsageError,
 } from './command-line.ts'
-import { readKeyText } from './key-file.ts'
+import { openKeyFile } from './key-file.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { inertJson, inertLine } from './terminal.ts'
 
 /** A field, or a key of `data`. */
 type Part = { readonly name: string; readonly schema: Schema; readonly about: string; readonly isData: boolean }
 
-/** More of `data` than this by its place, and nobody knows which is which. */
+/** With more required fields than this, those inside `data` are options: their order would be hard to remember. */
 const placesMax = 4
 const common: ReadonlySet<string> = new Set(['url', 'key', 'json', 'help'])
 
@@ -195,8 +196,8 @@ function jsonOr(text: string): unknown {
   return read.ok ? read.value : text
 }
 
-/** Seconds to go on trying: a person waits, and may try again. */
-const patience = 10
+/** Seconds to go on trying where an answer was lost: a person waits, and may try again. */
+const patience = 2
 
 /** A connection for one command: signed where there is a key, and with the sentences of a command where it fails. */
 export async function connected(args: Arguments, mustSign: boolean): Promise<Board> {
@@ -204,7 +205,7 @@ export async function connected(args: Arguments, mustSign: boolean): Promise<Boa
   const isThere = existsSync(file)
   if (!isThere && (mustSign || args.text('key') !== undefined))
     throw new CommandFailed(`There is no key file ${file}. Make one with: broadside login`)
-  const key = isThere ? await importKey(readKeyText(file)) : undefined
+  const key = isThere ? (await openKeyFile(file)).key : undefined
   return said(urlOf(args), () => connect(urlOf(args), { patience, ...(key === undefined ? {} : { key }) }))
 }
 
@@ -222,7 +223,9 @@ export async function said<Value>(url: string, act: () => Promise<Value>): Promi
       const hint = error.command === undefined ? ' Start one with "broadside serve", or name another with --url.' : ''
       throw new CommandFailed(`${inertLine(error.message)}.${hint}`)
     }
-    throw error instanceof TypeError ? new CommandFailed(`${url}: ${inertLine(error.message)}`) : error
+    if (error instanceof CommandFailed || error instanceof UsageError) throw error
+    // What the client says of an answer that is none of a board, or of a field that it cannot send.
+    throw new CommandFailed(`${url}: ${inertLine(error instanceof Error ? error.message : String(error))}`)
   }
 }
 
@@ -236,16 +239,14 @@ async function runOperation(
   const answer = await said(board.address, async () =>
     board.run({ operation: operation.name, ...(await named(board, operation, values)) }),
   )
-  printAnswer(operation, answer as Readonly<Record<string, unknown>>, args, terminal)
+  printAnswer(operation, answer, { args, terminal, url: board.address })
   return exitCodes.ok
 }
 
-export function printAnswer(
-  operation: Operation,
-  answer: Readonly<Record<string, unknown>>,
-  args: Arguments,
-  terminal: Terminal,
-): void {
+type Place = { readonly args: Arguments; readonly terminal: Terminal; readonly url: string }
+
+export function printAnswer(operation: Operation, answer: unknown, { args, terminal, url }: Place): void {
+  if (!isObject(answer)) throw new BadAnswer(url, `${operation.name} has no data`)
   const list = listOf(operation)
   const items = list === undefined ? undefined : answer[list]
   if (!args.flag('json')) terminal.out(answerText(answer, list))

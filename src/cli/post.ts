@@ -4,7 +4,7 @@ import { isHex64 } from '../format/signing.ts'
 import { BadAnswer, BoardClient } from './client.ts'
 import { type Arguments, type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
 import { textBytesMax } from './corpus.ts'
-import { readKeyFile } from './key-file.ts'
+import { openKeyFile } from './key-file.ts'
 import { eventIdOption, keyFileOf, keyOptionHelp, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
 import { inertJson, inertLine, wordOf } from './terminal.ts'
@@ -39,7 +39,7 @@ export const postCommand: Command = {
   positionals: { min: 1, max: 2 },
   async run(args, terminal) {
     const fields = fieldsOf(args)
-    const signer = readKeyFile(keyFileOf(args))
+    const { signer } = await openKeyFile(keyFileOf(args))
     const given = args.positionals[1]
     const text = given === undefined || given === '-' ? await readStandardInput() : given
     checkText(text)

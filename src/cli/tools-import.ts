@@ -10,7 +10,7 @@ import { type ListRow, rowsOf } from '../tools/list-rows.ts'
 import { floodMax } from '../tools/rank.ts'
 import { BadAnswer, BoardClient, Refused } from './client.ts'
 import { type Arguments, CommandFailed, type ExitCode, exitCodes, type Terminal } from './command-line.ts'
-import { readKeyFile } from './key-file.ts'
+import { openKeyFile } from './key-file.ts'
 import { openLines } from './lines.ts'
 import { Progress } from './progress.ts'
 import { keyFileOf, urlOf } from './shared-options.ts'
@@ -27,7 +27,7 @@ type Read = { readonly rows: ListRow[]; readonly bad: string[]; readonly doubled
 type Sent = { applied: number; unchanged: number; readonly kept: string[] }
 
 export async function importTools(path: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
-  const signer = readKeyFile(keyFileOf(args))
+  const { signer } = await openKeyFile(keyFileOf(args))
   const client = new BoardClient({ url: urlOf(args), connections: batchesInFlight })
   const progress = new Progress({ terminal, unit: 'rows' })
   try {

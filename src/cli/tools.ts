@@ -17,7 +17,7 @@ import {
   type Terminal,
   UsageError,
 } from './command-line.ts'
-import { readKeyFile } from './key-file.ts'
+import { openKeyFile } from './key-file.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { signCommand } from './sign.ts'
 import { inertLine } from './terminal.ts'
@@ -70,7 +70,7 @@ const payeesMax = 8
  * here, so that the operator signs what they have seen: a price or a payee that changes later is not paid.
  */
 export async function relayTool(target: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
-  const signer = readKeyFile(keyFileOf(args))
+  const { signer } = await openKeyFile(keyFileOf(args))
   const client = new BoardClient({ url: urlOf(args), connections: 1 })
   try {
     const { serviceId } = await client.capabilities()

@@ -25,7 +25,7 @@ import { type LineSource, openLines } from './lines.ts'
 import { LogTiles } from './log-tiles.ts'
 import { entriesIn, MirrorStore, rootOfHashes } from './mirror-store.ts'
 import { Progress } from './progress.ts'
-import { bytesText, durationText, grouped, inertLine, wordOf } from './terminal.ts'
+import { bytesText, durationText, grouped, inertJson, inertLine, wordOf } from './terminal.ts'
 import { checkHere, type ExportReport, verifyExport } from './verify-export.ts'
 import { type ProvenFacts, verifyProofJson, verifyProofText } from './verify-proof.ts'
 
@@ -75,6 +75,7 @@ export const verifyCommand: Command = {
     ['--url URL', 'take the key from this board instead (the board is then trusted for it)'],
     ['--from URL', 'prove the lines of a filtered or paged export against the log’s tiles at this board'],
     ['--unpinned', 'accept the key that the file itself names: it proves that nothing is broken, not whose log it is'],
+    ['--json', 'print one JSON object'],
     ['--threads N', 'threads that check signatures (default: one per core; none for a small file)'],
   ],
   example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
@@ -85,6 +86,7 @@ export const verifyCommand: Command = {
     url: { type: 'string' },
     from: { type: 'string' },
     unpinned: { type: 'boolean' },
+    json: { type: 'boolean' },
     threads: { type: 'string' },
   },
   positionals: { min: 1, max: 1 },
@@ -94,14 +96,15 @@ export const verifyCommand: Command = {
     const source = openLines(path)
     const threads = args.integer('threads', { fallback: threadsFor(source), min: 0, max: 64 })
     const key = await pinnedKey(args)
+    const isJson = args.flag('json')
     const proof = source.fileBytes <= proofFileBytesMax ? readProof(path) : undefined
     if (proof !== undefined) {
-      printProof(proof.verify(key?.key), key, terminal)
+      printProof(proof.verify(key?.key), key, { terminal, isJson })
       return endOf(key, args)
     }
     const from = args.text('from')
     const tiles = from === undefined ? undefined : await LogTiles.open(from, key!.key)
-    const report = await checkExport(source, { key, tiles, threads, terminal })
+    const report = await checkExport(source, { key, tiles, threads, terminal, isJson })
     if (args.flag('ledger') && report.ledger === undefined)
       throw new CommandFailed(`${path} is not a ledger: get one with /v1/export?stream=ledger.`)
     if (report.first === undefined) return endOf(key, args)
@@ -112,7 +115,7 @@ export const verifyCommand: Command = {
   },
 }
 
-/** What was checked by a key that nobody chose is right in itself, and may be anybody's. */
+/** Without a pinned key a file is consistent, but may be the log of anyone. */
 function endOf(key: LogKey | undefined, args: Arguments): ExitCode {
   if (key !== undefined || args.flag('unpinned')) return exitCodes.ok
   throw new Unverified(
@@ -131,13 +134,12 @@ async function checkMirror(path: string, args: Arguments, terminal: Terminal): P
   try {
     const { origin, size } = verifyMirror(store, key.key, (done, of) => progress.update(done, of))
     progress.clear()
-    terminal.out(
-      table([
-        ['log', inertLine(origin)],
-        ['entries', `${grouped(size)}: every entry hashes to its tile, every tile to the one above`],
-        ['checkpoint', checkpointText(true, key)],
-      ]),
-    )
+    const facts = { log: origin, entries: size, pinned: key.isPinned }
+    print(args.flag('json') ? facts : undefined, terminal, [
+      ['log', inertLine(origin)],
+      ['entries', `${grouped(size)}: every entry hashes to its tile, every tile to the one above`],
+      ['checkpoint', checkpointText(true, key)],
+    ])
     return exitCodes.ok
   } finally {
     progress.clear()
@@ -206,7 +208,16 @@ function readProof(path: string): FoundProof | undefined {
   }
 }
 
-function printProof(facts: ProvenFacts, key: LogKey | undefined, terminal: Terminal): void {
+/** `facts`: for programs, in the place of the rows. */
+function print(facts: object | undefined, terminal: Terminal, rows: readonly (readonly [string, string])[]): void {
+  terminal.out(facts === undefined ? table(rows) : `${inertJson(facts)}\n`)
+}
+
+function printProof(
+  facts: ProvenFacts,
+  key: LogKey | undefined,
+  { terminal, isJson }: Pick<ExportCheck, 'terminal' | 'isJson'>,
+): void {
   const rows = [
     ['event', facts.eventId],
     ['log', inertLine(facts.origin)],
@@ -217,7 +228,10 @@ function printProof(facts: ProvenFacts, key: LogKey | undefined, terminal: Termi
     ],
     ['checkpoint', `signed by the log: verified, ${keyText(key, 'the file itself')}`],
   ] as const
-  terminal.out(table(rows))
+  const { eventId, index, size, origin, hasSignedBytes } = facts
+  const pinned = key?.isPinned === true
+  const told = { event_id: eventId, log: origin, leaf: index, size, signed_bytes: hasSignedBytes, pinned }
+  print(isJson === true ? told : undefined, terminal, rows)
 }
 
 type ExportCheck = {
@@ -226,12 +240,14 @@ type ExportCheck = {
   readonly tiles?: LogTiles | undefined
   readonly threads: number
   readonly terminal: Terminal
+  /** The report is one JSON object. */
+  readonly isJson?: boolean
 }
 
 /** Checks an export and prints its table; failures are in the report. Also used by `demo`. */
 export async function checkExport(
   source: LineSource,
-  { key, tiles, threads, terminal }: ExportCheck,
+  { key, tiles, threads, terminal, isJson }: ExportCheck,
 ): Promise<ExportReport> {
   const checker = threads === 0 ? checkHere() : await Verifier.start({ threads, startPool: machine.startPool })
   const progress = new Progress({ terminal, unit: 'lines' })
@@ -248,7 +264,8 @@ export async function checkExport(
     })
     progress.clear()
     if (report.lines === 0) throw new CommandFailed('The file is empty: there is nothing to verify.')
-    terminal.out(table(rowsOf(report, key, { fileBytes: source.fileBytes, seconds: progress.secondsSpent() })))
+    const rows = rowsOf(report, key, { fileBytes: source.fileBytes, seconds: progress.secondsSpent() })
+    print(isJson === true ? factsOf(report, key) : undefined, terminal, rows)
     return report
   } catch (error) {
     if (error instanceof CommandFailed) throw error
@@ -256,6 +273,16 @@ export async function checkExport(
   } finally {
     progress.clear()
     await checker.close()
+  }
+}
+
+function factsOf(report: ExportReport, key: LogKey | undefined): object {
+  const { lines, events, tombstones, rotations, signatures, leaves, failures, checkpoint, isSignedByLog } = report
+  return {
+    ...{ lines, events, tombstones, rotations, signatures, leaves, failures },
+    ...(checkpoint === undefined ? {} : { log: checkpoint.origin, size: checkpoint.size }),
+    checkpoint_signed: isSignedByLog === true,
+    pinned: key?.isPinned === true,
   }
 }
 

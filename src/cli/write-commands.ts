@@ -21,7 +21,7 @@ async function done(
 ): Promise<ExitCode> {
   const board = await connected(args, true)
   const answer = await said(board.address, () => act(board))
-  printAnswer(operationByName.get(operation)!, answer as Readonly<Record<string, unknown>>, args, terminal)
+  printAnswer(operationByName.get(operation)!, answer, { args, terminal, url: board.address })
   return exitCodes.ok
 }
 

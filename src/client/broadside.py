@@ -18,12 +18,17 @@ import json
 import os
 import re
 import secrets
+import sys
 import time
+import unicodedata
 import urllib.error
 import urllib.request
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
-__all__ = ["connect", "create_key", "import_key", "load_key", "Board", "BoardError", "Follow", "Key", "NoAnswer", "SignedCommand"]
+__all__ = [
+    "connect", "create_key", "import_key", "load_key", "verify_export", "verify_proof",
+    "Board", "BoardError", "Follow", "Key", "NoAnswer", "NotVerified", "SignedCommand",
+]
 
 FIELD_ORDER = (
     "operation room page text kind reply_to to request_id public_key timestamp nonce handle visibility members target "
@@ -34,6 +39,7 @@ _PKCS8_START = bytes.fromhex("302e020100300506032b657004220420")
 _REQUEST_SECONDS = 60
 _PAUSE_MIN, _PAUSE_MAX = 0.25, 8.0
 _SAFE = 2**53 - 1
+_ANSWER_BYTES_MAX = 32 * 1024 * 1024
 
 
 class BoardError(Exception):
@@ -59,6 +65,14 @@ class NoAnswer(Exception):
     def __init__(self, address: str, command: "Optional[SignedCommand]", cause: object):
         self.command = command
         super().__init__(f"{address} gave no answer, so the outcome is unknown: {cause}")
+
+
+class NotVerified(Exception):
+    """Something does not verify. line: of an export, counted from 1."""
+
+    def __init__(self, reason: str, line: Optional[int] = None):
+        self.reason, self.line = reason, line
+        super().__init__(reason if line is None else f"line {line}: {reason}")
 
 
 class SignedCommand:
@@ -99,6 +113,55 @@ def _times_base(scalar: int) -> bytes:
     x, y, z, _ = result
     inverse = pow(z, _P - 2, _P)
     return ((y * inverse % _P) | (x * inverse % _P & 1) << 255).to_bytes(32, "little")
+
+
+def _point(data: bytes) -> Optional[_Point]:
+    """The point that 32 bytes name; None: they name none."""
+    y = int.from_bytes(data, "little")
+    sign, y = y >> 255, y & ((1 << 255) - 1)
+    if y >= _P:
+        return None
+    square = (y * y - 1) * pow(_D * y * y + 1, _P - 2, _P) % _P
+    x = pow(square, (_P + 3) // 8, _P)
+    if (x * x - square) % _P:
+        x = x * pow(2, (_P - 1) // 4, _P) % _P
+    if (x * x - square) % _P or (x == 0 and sign):
+        return None
+    x = _P - x if x & 1 != sign else x
+    return x, y, 1, x * y % _P
+
+
+def _times(scalar: int, point: _Point) -> _Point:
+    result: _Point = (0, 1, 1, 0)
+    while scalar:
+        if scalar & 1:
+            result = _add(result, point)
+        point, scalar = _add(point, point), scalar >> 1
+    return result
+
+
+def _pure_verify(public: bytes, signature: bytes, message: bytes) -> bool:
+    key, r, s = _point(public), _point(signature[:32]), int.from_bytes(signature[32:], "little")
+    if key is None or r is None or s >= _L:
+        return False
+    k = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % _L
+    left, right = _times(s, _BASE), _add(r, _times(k, key))
+    return (left[0] * right[2] - right[0] * left[2]) % _P == 0 and (left[1] * right[2] - right[1] * left[2]) % _P == 0
+
+
+def _is_signed(public: bytes, signature: bytes, message: bytes) -> bool:
+    if len(public) != 32 or len(signature) != 64:
+        return False
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    except Exception:  # Not installed, or without Ed25519.
+        return _pure_verify(public, signature, message)
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
 
 
 class _PureSigner:
@@ -164,10 +227,53 @@ class Key:
     def sign(self, message: bytes) -> bytes:
         return bytes(self._signer.sign(message))
 
-    def to_file(self) -> str:
-        """The text of a key file. Anyone who has it can sign as you."""
+    def to_file(self, passphrase: Optional[str] = None) -> str:
+        """The text of a key file. Anyone who has it can sign as you; with a passphrase, anyone who has both."""
+        if passphrase is not None:
+            return _sealed(self._seed, self.public_key, self.id, passphrase)
         parts = {"type": "broadside-key", "public_key": self.public_key, "id": self.id, "seed": _base64url(self._seed)}
         return json.dumps(parts, separators=(",", ":")) + "\n"
+
+
+# Version 2 of key files: the seed under AES-256-GCM, with everything else in the file authenticated in this order.
+_SEALED_HEAD = ("type", "version", "public_key", "id", "kdf", "rounds", "salt", "cipher", "nonce")
+_ROUNDS_MIN, _ROUNDS_MAX = 600_000, 10_000_000
+
+
+def _seal(head: Dict[str, Any], passphrase: str) -> Tuple[Any, bytes, bytes]:
+    """What opens and closes a sealed file: the cipher, its nonce and what it authenticates."""
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError:
+        raise RuntimeError("a key file with a passphrase needs the package cryptography: pip install cryptography") from None
+    words = unicodedata.normalize("NFKC", passphrase).encode()
+    key = hashlib.pbkdf2_hmac("sha256", words, _bytes_of(head["salt"]), head["rounds"])
+    text = json.dumps({name: head[name] for name in _SEALED_HEAD}, separators=(",", ":"))
+    return AESGCM(key), _bytes_of(head["nonce"]), b"broadside-key-v2\n" + text.encode()
+
+
+def _sealed(seed: bytes, public_key: str, id: str, passphrase: str) -> str:
+    salt, nonce = _base64url(secrets.token_bytes(16)), _base64url(secrets.token_bytes(12))
+    values = ("broadside-key", 2, public_key, id, "PBKDF2-SHA-256", _ROUNDS_MIN, salt, "AES-256-GCM", nonce)
+    head = dict(zip(_SEALED_HEAD, values))
+    cipher, start, about = _seal(head, passphrase)
+    return json.dumps(dict(head, sealed=_base64url(cipher.encrypt(start, seed, about))), separators=(",", ":")) + "\n"
+
+
+def _unsealed(file: Dict[str, Any], passphrase: Optional[str]) -> bytes:
+    texts = [file.get(name) for name in ("public_key", "id", "salt", "nonce", "sealed")]
+    is_known = file.get("type") == "broadside-key" and file.get("kdf") == "PBKDF2-SHA-256" and file.get("cipher") == "AES-256-GCM"
+    is_sealed = all(isinstance(each, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,100}", each) for each in texts)
+    rounds = file.get("rounds")
+    if not (is_known and is_sealed and type(rounds) is int and _ROUNDS_MIN <= rounds <= _ROUNDS_MAX):
+        raise ValueError("the text contains no Ed25519 key")
+    if passphrase is None:
+        raise ValueError("this key file is sealed: it opens with its passphrase")
+    cipher, start, about = _seal(file, passphrase)
+    try:
+        return bytes(cipher.decrypt(start, _bytes_of(file["sealed"]), about))
+    except Exception:
+        raise ValueError("the passphrase does not open this key file, or the file was changed") from None
 
 
 def create_key() -> Key:
@@ -175,8 +281,9 @@ def create_key() -> Key:
     return Key(secrets.token_bytes(32))
 
 
-def import_key(text: str) -> Key:
-    """Reads the text of a key file: JSON of `broadside keygen`, to_file or a page of a board, or a PKCS#8 PEM of OpenSSL."""
+def import_key(text: str, passphrase: Optional[str] = None) -> Key:
+    """Reads the text of a key file: JSON of `broadside keygen`, to_file or a page of a board, or a PKCS#8 PEM of OpenSSL. A
+    file that was sealed opens with its passphrase."""
     if "-----BEGIN" in text:
         der = base64.b64decode("".join(line for line in text.splitlines() if not line.startswith("-----")))
         if der[:16] != _PKCS8_START or len(der) != 48:
@@ -184,20 +291,25 @@ def import_key(text: str) -> Key:
         return Key(der[16:])
     try:
         parts = json.loads(text)
-        seed = parts["seed"]
-    except (ValueError, TypeError, KeyError):
-        raise ValueError("the text contains no Ed25519 key") from None
-    if not isinstance(seed, str) or re.fullmatch(r"[A-Za-z0-9_-]{43}", seed) is None:
+    except ValueError:
+        parts = None
+    if not isinstance(parts, dict):
         raise ValueError("the text contains no Ed25519 key")
-    key = Key(base64.urlsafe_b64decode(seed + "="))
+    if parts.get("version") == 2:
+        key = Key(_unsealed(parts, passphrase))
+    else:
+        seed = parts.get("seed")
+        if not isinstance(seed, str) or re.fullmatch(r"[A-Za-z0-9_-]{43}", seed) is None:
+            raise ValueError("the text contains no Ed25519 key")
+        key = Key(_bytes_of(seed))
     # A file whose two halves disagree was edited by hand: signing with it would make another person.
     if parts.get("public_key", key.public_key) != key.public_key:
         raise ValueError("the public and private halves of this key do not match")
     return key
 
 
-def load_key(path: str) -> Key:
-    """The key in a file, which is created if there is none."""
+def load_key(path: str, passphrase: Optional[str] = None) -> Key:
+    """The key in a file, which is created if there is none. passphrase: of a sealed file."""
     fresh = create_key()
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -205,13 +317,13 @@ def load_key(path: str) -> Key:
         pass
     else:
         with os.fdopen(descriptor, "w") as file:
-            file.write(fresh.to_file())
+            file.write(fresh.to_file(passphrase))
         return fresh
     if os.name == "posix" and os.stat(path).st_mode & 0o077:
         raise PermissionError(f"others can read the key file {path}: restrict it to yourself with chmod 600")
     with open(path, encoding="utf-8") as file:
         try:
-            return import_key(file.read(16_384))
+            return import_key(file.read(16_384), passphrase)
         except ValueError as error:
             raise ValueError(f"{path} is no key file: {error}") from None
 
@@ -294,6 +406,7 @@ class Board:
         self._lines, self._bytes = 1, 65_536
         #: Operations whose data has no schema.
         self._unversioned: set = set()
+        self._data: Dict[Any, Dict[str, Any]] = {}
         self._board_time, self._own_time = 0, 0.0
         self._open = urllib.request.build_opener(_NoRedirect).open
 
@@ -307,6 +420,7 @@ class Board:
             raise ValueError(f"{self.address} is the service {found['service_id']}, not {wanted}")
         self.service = wanted
         operations = [each for each in found.get("operations") or [] if isinstance(each, dict)]
+        self._data = {each.get("name"): _dict(_dict(each.get("data")).get("properties")) for each in operations}
         self._unversioned = {each.get("name") for each in operations if not _has_version(each.get("data"))}
         limits = found.get("limits") or {}
         self._lines, self._bytes = limits.get("batch_lines") or 1, limits.get("body_bytes") or 65_536
@@ -315,6 +429,22 @@ class Board:
     def call(self, operation: str, **fields: Any) -> Dict[str, Any]:
         """Runs any operation. Signed if there is a key; reads of public data need none. data may be a dict."""
         return self._call(dict(fields, operation=operation), self._patience)
+
+    def typed(self, operation: str, given: Dict[str, str]) -> Dict[str, Any]:
+        """Fields of an operation from their texts: numbers, lists, and what is inside data, as /capabilities declares them."""
+        fields: Dict[str, Any] = {}
+        data: Dict[str, Any] = {}
+        within = self._data.get(operation, {})
+        for name, text in given.items():
+            if name in within:
+                kind = _dict(within[name]).get("type", "")
+                data[name] = text if kind == "string" or _parsed(text.encode()) is None else _parsed(text.encode())
+            elif name in ("members", "attachments"):
+                fields[name] = text.split(",")
+            else:
+                is_number = name in ("amount", "ttl", "limit", "before") and re.fullmatch(r"[0-9]{1,15}", text)
+                fields[name] = int(text) if is_number else text
+        return dict(fields, data=data) if data else fields
 
     def post(self, room: str, text: str, **more: Any) -> Dict[str, Any]:
         return self.call("post", room=room, text=text, **more)
@@ -346,6 +476,18 @@ class Board:
         """Follows rooms, or (with none) the whole board. Everything after this call is included; with a cursor, everything
         after it. It continues over lost connections and restarts of the board."""
         return Follow(self, rooms, tuple(kinds), cursor)
+
+    def tail(self, room: str, cursor: str = "") -> Iterator[Dict[str, Any]]:
+        """The posts of a room, one after the other as they are accepted, from this call on or after cursor."""
+        # Asked for here, not when the first post is.
+        news = self.follow(room, kinds=["event.posted"], cursor=cursor)
+        return (update["event"] for update in news if "event" in update)
+
+    def export_lines(self) -> Iterator[str]:
+        """Everything public, line by line, for verify_export or a file."""
+        with self._open(urllib.request.Request(self.address + "/v1/export"), timeout=_REQUEST_SECONDS) as answer:
+            for line in answer:
+                yield line.decode()
 
     def sign(self, operation: str, **fields: Any) -> SignedCommand:
         """Signs a command, and does not send it."""
@@ -486,7 +628,7 @@ class Board:
     def _ask(self, path: str, body: Optional[bytes]) -> _Answer:
         try:
             with self._request(path, body, "application/json") as response:
-                return _answer_of(_parsed(response.read()), response.status)
+                return _answer_of(_parsed(_whole(response)), response.status)
         except urllib.error.HTTPError as error:
             with error:
                 return _refused_answer(error)
@@ -553,15 +695,30 @@ def _answer_of(told: Any, status: int) -> _Answer:
     if status >= 500 or (not isinstance(error, dict) and 200 <= status < 300):
         return _Answer(failed=f"status {status}")
     if isinstance(error, dict):
-        return _Answer(refused=error, status=status)
+        return _Answer(refused=_refusal_in(error), status=status)
     return _Answer(refused={"code": "no_board", "message": f"status {status} without an answer of a board"}, status=status)
+
+
+def _refusal_in(error: Dict[str, Any]) -> Dict[str, Any]:
+    """What stands in a refusal, as far as it is what it should be."""
+    kinds = {"code": str, "message": str, "field": str, "retry_after": (int, float), "details": dict}
+    found = {name: error[name] for name, kind in kinds.items() if isinstance(error.get(name), kind)}
+    return dict({"code": "unknown", "message": "no reason was given"}, **found)
 
 
 def _refused_answer(error: urllib.error.HTTPError) -> _Answer:
     try:
-        return _answer_of(_parsed(error.read()), error.code)
+        return _answer_of(_parsed(_whole(error)), error.code)
     except Exception as failed:
         return _Answer(failed=failed)
+
+
+def _whole(answer: Any) -> bytes:
+    """All of an answer, where it is no longer than any of a board is."""
+    data = bytes(answer.read(_ANSWER_BYTES_MAX + 1))
+    if len(data) > _ANSWER_BYTES_MAX:
+        raise OSError(f"the answer is longer than {_ANSWER_BYTES_MAX} bytes")
+    return data
 
 
 def _parsed(text: bytes) -> Any:
@@ -590,5 +747,332 @@ def _solve_proof(command_sha256: str, bits: int) -> str:
         counter += 1
 
 
+def verify_proof(proof: Dict[str, Any], vkey: str) -> Dict[str, Any]:
+    """Checks the answer of log.proof: that the entry of the event is in the log whose key is pinned. vkey: as you saved it from
+    /log/vkey or /capabilities. Raises NotVerified. Answers event_id, index, size and origin."""
+    entry = _base64(proof.get("entry"), "the entry")
+    lines = _lines_in(entry)
+    command, event = lines.get("command", ""), lines.get("event", "")
+    if not _is_hash(command) or command[:32] != event or event != proof.get("event_id"):
+        raise NotVerified("the entry is not that of the event")
+    payload = proof.get("signed_payload")
+    if payload is not None and hashlib.sha256(str(payload).encode()).hexdigest() != command:
+        raise NotVerified("the signed bytes do not hash to the command of the entry")
+    head = _open_checkpoint(proof.get("checkpoint"), vkey)
+    index, path = proof.get("leaf_index"), proof.get("inclusion_path")
+    if not isinstance(path, list) or len(path) > 63 or not all(_is_hash(each) for each in path):
+        raise NotVerified("inclusion_path is not a list of hashes")
+    if type(index) is not int or not 0 <= index < head["size"]:
+        raise NotVerified("leaf_index is not the number of a leaf of this log")
+    # RFC 9162 section 2.1.3.2.
+    node, at, last = _leaf_hash(entry), index, head["size"] - 1
+    for sibling in (bytes.fromhex(each) for each in path):
+        if last == 0:
+            raise NotVerified("the path is too long")
+        if at % 2 or at == last:
+            node = _node_hash(sibling, node)
+            while at % 2 == 0 and at:
+                at, last = at // 2, last // 2
+        else:
+            node = _node_hash(node, sibling)
+        at, last = at // 2, last // 2
+    if last != 0 or node != head["root"]:
+        raise NotVerified("the path does not lead from the entry to the root that the checkpoint signs")
+    return {"event_id": event, "index": index, "size": head["size"], "origin": head["origin"]}
+
+
+def verify_export(lines: Iterable[str], vkey: str) -> Dict[str, Any]:
+    """Checks a whole export (/v1/export, all of it): each signature, the ids of events and authors, that text, room and author
+    are those that were signed, and that every line is the leaf it names of the log whose key is pinned. Raises NotVerified at
+    the first fault. Answers counts of lines, and the origin and size of the log. `broadside verify` checks every other field
+    that is shown, too."""
+    check = _ExportCheck(vkey)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                check.take(_dict(_parsed(line.encode())), number)
+            except NotVerified as error:
+                raise NotVerified(error.reason, number if error.line is None else error.line) from None
+    return check.end()
+
+
+class _ExportCheck:
+    def __init__(self, vkey: str):
+        self._keys = {_key_of(vkey)[0]: vkey}
+        self._claims: Dict[str, List[Tuple[int, bytes, int]]] = {}
+        #: Identity of a key that came by rotation.
+        self._owners: Dict[str, str] = {}
+        self._leaves: List[bytes] = []
+        self._origin: Optional[str] = None
+        #: What the closed log before says of the one that follows.
+        self._tie: Optional[Tuple[str, bytes]] = None
+        self._head: Optional[Dict[str, Any]] = None
+        self._counts = {"events": 0, "tombstones": 0, "leaves": 0}
+
+    def take(self, line: Dict[str, Any], number: int) -> None:
+        if self._head is not None:
+            raise NotVerified("a line follows the end")
+        kind = line.get("type")
+        whole = {"leaves": self._take_leaves, "log": self._take_closed, "end": self._take_end}.get(str(kind))
+        if whole is not None:
+            return whole(line)
+        # What the board itself could not read is named by its leaf, which the root covers.
+        if kind == "unreadable":
+            return None
+        command = line.get("command_sha256")
+        if not _is_hash(command) or str(command)[:32] != line.get("event_id"):
+            raise NotVerified("event_id is not the first half of command_sha256")
+        if kind == "event":
+            self._take_event(line)
+        elif kind == "rotation":
+            self._take_rotation(line)
+        elif kind == "tombstone":
+            self._counts["tombstones"] += 1
+        elif kind != "undelegation":
+            raise NotVerified(f"lines of type {kind} are not known")
+        return self._claim(line, number)
+
+    def _take_event(self, line: Dict[str, Any]) -> None:
+        author = _dict(line.get("author"))
+        command, _ = _open_payload(line, line["command_sha256"])
+        key = command.get("public_key")
+        if key != author.get("public_key"):
+            raise NotVerified("the signed bytes name another key than the author's")
+        _check_signature(line["signed_payload"], line.get("signature"), key)
+        own = key
+        if "delegation" in line:
+            given = _dict(line["delegation"])
+            made, digest = _open_payload(given)
+            if made.get("operation") != "delegation.create" or made.get("target") != key:
+                raise NotVerified("the delegation is for another key than the one that signed")
+            if given.get("id") != digest[:32]:
+                raise NotVerified("the id of the delegation is another")
+            own = made.get("public_key")
+            _check_signature(given["signed_payload"], given.get("signature"), own)
+        if author.get("id") != self._owner_of(own):
+            raise NotVerified("the author's id is not that of the key")
+        for name in ("text", "room"):
+            if name in command and command[name] != line.get(name):
+                raise NotVerified(f"the {name} is not what was signed")
+        self._counts["events"] += 1
+
+    def _take_rotation(self, line: Dict[str, Any]) -> None:
+        command, _ = _open_payload(line, line["command_sha256"])
+        if command.get("operation") != "identity.rotate":
+            raise NotVerified("the signed bytes are for another operation")
+        _check_signature(line["signed_payload"], line.get("signature"), command.get("public_key"))
+        _check_signature(line["signed_payload"], line.get("proof"), command.get("target"))
+        self._owners[command["target"]] = self._owner_of(command["public_key"])
+
+    def _owner_of(self, key: Any) -> str:
+        return self._owners.get(key) or hashlib.sha256(_bytes_of(key)).hexdigest()
+
+    def _claim(self, line: Dict[str, Any], number: int) -> None:
+        """The leaves that a line says it is: its own, and that of its redaction."""
+        if _dict(line.get("log")).get("state") == "none":
+            return
+        kind = {"event": "post", "tombstone": "post", "rotation": "rotate", "undelegation": "undelegate"}[line["type"]]
+        room, seq = (line.get("room"), line.get("seq")) if kind == "post" else ("-", "-")
+        about = f"target {line.get('delegation_id')}\n" if kind == "undelegate" else ""
+        self._claim_one(line, f"kind {kind}", f"room {room}\nseq {seq}", about, number)
+        if "redaction" in line:
+            about = f"target {line['event_id']}\n"
+            self._claim_one(_dict(line["redaction"]), "kind redact", f"room {room}\nseq {seq}", about, number)
+
+    def _claim_one(self, of: Dict[str, Any], kind: str, place: str, about: str, number: int) -> None:
+        log = _dict(of.get("log"))
+        origin, index, command = log.get("origin"), log.get("index"), str(of.get("command_sha256"))
+        if log.get("state") != "included" or not isinstance(origin, str) or type(index) is not int:
+            raise NotVerified("log names no leaf")
+        time_line = f"time {of.get('created_at')}"
+        entry = f"broadside/entry@v1\n{kind}\nevent {command[:32]}\n{place}\n{time_line}\ncommand {command}\n{about}"
+        self._claims.setdefault(origin, []).append((index, _leaf_hash(entry.encode()), number))
+
+    def _take_leaves(self, line: Dict[str, Any]) -> None:
+        hashes = _base64(line.get("hashes"), "hashes")
+        if self._origin is None:
+            self._origin = str(line.get("origin"))
+        if line.get("origin") != self._origin or line.get("start") != len(self._leaves) or len(hashes) % 32:
+            raise NotVerified("the leaves do not continue those before")
+        self._leaves.extend(hashes[at : at + 32] for at in range(0, len(hashes), 32))
+
+    def _take_closed(self, line: Dict[str, Any]) -> None:
+        """The end of a closed log: its key is what the log before named, and it names the next."""
+        last, first, origin = _base64(line.get("close"), "close"), _base64(line.get("open"), "open"), line.get("origin")
+        if origin != self._origin or not self._leaves or _leaf_hash(last) != self._leaves[-1]:
+            raise NotVerified("the close entry is not the last leaf of the log")
+        following, _, vkey = _lines_in(last).get("next", "").partition(" ")
+        own = self._keys.get(str(origin))
+        note = line.get("checkpoint")
+        head = _checkpoint_in(note) if own is None else _open_checkpoint(note, own)
+        self._end_log(head)
+        begun = _lines_in(first)
+        named = (begun.get("previous"), begun.get("size"), begun.get("root"))
+        if named != (head["origin"], str(head["size"]), head["root"].hex()):
+            raise NotVerified("the first entry of the next log does not name the end of this one")
+        if own is not None and _key_of(vkey)[0] == following:
+            self._keys.setdefault(following, vkey)
+        self._tie = following, _leaf_hash(first)
+
+    def _take_end(self, line: Dict[str, Any]) -> None:
+        origin = _checkpoint_in(line.get("checkpoint"))["origin"]
+        if origin not in self._keys:
+            raise NotVerified(f"the log is {origin}, whose key is not the one that is pinned")
+        head = _open_checkpoint(line.get("checkpoint"), self._keys[origin])
+        self._end_log(head)
+        self._head = head
+
+    def _end_log(self, head: Dict[str, Any]) -> None:
+        """Every leaf of a log is there: its root, and what the lines say they are."""
+        leaves = self._leaves
+        if self._origin is not None and head["origin"] != self._origin:
+            raise NotVerified("the checkpoint is of another log than the leaves")
+        if self._tie is not None and (head["origin"] != self._tie[0] or not leaves or leaves[0] != self._tie[1]):
+            raise NotVerified("the log is not the one that the closed log names")
+        if head["size"] != len(leaves):
+            raise NotVerified(f"the checkpoint covers {head['size']} leaves, not these")
+        if _tree_root(leaves) != head["root"]:
+            raise NotVerified("the root of the leaves is not the one that the checkpoint signs")
+        for index, leaf, number in self._claims.pop(head["origin"], []):
+            if not 0 <= index < len(leaves) or leaves[index] != leaf:
+                raise NotVerified(f"its entry is not leaf {index} of the log", number)
+        self._counts["leaves"] += len(leaves)
+        self._leaves, self._origin, self._tie = [], None, None
+
+    def end(self) -> Dict[str, Any]:
+        if self._head is None:
+            raise NotVerified("the export is not complete: it has no end")
+        for claims in self._claims.values():
+            raise NotVerified("it names a log whose leaves are not there", claims[0][2])
+        return dict(self._counts, origin=self._head["origin"], size=self._head["size"])
+
+
+def _dict(value: Any) -> Dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
+
+
+def _open_payload(of: Dict[str, Any], stated: Optional[str] = None) -> Tuple[Dict[str, Any], str]:
+    """The signed bytes as a command with their hash, when that is what is said beside them."""
+    text = of.get("signed_payload")
+    if not isinstance(text, str):
+        raise NotVerified("there is no signed_payload")
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    if stated is not None and digest != stated:
+        raise NotVerified("command_sha256 is not the hash of the signed bytes")
+    opened = _dict(_parsed(text.encode("utf-8", "replace")))
+    command = _dict(opened.get("command"))
+    # One command has one spelling: otherwise two readers could read two things in the same bytes.
+    try:
+        is_canonical = signing_bytes(str(opened.get("service")), command) == text.encode()
+    except (TypeError, UnicodeEncodeError):
+        is_canonical = False
+    if not is_canonical:
+        raise NotVerified("the signed_payload is not in the form of signing bytes")
+    return command, digest
+
+
+def _check_signature(text: str, signature: Any, public_key: Any) -> None:
+    names = (signature, public_key)
+    if all(isinstance(each, str) and re.fullmatch(r"[A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{86}", each) for each in names):
+        if _is_signed(_bytes_of(public_key), _bytes_of(signature), text.encode()):
+            return
+    raise NotVerified("a signature does not verify")
+
+
+def _key_of(vkey: str) -> Tuple[str, bytes]:
+    """Name and public key of name+id+base64 (C2SP signed-note)."""
+    found = re.fullmatch(r"([^+\s]+)\+[0-9a-f]{8}\+([A-Za-z0-9+/]{44})", vkey)
+    material = base64.b64decode(found.group(2)) if found else b""
+    if found is None or material[0] != 1:
+        raise ValueError(f"{vkey} is not the key of a log")
+    return found.group(1), material[1:]
+
+
+def _checkpoint_in(note: Any) -> Dict[str, Any]:
+    """The text of a signed note is an origin, a size and a root; nothing is verified yet."""
+    parts = str(note).split("\n\n", 1)[0].split("\n")
+    if len(parts) < 3 or not parts[0] or not re.fullmatch(r"0|[1-9][0-9]{0,15}", parts[1]):
+        raise NotVerified("the checkpoint cannot be read")
+    if not re.fullmatch(r"[A-Za-z0-9+/]{43}=", parts[2]):
+        raise NotVerified("the checkpoint cannot be read")
+    return {"origin": parts[0], "size": int(parts[1]), "root": base64.b64decode(parts[2])}
+
+
+def _open_checkpoint(note: Any, vkey: str) -> Dict[str, Any]:
+    name, public = _key_of(vkey)
+    head = _checkpoint_in(note)
+    text, _, signatures = str(note).partition("\n\n")
+    for line in signatures.split("\n"):
+        found = re.fullmatch(r"\u2014 (\S+) ([A-Za-z0-9+/]+={0,2})", line)
+        if found is None or found.group(1) != name or len(found.group(2)) % 4:
+            continue
+        data = base64.b64decode(found.group(2))
+        if len(data) == 68 and head["origin"] == name and _is_signed(public, data[4:], (text + "\n").encode()):
+            return head
+    raise NotVerified("the checkpoint is not signed by the key that is pinned")
+
+
+def _tree_root(leaves: List[bytes]) -> bytes:
+    """RFC 9162 section 2.1.1: pairs of each level, and the last alone where they are odd."""
+    if not leaves:
+        return hashlib.sha256(b"").digest()
+    level = leaves
+    while len(level) > 1:
+        pairs = range(0, len(level), 2)
+        level = [_node_hash(level[n], level[n + 1]) if n + 1 < len(level) else level[n] for n in pairs]
+    return level[0]
+
+
+def _leaf_hash(entry: bytes) -> bytes:
+    return hashlib.sha256(b"\0" + entry).digest()
+
+
+def _node_hash(left: bytes, right: bytes) -> bytes:
+    return hashlib.sha256(b"\1" + left + right).digest()
+
+
+def _lines_in(entry: bytes) -> Dict[str, str]:
+    """The lines of a log entry by their first word."""
+    lines = entry.decode("utf-8", "replace").split("\n")
+    if lines[0] != "broadside/entry@v1" or lines[-1] != "":
+        raise NotVerified("an entry cannot be read")
+    return {name: rest for name, _, rest in (line.partition(" ") for line in lines[1:-1])}
+
+
+def _base64(text: Any, what: str) -> bytes:
+    if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z0-9+/]*={0,2}", text) or len(text) % 4:
+        raise NotVerified(f"{what} is not base64")
+    return base64.b64decode(text)
+
+
+def _bytes_of(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
 def _base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _main(arguments: List[str]) -> int:
+    """python3 broadside.py ADDRESS OPERATION [name=value ...]: runs an operation with the key in broadside-key.json, which is
+    made when there is none, and prints the answer as JSON."""
+    if len(arguments) < 2 or not all("=" in each for each in arguments[2:]):
+        print("usage: python3 broadside.py ADDRESS OPERATION [name=value ...]", file=sys.stderr)
+        return 2
+    address, operation, *given = arguments
+    try:
+        board = connect(address, os.environ.get("BROADSIDE_KEY") or "broadside-key.json")
+        answer = board.call(operation, **board.typed(operation, dict(each.split("=", 1) for each in given)))
+    except (BoardError, NoAnswer, ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(json.dumps(answer, ensure_ascii=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -42,6 +42,8 @@ export type Result<Name extends OperationName> =
 export type PostFields = Omit<Fields<'post'>, 'room' | 'text'>
 export type Update = Result<'updates.get'>['updates'][number]
 
+type TailEvent = NonNullable<Extract<Update, { readonly event?: unknown }>['event']>
+
 type Value = string | number | readonly string[]
 type Command = Readonly<Record<string, Value>>
 /** One line of a batch: an operation and its fields. */
@@ -65,6 +67,8 @@ const pauseMsMin = 250
 const pauseMsMax = 8_000
 const pollPatienceMs = 60_000
 const keyFileBytesMax = 16_384
+/** No answer, and no line of one, is longer. */
+const answerCharsMax = 32 * 1024 * 1024
 
 /** A refusal: the board says that the command had no effect. */
 export class BoardError extends Error {
@@ -117,8 +121,10 @@ export type Key = {
   /** Hex SHA-256 of the public key. It names your identity as long as you do not rotate your first key. */
   readonly id: string
   readonly sign: (message: Uint8Array<ArrayBuffer>) => Promise<Uint8Array>
-  /** The text of a key file. Anyone who has it can sign as you. */
+  /** The text of a key file. Anyone who has it can sign as you. Throws TypeError for a key that cannot be copied. */
   readonly toFile: () => string
+  /** The text of a key file that opens with this passphrase alone. */
+  readonly toSealedFile: (passphrase: string) => Promise<string>
 }
 
 /** A command with its signature. */
@@ -143,18 +149,46 @@ export async function keyFromSeed(seed: Uint8Array): Promise<Key> {
   const key = await crypto.subtle.importKey('pkcs8', pkcs8, 'Ed25519', true, ['sign'])
   const { x: publicKey = '' } = await crypto.subtle.exportKey('jwk', key)
   const id = await sha256(fromBase64url(publicKey))
-  const secret = base64url(seed)
+  const own = Uint8Array.from(seed)
   return {
     publicKey,
     id,
     sign: async (message) => new Uint8Array(await crypto.subtle.sign('Ed25519', key, message)),
-    toFile: () => `${JSON.stringify({ type: 'broadside-key', public_key: publicKey, id, seed: secret })}\n`,
+    toFile: () => `${JSON.stringify({ type: 'broadside-key', public_key: publicKey, id, seed: base64url(own) })}\n`,
+    toSealedFile: (passphrase) => sealed(own, { publicKey, id }, passphrase),
   }
 }
 
-/** Reads the text of a key file: JSON of `broadside keygen`, `toFile` or a page of a board, or a PKCS#8 PEM of OpenSSL. */
-export async function importKey(text: string): Promise<Key> {
-  const { seed, publicKey } = text.includes('-----BEGIN') ? seedOfPem(text) : seedOfJson(text)
+/** A key pair of WebCrypto, such as a page keeps in IndexedDB. One that is not extractable signs, and is in no file. */
+export async function keyFromPair({ privateKey, publicKey: half }: CryptoKeyPair): Promise<Key> {
+  if (privateKey.extractable) {
+    const { d = '' } = await crypto.subtle.exportKey('jwk', privateKey)
+    return keyFromSeed(fromBase64url(d))
+  }
+  const { x: publicKey = '' } = await crypto.subtle.exportKey('jwk', half)
+  const refuse = () => {
+    throw new TypeError('this key was made so that it cannot be copied: move to another with identity.rotate')
+  }
+  return {
+    publicKey,
+    id: await sha256(fromBase64url(publicKey)),
+    sign: async (message) => new Uint8Array(await crypto.subtle.sign('Ed25519', privateKey, message)),
+    toFile: refuse,
+    toSealedFile: async () => refuse(),
+  }
+}
+
+/**
+ * Reads the text of a key file: JSON of `broadside keygen`, `toFile`, `toSealedFile` or a page of a board, or a PKCS#8 PEM of
+ * OpenSSL. A file that was sealed opens with its passphrase.
+ */
+export async function importKey(text: string, passphrase?: string): Promise<Key> {
+  const file = Object(parsed(text))
+  const { seed, publicKey } = text.includes('-----BEGIN')
+    ? seedOfPem(text)
+    : file.version === sealedVersion
+      ? await unsealed(file, passphrase)
+      : seedOfJson(text)
   if (seed?.length !== 32) throw new TypeError('the text contains no Ed25519 key')
   const key = await keyFromSeed(seed)
   // A file whose two halves disagree was edited by hand: signing with it would make another person.
@@ -162,6 +196,79 @@ export async function importKey(text: string): Promise<Key> {
     throw new TypeError('the public and private halves of this key do not match')
   return key
 }
+
+const sealedVersion = 2
+const roundsMin = 600_000
+const roundsMax = 10_000_000
+
+/** Version 2 of key files: the seed under AES-256-GCM, with everything else in the file authenticated in this order. */
+type SealedHead = {
+  readonly type: 'broadside-key'
+  readonly version: typeof sealedVersion
+  readonly public_key: string
+  readonly id: string
+  readonly kdf: 'PBKDF2-SHA-256'
+  readonly rounds: number
+  readonly salt: string
+  readonly cipher: 'AES-256-GCM'
+  readonly nonce: string
+}
+
+async function sealed(
+  seed: Uint8Array<ArrayBuffer>,
+  { publicKey, id }: { readonly publicKey: string; readonly id: string },
+  passphrase: string,
+): Promise<string> {
+  const head: SealedHead = {
+    type: 'broadside-key',
+    version: sealedVersion,
+    public_key: publicKey,
+    id,
+    kdf: 'PBKDF2-SHA-256',
+    rounds: roundsMin,
+    salt: base64url(crypto.getRandomValues(new Uint8Array(16))),
+    cipher: 'AES-256-GCM',
+    nonce: base64url(crypto.getRandomValues(new Uint8Array(12))),
+  }
+  const { key, parameters } = await sealOf(head, passphrase)
+  const box = await crypto.subtle.encrypt(parameters, key, seed)
+  return `${JSON.stringify({ ...head, sealed: base64url(new Uint8Array(box)) })}\n`
+}
+
+async function unsealed(file: Readonly<Record<string, unknown>>, passphrase: string | undefined): Promise<Halves> {
+  const { public_key, id, rounds, salt, nonce, sealed: box } = file
+  const texts = [public_key, id, salt, nonce, box]
+  const isKnown = file.kdf === 'PBKDF2-SHA-256' && file.cipher === 'AES-256-GCM'
+  const isSealed = isKnown && texts.every((each) => typeof each === 'string' && /^[\w-]{1,100}$/.test(each))
+  if (!isSealed || typeof rounds !== 'number' || !(rounds >= roundsMin && rounds <= roundsMax)) return {}
+  if (passphrase === undefined) throw new TypeError('this key file is sealed: it opens with its passphrase')
+  const head: SealedHead = {
+    ...{ type: 'broadside-key', version: sealedVersion, public_key: String(public_key), id: String(id) },
+    ...{ kdf: 'PBKDF2-SHA-256', rounds, salt: String(salt), cipher: 'AES-256-GCM', nonce: String(nonce) },
+  }
+  const { key, parameters } = await sealOf(head, passphrase)
+  try {
+    const seed = new Uint8Array(await crypto.subtle.decrypt(parameters, key, fromBase64url(String(box))))
+    return { seed, publicKey: public_key }
+  } catch {
+    throw new TypeError('the passphrase does not open this key file, or the file was changed')
+  }
+}
+
+async function sealOf(head: SealedHead, passphrase: string): Promise<{ key: CryptoKey; parameters: AesGcm }> {
+  const words = encoder.encode(passphrase.normalize('NFKC'))
+  const secret = await crypto.subtle.importKey('raw', words, 'PBKDF2', false, ['deriveKey'])
+  const how = { name: 'PBKDF2', hash: 'SHA-256', salt: fromBase64url(head.salt), iterations: head.rounds }
+  const aes = { name: 'AES-GCM', length: 256 }
+  const key = await crypto.subtle.deriveKey(how, secret, aes, false, ['encrypt', 'decrypt'])
+  const additionalData = encoder.encode(`broadside-key-v2\n${JSON.stringify(head)}`)
+  return { key, parameters: { name: 'AES-GCM', iv: fromBase64url(head.nonce), additionalData } }
+}
+
+/** Names that not every environment declares. */
+type CryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>
+type CryptoKeyPair = { readonly privateKey: CryptoKey; readonly publicKey: CryptoKey }
+type AesGcm = { readonly name: 'AES-GCM'; readonly iv: Bytes; readonly additionalData: Bytes }
 
 type Halves = { readonly seed?: Uint8Array; readonly publicKey?: unknown }
 
@@ -177,14 +284,15 @@ function seedOfJson(text: string): Halves {
   return typeof seed === 'string' && /^[\w-]{43}$/.test(seed) ? { seed: fromBase64url(seed), publicKey } : {}
 }
 
-/** The key in a file, which is created if there is none. For Node, Deno and Bun. */
-export async function loadKey(path: string): Promise<Key> {
+/** The key in a file, which is created if there is none. `passphrase`: of a sealed file. For Node, Deno and Bun. */
+export async function loadKey(path: string, passphrase?: string): Promise<Key> {
   // A name that bundlers for browsers do not follow.
   const module = 'node:fs/promises'
   const files: typeof import('node:fs/promises') = await import(module)
   const fresh = await createKey()
   try {
-    await files.writeFile(path, fresh.toFile(), { flag: 'wx', mode: 0o600 })
+    const text = passphrase === undefined ? fresh.toFile() : await fresh.toSealedFile(passphrase)
+    await files.writeFile(path, text, { flag: 'wx', mode: 0o600 })
     return fresh
   } catch (error) {
     if (Object(error).code !== 'EEXIST') throw error
@@ -195,7 +303,7 @@ export async function loadKey(path: string): Promise<Key> {
     throw new Error(`others can read the key file ${path}: restrict it to yourself with chmod 600`)
   if (size > keyFileBytesMax) throw new Error(`${path} is too long to be a key file`)
   try {
-    return await importKey(await files.readFile(path, 'utf8'))
+    return await importKey(await files.readFile(path, 'utf8'), passphrase)
   } catch (cause) {
     throw new Error(`${path} is no key file: ${cause instanceof Error ? cause.message : cause}`, { cause })
   }
@@ -343,6 +451,19 @@ export class Board {
     }
     const cursor = options.cursor ?? (await ask('', 0)).cursor
     return new Follow(ask, cursor, signal)
+  }
+
+  /** The posts of a room, one after the other as they are accepted, from this call on or after `cursor`. */
+  async *tail(room: string, options: Omit<FollowOptions, 'rooms' | 'kinds'> = {}): AsyncGenerator<TailEvent, void> {
+    for await (const update of await this.follow({ ...options, rooms: [room], kinds: ['event.posted'] }))
+      if ('event' in update && update.event !== undefined) yield update.event
+  }
+
+  /** Everything public, line by line, for `verifyExport` or a file. */
+  async *exportLines(): AsyncGenerator<string, void> {
+    const response = await fetch(`${this.address}/v1/export`, { redirect: 'manual', credentials: 'omit' })
+    if (!response.ok) throw new NoAnswer(this.address, undefined, `status ${response.status} for /v1/export`)
+    yield* linesOf(response)
   }
 
   /** Signs a command, and does not send it. */
@@ -523,7 +644,7 @@ export class Board {
   async #ask(path: string, request: RequestInit, signal?: AbortSignal): Promise<Answer> {
     try {
       const response = await this.#fetch(path, request, signal)
-      return answerOf(parsed(await response.text()), response.status)
+      return answerOf(parsed(await textOf(response)), response.status)
     } catch (failed) {
       return { failed }
     }
@@ -543,7 +664,7 @@ export class Board {
     try {
       const response = await this.#fetch('/v1/commands', { method: 'POST', body, headers })
       if (!response.ok) {
-        const whole = answerOf(parsed(await response.text()), response.status)
+        const whole = answerOf(parsed(await textOf(response)), response.status)
         for (const n of commands.keys()) answers.set(n + 1, whole)
         return { answers, failed: undefined }
       }
@@ -602,6 +723,404 @@ export class Follow implements AsyncIterable<Update> {
   }
 }
 
+/** Something does not verify. `line`: of an export, counted from 1. */
+export class NotVerified extends Error {
+  override readonly name = 'NotVerified'
+  readonly line: number | undefined
+
+  constructor(reason: string, line?: number) {
+    super(line === undefined ? reason : `line ${line}: ${reason}`)
+    this.line = line
+  }
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+/** What a proof shows. */
+export type Proven = {
+  readonly eventId: string
+  /** Number of its leaf, and of all leaves under the signed head. */
+  readonly index: number
+  readonly size: number
+  readonly origin: string
+}
+
+/**
+ * Checks the answer of `log.proof`: that the entry of the event is in the log whose key is pinned. `vkey`: as you saved it from
+ * /log/vkey or /capabilities. Throws NotVerified.
+ */
+export async function verifyProof(proof: object, { vkey }: { readonly vkey: string }): Promise<Proven> {
+  const { entry, leaf_index: index, inclusion_path: path, checkpoint, signed_payload, event_id } = proof as Json
+  const bytes = bytesOf(entry, 'the entry')
+  const lines = linesIn(bytes)
+  const command = lines.get('command') ?? ''
+  const event = lines.get('event') ?? ''
+  if (!/^[0-9a-f]{64}$/.test(command) || command.slice(0, 32) !== event || event !== event_id)
+    throw new NotVerified('the entry is not that of the event')
+  if (signed_payload !== undefined && (await sha256(encoder.encode(String(signed_payload)))) !== command)
+    throw new NotVerified('the signed bytes do not hash to the command of the entry')
+  const head = await openCheckpoint(String(checkpoint), vkey)
+  if (!Array.isArray(path) || path.length > 63) throw new NotVerified('inclusion_path is not a list of hashes')
+  const siblings = path.map((hash: unknown) => {
+    if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) throw new NotVerified('a hash of the path is none')
+    return bytesOfHex(hash)
+  })
+  const isIndex = typeof index === 'number' && Number.isSafeInteger(index) && index >= 0 && index < head.size
+  if (!isIndex) throw new NotVerified('leaf_index is not the number of a leaf of this log')
+  const root = await rootFrom(await leafHash(bytes), { index, size: head.size, siblings })
+  if (root === undefined || base64Of(root) !== head.root)
+    throw new NotVerified('the path does not lead from the entry to the root that the checkpoint signs')
+  return { eventId: event, index, size: head.size, origin: head.origin }
+}
+
+/** RFC 9162 section 2.1.3.2; undefined: the path has the wrong length. */
+async function rootFrom(
+  leaf: Bytes,
+  { index, size, siblings }: { readonly index: number; readonly size: number; readonly siblings: readonly Bytes[] },
+): Promise<Bytes | undefined> {
+  let [node, at, last] = [leaf, index, size - 1]
+  for (const sibling of siblings) {
+    if (last === 0) return undefined
+    if (at % 2 === 1 || at === last) {
+      node = await nodeHash(sibling, node)
+      while (at % 2 === 0 && at !== 0) [at, last] = [at / 2, Math.floor(last / 2)]
+    } else node = await nodeHash(node, sibling)
+    ;[at, last] = [Math.floor(at / 2), Math.floor(last / 2)]
+  }
+  return last === 0 ? node : undefined
+}
+
+/** What an export shows: counts of its lines, and the head that covers them. */
+export type ExportFacts = {
+  readonly events: number
+  readonly tombstones: number
+  readonly leaves: number
+  readonly origin: string
+  readonly size: number
+}
+
+/**
+ * Checks a whole export (/v1/export, all of it): each signature, the ids of events and authors, that text, room and author are
+ * those that were signed, and that every line is the leaf it names of the log whose key is pinned. Throws NotVerified at the
+ * first fault. `broadside verify` checks every other field that is shown, too.
+ */
+export async function verifyExport(
+  lines: Iterable<string> | AsyncIterable<string>,
+  { vkey }: { readonly vkey: string },
+): Promise<ExportFacts> {
+  const check = new ExportCheck(vkey)
+  let number = 0
+  for await (const line of lines) {
+    number += 1
+    if (line.trim() === '') continue
+    try {
+      await check.take(Object(parsed(line)), number)
+    } catch (error) {
+      if (!(error instanceof NotVerified) || error.line !== undefined) throw error
+      throw new NotVerified(error.message, number)
+    }
+  }
+  return check.end()
+}
+
+type Claim = { readonly index: number; readonly hash: string; readonly line: number }
+type Head = { readonly origin: string; readonly size: number; readonly root: string }
+const leafBytes = 32
+
+class ExportCheck {
+  readonly #keys = new Map<string, string>()
+  readonly #claims = new Map<string, Claim[]>()
+  /** Identity of a key that came by rotation. */
+  readonly #owners = new Map<string, string>()
+  #leaves: Bytes[] = []
+  #origin: string | undefined
+  /** What the closed log before says of the one that follows. */
+  #tie: { readonly origin: string; readonly open: string } | undefined
+  #head: Head | undefined
+  #counts = { events: 0, tombstones: 0, leaves: 0 }
+
+  constructor(vkey: string) {
+    this.#keys.set(vkeyOf(vkey).name, vkey)
+  }
+
+  async take(line: Json, number: number): Promise<void> {
+    if (this.#head !== undefined) throw new NotVerified('a line follows the end')
+    if (line.type === 'leaves') return this.#takeLeaves(line)
+    if (line.type === 'log') return this.#takeClosed(line)
+    if (line.type === 'end') return this.#takeEnd(line)
+    const { type, event_id: id, command_sha256: command } = line
+    // What the board itself could not read is named by its leaf, which the root covers.
+    if (type === 'unreadable') return
+    if (typeof command !== 'string' || !/^[0-9a-f]{64}$/.test(command) || command.slice(0, 32) !== id)
+      throw new NotVerified('event_id is not the first half of command_sha256')
+    if (type === 'event') await this.#takeEvent(line)
+    else if (type === 'rotation') await this.#takeRotation(line)
+    else if (type === 'tombstone') this.#counts.tombstones += 1
+    else if (type !== 'undelegation') throw new NotVerified(`lines of type ${String(type)} are not known`)
+    await this.#claim(line, number)
+  }
+
+  async #takeEvent(line: Json): Promise<void> {
+    const { author, text, room, delegation } = line
+    const { id, public_key: key } = Object(author)
+    const { command } = await openPayload(line, line.command_sha256)
+    if (command.public_key !== key) throw new NotVerified('the signed bytes name another key than the author’s')
+    await checkSignature(line.signed_payload, line.signature, key)
+    let own: unknown = key
+    if (delegation !== undefined) {
+      const given = Object(delegation)
+      const made = await openPayload(given)
+      if (made.command.operation !== 'delegation.create' || made.command.target !== key)
+        throw new NotVerified('the delegation is for another key than the one that signed')
+      if (given.id !== made.sha256.slice(0, 32)) throw new NotVerified('the id of the delegation is another')
+      own = made.command.public_key
+      await checkSignature(given.signed_payload, given.signature, own)
+    }
+    if (id !== (await this.#ownerOf(own))) throw new NotVerified('the author’s id is not that of the key')
+    if (command.text !== undefined && command.text !== text) throw new NotVerified('the text is not what was signed')
+    if (command.room !== undefined && command.room !== room) throw new NotVerified('the room is not what was signed')
+    this.#counts.events += 1
+  }
+
+  async #takeRotation(line: Json): Promise<void> {
+    const { command } = await openPayload(line, line.command_sha256)
+    const { operation, public_key: from, target: to } = command
+    if (operation !== 'identity.rotate') throw new NotVerified('the signed bytes are for another operation')
+    await checkSignature(line.signed_payload, line.signature, from)
+    await checkSignature(line.signed_payload, line.proof, to)
+    this.#owners.set(String(to), await this.#ownerOf(from))
+  }
+
+  async #ownerOf(publicKey: unknown): Promise<string> {
+    const key = String(publicKey)
+    return this.#owners.get(key) ?? (await sha256(fromBase64url(key)))
+  }
+
+  /** The leaves that a line says it is: its own, and that of its redaction. */
+  async #claim(line: Json, number: number): Promise<void> {
+    const { type, room, seq, event_id, delegation_id, redaction } = line
+    if (Object(line.log).state === 'none') return
+    const kind = { event: 'post', tombstone: 'post', rotation: 'rotate', undelegation: 'undelegate' }[String(type)]
+    const isPost = kind === 'post'
+    const place = { room: isPost ? room : '-', seq: isPost ? seq : '-' }
+    const target = type === 'undelegation' ? delegation_id : undefined
+    await this.#claimOne(line, { kind, ...place, target }, number)
+    if (redaction !== undefined)
+      await this.#claimOne(Object(redaction), { kind: 'redact', ...place, target: event_id }, number)
+  }
+
+  async #claimOne(of: Json, { kind, room, seq, target }: Json, line: number): Promise<void> {
+    const { state, origin, index } = Object(of.log)
+    if (state !== 'included' || typeof origin !== 'string' || !Number.isSafeInteger(index))
+      throw new NotVerified('log names no leaf')
+    const { created_at: time, command_sha256: command } = of
+    const about = target === undefined ? '' : `target ${target}\n`
+    const entry = `broadside/entry@v1\nkind ${kind}\nevent ${String(command).slice(0, 32)}\nroom ${room}\nseq ${seq}\ntime ${time}\ncommand ${command}\n${about}`
+    const claims = this.#claims.get(origin) ?? []
+    this.#claims.set(origin, claims)
+    claims.push({ index, hash: base64Of(await leafHash(encoder.encode(entry))), line })
+  }
+
+  #takeLeaves({ origin, start, hashes }: Json): void {
+    const bytes = bytesOf(hashes, 'hashes')
+    this.#origin ??= String(origin)
+    if (origin !== this.#origin || start !== this.#leaves.length || bytes.length % leafBytes !== 0)
+      throw new NotVerified('the leaves do not continue those before')
+    for (let at = 0; at < bytes.length; at += leafBytes) this.#leaves.push(bytes.slice(at, at + leafBytes))
+  }
+
+  /** The end of a closed log: its key is what the log before named, and it names the next. */
+  async #takeClosed({ origin, checkpoint, close, open }: Json): Promise<void> {
+    const [last, first] = [bytesOf(close, 'close'), bytesOf(open, 'open')]
+    const lines = linesIn(last)
+    const [next = '', nextVkey = ''] = (lines.get('next') ?? '').split(' ')
+    const own = this.#leaves.at(-1)
+    if (origin !== this.#origin || own === undefined || base64Of(await leafHash(last)) !== base64Of(own))
+      throw new NotVerified('the close entry is not the last leaf of the log')
+    const key = this.#keys.get(String(origin))
+    const head = key === undefined ? checkpointIn(String(checkpoint)) : await openCheckpoint(String(checkpoint), key)
+    await this.#endLog(head)
+    const begun = linesIn(first)
+    const root = base64Of(bytesOfHex(begun.get('root') ?? ''))
+    if (begun.get('previous') !== head.origin || begun.get('size') !== String(head.size) || root !== head.root)
+      throw new NotVerified('the first entry of the next log does not name the end of this one')
+    if (key !== undefined && vkeyOf(nextVkey).name === next && !this.#keys.has(next)) this.#keys.set(next, nextVkey)
+    this.#tie = { origin: next, open: base64Of(await leafHash(first)) }
+  }
+
+  async #takeEnd({ checkpoint }: Json): Promise<void> {
+    const { origin } = checkpointIn(String(checkpoint))
+    const key = this.#keys.get(origin)
+    if (key === undefined) throw new NotVerified(`the log is ${origin}, whose key is not the one that is pinned`)
+    this.#head = await openCheckpoint(String(checkpoint), key)
+    await this.#endLog(this.#head)
+  }
+
+  /** Every leaf of a log is there: its root, and what the lines say they are. */
+  async #endLog(head: Head): Promise<void> {
+    const leaves = this.#leaves
+    if (this.#origin !== undefined && head.origin !== this.#origin)
+      throw new NotVerified('the checkpoint is of another log than the leaves')
+    if (this.#tie !== undefined) {
+      const { origin, open } = this.#tie
+      if (head.origin !== origin || leaves[0] === undefined || base64Of(leaves[0]) !== open)
+        throw new NotVerified('the log is not the one that the closed log names')
+    }
+    if (head.size !== leaves.length) throw new NotVerified(`the checkpoint covers ${head.size} leaves, not these`)
+    if (base64Of(await treeRoot(leaves)) !== head.root)
+      throw new NotVerified('the root of the leaves is not the one that the checkpoint signs')
+    for (const { index, hash, line } of this.#claims.get(head.origin) ?? []) {
+      const leaf = leaves[index]
+      if (leaf === undefined || base64Of(leaf) !== hash)
+        throw new NotVerified(`its entry is not leaf ${index} of the log`, line)
+    }
+    this.#claims.delete(head.origin)
+    this.#counts.leaves += leaves.length
+    this.#leaves = []
+    this.#origin = undefined
+    this.#tie = undefined
+  }
+
+  end(): ExportFacts {
+    if (this.#head === undefined) throw new NotVerified('the export is not complete: it has no end')
+    const [unproved] = [...this.#claims.values()].flat()
+    if (unproved !== undefined) throw new NotVerified('it names a log whose leaves are not there', unproved.line)
+    const { origin, size } = this.#head
+    return { ...this.#counts, origin, size }
+  }
+}
+
+/** The signed bytes as a command, when they hash to what is said beside them. */
+async function openPayload(
+  { signed_payload: text }: Json,
+  stated?: unknown,
+): Promise<{ readonly command: Json; readonly sha256: string }> {
+  if (typeof text !== 'string') throw new NotVerified('there is no signed_payload')
+  const digest = await sha256(encoder.encode(text))
+  if (stated !== undefined && digest !== stated)
+    throw new NotVerified('command_sha256 is not the hash of the signed bytes')
+  const { service, command } = Object(parsed(text))
+  // One command has one spelling: otherwise two readers could read two things in the same bytes.
+  const isCanonical = typeof service === 'string' && sameBytes(signingBytesOr(service, Object(command)), text)
+  if (!isCanonical) throw new NotVerified('the signed_payload is not in the form of signing bytes')
+  return { command: Object(command), sha256: digest }
+}
+
+function signingBytesOr(service: string, command: Command): Bytes | undefined {
+  try {
+    return signingBytes(service, command)
+  } catch {
+    return undefined
+  }
+}
+
+function sameBytes(bytes: Bytes | undefined, text: string): boolean {
+  return bytes !== undefined && new TextDecoder().decode(bytes) === text
+}
+
+async function checkSignature(text: unknown, signature: unknown, publicKey: unknown): Promise<void> {
+  const [key, given] = [publicKey, signature].map((each) =>
+    typeof each === 'string' && /^([\w-]{43}|[\w-]{86})$/.test(each) ? fromBase64url(each) : new Uint8Array(),
+  ) as [Bytes, Bytes]
+  if (!(await isSigned(key, given, encoder.encode(String(text))))) throw new NotVerified('a signature does not verify')
+}
+
+async function isSigned(publicKey: Bytes, signature: Bytes, message: Bytes): Promise<boolean> {
+  try {
+    const key = await crypto.subtle.importKey('raw', publicKey, 'Ed25519', false, ['verify'])
+    return await crypto.subtle.verify('Ed25519', key, signature, message)
+  } catch {
+    return false
+  }
+}
+
+/** `name+id+base64 of the type and the key` (C2SP signed-note). */
+function vkeyOf(vkey: string): { readonly name: string; readonly publicKey: Bytes } {
+  const [, name = '', material = ''] = /^([^+\s]+)\+[0-9a-f]{8}\+([\w+/=]+)$/.exec(vkey) ?? []
+  const bytes = /^[A-Za-z0-9+/]{44}$/.test(material) ? fromBase64url(material) : new Uint8Array()
+  if (name === '' || bytes.length !== 33 || bytes[0] !== 1) throw new TypeError(`${vkey} is not the key of a log`)
+  return { name, publicKey: bytes.slice(1) }
+}
+
+/** The text of a signed note is an origin, a size and a root; nothing is verified yet. */
+function checkpointIn(note: string): Head {
+  const [text = ''] = note.split('\n\n')
+  const [origin = '', size = '', root = ''] = text.split('\n')
+  if (origin === '' || !/^(0|[1-9]\d{0,15})$/.test(size) || !/^[A-Za-z0-9+/]{43}=$/.test(root))
+    throw new NotVerified('the checkpoint cannot be read')
+  return { origin, size: Number(size), root }
+}
+
+async function openCheckpoint(note: string, vkey: string): Promise<Head> {
+  const { name, publicKey } = vkeyOf(vkey)
+  const head = checkpointIn(note)
+  const end = note.indexOf('\n\n')
+  const signatures = note.slice(end + 2).split('\n')
+  const message = encoder.encode(note.slice(0, end + 1))
+  for (const line of signatures) {
+    const [mark, signer, base64 = ''] = line.split(' ')
+    if (mark !== '\u2014' || signer !== name || !/^[A-Za-z0-9+/]+={0,2}$/.test(base64)) continue
+    const bytes = fromBase64url(base64)
+    if (bytes.length === 68 && head.origin === name && (await isSigned(publicKey, bytes.slice(4), message))) return head
+  }
+  throw new NotVerified('the checkpoint is not signed by the key that is pinned')
+}
+
+type Bytes = Uint8Array<ArrayBuffer>
+
+/** RFC 9162 section 2.1.1: pairs of each level, and the last alone where they are odd. */
+async function treeRoot(leaves: readonly Bytes[]): Promise<Bytes> {
+  if (leaves.length === 0) return new Uint8Array(await crypto.subtle.digest('SHA-256', new Uint8Array()))
+  let level = leaves
+  while (level.length > 1) {
+    const above: Bytes[] = []
+    for (let at = 0; at < level.length; at += 1024) {
+      const part = level.slice(at, at + 1024)
+      const pairs = Array.from({ length: Math.ceil(part.length / 2) }, (_, n) => n * 2)
+      above.push(
+        ...(await Promise.all(
+          pairs.map((n) => (part[n + 1] === undefined ? part[n]! : nodeHash(part[n]!, part[n + 1]!))),
+        )),
+      )
+    }
+    level = above
+  }
+  return level[0]!
+}
+
+async function leafHash(entry: Bytes): Promise<Bytes> {
+  return new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.of(0, ...entry)))
+}
+
+async function nodeHash(left: Bytes, right: Bytes): Promise<Bytes> {
+  return new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.of(1, ...left, ...right)))
+}
+
+/** The lines of a log entry by their first word. */
+function linesIn(entry: Bytes): ReadonlyMap<string, string> {
+  const lines = new TextDecoder().decode(entry).split('\n')
+  if (lines.pop() !== '' || lines.shift() !== 'broadside/entry@v1') throw new NotVerified('an entry cannot be read')
+  return new Map(lines.map((line) => [line.split(' ', 1)[0]!, line.slice(line.indexOf(' ') + 1)]))
+}
+
+function bytesOf(base64: unknown, what: string): Bytes {
+  if (typeof base64 !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64) || base64.length % 4 !== 0)
+    throw new NotVerified(`${what} is not base64`)
+  return fromBase64url(base64)
+}
+
+function bytesOfHex(hex: string): Bytes {
+  return /^([0-9a-f]{2})+$/.test(hex)
+    ? Uint8Array.from(hex.match(/../g)!, (pair) => Number.parseInt(pair, 16))
+    : new Uint8Array()
+}
+
+function base64Of(bytes: Bytes): string {
+  let text = ''
+  for (const byte of bytes) text += String.fromCharCode(byte)
+  return btoa(text)
+}
+
 /** Milliseconds until the same bytes may be sent again; undefined: the answer is final. */
 function retryMs(answer: Answer, pause: number): number | undefined {
   if ('failed' in answer) return pause
@@ -615,17 +1134,48 @@ function answerOf(told: unknown, status: number): Answer {
   // A fault of the board or of a proxy says nothing about the outcome.
   const isRefusal = typeof error?.code === 'string'
   if (status >= 500 || (!isRefusal && status >= 200 && status < 300)) return { failed: `status ${status}` }
-  if (isRefusal) return { refused: error, status }
+  if (isRefusal) return { refused: refusalIn(error), status }
   return { refused: { code: 'no_board', message: `status ${status} without an answer of a board` }, status }
 }
 
-async function* linesOf(response: Response): AsyncGenerator<string, void> {
-  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+/** What stands in a refusal, as far as it is what it should be. */
+function refusalIn({ code, message, field, retry_after, details }: Readonly<Record<string, unknown>>): Refusal {
+  return {
+    code: String(code),
+    message: typeof message === 'string' ? message : 'no reason was given',
+    ...(typeof field === 'string' ? { field } : {}),
+    ...(typeof retry_after === 'number' && retry_after >= 0 ? { retry_after } : {}),
+    ...(typeof details === 'object' && details !== null ? { details: { ...details } } : {}),
+  }
+}
+
+/** Pieces of text, as long as what they make together is no longer than any answer of a board is. */
+async function* piecesOf(response: Response, isWhole: boolean): AsyncGenerator<string, void> {
+  if (response.body === null) return
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  try {
+    for (let length = 0; ; ) {
+      const { done, value } = await reader.read()
+      if (done) return
+      length = isWhole || !value.includes('\n') ? length + value.length : 0
+      if (length > answerCharsMax) throw new Error(`the answer is longer than ${answerCharsMax} characters`)
+      yield value
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+async function textOf(response: Response): Promise<string> {
   let text = ''
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return
-    const lines = (text + value).split('\n')
+  for await (const piece of piecesOf(response, true)) text += piece
+  return text
+}
+
+async function* linesOf(response: Response): AsyncGenerator<string, void> {
+  let text = ''
+  for await (const piece of piecesOf(response, false)) {
+    const lines = (text + piece).split('\n')
     text = lines.pop() ?? ''
     yield* lines
   }
@@ -647,16 +1197,27 @@ function proofBits({ code, message }: Refusal): number | undefined {
 }
 
 /** Counts up until the hash begins with that many zero bits: 2^bits tries on average. */
-async function solveProof(commandSha256: string, bits: number): Promise<string> {
+export async function solveProof(commandSha256: string, bits: number): Promise<string> {
   const head = `broadside-proof-v1\n${commandSha256}\n`
   for (let counter = 0; ; counter += 512) {
     const tries = Array.from({ length: 512 }, (_, n) =>
       crypto.subtle.digest('SHA-256', encoder.encode(head + (counter + n))),
     )
     const hashes = await Promise.all(tries)
-    const found = hashes.findIndex((hash) => Math.clz32(new DataView(hash).getUint32(0)) >= bits)
+    const found = hashes.findIndex((hash) => zeroBitsOf(hash) >= bits)
     if (found >= 0) return `${bits}.${counter + found}`
   }
+}
+
+function zeroBitsOf(hash: ArrayBuffer): number {
+  const words = new DataView(hash)
+  let bits = 0
+  for (let at = 0; at < hash.byteLength; at += 4) {
+    const zeros = Math.clz32(words.getUint32(at))
+    bits += zeros
+    if (zeros < 32) break
+  }
+  return bits
 }
 
 async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<string> {

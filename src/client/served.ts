@@ -11,15 +11,25 @@ export type ClientFile = {
   readonly sha256: string
 }
 
+const script = 'text/javascript; charset=utf-8'
+
 let loaded: readonly ClientFile[] | undefined
 
 /** The same bytes as in the package, so that one hash names both. */
 export function clientFiles(): readonly ClientFile[] {
   loaded ??= [
-    file('/client/broadside.js', 'text/javascript; charset=utf-8', moduleText()),
+    file('/client/v1.js', script, moduleText()),
+    file('/client/broadside.js', script, moduleText()),
     file('/client/broadside.py', 'text/plain; charset=utf-8', readFileSync(here('broadside.py'))),
   ]
   return loaded
+}
+
+/** The text of one of them. */
+export function clientFile(path: string): string {
+  const found = clientFiles().find((each) => each.path === path)
+  if (found === undefined) throw new Error(`no client is served at ${path}`)
+  return found.body.toString('utf8')
 }
 
 function here(name: string): URL {

@@ -1,11 +1,11 @@
 /**
  * How an operation is called in a shell, in JavaScript and in Python, written from its declaration; a test runs every one of them
- * as it stands in the docs. What may be read by a plain GET is; what is signed uses one small file a language, which the board serves.
+ * as it stands in the docs. What may be read by a plain GET is; what is signed uses the client of the language, which the board serves.
  */
 
 import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
+import { clientFile } from '../client/served.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
-import { javascriptLibrary, pythonLibrary } from './for-agents/programs.ts'
 import { lessons } from './for-agents/shell.ts'
 
 type ExampleCode = { readonly curl: string; readonly javascript: string; readonly python: string }
@@ -17,7 +17,7 @@ type Value = string | number | readonly string[]
 export function exampleCode(operation: Operation, { address }: Pick<Board, 'address'>): ExampleCode | undefined {
   if ('proof' in operation.example) return undefined
   const path = isSigned(operation) ? undefined : pathOf(operation)
-  return path === undefined ? signedCode(operation.example) : plainCode(`${address}${path}`)
+  return path === undefined ? signedCode(operation, address) : plainCode(`${address}${path}`)
 }
 
 function plainCode(url: string): ExampleCode {
@@ -28,18 +28,41 @@ function plainCode(url: string): ExampleCode {
   }
 }
 
-function signedCode(example: Operation['example']): ExampleCode {
+function signedCode({ example, data }: Operation, address: string): ExampleCode {
   const { operation, ...fields } = example
   const [before, behind] = halves(example)
-  const more = Object.entries(fields)
-  const javascript = more.map(([name, value]) => `, ${name}: ${JSON.stringify(value)}`).join('')
-  const python = more.map(([name, value]) => `, ${name}=${JSON.stringify(value)}`).join('')
+  const given = Object.entries(fields).map(([name, value]): readonly [string, unknown] =>
+    name === 'data' && data !== undefined ? [name, withoutVersion(example)] : [name, value],
+  )
+  const javascript = given.map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(', ')
+  const python = given.map(([name, value]) => `, ${name}=${pythonText(value)}`).join('')
   const second = behind === '' ? '' : ` ${shellQuoted(behind)}`
   return {
     curl: `. ./broadside.sh\ncall ${shellQuoted(before)}${second}`,
-    javascript: `import { call } from './broadside.mjs'\n\nconsole.log(await call({ operation: '${operation}'${javascript} }))`,
-    python: `from broadside import call\n\nprint(call(operation="${operation}"${python}))`,
+    javascript: `import { connect } from './broadside.mjs'\n\nconst board = await connect('${address}', { key: 'me.json' })\nconsole.log(await board.call('${operation}', {${javascript === '' ? '' : ` ${javascript} `}}))`,
+    python: `from broadside import connect\n\nboard = connect("${address}", key="me.json")\nprint(board.call("${operation}"${python}))`,
   }
+}
+
+/** The clients write `schema` themselves. */
+function withoutVersion(example: Operation['example']): object {
+  const { schema: _, ...rest } = dataOf(example)
+  return rest
+}
+
+function dataOf(example: Operation['example']): Readonly<Record<string, Value>> {
+  return JSON.parse(String(example.data ?? '{}'))
+}
+
+/** A value of JSON as Python spells it. */
+function pythonText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(pythonText).join(', ')}]`
+  if (typeof value === 'boolean') return value ? 'True' : 'False'
+  if (typeof value !== 'object') return JSON.stringify(value)
+  if (value === null) return 'None'
+  return `{${Object.entries(value)
+    .map(([name, each]) => `${JSON.stringify(name)}: ${pythonText(each)}`)
+    .join(', ')}}`
 }
 
 /** The fields of a command in the order of signing, those before the key and those after the nonce. */
@@ -62,7 +85,7 @@ function halves(example: Operation['example']): [before: string, behind: string]
 /** Path and query of the plain GET with the example's values; undefined where there is none. */
 function pathOf({ get, example }: Operation): string | undefined {
   if (get === undefined) return undefined
-  const data: Readonly<Record<string, Value>> = JSON.parse(String(example.data ?? '{}'))
+  const data = dataOf(example)
   const query = new URLSearchParams()
   for (const { name, field } of get.query) {
     const value = field.startsWith('data.') ? data[field.slice(5)] : example[field]
@@ -90,20 +113,27 @@ call() {
   curl -sS --fail-with-body "$BOARD/v1/command" -H 'Content-Type: application/json' --data-binary "$COMMAND"; echo
 }
 `,
-    'broadside.mjs': `// Signs and sends commands. Node 20 or newer, nothing to install.
-${javascriptLibrary(address, serviceId)}
-
-/** Signs the fields and sends them; the answer's data. */
-export function call(fields) {
-  return send(signed(fields).command)
+    // What was served here before there were clients, as the client with the one function that it had.
+    'broadside.mjs': `${clientFile('/client/v1.js')}
+// With the key in agent.pem, where there is one.
+let own
+export async function call({ operation, ...fields }) {
+  const { existsSync } = await import('node:fs')
+  own ??= connect('${address}', { key: existsSync('agent.pem') ? 'agent.pem' : 'me.json', service: '${serviceId}' })
+  return (await own).call(operation, fields)
 }
 `,
-    'broadside.py': `# Signs and sends commands. Python 3.8 or newer: pip install cryptography
-${pythonLibrary(address, serviceId)}
+    'broadside.py': `${clientFile('/client/broadside.py')}
+
+_own = None
 
 def call(**fields):
-    "Signs and sends the fields; returns the data of the answer."
-    return send(signed(**fields)[0])
+    "Signs and sends the fields; returns the data of the answer. With the key in agent.key, where there is one."
+    global _own
+    if _own is None:
+        key = Key(open("agent.key", "rb").read()) if os.path.exists("agent.key") else "me.json"
+        _own = connect("${address}", key, service="${serviceId}")
+    return _own.call(fields.pop("operation"), **fields)
 `,
   }
 }

@@ -78,13 +78,13 @@ function exampleOf(operation: Operation, address: string): Html {
     return html`${command}<p>Its <code>proof</code> is the signature of the second key over the same bytes: see <a href="/docs/signing">signing</a>.</p>`
   return html`${command}${(
     [
-      ['Shell', code.curl, 'broadside.sh'],
-      ['JavaScript', code.javascript, 'broadside.mjs'],
-      ['Python', code.python, 'broadside.py'],
+      ['Shell', code.curl, 'broadside.sh', '/docs/broadside.sh'],
+      ['JavaScript', code.javascript, 'broadside.mjs', '/client/v1.js'],
+      ['Python', code.python, 'broadside.py', '/client/broadside.py'],
     ] as const
   ).map(
-    ([language, text, file]) =>
-      html`<h3>${language}</h3>${text.includes(file.slice(0, -3)) && html`<p class="quiet">With <a href="/docs/${file}" download>${file}</a> in the same folder.</p>`}<pre tabindex="0"><code>${text}</code></pre><p><button type="button" hidden data-copy="${text}">Copy</button></p>`,
+    ([language, text, file, path]) =>
+      html`<h3>${language}</h3>${text.includes(file.slice(0, -3)) && html`<p class="quiet">With <a href="${path}" download="${file}">${file}</a> in the same folder.</p>`}<pre tabindex="0"><code>${text}</code></pre><p><button type="button" hidden data-copy="${text}">Copy</button></p>`,
   )}`
 }
 

@@ -31,7 +31,7 @@ export async function completionFor(asked: Completing, calls: Calls, calling: Ca
   const query = value.startsWith(source.mark) ? value.slice(source.mark.length) : value
   const args = { limit: valuesMax, ...(query === '' ? {} : { query: query.toLowerCase() }) }
   const outcome = await calls.run(operationByName.get(source.operation)!, args, calling)
-  // What nothing can be called by has no completions.
+  // A value that cannot be part of a name has no completions.
   if (outcome?.ok !== true || !isObject(outcome.data)) return nothing
   const { [source.list]: items, has_more } = outcome.data
   const names = (items as Readonly<Record<string, unknown>>[]).flatMap((item) => {

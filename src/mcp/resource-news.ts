@@ -1,6 +1,6 @@
 /**
- * `notifications/resources/updated` for those who listen: that a public room, or the list of rooms, has something new. Changes
- * are told once a second at most, and cost nothing while nobody listens.
+ * `notifications/resources/updated` for `subscriptions/listen`: a public room, or the list of rooms, has something new.
+ * Notifications are sent at most once a second. Without a listener nothing is collected.
  */
 import type { ServerEvent, ServerEventBus } from '@modelcontextprotocol/server'
 import type { Timers } from '../../actors/kernel/timers.ts'
@@ -43,7 +43,7 @@ export class ResourceNews implements ServerEventBus {
   }
 }
 
-/** The message with only those resources to listen for that there is news of: the answer says which these are. */
+/** The message without resources that have no notifications: the acknowledgment lists those that are left. */
 export function withWatched(message: unknown): unknown {
   if (!isObject(message) || message.method !== 'subscriptions/listen' || !isObject(message.params)) return message
   const { notifications } = message.params

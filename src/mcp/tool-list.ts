@@ -4,8 +4,8 @@
  * Input is what the operation takes without what signs it: `operation public_key timestamp nonce signature proof` are the
  * board's work here. What a command has in `data` are arguments like all others, without `schema`, which the board fills in;
  * `data` as an object is taken too. `request_id` stays, so that a call sent twice acts once. How the answer is read has inputs
- * of its own (extra-inputs.ts). Lists are paid for by every model that reads them: a rule that a description states is not
- * there a second time, and of an answer only the top level is described.
+ * of its own (extra-inputs.ts). Every model pays for the list in tokens: a rule that a description states is not repeated as a
+ * keyword, and of an answer only the top level is described.
  */
 import { type Field, fields, slugRule } from '../../actors/kernel/fields.ts'
 import { isSigned, type Operation, type Scope } from '../../actors/kernel/operation.ts'
@@ -21,7 +21,7 @@ type Tool = {
   readonly description: string
   readonly inputSchema: Json
   readonly outputSchema: Json
-  /** Of a read, whether it destroys or may be repeated means nothing; of a write, it may not be repeated unless it is said. */
+  /** The protocol ignores the destructive and the idempotent hint of a read; absent, a call is not idempotent. */
   readonly annotations: {
     readonly readOnlyHint: boolean
     readonly destructiveHint?: boolean

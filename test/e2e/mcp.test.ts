@@ -359,6 +359,9 @@ describe('sets of tools', () => {
     const declared = operations.filter(({ isEveryday }) => isEveryday).map(({ name }) => name.replaceAll('.', '_'))
     expect([...everyday].sort()).toEqual([...declared, 'whoami', 'command'].sort())
     expect(everyday.length).toBeLessThan(30)
+    // About 4.2 characters are a token here: 6,000 tokens, which test/slow/mcp-models.test.ts counts.
+    const shown = listed('').map(({ tool: { name, description, inputSchema } }) => ({ name, description, inputSchema }))
+    expect(JSON.stringify(shown).length).toBeLessThan(25_000)
     expect(await names('?tools=everyday')).toEqual(everyday)
     expect(await names('?tools=&utm=x')).toEqual(everyday)
     const sets = ['read', 'post', 'work', 'rooms', 'tools', 'webhooks', 'attachments', 'moderation']

@@ -110,6 +110,8 @@ const commands: Readonly<Record<string, () => string[]>> = {
   'tools import': () => ['tools', 'import', list, '--key', key],
   'tools relay': () => ['tools', 'relay', 'weather-1', '--key', key, '--payee', `0x${'1'.repeat(40)}`],
   verify: () => ['verify', exported, '--from', address],
+  whoami: () => ['whoami', '--key', key],
+  'call for a list': () => ['call', 'events.list', 'room=lobby', 'limit=2', '--key', key],
 }
 
 /** Ended by a sentence: of whoever does not say what it was, the trace says that nobody foresaw it. */

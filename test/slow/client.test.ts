@@ -10,7 +10,15 @@ import { join, resolve } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { SignedCommand } from '../../src/client/broadside.ts'
-import { BoardError, connect, createKey, NoAnswer } from '../../src/client/broadside.ts'
+import {
+  BoardError,
+  connect,
+  createKey,
+  importKey,
+  NoAnswer,
+  verifyExport,
+  verifyProof,
+} from '../../src/client/broadside.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { missingBrowser, openPage } from '../support/browser.ts'
@@ -107,9 +115,14 @@ test('what is served is what is in the package, by the hash at /capabilities', a
   const { clients } = (await client.get('/capabilities')).data as unknown as {
     clients: { url: string; sha256: string }[]
   }
-  for (const name of ['broadside.js', 'broadside.py']) {
+  for (const [name, file] of [
+    ['broadside.js', 'broadside.js'],
+    ['v1.js', 'broadside.js'],
+    ['broadside.py', 'broadside.py'],
+  ] as const) {
     const { text, headers } = await client.get(`/client/${name}`)
-    expect(text).toBe(readFileSync(join(project, 'dist/src/client', name), 'utf8'))
+    expect(text).toBe(readFileSync(join(project, 'dist/src/client', file), 'utf8'))
+    expect(text).not.toContain('sourceMappingURL')
     expect(headers).toMatchObject({ 'access-control-allow-origin': '*', 'x-content-type-options': 'nosniff' })
     const sha256 = createHash('sha256').update(text).digest('hex')
     expect(clients).toContainEqual({ url: `${board.address}/client/${name}`, sha256 })
@@ -376,5 +389,54 @@ test.skipIf(skipWithout(missingBrowser))(
       for await (const { event } of news) return [outcomes[0].ok, event.text]
     })()`)
     expect(posted).toEqual([true, 'from a page'])
+    // A key that the page seals opens elsewhere, and one that cannot be copied signs.
+    const sealed = await (await createKey()).toSealedFile('from outside')
+    const [id, own, signs, exported] = (await page.evaluate(`(async () => {
+      const { connect, createKey, importKey, keyFromPair, verifyExport } = await import('${board.address}/client/v1.js')
+      const opened = await importKey(${JSON.stringify(sealed)}, 'from outside')
+      const key = await keyFromPair(await crypto.subtle.generateKey('Ed25519', false, ['sign', 'verify']))
+      const board = await connect('${board.address}', { key })
+      const { event } = await board.post('browser', 'by a key that stays here')
+      const { log } = (await (await fetch('${board.address}/capabilities')).json()).data
+      const facts = await verifyExport(board.exportLines(), { vkey: log.vkey })
+      return [opened.id, await (await createKey()).toSealedFile('from the page'), event.author.id === key.id, facts.events > 0]
+    })()`)) as [string, string, boolean, boolean]
+    expect([id, signs, exported]).toEqual([(JSON.parse(sealed) as { id: string }).id, true, true])
+    expect((await importKey(own, 'from the page')).id).toBe((JSON.parse(own) as { id: string }).id)
+  },
+)
+
+test.skipIf(skipWithout(missing))(
+  `what the board proves and exports verifies in both languages, and its posts are tailed${skipNote(missing)}`,
+  async () => {
+    const own = await connect(board.address, { key: await createKey() })
+    const { event_id } = await own.post('proved', 'first')
+    const { vkey } = (await client.get('/capabilities')).data.log as unknown as { vkey: string }
+    const proof = await own.call('log.proof', { event_id })
+    expect(await verifyProof(proof, { vkey })).toMatchObject({ eventId: event_id })
+    const lines: string[] = []
+    for await (const line of own.exportLines()) lines.push(line)
+    const facts = await verifyExport(lines, { vkey })
+    expect(facts.events).toBeGreaterThan(0)
+    const folder = await home('broadside.py')
+    writeFileSync(
+      join(folder, 'check.py'),
+      `from broadside import *
+board = connect("${board.address}", key="me.json")
+facts = verify_export(board.export_lines(), "${vkey}")
+found = verify_proof(board.call("log.proof", event_id="${event_id}"), "${vkey}")
+news = board.tail("proved")
+board.post("proved", "from Python")
+print(facts["events"], found["event_id"], next(news)["text"])`,
+    )
+    const { code, output, errors } = await runProgram(folder, 'python3', ['check.py'])
+    expect([code, errors, output]).toEqual([0, '', `${facts.events} ${event_id} from Python\n`])
+    const tail = own.tail('proved')
+    const next = tail.next()
+    let n = 0
+    const said = setInterval(() => void own.post('proved', `said ${++n}`), 200)
+    expect((await next).value).toMatchObject({ room: 'proved', text: expect.stringContaining('said ') })
+    clearInterval(said)
+    await tail.return()
   },
 )

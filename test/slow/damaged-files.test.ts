@@ -207,7 +207,7 @@ describe('segments', () => {
     expect(types.filter((type) => type === 'event')).toHaveLength(exportedEvents + 2)
     expect(types.at(-1)).toBe('end')
     const checked = capturedTerminal()
-    expect(await main(['verify', file], checked)).toBe(3)
+    expect(await main(['verify', file, '--unpinned'], checked)).toBe(3)
     expect(checked.said.err).toMatch(/the board could not read [0-9a-f]{32} \(bytes on the disk of this board/)
     expect(checked.said.err).not.toContain('more')
     // The directory of tools reads everything once it is asked: it cannot be made, and nothing else ends with it.

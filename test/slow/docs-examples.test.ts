@@ -39,35 +39,49 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A folder of somebody's own, with the board's file for a language and the key in the form that it reads. */
-async function home(library: string, signer: Signer): Promise<string> {
-  const own = join(folder, String(++count))
-  mkdirSync(own)
-  const { status, text } = await client.get(`/docs/${library}`)
-  expect(status).toBe(200)
-  writeFileSync(join(own, library), text)
+type Keys = { readonly der: Buffer; readonly seed: Buffer; readonly pem: string }
+
+function keysOf(signer: Signer): Keys {
   const seed = seedOf(signer)
   const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
   const pem = `-----BEGIN PRIVATE KEY-----\n${der.toString('base64')}\n-----END PRIVATE KEY-----\n`
-  writeFileSync(join(own, library.endsWith('.sh') ? 'me.pem' : 'agent.pem'), pem, { mode: 0o600 })
-  writeFileSync(join(own, 'agent.key'), seed, { mode: 0o600 })
+  return { der, seed, pem }
+}
+
+/** A folder of somebody's own, with the board's file for a language and the key in the form that it reads. */
+async function home(path: string, library: string, files: Readonly<Record<string, string | Buffer>>): Promise<string> {
+  const own = join(folder, String(++count))
+  mkdirSync(own)
+  const { status, text } = await client.get(path)
+  expect(status).toBe(200)
+  writeFileSync(join(own, library), text)
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(own, name), content, { mode: 0o600 })
   return own
 }
 
 const languages = [
-  ['curl', 'broadside.sh', 'sh', 'example.sh', missingProgram('openssl') ?? missingProgram('curl')],
-  ['javascript', 'broadside.mjs', process.execPath, 'example.mjs', undefined],
-  ['python', 'broadside.py', 'python3', 'example.py', missingProgram('python3')],
+  [
+    'curl',
+    '/docs/broadside.sh',
+    'broadside.sh',
+    'sh',
+    'example.sh',
+    missingProgram('openssl') ?? missingProgram('curl'),
+  ],
+  ['javascript', '/client/v1.js', 'broadside.mjs', process.execPath, 'example.mjs', undefined],
+  ['python', '/client/broadside.py', 'broadside.py', 'python3', 'example.py', missingProgram('python3')],
 ] as const
 
-describe.each(languages)('in %s', (language, library, program, file, missing) => {
+describe.each(languages)('in %s', (language, path, library, program, file, missing) => {
   test.skipIf(skipWithout(missing)).each(operations.map((each) => [each.name, each] as const))(
     `%s${skipNote(missing)}`,
     async (name, operation) => {
       const { signer, fields = {}, meanwhile } = await setups[name]!(world)
       const code = exampleCode({ ...operation, example: { ...operation.example, ...fields } }, board)
       if (code === undefined) return expect(operation.example).toHaveProperty('proof')
-      const own = await home(library, signer)
+      const { pem, seed } = keysOf(signer)
+      const json = JSON.stringify({ type: 'broadside-key', seed: seed.toString('base64url') })
+      const own = await home(path, library, { 'me.pem': pem, 'me.json': json })
       writeFileSync(join(own, file), code[language])
       const running = runProgram(own, program, [file])
       let isEnded = false
@@ -81,3 +95,33 @@ describe.each(languages)('in %s', (language, library, program, file, missing) =>
     },
   )
 })
+
+const older = [
+  [
+    'JavaScript',
+    'broadside.mjs',
+    process.execPath,
+    "import { call } from './broadside.mjs'\nconsole.log((await call({ operation: 'post', text: 'older', data: '{\"schema\":1,\"format\":\"markdown\"}' })).event.author.id)",
+    undefined,
+  ],
+  [
+    'Python',
+    'broadside.py',
+    'python3',
+    'from broadside import call\nprint(call(operation="post", text="older", data=\'{"schema":1,"format":"markdown"}\')["event"]["author"]["id"])',
+    missingProgram('python3'),
+  ],
+] as const
+
+test.skipIf(skipWithout(missingProgram('python3'))).each(older)(
+  'a program for the file that was served before, in %s, goes on: the same function, the same key',
+  async (_language, library, program, code) => {
+    const signer = person(`older ${library}`)
+    const { pem, seed } = keysOf(signer)
+    const own = await home(`/docs/${library}`, library, { 'agent.pem': pem, 'agent.key': seed })
+    const file = `older.${library.split('.')[1]}`
+    writeFileSync(join(own, file), code)
+    const { code: exit, output, errors } = await runProgram(own, program, [file])
+    expect([exit, errors, output.trim()]).toEqual([0, '', signer.id])
+  },
+)

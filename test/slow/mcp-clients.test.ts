@@ -69,46 +69,49 @@ describe('the official client', () => {
     await mcp.close()
   })
 
-  test('signs in from the 401 on, without a browser, and its sign-in ends within a second of its revocation', async () => {
-    const saved: { client?: never; tokens?: never; verifier?: string; asked?: URL } = {}
-    const provider: OAuthClientProvider = {
-      redirectUrl: 'http://127.0.0.1:3999/callback',
-      clientMetadata: {
-        client_name: 'the official client',
-        redirect_uris: ['http://127.0.0.1:3999/callback'],
-        token_endpoint_auth_method: 'none',
-        grant_types: ['authorization_code', 'refresh_token'],
-        response_types: ['code'],
-      },
-      state: () => 'state',
-      clientInformation: () => saved.client,
-      saveClientInformation: (found) => void Object.assign(saved, { client: found }),
-      tokens: () => saved.tokens,
-      saveTokens: (found) => void Object.assign(saved, { tokens: found }),
-      redirectToAuthorization: (asked) => void Object.assign(saved, { asked }),
-      saveCodeVerifier: (verifier) => void Object.assign(saved, { verifier }),
-      codeVerifier: () => saved.verifier!,
-    }
-    const own = opensslSigner(randomBytes(32))
-    const mcp = new McpClient({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } })
-    const transport = new StreamableHTTPClientTransport(url, { authProvider: provider })
-    await mcp.connect(transport)
-    const post = () => mcp.callTool({ name: 'post', arguments: { text: 'signed in' } })
-    await expect(post()).rejects.toThrow()
-    await transport.finishAuth((await signIn(saved.asked!, own)).searchParams)
-    expect((await post()).structuredContent).toMatchObject({ event: { author: { id: own.id }, via: 'mcp' } })
-    const whoami = await mcp.callTool({ name: 'whoami', arguments: {} })
-    const { delegation } = whoami.structuredContent as { delegation: string }
-    // A wait that is open when the end comes.
-    const waiting = mcp.callTool({ name: 'updates_get', arguments: { data: { wait: 50 } } })
-    // It has begun when what was sent behind it, twice there and back, is answered.
-    for (let n = 0; n < 2; n++) await mcp.callTool({ name: 'quota_get', arguments: {} })
-    await client.command(own, { operation: 'delegation.revoke', target: delegation })
-    const ended = await waiting
-    expect(ended).toMatchObject({ isError: true, structuredContent: { error: { code: 'forbidden' } } })
-    await expect(post()).rejects.toThrow()
-    await mcp.close()
-  })
+  test.each(['', '?tools=all'])(
+    'signs in at /mcp%s from the 401 on, without a browser, and its sign-in ends within a second of its revocation',
+    async (query) => {
+      const saved: { client?: never; tokens?: never; verifier?: string; asked?: URL } = {}
+      const provider: OAuthClientProvider = {
+        redirectUrl: 'http://127.0.0.1:3999/callback',
+        clientMetadata: {
+          client_name: 'the official client',
+          redirect_uris: ['http://127.0.0.1:3999/callback'],
+          token_endpoint_auth_method: 'none',
+          grant_types: ['authorization_code', 'refresh_token'],
+          response_types: ['code'],
+        },
+        state: () => 'state',
+        clientInformation: () => saved.client,
+        saveClientInformation: (found) => void Object.assign(saved, { client: found }),
+        tokens: () => saved.tokens,
+        saveTokens: (found) => void Object.assign(saved, { tokens: found }),
+        redirectToAuthorization: (asked) => void Object.assign(saved, { asked }),
+        saveCodeVerifier: (verifier) => void Object.assign(saved, { verifier }),
+        codeVerifier: () => saved.verifier!,
+      }
+      const own = opensslSigner(randomBytes(32))
+      const mcp = new McpClient({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } })
+      const transport = new StreamableHTTPClientTransport(new URL(url.href + query), { authProvider: provider })
+      await mcp.connect(transport)
+      const post = () => mcp.callTool({ name: 'post', arguments: { text: 'signed in' } })
+      await expect(post()).rejects.toThrow()
+      await transport.finishAuth((await signIn(saved.asked!, own)).searchParams)
+      expect((await post()).structuredContent).toMatchObject({ event: { author: { id: own.id }, via: 'mcp' } })
+      const whoami = await mcp.callTool({ name: 'whoami', arguments: {} })
+      const { delegation } = whoami.structuredContent as { delegation: string }
+      // A wait that is open when the end comes.
+      const waiting = mcp.callTool({ name: 'updates_get', arguments: { data: { wait: 50 } } })
+      // It has begun when what was sent behind it, twice there and back, is answered.
+      for (let n = 0; n < 2; n++) await mcp.callTool({ name: 'quota_get', arguments: {} })
+      await client.command(own, { operation: 'delegation.revoke', target: delegation })
+      const ended = await waiting
+      expect(ended).toMatchObject({ isError: true, structuredContent: { error: { code: 'forbidden' } } })
+      await expect(post()).rejects.toThrow()
+      await mcp.close()
+    },
+  )
 })
 
 describe.skipIf(skipWithout(missingPackage('@modelcontextprotocol/inspector')))('the Inspector', () => {

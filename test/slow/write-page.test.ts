@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { readKeyFile } from '../../src/cli/key-file.ts'
+import { openKeyFile } from '../../src/cli/key-file.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
@@ -170,7 +170,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     writeFileSync(join(folder, 'mine.json'), readFileSync(file), { mode: 0o600 })
     await page.getByLabel('Write to lobby').waitFor()
     const id = await identityOf(page)
-    expect(readKeyFile(join(folder, 'mine.json')).id).toBe(id)
+    expect((await openKeyFile(join(folder, 'mine.json'))).key.id).toBe(id)
 
     const other = await openPage()
     await other.goto(`${board.address}/room/lobby`)

@@ -182,6 +182,7 @@ export async function fillBoard(address: string): Promise<Shown> {
     '/docs/works',
     '/docs/credits',
     '/faq',
+    '/agents',
     '/embed',
     '/embed?room=workshop',
   ]

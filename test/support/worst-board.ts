@@ -332,6 +332,7 @@ function own(fill: Filler): void {
     '/docs/credits',
     '/docs/works',
     '/faq',
+    '/agents',
     '/embed',
     '/embed/v1.js',
     '/log',

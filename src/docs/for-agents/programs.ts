@@ -1,13 +1,13 @@
 /**
- * A page of JavaScript and one of Python that sign and send: with a first post for /for-agents, and by themselves as files that
- * the examples of /docs use; and programs with the clients of src/client. Tests run all of them as they are served.
+ * A page of JavaScript and one of Python that sign and send without a library, for /for-agents; and programs with the clients of
+ * src/client. Tests run all of them as they are served.
  */
 import { FIELD_ORDER } from '../../format/signing.ts'
 
 const order = FIELD_ORDER.join(' ')
 
 /** Node 20 or newer, nothing to install. */
-export function javascriptLibrary(address: string, serviceId: string): string {
+function javascriptLibrary(address: string, serviceId: string): string {
   return `import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 
@@ -75,7 +75,7 @@ for (let round = 0; round < 2; round++) {
 }
 
 /** Python 3.8 or newer with the package `cryptography`. */
-export function pythonLibrary(address: string, serviceId: string): string {
+function pythonLibrary(address: string, serviceId: string): string {
   return `import base64, hashlib, json, os, secrets, time, urllib.error, urllib.request
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -132,7 +132,7 @@ for event in json.load(urllib.request.urlopen(BOARD + "/api/thread/" + event_id)
 
 /** From nothing to a signed post, with the client that the board serves. */
 export const clientStart = {
-  javascript: (address: string): string => `// curl -sSo broadside.mjs ${address}/client/broadside.js
+  javascript: (address: string): string => `// curl -sSo broadside.mjs ${address}/client/v1.js
 import { connect } from './broadside.mjs'
 const board = await connect('${address}', { key: 'me.json' })
 const { event_id } = await board.post('lobby', 'Hello from JavaScript.')
@@ -142,6 +142,12 @@ from broadside import connect
 board = connect("${address}", key="me.json")
 posted = board.post("lobby", "Hello from Python.")
 print("posted", posted["event_id"])`,
+  /** With nothing but curl and Python. */
+  shell: (address: string): string => `curl -sSO ${address}/client/broadside.py
+python3 broadside.py ${address} post room=lobby text="Hello from a shell."`,
+  /** With the package of the board. */
+  commands: (address: string): string => `broadside login ${address}
+broadside post lobby "Hello from a shell."`,
 }
 
 /** What else the clients do. They continue the programs above. */

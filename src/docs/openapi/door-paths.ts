@@ -45,8 +45,9 @@ export function doorPaths(shapes: Shapes): Json {
     },
     '/docs/broadside.mjs': { get: document('javascriptLibrary', 'The same for JavaScript.', programText) },
     '/docs/broadside.py': { get: document('pythonLibrary', 'The same for Python.', programText) },
+    '/client/v1.js': { get: document('clientV1', 'The client for browsers, Node, Deno and Bun.', clientModule) },
     '/client/broadside.js': {
-      get: document('clientModule', 'The client for browsers, Node, Deno and Bun.', clientModule),
+      get: document('clientModule', 'The same as /client/v1.js.', clientModule),
     },
     '/client/broadside.py': { get: document('clientForPython', 'The client for Python 3.9 and newer.', clientFile) },
     '/embed/v1.js': {

@@ -3,31 +3,31 @@ import { chmodSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { authorSigner, createKeyFile, importSeedOf, readKeyFile } from '../../../src/cli/key-file.ts'
+import { authorSigner, createKeyFile, importSeedOf, openKeyFile } from '../../../src/cli/key-file.ts'
 import { opensslSigner, signCommand, signerFromSeed } from '../../../src/cli/sign.ts'
 import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-key-'))
 
-test('a key file is for its owner only, is never overwritten, and gives the same signer back', () => {
+test('a key file is for its owner only, is never overwritten, and gives the same signer back', async () => {
   const path = join(directory, 'key.json')
   const made = createKeyFile(path)
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(() => createKeyFile(path)).toThrow('not overwritten')
-  const read = readKeyFile(path)
+  const { signer: read } = await openKeyFile(path)
   expect([read.publicKey, read.id]).toEqual([made.publicKey, made.id])
   chmodSync(path, 0o640)
-  expect(() => readKeyFile(path)).toThrow(`chmod 600 ${path}`)
+  await expect(openKeyFile(path)).rejects.toThrow(`chmod 600 ${path}`)
 })
 
-test('a PEM key as OpenSSL writes it works too', () => {
+test('a PEM key as OpenSSL writes it works too', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const path = join(directory, 'key.pem')
   writeFileSync(path, privateKey.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600 })
-  expect(readKeyFile(path).publicKey).toBe(publicKey.export({ format: 'jwk' }).x)
+  expect((await openKeyFile(path)).key.publicKey).toBe(publicKey.export({ format: 'jwk' }).x)
 })
 
-test('a file whose halves disagree, or that holds another kind of key, is refused', () => {
+test('a file whose halves disagree, or that holds another kind of key, is refused', async () => {
   const good = JSON.parse(readFileSync(join(directory, 'key.json'), 'utf8'))
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
   const texts = [
@@ -40,7 +40,7 @@ test('a file whose halves disagree, or that holds another kind of key, is refuse
   for (const [n, text] of texts.entries()) {
     const path = join(directory, `bad-${n}`)
     writeFileSync(path, text, { mode: 0o600 })
-    expect(() => readKeyFile(path)).toThrow('broadside keygen')
+    await expect(openKeyFile(path)).rejects.toThrow('broadside keygen')
   }
 })
 

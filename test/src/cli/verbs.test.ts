@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { createKey } from '../../../src/client/broadside.ts'
 import { type Board, boardDirectory, startBoard } from '../../support/board-process.ts'
 import { program } from '../../support/program.ts'
 import { runProgram } from '../../support/run-program.ts'
@@ -129,4 +130,16 @@ test('colors are for terminals: a pipe has none, and what strangers write moves 
     expect(out).not.toContain('\u001b')
     expect(out).toContain('\\u{1b}[31m')
   }
+})
+
+test('a key file that is sealed opens with BROADSIDE_PASSPHRASE', async () => {
+  const gina = newcomer('gina')
+  const sealed = await (await createKey()).toSealedFile('three small words')
+  writeFileSync(join(gina.home, 'sealed.json'), sealed, { mode: 0o600 })
+  const env = { BROADSIDE_URL: board.address, BROADSIDE_KEY: 'sealed.json' }
+  const closed = await gina.run(['post', 'lobby', 'x'], { env })
+  expect([closed.code, closed.err]).toEqual([1, expect.stringContaining('Set BROADSIDE_PASSPHRASE')])
+  const open = { ...env, BROADSIDE_PASSPHRASE: 'three small words' }
+  expect((await gina.run(['post', 'lobby', 'sealed'], { env: open })).code).toBe(0)
+  expect((await gina.run(['whoami'], { env: open })).out).toContain((JSON.parse(sealed) as { id: string }).id)
 })

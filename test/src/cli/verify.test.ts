@@ -63,6 +63,8 @@ test('without a key it says plainly that the checkpoint’s signature was not ch
   expect(out).toContain('signature NOT CHECKED')
   expect(err).toContain('NOT VERIFIED: no key was pinned')
   expect(code).toBe(3)
+  const json = await verifyBytes(text(composedExport().lines()), '--json', ...pinned)
+  expect([json.code, JSON.parse(json.out)]).toMatchObject([0, { events: 4, failures: 0, pinned: true, leaves: 8 }])
   const accepted = await verifyBytes(text(composedExport().lines()), '--unpinned')
   expect(accepted).toMatchObject({ code: 0, err: '' })
 })

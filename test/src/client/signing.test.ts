@@ -1,15 +1,15 @@
 /** The clients sign what the board signs: same bytes, same signatures, same key files, in JavaScript and in Python. */
-import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createKeyFile, readKeyFile } from '../../../src/cli/key-file.ts'
+import { createKeyFile, openKeyFile } from '../../../src/cli/key-file.ts'
 import { createKey, fieldOrder, importKey, keyFromSeed, loadKey, signingBytes } from '../../../src/client/broadside.ts'
 import { opensslSigner } from '../../../src/format/signer.ts'
 import { FIELD_ORDER, signingBytes as signedByBoard } from '../../../src/format/signing.ts'
 import { missingProgram, skipNote, skipWithout } from '../../peers/peers.ts'
+import { inPython } from '../../support/python-client.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const integers = ['timestamp', 'amount', 'ttl', 'limit', 'before']
@@ -35,30 +35,6 @@ const command = fc
 const seeds = Array.from({ length: 24 }, (_, n) => Buffer.alloc(32, n * 11))
 
 const missing = missingProgram('python3')
-
-/** What a program prints as JSON, with the Python client at hand and `given` as JSON on its input. */
-function inPython(program: string, given: unknown, options: readonly string[] = []): unknown {
-  const { status, stdout, stderr } = spawnSync(
-    'python3',
-    [
-      ...options,
-      '-c',
-      `import sys, json\nfrom broadside import *\nimport broadside\ngiven = json.load(sys.stdin)\n${program}`,
-    ],
-    {
-      input: JSON.stringify(given),
-      encoding: 'utf8',
-      maxBuffer: 64 * 1024 * 1024,
-      env: {
-        PATH: process.env.PATH,
-        PYTHONPATH: resolve(import.meta.dirname, '../../../src/client'),
-        PYTHONDONTWRITEBYTECODE: '1',
-      },
-    },
-  )
-  expect(status, stderr).toBe(0)
-  return JSON.parse(stdout)
-}
 
 test('any command has the bytes that the board expects', () => {
   expect(fieldOrder).toEqual(FIELD_ORDER)
@@ -113,7 +89,7 @@ test('key files of the command line, of OpenSSL and of the clients are read by e
     string,
   ]
   const made = await loadKey(own)
-  expect(readKeyFile(own).publicKey).toBe(made.publicKey)
+  expect((await openKeyFile(own)).key.publicKey).toBe(made.publicKey)
   expect((await loadKey(own)).id).toBe(made.id)
   const { publicKey } = createKeyFile(theirs)
   expect((await loadKey(theirs)).publicKey).toBe(publicKey)
@@ -124,7 +100,7 @@ test('key files of the command line, of OpenSSL and of the clients are read by e
   const read = inPython(`print(json.dumps([load_key(path).public_key for path in given]))`, [own, theirs, pem])
   expect(read).toEqual([made.publicKey, publicKey, (await loadKey(pem)).publicKey])
   const ofPython = inPython('print(json.dumps(load_key(given).public_key))', join(folder, 'python.json'))
-  expect(readKeyFile(join(folder, 'python.json')).publicKey).toBe(ofPython)
+  expect((await openKeyFile(join(folder, 'python.json'))).key.publicKey).toBe(ofPython)
 })
 
 test('what is no key is refused, and a key that others can read is not used', async () => {

@@ -47,7 +47,7 @@ const threadsList = declare({
     'List threads of a room, a page, an author or the front page: newest activity first, newest, or top by votes. Each has a title, counts and its newest event.',
   kind: 'read',
   scope: 'board:read',
-  isTool: true,
+  isEveryday: true,
   who: 'anyone for public rooms, members for private ones',
   required: [],
   optional: ['room', 'page', 'target', 'cursor', 'limit', 'data'],

@@ -15,6 +15,7 @@ import { decidePost, decideRoomCreate } from './rooms/room.ts'
 import { salesDeciders } from './sales/decide.ts'
 import { oauthDeciders } from './sign-in/decide.ts'
 import { subscriptionsDeciders } from './subscriptions/decide.ts'
+import { threadsDeciders } from './threads/decide.ts'
 import { callsDeciders } from './tool-calls/decide.ts'
 import { toolsDeciders } from './tools/decide.ts'
 import { hooksDeciders } from './webhooks/decide.ts'
@@ -31,6 +32,7 @@ const all = {
   'handle.claim': decideClaim,
   ...rulesDeciders,
   ...marksDeciders,
+  ...threadsDeciders,
   ...peopleDeciders,
   ...limitsDeciders,
   ...delegationDeciders,

@@ -22,6 +22,7 @@ import { Rules } from './rooms/rules.ts'
 import { Sales } from './sales/sales.ts'
 import { OauthRecords } from './sign-in/records.ts'
 import { IdentitySubscriptions } from './subscriptions/subscriptions.ts'
+import { ThreadFlags } from './threads/flags.ts'
 import { Threads } from './threads/threads.ts'
 import { Calls } from './tool-calls/tool-calls.ts'
 import { Tools } from './tools/tools.ts'
@@ -65,6 +66,7 @@ export class State implements Core {
   readonly oauth: OauthRecords
   readonly limitGrants = new LimitGrants()
   readonly subscriptions = new IdentitySubscriptions()
+  readonly threadFlags: ThreadFlags
   /** Made from the others when a reader first asks for it: no snapshot has it. */
   readonly threads: Threads
   /** In the order of snapshots. */
@@ -85,6 +87,7 @@ export class State implements Core {
     this.bound = new RoomWorks(this, this.marks, this.blobs)
     this.mail = new Mail(this, role, (work) => this.market.find(work))
     this.oauth = new OauthRecords(this)
+    this.threadFlags = new ThreadFlags(this)
     this.threads = new Threads(this, this.marks, this.rules)
     this.#parts = [
       this.marks,
@@ -106,6 +109,7 @@ export class State implements Core {
       this.sales,
       this.limitGrants,
       this.subscriptions,
+      this.threadFlags,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {

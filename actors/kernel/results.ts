@@ -265,6 +265,8 @@ export const ThreadPlace = {
     maxLength: 256,
     description: 'as threads.list has it. Untrusted: written by a stranger',
   }),
+  pinned: Type.Optional(Type.Literal(true, { description: 'by a moderator of the room' })),
+  locked: Type.Optional(Type.Literal(true, { description: 'closed to replies by a moderator of the room' })),
   replies: count('visible replies'),
   participants: count('authors of its visible events'),
   has_earlier: Type.Optional(

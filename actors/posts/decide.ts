@@ -38,7 +38,7 @@ export type AboutArgs = { readonly event: string; readonly reason: string }
 export type VoteArgs = { readonly event: string; readonly value: Value }
 
 /** An event that the author of the message can see. */
-function about<Args extends { readonly event: string }, Reply extends object>(
+export function about<Args extends { readonly event: string }, Reply extends object>(
   decide: (subject: Subject, situation: Situation, letter: WriteLetter<Args>) => Decision<Reply>,
 ) {
   return (situation: Situation, letter: WriteLetter<Args>): Decision<Reply> => {

@@ -26,7 +26,7 @@ import {
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
-import { isScreened, mayWrite, objection } from './policy.ts'
+import { isScreened, mayModerate, mayWrite, objection } from './policy.ts'
 
 /** Versions of one event, the first one counted. */
 export const versionsMax = 32
@@ -81,6 +81,8 @@ export function placeOf(situation: Situation, letter: WriteLetter, room: Room | 
   if (target === undefined)
     return { refused: refuse('not_found', `there is no event ${wanted.replyTo} in room ${letter.to}`, 'reply_to') }
   const slot = state.marks.original(target)
+  const locked = lockOver(situation, letter, room, slot)
+  if (locked !== undefined) return { refused: locked }
   const replyTo = board.events.idHex(slot)
   const page = wanted.page || board.page(slot)
   return { placed: { page, replyTo, root: threadOf(situation, slot), original: '', expires } }
@@ -157,6 +159,19 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
 
 function no(code: RefusalCode, message: string, field?: string): Placing {
   return { refused: refuse(code, message, field) }
+}
+
+/** Why this author may not reply in the thread of this slot. What works do to their own threads is not held up. */
+function lockOver(
+  { state, board }: Situation,
+  letter: WriteLetter,
+  room: Room | undefined,
+  slot: number,
+): Refused | undefined {
+  const root = board.events.root[slot]!
+  if (letter.op !== 'post' || !state.threadFlags.isLocked(root === none ? slot : root)) return undefined
+  if (room !== undefined && mayModerate(room, letter.author, letter.operator)) return undefined
+  return refuse('wrong_state', 'this thread is locked: it takes no more replies', 'reply_to')
 }
 
 /** The slot of an event of this room. */

@@ -51,6 +51,8 @@ const logged: ReadonlySet<string> = new Set([
   'room.hide',
   'room.restore',
   'event.redact',
+  'thread.pin',
+  'thread.lock',
 ])
 /** Shown where another than the author did it: an author's own deletion is not shown. */
 const loggedOfOthers: ReadonlySet<string> = new Set(['blob.delete', 'docs.delete'])

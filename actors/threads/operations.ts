@@ -2,8 +2,10 @@
 
 import { identityName } from '../kernel/fields.ts'
 import { declare, paged } from '../kernel/operation.ts'
-import { count, EventId, id, listOf, Person, Resolved, seconds, slug, VotesSchema } from '../kernel/results.ts'
+import { count, EventId, id, listOf, Person, Receipt, Resolved, seconds, slug, VotesSchema } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
+
+import { pinnedMax } from './flags.ts'
 
 /** Characters of a title and of the excerpt after it. */
 export const titleMax = 120
@@ -36,6 +38,8 @@ const ThreadSchema = Type.Object(
     ),
     votes: VotesSchema,
     updated_at: seconds('newest visible event, or a later edit of the first one'),
+    pinned: Type.Optional(Type.Literal(true, { description: 'by a moderator of its room' })),
+    locked: Type.Optional(Type.Literal(true, { description: 'closed to replies by a moderator of its room' })),
   },
   { title: 'Thread', description: 'a thread in a list; votes are those on all its events' },
 )
@@ -70,7 +74,15 @@ const threadsList = declare({
   ),
   narrowed: { target: identityName('author of the threads') },
   refusals: ['not_found', 'private_room', 'missing_field'],
-  result: listOf('threads', ThreadSchema, { resolved: Resolved }),
+  result: listOf('threads', ThreadSchema, {
+    resolved: Resolved,
+    pinned: Type.Optional(
+      Type.Array(ThreadSchema, {
+        maxItems: pinnedMax,
+        description: 'pinned threads of the room, on the first page of its active threads; they are in threads too',
+      }),
+    ),
+  }),
   example: { operation: 'threads.list', limit: 20 },
   get: {
     path: '/api/threads',
@@ -85,4 +97,52 @@ const threadsList = declare({
   },
 })
 
-export const threadsOperations = [threadsList] as const
+const ofModerators = 'owner and moderators of the room, operator'
+const moderated = {
+  required: ['event_id', 'data'],
+  optional: [],
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+} as const
+const threadId = id('the first event of the thread')
+
+const threadPin = declare({
+  name: 'thread.pin',
+  group: 'rooms',
+  summary: 'Pin a thread to the top of its room, or take it off; name any event of it. A room has at most 5.',
+  kind: 'write',
+  scope: 'board:moderate',
+  who: ofModerators,
+  ...moderated,
+  data: Type.Object(
+    { schema: Type.Literal(1), pinned: Type.Boolean({ description: 'false takes it off' }) },
+    { additionalProperties: false },
+  ),
+  result: Type.Object({ thread: threadId, pinned: Type.Boolean(), receipt: Receipt }),
+  example: {
+    operation: 'thread.pin',
+    event_id: '0123456789abcdef0123456789abcdef',
+    data: '{"schema":1,"pinned":true}',
+  },
+})
+
+const threadLock = declare({
+  name: 'thread.lock',
+  group: 'rooms',
+  summary: 'Close a thread to replies, except those of moderators, or open it again; name any event of it.',
+  kind: 'write',
+  scope: 'board:moderate',
+  who: ofModerators,
+  ...moderated,
+  data: Type.Object(
+    { schema: Type.Literal(1), locked: Type.Boolean({ description: 'false opens it again' }) },
+    { additionalProperties: false },
+  ),
+  result: Type.Object({ thread: threadId, locked: Type.Boolean(), receipt: Receipt }),
+  example: {
+    operation: 'thread.lock',
+    event_id: '0123456789abcdef0123456789abcdef',
+    data: '{"schema":1,"locked":true}',
+  },
+})
+
+export const threadsOperations = [threadsList, threadPin, threadLock] as const

@@ -15,6 +15,7 @@ import { receiversPlans, receiversReadPlans } from '../receive-urls/plans.ts'
 import { roomsPlans, roomsReadPlans } from '../rooms/plans.ts'
 import { oauthReadPlans } from '../sign-in/records.ts'
 import { subscriptionsPlans, subscriptionsReadPlans } from '../subscriptions/plans.ts'
+import { threadsPlans } from '../threads/plans.ts'
 import { callsPlans, callsReadPlans } from '../tool-calls/plans.ts'
 import { toolsPlans, toolsReadPlans } from '../tools/plans.ts'
 import { webhooksPlans } from '../webhooks/plans.ts'
@@ -26,6 +27,7 @@ type OwnWay = 'post' | 'room.create' | 'identity.register'
 const all = {
   ...roomsPlans,
   ...eventsPlans,
+  ...threadsPlans,
   ...peoplePlans,
   ...limitsPlans,
   ...delegationsPlans,

@@ -46,7 +46,7 @@ export const event: Page = {
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
 <h1><a class="bare" href="/e/${thread.root_id}">${thread.title}</a></h1>
 <p class="line"><span>${countOf(thread.replies, 'reply', 'replies')}</span><span>${countOf(thread.participants, 'person', 'people')}</span></p>`,
-      main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
+      main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${thread.locked === true && html`<p class="note">This thread is locked: it takes no more replies.</p>`}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
 ${!isHere && cursor === undefined && html`<p class="note">The post at this address is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
 ${tree}
 ${threadPager(path, cursor, thread)}

@@ -148,6 +148,8 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
     room: board.roomList[board.events.room[slot]!]!.name,
     page: board.page(found.root),
     title: titleOf(root).title,
+    ...(context.state.threadFlags.isPinned(found.root) ? { pinned: true } : {}),
+    ...(context.state.threadFlags.isLocked(found.root) ? { locked: true } : {}),
     replies,
     participants,
     events,

@@ -94,7 +94,10 @@ function listed({ room: { name }, page, cursor }: Place) {
 
 async function threadsOf(ask: Ask, place: Place): Promise<Html> {
   const list = await ask.read('threads.list', { ...listed(place), limit: threadsOfPage })
-  const rows = list.threads.length === 0 ? empty('There are no threads here yet.') : threadRows(list.threads)
+  const { pinned = [] } = list
+  const onTop = new Set(pinned.map(({ thread }) => thread))
+  const rest = list.threads.filter(({ thread }) => !onTop.has(thread))
+  const rows = list.threads.length === 0 ? empty('There are no threads here yet.') : threadRows([...pinned, ...rest])
   return html`<h2 class="unseen">Threads</h2>${rows}
 ${pagerOf(place, list, 'More threads')}`
 }

@@ -3,6 +3,7 @@
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { countsOf } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
+import { none } from '../../actors/records/event-index.ts'
 import {
   type ThreadIndex,
   type ThreadOrder,
@@ -74,7 +75,15 @@ function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnsw
   const { roots, next } = index.find(query)
   const { views: threads, cut } = withinPage(roots, (root) => threadView(context, index, root))
   const place = cut === undefined ? next : index.placeOf(query, cut)
-  return ok({ threads, ...paging(context, name, place) }, scope)
+  const isFirst = order === 'active' && args.cursor === undefined && args.page === undefined && author === undefined
+  const pinned = room === undefined || !isFirst ? [] : pinnedIn(context, index, room)
+  return ok({ threads, ...(pinned.length === 0 ? {} : { pinned }), ...paging(context, name, place) }, scope)
+}
+
+/** Those in which something is shown. */
+function pinnedIn(context: ReadContext, index: ThreadIndex, room: Room) {
+  const roots = context.state.threadFlags.pinnedIn(room.number)
+  return roots.filter((root) => index.sums(root).last !== none).map((root) => threadView(context, index, root))
 }
 
 function isWindow(word: unknown): word is VoteWindow {
@@ -83,6 +92,7 @@ function isWindow(word: unknown): word is VoteWindow {
 
 type ThreadList = {
   readonly threads: readonly ReturnType<typeof threadView>[]
+  readonly pinned?: readonly ReturnType<typeof threadView>[]
   readonly next_cursor?: string
   readonly has_more: boolean
 }
@@ -105,6 +115,8 @@ function threadView(context: ReadContext, index: ThreadIndex, root: number) {
     last: lastView(context, last),
     votes: index.votes(root),
     updated_at: Math.max(events.at[last]!, edited_at),
+    ...(context.state.threadFlags.isPinned(root) ? { pinned: true } : {}),
+    ...(context.state.threadFlags.isLocked(root) ? { locked: true } : {}),
   }
 }
 

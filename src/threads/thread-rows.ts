@@ -17,11 +17,12 @@ export function threadRows(threads: readonly ListedThread[], options: RowOptions
 }
 
 function rowOf(
-  { thread, room, page, title, author, replies, last, votes, kind }: ListedThread,
+  { thread, room, page, title, author, replies, last, votes, kind, pinned, locked }: ListedThread,
   { withRoom }: RowOptions,
 ): Html {
   const place = withRoom === true && html`<a class="bare" href="/room/${room}">${room}</a>`
   const pageTag = page !== 'main' && html`<span class="tag">${page}</span>`
+  const flags = html`${pinned === true && html`<span class="tag">pinned</span>`}${locked === true && html`<span class="tag">locked</span>`}`
   const kindTag = kind !== 'note' && html`<span class="tag">${kind}</span>`
   const answered =
     replies > 0 &&
@@ -31,5 +32,5 @@ function rowOf(
   const voted =
     votes.up + votes.down > 0 &&
     html`<span title="${votes.up} for, ${votes.down} against">${score > 0 && '+'}${score} by votes</span>`
-  return html`<li data-thread="${thread}">${seal(author.id)}<div><h3><a class="bare" href="/e/${thread}">${title}</a></h3><div class="line">${place}${pageTag}${kindTag}${began}${answered}${voted}</div></div><p class="count"><b>${whole(replies)}</b> ${replies === 1 ? 'reply' : 'replies'}</p></li>`
+  return html`<li data-thread="${thread}">${seal(author.id)}<div><h3><a class="bare" href="/e/${thread}">${title}</a></h3><div class="line">${flags}${place}${pageTag}${kindTag}${began}${answered}${voted}</div></div><p class="count"><b>${whole(replies)}</b> ${replies === 1 ? 'reply' : 'replies'}</p></li>`
 }

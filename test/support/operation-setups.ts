@@ -276,6 +276,8 @@ export const setups: Readonly<Record<string, Setup>> = {
   'room.policy.get': anyone,
   'room.policy.set': ownRoom,
   'room.hide': eventInOwnRoom,
+  'thread.pin': eventInOwnRoom,
+  'thread.lock': eventInOwnRoom,
   'room.restore': async (world) => {
     const { owner, event } = await world.roomWithPost()
     await world.done(owner, { operation: 'room.hide', event_id: event, reason: 'x' })

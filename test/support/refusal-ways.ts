@@ -170,6 +170,12 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   'room.policy.get': readOfRoom('room.policy.get'),
   'room.policy.set': { ...ofRoom('room.policy.set'), forbidden: byAnother('room.policy.set') },
   'room.hide': { not_found: asIs('room.hide'), forbidden: byAnother('room.hide'), wrong_state: twice('room.hide') },
+  'thread.pin': { not_found: asIs('thread.pin'), forbidden: byAnother('thread.pin'), wrong_state: twice('thread.pin') },
+  'thread.lock': {
+    not_found: asIs('thread.lock'),
+    forbidden: byAnother('thread.lock'),
+    wrong_state: twice('thread.lock'),
+  },
   'room.restore': {
     not_found: asIs('room.restore'),
     forbidden: byAnother('room.restore'),

@@ -45,7 +45,7 @@ test('a post to a handle reaches who bears it, and is served with what was signe
   const read = (await client.get(`/api/events/${posted.event_id}`)).data.event as Addressed
   expect([read.to, read.to_id]).toEqual(['@alice', alice.id])
   expect(JSON.parse(read.signed_payload!).command.to).toBe('@alice')
-  expect((await client.get('/room/desk')).text).toContain(`for <a href="/i/${alice.id}">@alice</a>`)
+  expect((await client.get('/room/desk?view=posts')).text).toContain(`for <a href="/i/${alice.id}">@alice</a>`)
   expect(await inboxOf(alice, 'addressed')).toMatchObject([{ type: 'addressed', event: { event_id: posted.event_id } }])
   const plain = (await client.post(bob, { room: 'desk', text: 'by id', to: alice.id })).data.event as Addressed
   expect([plain.to, plain.to_id]).toEqual([alice.id, undefined])

@@ -60,7 +60,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     const way = await cuttable(board.port)
     const page = await openPage()
     const complaints = complaintsOf(page)
-    await page.goto(`${way.address}/room/lobby`)
+    await page.goto(`${way.address}/room/lobby?view=posts`)
     await page.waitForSelector('#live[data-state=on]')
     for (let n = 0; n < 100; n++) {
       await shown.client.post(ada, { text: `live ${n}` })
@@ -80,7 +80,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     await many(before)
     const { event_id: secret } = (await client.post(ada, { room, text: 'for a moment' })).data
     const page = await openPage()
-    await page.goto(`${way.address}/room/${room}`)
+    await page.goto(`${way.address}/room/${room}?view=posts`)
     await page.waitForSelector('#live[data-state=on]')
     const first = await placesOn(page)
     expect(first).toEqual(Array.from({ length: 50 }, (_, n) => before + 1 - n))
@@ -111,7 +111,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     const room = 'put-back'
     await client.post(ada, { room, text: 'kept' })
     const page = await openPage()
-    const address = `${board.address}/room/${room}`
+    const address = `${board.address}/room/${room}?view=posts`
     const lost = '0'.repeat(32)
     await page.route(
       address,
@@ -139,7 +139,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       ),
     )
     const page = await openPage()
-    await page.goto(`${way.address}/room/changing`)
+    await page.goto(`${way.address}/room/changing?view=posts`)
     await page.waitForSelector('#live[data-state=on]')
     const textOf = (id: string) => page.locator(`#e-${id} .text`).textContent()
     const supersedes = JSON.stringify({ schema: 1, supersedes: ids[0] })
@@ -179,7 +179,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     })
     const page = await openPage()
     const complaints = complaintsOf(page)
-    await page.goto(`${board.address}/room/${room}`)
+    await page.goto(`${board.address}/room/${room}?view=posts`)
     await page.waitForSelector('#live[data-state=on]')
     const put = { operation: 'blob.put', room, filename: 'notes.txt', media_type: 'text/plain' }
     const { blob } = (await client.command(ada, { ...put, data: Buffer.alloc(1_500).toString('base64url') }))
@@ -318,18 +318,18 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     page.on('request', (request) => {
       if (!request.url().startsWith(board.address)) elsewhere.push(request.url())
     })
-    await page.goto(`${board.address}/room/arriving`)
+    await page.goto(`${board.address}/room/arriving?view=posts`)
     expect((await page.locator('h1').textContent()) !== '').toBe(true)
     await client.post(eve, { room: 'arriving', text: 'first' })
-    await page.goto(`${board.address}/room/arriving`)
+    await page.goto(`${board.address}/room/arriving?view=posts`)
     await page.waitForSelector('#live[data-state=on]')
     const texts = [...payloads, ...rows]
     for (let from = 0; from < texts.length; from += 32)
       await Promise.all(texts.slice(from, from + 32).map((text) => client.post(eve, { room: 'arriving', text })))
     await expect.poll(() => page.locator('[data-live-room] article').count()).toBe(Math.min(500, texts.length + 1))
     // As the server renders them, and as they were built here.
-    for (const path of ['/room/arriving', '/room/hostile', '/room/workshop', `/d/${shown.doc}`, '/search?q=alert']) {
-      if (path !== '/room/arriving') await page.goto(board.address + path)
+    for (const path of ['/room/arriving?view=posts', '/room/hostile?view=posts', '/room/workshop', `/d/${shown.doc}`, '/search?q=alert']) {
+      if (path !== '/room/arriving?view=posts') await page.goto(board.address + path)
       const found = await page.evaluate(() => {
         const { document } = globalThis as unknown as {
           document: { querySelectorAll(selector: string): { readonly length: number } }

@@ -328,7 +328,13 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       await Promise.all(texts.slice(from, from + 32).map((text) => client.post(eve, { room: 'arriving', text })))
     await expect.poll(() => page.locator('[data-live-room] article').count()).toBe(Math.min(500, texts.length + 1))
     // As the server renders them, and as they were built here.
-    for (const path of ['/room/arriving?view=posts', '/room/hostile?view=posts', '/room/workshop', `/d/${shown.doc}`, '/search?q=alert']) {
+    for (const path of [
+      '/room/arriving?view=posts',
+      '/room/hostile?view=posts',
+      '/room/workshop',
+      `/d/${shown.doc}`,
+      '/search?q=alert',
+    ]) {
       if (path !== '/room/arriving?view=posts') await page.goto(board.address + path)
       const found = await page.evaluate(() => {
         const { document } = globalThis as unknown as {

@@ -125,7 +125,8 @@ async function threads(fill: Filler): Promise<void> {
     fill.ask('/api/events/{event_id}', `/api/events/${root}`)
     fill.ask('/api/log/proof', `/api/log/proof?message=${root}`)
     for (const path of ['/room/{room}', '/']) fill.ask(path, path === '/' ? '/' : '/room/threads')
-    fill.ask('/room/{room}', '/room/threads?view=threads')
+    fill.ask('/room/{room}', '/room/threads?view=posts')
+    fill.ask('/oembed', `/oembed?url=${fill.client.address}/e/${root}`)
     fill.ask('/api/events', '/api/events?room=threads&limit=200')
     for (const order of ['active', 'new', 'top'])
       fill.ask('/api/threads', `/api/threads?room=threads&limit=200&order=${order}`)
@@ -333,6 +334,10 @@ function own(fill: Filler): void {
     '/docs/works',
     '/faq',
     '/agents',
+    '/contact',
+    '/opensearch.xml',
+    '/sitemap.xml',
+    '/favicon.ico',
     '/embed',
     '/embed/v1.js',
     '/log',

@@ -9,7 +9,7 @@ import { framesAround, type Gap } from './around-damage.ts'
 import { CHAIN_START } from './chain.ts'
 import { Damage, type Disk, type DiskFile } from './disk.ts'
 import { FOOTER } from './frame.ts'
-import { damageBehind, wasBorn } from './recovery.ts'
+import { type Durable, damageBehind, wasBorn } from './recovery.ts'
 import { buildIndex } from './sealed-index.ts'
 import { SealedSegment } from './sealed-segment.ts'
 import {
@@ -60,7 +60,7 @@ export function verifyJournal(
   disk: Disk,
   directory: string,
   onProblem: (problem: JournalProblem) => void,
-  knownDurable: (journalId: Buffer) => number = () => 0,
+  knownDurable: (journalId: Buffer) => Durable = () => ({ seq: 0, by: '' }),
 ): JournalCheck {
   // A directory that is gone has lost all of them; the caller knows that by what else there is.
   const firsts = disk.fileExists(directory) ? listSegments(disk, directory, 'log') : []
@@ -123,7 +123,7 @@ function gap(directory: string, expected: number, found: number): JournalProblem
   return { kind: 'damage', path: segmentPath(directory, expected), offset: 0, ...facts }
 }
 
-type Looked = { readonly position: 'newest' | 'older'; readonly knownDurable: (journalId: Buffer) => number }
+type Looked = { readonly position: 'newest' | 'older'; readonly knownDurable: (journalId: Buffer) => Durable }
 
 function verifySegment(
   file: DiskFile,
@@ -148,11 +148,11 @@ function verifySegment(
   const walk = walkSegment(file, header, file.size())
   const { stop, live } = walk
   const { journalId } = header
-  const durable = position === 'newest' ? knownDurable(journalId) : 0
-  const damage = position === 'newest' ? damageBehind(file, walk, durable) : sealedDamage(file.path, walk, file.size())
+  const known = position === 'newest' ? knownDurable(journalId) : { seq: 0, by: '' }
+  const damage = position === 'newest' ? damageBehind(file, walk, known) : sealedDamage(file.path, walk, file.size())
   const { count, nextSeq } = live
   // What was durable has a number, even if it is missing.
-  const behindLost = nextSeq <= durable ? durable + 1 : undefined
+  const behindLost = nextSeq <= known.seq ? known.seq + 1 : undefined
   if (damage && stop.kind === 'fault') {
     const behind = readBehind(file, { header, walk, damage, position, tell })
     return { journalId, walk, ...behind, nextSeq: behind.nextSeq ?? behindLost }

@@ -28,7 +28,7 @@ import {
   type NewFrame,
 } from './frame.ts'
 import { LiveIndex } from './live-index.ts'
-import { type ActiveSegment, type Recovered, type RecoveryEvent, recover } from './recovery.ts'
+import { type ActiveSegment, type Durable, type Recovered, type RecoveryEvent, recover } from './recovery.ts'
 import { scanFrames } from './scan.ts'
 import { buildIndex, type SealedFacts } from './sealed-index.ts'
 import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
@@ -84,8 +84,10 @@ export type JournalOptions = {
   /** Gives the id of a journal that begins; by default it is the machine's chance. */
   readonly random?: (bytes: number) => Buffer
   /** Up to which frame of the journal with this id a snapshot says that it was durable; 0 or absent: none does. */
-  readonly knownDurable?: (journalId: Buffer) => number
+  readonly knownDurable?: (journalId: Buffer) => Durable
 }
+
+const nothingDurable: Durable = { seq: 0, by: '' }
 
 /** An earlier append failed (`cause`): what is on disk is unknown until the journal is opened again. */
 class Poisoned extends Error {
@@ -125,7 +127,7 @@ export class Journal {
    */
   static open(options: JournalOptions): Journal {
     const report = options.report ?? (() => {})
-    const { disk, directory, knownDurable = () => 0, random = randomBytes } = options
+    const { disk, directory, knownDurable = () => nothingDurable, random = randomBytes } = options
     const recovered = recover({ disk, random, directory, knownDurable, report })
     removeUnfinished(disk, directory)
     const journal = new Journal(options, recovered)

@@ -5,7 +5,7 @@
  * everything after it is searched for whole frames:
  *
  *   some later frame says that X was durable      damage: refuse, touch nothing
- *   a snapshot holds X, or more                   the same, wherever the frames end
+ *   a snapshot or the signed log holds X, or more the same, wherever the frames end
  *   bytes, but no frame that says so              a torn tail that was never acknowledged: save it aside, cut it
  *   nothing but zeros                             space made in advance (journal.ts): cut it, there is nothing to save
  *
@@ -62,12 +62,19 @@ export type Recovered = {
   readonly active: ActiveSegment | undefined
 }
 
+/** What says up to which frame a journal was durable: `by` names it in sentences. `seq` 0: nothing does. */
+export type Durable = { readonly seq: number; readonly by: string }
+
+export function newestDurable(...known: readonly Durable[]): Durable {
+  return known.reduce((newest, each) => (each.seq > newest.seq ? each : newest))
+}
+
 type Recovery = {
   readonly disk: Disk
   readonly random: (bytes: number) => Buffer
   readonly directory: string
-  /** Up to which frame of the journal with this id something derived from it says that it was durable; 0: nothing does. */
-  readonly knownDurable: (journalId: Buffer) => number
+  /** Up to which frame of the journal with this id something derived from it says that it was durable. */
+  readonly knownDurable: (journalId: Buffer) => Durable
   readonly report: (event: RecoveryEvent) => void
 }
 
@@ -122,7 +129,7 @@ function recoverNewest(recovery: Recovery, firstSeq: number, older: Older): Reco
   const file = recovery.disk.openFile(segmentPath(recovery.directory, firstSeq), 'write')
   try {
     const header = readSegmentHeader(file)
-    const wasDurable = before.journalId !== undefined && recovery.knownDurable(before.journalId) >= firstSeq
+    const wasDurable = before.journalId !== undefined && recovery.knownDurable(before.journalId).seq >= firstSeq
     if (!header && !wasDurable && removeUnborn(recovery, file, firstSeq)) {
       if (!before.journalId) return emptyJournal(recovery)
       return { journalId: before.journalId, sealed, chain: before.chain, active: undefined }
@@ -174,11 +181,11 @@ function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boo
 }
 
 /** What makes the bytes after the last good frame of the newest segment damage, or undefined when they may be cut. */
-export function damageBehind(file: DiskFile, walk: Walk, durableSeq: number): Damage | undefined {
+export function damageBehind(file: DiskFile, walk: Walk, known: Durable): Damage | undefined {
   const { live, stop } = walk
   const size = file.size()
-  if (live.nextSeq <= durableSeq && stop.kind !== 'lie') {
-    const found = `${foundBehind(walk, size)}, though a snapshot holds frame ${durableSeq}`
+  if (live.nextSeq <= known.seq && stop.kind !== 'lie') {
+    const found = `${foundBehind(walk, size)}, though ${known.by} holds frame ${known.seq}`
     return new Damage({ path: file.path, offset: live.end, expected: `frame ${live.nextSeq}`, found })
   }
   if (stop.kind === 'end') return undefined
@@ -205,8 +212,8 @@ function foundBehind({ live, stop }: Walk, size: number): string {
 }
 
 /** Cuts what was never acknowledged. Throws Damage when what follows the last good frame was durable once. */
-function cutTail(recovery: Recovery, file: DiskFile, walk: Walk, durableSeq: number): void {
-  const damage = damageBehind(file, walk, durableSeq)
+function cutTail(recovery: Recovery, file: DiskFile, walk: Walk, known: Durable): void {
+  const damage = damageBehind(file, walk, known)
   if (damage) throw damage
   const { live, stop } = walk
   const end = stop.kind === 'sealed' ? stop.end : live.end

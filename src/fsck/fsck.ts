@@ -39,6 +39,7 @@ import { readBlob } from '../../storage/blob-files.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
+import { newestDurable } from '../../storage/recovery.ts'
 import { badSnapshots, reachOf } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
@@ -50,6 +51,7 @@ import {
   snapshotDirectories,
 } from '../board-directory.ts'
 import { lostLog } from '../log/beginning.ts'
+import { durableOf } from '../log/covered.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { damageIn, putAside, storeFile } from '../webhooks/store.ts'
 import { CreditCheck } from './credits.ts'
@@ -115,13 +117,17 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
   let bytes = 0
   const ends: number[] = []
   let isLogSound = true
-  for (const directory of directories) {
+  for (const [shard, directory] of directories.entries()) {
     const snapshots = snapshotDirectories(options.path, directory)
     const check = verifyJournal(
       options.disk,
       directory,
       (problem) => tell(journalFinding(options.disk, directory, problem)),
-      (journalId) => Math.max(...snapshots.map((each) => reachOf(options.disk, each, journalId))),
+      (journalId) =>
+        newestDurable(
+          shard < facts.shards ? durableOf(options.disk, options.path, shard, journalId) : { seq: 0, by: '' },
+          ...snapshots.map((each) => ({ seq: reachOf(options.disk, each, journalId), by: 'a snapshot' })),
+        ),
     )
     frames += check.frames
     bytes += check.bytes

@@ -15,17 +15,11 @@
 
 import { nameOf } from '../../actors/log/book.ts'
 import { JournalReader } from '../../storage/journal.ts'
-import { reachOf } from '../../storage/snapshot.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
-import {
-  logKeyFile,
-  readFacts,
-  shardDirectory,
-  shardSnapshotsDirectory,
-  UnusableDirectory,
-} from '../board-directory.ts'
+import { logKeyFile, readFacts, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import type { Platform } from '../platform.ts'
+import { durableOf } from './covered.ts'
 import { Heads } from './heads.ts'
 import { MarkKeeper, readMarks } from './mark.ts'
 import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
@@ -81,12 +75,12 @@ function coverJournals(log: SignedLog, shards: number, options: RotationOptions)
   const { dataDirectory, segmentBytesMax, platform } = options
   const { disk } = platform
   const directories = Array.from({ length: shards }, (_, shard) => shardDirectory(dataDirectory, shard))
-  const ends = directories.map((directory) => {
+  const ends = directories.map((directory, shard) => {
     const journal = openWhole({
       disk,
       directory,
       segmentBytesMax,
-      knownDurable: (journalId) => reachOf(disk, shardSnapshotsDirectory(directory), journalId),
+      knownDurable: (journalId) => durableOf(disk, dataDirectory, shard, journalId),
     })
     const end = journal.nextSeq - 1
     journal.close()

@@ -29,6 +29,7 @@ import { type Frame, Journal, type JournalReader } from '../../storage/journal.t
 import { EMPTY_ROOT, leafHash, writeLeafHash } from '../../storage/merkle.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
 import { createNoteKey, type NoteKey } from '../../storage/note-signer.ts'
+import { newestDurable } from '../../storage/recovery.ts'
 import { reachOf } from '../../storage/snapshot.ts'
 import { TreeWriter } from '../../storage/tree.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
@@ -80,7 +81,12 @@ export class SignedLog {
       directory: logDirectory(path),
       segmentBytesMax,
       knownDurable: (journalId) =>
-        Math.max(...snapshotDirectories(path, logDirectory(path)).map((each) => reachOf(disk, each, journalId))),
+        newestDurable(
+          ...snapshotDirectories(path, logDirectory(path)).map((each) => ({
+            seq: reachOf(disk, each, journalId),
+            by: 'a snapshot',
+          })),
+        ),
       frameBytesMax,
       report: ({ kind, ...facts }) => options.report('info', `log.journal.${kind}`, facts),
     })

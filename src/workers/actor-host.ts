@@ -320,6 +320,7 @@ export class ActorHost implements Actors {
       number,
       shards: this.shards,
       directory: shardDirectory(directory.path, number),
+      dataDirectory: directory.path,
       blobs: blobsDirectory(directory.path),
       cursorKey: directory.cursorKey,
       generation: directory.facts.generation,

@@ -9,13 +9,13 @@ import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } 
 import { WorkDelivery } from '../../actors/works/delivery.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import type { Journal } from '../../storage/journal.ts'
-import { reachOf } from '../../storage/snapshot.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { BoardSigner } from '../format/signer.ts'
+import { durableOf } from '../log/covered.ts'
 import type { ReadContext, ReadRequest } from '../reads/read.ts'
 import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
@@ -31,6 +31,8 @@ export type ShardStart = {
   /** How many there are. */
   readonly shards: number
   readonly directory: string
+  /** Of the board. */
+  readonly dataDirectory: string
   /** Files of attachments. */
   readonly blobs: string
   readonly cursorKey: Uint8Array
@@ -114,7 +116,7 @@ export class ShardRun {
       random,
       directory: data.directory,
       segmentBytesMax: data.segmentBytesMax,
-      knownDurable: (journalId) => reachOf(disk, shardSnapshotsDirectory(data.directory), journalId),
+      knownDurable: (journalId) => durableOf(disk, data.dataDirectory, data.number, journalId),
       report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
     })
     // Log and feed continue while the state is made; in an empty journal the first rooms come first.

@@ -49,7 +49,7 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
   [
     'a journal that lost posts which the log has signed',
     (directory) => truncateSync(segmentOf(directory, 'shard-00'), 200),
-    /acknowledged posts are missing\. Restore the newest backup/,
+    /shard-00.* is damaged at byte \d+: expected frame \d+, found .*though the signed log holds frame \d+/,
   ],
   [
     'posts, but no log',
@@ -103,6 +103,27 @@ test('what it refuses to start with it leaves as it is', async () => {
   expect(readFileSync(path).equals(before)).toBe(true)
   expect(statSync(segmentOf(directory, 'log')).size).toBe(size)
 })
+
+test.each([
+  ['changed', (bytes: Buffer, end: number) => bytes.writeUInt8(bytes[end - 8]! ^ 1, end - 8)],
+  ['zeroed', (bytes: Buffer, end: number) => bytes.fill(0, end - 200, end)],
+])(
+  'what the log proves is never cut: of %s bytes in the newest batch it names file, offset and proof',
+  async (_how, harm) => {
+    const directory = copy()
+    const path = segmentOf(directory, 'shard-00')
+    const bytes = readFileSync(path)
+    let end = bytes.length
+    while (bytes[end - 1] === 0) end--
+    harm(bytes, end)
+    writeFileSync(path, bytes)
+    expect(await sentenceOf({ directory })).toMatch(
+      /shard-00.* is damaged at byte \d+: expected frame \d+, found .*, though the signed log holds frame \d+/,
+    )
+    expect(readFileSync(path).equals(bytes)).toBe(true)
+    expect(readdirSync(join(directory, 'shard-00'))).not.toContain('lost+tail')
+  },
+)
 
 test('a data directory that cannot be made, or is a file, is refused in a sentence', async () => {
   expect(await sentenceOf({ directory: '/proc/nowhere/data' })).toContain('DATA_DIR must name a directory')

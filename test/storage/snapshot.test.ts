@@ -92,7 +92,7 @@ test.each<[what: string, harm: (path: string, lastFrameAt: number) => void, foun
     const knownDurable = (snapshotAt: number) => {
       const snapshots = scratchDirectory()
       save(machineDisk, snapshots, { journalId: id, seq: snapshotAt, ...state(snapshotAt) })
-      return (journalId: Buffer) => reachOf(machineDisk, snapshots, journalId)
+      return (journalId: Buffer) => ({ seq: reachOf(machineDisk, snapshots, journalId), by: 'a snapshot' })
     }
     const directory = scratchDirectory()
     cpSync(original, directory, { recursive: true })

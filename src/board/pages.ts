@@ -12,6 +12,7 @@ import { type Card, card } from '../pages/pictures/card.ts'
 import { nameOf, shortId } from '../pages/pieces/person.ts'
 import { beginning } from '../pages/pieces/text.ts'
 import { countOf, utc } from '../pages/pieces/time.ts'
+import { account, inbox, moderate } from '../people/own-pages.ts'
 import { identity } from '../people/page.ts'
 import { event, history, postLine } from '../posts/page.ts'
 import { room, rooms } from '../rooms/page.ts'
@@ -88,6 +89,9 @@ export const pages: readonly Page[] = [
   identity,
   log,
   search,
+  account,
+  inbox,
+  moderate,
   docs,
   docsSigning,
   docsRefusals,

@@ -1,5 +1,7 @@
 /** People with a key in their browser: a first post, a reply where it belongs, votes, edits, files, follows on two devices, moderation. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -7,17 +9,19 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
-import { Client, person } from '../support/client.ts'
+import { Client, person, seedOf } from '../support/client.ts'
+import { program } from '../support/program.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const ada = person('browser ada')
+const operator = person('browser operator')
 let board: Board
 let client: Client
 let folder: string
 
 beforeAll(async () => {
-  board = await startBoard({ directory: boardDirectory() })
+  board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id } })
   client = await Client.of(board)
   folder = mkdtempSync(join(tmpdir(), 'broadside-people-'))
 })
@@ -25,6 +29,10 @@ afterAll(() => {
   client.close()
   rmSync(folder, { recursive: true, force: true })
 })
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+type Violation = { readonly id: string; readonly nodes: readonly { html: string; failureSummary: string }[] }
+type Window = { readonly axe: { run(options: object): Promise<{ violations: readonly Violation[] }> } }
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 /** Where a person looks at pictures of these pages, they are put in this folder. */
@@ -183,5 +191,119 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       .toBe(true)
     await first.context().close()
     await second.context().close()
+  })
+
+  test('an operator with a key for a day hides, suspends and makes the posts of a spammer go, all in the browser', async () => {
+    const spammer = person('browser spammer')
+    const spam: string[] = []
+    for (const n of [1, 2, 3])
+      spam.push((await client.post(spammer, { room: 'lobby', text: `Buy now ${n}` })).data.event_id!)
+    await client.command(ada, { operation: 'report', event_id: spam[0]!, reason: 'advertising' })
+    const file = join(folder, 'operate.json')
+    const seed = seedOf(operator).toString('base64url')
+    const own = JSON.stringify({ type: 'broadside-key', public_key: operator.publicKey, id: operator.id, seed })
+    writeFileSync(join(folder, 'operator.json'), own, { mode: 0o600 })
+    const scopes = 'board:read,board:moderate,board:operate'
+    const given = ['delegate', file, '--key', join(folder, 'operator.json'), '--url', board.address, '--scopes', scopes]
+    execFileSync(process.execPath, [program, ...given])
+    const tooLong = spawnSync(process.execPath, [program, ...given.with(1, join(folder, 'long.json')), '--hours', '25'])
+    expect(String(tooLong.stderr)).toContain('lasts at most 86400 seconds')
+
+    const page = await openPage({ viewport: { width: 1280, height: 900 } })
+    await page.goto(`${board.address}/moderate`)
+    await page.getByLabel('Key file of the delegation').setInputFiles(file)
+    await page.getByText('Reported by').waitFor()
+    await picture(page, 'moderate')
+    await page.getByPlaceholder('Reason, public').first().fill('Advertising')
+    await button(page, 'Suspend and hide all posts').click()
+    await page.getByText('Suspended; 3 posts are hidden.').waitFor()
+    const shown = await Promise.all(spam.map(async (id) => (await client.get(`/api/events/${id}`)).data.event))
+    expect(shown).toMatchObject(spam.map(() => ({ hidden: true, reason: 'Advertising' })))
+    expect((await client.post(spammer, { room: 'lobby', text: 'again' })).text).toContain('"suspended"')
+
+    await page.getByLabel('End the suspension of').fill(spammer.id)
+    await page.getByLabel('Show again what was hidden from this browser').check()
+    await button(page, 'End the suspension').click()
+    await page.getByText('3 posts are shown again').waitFor()
+    expect((await client.post(spammer, { room: 'lobby', text: 'sorry' })).status).toBe(200)
+    await page.context().close()
+  })
+
+  test('the inbox shows a reply, a mention and a conversation, and what was shown is seen', async () => {
+    const page = await openPage({ viewport: { width: 390, height: 844 } })
+    await page.goto(`${board.address}/room/lobby#write`)
+    await page.getByLabel('Write to lobby').fill('Who can help me?')
+    await page.getByLabel('Your name here').fill('asker')
+    await button(page, 'Post').click()
+    await page.getByText('Posted:').waitFor()
+    const { events } = (await client.get('/api/events?room=lobby&limit=1')).data as unknown as {
+      events: { event_id: string; author: { id: string } }[]
+    }
+    const [{ event_id: id, author }] = events as [(typeof events)[number]]
+    await client.post(ada, { room: 'lobby', text: 'I can, @asker', reply_to: id })
+    await client.command(ada, { operation: 'conversation.open', members: [author.id], text: 'In private' })
+    await page.goto(`${board.address}/inbox`)
+    await page.getByRole('link', { name: 'I can, @asker' }).first().waitFor()
+    await picture(page, 'inbox-390')
+    await button(page, 'Accept').click()
+    await page.waitForURL(/\/room\/dm-/)
+    await button(page, 'Read it with my key').click()
+    await page.getByText('In private').waitFor()
+    await page.context().close()
+  })
+
+  test.each([
+    { colorScheme: 'light', width: 1280 },
+    { colorScheme: 'dark', width: 1280 },
+    { colorScheme: 'light', width: 390 },
+    { colorScheme: 'dark', width: 390 },
+  ] as const)('axe-core finds nothing wrong with what scripts add, $colorScheme at $width', async ({ colorScheme, width }) => {
+    const page = await openPage({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true })
+    const name = `${colorScheme}-${width}`
+    const wrong: unknown[] = []
+    const check = async (what: string) => {
+      await page.evaluate(axe)
+      const { violations } = await page.evaluate(() =>
+        (globalThis as unknown as Window).axe.run({
+          resultTypes: ['violations'],
+          runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice'],
+        }),
+      )
+      for (const { id, nodes } of violations) wrong.push([what, id, nodes[0]?.html, nodes[0]?.failureSummary])
+      expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0)
+      await picture(page, `${what}-${name}`)
+    }
+    await page.goto(`${board.address}/account`)
+    await button(page, 'Make a key').waitFor()
+    await check('account-without-a-key')
+    await page.goto(`${board.address}/room/lobby#write`)
+    await page.getByLabel('Write to lobby').fill('Is this open to everybody?')
+    await check('composer-of-a-newcomer')
+    await button(page, 'Post').click()
+    await page.getByText('Posted:').waitFor()
+    const { events } = (await client.get('/api/events?room=lobby&limit=1')).data as unknown as {
+      events: { event_id: string }[]
+    }
+    const { event_id: id } = await client.post(ada, { room: 'lobby', text: 'Yes', reply_to: events[0]!.event_id }).then(
+      ({ data }) => data as { event_id: string },
+    )
+    await page.goto(`${board.address}/e/${id}`)
+    await page.getByRole('button', { name: /^For/ }).first().waitFor()
+    await page.locator('.post .menu summary').first().click()
+    await check('thread')
+    await page.goto(`${board.address}/account`)
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await check('account')
+    await page.goto(`${board.address}/inbox`)
+    await page.getByRole('heading', { name: 'Conversations' }).waitFor()
+    await check('inbox')
+    await page.goto(`${board.address}/moderate`)
+    await page.getByRole('heading', { name: 'For the operator' }).waitFor()
+    await check('moderate')
+    await page.goto(`${board.address}/room/lobby`)
+    await page.locator('#account svg').waitFor()
+    await check('room')
+    expect(wrong).toEqual([])
+    await page.context().close()
   })
 })

@@ -210,7 +210,7 @@ class Composer {
     this.form = make(
       'form',
       { class: 'write' },
-      make('label', { for: this.text.id }, label),
+      make('label', { for: this.text.id, class: 'title' }, label),
       this.text,
       this.preview,
       this.files.element,

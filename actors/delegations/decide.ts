@@ -7,6 +7,10 @@ import { type Delegation, type DelegationFacts, type EndedBy, isLive } from './d
 
 /** Delegations that one identity may have at a time: a few programs, and a sign-in on each device. */
 const delegationsMax = 64
+/** Seconds that a key may act for an operator: a working day, and what is lost of it ends by itself. */
+const operateSecondsMax = 86_400
+/** The signer's clock may be ahead by so much. */
+const clockSeconds = 300
 
 type CreateArgs = DelegationFacts & {
   /** Identity that the delegate's key would be by itself. */
@@ -25,6 +29,12 @@ const create = ({ board, state, now }: Situation, letter: WriteLetter<CreateArgs
     return refuse('conflict', 'target must be a key that was never used on this board: make a new one', 'target')
   if (expires <= now)
     return refuse('expired', 'this delegation would end in the past: timestamp and ttl give its end', 'ttl')
+  if (facts.scopes.includes('board:operate') && expires - now > operateSecondsMax + clockSeconds)
+    return refuse(
+      'invalid_field',
+      `a delegation with the scope board:operate lasts at most ${operateSecondsMax} seconds: choose a smaller ttl`,
+      'ttl',
+    )
   const live = delegations.liveOf(letter.author, now)
   if (live.length >= delegationsMax) {
     const message = `this identity has ${delegationsMax} delegations, which is the limit: end one with delegation.revoke`

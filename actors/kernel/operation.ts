@@ -7,8 +7,18 @@ import type { RefusalCode } from './refusals.ts'
 import type { Schema } from './schema.ts'
 
 /** What a delegation may cover. */
-export const scopes = ['board:read', 'board:post', 'board:work', 'events:subscribe', 'board:moderate'] as const
+export const scopes = [
+  'board:read',
+  'board:post',
+  'board:work',
+  'events:subscribe',
+  'board:moderate',
+  // What an operator may do, for a day at most; a sign-in never has it.
+  'board:operate',
+] as const
 export type Scope = (typeof scopes)[number]
+/** What a program may ask for when a person signs in. */
+export const signInScopes = scopes.filter((scope) => scope !== 'board:operate')
 
 export type Operation = {
   readonly name: string

@@ -52,6 +52,7 @@ const reportsList = declare({
   group: 'moderation',
   summary: 'List reports, newest first; `kind` selects open or resolved ones.',
   kind: 'read',
+  scope: 'board:operate',
   mustSign: true,
   who: 'the operator of the board',
   required: [],
@@ -68,6 +69,7 @@ export const reportResolve = declare({
   summary:
     'Record how a report was resolved. The action itself, such as a hide or a suspension, is a separate command.',
   kind: 'write',
+  scope: 'board:operate',
   who: 'the operator of the board',
   required: ['target', 'data'],
   optional: [],

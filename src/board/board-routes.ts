@@ -104,6 +104,7 @@ export function boardRoutes(parts: RoutedParts): {
     nowhere: pages.nowhere,
     acting: {
       ...mcp.acting,
+      '/preview': pages.preview,
       '/c64/': compatDoor({ front, addressOf, replies }),
       '/v1/command': commandDoor(commands),
       '/v1/commands': commandsDoor({
@@ -140,6 +141,7 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
     addressOf: parts.addressOf,
     onReply: (status) => counters.reply(status),
     onFault: logFault,
+    replies: parts.replies,
     board: {
       address,
       name: described.name,

@@ -68,6 +68,7 @@ ${pager('/', own, list, 'More threads')}`,
 <p><a href="/rooms">All ${whole(figures.rooms ?? rooms.length)} rooms</a></p></section>
 ${work !== undefined && html`<section><h2>Open work</h2><p><a href="/work/${work.id}"><b>${work.title}</b></a><br><span class="quiet">${countOf(work.reward.amount, 'credit')}, due ${when(work.deadline)}</span></p></section>`}
 <section><h2>How it works</h2><ol><li>Your browser makes a key. That is your account.</li><li>What you write is signed with it and recorded in a <a href="/log">public log</a>.</li><li>Anyone can check who said what, also without this site.</li></ol></section>`,
+      scripts: ['thread.js'],
       links: [['alternate', 'application/json', 'Threads', '/api/threads']],
     })
   },

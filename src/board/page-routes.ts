@@ -20,10 +20,11 @@ import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { refused } from '../format/reply.ts'
 import { type Check, compile } from '../format/schema-check.ts'
+import { parseStrictJson } from '../format/strict-json.ts'
 import { etagOf, fixedAnswer, isCurrent, isHeld, type Ready, ReadyAnswers } from '../http/answers.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import { parseQuery } from '../http/query.ts'
-import { dataHeaders, ownFileHeaders } from '../http/replies.ts'
+import { dataHeaders, ownFileHeaders, type Replies } from '../http/replies.ts'
 import { takesGzip } from '../http/wire.ts'
 import { log } from '../observe.ts'
 import { assets, iconSvg } from '../pages/assets.ts'
@@ -40,6 +41,7 @@ import {
   Unanswered,
 } from '../pages/page.ts'
 import type { RenderTexts } from '../pages/page-texts.ts'
+import { html } from '../pages/pieces/html.ts'
 import { faultPage, nowherePage, refusedPage, unansweredPage } from '../pages/refused.ts'
 import { Renderer } from '../pages/renderer.ts'
 import type { Platform } from '../platform.ts'
@@ -57,6 +59,7 @@ type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> 
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
   readonly onReply: (status: number) => void
+  readonly replies: Pick<Replies, 'isWithinReads' | 'refuse' | 'wrongMethod'>
   /** Records a fault and returns its id in the log. */
   readonly onFault: (error: unknown) => string
   readonly timers: Timers
@@ -68,6 +71,8 @@ type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: rea
 export type PageDoors = {
   /** By first segment, as Routes finds them. */
   readonly doors: Readonly<Record<string, RouteHandler>>
+  /** POST: a text as the pages would show it, for who is writing it. */
+  readonly preview: RouteHandler
   /** The page for a browser that requests a path that does not exist; false: it is not a browser. */
   readonly nowhere: (exchange: Exchange) => boolean
   /** Ends the thread that renders, if there is one. */
@@ -94,6 +99,7 @@ export function pageDoors(options: PageDoorOptions): PageDoors {
   const icon = { '/icon.svg': ownFile('image/svg+xml', Buffer.from(iconSvg), 'public, max-age=86400') }
   return {
     doors: { ...doors, ...files, ...icon },
+    preview: (exchange) => server.preview(exchange),
     nowhere: (exchange) => server.nowhere(exchange),
     close: () => server.close(),
   }
@@ -154,6 +160,19 @@ function readAddress(exchange: Exchange, patterns: readonly Pattern[]): Asked | 
   return undefined
 }
 
+/** Every character of a text may be six as JSON. */
+const previewBytesMax = 6 * sizes.text_bytes + 64
+
+type Draft = { readonly text: string; readonly format: 'text' | 'markdown' }
+
+/** Undefined: it is none. */
+function draftIn(body: Buffer): Draft | undefined {
+  const parsed = parseStrictJson(body)
+  const { text, format } = Object(parsed.ok ? parsed.value : undefined)
+  const isText = typeof text === 'string' && Buffer.byteLength(text) <= sizes.text_bytes
+  return isText && (format === 'text' || format === 'markdown') ? { text, format } : undefined
+}
+
 class PageServer {
   readonly #options: PageDoorOptions
   readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
@@ -209,6 +228,40 @@ class PageServer {
     )
   }
 
+  /** Only a page of this board can ask: a form of another site cannot send JSON. So no site shows its own words under this address. */
+  preview(exchange: Exchange): void {
+    const { replies, addressOf } = this.#options
+    if (exchange.method !== 'POST') return replies.wrongMethod(exchange, 'POST')
+    const refuse = (found: Refusal) => replies.refuse(exchange, found)
+    if (!/^application\/json\b/.test(exchange.header('content-type') ?? ''))
+      return refuse(refusal('invalid_json', 'POST /preview takes a body of type application/json'))
+    const address = addressOf(exchange)
+    if (!replies.isWithinReads(exchange)) return
+    noteCause('/preview')
+    exchange.readBody(previewBytesMax, (result) => {
+      const draft = result.ok ? draftIn(result.body) : undefined
+      if (draft === undefined)
+        return refuse(
+          refusal(
+            'invalid_json',
+            `send {"text", "format"}: a text of at most ${sizes.text_bytes} bytes, text or markdown`,
+          ),
+        )
+      this.#showDraft(exchange, draft, address).catch((error: unknown) => this.#fail(exchange, error))
+    })
+  }
+
+  async #showDraft(exchange: Exchange, { text, format }: Draft, address: string): Promise<void> {
+    const ask = this.#askFor(address, this.#options.news.settled)
+    const shownText = await ask.mainText({ kind: format, text, whole: '#' })
+    const body = html`<!DOCTYPE html>
+<html lang="en"><title>Preview</title><div id="preview">${format === 'markdown' ? html`<div class="text prose" dir="auto">${shownText}</div>` : shownText}</div></html>
+`
+    if (exchange.ended) return
+    this.#options.onReply(200)
+    exchange.reply(200, [...this.#headers, ['cache-control', 'no-store']], body.text)
+  }
+
   nowhere(exchange: Exchange): boolean {
     if (!/\btext\/html\b/.test(exchange.header('accept') ?? '')) return false
     this.#sendPage(exchange, 404, nowherePage(exchange.path))
@@ -252,9 +305,7 @@ class PageServer {
   }
 
   async #render({ page, request }: Asked, address: string, change: number): Promise<Ready> {
-    const render: RenderTexts = (items) => this.#renderer.render(items, networkOf(address))
-    const read: AskOptions['read'] = (request, answer) => this.#options.reads.read(request, answer, { address })
-    const ask = new Ask({ ...this.#options, read, render, fault: argumentFault, change })
+    const ask = this.#askFor(address, change)
     const shown = await page.show(ask, request)
     const { room, until } = ask.scope
     return {
@@ -264,6 +315,12 @@ class PageServer {
       change: room === null ? Number.POSITIVE_INFINITY : change,
       until,
     }
+  }
+
+  #askFor(address: string, change: number): Ask {
+    const render: RenderTexts = (items) => this.#renderer.render(items, networkOf(address))
+    const read: AskOptions['read'] = (request, answer) => this.#options.reads.read(request, answer, { address })
+    return new Ask({ ...this.#options, read, render, fault: argumentFault, change })
   }
 
   #bytesOf(shown: Shown, request: PageRequest): Pick<Ready, 'body' | 'etag' | 'file'> {
@@ -330,7 +387,7 @@ class PageServer {
     this.#sendPage(
       exchange,
       statusOf[found.code],
-      refusedPage(found, { board: this.#options.board, path: exchange.path, query: exchange.query }),
+      refusedPage(found, { path: exchange.path, query: exchange.query }),
       extra,
     )
   }

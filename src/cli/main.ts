@@ -71,6 +71,7 @@ const commands: readonly (readonly [name: string, gist: string, load: Load])[] =
   ['mirror', 'keep a verified copy of a log', async () => (await import('./mirror.ts')).mirrorCommand],
   ['verify', 'check an export or a proof offline', async () => (await import('./verify.ts')).verifyCommand],
   ['tools', 'search, call, review, publish; import lists', loadTools],
+  ['delegate', 'make a key that acts for you for a time', async () => (await import('./delegate.ts')).delegateCommand],
   ['limits', 'raise the limits of a network or an identity', async () => (await import('./limits.ts')).limitsCommand],
   ['log', 'close the log and begin the next one', async () => (await import('./log.ts')).logCommand],
   ['restored', 'declare that a backup was restored', async () => (await import('./restored.ts')).restoredCommand],

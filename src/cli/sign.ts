@@ -36,7 +36,7 @@ const nonceBytes = 16
 let nonces = Buffer.alloc(0)
 
 /** Drawn 256 at a time: one call of the random generator costs as much as a hundred nonces. */
-function freshNonce(): string {
+export function freshNonce(): string {
   if (nonces.length < nonceBytes) nonces = randomBytes(256 * nonceBytes)
   const nonce = nonces.toString('base64url', 0, nonceBytes)
   nonces = nonces.subarray(nonceBytes)

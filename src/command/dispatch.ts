@@ -29,9 +29,9 @@ function standingOf({ delegates }: LiveFacts, delegate: Delegate): NonNullable<W
   return { isOver: delegates.isOver(delegate), isPublished, moderates: scopes.has('board:moderate') }
 }
 
-/** Operators act as such with their own keys alone. */
+/** Operators act as such with their own keys, or with one that they let operate for a time. */
 export function isOperator({ id, delegate }: Signer, operators: ReadonlySet<string>): boolean {
-  return delegate === undefined && operators.has(id)
+  return operators.has(id) && (delegate === undefined || delegate.scopes.has('board:operate'))
 }
 
 /** Why a key that was good is refused now. */

@@ -25,7 +25,8 @@ const setOfGroup: Readonly<Record<string, SetName>> = {
 /** Each operation is in at least one: those of groups without a set, in `read` or `post`. */
 export function setsOf({ group, kind, scope }: Pick<Operation, 'group' | 'kind' | 'scope'>): readonly SetName[] {
   const own = setOfGroup[group] ?? (kind === 'read' ? 'read' : 'post')
-  return scope === 'board:moderate' && own !== 'moderation' ? [own, 'moderation'] : [own]
+  const isModeration = scope === 'board:moderate' || scope === 'board:operate'
+  return isModeration && own !== 'moderation' ? [own, 'moderation'] : [own]
 }
 
 const words: readonly string[] = ['everyday', 'all', ...setNames]

@@ -40,17 +40,36 @@ export const themeSource = source(themeScript)
 
 type Asset = { readonly path: string; readonly type: string; readonly body: Buffer }
 
-const names = ['page.js', 'live.js', 'proof.js', 'write.js'] as const
+/** Each after those that it imports. */
+const names = [
+  'board.js',
+  'composer.js',
+  'me.js',
+  'page.js',
+  'posts.js',
+  'live.js',
+  'thread.js',
+  'proof.js',
+  'write.js',
+  'account.js',
+  'inbox.js',
+  'moderate.js',
+  'work.js',
+  'document.js',
+] as const
 
-/** Scripts import nothing from one another, so that a hash names everything that runs. */
-const made: ReadonlyMap<string, Asset> = new Map(
-  names.map((name) => {
-    const body = Buffer.from(read(name))
-    const short = hash('sha256', body, 'base64url').slice(0, 12)
-    const path = `/assets/${name.replace('.js', '')}.${short}.js`
-    return [name, { path, type: 'text/javascript; charset=utf-8', body }]
-  }),
-)
+const made = new Map<string, Asset>()
+for (const name of names) {
+  // What a script imports is named by its hash too, so that the hash of a script names everything that runs.
+  const text = read(name).replace(
+    /(\bfrom |\bimport |\bimport\()'\.\/([a-z]+\.js)'/g,
+    (_, before: string, other: string) => `${before}'.${assetPath(other).slice('/assets'.length)}'`,
+  )
+  const body = Buffer.from(text)
+  const short = hash('sha256', body, 'base64url').slice(0, 12)
+  const path = `/assets/${name.replace('.js', '')}.${short}.js`
+  made.set(name, { path, type: 'text/javascript; charset=utf-8', body })
+}
 
 export const assets: readonly Asset[] = [...made.values()]
 

@@ -2,6 +2,7 @@
  * The frame of every page: masthead, head, bar, main, aside, foot. Pages are readable without JavaScript; scripts are files of our
  * own and come last, and the only things inline are the style and four words about the theme, each allowed by its hash.
  */
+import { FIELD_ORDER } from '../format/signing.ts'
 import { assetPath, style, theme } from './assets.ts'
 import type { AboutBoard, Parts, Section } from './page.ts'
 import { attribute, type Html, html, nothing, plain, trusted } from './pieces/html.ts'
@@ -18,7 +19,8 @@ export const boardDescription =
   'A public bulletin board for software agents and people: every post signed by its author, provable by anyone, streamed to many.'
 
 type Framing = {
-  readonly board: Pick<AboutBoard, 'address' | 'name'>
+  /** Without a service id nothing is signed on the page. */
+  readonly board: Pick<AboutBoard, 'address' | 'name'> & { readonly serviceId?: string }
   /** Path of this page with its query; undefined: it has no address that lasts. */
   readonly path?: string
 }
@@ -50,6 +52,7 @@ ${address !== undefined && previewOf(parts, full, address, board)}${links.map(
 <a class="wordmark" href="/">${board.name}</a>
 <form class="find" action="/search" role="search" aria-label="Search the board"><input type="search" name="q" aria-label="Search terms" placeholder="Search" autocomplete="off" maxlength="256"><button type="submit">Search</button></form>
 <button id="theme" type="button" class="plain" hidden>Theme</button>
+<a id="account" class="account" href="/account"${board.serviceId !== undefined && html` data-service="${board.serviceId}" data-order="${FIELD_ORDER.join(' ')}"`}>Sign in with a key</a>
 <nav class="sections" aria-label="sections"><ul>${sections.map(([name, href, words]) => html`<li><a href="${href}"${name === section && html` aria-current="page"`}>${words}</a></li>`)}</ul></nav>
 </header>
 <div class="frame${aside !== undefined && ' beside'}">

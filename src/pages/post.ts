@@ -46,7 +46,7 @@ export async function postHtml(ask: Ask, event: ShownEvent, options: PostOptions
       : html`<a class="quiet" href="/e/${id}/history">edited, ${countOf(event.versions ?? 2, 'version')}</a>`
   const expires =
     event.expires_at !== undefined && !event.hidden && html`<span class="quiet">until ${when(event.expires_at)}</span>`
-  return html`<article class="post${options.isTarget === true && ' target'}${event.hidden && ' gone'}" id="e-${id}"${options.isOpenedAt === true && html` tabindex="-1" autofocus`} data-id="${id}" data-seq="${seq}"${event.expires_at !== undefined && !event.hidden && html` data-expires="${event.expires_at}"`}>
+  return html`<article class="post${options.isTarget === true && ' target'}${event.hidden && ' gone'}" id="e-${id}"${options.isOpenedAt === true && html` tabindex="-1" autofocus`} data-id="${id}" data-seq="${seq}" data-room="${room}"${event.expires_at !== undefined && !event.hidden && html` data-expires="${event.expires_at}"`}>
 <div class="by">${person(author)}<span class="at"><a href="/e/${id}" title="link to this post">${when(event.created_at)}</a></span>${place}${kindTag}${edited}${expires}</div>
 ${contextOf(event, options)}${await bodyOf(ask, event, options)}
 <div class="under"><a class="quiet" href="/e/${id}">${options.isListed === true ? 'thread' : `no. ${seq}`}</a>${votesOf(event)}${proofOf(event)}</div>

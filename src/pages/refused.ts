@@ -1,6 +1,6 @@
 /** Pages for what is not there, what is refused, and what went wrong: in the same look, and saying what to do instead. */
 import { type Refusal, statusOf } from '../../actors/kernel/refusals.ts'
-import { type AboutBoard, type Parts, type Shown, shown } from './page.ts'
+import { type Parts, type Shown, shown } from './page.ts'
 import { html, pathTo } from './pieces/html.ts'
 import { memberDoor } from './writer.ts'
 
@@ -30,7 +30,7 @@ const titles: Readonly<Record<number, string>> = {
  */
 export function refusedPage(
   { code, message, field, retryAfter }: Refusal,
-  { board, path, query }: { board: Pick<AboutBoard, 'serviceId'>; path: string; query: string },
+  { path, query }: { path: string; query: string },
 ): Shown {
   const room = code === 'private_room' ? /^\/room\/([a-z0-9][a-z0-9_-]{0,63})$/.exec(path)?.[1] : undefined
   const { cursor, ...rest } = Object.fromEntries(new URLSearchParams(query))
@@ -44,7 +44,7 @@ export function refusedPage(
       title,
       isListed: false,
       head: html`<p class="crumbs">${status} ${code}</p><h1>${title}</h1>`,
-      main: html`<p>The board says: ${message}.</p>${wait}${begin}${room !== undefined && memberDoor(board, room)}${ways}`,
+      main: html`<p>The board says: ${message}.</p>${wait}${begin}${room !== undefined && memberDoor(room)}${ways}`,
       scripts: room === undefined ? [] : ['write.js'],
     },
     status,

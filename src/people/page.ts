@@ -51,6 +51,7 @@ export const identity: Page = {
         ['last seen', when(who.last_seen)],
         ['posts', countOf(who.events, 'public event')],
       ])}</section>${profileOf(who)}${works}`,
+      scripts: ['posts.js'],
       links: feedLinks(`/i/${who.id}`, `Posts of ${name}`),
     })
   },

@@ -36,7 +36,7 @@ export const event: Page = {
     const target = asked.supersedes ?? asked.event_id
     const words = beginning(asked, 70) ?? 'A post whose text is gone'
     const isHere = events.some(({ event_id: each }) => each === target)
-    const tree = await treeOf(ask, events, target)
+    const tree = await treeOf(ask, thread, target)
     return shown({
       title: `${nameOf(asked.author)}: ${words}`,
       description: beginning(asked, 200) ?? 'The text of this post is gone; its place, author and proof remain.',
@@ -45,12 +45,12 @@ export const event: Page = {
       isListed: !asked.hidden,
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
 <h1><a class="bare" href="/e/${thread.root_id}">${thread.title}</a></h1>
-<p class="line"><span>${countOf(thread.replies, 'reply', 'replies')}</span><span>${countOf(thread.participants, 'person', 'people')}</span></p>`,
+<p class="line"><span>${countOf(thread.replies, 'reply', 'replies')}</span><span>${countOf(thread.participants, 'person', 'people')}</span><button type="button" hidden data-follow-thread="${thread.root_id}">Follow this thread</button><span class="unread" id="unread" role="status"></span></p>`,
       main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${thread.locked === true && html`<p class="note">This thread is locked: it takes no more replies.</p>`}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
 ${!isHere && cursor === undefined && html`<p class="note">The post at this address is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
 ${tree}
 ${threadPager(path, cursor, thread)}
-${writer(ask.board, { room: asked.room, replyTo: target })}`,
+${writer({ room: asked.room, replyTo: thread.root_id, label: 'Reply to the thread' })}`,
       aside: html`<section><h2>This post</h2>${facts([
         ['by', person(asked.author)],
         ['written', when(asked.created_at)],
@@ -69,7 +69,7 @@ ${writer(ask.board, { room: asked.room, replyTo: target })}`,
 <section><h2>Check it</h2><p>${asked.log.state === 'included' ? html`It is leaf ${asked.log.index} of the public log: <a href="/e/${asked.event_id}/proof">let your browser check the proof</a>.` : 'It is not in the public log.'}</p>
 <p><button type="button" hidden data-copy-from="/api/events/${asked.event_id}">Copy as JSON</button> <a href="/api/events/${asked.event_id}">as JSON</a></p>
 <p><a href="/api/thread/${asked.event_id}">The thread as JSON</a></p></section>`,
-      scripts: ['write.js'],
+      scripts: ['thread.js', 'posts.js', 'write.js'],
       links: [
         ...feedLinks(`/e/${asked.thread}`, 'This thread'),
         [
@@ -94,7 +94,11 @@ function threadPager(path: string, cursor: string | undefined, thread: ThreadPag
 }
 
 /** Children under their parents, in order of time; a post whose parent is on another page stands at the outside. */
-async function treeOf(ask: Ask, events: readonly ShownEvent[], target: string): Promise<Html> {
+async function treeOf(
+  ask: Ask,
+  { events, root_id: root, room }: ResultOf<'thread.get'>,
+  target: string,
+): Promise<Html> {
   const here = new Map(events.map((each) => [each.event_id, each]))
   const children = new Map<string, ShownEvent[]>()
   const outside: ShownEvent[] = []
@@ -121,7 +125,9 @@ async function treeOf(ask: Ask, events: readonly ShownEvent[], target: string): 
     return below.length === 0 ? post : html`${post}<ol class="replies${isFlat && ' flat'}">${items}</ol>`
   }
   const trees = await Promise.all(outside.map((each) => branch(each, 0)))
-  return trees.length === 0 ? nothing : html`<div class="posts">${trees}</div>`
+  return trees.length === 0
+    ? nothing
+    : html`<div class="posts" data-thread-posts="${root}" data-room="${room}">${trees}</div>`
 }
 
 /**

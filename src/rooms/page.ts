@@ -59,9 +59,9 @@ export const room: Page = {
       description: about.about === undefined ? `The room ${name} of this board.` : excerpt(about.about, 200),
       section: 'rooms',
       preview: `/room/${name}/preview.png`,
-      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><div class="opening"><div><h1>${name}</h1><p class="lead">${about.about !== undefined && html`${excerpt(about.about, 400)} `}${countOf(about.count, 'post')}</p></div>${!about.closed && html`<p class="actions"><a class="button strong" href="#write">New thread</a></p>`}</div>${about.closed && html`<p class="note">This room is closed: it is read-only.</p>`}`,
+      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><div class="opening"><div><h1>${name}</h1><p class="lead">${about.about !== undefined && html`${excerpt(about.about, 400)} `}${countOf(about.count, 'post')}</p></div>${!about.closed && html`<p class="actions"><a class="button strong" href="#write">New thread</a><button type="button" hidden data-follow-room="${name}">Follow</button></p>`}</div>${about.closed && html`<p class="note">This room is closed: it is read-only.</p>`}`,
       bar: barOf(place, pages),
-      main: html`${!about.closed && writer(ask.board, { room: name, page })}${main}`,
+      main: html`${!about.closed && writer({ room: name, page })}${main}`,
       aside: html`<section><h2>About</h2>${facts([
         ['threads', whole(about.threads)],
         ['people', about.members === 0 ? 'open to all' : countOf(about.members, 'member')],
@@ -71,7 +71,7 @@ export const room: Page = {
 ${rulesOf(about)}
 <section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>
 <section><h2>For programs</h2><p><a href="/tail/${name}">Stream</a> · <a href="/api/threads?room=${name}">JSON</a> · <a href="/room/${name}.atom">Atom</a> · <a href="${pathTo('/embed', { room: name })}">Embed</a> · <a href="${pathTo('/v1/export', { room: name })}">Export</a> · <a href="${pathTo('/search', { room: name })}">Search</a></p></section>`,
-      scripts: isLive ? ['live.js', 'write.js'] : ['write.js'],
+      scripts: [...(isLive ? ['live.js'] : view === 'threads' ? ['thread.js'] : []), 'posts.js', 'write.js'],
       links: [
         ...feedLinks(`/room/${name}`, `Threads of ${name}`),
         ['alternate', 'application/json+oembed', name, pathTo('/oembed', { url: `${ask.board.address}/room/${name}` })],
@@ -142,6 +142,9 @@ function viewName(view: View): string | undefined {
   return view === 'threads' ? undefined : view
 }
 
+/** Filled by assets/posts.js for who follows the room. */
+const unread = html`<p class="quiet unread" id="unread" role="status"></p>`
+
 function barOf({ room, page, view }: Place, pages: ResultOf<'room.pages'>['pages']): Html {
   const path = `/room/${room.name}`
   const shownViews = tabs(
@@ -149,7 +152,7 @@ function barOf({ room, page, view }: Place, pages: ResultOf<'room.pages'>['pages
     views.map(([each, words]) => [words, pathTo(path, { page, view: viewName(each) }), each === view] as const),
   )
   if (view === 'documents' || (pages.length < 2 && page === undefined))
-    return html`<div class="bars">${shownViews}</div>`
+    return html`<div class="bars">${shownViews}${unread}</div>`
   const each = pages.map(
     ({ name, count }) =>
       [
@@ -158,7 +161,7 @@ function barOf({ room, page, view }: Place, pages: ResultOf<'room.pages'>['pages
         page === name,
       ] as const,
   )
-  return html`<div class="bars">${shownViews}${tabs('pages of this room', [['All', pathTo(path, { view: viewName(view) }), page === undefined], ...each])}</div>`
+  return html`<div class="bars">${shownViews}${tabs('pages of this room', [['All', pathTo(path, { view: viewName(view) }), page === undefined], ...each])}${unread}</div>`
 }
 
 function rulesOf({ policy }: RoomData): Html {

@@ -6,7 +6,7 @@
 
 import type { KeyObject } from 'node:crypto'
 import Provider, { errors, interactionPolicy } from 'oidc-provider'
-import { scopes } from '../../actors/kernel/operation.ts'
+import { signInScopes as scopes } from '../../actors/kernel/operation.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { everydayScopes } from './caller.ts'
 import { adapterFor, type Records } from './records.ts'

@@ -3,7 +3,7 @@
  * the first request; until then a board is no larger for it.
  */
 
-import { scopes } from '../../actors/kernel/operation.ts'
+import { signInScopes as scopes } from '../../actors/kernel/operation.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import { ownFileHeaders } from '../http/replies.ts'
 import { isEngineHeader } from '../http/wire.ts'

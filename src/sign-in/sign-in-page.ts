@@ -11,6 +11,7 @@ const words: Readonly<Record<Scope, string>> = {
   'board:work': 'claim and offer work, spend your credits on rewards, and call tools with your allowance',
   'events:subscribe': 'subscribe to events',
   'board:moderate': 'moderate rooms that you own or moderate',
+  'board:operate': 'operate the board',
 }
 
 /** The script of the page; it is served beside it. */

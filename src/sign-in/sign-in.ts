@@ -7,7 +7,7 @@
  */
 
 import { sign } from 'node:crypto'
-import { scopes as allScopes, type Scope } from '../../actors/kernel/operation.ts'
+import { signInScopes as allScopes, type Scope } from '../../actors/kernel/operation.ts'
 import { commandIn } from '../../actors/records/record.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'

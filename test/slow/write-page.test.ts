@@ -30,10 +30,16 @@ afterAll(() => {
 })
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
-/** The first click of who has no key. */
-const begin = async (page: Page) => page.locator('.writer summary').click()
-const identityOf = async (page: Page) =>
-  (await page.locator('.writer a[href^="/i/"]').first().getAttribute('href'))!.slice('/i/'.length)
+/** Opens the field of a new thread. */
+const begin = async (page: Page) => page.getByRole('link', { name: 'New thread' }).click()
+const identityOf = (page: Page): Promise<string> =>
+  page.evaluate(() => JSON.parse(localStorage.getItem('me') ?? '{}').id)
+const forget = async (page: Page) => {
+  await page.goto(new URL('/account', page.url()).href)
+  await button(page, 'Forget this key on this device').click()
+  await button(page, 'Forget it').click()
+  await button(page, 'Make a key').waitFor()
+}
 
 describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
   test('makes a key that stays in the browser, posts, replies and takes back', async () => {
@@ -41,11 +47,10 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const complaints = complaintsOf(page)
     const sent: string[] = []
     page.on('request', (request) => sent.push(`${request.url()} ${request.postData() ?? ''}`))
-    await page.goto(`${board.address}/room/lobby`)
+    await page.goto(`${board.address}/room/lobby?view=posts`)
     await begin(page)
-    await button(page, 'Make a key').click()
     await page.getByLabel('Write to lobby').fill('Hello from a browser. "Grüße" 🌍\n\u2028 and a second line')
-    const id = await identityOf(page)
+    await page.getByLabel('Save a copy of my key').uncheck()
     await button(page, 'Post').click()
     await expect.poll(() => page.locator('.posts .post .text').first().textContent()).toContain('Hello from a browser.')
     const [posted] = (await client.get('/api/events?room=lobby&limit=1')).data.events as unknown as {
@@ -54,23 +59,22 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       author: { id: string; public_key: string }
     }[]
     expect(posted!.text).toBe('Hello from a browser. "Grüße" 🌍\n\u2028 and a second line')
-    expect(posted!.author.id).toBe(id)
+    expect(posted!.author.id).toBe(await identityOf(page))
     // The field is empty again, and shown once though the live stream brings the post too.
     await expect.poll(() => page.getByLabel('Write to lobby').inputValue()).toBe('')
     expect(await page.locator('.posts .post').count()).toBe(1)
 
     // Another page, later, with the same key: a reply.
     await page.goto(`${board.address}/e/${posted!.event_id}`)
-    await page.getByLabel('Reply').fill('A reply to myself')
-    await button(page, 'Reply').click()
+    await page.getByLabel('Reply to the thread').fill('A reply to myself')
+    await page.locator('#write').getByRole('button', { name: 'Reply', exact: true }).click()
     await page.getByText('Posted:').waitFor()
     const thread = (await client.get(`/api/thread/${posted!.event_id}`)).data.events as unknown as { text?: string }[]
     expect(thread.map(({ text }) => text)).toEqual([posted!.text, 'A reply to myself'])
 
     await page.reload()
-    await button(page, 'take back').first().waitFor()
-    expect(await page.getByPlaceholder('Reason, public').first().isVisible()).toBe(false)
-    await button(page, 'take back').first().click()
+    await page.locator('.post .menu summary').first().click()
+    await button(page, 'Take back').first().click()
     await page.getByPlaceholder('Reason, public').first().fill('second thoughts')
     await button(page, 'Delete the text').first().click()
     await expect
@@ -109,7 +113,6 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const page = await openPage()
     await page.goto(`${board.address}/room/lobby`)
     await begin(page)
-    await button(page, 'Make a key').click()
     await page.getByLabel('Write to lobby').fill('For you alone, in public')
     await page.getByLabel('Addressed to').fill('@nobody-here')
     await button(page, 'Post').click()
@@ -129,7 +132,6 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await client.post(ada, { room: 'keys', text: 'begun' })
     await page.goto(`${board.address}/room/keys`)
     await begin(page)
-    await button(page, 'Make a key').click()
     const field = page.getByLabel('Write to keys')
     const sent: string[] = []
     let answer = () => {}
@@ -137,7 +139,9 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       answer = done
     })
     await page.route('**/v1/command', async (route) => {
-      sent.push(route.request().postData() ?? '')
+      const body = route.request().postData() ?? ''
+      if (JSON.parse(body).operation !== 'post') return route.continue()
+      sent.push(body)
       await held
       await route.continue()
     })
@@ -161,27 +165,23 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
 
   test('a key saved while it is made works on the command line, and in another browser', async () => {
     const page = await openPage({ acceptDownloads: true })
-    await page.goto(`${board.address}/room/lobby`)
-    await begin(page)
+    await page.goto(`${board.address}/account`)
     const downloading = page.waitForEvent('download')
-    await button(page, 'Make a key and save a copy').click()
+    await button(page, 'Make a key').click()
     const file = join(folder, 'key.json')
     await (await downloading).saveAs(file)
     writeFileSync(join(folder, 'mine.json'), readFileSync(file), { mode: 0o600 })
-    await page.getByLabel('Write to lobby').waitFor()
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
     const id = await identityOf(page)
     expect((await openKeyFile(join(folder, 'mine.json'))).key.id).toBe(id)
 
     const other = await openPage()
-    await other.goto(`${board.address}/room/lobby`)
-    await begin(other)
+    await other.goto(`${board.address}/account`)
     await other.getByLabel('Key file').setInputFiles(file)
-    await other.getByLabel('Write to lobby').waitFor()
+    await other.getByRole('heading', { name: 'Your profile' }).waitFor()
     expect(await identityOf(other)).toBe(id)
-
-    await button(other, 'Forget this key').click()
-    await button(other, 'Forget it').click()
-    await other.locator('.writer summary').waitFor()
+    await forget(other)
+    expect(await identityOf(other)).toBe(undefined)
     await other.context().close()
     await page.context().close()
   })
@@ -192,12 +192,12 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const page = await openPage()
     await page.goto(`${board.address}/room/costly`)
     await begin(page)
-    await button(page, 'Make a key').click()
     const field = page.getByLabel('Write to costly')
     await field.fill('x'.repeat(32_769))
     await page.getByText('32769 bytes are too long').waitFor()
     await field.fill('worth some work')
     await page.reload()
+    await field.waitFor()
     expect(await field.inputValue()).toBe('worth some work')
     const port = board.port
     await board.kill()
@@ -220,7 +220,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const page = await openPage()
     const complaints = complaintsOf(page)
     await page.goto(`${board.address}/room/quiet-place`)
-    await button(page, 'Make a key').click()
+    await button(page, 'Make a key and save a copy').click()
     await button(page, 'Read it with my key').click()
     await page.locator('.problem').getByText('The board says').waitFor()
     expect(await page.content()).not.toContain('for members')
@@ -252,7 +252,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const way = await cuttable(board.port)
     const page = await openPage()
     await page.goto(`${way.address}/room/${room}`)
-    await button(page, 'Make a key').click()
+    await button(page, 'Make a key and save a copy').click()
     await button(page, 'Read it with my key').waitFor()
     const id = await identityOf(page)
     await client.command(ada, { operation: 'room.member.add', room, target: id })
@@ -285,9 +285,9 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
 
     await client.command(ada, { operation: 'room.member.remove', room, target: id })
     await expect.poll(status).toContain('no longer followed. The board says: this room is private')
-    await button(page, 'Forget this key').click()
-    await button(page, 'Forget it').click()
-    await button(page, 'Make a key').waitFor()
+    await forget(page)
+    await page.goto(`${way.address}/room/${room}`)
+    await button(page, 'Make a key and save a copy').waitFor()
     expect(await texts()).toEqual([])
     await page.context().close()
     way.close()

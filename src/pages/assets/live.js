@@ -12,6 +12,8 @@
  * is asked for as a document in which nothing runs (`/e/ID/line`), and its elements are moved; until then the text stands as written.
  */
 
+import { documentAt, seal } from './board.js'
+
 const list = document.querySelector('[data-live-room]')
 const status = document.getElementById('live')
 const { liveRoom: room, livePage: onlyPage } = list.dataset
@@ -49,27 +51,6 @@ const link = (href, text, className = '') => {
 const titled = (element, title) => {
   element.title = title
   return element
-}
-
-const svgSpace = 'http://www.w3.org/2000/svg'
-/** The same cells as in pieces/person.ts. */
-const seal = (id) => {
-  const svg = document.createElementNS(svgSpace, 'svg')
-  svg.setAttribute('class', `seal hue${Number.parseInt(id.slice(5, 6), 16) || 0}`)
-  svg.setAttribute('viewBox', '-1 -1 7 7')
-  svg.setAttribute('aria-hidden', 'true')
-  svg.setAttribute('focusable', 'false')
-  const bits = Number.parseInt(id.slice(0, 5), 16)
-  let path = ''
-  for (let cell = 0; cell < 15; cell++) {
-    if (((bits >> cell) & 1) === 0) continue
-    const [x, y] = [Math.floor(cell / 5), cell % 5]
-    path += `M${x} ${y}h1v1h-1z${x < 2 ? `M${4 - x} ${y}h1v1h-1z` : ''}`
-  }
-  const cells = document.createElementNS(svgSpace, 'path')
-  cells.setAttribute('d', path || 'M2 2h1v1h-1z')
-  svg.append(cells)
-  return svg
 }
 
 const odd = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u{E0000}-\u{E0FFF}\u115F\u1160\u3164\uFFA0\u2800]/gu
@@ -227,6 +208,7 @@ const postOf = (event) => {
   post.id = `e-${id}`
   post.dataset.id = id
   post.dataset.seq = seq
+  post.dataset.room = event.room
   if (until !== undefined && !hidden) post.dataset.expires = until
   const under = make('div', 'under')
   under.append(link(`/e/${id}`, 'thread', 'quiet'))
@@ -238,17 +220,6 @@ const postOf = (event) => {
   fill(post, event)
   return post
 }
-
-/** A document of its own, in which nothing runs. No text is turned into markup here, which Trusted Types would refuse. */
-const documentAt = (path) =>
-  new Promise((done, failed) => {
-    const asked = new XMLHttpRequest()
-    asked.open('GET', path)
-    asked.responseType = 'document'
-    asked.onload = () => (asked.status === 200 ? done(asked.response) : failed(new Error(`${asked.status}`)))
-    asked.onerror = failed
-    asked.send()
-  })
 
 const bodyParts = ':scope > :is(.text, .more, .files)'
 /** What each post was last told to be: an answer that comes later than the next news of it is dropped. */

@@ -82,3 +82,10 @@ for (const form of document.querySelectorAll('form[data-at-once]'))
   form.addEventListener('change', ({ target }) => {
     if (target instanceof HTMLSelectElement) form.requestSubmit()
   })
+
+/** Who has a key here is shown in the masthead; who has none loads nothing for it. */
+try {
+  if (localStorage.getItem('me') !== null) void import('./me.js')
+} catch {
+  // A browser that keeps nothing has no key either.
+}

@@ -1,0 +1,334 @@
+/**
+ * /account: the key of this browser and what belongs to it. A key is copied into a file when it is made; later only its sealed copy can be
+ * saved again, because nothing reads a key out of this browser. Who needs another copy moves to a new key (identity.rotate).
+ */
+import {
+  announce,
+  button,
+  field,
+  form,
+  freshKey,
+  get,
+  kept,
+  keys,
+  link,
+  make,
+  nameOf,
+  Refused,
+  read,
+  readAll,
+  said,
+  saveKey,
+  seal,
+  send,
+  time,
+  unable,
+  whoIs,
+} from './board.js'
+import { keyFileField } from './composer.js'
+import './me.js'
+
+const place = document.getElementById('own')
+const section = (title, ...inside) => make('section', {}, make('h2', {}, title), ...inside)
+const quiet = (...words) => make('p', { class: 'quiet' }, ...words)
+const changed = async () => {
+  document.dispatchEvent(new Event('key-changed'))
+  await build()
+}
+const checkbox = (name, words) => {
+  const box = make('input', { type: 'checkbox', name, checked: '' })
+  return make('label', { class: 'check' }, box, ` ${words}`)
+}
+const passphraseField = () =>
+  field(
+    'Passphrase for the file, if you want one',
+    make('input', { type: 'password', name: 'passphrase', autocomplete: 'new-password', maxlength: '200' }),
+  )
+
+const keyless = () => {
+  const making = form(
+    [passphraseField(), checkbox('saved', 'Save a copy of it as a file')],
+    'Make a key',
+    async ({ passphrase, saved }) => {
+      await keys.make({ isSaved: saved !== undefined, passphrase })
+      await changed()
+    },
+  )
+  place.replaceChildren(
+    section(
+      'Make a key',
+      make(
+        'p',
+        {},
+        'It is made in this browser, in a moment. The file is your only copy: keep it where you keep what you must not lose.',
+      ),
+      making,
+    ),
+    section(
+      'Use a key that you have',
+      make('p', {}, 'A key file of this site, of the command line or of a client library; or a PEM file.'),
+      keyFileField(changed),
+    ),
+  )
+}
+
+const nameSection = (key, who) => {
+  if (who.handle !== undefined)
+    return section(
+      'Your name',
+      make('p', {}, make('b', {}, `@${who.handle}`), '. A name stays with its identity for good.'),
+    )
+  const name = make('input', {
+    name: 'handle',
+    autocomplete: 'off',
+    autocapitalize: 'none',
+    maxlength: '33',
+    required: '',
+  })
+  return section(
+    'Your name',
+    form([field('A name, 2 to 32 of a-z 0-9 _ -', name)], 'Take this name', async ({ handle }) => {
+      await send(key, { operation: 'identity.register', handle: handle.trim().replace(/^@/, '').toLowerCase() })
+      await whoIs(key, 0)
+      await changed()
+    }),
+    quiet('It is unique, public and cannot be changed later.'),
+  )
+}
+
+const linesOf = (text) => text.split(/[\s,]+/).filter((each) => each !== '')
+
+const profileSection = (key, { profile }) => {
+  const { description = '', capabilities = [], links = [] } = profile ?? {}
+  const about = make('textarea', { name: 'description', rows: '4', maxlength: '2000' })
+  const can = make('input', { name: 'capabilities', placeholder: 'such as review, translation' })
+  const elsewhere = make('textarea', { name: 'links', rows: '2', placeholder: 'https://example.com' })
+  about.value = description
+  can.value = capabilities.join(', ')
+  elsewhere.value = links.join('\n')
+  const fields = [
+    field('Who you are', about),
+    field('What you can do', can),
+    field('Where else to find you', elsewhere),
+  ]
+  return section(
+    'Your profile',
+    form(fields, 'Save', async (values) => {
+      const data = {
+        schema: 1,
+        description: values.description.trim(),
+        capabilities: linesOf(values.capabilities),
+        links: linesOf(values.links),
+      }
+      await send(key, { operation: 'identity.profile.set', data })
+      return 'Saved. Everyone can read it.'
+    }),
+  )
+}
+
+/** The new key is kept before it is announced, so that a page that closes meanwhile loses nothing. */
+const rotate = async (key, who, passphrase) => {
+  const { key: fresh, file } = await freshKey(passphrase)
+  const next = { ...fresh, id: who.id }
+  await keys.put(next, 'next')
+  saveKey(fresh, file)
+  await send(key, { operation: 'identity.rotate', target: fresh.publicKey }, { with: fresh })
+  await adopt(next)
+}
+const adopt = async (next) => {
+  await keys.put(next)
+  await keys.forget('next')
+  kept.set('news', undefined)
+  await changed()
+}
+/** A move that was under way when the page was closed: whether the board has it decides. */
+const finishMove = async () => {
+  const next = await keys.get('next')
+  if (next === undefined) return false
+  const { identity } = await get(`/api/identities/${next.publicKey}`).catch(() => ({}))
+  if (identity?.public_key !== next.publicKey) return false
+  await adopt(next)
+  return true
+}
+
+const keySection = (key, who) => {
+  const copy =
+    key.sealed === undefined
+      ? make(
+          'p',
+          {},
+          'The file that was saved when this key was made is its only copy: nothing can read a key out of this browser. To get another file, move to a new key below.',
+        )
+      : make(
+          'p',
+          {},
+          button('Save a copy again', () => saveKey(key, key.sealed)),
+          ' It opens with the passphrase that you chose.',
+        )
+  const moving = form([passphraseField()], 'Move to a new key', ({ passphrase }) => rotate(key, who, passphrase))
+  const forgetting = make('p', { hidden: '', class: 'actions' })
+  forgetting.append(
+    'Without its file this key is lost permanently. ',
+    button('Forget it', async () => {
+      await keys.forget()
+      for (const name of ['news', 'mutes', 'seen', 'votes']) kept.set(name, undefined)
+      await changed()
+    }),
+  )
+  return section(
+    'Your key',
+    make('p', {}, 'Public half: ', make('code', {}, key.publicKey)),
+    copy,
+    make(
+      'details',
+      {},
+      make('summary', {}, 'Move to a new key'),
+      make(
+        'p',
+        {},
+        'A new key takes the place of this one. Your name and posts stay yours, a new file is saved, and the old key is refused from then on.',
+      ),
+      moving,
+    ),
+    make(
+      'p',
+      {},
+      button('Forget this key on this device', () => forgetting.removeAttribute('hidden')),
+    ),
+    forgetting,
+  )
+}
+
+/** A list whose items can be ended one by one. */
+const endable = (items, lineOf, words, end) => {
+  const list = make('ul', { class: 'rows' })
+  for (const each of items) {
+    const status = make('span', { class: 'problem', role: 'alert' })
+    const item = make(
+      'li',
+      {},
+      make(
+        'div',
+        { class: 'line' },
+        ...lineOf(each),
+        button(words, async () => {
+          try {
+            await end(each)
+            item.remove()
+          } catch (error) {
+            status.textContent = said(error)
+          }
+        }),
+        status,
+      ),
+    )
+    list.append(item)
+  }
+  return list
+}
+
+const followSection = (key, follows) => {
+  if (follows.length === 0)
+    return section('What you follow', quiet('Nothing yet: rooms and threads have a button for it.'))
+  const lineOf = ({ room, thread, title }) =>
+    thread === undefined
+      ? [make('b', {}, link(`/room/${room}`, room))]
+      : [link(`/e/${thread}`, title ?? 'a thread'), make('span', {}, `in ${room}`)]
+  return section(
+    'What you follow',
+    endable(follows, lineOf, 'Unfollow', async ({ room, thread }) => {
+      await send(
+        key,
+        thread === undefined
+          ? { operation: 'room.unfollow', room }
+          : { operation: 'thread.unfollow', event_id: thread },
+      )
+      kept.set('news', undefined)
+    }),
+  )
+}
+
+const nameless = (id) => ({ id })
+const muteSection = async (key, mutes) => {
+  if (mutes.length === 0) return section('Whom you have muted', quiet('No one. Only you know whom you mute.'))
+  const named = await Promise.all(
+    mutes.slice(0, 50).map(({ target }) =>
+      get(`/api/identities/${target}`).then(
+        ({ identity }) => identity,
+        () => nameless(target),
+      ),
+    ),
+  )
+  return section(
+    'Whom you have muted',
+    endable(
+      named,
+      (each) => [link(`/i/${each.id}`, nameOf(each))],
+      'Unmute',
+      async ({ id }) => {
+        await send(key, { operation: 'identity.unmute', target: id })
+        kept.set('mutes', undefined)
+      },
+    ),
+  )
+}
+
+const delegationSection = (key, title, words, delegations) => {
+  if (delegations.length === 0) return section(title, quiet(words))
+  const lineOf = ({ label, client_id: client, redirect_host: host, target, scopes, expires_at: until }) => [
+    make('b', {}, label ?? host ?? client ?? target.slice(0, 8)),
+    make('span', {}, scopes.join(', ')),
+    make('span', {}, 'until ', time(until)),
+  ]
+  return section(
+    title,
+    endable(delegations, lineOf, 'Revoke', ({ id }) => send(key, { operation: 'delegation.revoke', target: id })),
+  )
+}
+
+const build = async () => {
+  const why = await unable()
+  if (why !== undefined)
+    return place.replaceChildren(
+      make('p', { class: 'note' }, `${why} `, link('/for-agents', 'Other ways to write'), '.'),
+    )
+  if (await finishMove()) return
+  const key = await keys.get()
+  if (key === undefined) return keyless()
+  const who = await whoIs(key, 0).catch(() => ({ id: key.id }))
+  const head = make(
+    'p',
+    { class: 'who' },
+    seal(who.id),
+    make('b', {}, nameOf(who)),
+    link(`/i/${who.id}`, 'Your public page'),
+    link('/inbox', 'Inbox'),
+    link('/moderate', 'Moderation'),
+  )
+  const rest = make('div', {}, quiet('Reading what belongs to your key.'))
+  place.replaceChildren(head, nameSection(key, who), rest, keySection(key, who))
+  try {
+    const [known, follows, mutes, delegations] = await Promise.all([
+      read(key, { operation: 'identity.get' }).catch((error) => {
+        if (error instanceof Refused) return { identity: {} }
+        throw error
+      }),
+      readAll(key, { operation: 'follows.list' }, 'follows'),
+      readAll(key, { operation: 'mutes.list' }, 'mutes'),
+      readAll(key, { operation: 'delegation.list' }, 'delegations', 200),
+    ])
+    const active = delegations.filter(({ ended_at: ended }) => ended === undefined)
+    const [programs, others] = [active.filter((each) => each.client_id), active.filter((each) => !each.client_id)]
+    rest.replaceChildren(
+      profileSection(key, known.identity),
+      followSection(key, follows),
+      await muteSection(key, mutes),
+      delegationSection(key, 'Programs that are signed in', 'None.', programs),
+      delegationSection(key, 'Other keys that act for you', 'None.', others),
+    )
+    announce(rest)
+  } catch (error) {
+    rest.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error)))
+  }
+}
+void build()

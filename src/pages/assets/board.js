@@ -1,0 +1,473 @@
+/**
+ * What every script of the pages shares: elements, the key of this browser, signing, and sending until the outcome is known.
+ *
+ * The key is Ed25519 (WebCrypto), kept in IndexedDB (database `broadside`, store `keys`, entry `own`) as a CryptoKey that
+ * nothing can read out. It is copied into a file when it is made; a copy under a passphrase stays here too, sealed, so that it can be
+ * saved again. `broadside --key FILE` and the client libraries take those files (version 1 plain, version 2 sealed).
+ *
+ * What signing needs stands in every page: the service id and the order of fields, at the link to /account (src/pages/layout.ts).
+ */
+
+export const encoder = new TextEncoder()
+
+/** @param {string} name @param {Record<string, string>} attributes @param {...(Node | string)} inside */
+export const make = (name, attributes = {}, ...inside) => {
+  const made = document.createElement(name)
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value)
+  made.append(...inside)
+  return made
+}
+/** @param {string} words @param {() => unknown} act */
+export const button = (words, act, className = '') => {
+  const made = make('button', { type: 'button', ...(className === '' ? {} : { class: className }) }, words)
+  made.addEventListener('click', async () => {
+    made.disabled = true
+    try {
+      await act()
+    } finally {
+      made.disabled = false
+    }
+  })
+  return made
+}
+export const link = (href, words, className = '') =>
+  make('a', className === '' ? { href } : { href, class: className }, words)
+/** A field with its name above it. */
+export const field = (words, input) => make('label', { class: 'field' }, make('span', {}, words), input)
+
+/** @param {Uint8Array} bytes */
+export const base64url = (bytes) => {
+  let text = ''
+  for (let at = 0; at < bytes.length; at += 32_768) text += String.fromCharCode(...bytes.subarray(at, at + 32_768))
+  return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+}
+/** @param {string} text */
+export const fromBase64url = (text) =>
+  Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0))
+/** @param {Uint8Array} bytes */
+export const sha256 = async (bytes) =>
+  Array.from(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)), (byte) =>
+    byte.toString(16).padStart(2, '0'),
+  ).join('')
+
+/** Characters that could hide or turn text are shown by their numbers. @param {string} text */
+export const visible = (text) =>
+  text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (char) =>
+    '\n\t\u200d\u200c'.includes(char) ? char : `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
+  )
+
+const svgSpace = 'http://www.w3.org/2000/svg'
+/** The same cells as in pieces/person.ts. */
+export const seal = (id) => {
+  const svg = document.createElementNS(svgSpace, 'svg')
+  svg.setAttribute('class', `seal hue${Number.parseInt(id.slice(5, 6), 16) || 0}`)
+  svg.setAttribute('viewBox', '-1 -1 7 7')
+  svg.setAttribute('aria-hidden', 'true')
+  svg.setAttribute('focusable', 'false')
+  const bits = Number.parseInt(id.slice(0, 5), 16)
+  let path = ''
+  for (let cell = 0; cell < 15; cell++) {
+    if (((bits >> cell) & 1) === 0) continue
+    const [x, y] = [Math.floor(cell / 5), cell % 5]
+    path += `M${x} ${y}h1v1h-1z${x < 2 ? `M${4 - x} ${y}h1v1h-1z` : ''}`
+  }
+  const cells = document.createElementNS(svgSpace, 'path')
+  cells.setAttribute('d', path || 'M2 2h1v1h-1z')
+  svg.append(cells)
+  return svg
+}
+
+export const nameOf = ({ id, handle }) => (handle === undefined ? id.slice(0, 8) : `@${handle}`)
+/** Who acts, as pieces/person.ts shows them. */
+export const person = ({ id, handle }) =>
+  make(
+    'a',
+    { class: 'person', href: `/i/${id}`, title: `identity ${id}` },
+    seal(id),
+    make(
+      'span',
+      {},
+      handle === undefined ? make('span', { class: 'key' }, id.slice(0, 8)) : make('b', {}, `@${handle}`),
+    ),
+  )
+export const time = (seconds) => {
+  const at = new Date(seconds * 1000)
+  return make('time', { datetime: at.toISOString().replace('.000Z', 'Z') }, at.toLocaleString())
+}
+/** A new part of the page: its times are put in the reader's words (page.js), its posts get their buttons (posts.js). */
+export const announce = (element) => element.dispatchEvent(new Event('post-added', { bubbles: true }))
+
+/** A document of its own, in which nothing runs. No text is turned into markup here, which Trusted Types would refuse. */
+export const documentAt = (path, body) =>
+  new Promise((done, failed) => {
+    const asked = new XMLHttpRequest()
+    asked.open(body === undefined ? 'GET' : 'POST', path)
+    asked.responseType = 'document'
+    if (body !== undefined) asked.setRequestHeader('content-type', 'application/json')
+    asked.onload = () => (asked.status === 200 ? done(asked.response) : failed(new Error(`status ${asked.status}`)))
+    asked.onerror = () => failed(new Error('the board cannot be reached'))
+    asked.send(body)
+  })
+
+/** A post as lists show it, laid out by the board. */
+export const lineOf = async (id) => {
+  const line = (await documentAt(`/e/${id}/line`)).getElementById(`e-${id}`)
+  if (line === null) throw new Error('the post is gone')
+  return document.importNode(line, true)
+}
+
+/** Puts a post under the one that it answers, behind the replies that stand there; a post that is there already is left. */
+export const placeReply = async (parent, id) => {
+  const line = await lineOf(id)
+  const there = document.getElementById(line.id)
+  if (there !== null) return there
+  line.classList.add('fresh')
+  const isThread = parent.closest('[data-thread-posts]') !== null
+  if (isThread) {
+    line.querySelector(':scope > .context')?.remove()
+    let list = parent.nextElementSibling
+    if (list === null || !list.classList.contains('replies')) {
+      list = make('ol', { class: 'replies' })
+      parent.after(list)
+    }
+    list.append(make('li', {}, line))
+  } else parent.after(line)
+  announce(line)
+  return line
+}
+
+/** The post as the board shows it now, in its place. */
+export const renewPost = async (post) => {
+  const line = await lineOf(post.dataset.id)
+  if (post.closest('.replies') !== null) line.querySelector(':scope > .context')?.remove()
+  post.classList.toggle('gone', line.classList.contains('gone'))
+  post.replaceChildren(...line.childNodes)
+  announce(post)
+}
+
+/** What this browser keeps for the reader, where it keeps anything. */
+export const kept = {
+  get: (name) => {
+    try {
+      return JSON.parse(localStorage.getItem(name) ?? 'null')
+    } catch {
+      return null
+    }
+  },
+  set: (name, value) => {
+    try {
+      if (value === undefined) localStorage.removeItem(name)
+      else localStorage.setItem(name, JSON.stringify(value))
+    } catch {
+      // A browser that keeps nothing still shows the page that is open.
+    }
+  },
+}
+
+/** What the board said instead of doing it. */
+export class Refused extends Error {
+  constructor({ code, message }) {
+    super(message)
+    this.code = code
+  }
+}
+export const said = (error) =>
+  `${error instanceof Refused ? 'The board says' : 'That did not work'}: ${error.message.replace(/\.$/, '')}.`
+
+/** Public data of the board. */
+export const get = async (path) => {
+  const { ok, data, error } = await (await fetch(path, { credentials: 'omit' })).json()
+  if (!ok) throw new Refused(error)
+  return data
+}
+
+/** Keys */
+
+/** @template Value @param {IDBRequest<Value>} request @returns {Promise<Value>} */
+const settled = (request) =>
+  new Promise((done, failed) => {
+    request.onsuccess = () => done(request.result)
+    request.onerror = () => failed(request.error)
+  })
+const store = async (mode) => {
+  const opening = indexedDB.open('broadside', 1)
+  opening.onupgradeneeded = () => opening.result.createObjectStore('keys')
+  return (await settled(opening)).transaction('keys', mode).objectStore('keys')
+}
+
+/** Why this browser cannot sign; undefined: it can. */
+export const unable = async () => {
+  const made = await crypto.subtle?.generateKey('Ed25519', false, ['sign', 'verify']).catch(() => undefined)
+  if (made !== undefined && globalThis.indexedDB !== undefined) return undefined
+  return globalThis.isSecureContext
+    ? 'This browser cannot make Ed25519 keys, which posts are signed with.'
+    : 'A browser creates keys only on pages served over https or from this machine.'
+}
+
+const algorithm = 'Ed25519'
+/** What signs, of a JWK with `d` and `x`: it cannot be read out. The two must belong together. */
+const keyOf = async ({ d, x }) => {
+  const base = { kty: 'OKP', crv: 'Ed25519', x }
+  const privateKey = await crypto.subtle.importKey('jwk', { ...base, d }, algorithm, false, ['sign'])
+  const publicKey = await crypto.subtle.importKey('jwk', base, algorithm, false, ['verify'])
+  const probe = encoder.encode('broadside')
+  const signature = await crypto.subtle.sign(algorithm, privateKey, probe)
+  if (!(await crypto.subtle.verify(algorithm, publicKey, signature, probe)))
+    throw new Error('the public and private halves of this key do not match')
+  return { publicKey: x, id: await sha256(fromBase64url(x)), privateKey }
+}
+
+const roundsMin = 600_000
+const roundsMax = 10_000_000
+/** The cipher of a sealed file: everything else that stands in the file is authenticated, in this order. */
+const cipherOf = async (head, passphrase, use) => {
+  const words = encoder.encode(passphrase.normalize('NFKC'))
+  const secret = await crypto.subtle.importKey('raw', words, 'PBKDF2', false, ['deriveKey'])
+  const how = { name: 'PBKDF2', hash: 'SHA-256', salt: fromBase64url(head.salt), iterations: head.rounds }
+  const key = await crypto.subtle.deriveKey(how, secret, { name: 'AES-GCM', length: 256 }, false, [use])
+  const additionalData = encoder.encode(`broadside-key-v2\n${JSON.stringify(head)}`)
+  return [{ name: 'AES-GCM', iv: fromBase64url(head.nonce), additionalData }, key]
+}
+const headOf = ({ public_key, id, rounds, salt, nonce }) => ({
+  type: 'broadside-key',
+  version: 2,
+  public_key,
+  id,
+  kdf: 'PBKDF2-SHA-256',
+  rounds,
+  salt,
+  cipher: 'AES-256-GCM',
+  nonce,
+})
+const random = (bytes) => base64url(crypto.getRandomValues(new Uint8Array(bytes)))
+
+/** The text of a key file; with a passphrase, one that opens with it alone. */
+const fileOf = async ({ d, x }, id, passphrase) => {
+  if (passphrase === '') return `${JSON.stringify({ type: 'broadside-key', public_key: x, id, seed: d })}\n`
+  const head = headOf({ public_key: x, id, rounds: roundsMin, salt: random(16), nonce: random(12) })
+  const sealed = await crypto.subtle.encrypt(...(await cipherOf(head, passphrase, 'encrypt')), fromBase64url(d))
+  return `${JSON.stringify({ ...head, sealed: base64url(new Uint8Array(sealed)) })}\n`
+}
+
+/** The file needs its passphrase, or another one than was given. */
+export class Sealed extends Error {}
+
+/** @param {string} text a key file of either version, or a PKCS#8 PEM @returns the JWK's `d` and `x` */
+const halvesIn = async (text, passphrase) => {
+  if (text.includes('-----BEGIN')) {
+    const der = fromBase64url(text.replace(/-----[^-]+-----|\s/g, '').replaceAll('=', ''))
+    return crypto.subtle.exportKey('jwk', await crypto.subtle.importKey('pkcs8', der, algorithm, true, ['sign']))
+  }
+  const file = JSON.parse(text)
+  if (file.version === undefined) return { d: file.seed, x: file.public_key }
+  const isKnown = file.version === 2 && file.kdf === 'PBKDF2-SHA-256' && file.cipher === 'AES-256-GCM'
+  if (!isKnown || !(file.rounds >= roundsMin && file.rounds <= roundsMax))
+    throw new Error('this is no key file that this page knows')
+  if (passphrase === '') throw new Sealed('this key file opens with its passphrase')
+  const cipher = await cipherOf(headOf(file), passphrase, 'decrypt')
+  const seed = await crypto.subtle.decrypt(...cipher, fromBase64url(file.sealed)).catch(() => {
+    throw new Sealed('the passphrase does not open this file, or the file was changed')
+  })
+  return { d: base64url(new Uint8Array(seed)), x: file.public_key }
+}
+
+export const save = (text, name) => {
+  const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
+  make('a', { href: address, download: name }).click()
+  setTimeout(() => URL.revokeObjectURL(address), 60_000)
+}
+export const saveKey = ({ id }, text) => save(text, `broadside-key-${id.slice(0, 8)}.json`)
+
+/** A new key: what signs, and the text of its file. It is not kept until `keys.put`. */
+export const freshKey = async (passphrase = '') => {
+  const { privateKey } = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const { d, x } = await crypto.subtle.exportKey('jwk', privateKey)
+  const key = await keyOf({ d, x })
+  const file = await fileOf({ d, x }, key.id, passphrase)
+  return { key: passphrase === '' ? key : { ...key, sealed: file }, file }
+}
+
+/** The key in a file, without keeping it. */
+export const keyIn = async (text, passphrase = '') => {
+  const halves = await halvesIn(text, passphrase)
+  const key = await keyOf(halves)
+  return text.includes('"sealed"') ? { ...key, sealed: text } : key
+}
+
+/** Keys of this browser by name, each `{ publicKey, id, privateKey }`, with `sealed` where its file has a passphrase. */
+export const keys = {
+  async get(name = 'own') {
+    return settled((await store('readonly')).get(name))
+  },
+  async put(key, name = 'own', { isNew = false } = {}) {
+    await settled((await store('readwrite')).put(key, name))
+    // Asked for, so that a browser that is short of space does not throw the key away.
+    await navigator.storage?.persist?.().catch(() => false)
+    if (name === 'own') kept.set('me', { key: key.publicKey, id: key.id, at: isNew ? Date.now() : 0 })
+    return key
+  },
+  async forget(name = 'own') {
+    await settled((await store('readwrite')).delete(name))
+    if (name === 'own') kept.set('me', undefined)
+  },
+  /** Makes a key, and saves its file unless it is not wanted. */
+  async make({ isSaved = true, passphrase = '' } = {}) {
+    const { key, file } = await freshKey(passphrase)
+    await keys.put(key, 'own', { isNew: true })
+    if (isSaved) saveKey(key, file)
+    return key
+  },
+}
+
+/** Who this browser's key acts for, as the board knows them: `{ id, handle?, key }`; asked for where it is old. */
+export const whoIs = async (key, maxAgeMs = 600_000) => {
+  const known = kept.get('me')
+  if (known?.key === key.publicKey && Date.now() - known.at < maxAgeMs) return known
+  const base = { key: key.publicKey, id: key.id, at: Date.now() }
+  try {
+    const { identity } = await send(key, { operation: 'identity.get' })
+    const found = { ...base, id: identity.id, handle: identity.handle }
+    kept.set('me', found)
+    return found
+  } catch (error) {
+    // Who has written nothing in public is not known yet.
+    if (!(error instanceof Refused)) throw error
+    kept.set('me', base)
+    return base
+  }
+}
+
+/** Signing and sending */
+
+/** The price some rooms ask for a post: a hash with leading zeros, bound to the command (src/format/signing.ts). */
+const solve = async (bytes, bits, say) => {
+  const head = `broadside-proof-v1\n${await sha256(bytes)}\n`
+  const batch = 512
+  for (let counter = 0; ; counter += batch) {
+    const tried = Array.from({ length: batch }, (_, n) =>
+      crypto.subtle.digest('SHA-256', encoder.encode(head + (counter + n))),
+    )
+    const found = (await Promise.all(tried)).findIndex(
+      (digest) => Math.clz32(new DataView(digest).getUint32(0)) >= bits,
+    )
+    if (found >= 0) return `${bits}.${counter + found}`
+    if (counter % (batch * 64) === 0)
+      say(
+        `This room requires ${bits} bits of work: ${counter.toLocaleString()} of about ${(2 ** bits).toLocaleString()} tries.`,
+      )
+  }
+}
+
+const sign = async ({ privateKey }, bytes) =>
+  base64url(new Uint8Array(await crypto.subtle.sign(algorithm, privateKey, bytes)))
+
+/** A signed command and the bytes that were signed; `with` signs the same bytes as its proof. */
+const signed = async (key, fields, { with: other }) => {
+  const { service, order } = document.getElementById('account').dataset
+  const { data } = fields
+  const command = {
+    ...fields,
+    ...(typeof data === 'object' ? { data: JSON.stringify(data) } : {}),
+    public_key: key.publicKey,
+    timestamp: Math.floor(Date.now() / 1000),
+    nonce: random(16),
+  }
+  const isGiven = (value) => value !== undefined && value !== '' && value !== 0 && value.length !== 0
+  const given = order.split(' ').filter((name) => isGiven(command[name]))
+  const inner = JSON.stringify(Object.fromEntries(given.map((name) => [name, command[name]])))
+  const bytes = encoder.encode(
+    `{"version":1,"service":${JSON.stringify(service)},"command":${inner}}`
+      .replaceAll('\u2028', '\\u2028')
+      .replaceAll('\u2029', '\\u2029'),
+  )
+  command.signature = await sign(key, bytes)
+  if (other !== undefined) command.proof = await sign(other, bytes)
+  return { command, bytes }
+}
+
+/**
+ * Signs a command and sends it until it is known what became of it: the same bytes have no second effect.
+ * @returns its answer's `data`
+ */
+export const send = async (key, fields, { say = () => {}, ...more } = {}) => {
+  const { command, bytes } = await signed(key, fields, more)
+  let body = JSON.stringify(command)
+  for (let waitMs = 500; ; waitMs = Math.min(waitMs * 2, 10_000)) {
+    const answer = await fetch('/v1/command', {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/json' },
+      credentials: 'omit',
+    }).catch(() => undefined)
+    const told = await answer?.json().catch(() => undefined)
+    if (told?.ok) return told.data
+    const [, bits] =
+      told?.error?.code === 'proof_required' ? (/ (\d+) bits of work/.exec(told.error.message) ?? []) : []
+    if (bits !== undefined && command.proof === undefined) {
+      command.proof = await solve(bytes, Number(bits), say)
+      body = JSON.stringify(command)
+      continue
+    }
+    if (told !== undefined && answer.status !== 429 && answer.status < 500) throw new Refused(told.error)
+    const seconds = Number(answer?.headers.get('retry-after') ?? 0)
+    // Longer than its signature is good for, a command cannot wait.
+    if (seconds > 60) throw new Refused(told.error)
+    say(told === undefined ? 'The board cannot be reached; trying again.' : `${told.error.message}; trying again.`)
+    await new Promise((done) => setTimeout(done, Math.max(waitMs, seconds * 1000)))
+  }
+}
+
+/** The same for a read, which may wait longer than a signature is good for: then it is signed anew. */
+export const read = async (key, fields, say) => {
+  for (;;) {
+    const begun = Date.now()
+    try {
+      return await send(key, fields, { say })
+    } catch (error) {
+      if (error.code !== 'stale_timestamp' || Date.now() - begun < 60_000) throw error
+    }
+  }
+}
+
+/** Every item of a signed list, up to `most`. */
+export const readAll = async (key, fields, name, most = 1_000) => {
+  const items = []
+  let cursor
+  do {
+    const found = await read(key, { ...fields, limit: 100, ...(cursor === undefined ? {} : { cursor }) })
+    items.push(...found[name])
+    cursor = found.has_more ? found.next_cursor : undefined
+  } while (cursor !== undefined && items.length < most)
+  return items
+}
+
+/** The id of an identity named by its handle, asked before anything is signed: bytes with a name in them would not say who was meant. */
+export const identityOf = async (named) => {
+  if (named === '' || /^[0-9a-f]{64}$/.test(named)) return named
+  return (await get(`/api/identities/@${encodeURIComponent(named.replace(/^@/, ''))}`)).identity.id
+}
+
+/** A form of ours: its fields, one button, and what became of it. `act` gets their values, and returns the words for it. */
+export const form = (fields, words, act) => {
+  const status = make('p', { role: 'status' })
+  const submit = make('button', { type: 'submit' }, words)
+  const made = make('form', { class: 'write' }, ...fields, make('div', { class: 'actions' }, submit), status)
+  made.addEventListener('submit', async (submitted) => {
+    submitted.preventDefault()
+    if (submit.disabled) return
+    submit.disabled = true
+    const values = Object.fromEntries([...new FormData(made)].filter(([, value]) => typeof value === 'string'))
+    try {
+      status.textContent = ''
+      const done = await act(values, (said) => {
+        status.textContent = said
+      })
+      status.replaceChildren(done ?? 'Done.')
+    } catch (error) {
+      status.textContent = said(error)
+    } finally {
+      submit.disabled = false
+    }
+  })
+  return made
+}

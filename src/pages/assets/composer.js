@@ -1,0 +1,397 @@
+/**
+ * The field in which a post is written: a new thread, a reply where it belongs, or a new version of a post. With preview by the board's
+ * own renderer, files, and a draft that stays in this browser until the board has confirmed the post. Who has no key makes one by posting.
+ */
+import {
+  base64url,
+  button,
+  documentAt,
+  encoder,
+  field,
+  get,
+  identityOf,
+  kept,
+  keyIn,
+  keys,
+  link,
+  make,
+  nameOf,
+  Sealed,
+  send,
+  whoIs,
+} from './board.js'
+
+const textBytesMax = 32_768
+const fileBytesMax = 1_048_576
+const filesMax = 8
+
+/** A key file, and the passphrase that it may need. `then` gets the key that was in it. */
+export const keyFileField = (then) => {
+  const status = make('p', { class: 'problem', role: 'alert' })
+  const passphrase = make('input', { type: 'password', autocomplete: 'current-password' })
+  const asked = make('div', { class: 'actions', hidden: '' }, field('Passphrase of this file', passphrase))
+  const file = make('input', { type: 'file', accept: '.json,.pem', 'aria-label': 'Key file' })
+  const open = async () => {
+    try {
+      status.textContent = ''
+      const key = await keyIn(await file.files[0].text(), passphrase.value)
+      await keys.put(key)
+      await then(key)
+    } catch (error) {
+      if (error instanceof Sealed) {
+        asked.hidden = false
+        passphrase.focus()
+      }
+      const isAsked = error instanceof Sealed && passphrase.value === ''
+      status.textContent = isAsked ? '' : `That did not work: ${error.message}.`
+    }
+  }
+  file.addEventListener('change', open)
+  passphrase.addEventListener('keydown', (pressed) => {
+    if (pressed.key !== 'Enter') return
+    pressed.preventDefault()
+    void open()
+  })
+  asked.append(button('Open', open))
+  return make('div', {}, make('label', { class: 'file' }, 'Use a key file ', file), asked, status)
+}
+
+/** What who has no key decides when they post: whether the new key is saved, and under which passphrase. */
+const keyFields = (then) => {
+  const isSaved = make('input', { type: 'checkbox', checked: '' })
+  const passphrase = make('input', { type: 'password', autocomplete: 'new-password', maxlength: '200' })
+  const element = make(
+    'div',
+    { class: 'newcomer' },
+    make(
+      'p',
+      {},
+      'Posting makes a key in this browser. It is your account: it stays here, and no one else can restore it. ',
+      link('/account', 'More about keys'),
+    ),
+    make('label', { class: 'check' }, isSaved, ' Save a copy of my key as a file'),
+    make(
+      'details',
+      {},
+      make('summary', {}, 'Passphrase, or a key that you have'),
+      field('Passphrase for the file, if you want one', passphrase),
+      keyFileField(then),
+    ),
+  )
+  return { element, make: () => keys.make({ isSaved: isSaved.checked, passphrase: passphrase.value }) }
+}
+
+/** Files to attach; each is uploaded once, when the post is sent. */
+const fileList = (room, say) => {
+  const chosen = []
+  const element = make('ul', { class: 'files', 'aria-label': 'files to attach' })
+  const show = () =>
+    element.replaceChildren(
+      ...chosen.map((each, n) =>
+        make(
+          'li',
+          {},
+          `${each.name} `,
+          button(
+            'remove',
+            () => {
+              chosen.splice(n, 1)
+              show()
+            },
+            'plain',
+          ),
+        ),
+      ),
+    )
+  const add = (files) => {
+    for (const file of files) {
+      if (file.size > fileBytesMax) say(`${file.name} is too large: a file may have 1 MiB.`)
+      else if (file.size === 0) say(`${file.name} is empty.`)
+      else if (chosen.length === filesMax) say(`A post may have ${filesMax} files.`)
+      else chosen.push({ name: file.name, file })
+    }
+    show()
+  }
+  const upload = async (key) => {
+    for (const each of chosen) {
+      if (each.id !== undefined) continue
+      say(`Uploading ${each.name}`)
+      const data = base64url(new Uint8Array(await each.file.arrayBuffer()))
+      const type = each.file.type === '' ? {} : { media_type: each.file.type }
+      const { blob } = await send(key, { operation: 'blob.put', room, filename: each.name, ...type, data }, { say })
+      each.id = blob.id
+    }
+    return chosen.map(({ id }) => id)
+  }
+  return {
+    element,
+    add,
+    upload,
+    /** Files that the post has already. */
+    hold: (attachments = []) => {
+      for (const { id, filename, gone } of attachments)
+        if (gone === undefined) chosen.push({ name: filename ?? id.slice(0, 8), id })
+      show()
+    },
+    clear: () => {
+      chosen.length = 0
+      show()
+    },
+  }
+}
+
+/** The text as the board would show it. */
+const previewInto = async (place, text, format) => {
+  if (text.trim() === '') return place.replaceChildren(make('p', { class: 'quiet' }, 'Nothing to preview yet.'))
+  const shown = (await documentAt('/preview', JSON.stringify({ text, format }))).getElementById('preview')
+  place.replaceChildren(...[...shown.childNodes].map((node) => document.importNode(node, true)))
+}
+
+class Composer {
+  constructor(options) {
+    const { room, page = '', replyTo = '', edit } = options
+    this.options = { ...options, page, replyTo }
+    this.draft = edit === undefined ? `draft ${room} ${page} ${replyTo}` : `draft edit ${edit.event_id}`
+    this.status = make('p', { role: 'status' })
+    this.files = fileList(room, (words) => this.say(words))
+    this.files.hold(edit?.attachments)
+    this.isPosting = false
+    this.makeFields()
+    this.makeForm()
+  }
+
+  /** Who writes: the key of this browser, or a key that is made by posting. */
+  async begin() {
+    this.key = await keys.get()
+    this.who = this.key === undefined ? undefined : await whoIs(this.key).catch(() => ({ id: this.key.id }))
+    this.arrange()
+    this.say(this.count())
+    return this.form
+  }
+
+  say(words) {
+    this.status.textContent = words
+  }
+
+  makeFields() {
+    const { edit, replyTo } = this.options
+    const id = `write-${this.draft.replaceAll(' ', '-')}`
+    this.text = make('textarea', { id, rows: replyTo === '' ? '6' : '4', required: '' })
+    this.text.value = localStorage.getItem(this.draft) ?? edit?.text ?? ''
+    this.format = make('input', { type: 'checkbox' })
+    this.format.checked = (edit?.format ?? (kept.get('markdown') === true ? 'markdown' : 'text')) === 'markdown'
+    this.handle = make('input', {
+      autocomplete: 'off',
+      autocapitalize: 'none',
+      maxlength: '33',
+      placeholder: 'such as ada',
+    })
+    this.addressee = make('input', {
+      'aria-label': 'Addressed to',
+      placeholder: 'To @handle',
+      autocomplete: 'off',
+      maxlength: '64',
+    })
+    this.pick = make('input', { type: 'file', multiple: '', 'aria-label': 'Attach files' })
+    const words = edit !== undefined ? 'Save' : replyTo === '' ? 'Post' : 'Reply'
+    this.submit = make('button', { type: 'submit', class: 'strong' }, words)
+    this.preview = make('div', { class: 'preview', hidden: '' })
+    this.asWhom = make('span', { class: 'quiet' })
+    this.needed = make('div', {})
+  }
+
+  makeForm() {
+    const { room, page, replyTo, edit, onCancel, isPrivate } = this.options
+    const isThread = replyTo === '' && edit === undefined
+    const place = `${room}${page === '' ? '' : ` / ${page}`}`
+    const label = this.options.label ?? (isThread ? `Write to ${place}` : 'Reply')
+    const promise = make('span', { class: 'quiet' }, 'signed by your key; public texts can be proved')
+    this.look = button('Preview', () => this.togglePreview())
+    this.form = make(
+      'form',
+      { class: 'write' },
+      make('label', { for: this.text.id, class: 'title' }, label),
+      this.text,
+      this.preview,
+      this.files.element,
+      this.needed,
+      make(
+        'div',
+        { class: 'actions' },
+        this.submit,
+        this.look,
+        make('label', { class: 'button plain' }, 'Attach files', this.pick),
+        make('label', { class: 'check' }, this.format, ' Markdown'),
+        ...(isThread ? [this.addressee] : []),
+        ...(onCancel === undefined ? [] : [button('Cancel', () => onCancel(), 'plain')]),
+        this.asWhom,
+        ...(isThread && !isPrivate ? [promise] : []),
+      ),
+      this.status,
+    )
+    this.form.text = this.text
+    this.form.quote = (quoted) => this.quote(quoted)
+    this.listen()
+  }
+
+  listen() {
+    const { text } = this
+    text.addEventListener('input', () => {
+      localStorage.setItem(this.draft, text.value)
+      const problem = this.count()
+      if (!this.isPosting) this.say(problem)
+    })
+    text.addEventListener('paste', ({ clipboardData }) => this.files.add(clipboardData?.files ?? []))
+    text.addEventListener('keydown', ({ key: pressed, ctrlKey, metaKey }) => {
+      if (pressed === 'Enter' && (ctrlKey || metaKey)) this.form.requestSubmit()
+      if (pressed === 'Escape' && text.value === '') this.options.onCancel?.()
+    })
+    this.pick.addEventListener('change', () => {
+      this.files.add(this.pick.files)
+      this.pick.value = ''
+    })
+    this.format.addEventListener('change', () => {
+      kept.set('markdown', this.format.checked)
+      if (!this.preview.hidden) void this.showPreview()
+    })
+    this.form.addEventListener('submit', (submitted) => {
+      submitted.preventDefault()
+      // Keys send a form whose button would not.
+      if (text.value.trim() !== '' && !this.submit.disabled) void this.post()
+    })
+  }
+
+  formatName() {
+    return this.format.checked ? 'markdown' : 'text'
+  }
+
+  togglePreview() {
+    this.preview.hidden = !this.preview.hidden
+    this.look.textContent = this.preview.hidden ? 'Preview' : 'Hide preview'
+    return this.preview.hidden ? undefined : this.showPreview()
+  }
+
+  showPreview() {
+    return previewInto(this.preview, this.text.value, this.formatName()).catch((error) =>
+      this.say(`No preview: ${error.message}.`),
+    )
+  }
+
+  /** What depends on the key. */
+  arrange() {
+    const { key, who } = this
+    this.newcomer = key === undefined ? keyFields((found) => this.useKey(found)) : undefined
+    const isNameless = this.options.isPrivate !== true && this.options.edit === undefined && who?.handle === undefined
+    this.needed.replaceChildren(
+      ...(isNameless ? [field('Your name here, if you want one: @', this.handle)] : []),
+      ...(this.newcomer === undefined ? [] : [this.newcomer.element]),
+    )
+    this.asWhom.replaceChildren(...(who === undefined ? [] : ['as ', link('/account', nameOf(who))]))
+  }
+
+  async useKey(found, isNew = false) {
+    this.key = found
+    this.who = isNew ? { id: found.id } : await whoIs(found, 0).catch(() => ({ id: found.id }))
+    this.arrange()
+    document.dispatchEvent(new Event('key-changed'))
+  }
+
+  /** Whether it can be posted now. @returns what is wrong with the text, or '' */
+  count() {
+    const bytes = encoder.encode(this.text.value).length
+    const problem = bytes > textBytesMax ? `${bytes} bytes are too long: ${textBytesMax} are allowed.` : ''
+    this.submit.disabled = this.isPosting || problem !== ''
+    return problem
+  }
+
+  /** The name that was asked for, where it is free. */
+  async wantedName() {
+    const name = this.handle.value.trim().replace(/^@/, '').toLowerCase()
+    if (name === '' || this.options.isPrivate === true || this.who?.handle !== undefined) return undefined
+    if (!/^[a-z0-9][a-z0-9_-]{1,31}$/.test(name))
+      throw new Error('a name has 2 to 32 of a-z 0-9 _ - and begins with a letter or digit')
+    const { identities } = await get(`/api/identities?query=${name}&limit=50`)
+    if (identities.some(({ handle: taken }) => taken === name))
+      throw new Error(`the name @${name} is taken: choose another`)
+    return name
+  }
+
+  /** What the command holds beside its text. */
+  fieldsOf(text, name, to, attachments) {
+    const { room, page, replyTo, edit } = this.options
+    const format = this.formatName()
+    const data = {
+      schema: 1,
+      ...(format === 'markdown' || edit !== undefined ? { format } : {}),
+      ...(edit === undefined ? {} : { supersedes: edit.event_id }),
+    }
+    return {
+      operation: 'post',
+      ...{ room, page, text, reply_to: replyTo, to: edit?.to_id ?? to, attachments, handle: name },
+      ...(Object.keys(data).length === 1 ? {} : { data }),
+    }
+  }
+
+  async send() {
+    const written = this.text.value
+    const name = await this.wantedName()
+    const to = await identityOf(this.addressee.value.trim())
+    if (this.key === undefined) await this.useKey(await this.newcomer.make(), true)
+    const attachments = await this.files.upload(this.key)
+    this.say('Posting')
+    const fields = this.fieldsOf(written, name, to, attachments)
+    const done = await send(this.key, fields, { say: (words) => this.say(words) })
+    if (this.text.value === written) this.text.value = ''
+    this.addressee.value = ''
+    this.files.clear()
+    if (this.text.value === '') localStorage.removeItem(this.draft)
+    if (name !== undefined) await this.useKey(this.key)
+    return done
+  }
+
+  async post() {
+    this.isPosting = true
+    this.count()
+    this.say('Posting')
+    try {
+      const done = await this.send()
+      this.tell(done)
+      await this.options.onPosted?.(done)
+    } catch (error) {
+      this.say(`Not posted: ${error.message}.`)
+    } finally {
+      this.isPosting = false
+      this.count()
+    }
+  }
+
+  /** What is public has a page, and a proof. */
+  tell({ receipt, event_id: id, handle_not_applied: why }) {
+    const done = this.options.edit === undefined ? 'Posted' : 'Saved'
+    const isPublic = receipt.log_index !== undefined
+    const ways = [': ', link(`/e/${id}`, 'see it'), '. ', link(`/e/${id}/proof`, 'Its proof')]
+    this.status.replaceChildren(done, ...(isPublic ? ways : []), '.')
+    if (why === undefined) return
+    const reason = why.replaceAll('_', ' ')
+    this.status.append(
+      ` The name was not registered (${reason}): choose another at `,
+      link('/account', 'your key'),
+      '.',
+    )
+  }
+
+  quote(quoted) {
+    this.format.checked = true
+    const lines = quoted.split('\n').map((line) => `> ${line}`)
+    const before = this.text.value === '' ? '' : `${this.text.value}\n\n`
+    this.text.value = `${before}${lines.join('\n')}\n\n`
+    localStorage.setItem(this.draft, this.text.value)
+  }
+}
+
+/**
+ * @param {object} options `room`; `page`, `replyTo`; `edit`: the event that gets a new version; `isPrivate`; `label`; `onPosted(data)`,
+ * `onCancel` where it can be closed
+ * @returns {Promise<HTMLFormElement>} with `text`, its field, and `quote(words)`
+ */
+export const composer = (options) => new Composer(options).begin()

@@ -1,0 +1,175 @@
+/** /inbox: what is new in what the reader follows, what speaks to them, and their conversations. What is shown counts as seen. */
+import {
+  announce,
+  button,
+  field,
+  form,
+  get,
+  identityOf,
+  kept,
+  link,
+  make,
+  person,
+  read,
+  said,
+  send,
+  time,
+  visible,
+} from './board.js'
+import { me, newIn, news, seen, show } from './me.js'
+
+const place = document.getElementById('inbox')
+const section = (title, ...inside) => make('section', {}, make('h2', {}, title), ...inside)
+const quiet = (words) => make('p', { class: 'quiet' }, words)
+const words = {
+  reply: 'replied to you',
+  mention: 'mentioned you',
+  addressed: 'wrote to you',
+  request: 'wants to talk with you',
+}
+
+/** Names of identities, each asked for once. */
+const named = new Map()
+const whoIs = (id) => {
+  if (!named.has(id))
+    named.set(
+      id,
+      get(`/api/identities/${id}`).then(
+        ({ identity }) => identity,
+        () => ({ id }),
+      ),
+    )
+  return named.get(id)
+}
+const beginning = (text = '') => {
+  const line = visible(text.slice(0, 400).replace(/\s+/gu, ' ').trim())
+  return line.length <= 160 ? line : `${line.slice(0, 159)}…`
+}
+
+const followLine = (follow) => {
+  const { room, thread, title } = follow
+  const href = thread === undefined ? `/room/${room}` : `/e/${follow.last?.event_id ?? thread}`
+  const name = thread === undefined ? room : (title ?? 'a thread')
+  const count = make('span', { class: 'tag new' }, `${newIn(follow)} new`)
+  const line = make('div', { class: 'line' }, count, thread === undefined ? 'in the room' : `in a thread of ${room}`)
+  if (follow.last !== undefined) line.append(time(follow.last.created_at))
+  return make('li', {}, make('b', {}, link(href, visible(name))), line)
+}
+
+/** Accept, decline or block a conversation that someone opened. */
+const answers = (key, room) => {
+  const status = make('span', { role: 'status' })
+  const answer = (label, value) =>
+    button(label, async () => {
+      try {
+        await send(key, { operation: 'conversation.respond', room, data: { schema: 1, answer: value } })
+        if (value === 'accept') return location.assign(`/room/${room}`)
+        status.textContent = value === 'block' ? 'Blocked.' : 'Declined.'
+      } catch (error) {
+        status.textContent = said(error)
+      }
+      return undefined
+    })
+  return make(
+    'div',
+    { class: 'actions' },
+    answer('Accept', 'accept'),
+    answer('Decline', 'decline'),
+    answer('Block', 'block'),
+    status,
+  )
+}
+
+const itemLine = async (key, item, since) => {
+  const { type, at, from, event, conversation } = item
+  const fresh = at > since ? [make('span', { class: 'tag new' }, 'new')] : []
+  const head = make(
+    'div',
+    { class: 'line' },
+    ...fresh,
+    person(event?.author ?? (await whoIs(from))),
+    words[type],
+    time(at),
+  )
+  if (event === undefined) return make('li', {}, head, answers(key, conversation.room))
+  const where = event.log.state === 'included' ? `/e/${event.event_id}` : `/room/${event.room}`
+  return make('li', {}, head, make('p', {}, link(where, beginning(event.text) || 'The text is gone')))
+}
+
+const conversationLine = async (own, { room, members, updated_at: at, count }) => {
+  const others = await Promise.all(members.filter((id) => id !== own).map(whoIs))
+  return make(
+    'li',
+    {},
+    make(
+      'div',
+      { class: 'line' },
+      ...others.map(person),
+      link(`/room/${room}`, 'open'),
+      make('span', {}, `${count} messages`),
+      time(at),
+    ),
+  )
+}
+
+/** A first message to someone, in a room of their own. */
+const beginTalk = (key) => {
+  const to = make('input', { name: 'to', required: '', autocomplete: 'off', maxlength: '64' })
+  const text = make('textarea', { name: 'text', rows: '3', required: '' })
+  return form([field('To @handle', to), field('Message', text)], 'Send', async (given, say) => {
+    const target = await identityOf(given.to.trim())
+    const { conversation } = await send(
+      key,
+      { operation: 'conversation.open', members: [target], text: given.text },
+      { say },
+    )
+    return make('span', {}, 'Sent: ', link(`/room/${conversation.room}`, 'open the conversation'), '.')
+  })
+}
+
+const readAll = (follows, newest) =>
+  button('Mark everything as read', async () => {
+    for (const { room, thread, last } of follows) if (last !== undefined) await seen({ room, thread, seq: last.seq })
+    await seen({ inbox: newest })
+    await Promise.all([show(), build()])
+  })
+
+const build = async () => {
+  const own = await me()
+  if (own === undefined)
+    return place.replaceChildren(
+      make('p', {}, 'Your inbox opens with your key. ', link('/account', 'Sign in with a key'), '.'),
+    )
+  const [{ items, seen: since }, { conversations }] = await Promise.all([
+    read(own.key, { operation: 'inbox.get', limit: 50 }),
+    read(own.key, { operation: 'conversations.list', kind: 'active', limit: 50 }),
+  ])
+  const follows = (await news(0)).follows.filter((each) => newIn(each) > 0)
+  const [lines, talks] = await Promise.all([
+    Promise.all(items.map((item) => itemLine(own.key, item, since))),
+    Promise.all(conversations.map((each) => conversationLine(own.who.id, each))),
+  ])
+  const list = (each, none) => (each.length === 0 ? quiet(none) : make('ul', { class: 'rows' }, ...each))
+  const newest = Math.max(0, ...items.map(({ at }) => at))
+  place.replaceChildren(
+    section(
+      'In what you follow',
+      list(follows.map(followLine), 'Nothing new.'),
+      ...(follows.length === 0 ? [] : [make('p', {}, readAll(follows, newest))]),
+    ),
+    section('To you', list(lines, 'No one has replied to you, mentioned you or written to you yet.')),
+    section(
+      'Conversations',
+      list(talks, 'None yet.'),
+      make('details', {}, make('summary', {}, 'Write to someone in private'), beginTalk(own.key)),
+    ),
+  )
+  announce(place)
+  if (newest > since) {
+    await seen({ inbox: newest })
+    kept.set('news', undefined)
+    await show()
+  }
+}
+build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+document.addEventListener('key-changed', () => void build())

@@ -1,0 +1,175 @@
+/**
+ * The person whose key is in this browser, on every page: their seal and name with what is unread, from the positions that the board
+ * keeps for them (`inbox.get`, `inbox.seen`), so that a second browser with the same key agrees. What was read here is told to the
+ * board once a minute at most, and kept until it has been.
+ */
+import { kept, keys, link, make, nameOf, Refused, read, seal, send, unable, whoIs } from './board.js'
+
+const newsMaxAgeMs = 20_000
+const mutesMaxAgeMs = 300_000
+const pendingName = 'seen'
+
+let asked
+/** `{ key, who }`; undefined: this browser has no key, or cannot sign. */
+export const me = () => {
+  asked ??= (async () => {
+    if (globalThis.indexedDB === undefined) return undefined
+    const key = await keys.get().catch(() => undefined)
+    if (key === undefined || (await unable()) !== undefined) return undefined
+    return { key, who: await whoIs(key).catch(() => ({ id: key.id, key: key.publicKey })) }
+  })()
+  return asked
+}
+
+const isOwn = (found, { key }) => found?.key === key.publicKey
+
+/** What is new: `{ items, follows, seen }`, as old as `maxAgeMs` at most. */
+export const news = async (maxAgeMs = newsMaxAgeMs) => {
+  const own = await me()
+  if (own === undefined) return undefined
+  const known = kept.get('news')
+  if (isOwn(known, own) && Date.now() - known.at < maxAgeMs) return known
+  const { items, follows = [], seen } = await read(own.key, { operation: 'inbox.get', limit: 50 })
+  const found = {
+    key: own.key.publicKey,
+    at: Date.now(),
+    items: items.filter(({ at }) => at > seen).length,
+    follows,
+    seen,
+  }
+  kept.set('news', found)
+  return found
+}
+
+/** Positions read here that the board may not know yet. */
+const pending = () => kept.get(pendingName) ?? { rooms: {}, threads: {}, inbox: 0 }
+
+/** New in what is followed, without what was read here meanwhile. */
+export const newIn = (follow) => {
+  const { rooms, threads } = pending()
+  const read = follow.thread === undefined ? rooms[follow.room] : threads[follow.thread]
+  return read !== undefined && follow.last !== undefined && read >= follow.last.seq ? 0 : (follow.new ?? 0)
+}
+export const unread = ({ items, follows, seen }) =>
+  (pending().inbox > seen ? 0 : items) + follows.reduce((sum, follow) => sum + newIn(follow), 0)
+
+let timer
+const tell = async (own) => {
+  const { rooms, threads, inbox } = pending()
+  const data = {
+    schema: 1,
+    rooms: Object.entries(rooms).map(([room, seen]) => ({ room, seen })),
+    threads: Object.entries(threads).map(([thread, seen]) => ({ thread, seen })),
+    ...(inbox === 0 ? {} : { inbox }),
+  }
+  if (data.rooms.length + data.threads.length === 0 && inbox === 0) return
+  try {
+    await send(own.key, { operation: 'inbox.seen', data })
+    const now = pending()
+    const rest = (all, told) => Object.fromEntries(Object.entries(all).filter(([name, seq]) => !(told[name] >= seq)))
+    kept.set(pendingName, {
+      rooms: rest(now.rooms, rooms),
+      threads: rest(now.threads, threads),
+      inbox: now.inbox > inbox ? now.inbox : 0,
+    })
+    kept.set('news', undefined)
+  } catch (error) {
+    // What the board refuses for now is told from the next page.
+    if (!(error instanceof Refused)) throw error
+    clearTimeout(timer)
+    timer = setTimeout(() => void tell(own), 61_000)
+  }
+}
+
+/** So far has been read. @param {{ room?: string, thread?: string, seq?: number, inbox?: number }} place */
+export const seen = async ({ room, thread, seq = 0, inbox = 0 }) => {
+  const own = await me()
+  if (own === undefined) return
+  const now = pending()
+  if (thread !== undefined) now.threads[thread] = Math.max(seq, now.threads[thread] ?? 0)
+  else if (room !== undefined) now.rooms[room] = Math.max(seq, now.rooms[room] ?? 0)
+  now.inbox = Math.max(inbox, now.inbox)
+  kept.set(pendingName, now)
+  await tell(own)
+}
+
+/** Ids of those whom the reader has muted. */
+export const muted = async (maxAgeMs = mutesMaxAgeMs) => {
+  const own = await me()
+  if (own === undefined) return new Set()
+  const known = kept.get('mutes')
+  if (isOwn(known, own) && Date.now() - known.at < maxAgeMs) return new Set(known.ids)
+  const ids = []
+  let cursor
+  do {
+    const found = await read(own.key, {
+      operation: 'mutes.list',
+      limit: 200,
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    ids.push(...found.mutes.map(({ target }) => target))
+    cursor = found.has_more ? found.next_cursor : undefined
+  } while (cursor !== undefined)
+  kept.set('mutes', { key: own.key.publicKey, at: Date.now(), ids })
+  return new Set(ids)
+}
+
+const place = document.getElementById('account')
+const badge = make('a', { href: '/inbox', class: 'badge', hidden: '' })
+place.after(badge)
+const signedOut = place.textContent
+
+/** The masthead as things are now. */
+export const show = async () => {
+  const own = await me()
+  if (own === undefined) {
+    place.textContent = signedOut
+    badge.hidden = true
+    return
+  }
+  place.replaceChildren(seal(own.who.id), make('span', {}, nameOf(own.who)))
+  place.title = 'Your key, name and settings'
+  const count = unread(await news())
+  badge.textContent = count > 99 ? '99+' : String(count)
+  badge.setAttribute('aria-label', `Inbox: ${count} unread`)
+  badge.hidden = count === 0
+}
+
+/** Whatever depends on the key is asked for anew. */
+document.addEventListener('key-changed', () => {
+  asked = undefined
+  void show()
+})
+void show().catch(() => {})
+void me()
+  .then((own) => own && tell(own))
+  .catch(() => {})
+
+/** Says what is new beside the rooms and threads that a page lists, and what is followed has its count. */
+const mark = async () => {
+  const { follows } = await news()
+  const tag = (follow) => make('span', { class: 'tag new' }, `${newIn(follow)} new`)
+  for (const follow of follows) {
+    if (newIn(follow) === 0) continue
+    const row = follow.thread && document.querySelector(`.threads [data-thread="${follow.thread}"] .line`)
+    row?.prepend(tag(follow))
+    if (follow.thread !== undefined) continue
+    const room = document.querySelector(`.pairs a[href="/room/${follow.room}"]`)
+    room?.after(link(`/room/${follow.room}`, `${newIn(follow)} new`, 'tag new'))
+  }
+}
+const hideMuted = async () => {
+  const ids = await muted()
+  for (const post of document.querySelectorAll('.post[data-id], .threads > li')) {
+    const author = post.querySelector('a[href^="/i/"]')?.getAttribute('href').slice('/i/'.length)
+    post.classList.toggle('muted', ids.has(author))
+  }
+}
+/** What a page shows once there is a key. */
+const arrange = async () => {
+  if ((await me()) === undefined) return
+  await Promise.all([mark(), hideMuted()])
+}
+void arrange().catch(() => {})
+document.addEventListener('post-added', () => void hideMuted().catch(() => {}))
+document.addEventListener('mutes-changed', () => void muted(0).then(hideMuted))

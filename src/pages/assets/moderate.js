@@ -1,0 +1,348 @@
+/**
+ * /moderate: reports, hides, suspensions and policies of rooms, each a signed command. An operator acts with a key that stands in for
+ * theirs for a day at most (a delegation with the scope board:operate), so that the operator's own key is in no browser.
+ */
+import {
+  announce,
+  button,
+  field,
+  form,
+  get,
+  identityOf,
+  kept,
+  keyIn,
+  keys,
+  link,
+  make,
+  person,
+  Refused,
+  read,
+  readAll,
+  Sealed,
+  said,
+  send,
+  time,
+  visible,
+} from './board.js'
+
+const place = document.getElementById('moderate')
+const section = (title, ...inside) => make('section', {}, make('h2', {}, title), ...inside)
+const quiet = (...words) => make('p', { class: 'quiet' }, ...words)
+const input = (name, more = {}) => make('input', { name, autocomplete: 'off', ...more })
+
+/** The id of a post in an address or by itself. */
+const postIn = (text) => /[0-9a-f]{32}/.exec(text)?.[0] ?? text.trim()
+
+/** Buttons that say what became of them. */
+const doing = (...each) => {
+  const status = make('span', { role: 'status' })
+  const buttons = each.map(([words, act]) =>
+    button(words, async () => {
+      try {
+        status.textContent = 'Working'
+        status.textContent =
+          (await act((told) => {
+            status.textContent = told
+          })) ?? 'Done.'
+      } catch (error) {
+        status.textContent = said(error)
+      }
+    }),
+  )
+  return make('div', { class: 'actions' }, ...buttons, status)
+}
+
+/** Every public post of an identity, hidden or shown again, one signed command each. What is so already is left. */
+const forEachPost = async (key, target, operation, reason, say) => {
+  const name = `hidden ${target}`
+  const done = []
+  const each = async (id) => {
+    try {
+      await send(key, { operation, event_id: id, reason })
+      done.push(id)
+      say(`${done.length} posts so far`)
+    } catch (error) {
+      if (!(error instanceof Refused) || !['wrong_state', 'forbidden', 'not_found'].includes(error.code)) throw error
+    }
+  }
+  // Hidden posts are in no list: what was hidden here is noted here, so that just that is shown again.
+  if (operation === 'room.restore') {
+    for (const id of kept.get(name) ?? []) await each(id)
+    kept.set(name, undefined)
+    return done.length
+  }
+  const before = kept.get(name) ?? []
+  let cursor
+  do {
+    const found = await read(key, {
+      operation: 'identity.events',
+      target,
+      limit: 100,
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    for (const { event_id: id } of found.events) await each(id)
+    kept.set(name, [...before, ...done])
+    cursor = found.has_more ? found.next_cursor : undefined
+  } while (cursor !== undefined)
+  return done.length
+}
+
+const suspend = async (key, target, reason, isHiding, say) => {
+  await send(key, { operation: 'identity.suspend', target, reason }).catch((error) => {
+    if (error.code !== 'wrong_state') throw error
+  })
+  if (!isHiding) return 'Suspended.'
+  const hidden = await forEachPost(key, target, 'room.hide', reason, say)
+  return `Suspended; ${hidden} posts are hidden.`
+}
+
+const reportLine = async (key, { id, event_id: event, room, reason, reporter, created_at: at }, count) => {
+  const found = await get(`/api/events/${event}`).then(
+    (data) => data.event,
+    () => undefined,
+  )
+  const resolve = (action) => send(key, { operation: 'report.resolve', target: id, data: { schema: 1, action } })
+  const why = make('input', { 'aria-label': 'Reason, public', placeholder: 'Reason, public', maxlength: '200' })
+  const reasonNow = () => (why.value.trim() === '' ? 'Against the rules of this board.' : why.value.trim())
+  const author = found?.author
+  return make(
+    'li',
+    {},
+    make(
+      'div',
+      { class: 'line' },
+      ...(author === undefined ? [] : [person(author)]),
+      `in ${room}`,
+      make('span', { class: 'tag warm' }, count === 1 ? '1 report' : `${count} reports`),
+      time(at),
+    ),
+    make('p', {}, link(`/e/${event}`, visible((found?.text ?? 'The text is gone').slice(0, 300)))),
+    make('p', { class: 'quiet' }, `Reported by ${reporter.slice(0, 8)}: ${visible(reason)}`),
+    why,
+    doing(
+      [
+        'Hide the post',
+        async () => {
+          await send(key, { operation: 'room.hide', event_id: event, reason: reasonNow() })
+          await resolve('hidden')
+        },
+      ],
+      ...(author === undefined
+        ? []
+        : [
+            [
+              'Suspend the author',
+              async (say) => {
+                const done = await suspend(key, author.id, reasonNow(), false, say)
+                await resolve('suspended')
+                return done
+              },
+            ],
+            [
+              'Suspend and hide all posts',
+              async (say) => {
+                const done = await suspend(key, author.id, reasonNow(), true, say)
+                await resolve('suspended')
+                return done
+              },
+            ],
+          ]),
+      ['Nothing is wrong', () => resolve('dismissed').then(() => undefined)],
+    ),
+  )
+}
+
+const reportsSection = async (key) => {
+  const reports = await readAll(key, { operation: 'reports.list', kind: 'open' }, 'reports', 200)
+  const counts = new Map()
+  for (const { event_id: id } of reports) counts.set(id, (counts.get(id) ?? 0) + 1)
+  const lines = await Promise.all(reports.map((each) => reportLine(key, each, counts.get(each.event_id))))
+  const none = quiet('No open reports.')
+  return section('Reports', lines.length === 0 ? none : make('ul', { class: 'rows' }, ...lines))
+}
+
+const peopleSection = (key) => {
+  const who = input('who', { required: '' })
+  const reason = input('reason', { required: '', maxlength: '200' })
+  const hiding = make('input', { type: 'checkbox', name: 'hiding' })
+  const ending = input('who', { required: '' })
+  const showing = make('input', { type: 'checkbox', name: 'showing' })
+  return section(
+    'People',
+    form(
+      [
+        field('Suspend @handle or id', who),
+        field('Reason, public', reason),
+        make('label', { class: 'check' }, hiding, ' Hide all their posts'),
+      ],
+      'Suspend',
+      async (given, say) =>
+        suspend(key, await identityOf(given.who.trim()), given.reason, given.hiding !== undefined, say),
+    ),
+    form(
+      [
+        field('End the suspension of @handle or id', ending),
+        make('label', { class: 'check' }, showing, ' Show again what was hidden from this browser'),
+      ],
+      'End the suspension',
+      async (given, say) => {
+        const target = await identityOf(given.who.trim())
+        await send(key, { operation: 'identity.unsuspend', target, reason: 'The suspension is over.' })
+        if (given.showing === undefined) return 'It is over.'
+        return `It is over; ${await forEachPost(key, target, 'room.restore', 'The suspension is over.', say)} posts are shown again.`
+      },
+    ),
+  )
+}
+
+const postSection = (key) => {
+  const post = input('post', { required: '', placeholder: 'its address or id' })
+  const reason = input('reason', { required: '', maxlength: '200' })
+  const act = (operation, done) => async (given) => {
+    await send(key, { operation, event_id: postIn(given.post), reason: given.reason })
+    return done
+  }
+  const hidden = form([field('Post', post), field('Reason, public', reason)], 'Hide', act('room.hide', 'Hidden.'))
+  const again = input('post', { required: '', placeholder: 'its address or id' })
+  const why = input('reason', { required: '', maxlength: '200' })
+  const shown = form(
+    [field('Hidden post', again), field('Reason, public', why)],
+    'Show again',
+    act('room.restore', 'Shown again.'),
+  )
+  return section('Hide or show a post', hidden, shown)
+}
+
+const choices = {
+  write: ['open', 'members', 'owner'],
+  reply: ['anyone', 'members', 'none'],
+}
+/** The policy of a room, and what was done in it. */
+const roomSection = (key) => {
+  const name = input('room', { required: '', maxlength: '64' })
+  const found = make('div', {})
+  const open = form([field('Room', name)], 'Open', async ({ room }) => {
+    const [{ policy }, { entries }] = await Promise.all([
+      read(key, { operation: 'room.policy.get', room: room.trim() }),
+      read(key, { operation: 'room.modlog', room: room.trim(), limit: 20 }),
+    ])
+    found.replaceChildren(policyForm(key, room.trim(), policy), modlog(entries))
+    announce(found)
+    return ' '
+  })
+  return section('Rooms', open, found)
+}
+const policyForm = (key, room, policy) => {
+  const select = (each) => {
+    const made = make('select', { name: each }, ...choices[each].map((value) => make('option', { value }, value)))
+    made.value = policy[each]
+    return made
+  }
+  const rules = make('textarea', { name: 'rules', rows: '3' })
+  rules.value = policy.rules ?? ''
+  const front = make('input', { type: 'checkbox', name: 'front_page' })
+  front.checked = policy.front_page !== false
+  return form(
+    [
+      field('Who may start threads', select('write')),
+      field('Who may reply', select('reply')),
+      field('Rules, shown in the room', rules),
+      make('label', { class: 'check' }, front, ' Its threads are on the front page'),
+    ],
+    'Set the policy',
+    async (given) => {
+      const data = {
+        write: given.write,
+        reply: given.reply,
+        rules: given.rules,
+        front_page: given.front_page !== undefined,
+      }
+      await send(key, { operation: 'room.policy.set', room, data })
+      return 'Set.'
+    },
+  )
+}
+const modlog = (entries) =>
+  make(
+    'ul',
+    { class: 'rows' },
+    ...entries.map(({ action, actor, reason = '', target = '', created_at: at }) =>
+      make(
+        'li',
+        {},
+        make('div', { class: 'line' }, make('code', {}, action), person(actor), time(at)),
+        quiet(visible(`${target.slice(0, 32)} ${reason}`)),
+      ),
+    ),
+  )
+
+/** How an operator gets a key for this page. */
+const operatorSection = (isThere) => {
+  const status = make('p', { class: 'problem', role: 'alert' })
+  const file = make('input', { type: 'file', accept: '.json', 'aria-label': 'Key file of the delegation' })
+  const passphrase = make('input', {
+    type: 'password',
+    'aria-label': 'Passphrase of this file',
+    placeholder: 'Passphrase, if it has one',
+  })
+  file.addEventListener('change', async () => {
+    try {
+      await keys.put(await keyIn(await file.files[0].text(), passphrase.value), 'operate')
+      await build()
+    } catch (error) {
+      status.textContent = error instanceof Sealed ? 'Type its passphrase, then choose the file again.' : said(error)
+    }
+  })
+  return section(
+    'For the operator',
+    make(
+      'p',
+      {},
+      'The operator’s own key stays where it is. Make a key that may operate this board for a day at most, where that key is:',
+    ),
+    make(
+      'pre',
+      {},
+      make(
+        'code',
+        {},
+        `broadside delegate operate.json --key OPERATOR.json --url ${location.origin} --scopes board:read,board:moderate,board:operate --hours 8`,
+      ),
+    ),
+    make('label', { class: 'file' }, 'Then use operate.json here ', file),
+    passphrase,
+    status,
+    ...(isThere
+      ? [
+          make(
+            'p',
+            {},
+            button('Forget the operator’s key here', async () => {
+              await keys.forget('operate')
+              await build()
+            }),
+          ),
+        ]
+      : []),
+  )
+}
+
+const build = async () => {
+  const [own, operating] = await Promise.all([keys.get(), keys.get('operate')])
+  const key = operating ?? own
+  if (key === undefined)
+    return place.replaceChildren(
+      make('p', {}, 'Moderators act with their key. ', link('/account', 'Sign in with a key'), '.'),
+      operatorSection(false),
+    )
+  const parts = [postSection(key), roomSection(key)]
+  try {
+    parts.unshift(await reportsSection(key), peopleSection(key))
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error
+    if (operating !== undefined) parts.unshift(make('p', { class: 'problem', role: 'alert' }, said(error)))
+  }
+  place.replaceChildren(...parts, operatorSection(operating !== undefined))
+  announce(place)
+}
+build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))

@@ -1,0 +1,296 @@
+/**
+ * What a person does with a post where it stands: reply, quote, vote, edit, take back, report, copy its link, mute its author; and
+ * following the room or the thread of the page.
+ */
+import { announce, button, get, kept, make, placeReply, read, renewPost, said, send } from './board.js'
+import { composer } from './composer.js'
+import { me, muted, newIn, news, seen } from './me.js'
+
+const votesKept = 500
+const authorOf = (post) => post.querySelector(':scope > .by .person')?.getAttribute('href').slice('/i/'.length)
+
+/** A place under a post for what opens there; what was open is closed. */
+const openUnder = (post) => {
+  post.querySelector(':scope > .in-place')?.remove()
+  const place = make('div', { class: 'writer in-place' })
+  post.append(place)
+  return place
+}
+
+const reply = async (post, quoted) => {
+  const { id, room } = post.dataset
+  const place = openUnder(post)
+  const close = () => place.remove()
+  const name = post.querySelector('.person b, .person .key')?.textContent ?? 'this post'
+  const form = await composer({
+    room,
+    replyTo: id,
+    label: `Reply to ${name}`,
+    onCancel: close,
+    onPosted: async ({ event_id: made }) => {
+      await placeReply(post, made)
+      close()
+    },
+  })
+  if (quoted !== undefined) form.quote(quoted)
+  place.append(form)
+  form.text.focus()
+}
+
+/** The words of a post that are selected, or its beginning. */
+const quoteOf = async (post) => {
+  const selected = String(getSelection())
+  if (selected !== '' && post.contains(getSelection().anchorNode)) return selected
+  const { event } = await get(`/api/events/${post.dataset.id}`)
+  const words = event.text ?? ''
+  return words.length <= 600 ? words : `${words.slice(0, 600).replace(/[\ud800-\udbff]$/, '')}…`
+}
+
+const edit = async (post) => {
+  const { event } = await get(`/api/events/${post.dataset.id}`)
+  const place = openUnder(post)
+  const close = () => place.remove()
+  const form = await composer({
+    room: event.room,
+    page: event.page,
+    replyTo: event.reply_to,
+    edit: event,
+    label: 'Your post',
+    onCancel: close,
+    onPosted: async () => {
+      await renewPost(post)
+      close()
+    },
+  })
+  place.append(form)
+  form.text.focus()
+}
+
+/** Asks for a reason in place, then does it. */
+const withReason = (post, { label, placeholder, words, act }) => {
+  const place = openUnder(post)
+  const reason = make('input', { 'aria-label': label, placeholder, maxlength: '200' })
+  const status = make('p', { role: 'status' })
+  const row = make(
+    'div',
+    { class: 'actions' },
+    reason,
+    button(words, async () => {
+      try {
+        status.textContent = ''
+        await act(reason.value.trim())
+        place.remove()
+      } catch (error) {
+        status.textContent = said(error)
+      }
+    }),
+    button('Cancel', () => place.remove(), 'plain'),
+  )
+  place.append(row, status)
+  reason.focus()
+}
+
+const takeBack = (post, key) =>
+  withReason(post, {
+    label: 'Reason',
+    placeholder: 'Reason, public',
+    words: 'Delete the text',
+    act: async (reason) => {
+      await send(key, {
+        operation: 'event.redact',
+        event_id: post.dataset.id,
+        reason: reason === '' ? 'Taken back by its author.' : reason,
+      })
+      await renewPost(post)
+    },
+  })
+
+const report = (post, key) =>
+  withReason(post, {
+    label: 'What is wrong with it',
+    placeholder: 'What is wrong, for the operator',
+    words: 'Send the report',
+    act: async (reason) => {
+      await send(key, {
+        operation: 'report',
+        event_id: post.dataset.id,
+        reason: reason === '' ? 'unspecified' : reason,
+      })
+      note(post, 'Reported to the operator, confidentially.')
+    },
+  })
+
+/** A word under a post that goes by itself. */
+const note = (post, words) => {
+  const shown = make('span', { class: 'quiet', role: 'status' }, words)
+  post.querySelector(':scope > .under').append(shown)
+  setTimeout(() => shown.remove(), 4_000)
+}
+
+const mute = async (post, key) => {
+  await send(key, { operation: 'identity.mute', target: authorOf(post) })
+  await muted(0)
+  announce(post)
+}
+
+/** The votes of a post with its two buttons. Voting again takes the vote back. */
+const votesOf = (post, key) => {
+  const { id } = post.dataset
+  const shown = post.querySelector(':scope > .under > .votes')
+  const [, up = '0', down = '0'] = /^(\d+) for, (\d+) against$/.exec(shown?.title ?? '') ?? []
+  const place = make('span', { class: 'votes' })
+  const show = (votes) => {
+    const own = kept.get('votes')?.[id] ?? 0
+    const vote = (value, mark, words) => {
+      const made = button('', () => cast(own === value ? 0 : value), 'vote')
+      made.append(make('span', { 'aria-hidden': 'true' }, mark), String(value === 1 ? votes.up : votes.down))
+      made.setAttribute('aria-pressed', String(own === value))
+      made.setAttribute('aria-label', `${words}: ${value === 1 ? votes.up : votes.down}`)
+      return made
+    }
+    place.replaceChildren(vote(1, '▲', 'For'), vote(-1, '▼', 'Against'))
+  }
+  const cast = async (value) => {
+    try {
+      const { votes } = await send(key, { operation: 'vote', event_id: id, data: { value } })
+      const all = Object.entries({ ...kept.get('votes'), [id]: value })
+      kept.set('votes', Object.fromEntries(all.filter(([, each]) => each !== 0).slice(-votesKept)))
+      show(votes)
+    } catch (error) {
+      note(post, said(error))
+    }
+  }
+  show({ up: Number(up), down: Number(down) })
+  shown?.remove()
+  return place
+}
+
+const copyLink = async (post) => {
+  try {
+    await navigator.clipboard.writeText(new URL(`/e/${post.dataset.id}`, location.href).href)
+    note(post, 'Link copied.')
+  } catch {
+    note(post, 'This browser does not let a page copy.')
+  }
+}
+
+/** Everything that is done less often. */
+const menuOf = (post, own, isOwn) => {
+  const failing = (act) => async () => {
+    menu.open = false
+    try {
+      await act()
+    } catch (error) {
+      note(post, said(error))
+    }
+  }
+  const needsKey = (act) => () => (own === undefined ? location.assign('/account') : act())
+  const each = [
+    ['Quote', async () => reply(post, await quoteOf(post))],
+    ['Copy link', () => copyLink(post)],
+    ...(isOwn
+      ? [
+          ['Edit', () => edit(post)],
+          ['Take back', () => takeBack(post, own.key)],
+        ]
+      : [
+          ['Report', needsKey(() => report(post, own.key))],
+          ['Mute author', needsKey(() => mute(post, own.key))],
+        ]),
+  ]
+  const menu = make(
+    'details',
+    { class: 'menu' },
+    make('summary', {}, 'More'),
+    make('div', { class: 'choices' }, ...each.map(([words, act]) => button(words, failing(act), 'plain'))),
+  )
+  menu.addEventListener('focusout', ({ relatedTarget }) => {
+    if (relatedTarget !== null && !menu.contains(relatedTarget)) menu.open = false
+  })
+  menu.addEventListener('keydown', ({ key }) => {
+    if (key === 'Escape') menu.open = false
+  })
+  return menu
+}
+document.addEventListener('click', ({ target }) => {
+  for (const menu of document.querySelectorAll('.menu[open]')) if (!menu.contains(target)) menu.open = false
+})
+
+const offer = (post, own) => {
+  const under = post.querySelector(':scope > .under')
+  if (under === null || post.dataset.room === undefined || post.classList.contains('gone')) return
+  under.querySelector(':scope > .acts')?.remove()
+  const isOwn = own !== undefined && authorOf(post) === own.who.id
+  const parts = [button('Reply', () => reply(post), 'plain')]
+  if (own !== undefined && !isOwn) parts.push(votesOf(post, own.key))
+  under.prepend(make('span', { class: 'acts' }, ...parts, menuOf(post, own, isOwn)))
+}
+
+const offerAll = async () => {
+  const own = await me()
+  for (const post of document.querySelectorAll('.post[data-id]')) offer(post, own)
+}
+void offerAll()
+document.addEventListener('key-changed', () => {
+  void offerAll()
+  void follow()
+})
+document.addEventListener('post-added', async ({ target }) => {
+  const own = await me()
+  const posts = target.matches('.post[data-id]') ? [target] : target.querySelectorAll('.post[data-id]')
+  for (const post of posts) offer(post, own)
+})
+
+/** Follow and unfollow: buttons of the page with `data-follow-room` or `data-follow-thread`. */
+const follow = async () => {
+  const own = await me()
+  const shown = document.querySelector('[data-follow-room], [data-follow-thread]')
+  if (shown === null) return
+  const { followRoom: room, followThread: thread } = shown.dataset
+  const set = (isFollowed) => {
+    shown.textContent = isFollowed ? 'Following' : thread === undefined ? 'Follow' : 'Follow this thread'
+    shown.setAttribute('aria-pressed', String(isFollowed))
+    shown.hidden = false
+  }
+  const find = async (maxAgeMs) => {
+    const { follows } = (await news(maxAgeMs)) ?? { follows: [] }
+    const found = follows.find((each) =>
+      thread === undefined ? !each.thread && each.room === room : each.thread === thread,
+    )
+    return found ?? (follows.length < 200 ? undefined : findLater(own))
+  }
+  const findLater = async ({ key }) => {
+    const { follows } = await read(key, { operation: 'follows.list', limit: 200 })
+    return follows.find((each) => (thread === undefined ? !each.thread && each.room === room : each.thread === thread))
+  }
+  const found = own === undefined ? undefined : await find()
+  set(found !== undefined)
+  shown.onclick = async () => {
+    if (own === undefined) return location.assign('/account')
+    shown.disabled = true
+    try {
+      const verb = shown.getAttribute('aria-pressed') === 'true' ? 'unfollow' : 'follow'
+      const fields =
+        thread === undefined ? { operation: `room.${verb}`, room } : { operation: `thread.${verb}`, event_id: thread }
+      await send(own.key, fields)
+      kept.set('news', undefined)
+      set(verb === 'follow')
+    } catch (error) {
+      shown.after(make('span', { class: 'problem', role: 'alert' }, said(error)))
+    } finally {
+      shown.disabled = false
+    }
+  }
+  if (found === undefined) return
+  const count = newIn(found)
+  const place = document.getElementById('unread')
+  if (count > 0 && place !== null)
+    place.textContent = `${count === 100 ? '100 or more' : count} new since your last visit`
+  // Only the newest end of a list says that all of it has been seen.
+  const isEnd =
+    thread === undefined
+      ? !new URLSearchParams(location.search).has('cursor')
+      : document.querySelector('.pager [rel="next"]') === null
+  if (found.last !== undefined && isEnd) await seen({ room, thread, seq: found.last.seq })
+}
+void follow().catch(() => {})

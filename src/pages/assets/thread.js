@@ -1,0 +1,110 @@
+/**
+ * Threads go on while they are read: replies arrive on a thread's page, and what is taken back or edited changes in its place. Lists of
+ * threads say how much is new, and show it when they are asked to. What is new comes by long polls (/api/updates), which go on where
+ * they were after a lost connection.
+ */
+import { announce, button, documentAt, get, lineOf, make, placeReply, renewPost } from './board.js'
+
+const waitSeconds = 50
+const thread = document.querySelector('[data-thread-posts]')
+const list = document.querySelector('.threads, .content > .empty')
+const room = thread?.dataset.room ?? document.querySelector('[data-follow-room]')?.dataset.followRoom
+
+/** Nothing is asked while nobody sees the page. */
+const visible = () =>
+  document.visibilityState === 'visible'
+    ? Promise.resolve()
+    : new Promise((done) => document.addEventListener('visibilitychange', () => done(), { once: true }))
+
+/** Follows what is new from now on. @param {(update: object) => unknown} hear @param {() => unknown} begin */
+const follow = async (hear, begin) => {
+  let cursor
+  let failed = 0
+  for (;;) {
+    await visible()
+    try {
+      const query = new URLSearchParams({ schema: '1' })
+      if (room !== undefined) query.set('room', room)
+      if (cursor !== undefined) {
+        query.set('cursor', cursor)
+        query.set('wait', String(waitSeconds))
+      }
+      const told = await get(`/api/updates?${query}`)
+      const isFirst = cursor === undefined
+      cursor = told.cursor
+      failed = 0
+      if (isFirst) await begin()
+      for (const update of told.updates) await hear(update)
+    } catch (error) {
+      // A board that was restored from a backup knows the place no more.
+      if (error.code === 'expired') cursor = undefined
+      failed++
+      await new Promise((done) => setTimeout(done, Math.min(30_000, 1_000 * 2 ** failed) * (0.5 + Math.random())))
+    }
+  }
+}
+
+/** The thread's own page: what comes is put under what it answers. */
+const followThread = () => {
+  const { threadPosts: root } = thread.dataset
+  const newest = () =>
+    Math.max(0, ...[...document.querySelectorAll('[data-seq]')].map(({ dataset }) => Number(dataset.seq)))
+  const arrive = async (event) => {
+    if (event.thread !== root || event.hidden || event.supersedes !== undefined) return
+    const parent = document.getElementById(`e-${event.reply_to}`)
+    if (parent !== null) await placeReply(parent, event.event_id)
+    else if (document.getElementById(`e-${event.event_id}`) === null) {
+      const line = await lineOf(event.event_id)
+      thread.append(line)
+      announce(line)
+    }
+  }
+  const change = async (event) => {
+    const post = document.getElementById(`e-${event.supersedes ?? event.event_id}`)
+    if (post !== null && thread.contains(post) && post.querySelector('.in-place') === null) await renewPost(post)
+  }
+  void follow(
+    ({ type, event }) => {
+      if (event === undefined) return undefined
+      return type === 'event.posted' && event.supersedes === undefined ? arrive(event) : change(event)
+    },
+    async () => {
+      // What came between the page and the first answer.
+      const last = newest()
+      const { events } = await get(`/api/events?room=${room}&limit=20`)
+      for (const event of events.reverse()) if (event.seq > last) await arrive(event)
+    },
+  )
+}
+
+/** A list of threads: how many posts came since it was made, and the list anew for who asks. */
+const followList = () => {
+  let arrived = 0
+  const renew = async () => {
+    const found = (await documentAt(location.pathname + location.search)).querySelector('.threads')
+    const shown = document.querySelector('.threads, .content > .empty')
+    if (found === null) return
+    const fresh = document.importNode(found, true)
+    shown.replaceWith(fresh)
+    announce(fresh)
+    arrived = 0
+    more.hidden = true
+  }
+  const more = button('', renew, 'arrived')
+  more.hidden = true
+  list.before(make('div', { role: 'status' }, more))
+  void follow(
+    ({ type, event }) => {
+      if (type !== 'event.posted' || event?.supersedes !== undefined) return
+      arrived++
+      more.textContent = `${arrived} new ${arrived === 1 ? 'post' : 'posts'}: show`
+      more.hidden = false
+    },
+    () => {},
+  )
+}
+
+const isFirst = !new URLSearchParams(location.search).has('cursor')
+// Only the newest end of either goes on.
+if (thread !== null && document.querySelector('.pager [rel="next"]') === null) followThread()
+else if (thread === null && list !== null && isFirst) followList()

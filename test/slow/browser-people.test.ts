@@ -1,0 +1,312 @@
+/** People with a key in their browser: a first post, a reply where it belongs, votes, edits, files, follows on two devices, moderation. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
+import { Client, person, seedOf } from '../support/client.ts'
+import { program } from '../support/program.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const ada = person('browser ada')
+const operator = person('browser operator')
+let board: Board
+let client: Client
+let folder: string
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id } })
+  client = await Client.of(board)
+  folder = mkdtempSync(join(tmpdir(), 'broadside-people-'))
+})
+afterAll(() => {
+  client.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+type Violation = { readonly id: string; readonly nodes: readonly { html: string; failureSummary: string }[] }
+type Window = { readonly axe: { run(options: object): Promise<{ violations: readonly Violation[] }> } }
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+/** Where a person looks at pictures of these pages, they are put in this folder. */
+const picture = async (page: Page, name: string) => {
+  const place = process.env.SCREENSHOTS
+  if (place !== undefined) await page.screenshot({ path: join(place, `${name}.png`), fullPage: false })
+}
+
+describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
+  test('a newcomer posts with a name in at most four clicks from the front page', async () => {
+    await client.post(ada, { room: 'lobby', text: 'Welcome. What brings you here?' })
+    const page = await openPage({ viewport: { width: 1280, height: 900 } })
+    const complaints = complaintsOf(page)
+    let clicks = 0
+    const click = async (name: string, role: 'link' | 'button') => {
+      clicks++
+      await page.getByRole(role, { name, exact: true }).click()
+    }
+    await page.goto(`${board.address}/`)
+    await picture(page, 'home')
+    await click('Write something', 'link')
+    await page.getByLabel('Write to lobby').fill('Hello, this is my first post.')
+    await page.getByLabel('Your name here').fill('newcomer')
+    await picture(page, 'first-post')
+    const saved = page.waitForEvent('download')
+    await click('Post', 'button')
+    await page.getByText('Posted:').waitFor()
+    expect((await saved).suggestedFilename()).toMatch(/^broadside-key-[0-9a-f]{8}\.json$/)
+    expect(clicks).toBeLessThanOrEqual(4)
+    await expect.poll(() => page.locator('#account').textContent()).toBe('@newcomer')
+    await page.locator('.threads').getByText('Hello, this is my first post.').waitFor()
+    await picture(page, 'first-post-done')
+    const { data } = await client.get('/api/events?room=lobby&limit=1')
+    expect(data.events).toMatchObject([{ text: 'Hello, this is my first post.', author: { handle: 'newcomer' } }])
+    expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('in a thread of 241 posts the permalink opens at its post, which is answered, quoted, voted on and edited in place', async () => {
+    const root = (await client.post(ada, { room: 'long', text: 'A long thread' })).data.event_id!
+    const ids: string[] = []
+    for (let n = 1; n <= 240; n++)
+      ids.push((await client.post(ada, { room: 'long', text: `reply ${n}`, reply_to: root })).data.event_id!)
+    const target = ids[150]!
+    const page = await openPage({ viewport: { width: 390, height: 844 }, colorScheme: 'dark' })
+    const complaints = complaintsOf(page)
+    await page.goto(`${board.address}/e/${target}`)
+    const post = page.locator(`#e-${target}`)
+    await post.getByRole('button', { name: 'Reply' }).waitFor()
+    expect(await post.evaluate((each) => each.classList.contains('target'))).toBe(true)
+    await expect
+      .poll(() => post.evaluate((each) => each.getBoundingClientRect().top))
+      .toSatisfy((top: number) => top >= 0 && top < 844)
+    await picture(page, 'permalink-dark-390')
+
+    await post.getByRole('button', { name: 'Reply' }).click()
+    const field = page.getByLabel(/^Reply to [0-9a-f]{8}$/)
+    await field.fill('In the middle of it')
+    await picture(page, 'reply-in-place-dark-390')
+    await post.locator('.in-place').getByRole('button', { name: 'Reply', exact: true }).click()
+    const answer = page.locator('.replies .post').filter({ hasText: 'In the middle of it' })
+    await answer.waitFor()
+
+    // A vote, taken back by the same button.
+    await post.getByRole('button', { name: 'For: 0' }).click()
+    await post.getByRole('button', { name: 'For: 1', pressed: true }).click()
+    await post.getByRole('button', { name: 'For: 0', pressed: false }).click()
+    await post.getByRole('button', { name: 'For: 1', pressed: true }).waitFor()
+
+    await answer.locator('.menu summary').click()
+    await picture(page, 'menu-dark-390')
+    await button(page, 'Edit').click()
+    await page.getByLabel('Your post').fill('In the middle of it, once more')
+    await button(page, 'Save').click()
+    await page.locator('.post').getByText('edited, 2 versions').waitFor()
+
+    await post.locator('.menu summary').click()
+    await button(page, 'Quote').click()
+    await expect.poll(() => field.inputValue()).toBe('> reply 151\n\n')
+    await field.press('End')
+    await field.fill('> reply 151\n\nYes, **indeed**.')
+    await post.locator('.in-place').getByRole('button', { name: 'Preview' }).click()
+    await post.locator('.preview strong').getByText('indeed').waitFor()
+    await picture(page, 'quote-preview-dark-390')
+    await post.locator('.in-place').getByRole('button', { name: 'Reply', exact: true }).click()
+    await page.locator('.post blockquote').getByText('reply 151').waitFor()
+    const { event } = (await client.get(`/api/events/${target}`)).data as unknown as { event: { votes: object } }
+    expect(event.votes).toMatchObject({ up: 1, down: 0 })
+    expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('a picture is attached, and replies of others arrive while the thread is read', async () => {
+    const page = await openPage({ viewport: { width: 1280, height: 900 } })
+    const complaints = complaintsOf(page)
+    await page.goto(`${board.address}/room/lobby#write`)
+    await page.getByLabel('Write to lobby').fill('A picture of it')
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+      'base64',
+    )
+    await page.getByLabel('Attach files').setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: png })
+    await page.getByText('dot.png').waitFor()
+    await button(page, 'Post').click()
+    const following = page.waitForResponse((answer) => answer.url().includes('/api/events?room=lobby'))
+    await page.getByRole('link', { name: 'see it' }).click()
+    await page.locator('.files').getByText('dot.png').waitFor()
+    const href = (await page.locator('.files a').getAttribute('href'))!
+    expect(Buffer.from(await (await fetch(board.address + href)).arrayBuffer())).toEqual(png)
+
+    const root = page.url().split('/').at(-1)!
+    await following
+    await client.post(ada, { room: 'lobby', text: 'What a dot', reply_to: root })
+    const reply = page.locator('.replies .post').filter({ hasText: 'What a dot' })
+    await reply.waitFor()
+    await picture(page, 'thread-1280')
+    expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('what is followed is counted alike in a second browser with the same key file', async () => {
+    const first = await openPage({ acceptDownloads: true })
+    await first.goto(`${board.address}/account`)
+    await first.getByLabel('Passphrase for the file, if you want one').fill('a passphrase')
+    const saving = first.waitForEvent('download')
+    await button(first, 'Make a key').click()
+    const file = join(folder, 'second.json')
+    await (await saving).saveAs(file)
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ version: 2, kdf: 'PBKDF2-SHA-256', rounds: 600_000 })
+    await first.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await picture(first, 'account')
+    await client.post(ada, { room: 'followed', text: 'begun' })
+    await first.goto(`${board.address}/room/followed`)
+    await button(first, 'Follow').click()
+    await button(first, 'Following').waitFor()
+    for (const text of ['one', 'two', 'three']) await client.post(ada, { room: 'followed', text })
+
+    const second = await openPage()
+    await second.goto(`${board.address}/account`)
+    await second.getByLabel('Key file').setInputFiles(file)
+    await second.getByLabel('Passphrase of this file').fill('not it')
+    await button(second, 'Open').click()
+    await second.getByText('the passphrase does not open this file').waitFor()
+    await second.getByLabel('Passphrase of this file').fill('a passphrase')
+    await button(second, 'Open').click()
+    await second.locator('.badge').getByText('3').waitFor()
+    await second.goto(`${board.address}/room/followed`)
+    await second.getByText('3 new since your last visit').waitFor()
+    await picture(second, 'unread')
+    await expect
+      .poll(async () => {
+        await second.goto(`${board.address}/`)
+        await second.locator('#account svg').waitFor()
+        return second.locator('.badge').isHidden()
+      })
+      .toBe(true)
+    await first.context().close()
+    await second.context().close()
+  })
+
+  test('an operator with a key for a day hides, suspends and makes the posts of a spammer go, all in the browser', async () => {
+    const spammer = person('browser spammer')
+    const spam: string[] = []
+    for (const n of [1, 2, 3])
+      spam.push((await client.post(spammer, { room: 'lobby', text: `Buy now ${n}` })).data.event_id!)
+    await client.command(ada, { operation: 'report', event_id: spam[0]!, reason: 'advertising' })
+    const file = join(folder, 'operate.json')
+    const seed = seedOf(operator).toString('base64url')
+    const own = JSON.stringify({ type: 'broadside-key', public_key: operator.publicKey, id: operator.id, seed })
+    writeFileSync(join(folder, 'operator.json'), own, { mode: 0o600 })
+    const scopes = 'board:read,board:moderate,board:operate'
+    const given = ['delegate', file, '--key', join(folder, 'operator.json'), '--url', board.address, '--scopes', scopes]
+    execFileSync(process.execPath, [program, ...given])
+    const tooLong = spawnSync(process.execPath, [program, ...given.with(1, join(folder, 'long.json')), '--hours', '25'])
+    expect(String(tooLong.stderr)).toContain('lasts at most 86400 seconds')
+
+    const page = await openPage({ viewport: { width: 1280, height: 900 } })
+    await page.goto(`${board.address}/moderate`)
+    await page.getByLabel('Key file of the delegation').setInputFiles(file)
+    await page.getByText('Reported by').waitFor()
+    await picture(page, 'moderate')
+    await page.getByPlaceholder('Reason, public').first().fill('Advertising')
+    await button(page, 'Suspend and hide all posts').click()
+    await page.getByText('Suspended; 3 posts are hidden.').waitFor()
+    const shown = await Promise.all(spam.map(async (id) => (await client.get(`/api/events/${id}`)).data.event))
+    expect(shown).toMatchObject(spam.map(() => ({ hidden: true, reason: 'Advertising' })))
+    expect((await client.post(spammer, { room: 'lobby', text: 'again' })).text).toContain('"suspended"')
+
+    await page.getByLabel('End the suspension of').fill(spammer.id)
+    await page.getByLabel('Show again what was hidden from this browser').check()
+    await button(page, 'End the suspension').click()
+    await page.getByText('3 posts are shown again').waitFor()
+    expect((await client.post(spammer, { room: 'lobby', text: 'sorry' })).status).toBe(200)
+    await page.context().close()
+  })
+
+  test('the inbox shows a reply, a mention and a conversation, and what was shown is seen', async () => {
+    const page = await openPage({ viewport: { width: 390, height: 844 } })
+    await page.goto(`${board.address}/room/lobby#write`)
+    await page.getByLabel('Write to lobby').fill('Who can help me?')
+    await page.getByLabel('Your name here').fill('asker')
+    await button(page, 'Post').click()
+    await page.getByText('Posted:').waitFor()
+    const { events } = (await client.get('/api/events?room=lobby&limit=1')).data as unknown as {
+      events: { event_id: string; author: { id: string } }[]
+    }
+    const [{ event_id: id, author }] = events as [(typeof events)[number]]
+    await client.post(ada, { room: 'lobby', text: 'I can, @asker', reply_to: id })
+    await client.command(ada, { operation: 'conversation.open', members: [author.id], text: 'In private' })
+    await page.goto(`${board.address}/inbox`)
+    await page.getByRole('link', { name: 'I can, @asker' }).first().waitFor()
+    await picture(page, 'inbox-390')
+    await button(page, 'Accept').click()
+    await page.waitForURL(/\/room\/dm-/)
+    await button(page, 'Read it with my key').click()
+    await page.getByText('In private').waitFor()
+    await page.context().close()
+  })
+
+  test.each([
+    { colorScheme: 'light', width: 1280 },
+    { colorScheme: 'dark', width: 1280 },
+    { colorScheme: 'light', width: 390 },
+    { colorScheme: 'dark', width: 390 },
+  ] as const)(
+    'axe-core finds nothing wrong with what scripts add, $colorScheme at $width',
+    async ({ colorScheme, width }) => {
+      const page = await openPage({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true })
+      const name = `${colorScheme}-${width}`
+      const wrong: unknown[] = []
+      const check = async (what: string) => {
+        await page.evaluate(axe)
+        const { violations } = await page.evaluate(() =>
+          (globalThis as unknown as Window).axe.run({
+            resultTypes: ['violations'],
+            runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice'],
+          }),
+        )
+        for (const { id, nodes } of violations) wrong.push([what, id, nodes[0]?.html, nodes[0]?.failureSummary])
+        expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0)
+        await picture(page, `${what}-${name}`)
+      }
+      await page.goto(`${board.address}/account`)
+      await button(page, 'Make a key').waitFor()
+      await check('account-without-a-key')
+      await page.goto(`${board.address}/room/lobby#write`)
+      await page.getByLabel('Write to lobby').fill('Is this open to everybody?')
+      await check('composer-of-a-newcomer')
+      await button(page, 'Post').click()
+      await page.getByText('Posted:').waitFor()
+      const { events } = (await client.get('/api/events?room=lobby&limit=1')).data as unknown as {
+        events: { event_id: string }[]
+      }
+      const { event_id: id } = await client
+        .post(ada, { room: 'lobby', text: 'Yes', reply_to: events[0]!.event_id })
+        .then(({ data }) => data as { event_id: string })
+      await page.goto(`${board.address}/e/${id}`)
+      await page.getByRole('button', { name: /^For/ }).first().waitFor()
+      await page.locator('.post .menu summary').first().click()
+      await check('thread')
+      await page.goto(`${board.address}/account`)
+      await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+      await check('account')
+      await page.goto(`${board.address}/inbox`)
+      await page.getByRole('heading', { name: 'Conversations' }).waitFor()
+      await check('inbox')
+      await page.goto(`${board.address}/moderate`)
+      await page.getByRole('heading', { name: 'For the operator' }).waitFor()
+      await check('moderate')
+      await page.goto(`${board.address}/room/lobby`)
+      await page.locator('#account svg').waitFor()
+      await check('room')
+      expect(wrong).toEqual([])
+      await page.context().close()
+    },
+  )
+})

@@ -2,7 +2,7 @@
 
 import { identityName } from '../kernel/fields.ts'
 import { declare, paged } from '../kernel/operation.ts'
-import { count, EventId, id, listOf, Person, Resolved, seconds, slug, VotesSchema } from '../kernel/results.ts'
+import { count, EventId, id, listOf, Person, Resolved, seconds, slug, SourceSchema, VotesSchema } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
 /** Characters of a title and of the excerpt after it. */
@@ -27,6 +27,7 @@ const ThreadSchema = Type.Object(
     ),
     kind: slug('kind of its first event'),
     author: Person,
+    source: Type.Optional(SourceSchema),
     created_at: seconds('when it began'),
     replies: count('visible replies'),
     participants: count('authors of its visible events'),

@@ -5,6 +5,7 @@
  * A feed is a page, so its bytes are kept as long as a page's are, and what is taken back leaves both at the same change.
  */
 
+import { importedText } from '../format/imported.ts'
 import { titleOf } from '../reads/thread-title.ts'
 import type { ShownEvent } from './data.ts'
 import type { Ask, Page, PageRequest, Parts } from './page.ts'
@@ -63,10 +64,11 @@ export function feedLinks(path: string, title: string): NonNullable<Parts['links
 
 /** A post in a feed; one whose text is gone is in none. */
 export function postEntry(event: ShownEvent): FeedEntry {
+  const claim = event.source === undefined ? '' : `(${importedText(event.source)})\n\n`
   return {
     id: event.event_id,
     title: titleOf(event).title,
-    text: cutTo(event.text ?? '', textMax),
+    text: cutTo(`${claim}${event.text ?? ''}`, textMax),
     created: event.created_at,
     updated: event.edited_at ?? event.created_at,
     author: event.author,

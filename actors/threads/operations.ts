@@ -2,7 +2,18 @@
 
 import { identityName } from '../kernel/fields.ts'
 import { declare, paged } from '../kernel/operation.ts'
-import { count, EventId, id, listOf, Person, Resolved, seconds, slug, SourceSchema, VotesSchema } from '../kernel/results.ts'
+import {
+  count,
+  EventId,
+  id,
+  listOf,
+  Person,
+  Resolved,
+  SourceSchema,
+  seconds,
+  slug,
+  VotesSchema,
+} from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
 /** Characters of a title and of the excerpt after it. */

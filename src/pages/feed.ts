@@ -62,13 +62,17 @@ export function feedLinks(path: string, title: string): NonNullable<Parts['links
   ]
 }
 
+/** A text behind the claim of where it is from. */
+export function sourced(text: string, source: ShownEvent['source']): string {
+  return source === undefined ? text : `(${importedText(source)})\n\n${text}`
+}
+
 /** A post in a feed; one whose text is gone is in none. */
 export function postEntry(event: ShownEvent): FeedEntry {
-  const claim = event.source === undefined ? '' : `(${importedText(event.source)})\n\n`
   return {
     id: event.event_id,
     title: titleOf(event).title,
-    text: cutTo(`${claim}${event.text ?? ''}`, textMax),
+    text: cutTo(sourced(event.text ?? '', event.source), textMax),
     created: event.created_at,
     updated: event.edited_at ?? event.created_at,
     author: event.author,

@@ -45,7 +45,9 @@ export async function postHtml(ask: Ask, event: ShownEvent, options: PostOptions
     event.edited_at === undefined
       ? undefined
       : html`<a class="quiet" href="/e/${id}/history">edited, ${countOf(event.versions ?? 2, 'version')}</a>`
-  const imported = event.source !== undefined && html`<span class="quiet imported" title="as its importer claims: ${event.source.system} ${event.source.id}">${importedText(event.source)}</span>`
+  const imported =
+    event.source !== undefined &&
+    html`<span class="quiet imported" title="as its importer claims: ${event.source.system} ${event.source.id}">${importedText(event.source)}</span>`
   const expires =
     event.expires_at !== undefined && !event.hidden && html`<span class="quiet">until ${when(event.expires_at)}</span>`
   return html`<article class="post${options.isTarget === true && ' target'}${event.hidden && ' gone'}" id="e-${id}"${options.isOpenedAt === true && html` tabindex="-1" autofocus`} data-id="${id}" data-seq="${seq}"${event.expires_at !== undefined && !event.hidden && html` data-expires="${event.expires_at}"`}>

@@ -205,6 +205,9 @@ export const sizes = {
   ),
 }
 
+/** What a post may claim about where it was published before; the time ends with the year 9999. */
+export const sourceSizes = { id_characters: 512, author_characters: 128, time_maximum: 253_402_300_799 } as const
+
 /** A body that is larger carries a file, or is none of ours: any text fits into it, escaped. */
 export const ordinaryBodyBytes = 2 * Math.max(settled.text_bytes, settled.data_bytes, settled.doc_text_bytes)
 

@@ -12,7 +12,7 @@ import {
   slugPattern,
   slugRule,
 } from './fields.ts'
-import { sizes } from './limits.ts'
+import { sizes, sourceSizes } from './limits.ts'
 import { type Schema, Type } from './schema.ts'
 
 const safe = Number.MAX_SAFE_INTEGER
@@ -88,6 +88,23 @@ export const DelegationProof = Type.Object(
   },
 )
 
+/** Where an imported post is from. The board checks its form alone. */
+export const SourceSchema = Type.Object(
+  {
+    system: slug('where it was published before: mbox, discourse, slack, hackernews, jsonl, or any other slug'),
+    id: title(sourceSizes.id_characters, 'its id there'),
+    author: title(sourceSizes.author_characters, 'name of its author there'),
+    at: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: sourceSizes.time_maximum, description: 'when it was written, Unix seconds' }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    title: 'Source',
+    description: 'where the post was published before. The claim of the key that signed it: it proves nothing',
+  },
+)
+
 export const EventSchema = Type.Object(
   {
     type: Type.Union([Type.Literal('event'), Type.Literal('tombstone')], {
@@ -106,6 +123,7 @@ export const EventSchema = Type.Object(
       }),
     ),
     format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
+    source: Type.Optional(SourceSchema),
     reply_to: Type.Optional(id('event this replies to')),
     to: Type.Optional(
       Type.String({

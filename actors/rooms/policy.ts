@@ -81,6 +81,8 @@ export type Policy = {
   readonly ttl_max: number
   /** Posts go into the export. */
   readonly archive: boolean
+  /** Posts that name where they were published before. */
+  readonly imports: boolean
 }
 
 export const openPolicy: Policy = {
@@ -97,6 +99,7 @@ export const openPolicy: Policy = {
   proof_bits: 0,
   ttl_max: 0,
   archive: true,
+  imports: true,
 }
 
 /** What holds of any policy in a private room: nothing of it is in public. */
@@ -118,6 +121,8 @@ type Candidate = {
   readonly operator: boolean
   readonly isReply: boolean
   readonly isEdit: boolean
+  /** It names where it was published before. */
+  readonly isImported?: boolean
   /** Seconds, 0 = forever. */
   readonly ttl: number
   /** Bits of work that its proof shows. */
@@ -154,6 +159,12 @@ export function objection(policy: Policy, candidate: Candidate, standing: Standi
       'invalid_field',
       `posts in this room expire after ${policy.ttl_max} s at most: set ttl to 1 to ${policy.ttl_max}`,
       'ttl',
+    ]
+  if (candidate.isImported === true && !policy.imports)
+    return [
+      'room_write_restricted',
+      'this room does not accept imported posts: post without source in data, or its owner sets "imports" to true with room.policy.set',
+      'data.source',
     ]
   // Authors are not asked to work for a post that they may not write.
   const barred = candidate.isEdit ? undefined : rightObjection(policy, candidate, standing.room)

@@ -45,6 +45,9 @@ export const policyKeys = {
   proof_bits: upTo(28, 'bits of proof of work that every post needs, 0: none'),
   ttl_max: upTo(sizes.ttl_maximum, 'longest lifetime of a post in seconds, 0: no limit'),
   archive: Type.Boolean({ description: 'posts are included in the export' }),
+  imports: Type.Boolean({
+    description: 'posts with a source in data, which were published elsewhere before, are accepted',
+  }),
 } as const
 
 export const PolicySchema = Type.Object(policyKeys, {

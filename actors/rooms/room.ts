@@ -4,7 +4,8 @@
  */
 
 import type { RefusalCode } from '../kernel/refusals.ts'
-import type { Schema } from '../kernel/schema.ts'
+import type { SourceSchema } from '../kernel/results.ts'
+import type { Infer, Schema } from '../kernel/schema.ts'
 import { formatEntry } from '../log/entry.ts'
 import type { Board, Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
@@ -95,6 +96,14 @@ export function formatOf(kept: Format | undefined, data: string | undefined): Fo
   if (kept !== undefined) return kept
   if (data === undefined || data === '') return 'text'
   return dataIn<{ readonly data: Schema<{ readonly format?: Format }> }>({ data }).format ?? 'text'
+}
+
+export type Source = Infer<typeof SourceSchema>
+
+/** Where a post was published before, by the claim in `data` of the signed command. */
+export function sourceOf(data: string | undefined): Source | undefined {
+  if (data === undefined || data === '') return undefined
+  return dataIn<{ readonly data: Schema<{ readonly source?: Source }> }>({ data }).source
 }
 
 /** The format of the version that an edit replaces, for an edit that names none. */
@@ -231,6 +240,8 @@ export type PostArgs = Wanted & {
   readonly kind: string
   /** Absent: the command names none. */
   readonly format?: Format
+  /** It names where it was published before. */
+  readonly isImported?: true
   /** Identity id (64 hex) that it is addressed to, where the command names a handle. */
   readonly to?: string
   /** Blobs that hang on it, by their 32-hex ids. */
@@ -284,7 +295,8 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
     const { proofBits } = args
     // A version lives as long as its original, which was asked for its time when it came.
     const ttl = isEdit ? policy.ttl_max : args.ttl
-    const candidate = { author, operator, isReply: placed.replyTo !== '', isEdit, ttl, proofBits }
+    const isImported = args.isImported === true
+    const candidate = { author, operator, isReply: placed.replyTo !== '', isEdit, isImported, ttl, proofBits }
     const found = objection(policy, candidate, { board, room, now })
     if (found !== undefined) return refuse(...found)
   }

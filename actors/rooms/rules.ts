@@ -90,8 +90,10 @@ export class Rules implements Projection {
     'room.invite.accept': (act) => this.#accept(act),
     'room.policy.set': (act: FactRecord<{ policy: Policy }>) => {
       const { policy } = act.facts
+      // An older release wrote fewer keys.
       const wasShown = this.policyOf(act.room).front_page
-      this.#policies.set(act.room, this.#isPrivate(act.room) ? { ...policy, ...unseen } : policy)
+      const whole = { ...openPolicy, ...policy }
+      this.#policies.set(act.room, this.#isPrivate(act.room) ? { ...whole, ...unseen } : whole)
       if (this.policyOf(act.room).front_page !== wasShown) this.frontChanges++
     },
     report: (act, place) => this.#report(act, place),
@@ -183,7 +185,8 @@ export class Rules implements Projection {
   }
 
   restore([policies, invites, barred, logs, reports]: Packed): void {
-    for (const [room, policy] of policies) this.#policies.set(room, policy)
+    // An older release wrote fewer keys.
+    for (const [room, policy] of policies) this.#policies.set(room, { ...openPolicy, ...policy })
     for (const [room, open] of invites) this.#invites.set(room, open)
     for (const [room, identities] of barred) this.#barred.set(room, new Set(identities))
     for (const [room, places] of logs) this.#logs.set(room, [...places])

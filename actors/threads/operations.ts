@@ -2,7 +2,19 @@
 
 import { identityName } from '../kernel/fields.ts'
 import { declare, paged } from '../kernel/operation.ts'
-import { count, EventId, id, listOf, Person, Receipt, Resolved, seconds, slug, VotesSchema } from '../kernel/results.ts'
+import {
+  count,
+  EventId,
+  id,
+  listOf,
+  Person,
+  Receipt,
+  Resolved,
+  SourceSchema,
+  seconds,
+  slug,
+  VotesSchema,
+} from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
 import { pinnedMax } from './flags.ts'
@@ -29,6 +41,7 @@ const ThreadSchema = Type.Object(
     ),
     kind: slug('kind of its first event'),
     author: Person,
+    source: Type.Optional(SourceSchema),
     created_at: seconds('when it began'),
     replies: count('visible replies'),
     participants: count('authors of its visible events'),

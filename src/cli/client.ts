@@ -22,11 +22,20 @@ export class Refused extends CommandFailed {
   readonly status: number
   readonly code: string
   readonly retryAfterSeconds: number | undefined
-  constructor(facts: { status: number; code: string; message: string; retryAfterSeconds: number | undefined }) {
+  /** The field that the refusal is about. */
+  readonly field: string | undefined
+  constructor(facts: {
+    status: number
+    code: string
+    message: string
+    retryAfterSeconds: number | undefined
+    field?: string | undefined
+  }) {
     super(`The board refused: ${inertLine(facts.message)} (${inertLine(facts.code)})`)
     this.status = facts.status
     this.code = facts.code
     this.retryAfterSeconds = facts.retryAfterSeconds
+    this.field = facts.field
   }
 }
 
@@ -226,6 +235,7 @@ export class BoardClient {
       code: error.code,
       message: typeof error.message === 'string' ? error.message : 'no reason given',
       retryAfterSeconds: Number.isFinite(retryAfter) ? retryAfter : undefined,
+      field: typeof error.field === 'string' ? error.field : undefined,
     })
   }
 }

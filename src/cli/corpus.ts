@@ -1,14 +1,17 @@
 /**
  * One line of a corpus as a message to import: JSON that a stranger wrote, checked field by field. Two forms:
  *
- * `{"id","room","author","parent","title","text","created_at"}`; `parent` and `title` may be null or absent,
- * `created_at` is not sent (the board stamps its own time). Text to post = title + empty line + text.
+ * `{"id","room","author","parent","title","text","created_at"}`; `parent`, `title` and `created_at` (Unix seconds or an ISO 8601
+ * time) may be null or absent. The board stamps its own time: `created_at` is part of the source that the post names. Text to
+ * post = title + empty line + text.
  *
  * `{"type":"event","event_id","room","page","kind","author":{"id","handle"},"reply_to","supersedes","text","format"}`, a line of
  * another board's export. Ids, keys and signatures are that board's: the texts are posted as new, each by a key of its own author's.
  * Its other lines (tombstones, rotations, leaves, the end) hold nothing to post.
  */
 import { hash } from 'node:crypto'
+import { sourceSizes } from '../../actors/kernel/limits.ts'
+import type { Source } from '../../actors/rooms/room.ts'
 import { isBlank } from '../format/printable.ts'
 import { inertLine, shortened } from './terminal.ts'
 
@@ -32,26 +35,39 @@ export type CorpusMessage = {
   readonly format: string | undefined
   readonly text: string
   readonly textBytes: number
+  /** The system whose authors have keys of their own; undefined: one space of authors for all files of lines. */
+  readonly system: string | undefined
+  /** Where it was published before. */
+  readonly source: Source
+  /** What it answers where the parent never appears, nearest first. */
+  readonly ancestors: readonly string[]
+  /** Stands before the text where it begins a thread. */
+  readonly title: string | undefined
 }
 
-type CorpusLine =
-  /** Without a message: a line of an export with nothing to post. */
+export type CorpusLine =
+  /** Without a message: an entry with nothing to post. */
   { readonly ok: true; readonly message: CorpusMessage | undefined } | { readonly ok: false; readonly problem: string }
 
-const roomName = /^[a-z0-9][a-z0-9_-]{0,63}$/
+export const roomName = /^[a-z0-9][a-z0-9_-]{0,63}$/
 const handleName = /^[a-z0-9][a-z0-9_-]{1,31}$/
 
 /** Reads one line. A text of any length is accepted here: whether it fits is the import's to say. */
-export function parseCorpusLine(bytes: Uint8Array): CorpusLine {
-  let value: unknown
-  try {
-    value = JSON.parse(utf8.decode(bytes))
-  } catch {
-    return bad('not JSON in UTF-8')
-  }
+export function parseCorpusLine(bytes: Uint8Array, system?: string): CorpusLine {
+  const value = jsonOf(bytes)
+  if (value === undefined) return bad('not JSON in UTF-8')
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return bad('not a JSON object')
   const fields = value as Record<string, unknown>
-  return typeof fields.type === 'string' ? exported(fields) : composed(fields)
+  return typeof fields.type === 'string' ? exported(fields, system) : composed(fields, system)
+}
+
+/** What bytes say that are JSON in UTF-8; undefined: they are not. */
+export function jsonOf(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(utf8.decode(bytes))
+  } catch {
+    return undefined
+  }
 }
 
 const linesWithoutText: ReadonlySet<string> = new Set([
@@ -65,7 +81,7 @@ const linesWithoutText: ReadonlySet<string> = new Set([
 ])
 
 /** A line of an export, in the terms of the other form. */
-function exported(fields: Record<string, unknown>): CorpusLine {
+function exported(fields: Record<string, unknown>, system = 'broadside'): CorpusLine {
   const { type, event_id: id, room, kind, author, reply_to, supersedes, text } = fields
   // What was signed, or beside it what the board made of it.
   const { page, actual_page = page, format, actual_format = format } = fields
@@ -76,12 +92,14 @@ function exported(fields: Record<string, unknown>): CorpusLine {
   }
   const person = Object(author) as Record<string, unknown>
   const parent = supersedes ?? reply_to
-  const line = composed({ id, room, author: person.id, parent, text })
+  const line = composed({ id, room, author: person.id, parent, text, created_at: fields.created_at }, system)
   if (!line.ok || line.message === undefined) return line
   const known = (word: unknown) => (typeof word === 'string' && roomName.test(word) ? word : undefined)
+  const { handle } = person
   const message = {
     ...line.message,
-    name: typeof person.handle === 'string' ? person.handle : undefined,
+    source: typeof handle === 'string' ? { ...line.message.source, author: `@${handle}` } : line.message.source,
+    name: typeof handle === 'string' ? handle : undefined,
     isEdit: supersedes !== undefined,
     page: known(actual_page),
     kind: known(kind),
@@ -90,7 +108,7 @@ function exported(fields: Record<string, unknown>): CorpusLine {
   return { ok: true, message }
 }
 
-function composed(fields: Record<string, unknown>): CorpusLine {
+function composed(fields: Record<string, unknown>, system = 'jsonl'): CorpusLine {
   const { id, room, author, parent = null, title = null, text } = fields
   if (typeof id !== 'string' || id === '' || Buffer.byteLength(id) > idBytesMax) {
     return bad(`"id" must be a string of 1 to ${idBytesMax} bytes`)
@@ -108,12 +126,48 @@ function composed(fields: Record<string, unknown>): CorpusLine {
   if (whole.includes('\0') || !whole.isWellFormed() || !author.isWellFormed() || !id.isWellFormed()) {
     return bad('the text must not contain a NUL or a lone surrogate')
   }
-  const none = { isEdit: false, page: undefined, kind: undefined, format: undefined }
   const textBytes = Buffer.byteLength(whole)
+  const source = sourceFrom({ system, id, author, at: timeOf(fields.created_at) })
+  const own = { ...plain, id, room, author, name: author, parent: parent ?? undefined, source }
+  return { ok: true, message: { ...own, text: whole, textBytes } }
+}
+
+/** What few messages have. */
+export const plain = {
+  isEdit: false,
+  page: undefined,
+  kind: undefined,
+  format: undefined,
+  system: undefined,
+  ancestors: [],
+  title: undefined,
+} as const
+
+/** Control characters, line ends and marks that turn the direction of a line: no claim has them. */
+const unclaimed = /[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g
+
+/** A claim within the bounds of a post: an id that does not fit is named by its hash, a name is cut. */
+export function sourceFrom(claim: Omit<Source, 'at'> & { readonly at: number | undefined }): Source {
+  const { system, id, at } = claim
+  const author = Array.from(claim.author.replace(unclaimed, ' ').trim().toWellFormed())
   return {
-    ok: true,
-    message: { id, room, author, name: author, parent: parent ?? undefined, ...none, text: whole, textBytes },
+    system,
+    id: isClaimable(id) ? id : `sha256:${hash('sha256', id)}`,
+    author: author.slice(0, sourceSizes.author_characters).join('') || 'unknown',
+    ...(at === undefined ? {} : { at }),
   }
+}
+
+function isClaimable(id: string): boolean {
+  return id !== '' && id.replace(unclaimed, '') === id && id.isWellFormed() && id.length <= sourceSizes.id_characters
+}
+
+/** Unix seconds of a number of them or a text that names a time. */
+export function timeOf(value: unknown): number | undefined {
+  const seconds = typeof value === 'string' ? Date.parse(value) / 1_000 : value
+  if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return undefined
+  const whole = Math.floor(seconds)
+  return whole >= 0 && whole <= sourceSizes.time_maximum ? whole : undefined
 }
 
 /** The handle that an imported author asks for, or undefined when the name does not fit the rule of handles. */

@@ -3,7 +3,7 @@ import { scopes as allScopes } from '../../actors/kernel/operation.ts'
 import { signingBytes } from '../format/signing.ts'
 import { BoardClient } from './client.ts'
 import { type Command, exitCodes, UsageError } from './command-line.ts'
-import { createKeyFile, readKeyFile } from './key-file.ts'
+import { createKeyFile, openKeyFile } from './key-file.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { freshNonce } from './sign.ts'
 
@@ -38,7 +38,7 @@ export const delegateCommand: Command = {
     const strange = scopes.find((each) => !allScopes.some((scope) => scope === each))
     if (strange !== undefined) throw new UsageError(`"${strange}" is no scope. There are: ${allScopes.join(', ')}.`)
     const ttl = args.integer('hours', { fallback: hoursDefault, min: 1, max: hoursMax }) * 3_600
-    const signer = readKeyFile(keyFileOf(args))
+    const { signer } = await openKeyFile(keyFileOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: 1 })
     try {
       const { serviceId } = await client.capabilities()

@@ -23,6 +23,7 @@ import { parseCorpusLine } from './corpus.ts'
 import { download } from './export.ts'
 import { follow } from './follow.ts'
 import { printReport } from './import.ts'
+import { jsonLinesSource } from './import-json-lines.ts'
 import { ImportState } from './import-state.ts'
 import { Importer, type ImportReport } from './importer.ts'
 import { openLines } from './lines.ts'
@@ -141,7 +142,7 @@ class Demo {
       const proofText = await this.#prove(last.eventId, vkey.value)
       const exported = await this.#export(vkey.value)
       terminal.out('\n')
-      printReport(report, terminal, false)
+      printReport(report, terminal, { listAll: false, entriesName: 'lines', takesSources: true })
       terminal.out(`\n${summary({ report, followed, room, last, proofText, exported })}`)
     } finally {
       this.#client.close()
@@ -169,7 +170,8 @@ class Demo {
       client: this.#client,
       sender: this.#client,
       serviceId: this.#serviceId,
-      source: openLines(corpus),
+      source: jsonLinesSource(openLines(corpus)),
+      takesSources: true,
       state,
       seed,
       inFlightMax: inFlight,

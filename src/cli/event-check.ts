@@ -87,7 +87,7 @@ function checkEvent(value: Fields, owners: KeyOwners): LineCheck {
 }
 
 function checkTombstone(value: Fields): LineCheck {
-  for (const field of ['text', 'format', 'attachments', 'delegation', 'signed_payload', 'signature']) {
+  for (const field of ['text', 'format', 'source', 'attachments', 'delegation', 'signed_payload', 'signature']) {
     if (value[field] !== undefined) return bad(`a tombstone still has its ${field}`)
   }
   return finish(value, 'tombstone', nothingSigned)

@@ -1,5 +1,6 @@
 /** An event as a person reads it in a terminal; everything in it was written by strangers, so all is made inert. */
 import { blockText, lineText } from '../follow/text-block.ts'
+import { importedField } from '../format/imported.ts'
 import { inertLine, inertText, shortened, wordOf } from './terminal.ts'
 
 export type ShownEvent = Readonly<Record<string, unknown>>
@@ -35,7 +36,14 @@ function headOf(event: ShownEvent, parent?: ShownEvent): string {
         ? ` reply_to=${event.reply_to}`
         : ''
   const [id, room, page] = [event.event_id, event.room, event.page].map(wordOf)
-  return inertLine(`[${id}] ${room}/${page} ${who} ${timeText(event.created_at)}${reply}`)
+  return inertLine(`[${id}] ${room}/${page} ${who} ${timeText(event.created_at)}${reply}${importedOf(event)}`)
+}
+
+/** The board is not trusted either. */
+function importedOf({ source }: ShownEvent): string {
+  const { author, at } = Object(source) as ShownEvent
+  if (typeof author !== 'string') return ''
+  return ` ${importedField(isTime(at) ? { author, at } : { author })}`
 }
 
 function handleOf(event: ShownEvent): string | undefined {
@@ -53,8 +61,12 @@ function bodyOf(event: ShownEvent): string {
   return `(removed${typeof event.reason === 'string' && event.reason !== '' ? `: ${event.reason}` : ''})`
 }
 
+/** The largest time that a Date can hold. */
+function isTime(seconds: unknown): seconds is number {
+  return typeof seconds === 'number' && Math.abs(seconds) <= 8.64e12
+}
+
 function timeText(seconds: unknown): string {
-  // The largest time that a Date can hold.
-  if (typeof seconds !== 'number' || !(Math.abs(seconds) <= 8.64e12)) return '?'
+  if (!isTime(seconds)) return '?'
   return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
 }

@@ -4,9 +4,9 @@
  */
 import { type BoardClient, type Capabilities, Refused } from './client.ts'
 import { CommandFailed } from './command-line.ts'
-import { parseCorpusLine, textBytesMax } from './corpus.ts'
+import { textBytesMax } from './corpus.ts'
 import type { ImportState } from './import-state.ts'
-import type { LineSource } from './lines.ts'
+import type { MessageSource } from './message-source.ts'
 import { durationText, grouped } from './terminal.ts'
 
 /** What the board answers at quota.get, of one thing that is counted. */
@@ -31,7 +31,7 @@ const secondsMin = 30
 type ForecastOptions = {
   readonly client: BoardClient
   readonly capabilities: Capabilities
-  readonly source: LineSource
+  readonly source: MessageSource
   readonly state: ImportState
 }
 
@@ -41,7 +41,7 @@ export async function importForecast(options: ForecastOptions): Promise<string |
   const limits = (capabilities.all.limits ?? {}) as Readonly<Record<string, number | null | undefined>>
   // A pipe cannot be read twice, an older board counts no networks, and one without limits has nothing to say.
   const isCounted = Object.entries(limits).some(([name, value]) => name.includes('_per_network_') && value !== null)
-  if (!isCounted || source.fileBytes === 0) return undefined
+  if (!isCounted || !source.isRepeatable) return undefined
   const networks = await networksOf(client)
   const needs = await needsOf(options)
   const ofIdentity = (rate: string, burst = rate, seconds = 60): Allowance => ({
@@ -88,9 +88,8 @@ async function needsOf({ source, state }: ForecastOptions): Promise<Needs> {
   const rooms = new Set<string>()
   const roomsThere = new Set<string>()
   try {
-    for await (const { bytes, isCut } of source.lines()) {
-      const line = isCut || bytes.length === 0 ? undefined : parseCorpusLine(bytes)
-      const message = line?.ok === true ? line.message : undefined
+    for await (const { line } of source.entries()) {
+      const message = line.ok ? line.message : undefined
       if (message === undefined || message.textBytes > textBytesMax) continue
       if (state.eventIdOf(message.id) !== undefined) {
         posted.add(message.author)

@@ -1,32 +1,47 @@
-/** `broadside import`: posts a corpus of threaded messages, one derived key per author, resumable. */
+/** `broadside import`: posts messages of other systems in their threads, one derived key per author, resumable. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { BoardClient, type Capabilities } from './client.ts'
 import { CommandBatches } from './command-batches.ts'
-import { type Command, CommandFailed, exitCodes, type Terminal } from './command-line.ts'
+import { type Arguments, type Command, CommandFailed, exitCodes, type Terminal, UsageError } from './command-line.ts'
+import { roomName } from './corpus.ts'
 import { importForecast } from './import-forecast.ts'
+import { formats, openSource } from './import-formats.ts'
 import { ImportState } from './import-state.ts'
 import { type Dropped, Importer, type ImportReport } from './importer.ts'
 import { importSeedOf } from './key-file.ts'
-import { openLines } from './lines.ts'
+import { fieldsOf, listIn } from './message-source.ts'
 import { urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
-import { durationText, grouped } from './terminal.ts'
+import { durationText, grouped, inertLine } from './terminal.ts'
 
 export const importCommand: Command = {
   name: 'import',
   summary:
-    'Posts a corpus (JSON lines: id, room, author, parent, title, text) or a board’s export, each signed by its author.',
-  usage: 'import FILE.jsonl[.gz] [options]',
+    'Posts messages of other systems in their threads, each signed with a key derived for its author: JSON lines (id, room, author, parent, title, text), a board’s export, mail (mbox), Discourse, Slack, Hacker News.',
+  usage: 'import FILE|DIRECTORY [options]',
   optionHelp: [
     urlOptionHelp,
+    ['--format FORMAT', `${formats.join(', ')} (default: recognized by content)`],
+    ['--room ROOM', 'room of all posts: needed for mbox, discourse and hackernews; slack makes each channel a room'],
+    [
+      '--system NAME',
+      'name of the system in the source of each post, a slug, for example our-forum (default: the format)',
+    ],
     ['--seed TEXT', 'authors’ keys derive from it; 64 hex digits or any text (default: random, saved in FILE.seed)'],
     ['--state FILE', 'progress, so that an interrupted import can resume (default: next to the input, FILE.import)'],
     ['--in-flight N', 'posts in flight at once (default 512 in batches; 128, a connection each, on an older board)'],
     ['--list', 'list every message that was not posted, not only the first ten of each kind'],
   ],
-  example: 'broadside import board-corpus.jsonl.gz --url http://127.0.0.1:8787',
+  example: 'broadside import archive.mbox --room mailing-list --url http://127.0.0.1:8787',
+  notes: [
+    'A file may be compressed with gzip, a Slack export may be a zip. Run the same command again to resume.',
+    'Formats, and what is not imported: /docs/import of any board, for example http://127.0.0.1:8787/docs/import',
+  ],
   options: {
     ...urlOption,
+    format: { type: 'string' },
+    room: { type: 'string' },
+    system: { type: 'string' },
     seed: { type: 'string' },
     state: { type: 'string' },
     'in-flight': { type: 'string' },
@@ -34,26 +49,32 @@ export const importCommand: Command = {
   },
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
-    const path = args.positionals[0]!
+    const path = args.positionals[0]!.replace(/(?<=.)\/+$/, '')
     const inFlight = args.integer('in-flight', { fallback: 0, min: 1, max: 4096 })
-    const source = openLines(path)
+    const source = await openSource(path, sourceOptionsOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: inFlight || inFlightAlone })
     try {
       const capabilities = await client.capabilities()
       const { serviceId } = capabilities
       const seed = seedFor(args.text('seed'), `${path}.seed`)
       const state = ImportState.open(args.text('state') ?? `${path}.import`, { serviceId, seed })
+      const takesSources = hasSources(capabilities)
       const forecast = await importForecast({ client, capabilities, source, state })
       if (forecast !== undefined) terminal.err(`${forecast}\n`)
       const batches = batchesOf(client, capabilities)
       if (batches === undefined) terminal.err(`${noBatches}\n`)
       const sender = batches ?? client
       const inFlightMax = inFlight || (batches === undefined ? inFlightAlone : inFlightInBatches)
-      const importer = new Importer({ client, sender, serviceId, source, state, seed, inFlightMax, terminal })
+      const options = { client, sender, serviceId, source, takesSources, state, seed, inFlightMax, terminal }
+      const importer = new Importer(options)
       try {
         await importer.run()
       } finally {
-        printReport(importer.report, terminal, args.flag('list'))
+        printReport(importer.report, terminal, {
+          listAll: args.flag('list'),
+          entriesName: source.entriesName,
+          takesSources,
+        })
       }
       const { refused, badLines } = importer.report
       return refused.count + badLines.count > 0 ? exitCodes.failed : exitCodes.ok
@@ -66,6 +87,29 @@ export const importCommand: Command = {
 const inFlightAlone = 128
 const inFlightInBatches = 512
 const noBatches = 'This board takes one command at a time (it has no /v1/commands), so the import is slower.'
+
+const noSources = 'The posts do not name their source: this board is of a release that does not record it.'
+
+/** Whether `post` of this board declares `source` in `data`. */
+function hasSources({ all }: Capabilities): boolean {
+  const operations = listIn(all.operations).map(fieldsOf)
+  const post = operations.find(({ name }) => name === 'post')
+  return fieldsOf(fieldsOf(post?.data).properties).source !== undefined
+}
+
+function sourceOptionsOf(args: Arguments) {
+  const [format, room, system] = [args.text('format'), args.text('room'), args.text('system')]
+  const known = formats.find((each) => each === format)
+  if (format !== undefined && known === undefined)
+    throw new UsageError(`--format must be one of ${formats.join(', ')}, not "${inertLine(format)}".`)
+  for (const [option, name] of [
+    ['--room', room],
+    ['--system', system],
+  ] as const)
+    if (name !== undefined && !roomName.test(name))
+      throw new UsageError(`${option} must be a name of a-z 0-9 _ -, at most 64 characters, not "${inertLine(name)}".`)
+  return { format: known, room, system }
+}
 
 /** Undefined: a board of an older release, which takes no batches. */
 function batchesOf(client: BoardClient, { all }: Capabilities): CommandBatches | undefined {
@@ -90,7 +134,13 @@ function seedFor(given: string | undefined, path: string): Buffer {
 const namesShown = 10
 
 /** Everything that happened, for a person; what was not posted by name. */
-export function printReport(report: ImportReport, terminal: Terminal, listAll: boolean): void {
+type ReportOptions = { readonly listAll: boolean; readonly entriesName: string; readonly takesSources: boolean }
+
+export function printReport(
+  report: ImportReport,
+  terminal: Terminal,
+  { listAll, entriesName, takesSources }: ReportOptions,
+): void {
   const { posted, seconds, before, latencies } = report
   const lines = [
     `${grouped(posted)} posted in ${durationText(seconds)} (${grouped(posted / Math.max(seconds, 0.001))} posts/s), ` +
@@ -100,8 +150,10 @@ export function printReport(report: ImportReport, terminal: Terminal, listAll: b
   if (report.duplicates > 0) lines.push(`${grouped(report.duplicates)} of them were already on the board.`)
   lines.push(...namesOf(report.tooLong, 'too long (over 32,768 bytes), not posted', true))
   lines.push(...namesOf(report.refused, 'refused by the board', listAll))
-  lines.push(...namesOf(report.badLines, 'lines that are not messages', listAll))
+  lines.push(...namesOf(report.badLines, `${entriesName} that are not messages`, listAll))
   if (report.others > 0) lines.push(`${grouped(report.others)} lines of an export that contain no text were skipped.`)
+  if (!takesSources && posted > 0) lines.push(noSources)
+  for (const [what, count] of report.notes) lines.push(`${grouped(count)} ${what}.`)
   if (report.reattached > 0) {
     lines.push(
       `${grouped(report.reattached)} replies were attached to the nearest posted ancestor: their parent was not posted.`,

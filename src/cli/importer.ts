@@ -1,5 +1,5 @@
 /**
- * The run of an import: reads a corpus, signs each message as its author and posts it once its parent stands.
+ * The run of an import: reads messages, signs each message as its author and posts it once its parent stands.
  *
  * What is not posted is counted and named, never silent. The board's 429 is obeyed; a board that is away is
  * waited for; anything else that the board refuses is reported with its reason and leaves its children to the
@@ -10,10 +10,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { BadAnswer, type BoardClient, Refused, Unreachable } from './client.ts'
 import { CommandFailed, type Terminal } from './command-line.ts'
-import { type CorpusMessage, handleFor, parseCorpusLine, requestIdFor, shownId, textBytesMax } from './corpus.ts'
+import { type CorpusMessage, handleFor, requestIdFor, shownId, textBytesMax } from './corpus.ts'
 import type { ImportState } from './import-state.ts'
 import { authorSigner } from './key-file.ts'
-import { type LineSource, lineBytesMax } from './lines.ts'
+import type { MessageSource, SourceEntry } from './message-source.ts'
 import { Progress } from './progress.ts'
 import { type ReadyMessage, ReadyQueue } from './ready-queue.ts'
 import { type CommandFields, type Signer, signCommand } from './sign.ts'
@@ -42,6 +42,8 @@ export type ImportReport = {
   readonly badLines: Dropped
   /** Lines of an export that hold nothing to post. */
   others: number
+  /** What else is not imported, in words -> how many. */
+  readonly notes: Map<string, number>
   reattached: number
   rootless: number
   handlesNotApplied: number
@@ -57,7 +59,9 @@ type ImportOptions = {
   /** Sends the posts: one by one, or in batches. */
   readonly sender: Pick<BoardClient, 'command'>
   readonly serviceId: string
-  readonly source: LineSource
+  readonly source: MessageSource
+  /** The board takes what a post claims about its source; an older one does not. */
+  readonly takesSources: boolean
   readonly state: ImportState
   readonly seed: Uint8Array
   readonly inFlightMax: number
@@ -76,6 +80,7 @@ export class Importer {
   readonly #newestVersions = new Map<string, string>()
   /** Corpus ids whose post asks for its author's handle. */
   readonly #asksHandle = new Set<string>()
+  readonly #closedRooms = new Set<string>()
   #inFlight = 0
   #linesRead = 0
   #isWhollyRead = false
@@ -105,13 +110,11 @@ export class Importer {
   }
 
   async #readAll(): Promise<void> {
-    for await (const { number, bytes, isCut } of this.#options.source.lines()) {
+    for await (const entry of this.#options.source.entries()) {
       while (this.#queue.held >= heldMax) await this.#makeRoom()
       if (this.#failure !== undefined) throw this.#failure
-      if (bytes.length === 0) continue
       this.#linesRead += 1
-      if (isCut) this.#drop(this.report.badLines, `line ${number}: longer than ${lineBytesMax} bytes`)
-      else this.#take(number, bytes)
+      this.#take(entry)
       this.#pump()
     }
     this.#isWhollyRead = true
@@ -133,19 +136,16 @@ export class Importer {
     })
   }
 
-  #take(number: number, bytes: Buffer): void {
-    const line = parseCorpusLine(bytes)
-    if (!line.ok) return this.#drop(this.report.badLines, `line ${number}: ${line.problem}`)
+  #take({ where, line, notes = [] }: SourceEntry): void {
+    for (const [count, what] of notes) this.report.notes.set(what, (this.report.notes.get(what) ?? 0) + count)
+    if (!line.ok) return this.#drop(this.report.badLines, `${where}: ${line.problem}`)
     if (line.message === undefined) {
-      this.report.others += 1
+      if (notes.length === 0) this.report.others += 1
       return
     }
     const message = this.#chained(line.message)
     if (this.#idsSeen.has(message.id)) {
-      return this.#drop(
-        this.report.badLines,
-        `line ${number}: the id ${shownId(message.id)} appears on an earlier line`,
-      )
+      return this.#drop(this.report.badLines, `${where}: the id ${shownId(message.id)} appears before`)
     }
     this.#idsSeen.add(message.id)
     if (message.textBytes > textBytesMax) {
@@ -180,11 +180,18 @@ export class Importer {
       while (!this.#isPaused && this.#failure === undefined && this.#inFlight < this.#options.inFlightMax) {
         const ready = this.#queue.next()
         if (ready === undefined) return
-        this.#send(ready)
+        if (this.#closedRooms.has(ready.message.room)) this.#leaveOut(ready.message)
+        else this.#send(ready)
       }
     } catch (error) {
       this.#fail(error)
     }
+  }
+
+  /** A room that takes no imports takes none of the messages that follow. */
+  #leaveOut({ id, room, parent }: CorpusMessage): void {
+    this.#drop(this.report.refused, `${shownId(id)}: room ${room} does not accept imported posts`)
+    this.#queue.drop(id, parent)
   }
 
   #fail(error: unknown): void {
@@ -196,7 +203,7 @@ export class Importer {
     const { message } = ready
     const sentMs = terminal.clock.monotonicMs()
     const signed = signCommand(this.#fieldsOf(ready), {
-      signer: this.#signerOf(message.author),
+      signer: this.#signerOf(message),
       serviceId,
       nowSeconds: terminal.clock.wallSeconds(),
     })
@@ -216,25 +223,29 @@ export class Importer {
   }
 
   #fieldsOf({ message, replyTo }: ReadyMessage): CommandFields {
-    const fields: Record<string, string> = { room: message.room, text: message.text }
+    const beginsThread = replyTo === undefined && message.title !== undefined
+    const text = beginsThread ? `${message.title}\n\n${message.text}` : message.text
+    const fields: Record<string, string> = { room: message.room, text }
     const isEdit = message.isEdit && replyTo !== undefined
     if (replyTo !== undefined && !isEdit) fields.reply_to = replyTo
     if (message.page !== undefined && !isEdit) fields.page = message.page
     if (message.kind !== undefined) fields.kind = message.kind
     // An edit that names no format keeps the one before, which may not be what this version had.
     const format = message.format ?? (isEdit ? 'text' : undefined)
-    if (isEdit || format !== undefined)
-      fields.data = JSON.stringify({ schema: 1, format, ...(isEdit ? { supersedes: replyTo } : {}) })
+    const source = this.#options.takesSources ? message.source : undefined
+    if (isEdit || format !== undefined || source !== undefined)
+      fields.data = JSON.stringify({ schema: 1, format, ...(isEdit ? { supersedes: replyTo } : {}), source })
     const handle = this.#asksHandle.has(message.id) ? handleFor(message) : undefined
     if (handle !== undefined) fields.handle = handle
     return { operation: 'post', ...fields, request_id: requestIdFor(message.id) }
   }
 
-  #signerOf(author: string): Signer {
-    let signer = this.#signers.get(author)
+  #signerOf({ author, system }: CorpusMessage): Signer {
+    const known = system === undefined ? author : `${system}\n${author}`
+    let signer = this.#signers.get(known)
     if (signer === undefined) {
-      signer = authorSigner(this.#options.seed, author)
-      this.#signers.set(author, signer)
+      signer = authorSigner(this.#options.seed, author, system)
+      this.#signers.set(known, signer)
     }
     return signer
   }
@@ -262,6 +273,7 @@ export class Importer {
     if (error instanceof Unreachable) return this.#awaited(ready, error)
     if (!(error instanceof Refused)) throw error
     if (error.status === 429) return this.#slowDown(ready, error)
+    if (error.field === 'data.source') this.#closedRooms.add(message.room)
     this.#drop(this.report.refused, `${shownId(message.id)}: ${error.message}`)
     this.#queue.drop(message.id, message.parent)
   }
@@ -348,6 +360,7 @@ function emptyReport(): ImportReport {
     refused: dropped(),
     badLines: dropped(),
     others: 0,
+    notes: new Map(),
     reattached: 0,
     rootless: 0,
     handlesNotApplied: 0,

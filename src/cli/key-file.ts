@@ -5,7 +5,8 @@
  * or a PKCS#8 PEM as OpenSSL writes it. Only its owner may read it (mode 0600): a key that others can read
  * signs for others.
  *
- * Derived keys: Ed25519 seed = HMAC-SHA256(key = import seed, `broadside-import-v1\n` + author).
+ * Derived keys: Ed25519 seed = HMAC-SHA256(key = import seed, `broadside-import-v1\n` + author). Of systems whose authors are named
+ * by ids of their own, `broadside-import-v2\n` + system + `\n` + author: no author of one system has the key of another's.
  */
 import { createHash, createHmac, createPrivateKey, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -102,9 +103,10 @@ function seedOfJson(text: string): Buffer | undefined {
   return seed
 }
 
-/** The signer of an imported author. The same seed text and author give the same key for ever. */
-export function authorSigner(importSeed: Uint8Array, author: string): Signer {
-  return signerFromSeed(createHmac('sha256', importSeed).update(`broadside-import-v1\n${author}`).digest())
+/** The signer of an imported author. The same seed text, system and author give the same key for ever. */
+export function authorSigner(importSeed: Uint8Array, author: string, system?: string): Signer {
+  const named = system === undefined ? `broadside-import-v1\n${author}` : `broadside-import-v2\n${system}\n${author}`
+  return signerFromSeed(createHmac('sha256', importSeed).update(named).digest())
 }
 
 /** An import seed given as text: 64 hex characters are the bytes themselves, anything else is hashed. */

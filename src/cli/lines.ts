@@ -19,6 +19,10 @@ export type LineSource = {
    * where the file ends before it should.
    */
   lines(): AsyncGenerator<Line & { readonly isCut: boolean }>
+  /** All of it, unpacked; undefined: it has more bytes than that. Throws CommandFailed as `lines` does. */
+  whole(bytesMax: number): Promise<Buffer | undefined>
+  /** Its first bytes, unpacked: a line at least where it is no longer than `readBytes`. */
+  beginning(): Promise<Buffer>
   /** Share of the file that was read, 0..1. */
   share(): number
   readonly fileBytes: number
@@ -35,21 +39,36 @@ export function openLines(path: string): LineSource {
     throw new CommandFailed(`${path} cannot be read (${(error as Error).message}). Check the file's name.`)
   }
   let file: ReadStream | undefined
+  // Nothing is read before there is a listener, which then gets any error.
+  async function* reading<Part>(read: (chunks: AsyncIterable<Buffer>) => AsyncIterable<Part>): AsyncGenerator<Part> {
+    file = createReadStream(path, { highWaterMark: readBytes })
+    const bytes = isGzip ? file.pipe(createGunzip({ chunkSize: readBytes })) : file
+    file.on('error', (error) => bytes.destroy(error))
+    try {
+      yield* read(bytes as AsyncIterable<Buffer>)
+    } catch (error) {
+      throw new CommandFailed(
+        `${path} cannot be read to its end (${(error as Error).message}). Get the complete file and run this again.`,
+      )
+    } finally {
+      file.destroy()
+    }
+  }
   return {
-    // Nothing is read before there is a listener, which then gets any error.
-    async *lines() {
-      file = createReadStream(path, { highWaterMark: readBytes })
-      const bytes = isGzip ? file.pipe(createGunzip({ chunkSize: readBytes })) : file
-      file.on('error', (error) => bytes.destroy(error))
-      try {
-        yield* splitLines(bytes as AsyncIterable<Buffer>)
-      } catch (error) {
-        throw new CommandFailed(
-          `${path} cannot be read to its end (${(error as Error).message}). Get the complete file and run this again.`,
-        )
-      } finally {
-        file.destroy()
+    lines: () => reading(splitLines),
+    async whole(bytesMax) {
+      const pieces: Buffer[] = []
+      let size = 0
+      for await (const chunk of reading((chunks) => chunks)) {
+        size += chunk.length
+        if (size > bytesMax) return undefined
+        pieces.push(chunk)
       }
+      return Buffer.concat(pieces)
+    },
+    async beginning() {
+      for await (const chunk of reading((chunks) => chunks)) return chunk
+      return Buffer.alloc(0)
     },
     share: () => (fileBytes === 0 ? 1 : Math.min(1, (file?.bytesRead ?? 0) / fileBytes)),
     fileBytes,

@@ -19,12 +19,14 @@ type ReadyCounts = {
 /** Gives the event id of a message that was posted, in this run or before. */
 type EventIdLookup = (corpusId: string) => string | undefined
 
+type Waiting = { readonly message: CorpusMessage; readonly further: readonly string[] }
+
 export class ReadyQueue {
   readonly #eventIdOf: EventIdLookup
   #ready: ReadyMessage[] = []
   #readyStart = 0
   /** Parent's id -> messages that wait for it, in the order of the file. */
-  readonly #waiting = new Map<string, CorpusMessage[]>()
+  readonly #waiting = new Map<string, Waiting[]>()
   #waitingCount = 0
   /** Messages that will not be posted -> their parent. */
   readonly #dropped = new Map<string, string | undefined>()
@@ -49,13 +51,21 @@ export class ReadyQueue {
   }
 
   add(message: CorpusMessage): void {
-    const parent = this.#nearest(message.parent)
-    if (parent === undefined) return this.#release(message, undefined)
+    this.#addBelow(message, message.parent, message.ancestors)
+  }
+
+  /** `further`: what it answers where `wanted` never appears. */
+  #addBelow(message: CorpusMessage, wanted: string | undefined, further: readonly string[]): void {
+    const parent = this.#nearest(wanted)
+    if (parent === undefined) {
+      const [next, ...rest] = further
+      return next === undefined ? this.#release(message, undefined) : this.#addBelow(message, next, rest)
+    }
     const eventId = this.#eventIdOf(parent)
     if (eventId !== undefined) return this.#release(message, eventId, parent)
     const siblings = this.#waiting.get(parent)
-    if (siblings === undefined) this.#waiting.set(parent, [message])
-    else siblings.push(message)
+    if (siblings === undefined) this.#waiting.set(parent, [{ message, further }])
+    else siblings.push({ message, further })
     this.#waitingCount += 1
   }
 
@@ -78,24 +88,24 @@ export class ReadyQueue {
 
   /** `corpusId` was posted: its event id is known to the lookup from now on. */
   posted(corpusId: string): void {
-    for (const child of this.#take(corpusId)) this.add(child)
+    for (const { message, further } of this.#take(corpusId)) this.#addBelow(message, corpusId, further)
   }
 
   /** `corpusId` will not be posted. */
   drop(corpusId: string, parent: string | undefined): void {
     this.#dropped.set(corpusId, parent)
-    for (const child of this.#take(corpusId)) this.add(child)
+    for (const { message, further } of this.#take(corpusId)) this.#addBelow(message, corpusId, further)
   }
 
-  /** Nothing is ready or under way, and no parent will come: the oldest waiting start threads. Gives false when none waits. */
+  /** Nothing is ready or under way, and no parent will come: the oldest waiting turn to a further ancestor, or start threads. Gives false when none waits. */
   releaseOldest(): boolean {
     const [parent] = this.#waiting.keys()
     if (parent === undefined) return false
-    for (const message of this.#take(parent)) this.#release(message, undefined)
+    for (const { message, further } of this.#take(parent)) this.#addBelow(message, undefined, further)
     return true
   }
 
-  #take(parent: string): readonly CorpusMessage[] {
+  #take(parent: string): readonly Waiting[] {
     const children = this.#waiting.get(parent)
     if (children === undefined) return []
     this.#waiting.delete(parent)

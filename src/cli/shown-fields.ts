@@ -28,7 +28,7 @@ type Made = {
   readonly thread?: 'own' | 'original'
 }
 
-type Data = { readonly format?: unknown; readonly supersedes?: unknown }
+type Data = { readonly format?: unknown; readonly supersedes?: unknown; readonly source?: unknown }
 
 const page = 'main'
 
@@ -69,6 +69,7 @@ export function checkShown(value: Fields, command: Fields): ShownCheck {
   if (room !== undefined && !isShownAs('room', room)) return different('room')
   if (page !== undefined && !isShownAs('page', page)) return different('page')
   if ((value.format ?? 'text') !== (data.format ?? 'text')) return different('format')
+  if (!isSameSource(value.source, data.source)) return different('source')
   const isReply = supersedes === '' && command.reply_to !== undefined
   if (value.actual_page !== undefined && !(isReply && command.page === undefined && isName(value.actual_page)))
     return { problem: 'actual_page is not the page of a reply that names none' }
@@ -95,6 +96,14 @@ export function checkShown(value: Fields, command: Fields): ShownCheck {
     renamed.push({ field, signed, shown })
   }
   return { renamed }
+}
+
+const sourceFields = ['system', 'id', 'author', 'at'] as const
+
+function isSameSource(shown: unknown, signed: unknown): boolean {
+  if (shown === undefined || signed === undefined) return shown === signed
+  const [one, other] = [recordOf(shown), recordOf(signed)]
+  return sourceFields.every((field) => one[field] === other[field])
 }
 
 function isName(value: unknown): boolean {

@@ -42,6 +42,7 @@ export function postArgs(verified: Verified<'post'>, { roomWait, to }: Found): P
     replyTo: given(command.reply_to, ''),
     supersedes: supersedesOf(verified),
     ...(data.format === undefined ? {} : { format: data.format }),
+    ...(data.source === undefined ? {} : { isImported: true }),
     ...(to === undefined ? {} : { to }),
     attachments: command.attachments ?? [],
     ttl: command.ttl ?? 0,

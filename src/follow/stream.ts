@@ -4,6 +4,7 @@
  * its lines cannot be taken for heads of posts or words of the board (src/follow/text-block.ts).
  */
 
+import { importedField } from '../format/imported.ts'
 import type { EventView } from '../reads/event-view.ts'
 import { blockText, lineText } from './text-block.ts'
 
@@ -27,7 +28,8 @@ export function tailText(event: EventView, format: TailFormat): string {
   const time = new Date(event.created_at * 1000).toISOString().replace('.000Z', 'Z')
   const reply = event.reply_to === undefined ? '' : ` reply_to=${event.reply_to}`
   const edit = event.supersedes === undefined ? '' : ` supersedes=${event.supersedes}`
-  const head = `[${event.event_id}] ${event.room}/${event.page} ${name} ${time}${reply}${edit}`
+  const imported = event.source === undefined ? '' : ` ${inert(importedField(event.source))}`
+  const head = `[${event.event_id}] ${event.room}/${event.page} ${name} ${time}${reply}${edit}${imported}`
   const text = inert(event.text ?? `(${event.reason ?? 'gone'})`)
   return format === 'line' ? `${head} ${lineText(text)}\n` : `${head}\n${blockText(text)}\n\n`
 }

@@ -5,6 +5,7 @@
  * A feed is a page, so its bytes are kept as long as a page's are, and what is taken back leaves both at the same change.
  */
 
+import { importedText } from '../format/imported.ts'
 import { titleOf } from '../reads/thread-title.ts'
 import type { ShownEvent } from './data.ts'
 import type { Ask, Page, PageRequest, Parts } from './page.ts'
@@ -61,12 +62,17 @@ export function feedLinks(path: string, title: string): NonNullable<Parts['links
   ]
 }
 
+/** A text behind the claim of where it is from. */
+export function sourced(text: string, source: ShownEvent['source']): string {
+  return source === undefined ? text : `(${importedText(source)})\n\n${text}`
+}
+
 /** A post in a feed; one whose text is gone is in none. */
 export function postEntry(event: ShownEvent): FeedEntry {
   return {
     id: event.event_id,
     title: titleOf(event).title,
-    text: cutTo(event.text ?? '', textMax),
+    text: cutTo(sourced(event.text ?? '', event.source), textMax),
     created: event.created_at,
     updated: event.edited_at ?? event.created_at,
     author: event.author,

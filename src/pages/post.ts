@@ -3,6 +3,7 @@
  * `assets/live.js` builds the same for posts that arrive while a page is open; parts that it fills bear the class names used here.
  */
 
+import { importedText } from '../format/imported.ts'
 import type { ShownEvent } from './data.ts'
 import type { Ask } from './page.ts'
 import { type Html, html, joined, pathTo } from './pieces/html.ts'
@@ -44,10 +45,13 @@ export async function postHtml(ask: Ask, event: ShownEvent, options: PostOptions
     event.edited_at === undefined
       ? undefined
       : html`<a class="quiet" href="/e/${id}/history">edited, ${countOf(event.versions ?? 2, 'version')}</a>`
+  const imported =
+    event.source !== undefined &&
+    html`<span class="quiet imported" title="as its importer claims: ${event.source.system} ${event.source.id}">${importedText(event.source)}</span>`
   const expires =
     event.expires_at !== undefined && !event.hidden && html`<span class="quiet">until ${when(event.expires_at)}</span>`
   return html`<article class="post${options.isTarget === true && ' target'}${event.hidden && ' gone'}" id="e-${id}"${options.isOpenedAt === true && html` tabindex="-1" autofocus`} data-id="${id}" data-seq="${seq}" data-room="${room}"${event.expires_at !== undefined && !event.hidden && html` data-expires="${event.expires_at}"`}>
-<div class="by">${person(author)}<span class="at"><a href="/e/${id}" title="link to this post">${when(event.created_at)}</a></span>${place}${kindTag}${edited}${expires}</div>
+<div class="by">${person(author)}<span class="at"><a href="/e/${id}" title="link to this post">${when(event.created_at)}</a></span>${place}${kindTag}${imported}${edited}${expires}</div>
 ${contextOf(event, options)}${await bodyOf(ask, event, options)}
 <div class="under"><a class="quiet" href="/e/${id}">${options.isListed === true ? 'thread' : `no. ${seq}`}</a>${votesOf(event)}${proofOf(event)}</div>
 </article>`

@@ -22,7 +22,7 @@ import {
   RecordType,
   type Signed,
 } from '../../actors/records/record.ts'
-import { type Format, formatOf } from '../../actors/rooms/room.ts'
+import { type Format, formatOf, type Source, sourceOf } from '../../actors/rooms/room.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 
@@ -41,6 +41,8 @@ export type EventView = {
   readonly author: PersonView
   readonly text?: string
   readonly format?: Format
+  /** Where it was published before, as its signer claims. */
+  readonly source?: Source
   readonly reply_to?: string
   readonly to?: string
   readonly to_id?: string
@@ -130,6 +132,7 @@ export type EventList = {
 export function eventView(facts: EventFacts, body: Body, payload: boolean): EventView {
   const isGone = 'gone' in body
   const to = isGone ? body.to : body.post.to
+  const source = isGone ? undefined : sourceOf(body.post.data)
   return {
     type: isGone ? 'tombstone' : 'event',
     event_id: facts.id,
@@ -139,6 +142,7 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
     kind: facts.kind,
     author: facts.author,
     ...(isGone ? {} : { text: body.post.text, format: formatOf(body.format, body.post.data) }),
+    ...(source === undefined ? {} : { source }),
     ...(facts.replyTo === '' ? {} : { reply_to: facts.replyTo }),
     ...(to === undefined ? {} : { to }),
     ...(to === undefined || body.toId === undefined ? {} : { to_id: body.toId }),

@@ -1,6 +1,6 @@
 /** Feeds of a room (its newest threads), of a thread and of an identity (their newest posts). */
 
-import { type Feed, feedEntriesMax, feedPages, postEntry } from '../pages/feed.ts'
+import { type Feed, feedEntriesMax, feedPages, postEntry, sourced } from '../pages/feed.ts'
 import type { Ask } from '../pages/page.ts'
 import { nameOf } from '../pages/pieces/person.ts'
 
@@ -8,10 +8,10 @@ async function ofRoom(ask: Ask, { room = '' }: Readonly<Record<string, string>>)
   const { threads } = await ask.read('threads.list', { room, order: 'new', limit: feedEntriesMax })
   return {
     title: `${room} on ${new URL(ask.board.address).host}`,
-    entries: threads.map(({ thread, title, excerpt, created_at, updated_at, author, page }) => ({
+    entries: threads.map(({ thread, title, excerpt, created_at, updated_at, author, page, source }) => ({
       id: thread,
       title,
-      text: excerpt ?? '',
+      text: sourced(excerpt ?? '', source),
       created: created_at,
       updated: updated_at,
       author,

@@ -101,7 +101,7 @@ function threadView(context: ReadContext, index: ThreadIndex, root: number) {
   const { events } = context.board
   const first = view(context, root, false)
   const { replies, participants, last } = index.sums(root)
-  const { event_id: thread, room, page, kind, author, created_at, edited_at = 0 } = first
+  const { event_id: thread, room, page, kind, author, created_at, edited_at = 0, source } = first
   return {
     thread,
     room,
@@ -109,6 +109,7 @@ function threadView(context: ReadContext, index: ThreadIndex, root: number) {
     ...titleOf(first),
     kind,
     author,
+    ...(source === undefined ? {} : { source }),
     created_at,
     replies,
     participants,

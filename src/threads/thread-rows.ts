@@ -1,5 +1,6 @@
 /** Threads in a list: what each is about, who began it, and how it goes on. */
 
+import { importedText } from '../format/imported.ts'
 import type { ResultOf } from '../pages/data.ts'
 import { type Html, html } from '../pages/pieces/html.ts'
 import { nameOf, seal } from '../pages/pieces/person.ts'
@@ -17,7 +18,7 @@ export function threadRows(threads: readonly ListedThread[], options: RowOptions
 }
 
 function rowOf(
-  { thread, room, page, title, author, replies, last, votes, kind, pinned, locked }: ListedThread,
+  { thread, room, page, title, author, source, replies, last, votes, kind, pinned, locked }: ListedThread,
   { withRoom }: RowOptions,
 ): Html {
   const place = withRoom === true && html`<a class="bare" href="/room/${room}">${room}</a>`
@@ -27,7 +28,7 @@ function rowOf(
   const answered =
     replies > 0 &&
     html`<span>last by ${nameOf(last.author)} <a class="bare" href="/e/${last.event_id}">${when(last.created_at)}</a></span>`
-  const began = html`<span><a class="bare" href="/i/${author.id}">${nameOf(author)}</a> began it${replies === 0 && html` ${when(last.created_at)}`}</span>`
+  const began = html`<span><a class="bare" href="/i/${author.id}">${nameOf(author)}</a> began it${replies === 0 && html` ${when(last.created_at)}`}</span>${source !== undefined && html`<span>${importedText(source)}</span>`}`
   const score = votes.up - votes.down
   const voted =
     votes.up + votes.down > 0 &&

@@ -58,6 +58,7 @@ describe('policy', () => {
     proof_bits: 0,
     ttl_max: 0,
     archive: true,
+    imports: true,
   }
 
   test('a private room is on no first page and in no archive', async () => {

@@ -178,7 +178,12 @@ const contextOf = ({ reply_to: parent, to, to_id: toId = to }) => {
   return contexts
 }
 
-const byOf = ({ event_id: id, author, created_at: at, expires_at: until, kind, page, room: place, hidden }) => {
+// As src/format/imported.ts and src/pages/post.ts write them.
+const importedText = ({ author, at }) =>
+  `imported: ${author}${at === undefined ? '' : `, ${new Date(at * 1000).toISOString().slice(0, 10)}`}`
+const claimOf = ({ system, id }) => `as its importer claims: ${system} ${id}`
+
+const byOf = ({ event_id: id, author, created_at: at, expires_at: until, kind, page, room: place, source, hidden }) => {
   const by = make('div', 'by')
   const person = link(`/i/${author.id}`, undefined, 'person')
   const name = make('span', '')
@@ -194,6 +199,7 @@ const byOf = ({ event_id: id, author, created_at: at, expires_at: until, kind, p
   if (page !== 'main' && onlyPage === undefined)
     by.append(link(`/room/${place}?page=${encodeURIComponent(page)}`, page, 'place'))
   if (kind !== 'note') by.append(make('span', 'tag', kind))
+  if (source !== undefined) by.append(titled(make('span', 'quiet imported', importedText(source)), claimOf(source)))
   if (until !== undefined && !hidden) {
     const ends = make('span', 'quiet', 'until ')
     ends.append(time(until))

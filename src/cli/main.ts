@@ -73,6 +73,8 @@ const commands: readonly (readonly [name: string, gist: string, load: Load])[] =
   ['tools', 'search, call, review, publish; import lists', loadTools],
   ['limits', 'raise the limits of a network or an identity', async () => (await import('./limits.ts')).limitsCommand],
   ['log', 'close the log and begin the next one', async () => (await import('./log.ts')).logCommand],
+  ['backup', 'copy a board, running or stopped', async () => (await import('./backup.ts')).backupCommand],
+  ['restore', 'make a data directory from a backup', async () => (await import('./restore.ts')).restoreCommand],
   ['restored', 'declare that a backup was restored', async () => (await import('./restored.ts')).restoredCommand],
   ['fsck', 'check a data directory', async () => (await import('./fsck.ts')).fsckCommand],
   ['bench', 'measure this machine', async () => (await import('./bench.ts')).benchCommand],

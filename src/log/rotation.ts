@@ -20,6 +20,7 @@ import { openWhole } from '../../storage/whole-decisions.ts'
 import {
   logKeyFile,
   readFacts,
+  refuseUndeclared,
   shardDirectory,
   shardSnapshotsDirectory,
   UnusableDirectory,
@@ -43,6 +44,7 @@ type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolic
 export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   const { dataDirectory, now, report } = options
   const { disk, random } = options.platform
+  refuseUndeclared(disk, dataDirectory)
   const facts = readFacts(disk, dataDirectory)
   const log = SignedLog.open({
     disk,

@@ -75,6 +75,8 @@ export const nodesFile = (directory: string, name = '') =>
   join(directory, name === '' ? 'nodes.bin' : `nodes-${name}.bin`)
 export const boardKeyFile = (path: string) => join(path, 'keys', 'board.key')
 export const cursorKeyFile = (path: string) => join(path, 'keys', 'cursor.key')
+/** Stands in a directory that was restored from a backup of a board that went on: it must not be continued unasked. */
+export const restoredFile = (path: string) => join(path, 'restored.json')
 /** The key that signs a log; `name` as in `nodesFile`. */
 export const logKeyFile = (path: string, name = '') => join(path, 'keys', name === '' ? 'log.key' : `log-${name}.key`)
 
@@ -95,6 +97,7 @@ type Wanted = {
 export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   const { disk } = wanted
   disk.makeDirectory(wanted.path)
+  refuseUndeclared(disk, wanted.path)
   const file = join(wanted.path, 'board.json')
   const facts = disk.fileExists(file) ? readFacts(disk, wanted.path) : createFacts(wanted)
   if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
@@ -110,6 +113,14 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
     identity: identityOf(readSecret(disk, boardKeyFile(wanted.path), facts.prints?.board)),
     cursorKey: readSecret(disk, cursorKeyFile(wanted.path), facts.prints?.cursor),
   }
+}
+
+/** A board that continued after its backup has signed what this directory does not know. Throws UnusableDirectory. */
+export function refuseUndeclared(disk: Disk, path: string): void {
+  if (!disk.fileExists(restoredFile(path))) return
+  throw new UnusableDirectory(
+    `${path} was restored from a backup of a board that was running. If that board stopped right after the backup and wrote nothing more, run broadside restored. If what it wrote later is lost, run broadside restored --lost: a new log begins.`,
+  )
 }
 
 /** The 32 bytes of a key file. Refuses one that others may read, and one with another print than it had when it was made. */

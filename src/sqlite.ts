@@ -3,13 +3,27 @@ import type { DatabaseSync } from 'node:sqlite'
 
 export type { DatabaseSync }
 
-export function openDatabase(file: string): DatabaseSync {
+function sqlite(): typeof import('node:sqlite') {
   const warn = process.emitWarning
   process.emitWarning = () => {}
   try {
-    const sqlite = process.getBuiltinModule('node:sqlite')
-    return new sqlite.DatabaseSync(file)
+    return process.getBuiltinModule('node:sqlite')
   } finally {
     process.emitWarning = warn
+  }
+}
+
+export function openDatabase(file: string): DatabaseSync {
+  return new (sqlite().DatabaseSync)(file)
+}
+
+/** A consistent copy of a database, which another process may be writing. */
+export async function copyDatabase(from: string, to: string): Promise<void> {
+  const { DatabaseSync, backup } = sqlite()
+  const source = new DatabaseSync(from, { readOnly: true })
+  try {
+    await backup(source, to)
+  } finally {
+    source.close()
   }
 }

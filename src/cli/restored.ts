@@ -5,6 +5,8 @@
  * progress are `recovery_required` until their worker confirms them.
  */
 
+import { JournalEnd } from '../../storage/journal-copy.ts'
+import { shardDirectory } from '../board-directory.ts'
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { type Command, CommandFailed, exitCodes } from './command-line.ts'
@@ -21,7 +23,7 @@ export const restoredCommand: Command = {
   async run(args, terminal) {
     const [
       { readConfig },
-      { beginEpoch, readFacts, UnusableDirectory },
+      { beginEpoch, readFacts, restoredFile, UnusableDirectory },
       { SignedLog },
       { readMarks },
       { lockDirectory },
@@ -51,9 +53,11 @@ export const restoredCommand: Command = {
           },
           report: () => {},
         })
-        const { size } = log.newest
+        const { size, ranges } = log.newest
         log.close()
+        refuseMixed(dataDirectory, ranges)
         const begun = beginEpoch(machine.disk, dataDirectory, machine.random)
+        machine.disk.removeFile(restoredFile(dataDirectory))
         terminal.out(
           `The recovery epoch ${generation} has ended, ${begun.generation} begins with the next start.\n` +
             `The log continues after its ${size} entries. If larger heads were published, readers who kept one can prove it.\n`,
@@ -66,4 +70,20 @@ export const restoredCommand: Command = {
       throw new CommandFailed(`${explainFailure(error).problem} No recovery epoch was begun.`)
     }
   },
+}
+
+type Covered = { readonly shard: number; readonly last: number }
+
+/** A copy whose log is newer than its journals was made file by file. Throws CommandFailed. */
+function refuseMixed(path: string, ranges: readonly Covered[]): void {
+  for (const { shard, last } of ranges) {
+    const journal = new JournalEnd(machine.disk, shardDirectory(path, shard))
+    journal.advance()
+    const { seq } = journal
+    journal.close()
+    if (seq < last)
+      throw new CommandFailed(
+        `The log of ${path} covers frame ${last} of shard ${shard}, whose journal ends at ${seq}: the log is newer than the journals, so this was copied file by file from a running board. Restore a copy that "broadside backup" made. No recovery epoch was begun.`,
+      )
+  }
 }

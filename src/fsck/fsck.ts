@@ -73,6 +73,8 @@ type FsckOptions = {
   readonly onRepaired?: (finding: Finding) => void
   /** Where the high-water mark is; left out, it is not asked. */
   readonly markFile?: string
+  /** The data directory whose keys sign for this one; left out, its own do. */
+  readonly keysIn?: string
 }
 
 type FsckResult = {
@@ -108,7 +110,7 @@ type Checked = Omit<FsckResult, 'damages' | 'refusals'>
 
 function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Checked {
   const facts = readFacts(options.disk, options.path)
-  checkKeys(options.disk, options.path, facts, tell)
+  checkKeys(options.disk, options.keysIn ?? options.path, facts, tell)
   const directories = [
     ...Array.from({ length: facts.shards }, (_, shard) => shardDirectory(options.path, shard)),
     logDirectory(options.path),
@@ -218,11 +220,11 @@ class LogCheck {
 
   /** The log's frames up to the first that cannot be read: what follows it hangs on it. */
   #log(): number {
-    const { disk, path, markFile, onProgress } = this.#options
+    const { disk, path, markFile, keysIn = path, onProgress } = this.#options
     const { ends, isLogSound, origin, tell } = this.#setting
     const through = ends.at(-1)!
     const directory = logDirectory(path)
-    const logs = identitiesOf(disk, path, origin, through, tell)
+    const logs = identitiesOf({ disk, path, keysIn }, origin, through, tell)
     if (logs === undefined) return 0
     const chain = new LogChainCheck({
       disk,
@@ -342,8 +344,7 @@ function remakeNodes(disk: Disk, path: string, { path: file, first, last }: Node
  * signs for. Undefined: damage hides which those are.
  */
 function identitiesOf(
-  disk: Disk,
-  path: string,
+  { disk, path, keysIn }: { readonly disk: Disk; readonly path: string; readonly keysIn: string },
   first: string,
   through: number,
   tell: (finding: Finding) => void,
@@ -364,7 +365,7 @@ function identitiesOf(
   // The frame of a newer log may be among the damaged ones: no key for the one that was found is no finding then.
   const vkey = vkeyIn(
     disk,
-    logKeyFile(path, closed.length === 0 ? '' : nameOf(origin)),
+    logKeyFile(keysIn, closed.length === 0 ? '' : nameOf(origin)),
     origin,
     isWhole ? tell : () => {},
   )

@@ -16,7 +16,7 @@
 import { nameOf } from '../../actors/log/book.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
-import { logKeyFile, readFacts, shardDirectory, UnusableDirectory } from '../board-directory.ts'
+import { logKeyFile, readFacts, refuseUndeclared, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import type { Platform } from '../platform.ts'
 import { durableOf } from './covered.ts'
@@ -37,6 +37,7 @@ type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolic
 export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   const { dataDirectory, now, report } = options
   const { disk, random } = options.platform
+  refuseUndeclared(disk, dataDirectory)
   const facts = readFacts(disk, dataDirectory)
   const log = SignedLog.open({
     disk,

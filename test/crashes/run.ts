@@ -1,5 +1,5 @@
 /**
- * Runs many kills or power cuts: `npm run kills` and `npm run power-cuts`.
+ * Runs many kills, power cuts or backups: `npm run kills`, `npm run power-cuts` and `npm run backups`.
  *
  * `-- [--rounds N] [--seconds S] [--seed S] [--placement back|threads] [--engine uws|node] [--shards N]
  * [--by mixed|single|batches|stream]`. Exit code 1 when something was found, 2 when it could not run.
@@ -9,11 +9,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { endBoards } from '../support/board-launch.ts'
+import { runBackups } from './backups.ts'
 import { runKills } from './kills.ts'
 import { missingForPowerCuts, runPowerCuts } from './power-cuts.ts'
 import { Finding, ways } from './rounds.ts'
 
-const runs = { kills: { run: runKills, rounds: 300 }, 'power-cuts': { run: runPowerCuts, rounds: 100 } } as const
+const runs = {
+  kills: { run: runKills, rounds: 300 },
+  'power-cuts': { run: runPowerCuts, rounds: 100 },
+  backups: { run: runBackups, rounds: 200 },
+} as const
 
 function stopWith(problem: string): never {
   console.error(problem)
@@ -40,7 +45,7 @@ function readArguments() {
 }
 
 const { values, positionals } = readArguments()
-const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts'])
+const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts', 'backups'])
 const missing = name === 'power-cuts' ? missingForPowerCuts() : undefined
 if (missing !== undefined) stopWith(missing)
 const { run, rounds } = runs[name]

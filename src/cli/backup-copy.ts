@@ -1,0 +1,267 @@
+/**
+ * A backup of a board, running or stopped: a new directory that is complete and checked before it takes the place of the last one.
+ *
+ * The order makes it consistent. What may only be older than the journals comes first: delivery positions, cosignatures, files.
+ * Then the end of the log is noted, then those of the shards at one moment: what the log covers is in them, and no shard has the
+ * consequence of what another lacks. The segments are copied up to there. Attachments are copied once more, since records may name
+ * new ones. A file that was deleted in between is reported as missing by the check, and the backup is taken again.
+ *
+ * A sealed segment of the last backup is linked and not copied, as long as no compaction has put another file in its place.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, linkSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Disk } from '../../storage/disk.ts'
+import { copyFile, copySegment, endsAtOneMoment, JournalEnd, segmentsThrough } from '../../storage/journal-copy.ts'
+import { segmentPath } from '../../storage/segment.ts'
+import {
+  blobsDirectory,
+  deliveryDirectory,
+  logDirectory,
+  readFacts,
+  restoredFile,
+  shardDirectory,
+} from '../board-directory.ts'
+import { checkBoard } from '../fsck/fsck.ts'
+import { newestHead } from '../log/newest-head.ts'
+import { copyDatabase } from '../sqlite.ts'
+import { storeFile } from '../webhooks/store.ts'
+import { type BackedUpFile, type Manifest, manifestName, readManifest, writeManifest } from './backup-manifest.ts'
+import { CommandFailed, Unverified } from './command-line.ts'
+
+export type BackupOptions = {
+  readonly disk: Disk
+  /** The data directory. */
+  readonly source: string
+  readonly target: string
+  readonly isRunning: boolean
+  readonly withKeys: boolean
+  /** Unix seconds. */
+  readonly now: number
+  readonly release: string
+}
+
+export type BackupTaken = { readonly manifest: Manifest; readonly copiedBytes: number; readonly linkedBytes: number }
+
+/** Of a running board an attachment may be deleted between two steps; this often in a row it is something else. */
+const triesMax = 3
+
+/** Takes the backup, checks it, and puts it in the place of the last one. Throws CommandFailed, Unverified, and errors of the disk. */
+export async function takeBackup(options: BackupOptions): Promise<BackupTaken> {
+  const { disk, source, target, isRunning } = options
+  const last = lastBackup(options)
+  for (let tries = 1; ; tries++) {
+    const copy = new BackupCopy(options, last)
+    const taken = await copy.take()
+    const problems = problemsIn(options, copy.directory)
+    if (problems.length === 0) {
+      replaceDirectory(disk, copy.directory, target)
+      return taken
+    }
+    rmSync(copy.directory, { recursive: true })
+    if (isRunning && tries < triesMax) continue
+    throw new Unverified(
+      `The copy of ${source} is not sound, and was removed: ${problems[0]}${problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''}. Stop the board and run broadside fsck.`,
+    )
+  }
+}
+
+/** The backup that stands at the target; undefined: none. Throws CommandFailed where something else does. */
+function lastBackup({ disk, source, target }: BackupOptions): Manifest | undefined {
+  const old = `${target}.old`
+  // A kill between the two renames.
+  if (!existsSync(target) && existsSync(join(old, manifestName))) disk.renameDurable(old, target)
+  if (!existsSync(target)) return undefined
+  if (!disk.look(target).isFile && disk.listFiles(target).length + disk.listDirectories(target).length === 0)
+    return undefined
+  if (disk.look(target).isFile || !existsSync(join(target, manifestName)))
+    throw new CommandFailed(`${target} exists and is not a backup. Name a new directory, or that of the last backup.`)
+  const last = readManifest(target)
+  const { service_id } = readFacts(disk, source)
+  if (last.service_id !== service_id)
+    throw new CommandFailed(
+      `${target} holds a backup of another board, ${last.service_id}; this one is ${service_id}. Name another directory.`,
+    )
+  return last
+}
+
+/** What a full check finds in the copy, besides what is derived and left out. */
+function problemsIn({ disk, source }: BackupOptions, path: string): string[] {
+  const problems: string[] = []
+  checkBoard({
+    disk,
+    path,
+    keysIn: source,
+    verify: undefined,
+    onProgress: () => {},
+    onFinding: ({ kind, where, what }) => {
+      if (kind !== 'derived') problems.push(`${where}: ${what}`)
+    },
+  })
+  return problems
+}
+
+/** At any moment the old directory or the new one stands there, or the old one beside it as `.old`. */
+function replaceDirectory(disk: Disk, from: string, to: string): void {
+  const old = `${to}.old`
+  rmSync(old, { recursive: true, force: true })
+  if (existsSync(to)) disk.renameDurable(to, old)
+  disk.renameDurable(from, to)
+  rmSync(old, { recursive: true, force: true })
+}
+
+class BackupCopy {
+  readonly directory: string
+  readonly #options: BackupOptions
+  readonly #last: Manifest | undefined
+  readonly #files: Record<string, BackedUpFile> = {}
+  #copiedBytes = 0
+  #linkedBytes = 0
+
+  constructor(options: BackupOptions, last: Manifest | undefined) {
+    this.directory = `${options.target}.new`
+    this.#options = options
+    this.#last = last
+    rmSync(this.directory, { recursive: true, force: true })
+    options.disk.makeDirectory(this.directory)
+  }
+
+  async take(): Promise<BackupTaken> {
+    const { disk, source, isRunning, withKeys, now, release } = this.#options
+    const facts = readFacts(disk, source)
+    await this.#smallFiles(withKeys)
+    this.#attachments()
+    const directories = Array.from({ length: facts.shards }, (_, shard) => shardDirectory(source, shard))
+    const { log, shards } = this.#ends(directories)
+    this.#journal(logDirectory(source), log)
+    for (const [shard, directory] of directories.entries()) this.#journal(directory, shards[shard]!)
+    this.#attachments()
+    const manifest: Manifest = {
+      broadside_backup: 1,
+      release,
+      service_id: facts.service_id,
+      taken_at: now,
+      is_of_running: isRunning,
+      has_keys: withKeys,
+      head: newestHead(disk, logDirectory(this.directory), log),
+      shards,
+      files: this.#files,
+    }
+    writeManifest(disk, this.directory, manifest)
+    return { manifest, copiedBytes: this.#copiedBytes, linkedBytes: this.#linkedBytes }
+  }
+
+  /** The log's first: what it covers by then is in the journals that are looked at afterwards. */
+  #ends(directories: readonly string[]): { readonly log: number; readonly shards: readonly number[] } {
+    const { disk, source } = this.#options
+    const log = new JournalEnd(disk, logDirectory(source))
+    log.advance()
+    log.close()
+    const journals = directories.map((directory) => new JournalEnd(disk, directory))
+    const shards = endsAtOneMoment(journals)
+    for (const journal of journals) journal.close()
+    if (shards === undefined)
+      throw new CommandFailed('The shards of this board never stood still together. Try again when it has less to do.')
+    return { log: log.seq, shards }
+  }
+
+  async #smallFiles(withKeys: boolean): Promise<void> {
+    const { disk, source } = this.#options
+    this.#copy('board.json')
+    if (existsSync(restoredFile(source))) this.#copy('restored.json')
+    const within = (directory: string, wanted: RegExp): string[] =>
+      existsSync(join(source, directory))
+        ? disk
+            .listFiles(join(source, directory))
+            .filter((name) => wanted.test(name))
+            .map((name) => join(directory, name))
+        : []
+    for (const path of within('log', /^cosigned-[^.]+$/)) this.#copy(path)
+    for (const path of within('witness', /^(?!.*\.tmp$)/)) this.#copy(path)
+    for (const path of withKeys ? within('keys', /\.key$/) : []) this.#copy(path)
+    const store = storeFile(deliveryDirectory(source))
+    if (!existsSync(store)) return
+    const path = store.slice(source.length + 1)
+    await copyDatabase(store, this.#place(path))
+    this.#note(path, undefined)
+  }
+
+  #journal(directory: string, through: number): void {
+    const { disk, source } = this.#options
+    for (const firstSeq of segmentsThrough(disk, directory, through)) {
+      const from = segmentPath(directory, firstSeq)
+      const path = from.slice(source.length + 1)
+      const revision = revisionOf(from)
+      if (this.#link(path, revision)) continue
+      const to = this.#place(path)
+      const isWhole = copySegment({ disk, from, to, through })
+      // Compaction may have come in between: then the next backup copies it again.
+      this.#note(path, isWhole && revisionOf(from) === revision ? revision : undefined)
+    }
+  }
+
+  #attachments(): void {
+    const { disk, source } = this.#options
+    const blobs = blobsDirectory(source)
+    for (const room of existsSync(blobs) ? disk.listDirectories(blobs) : [])
+      for (const name of disk.listFiles(join(blobs, room))) {
+        const path = join('blobs', room, name)
+        if (!/^[0-9a-f]{64}$/.test(name) || this.#files[path] !== undefined) continue
+        // Named by their hash: a file of this name never changes.
+        if (!this.#link(path, name)) this.#copyIfThere(path, name)
+      }
+  }
+
+  #copyIfThere(path: string, revision: string): void {
+    try {
+      this.#copy(path, revision)
+    } catch (error) {
+      // Deleted a moment ago. Where a record still names it the check says so.
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+    }
+  }
+
+  #copy(path: string, revision?: string): void {
+    const { disk, source } = this.#options
+    copyFile(disk, join(source, path), this.#place(path))
+    this.#note(path, revision)
+  }
+
+  /** True: the last backup has this very file, and now this one has it too. */
+  #link(path: string, revision: string): boolean {
+    const known = this.#last?.files[path]
+    const file = join(this.#options.target, path)
+    if (known?.revision !== revision || !existsSync(file) || statSync(file).size !== known.bytes) return false
+    try {
+      linkSync(file, this.#place(path))
+    } catch {
+      // A file system without links: it is copied.
+      return false
+    }
+    this.#files[path] = known
+    this.#linkedBytes += known.bytes
+    return true
+  }
+
+  /** Where a file of the backup goes, in a directory that is there. */
+  #place(path: string): string {
+    const file = join(this.directory, path)
+    this.#options.disk.makeDirectory(dirname(file))
+    return file
+  }
+
+  #note(path: string, revision: string | undefined): void {
+    const file = join(this.directory, path)
+    this.#options.disk.syncDirectory(dirname(file))
+    const bytes = readFileSync(file)
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    this.#files[path] = { bytes: bytes.length, sha256, ...(revision !== undefined && { revision }) }
+    this.#copiedBytes += bytes.length
+  }
+}
+
+/** Changes when another file takes the place of this one. */
+function revisionOf(file: string): string {
+  const { ino, size, mtimeNs } = statSync(file, { bigint: true })
+  return `${ino}-${size}-${mtimeNs}`
+}

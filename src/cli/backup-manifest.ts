@@ -1,0 +1,69 @@
+/** `backup.json`: what a backup holds, and what it was taken from. It is written last, so a backup without it is not complete. */
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Disk } from '../../storage/disk.ts'
+import { foreignJson } from '../format/foreign-json.ts'
+import { CommandFailed, Unverified } from './command-line.ts'
+
+export const manifestName = 'backup.json'
+
+export type BackedUpFile = {
+  readonly bytes: number
+  readonly sha256: string
+  /** Tells a sealed segment in the board's directory from one that compaction has put in its place. */
+  readonly revision?: string
+}
+
+export type Manifest = {
+  readonly broadside_backup: 1
+  readonly release: string
+  readonly service_id: string
+  /** Unix seconds. */
+  readonly taken_at: number
+  /** The board went on: what it wrote after this is not here. */
+  readonly is_of_running: boolean
+  readonly has_keys: boolean
+  /** The newest signed head: origin, size and root, as the first lines of a checkpoint. */
+  readonly head: string
+  /** Last frame of each shard. */
+  readonly shards: readonly number[]
+  /** By path inside the backup. */
+  readonly files: Readonly<Record<string, BackedUpFile>>
+}
+
+export function writeManifest(disk: Disk, directory: string, manifest: Manifest): void {
+  disk.writeAtomic(join(directory, manifestName), Buffer.from(`${JSON.stringify(manifest, null, 1)}\n`))
+}
+
+/** The manifest of a backup. Throws CommandFailed. */
+export function readManifest(directory: string): Manifest {
+  const file = join(directory, manifestName)
+  if (!existsSync(file))
+    throw new CommandFailed(
+      `There is no backup in ${directory}: it has no ${manifestName}. Name the directory or .tar file that "broadside backup" was given.`,
+    )
+  const found: unknown = foreignJson(readFileSync(file, 'utf8'))
+  if (isManifest(found)) return found
+  throw new CommandFailed(
+    `${file} is not what "broadside backup" writes, or is of a newer release. Take another backup.`,
+  )
+}
+
+function isManifest(value: unknown): value is Manifest {
+  const { broadside_backup, service_id, files, shards, head } = Object(value) as Record<string, unknown>
+  const isComplete = typeof service_id === 'string' && typeof head === 'string' && Array.isArray(shards)
+  if (broadside_backup !== 1 || !isComplete || typeof files !== 'object' || files === null) return false
+  return Object.keys(files).every((path) => !path.startsWith('/') && !path.split('/').includes('..'))
+}
+
+/** Every file is the one that was backed up. Throws Unverified. */
+export function checkFiles(directory: string, { files }: Manifest): void {
+  for (const [path, { bytes, sha256 }] of Object.entries(files)) {
+    const file = join(directory, path)
+    if (!existsSync(file)) throw new Unverified(`${file} is missing in this backup. Use another backup.`)
+    const found = readFileSync(file)
+    if (found.length !== bytes || createHash('sha256').update(found).digest('hex') !== sha256)
+      throw new Unverified(`${file} is not the file that was backed up. Use another backup.`)
+  }
+}

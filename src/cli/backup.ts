@@ -1,0 +1,93 @@
+/** `broadside backup`: a checked copy of a board, running or stopped. */
+import { execFileSync } from 'node:child_process'
+import { closeSync, openSync, renameSync, rmSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { explainFailure } from '../failure.ts'
+import { machine } from '../platform.ts'
+import { release } from '../release.ts'
+import { type Command, CommandFailed, exitCodes, Unverified, UsageError } from './command-line.ts'
+import { grouped } from './terminal.ts'
+
+export const backupCommand: Command = {
+  name: 'backup',
+  summary:
+    'Copies a board, running or stopped, into a directory or a .tar file, and checks the copy. A directory that holds the last backup is brought up to date: sealed segments and attachments that did not change are linked, not copied. It is replaced only when the new backup is complete and sound.',
+  usage: 'backup DIR|FILE.tar [--data DIR] [--with-keys]',
+  optionHelp: [
+    ['--data DIR', 'the board’s directory (default DATA_DIR or ./data)'],
+    [
+      '--with-keys',
+      'include the keys directory. Without it keep keys/ elsewhere: a board cannot continue without its keys',
+    ],
+  ],
+  example: 'broadside backup /backup/board --data /var/lib/broadside',
+  notes: [
+    'Left out: sign-in.keys (users sign in again), search indexes and snapshots (made again by the next start).',
+    'Files have mode 0600. Whoever reads a backup reads private rooms.',
+  ],
+  options: { data: { type: 'string' }, 'with-keys': { type: 'boolean' } },
+  positionals: { min: 1, max: 1 },
+  async run(args, terminal) {
+    const [{ readConfig }, { takeBackup }, { readFacts }] = await Promise.all([
+      import('../config.ts'),
+      import('./backup-copy.ts'),
+      import('../board-directory.ts'),
+    ])
+    const target = resolve(args.positionals[0]!)
+    const isTar = target.endsWith('.tar')
+    const directory = isTar ? `${target}.directory` : target
+    try {
+      const { dataDirectory: source } = readConfig(args.text('data'))
+      readFacts(machine.disk, source)
+      if (`${target}/`.startsWith(`${source}/`))
+        throw new UsageError(`${target} is inside the data directory. Name a place outside of it.`)
+      const hold = await holdIfStopped(source)
+      try {
+        const withKeys = args.flag('with-keys')
+        const { manifest, copiedBytes, linkedBytes } = await takeBackup({
+          disk: machine.disk,
+          source,
+          target: directory,
+          isRunning: hold === undefined,
+          withKeys,
+          now: terminal.clock.wallSeconds(),
+          release,
+        })
+        if (isTar) pack(directory, target)
+        const [origin = '', size = '0'] = manifest.head.split('\n')
+        terminal.out(
+          `${grouped(Object.keys(manifest.files).length)} files: ${grouped(copiedBytes)} bytes copied, ${grouped(linkedBytes)} linked.\n` +
+            `The backup has ${origin} up to entry ${grouped(Number(size))}, and was checked.\n` +
+            (withKeys ? '' : 'It has no keys. Keep a copy of keys/ elsewhere: restore takes it with --keys DIR.\n'),
+        )
+        return exitCodes.ok
+      } finally {
+        hold?.release()
+      }
+    } catch (error) {
+      if (error instanceof CommandFailed || error instanceof Unverified || error instanceof UsageError) throw error
+      throw new CommandFailed(explainFailure(error).problem)
+    }
+  },
+}
+
+/** The lock of a board that is stopped, so that it stays so; undefined: it is running. */
+async function holdIfStopped(directory: string): Promise<{ release(): void } | undefined> {
+  const { lockDirectory, Locked } = await import('../../storage/lock.ts')
+  try {
+    return await lockDirectory(directory, { reader: true })
+  } catch (error) {
+    if (error instanceof Locked) return undefined
+    throw error
+  }
+}
+
+function pack(directory: string, file: string): void {
+  const temporary = `${file}.tmp`
+  rmSync(temporary, { force: true })
+  // The file is there with its mode before the first byte is.
+  closeSync(openSync(temporary, 'wx', 0o600))
+  execFileSync('tar', ['-cf', temporary, '-C', directory, '.'])
+  renameSync(temporary, file)
+  rmSync(directory, { recursive: true })
+}

@@ -1,0 +1,135 @@
+/** `broadside restore`: makes a data directory from a backup, and says how the board may go on. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { copyFile } from '../../storage/journal-copy.ts'
+import { restoredFile } from '../board-directory.ts'
+import { explainFailure } from '../failure.ts'
+import { machine } from '../platform.ts'
+import { checkFiles, type Manifest, readManifest } from './backup-manifest.ts'
+import { type Command, CommandFailed, exitCodes, type Terminal, Unverified } from './command-line.ts'
+import { grouped, inertLine } from './terminal.ts'
+
+export const restoreCommand: Command = {
+  name: 'restore',
+  summary:
+    'Makes a data directory from a backup and checks it. The directory must be new or empty. A backup that was taken of a running board does not start until "broadside restored" says whether anything was written later.',
+  usage: 'restore BACKUP [--data DIR] [--keys DIR] [--dry-run]',
+  optionHelp: [
+    ['--data DIR', 'the directory to make (default DATA_DIR or ./data)'],
+    ['--keys DIR', 'the board’s keys directory, for a backup that was taken without keys'],
+    ['--dry-run', 'check the backup and say what would be done; write nothing'],
+  ],
+  example: 'broadside restore /backup/board --data /var/lib/broadside --keys /safe/keys',
+  options: { data: { type: 'string' }, keys: { type: 'string' }, 'dry-run': { type: 'boolean' } },
+  positionals: { min: 1, max: 1 },
+  async run(args, terminal) {
+    const { readConfig } = await import('../config.ts')
+    try {
+      const { dataDirectory: target } = readConfig(args.text('data'))
+      const given = resolve(args.positionals[0]!)
+      if (!existsSync(given)) throw new CommandFailed(`There is no backup ${given}.`)
+      refuseUnlessEmpty(target)
+      const unpacked = `${target}.unpacked`
+      const backup = machine.disk.look(given).isFile ? unpack(given, unpacked) : given
+      try {
+        return await restore({ backup, target, keys: args.text('keys'), isDry: args.flag('dry-run') }, terminal)
+      } finally {
+        if (backup === unpacked) rmSync(unpacked, { recursive: true, force: true })
+      }
+    } catch (error) {
+      if (error instanceof CommandFailed || error instanceof Unverified) throw error
+      throw new CommandFailed(explainFailure(error).problem)
+    }
+  },
+}
+
+type Restoration = {
+  readonly backup: string
+  readonly target: string
+  readonly keys: string | undefined
+  readonly isDry: boolean
+}
+
+async function restore(restoration: Restoration, terminal: Terminal): Promise<0> {
+  const { backup, target, isDry } = restoration
+  const manifest = readManifest(backup)
+  checkFiles(backup, manifest)
+  const keys = keyFilesOf(restoration, manifest)
+  const [origin = '', size = '0'] = manifest.head.split('\n')
+  terminal.out(
+    `${inertLine(backup)} was taken at ${new Date(manifest.taken_at * 1000).toISOString()} by release ${inertLine(manifest.release)}.\n` +
+      `It has ${grouped(Object.keys(manifest.files).length)} files, and ${inertLine(origin)} up to entry ${grouped(Number(size))}. Every file is as it was backed up.\n`,
+  )
+  if (isDry) {
+    terminal.out(`Nothing was written. Without --dry-run it is put in ${target}.\n`)
+    return exitCodes.ok
+  }
+  const { disk } = machine
+  // Before the first file: a restoration that was cut short must not start either.
+  const marker = Buffer.from(`${JSON.stringify({ taken_at: manifest.taken_at, head: manifest.head })}\n`)
+  disk.makeDirectory(target)
+  disk.writeAtomic(restoredFile(target), marker)
+  const copies = [...Object.keys(manifest.files).map((path) => [join(backup, path), path] as const), ...keys]
+  for (const [from, path] of copies) {
+    const to = join(target, path)
+    disk.makeDirectory(dirname(to))
+    disk.removeFile(to)
+    copyFile(disk, from, to)
+    disk.syncDirectory(dirname(to))
+  }
+  const { checkBoard } = await import('../fsck/fsck.ts')
+  const problems: string[] = []
+  const { damages } = checkBoard({
+    disk,
+    path: target,
+    verify: undefined,
+    onProgress: () => {},
+    onFinding: ({ kind, where, what }) => {
+      if (kind !== 'derived') problems.push(`${where}: ${what}`)
+    },
+  })
+  if (damages > 0) throw new Unverified(`${problems[0]}. Use another backup.`)
+  const wasMarked = manifest.files['restored.json'] !== undefined
+  if (!manifest.is_of_running && !wasMarked) disk.removeFile(restoredFile(target))
+  terminal.out(nextSteps(manifest, target, problems))
+  return exitCodes.ok
+}
+
+function nextSteps(manifest: Manifest, target: string, problems: readonly string[]): string {
+  const missing = problems.map((problem) => `${inertLine(problem)}\n`).join('')
+  if (!manifest.is_of_running)
+    return `${missing}The board is in ${target}. It was stopped when the backup was taken: if it was not started since, start it here.\n`
+  return (
+    `${missing}The board is in ${target}. It was running when the backup was taken, so one of these comes first:\n` +
+    `  broadside restored --data ${target}           it wrote nothing after the backup: its log continues\n` +
+    `  broadside restored --lost --data ${target}    what it wrote later is lost: a new log begins\n`
+  )
+}
+
+/** Files of the keys that are to be copied, and where they go. */
+function keyFilesOf({ keys }: Restoration, manifest: Manifest): (readonly [from: string, path: string])[] {
+  if (keys === undefined) return []
+  if (manifest.has_keys) throw new CommandFailed('This backup has its keys: leave out --keys.')
+  const names = existsSync(keys) ? readdirSync(keys).filter((name) => name.endsWith('.key')) : []
+  if (!names.includes('board.key'))
+    throw new CommandFailed(`${keys} has no board.key. Name the keys directory of the board, or a copy of it.`)
+  return names.map((name) => [join(keys, name), join('keys', name)] as const)
+}
+
+function refuseUnlessEmpty(target: string): void {
+  if (!existsSync(target)) return
+  const found = machine.disk.look(target).isFile ? [target] : readdirSync(target)
+  const isUnfinished = found.includes('restored.json') && !found.includes('LOCK') && !existsSync(join(target, 'search'))
+  if (found.length === 0) return
+  throw new CommandFailed(
+    `${target} is not empty, and a restoration overwrites nothing. Name a new directory${isUnfinished ? ', or remove this one if it is what an earlier restoration left' : ''}.`,
+  )
+}
+
+function unpack(file: string, into: string): string {
+  rmSync(into, { recursive: true, force: true })
+  mkdirSync(into, { recursive: true, mode: 0o700 })
+  execFileSync('tar', ['-xf', file, '-C', into, '--no-same-owner'])
+  return into
+}

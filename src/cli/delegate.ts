@@ -33,7 +33,7 @@ export const delegateCommand: Command = {
   },
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
-    const [file] = args.positionals as [string]
+    const file = args.positionals[0]!
     const scopes = (args.text('scopes') ?? 'board:read,board:post').split(',').map((each) => each.trim())
     const strange = scopes.find((each) => !allScopes.some((scope) => scope === each))
     if (strange !== undefined) throw new UsageError(`"${strange}" is no scope. There are: ${allScopes.join(', ')}.`)

@@ -392,8 +392,12 @@ describe('sets of tools', () => {
     const without = await rpc(board, 'tools/call', hidden, { query: '?tools=moderation', token })
     expect([without.status, without.body.error]).toEqual([403, 'insufficient_scope'])
     // No operation without a scope is a tool, whatever is listed.
-    const operator = { name: 'identity_suspend', arguments: { target: owner.id, reason: 'x' } }
-    expect((await rpc(board, 'tools/call', operator, { query: '?tools=all', token })).error.code).toBe(-32602)
+    const rotate = { name: 'identity_rotate', arguments: { target: owner.id } }
+    expect((await rpc(board, 'tools/call', rotate, { query: '?tools=all', token })).error.code).toBe(-32602)
+    // What an operator does is no scope of a sign-in.
+    const suspend = { name: 'identity_suspend', arguments: { target: owner.id, reason: 'x' } }
+    const refused = await rpc(board, 'tools/call', suspend, { query: '?tools=all', token })
+    expect([refused.status, refused.body.error]).toEqual([403, 'insufficient_scope'])
   })
 
   test('a sign-in for an address with a query is one for /mcp', async () => {

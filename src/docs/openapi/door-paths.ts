@@ -40,6 +40,27 @@ export function doorPaths(shapes: Shapes): Json {
     '/.well-known/agent-card.json': {
       get: document('agentCard', 'What agents find here (A2A 1.0): an MCP endpoint.', cardText),
     },
+    '/preview': {
+      post: {
+        ...document(
+          'preview',
+          'A draft as the board lays it out: for its own pages, of which only they can ask.',
+          previewText,
+        ),
+        requestBody: {
+          required: true,
+          content: {
+            'application/json': {
+              schema: {
+                type: 'object',
+                required: ['text'],
+                properties: { text: { type: 'string' }, format: { type: 'string', enum: ['text', 'markdown'] } },
+              },
+            },
+          },
+        },
+      },
+    },
     '/docs/broadside.sh': {
       get: document('shellLibrary', 'Functions that sign and send commands, for a shell.', programText),
     },
@@ -142,6 +163,7 @@ const programText: Text = {
   type: 'text/plain',
 }
 const searchDescription: Text = { description: 'XML.', type: 'application/opensearchdescription+xml' }
+const previewText: Text = { description: 'An HTML document with the draft.', type: 'text/html' }
 const cardText: Text = { description: 'JSON.', type: 'application/json' }
 const clientModule: Text = {
   description:

@@ -180,7 +180,11 @@ function lockOver(
   const root = board.events.root[slot]!
   if (letter.op !== 'post' || !state.threadFlags.isLocked(root === none ? slot : root)) return undefined
   if (room !== undefined && mayModerate(room, letter.author, letter.operator)) return undefined
-  return refuse('wrong_state', 'this thread is locked: it takes no more replies', 'reply_to')
+  return refuse(
+    'wrong_state',
+    'this thread is locked: a moderator of the room can open it with thread.lock',
+    'reply_to',
+  )
 }
 
 /** The slot of an event of this room. */

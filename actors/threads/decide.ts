@@ -23,9 +23,19 @@ const pin = about((subject, { state, board, now }, letter: WriteLetter<PinArgs>)
   const { pinned } = letter.args
   const root = rootOf(board.events.root[subject.slot]!, subject.slot)
   if (state.threadFlags.isPinned(root) === pinned)
-    return refuse('wrong_state', `this thread is ${pinned ? 'already' : 'not'} pinned`, 'data.pinned')
+    return refuse(
+      'wrong_state',
+      pinned
+        ? 'this thread is already pinned: thread.pin with false takes it off'
+        : 'this thread is not pinned: thread.pin with true pins it',
+      'data.pinned',
+    )
   if (pinned && state.threadFlags.pinnedIn(subject.room.number).length >= pinnedMax)
-    return refuse('wrong_state', `a room has at most ${pinnedMax} pinned threads: unpin one first`, 'data.pinned')
+    return refuse(
+      'wrong_state',
+      `a room has at most ${pinnedMax} pinned threads: take one off with thread.pin and false`,
+      'data.pinned',
+    )
   const facts: PinFacts = { id: Buffer.from(board.events.id(root)), pinned }
   return act(letter, now, { facts, isPublic: subject.isPublic })
 })
@@ -36,7 +46,13 @@ const lock = about((subject, { state, board, now }, letter: WriteLetter<LockArgs
   const { locked } = letter.args
   const root = rootOf(board.events.root[subject.slot]!, subject.slot)
   if (state.threadFlags.isLocked(root) === locked)
-    return refuse('wrong_state', `this thread is ${locked ? 'already' : 'not'} locked`, 'data.locked')
+    return refuse(
+      'wrong_state',
+      locked
+        ? 'this thread is already locked: thread.lock with false opens it'
+        : 'this thread is not locked: thread.lock with true closes it',
+      'data.locked',
+    )
   const facts: LockFacts = { id: Buffer.from(board.events.id(root)), locked }
   return act(letter, now, { facts, isPublic: subject.isPublic })
 })

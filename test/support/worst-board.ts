@@ -331,6 +331,7 @@ function own(fill: Filler): void {
     '/docs/limits',
     '/docs/credits',
     '/docs/works',
+    '/docs/import',
     '/faq',
     '/agents',
     '/embed',

@@ -12,7 +12,7 @@ import { type MessageSource, messageOf, type SourceEntry, skipped, textOfHtml, u
 
 /** Attachments are in it as text. */
 const mailBytesMax = 32 * 1024 * 1024
-const mailLinesMax = 1_000_000
+const mailLinesMax = 500_000
 const ancestorsMax = 50
 const mimeDepthMax = 32
 const headerBytesMax = 256 * 1024

@@ -367,6 +367,7 @@ describe('hostile mail', () => {
         mail(7, 'Subject: =?utf-8?Q?=00=E2=80=AEturned?=', 'a NUL \0 inside'),
         mail(8, 'Content-Type: text/html', `${'<div>'.repeat(50_000)}deep`),
         `${from(9)}\n\n\n`,
+        mail(9, 'Content-Type: text/html', '<i></i>'.repeat(50_000)),
         mail(10, 'Subject: last', 'the last one'),
       ].join(''),
     )
@@ -374,6 +375,7 @@ describe('hostile mail', () => {
     expect(out).toContain('message 5')
     expect(out).toContain('message 6 (line')
     expect(out).toContain('message 9')
+    expect(out).toMatch(/message 10 .* its text has more than 262144 characters with its markup/)
     const texts = (await eventsOf('broken')).map(({ text }) => text)
     expect(texts.at(-1)).toContain('the last one')
     expect(texts.some((text) => text.includes('a NUL  inside'))).toBe(true)

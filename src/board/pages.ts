@@ -3,6 +3,7 @@
 import { agentsPage } from '../docs/agents-page.ts'
 import { contactPage } from '../docs/contact-page.ts'
 import { faq } from '../docs/faq-page.ts'
+import { docsImport } from '../docs/import-page.ts'
 import { docsSigning, operationPage } from '../docs/operation-page.ts'
 import { docs, docsLimits, docsRefusals } from '../docs/page.ts'
 import { favicon } from '../docs/site-files.ts'
@@ -110,6 +111,7 @@ export const pages: readonly Page[] = [
   docsLimits,
   docsWorks,
   docsCredits,
+  docsImport,
   operationPage,
   faq,
   contactPage,

@@ -1,7 +1,8 @@
 /** Any answer of a board as a person reads it: events as posts, people by handle, times as dates, and nothing that only proves. */
 import { blockText } from '../follow/text-block.ts'
+import { importedText } from '../format/imported.ts'
 import { isObject } from '../mcp/brief.ts'
-import { eventBlock } from './event-text.ts'
+import { claimIn, eventBlock } from './event-text.ts'
 import { inertLine, inertText, wordOf } from './terminal.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -37,6 +38,8 @@ function linesOf(fields: Fields, indent: string): string[] {
   return shown.flatMap(([name, value]): string[] => {
     const label = `${indent}${inertLine(name.replaceAll('_', ' '))}`
     if (name === 'receipt' && isObject(value)) return receiptLines(value, indent)
+    const claim = name === 'source' ? claimIn(value) : undefined
+    if (claim !== undefined) return [`${indent}${inertLine(importedText(claim))}`]
     const word = wordFor(name, value)
     if (word !== undefined) return [`${label}: ${word}`]
     if (typeof value === 'string') return [`${label}:`, ...blockText(inertText(value)).split('\n')]

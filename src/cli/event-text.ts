@@ -39,11 +39,16 @@ function headOf(event: ShownEvent, parent?: ShownEvent): string {
   return inertLine(`[${id}] ${room}/${page} ${who} ${timeText(event.created_at)}${reply}${importedOf(event)}`)
 }
 
-/** The board is not trusted either. */
 function importedOf({ source }: ShownEvent): string {
-  const { author, at } = Object(source) as ShownEvent
-  if (typeof author !== 'string') return ''
-  return ` ${importedField(isTime(at) ? { author, at } : { author })}`
+  const claim = claimIn(source)
+  return claim === undefined ? '' : ` ${importedField(claim)}`
+}
+
+/** The claim of an importer, as far as it can be shown: the board is not trusted either. */
+export function claimIn(source: unknown): { readonly author: string; readonly at?: number } | undefined {
+  const { system, author, at } = Object(source) as ShownEvent
+  if (typeof system !== 'string' || typeof author !== 'string') return undefined
+  return isTime(at) ? { author, at } : { author }
 }
 
 function handleOf(event: ShownEvent): string | undefined {

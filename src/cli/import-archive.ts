@@ -47,7 +47,7 @@ async function filesUnder(root: string, under: string, depth: number): Promise<A
     const path = under === '' ? entry.name : `${under}/${entry.name}`
     if (entry.isDirectory() && depth < depthMax) found.push(...(await filesUnder(root, path, depth + 1)))
     else if (entry.isFile() && path.endsWith('.json'))
-      found.push({ path, read: () => bounded(createReadStream(join(root, path)), path) })
+      found.push({ path, read: () => bounded(async () => createReadStream(join(root, path)), path) })
     if (found.length > filesMax) throw tooMany(root)
   }
   return found
@@ -78,25 +78,25 @@ async function zipped(zip: ZipFile, zipPath: string): Promise<ArchivedFile[]> {
       path: fileName,
       async read() {
         if (uncompressedSize > fileBytesMax) throw tooLong(fileName)
-        try {
-          return await bounded(await zip.openReadStreamPromise(entry), fileName)
-        } catch (error) {
-          if (error instanceof CommandFailed) throw error
-          throw new CommandFailed(`${fileName} cannot be unpacked (${(error as Error).message}).`)
-        }
+        return await bounded(() => zip.openReadStreamPromise(entry), fileName)
       },
     })
   }
   return files
 }
 
-async function bounded(chunks: AsyncIterable<Buffer>, name: string): Promise<Buffer> {
+async function bounded(open: () => Promise<AsyncIterable<Buffer>>, name: string): Promise<Buffer> {
   const read: Buffer[] = []
   let size = 0
-  for await (const chunk of chunks) {
-    size += chunk.length
-    if (size > fileBytesMax) throw tooLong(name)
-    read.push(chunk)
+  try {
+    for await (const chunk of await open()) {
+      size += chunk.length
+      if (size > fileBytesMax) throw tooLong(name)
+      read.push(chunk)
+    }
+  } catch (error) {
+    if (error instanceof CommandFailed) throw error
+    throw new CommandFailed(`${name} cannot be read (${(error as Error).message}).`)
   }
   return Buffer.concat(read)
 }

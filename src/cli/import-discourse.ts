@@ -14,6 +14,7 @@ import {
   skipped,
   textIn,
   textOfHtml,
+  tooMuchMarkup,
   unreadable,
 } from './message-source.ts'
 
@@ -56,6 +57,8 @@ async function postEntry(post: Topic, topic: Topic, where: string, { room, syste
   if (typeof username !== 'string' || username === '') return unreadable(where, '"username" must name the author')
   const parents = number === 1 ? [] : [typeof answered === 'number' ? answered : 1, 1]
   const isRaw = typeof raw === 'string'
+  const text = isRaw ? raw : await textOfHtml(textIn(cooked) ?? '')
+  if (text === undefined) return unreadable(where, tooMuchMarkup)
   return {
     where,
     line: messageOf({
@@ -67,7 +70,7 @@ async function postEntry(post: Topic, topic: Topic, where: string, { room, syste
       parents: [...new Set(parents)].map((each) => `${topicId}/${each}`),
       at: timeOf(at),
       title: textIn(post.topic_title) ?? textIn(topic.title),
-      text: isRaw ? raw : await textOfHtml(textIn(cooked) ?? ''),
+      text,
       format: isRaw ? 'markdown' : undefined,
     }),
   }

@@ -4,7 +4,16 @@
  * `{"id","type","by","time","text","parent","title","url","deleted","dead","poll"}`. Texts are HTML and become plain text.
  */
 import { timeOf } from './corpus.ts'
-import { fieldsOf, messageOf, type SourceEntry, skipped, textIn, textOfHtml, unreadable } from './message-source.ts'
+import {
+  fieldsOf,
+  messageOf,
+  type SourceEntry,
+  skipped,
+  textIn,
+  textOfHtml,
+  tooMuchMarkup,
+  unreadable,
+} from './message-source.ts'
 
 const types: ReadonlySet<unknown> = new Set(['story', 'comment', 'job', 'poll', 'pollopt'])
 
@@ -23,7 +32,8 @@ export async function hackerNewsEntry(value: unknown, where: string, { room, sys
   if (!isHackerNewsItem(value)) return unreadable(where, '"id" must be a number and "type" one that the API has')
   if (typeof by !== 'string' || by === '') return unreadable(where, '"by" must name the author')
   const above = typeof parent === 'number' ? parent : poll
-  const words = [textIn(url), typeof text === 'string' ? await textOfHtml(text) : undefined]
+  const words = await textOfHtml(typeof text === 'string' ? text : '')
+  if (words === undefined) return unreadable(where, tooMuchMarkup)
   return {
     where,
     line: messageOf({
@@ -35,7 +45,7 @@ export async function hackerNewsEntry(value: unknown, where: string, { room, sys
       parents: typeof above === 'number' ? [String(above)] : [],
       at: timeOf(time),
       title: textIn(title),
-      text: words.filter((each) => each !== undefined && each !== '').join('\n\n'),
+      text: [textIn(url) ?? '', words].filter((each) => each !== '').join('\n\n'),
     }),
   }
 }

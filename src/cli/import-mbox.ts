@@ -8,11 +8,19 @@ import { hash } from 'node:crypto'
 import PostalMime, { type Email } from 'postal-mime'
 import { timeOf } from './corpus.ts'
 import type { LineSource } from './lines.ts'
-import { type MessageSource, messageOf, type SourceEntry, skipped, textOfHtml, unreadable } from './message-source.ts'
+import {
+  type MessageSource,
+  messageOf,
+  type SourceEntry,
+  skipped,
+  textOfHtml,
+  tooMuchMarkup,
+  unreadable,
+} from './message-source.ts'
 
 /** Attachments are in it as text. */
 const mailBytesMax = 32 * 1024 * 1024
-const mailLinesMax = 1_000_000
+const mailLinesMax = 500_000
 const ancestorsMax = 50
 const mimeDepthMax = 32
 const headerBytesMax = 256 * 1024
@@ -93,6 +101,7 @@ async function entryOf(bytes: Buffer, where: string, { room, system }: Place): P
   const author = authorOf(mail)
   if (author === undefined) return unreadable(where, 'it has no author (From)')
   const text = mail.text?.trim() ? mail.text : await textOfHtml(mail.html ?? '')
+  if (text === undefined) return unreadable(where, tooMuchMarkup)
   const files = mail.attachments.length
   if (text.trim() === '') {
     return files > 0

@@ -12,11 +12,13 @@ import {
   fieldsOf,
   listIn,
   type MessageSource,
+  markupCharactersMax,
   messageOf,
   type SourceEntry,
   type SourceOptions,
   skipped,
   textIn,
+  tooMuchMarkup,
   unreadable,
 } from './message-source.ts'
 
@@ -117,7 +119,8 @@ function messageEntry(
   if (author === undefined) return unreadable(where, 'it names no author (user, bot_id, username)')
   const known = names.users.get(author) ?? textIn(fieldsOf(profile).display_name) ?? textIn(fieldsOf(profile).real_name)
   const files = listIn(message.files).length
-  const words = typeof text === 'string' ? textOfSlack(text.slice(0, textCharactersMax), names) : ''
+  if (typeof text === 'string' && text.length > markupCharactersMax) return unreadable(where, tooMuchMarkup)
+  const words = typeof text === 'string' ? textOfSlack(text, names) : ''
   if (words.trim() === '' && files > 0) return skipped(where, 'messages that hold files alone were skipped')
   const line = messageOf({
     system,
@@ -131,9 +134,6 @@ function messageEntry(
   })
   return files === 0 ? { where, line } : { where, line, notes: [[files, 'files of messages were not imported']] }
 }
-
-/** Escapes make a text shorter, names may make it longer: whether it fits is asked of what comes out. */
-const textCharactersMax = 262_144
 
 /** Channels may have names in any script. */
 function roomOf(channel: string): string {

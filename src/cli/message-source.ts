@@ -115,12 +115,17 @@ export function textIn(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** HTML of strangers as plain text. Past its bounds the library says `...`. */
-export async function textOfHtml(html: string): Promise<string> {
+/** Eight times what a post may hold. */
+export const markupCharactersMax = 262_144
+export const tooMuchMarkup = `its text has more than ${markupCharactersMax} characters with its markup`
+
+/** HTML of strangers as plain text; undefined: it is too long. What is nested deeper than any honest text is shown as `...`. */
+export async function textOfHtml(html: string): Promise<string | undefined> {
+  if (html.length > markupCharactersMax) return undefined
   const { convert } = await import('html-to-text')
   return convert(html, {
     wordwrap: false,
-    limits: { maxDepth: 100, maxChildNodes: 10_000, maxInputLength: htmlCharactersMax },
+    limits: { maxDepth: 100, maxChildNodes: 100_000, maxInputLength: markupCharactersMax },
     selectors: [
       { selector: 'img', format: 'skip' },
       { selector: 'a', options: { hideLinkHrefIfSameAsText: true, ignoreHref: false, linkBrackets: ['(', ')'] } },
@@ -128,6 +133,3 @@ export async function textOfHtml(html: string): Promise<string> {
     ],
   })
 }
-
-/** Eight times what a post may hold: what is longer is cut, and its text is too long anyway or mostly markup. */
-const htmlCharactersMax = 262_144

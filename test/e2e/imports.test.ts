@@ -239,6 +239,11 @@ test('the claim is shown in pages, lists, feeds and the command line, as the imp
   const terminal = capturedTerminal()
   expect(await main(['read', 'boats', '--url', board.address], terminal)).toBe(0)
   expect(terminal.said.out).toContain('imported="Ines Marlow, 2019-03-02"')
+  const threadList = capturedTerminal()
+  expect(await main(['threads', 'boats', '--url', board.address], threadList)).toBe(0)
+  expect(threadList.said.out).toContain(said)
+  const export_ = await client.get('/v1/export?room=boats')
+  expect(export_.text).toContain('"source":{"system":"mbox","id":"key-1@harbour.example"')
 })
 
 test('lists are in the order in which the board took the posts, whatever time is claimed', async () => {
@@ -362,6 +367,7 @@ describe('hostile mail', () => {
         mail(7, 'Subject: =?utf-8?Q?=00=E2=80=AEturned?=', 'a NUL \0 inside'),
         mail(8, 'Content-Type: text/html', `${'<div>'.repeat(50_000)}deep`),
         `${from(9)}\n\n\n`,
+        mail(9, 'Content-Type: text/html', '<i></i>'.repeat(50_000)),
         mail(10, 'Subject: last', 'the last one'),
       ].join(''),
     )
@@ -369,6 +375,7 @@ describe('hostile mail', () => {
     expect(out).toContain('message 5')
     expect(out).toContain('message 6 (line')
     expect(out).toContain('message 9')
+    expect(out).toMatch(/message 10 .* its text has more than 262144 characters with its markup/)
     const texts = (await eventsOf('broken')).map(({ text }) => text)
     expect(texts.at(-1)).toContain('the last one')
     expect(texts.some((text) => text.includes('a NUL  inside'))).toBe(true)
@@ -436,7 +443,7 @@ describe('zips and directories of Slack', () => {
     expect((await eventsOf('bombed')).map(({ text }) => text)).toEqual(['after the bomb'])
 
     const liar = written('liar.zip', zipOf([users, channels('bombed'), { ...bomb, saidBytes: 10 }]))
-    expect((await runImport(liar)).out).toContain('cannot be unpacked')
+    expect((await runImport(liar)).out).toContain('bombed/1.json cannot be read')
 
     for (const name of ['../outside.json', '/etc/outside.json', 'a/../../outside.json']) {
       const { code: left, err } = await runImport(

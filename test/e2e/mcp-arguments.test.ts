@@ -64,7 +64,7 @@ test('what is wrong with the arguments of a tool is said in its own words: nothi
       'post',
       { text: 'x', data: { colour: 'red' } },
       'data.colour',
-      'data of post has no key "colour": its keys are format, supersedes',
+      'data of post has no key "colour": its keys are format, supersedes, source',
     ],
     ['vote', { event_id: '0'.repeat(32) }, 'value', 'vote needs the argument "value": one of 1, -1, 0'],
     ['post', { txet: 'x' }, 'txet', 'post has no argument "txet"; did you mean text?'],

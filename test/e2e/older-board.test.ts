@@ -306,3 +306,10 @@ test('people write on it, and what they wrote outlives a stop', async () => {
   expect((await client.get(`/api/events/${told.post.id}`)).data.event).toMatchObject({ votes: { up: 1, down: 1 } })
   expect(docOf(await client.get(`/api/docs/${told.doc.id}`)).version).toBe(told.doc.versions + 1)
 })
+
+test('a policy that 1.0.0 stored, without the key imports, accepts imported posts', async () => {
+  const { policy } = await done<{ policy: Line }>('ada', { operation: 'room.policy.get', room: 'workshop' })
+  expect(policy).toMatchObject({ rules: 'Be kind.', imports: true })
+  const data = '{"schema":1,"source":{"system":"mbox","id":"1@harbour.example","author":"Ines","at":1551518100}}'
+  await done('ada', { operation: 'post', room: 'workshop', text: 'written before', data })
+})

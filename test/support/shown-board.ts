@@ -181,6 +181,7 @@ export async function fillBoard(address: string): Promise<Shown> {
     '/docs/limits',
     '/docs/works',
     '/docs/credits',
+    '/docs/import',
     '/faq',
     '/agents',
     '/embed',

@@ -332,6 +332,7 @@ function own(fill: Filler): void {
     '/docs/limits',
     '/docs/credits',
     '/docs/works',
+    '/docs/import',
     '/faq',
     '/agents',
     '/contact',

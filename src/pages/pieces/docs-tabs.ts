@@ -7,6 +7,7 @@ const places = [
   ['Signing', '/docs/signing'],
   ['Works', '/docs/works'],
   ['Credits', '/docs/credits'],
+  ['Importing', '/docs/import'],
   ['Refusals', '/docs/refusals'],
   ['Limits', '/docs/limits'],
 ] as const

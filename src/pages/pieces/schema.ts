@@ -34,7 +34,7 @@ export function schemaTable(schema: Json, caption: string, depth = 0): Html {
     const more =
       inner?.properties !== undefined &&
       depth < depthMax &&
-      html`<details><summary>${inner.title ?? 'its keys'}</summary>${schemaTable(inner as Json, `keys of ${name}, among the ${caption}`, depth + 1)}</details>`
+      html`<details><summary>${inner.title ?? 'its keys'}</summary>${schemaTable(inner as Json, `keys of ${name}, ${caption.replace(/^keys of /, 'of ')}`, depth + 1)}</details>`
     const named = html`<code>${name}</code>${!required.includes(name) && html`<br><small>optional</small>`}`
     return [named, typeOf(shape), html`${withCode(shape.description ?? inner?.description ?? '')}${more}`]
   })

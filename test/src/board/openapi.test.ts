@@ -124,6 +124,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /docs/broadside.py",
       "get /docs/broadside.sh",
       "get /docs/credits",
+      "get /docs/import",
       "get /docs/limits",
       "get /docs/refusals",
       "get /docs/signing",

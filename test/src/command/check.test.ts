@@ -152,7 +152,7 @@ describe('what is said of a mistake', () => {
     ],
     [
       post({ data: '{"schema":1,"title":"x"}' }),
-      'invalid_field data.title: data of post has no key "title": its keys are schema, format, supersedes',
+      'invalid_field data.title: data of post has no key "title": its keys are schema, format, supersedes, source',
     ],
     [
       post({ data: '{"schema":1,"format":"html"}' }),

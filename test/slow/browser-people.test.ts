@@ -257,53 +257,107 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     { colorScheme: 'dark', width: 1280 },
     { colorScheme: 'light', width: 390 },
     { colorScheme: 'dark', width: 390 },
-  ] as const)('axe-core finds nothing wrong with what scripts add, $colorScheme at $width', async ({ colorScheme, width }) => {
-    const page = await openPage({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true })
-    const name = `${colorScheme}-${width}`
-    const wrong: unknown[] = []
-    const check = async (what: string) => {
-      await page.evaluate(axe)
-      const { violations } = await page.evaluate(() =>
-        (globalThis as unknown as Window).axe.run({
-          resultTypes: ['violations'],
-          runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice'],
-        }),
-      )
-      for (const { id, nodes } of violations) wrong.push([what, id, nodes[0]?.html, nodes[0]?.failureSummary])
-      expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0)
-      await picture(page, `${what}-${name}`)
+  ] as const)(
+    'axe-core finds nothing wrong with what scripts add, $colorScheme at $width',
+    async ({ colorScheme, width }) => {
+      const page = await openPage({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true })
+      const name = `${colorScheme}-${width}`
+      const wrong: unknown[] = []
+      const check = async (what: string) => {
+        await page.evaluate(axe)
+        const { violations } = await page.evaluate(() =>
+          (globalThis as unknown as Window).axe.run({
+            resultTypes: ['violations'],
+            runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice'],
+          }),
+        )
+        for (const { id, nodes } of violations) wrong.push([what, id, nodes[0]?.html, nodes[0]?.failureSummary])
+        expect(await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
+        await picture(page, `${what}-${name}`)
+      }
+      await page.goto(`${board.address}/account`)
+      await button(page, 'Make a key').waitFor()
+      await check('account-without-a-key')
+      await page.goto(`${board.address}/room/lobby#write`)
+      await page.getByLabel('Write to lobby').fill('Is this open to everybody?')
+      await check('composer-of-a-newcomer')
+      await button(page, 'Post').click()
+      await page.getByText('Posted:').waitFor()
+      const { events } = (await client.get('/api/events?room=lobby&limit=1')).data as unknown as {
+        events: { event_id: string }[]
+      }
+      const { event_id: id } = await client
+        .post(ada, { room: 'lobby', text: 'Yes', reply_to: events[0]!.event_id })
+        .then(({ data }) => data as { event_id: string })
+      await page.goto(`${board.address}/e/${id}`)
+      await page.getByRole('button', { name: /^For/ }).first().waitFor()
+      // An open menu lies over what is below it.
+      await check('thread')
+      await page.goto(`${board.address}/account`)
+      await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+      await check('account')
+      await page.goto(`${board.address}/inbox`)
+      await page.getByRole('heading', { name: 'Conversations' }).waitFor()
+      await check('inbox')
+      await page.goto(`${board.address}/moderate`)
+      await page.getByRole('heading', { name: 'For the operator' }).waitFor()
+      await check('moderate')
+      await page.goto(`${board.address}/room/lobby`)
+      await page.locator('#account svg').waitFor()
+      await check('room')
+      expect(wrong).toEqual([])
+      await page.context().close()
+    },
+  )
+
+  test('a work is requested, claimed, submitted, rejected, and a document is written and merged, in the browser', async () => {
+    const requester = await openPage()
+    const worker = await openPage()
+    for (const page of [requester, worker]) {
+      await page.goto(`${board.address}/account`)
+      await button(page, 'Make a key').click()
+      await page.getByRole('heading', { name: 'Your profile' }).waitFor()
     }
-    await page.goto(`${board.address}/account`)
-    await button(page, 'Make a key').waitFor()
-    await check('account-without-a-key')
-    await page.goto(`${board.address}/room/lobby#write`)
-    await page.getByLabel('Write to lobby').fill('Is this open to everybody?')
-    await check('composer-of-a-newcomer')
-    await button(page, 'Post').click()
-    await page.getByText('Posted:').waitFor()
-    const { events } = (await client.get('/api/events?room=lobby&limit=1')).data as unknown as {
-      events: { event_id: string }[]
-    }
-    const { event_id: id } = await client.post(ada, { room: 'lobby', text: 'Yes', reply_to: events[0]!.event_id }).then(
-      ({ data }) => data as { event_id: string },
-    )
-    await page.goto(`${board.address}/e/${id}`)
-    await page.getByRole('button', { name: /^For/ }).first().waitFor()
-    await page.locator('.post .menu summary').first().click()
-    await check('thread')
-    await page.goto(`${board.address}/account`)
-    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
-    await check('account')
-    await page.goto(`${board.address}/inbox`)
-    await page.getByRole('heading', { name: 'Conversations' }).waitFor()
-    await check('inbox')
-    await page.goto(`${board.address}/moderate`)
-    await page.getByRole('heading', { name: 'For the operator' }).waitFor()
-    await check('moderate')
-    await page.goto(`${board.address}/room/lobby`)
-    await page.locator('#account svg').waitFor()
-    await check('room')
-    expect(wrong).toEqual([])
-    await page.context().close()
+    await requester.goto(`${board.address}/work`)
+    await requester.getByText('Request work').click()
+    await requester.getByLabel('Title').fill('A short poem')
+    await requester.getByLabel('What is to be done').fill('Write a poem of four lines about boards.')
+    await requester.getByLabel('Practice: costs and pays nothing').check()
+    await button(requester, 'Request this work').click()
+    await requester.getByRole('link', { name: 'see it' }).click()
+    await button(requester, 'Cancel it').waitFor()
+    await worker.goto(requester.url())
+    await button(worker, 'Claim it').click()
+    await worker.getByLabel('Your result').fill('Boards are nice, once or twice.')
+    await button(worker, 'Submit the result').click()
+    await worker.getByRole('heading', { name: 'The result' }).waitFor()
+    await requester.reload()
+    await picture(requester, 'work-to-review')
+    await requester.getByLabel('Why').fill('It has two lines and not four, as was asked for.')
+    await button(requester, 'Reject it').click()
+    await requester.locator('.timeline').getByText('work.reject').waitFor()
+    await worker.reload()
+    await button(worker, 'Concede').click()
+    await worker.locator('.timeline').getByText('work.concede').waitFor()
+
+    await requester.goto(`${board.address}/room/lobby?view=documents`)
+    await requester.getByText('New document').click()
+    await requester.getByLabel('Title').fill('A plan')
+    await requester.getByLabel('Text, in Markdown').fill('one\n\ntwo\n\nthree')
+    await button(requester, 'Create it').click()
+    await requester.getByRole('link', { name: 'see it' }).click()
+    await button(requester, 'Edit this document').click()
+    const other = await requester.context().newPage()
+    await other.goto(requester.url())
+    await button(other, 'Edit this document').click()
+    await other.getByLabel('Text, in Markdown').fill('one, first\n\ntwo\n\nthree')
+    await button(other, 'Save').click()
+    await other.getByText('Saved:').waitFor()
+    await requester.getByLabel('Text, in Markdown').fill('one\n\ntwo\n\nthree, last')
+    await button(requester, 'Save').click()
+    await requester.getByText('Both texts were merged').waitFor()
+    expect(await requester.getByLabel('Text, in Markdown').inputValue()).toContain('one, first')
+    await requester.context().close()
+    await worker.context().close()
   })
 })

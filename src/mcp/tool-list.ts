@@ -199,7 +199,8 @@ const command: ListedTool = {
   },
 }
 
-const described = operations.filter(({ scope }) => scope !== undefined).map(describe)
+/** What an operator does is done with a key of theirs, which no sign-in is. */
+const described = operations.filter(({ scope }) => scope !== undefined && scope !== 'board:operate').map(describe)
 
 /** All of them; which are listed, tool-sets.ts says. What needs no sign-in stands first. */
 export const tools: readonly ListedTool[] = [

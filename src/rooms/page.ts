@@ -26,6 +26,8 @@ const views = [
 ] as const
 type View = (typeof views)[number][0]
 
+const scriptsOf = { threads: ['thread.js'], posts: ['live.js'], older: [], documents: ['document.js'] } as const
+
 /** What the address of a room asks for. */
 type Place = {
   readonly room: RoomData
@@ -71,7 +73,7 @@ export const room: Page = {
 ${rulesOf(about)}
 <section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>
 <section><h2>For programs</h2><p><a href="/tail/${name}">Stream</a> · <a href="/api/threads?room=${name}">JSON</a> · <a href="/room/${name}.atom">Atom</a> · <a href="${pathTo('/embed', { room: name })}">Embed</a> · <a href="${pathTo('/v1/export', { room: name })}">Export</a> · <a href="${pathTo('/search', { room: name })}">Search</a></p></section>`,
-      scripts: [...(isLive ? ['live.js'] : view === 'threads' ? ['thread.js'] : []), 'posts.js', 'write.js'],
+      scripts: [...scriptsOf[view === 'posts' && !isLive ? 'older' : view], 'posts.js', 'write.js'],
       links: [
         ...feedLinks(`/room/${name}`, `Threads of ${name}`),
         ['alternate', 'application/json+oembed', name, pathTo('/oembed', { url: `${ask.board.address}/room/${name}` })],
@@ -129,7 +131,7 @@ async function docsOf(ask: Ask, place: Place): Promise<Html> {
     list.docs.length === 0
       ? empty(html`There are no documents here yet: <a href="/docs/docs.create">docs.create</a> makes one.`)
       : html`<ul class="rows">${list.docs.map((doc) => html`<li><a href="/d/${doc.id}"><b>${doc.title}</b></a><div class="line"><span>${countOf(doc.versions, 'version')}</span><span>${when(doc.updated_at)}</span></div></li>`)}</ul>`
-  return html`<h2 class="unseen">Documents</h2>${rows}
+  return html`<h2 class="unseen">Documents</h2><div id="document-acts" data-room="${room.name}"></div>${rows}
 ${pagerOf(place, list, 'More documents')}`
 }
 

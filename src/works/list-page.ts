@@ -34,7 +34,8 @@ export const works: Page = {
         ['All', pathTo('/work', rest), state === undefined],
         ...states.map((each) => [each, pathTo('/work', { ...rest, state: each }), state === each] as const),
       ]),
-      main: html`${formOf(asked)}
+      scripts: ['work.js'],
+      main: html`<div id="work-acts"></div>${formOf(asked)}
 ${await found(ask, asked)}`,
       aside: html`<section><h2>How it works</h2><ol><li><a href="/docs/work.create">Create</a>: the reward goes into escrow.</li><li><a href="/docs/work.claim">Claim</a>: one worker at a time holds it.</li><li><a href="/docs/work.submit">Submit</a>: a signed reply, pinned by its hash.</li><li><a href="/docs/work.accept">Accept</a>, <a href="/docs/work.revise">revise</a> or <a href="/docs/work.reject">reject</a>; without a review the worker is paid.</li><li>No agreement: <a href="/docs/work.dispute">dispute</a>, and an arbiter rules.</li></ol><p><a href="/docs/works">All states and transitions</a></p><p>Credits are not money and are not bought or sold here.</p></section><section><h2>Other forms</h2><ul><li><a href="/work.atom">new works as a feed</a></li><li><a href="/api/works">as JSON</a></li></ul></section>`,
       links: [...feedLinks('/work', 'Newest works'), ['alternate', 'application/json', 'Works', '/api/works']],

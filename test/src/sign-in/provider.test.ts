@@ -1,6 +1,6 @@
 /** The authorization server does what it says of itself, and says nothing that it does not do. */
 import { expect, test } from 'vitest'
-import { scopes } from '../../../actors/kernel/operation.ts'
+import { signInScopes } from '../../../actors/kernel/operation.ts'
 import { answered, authorizeUrl, headerOf, oauthAlone } from '../../support/oauth-alone.ts'
 
 const clientId = 'https://client.example/meta/client.json'
@@ -122,7 +122,7 @@ test.each(['openid-configuration', 'oauth-authorization-server'])(
   'nothing of OpenID is offered in %s',
   async (name) => {
     const described = JSON.parse(String((await alone().get(`/.well-known/${name}`)).body)) as Record<string, unknown>
-    expect(described.scopes_supported).toEqual(scopes)
+    expect(described.scopes_supported).toEqual(signInScopes)
     const names = Object.keys(described).filter((each) => /claim|id_token|subject|userinfo/.test(each))
     expect(names).toEqual([])
   },

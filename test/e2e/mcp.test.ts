@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { isSigned } from '../../actors/kernel/operation.ts'
+import { isSigned, signInScopes } from '../../actors/kernel/operation.ts'
 import { operations } from '../../actors/operations.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { toolsListed } from '../../src/mcp/tool-sets.ts'
@@ -204,7 +204,9 @@ describe('tools', () => {
     const query = '?tools=all'
     const { result } = await rpc(board, 'tools/list', {}, { query })
     const tools = result.tools as { name: string; inputSchema: { properties: Told; additionalProperties: boolean } }[]
-    const declared = operations.filter(({ scope }) => scope !== undefined).map(({ name }) => name.replaceAll('.', '_'))
+    const declared = operations
+      .filter(({ scope }) => scope !== undefined && signInScopes.includes(scope))
+      .map(({ name }) => name.replaceAll('.', '_'))
     expect(tools.map(({ name }) => name).sort()).toEqual([...declared, 'whoami', 'command'].sort())
     for (const { inputSchema } of tools) {
       expect(inputSchema.additionalProperties).toBe(false)
@@ -396,8 +398,7 @@ describe('sets of tools', () => {
     expect((await rpc(board, 'tools/call', rotate, { query: '?tools=all', token })).error.code).toBe(-32602)
     // What an operator does is no scope of a sign-in.
     const suspend = { name: 'identity_suspend', arguments: { target: owner.id, reason: 'x' } }
-    const refused = await rpc(board, 'tools/call', suspend, { query: '?tools=all', token })
-    expect([refused.status, refused.body.error]).toEqual([403, 'insufficient_scope'])
+    expect((await rpc(board, 'tools/call', suspend, { query: '?tools=all', token })).error.code).toBe(-32602)
   })
 
   test('a sign-in for an address with a query is one for /mcp', async () => {

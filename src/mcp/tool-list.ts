@@ -133,8 +133,8 @@ function slim(schema: Schema): Json {
   }
 }
 
-/** Of more keys than this, those without a type are left out. */
-const outputKeysMax = 10
+/** Of more keys than this, those without a type are left out; of more than that, those that are not always there. */
+const [outputKeysMax, typedKeysMax] = [10, 12]
 
 /** Names and types of the top level. A refusal has none of them; where a text is read in parts, it may stand for a value. */
 function outputOf({ result, inParts }: Operation): Json {
@@ -143,7 +143,10 @@ function outputOf({ result, inParts }: Operation): Json {
     const mayBeText = inParts === true && (type === 'object' || type === 'array')
     return [name, type === undefined || mayBeText ? {} : { type }] as const
   })
-  const shown = keys.length > outputKeysMax ? keys.filter(([, schema]) => 'type' in schema) : keys
+  const typed = keys.filter(([, schema]) => 'type' in schema)
+  const { required = [] } = shapeOf(result)
+  const certain = typed.length > typedKeysMax ? typed.filter(([name]) => required.includes(name)) : typed
+  const shown = keys.length > outputKeysMax ? certain : keys
   return { type: 'object', properties: Object.fromEntries(shown) }
 }
 

@@ -342,7 +342,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
         }
         return [
           document.querySelectorAll(
-            'main :is(script, img, iframe, style, link, object, embed, form:not([action^="/"]))',
+            'main :is(script, img, iframe, style, link, object, embed, form:not([action^="/"], .write))',
           ).length,
           document.querySelectorAll('[style], [onerror], [onload], [onclick], [onmouseover]').length,
           document.querySelectorAll('a[href^="javascript" i], a[href^="data" i]').length,

@@ -72,6 +72,11 @@ async function identityAt(board: Board, id: string): Promise<{ readonly id: stri
   }
 }
 
+/** What a board answered may be anything. */
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
 async function show(args: Arguments, terminal: Terminal): Promise<0> {
   const file = keyFileOf(args)
   const board = await connected(args, true)
@@ -90,10 +95,10 @@ async function show(args: Arguments, terminal: Terminal): Promise<0> {
   }
   if (args.flag('json')) terminal.out(`${inertJson(about)}\n`)
   else {
-    const handle = about.handle === undefined ? 'none yet: broadside login --handle NAME' : `@${about.handle}`
+    const handle = about.handle === undefined ? 'none yet: broadside login --handle NAME' : `@${asText(about.handle)}`
     const { handle: _, ...rest } = about
     for (const [name, value] of Object.entries({ handle, ...rest }))
-      terminal.out(`${name.replaceAll('_', ' ').padEnd(13)}${inertLine(String(value))}\n`)
+      terminal.out(`${name.replaceAll('_', ' ').padEnd(13)}${inertLine(asText(value))}\n`)
   }
   return exitCodes.ok
 }

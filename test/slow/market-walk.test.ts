@@ -4,7 +4,7 @@ import { transitions } from '../../actors/works/market/table.ts'
 import { walk } from '../support/market/walk.ts'
 
 const stepsOfOne = 5_000
-const steps = Number(process.env.MARKET_STEPS ?? 100_000)
+const steps = Number(process.env.MARKET_STEPS ?? 60_000)
 
 test(`${steps} steps keep all laws, and take every row of the table`, { timeout: 900_000 }, () => {
   const taken = new Set<string>()

@@ -39,6 +39,12 @@ async function run(ask: WorstAsk): Promise<number> {
     reader.close()
     return 0
   }
+  if ('body' in ask) {
+    const headers = { 'content-type': 'application/json' }
+    const sent = await fetch(board.address + ask.path, { method: 'POST', headers, body: JSON.stringify(ask.body) })
+    expect([ask.path, sent.status]).toEqual([ask.path, 200])
+    return (await sent.arrayBuffer()).byteLength
+  }
   const { status, text } = await ('path' in ask ? client.get(ask.path) : client.command(ask.who, ask.command))
   expect([ask, status, status === 200 ? '' : text.slice(0, 300)]).toEqual([ask, 200, ''])
   return Buffer.byteLength(text)

@@ -40,6 +40,8 @@ export type WorstAsk = { readonly of: string } & (
   | { readonly path: string }
   /** A stream that never ends: read until it holds so many characters. */
   | { readonly path: string; readonly chars: number }
+  /** What is sent to it as JSON. */
+  | { readonly path: string; readonly body: object }
   | { readonly command: Fields; readonly who: Signer }
   /** A tool of MCP. */
   | { readonly tool: string; readonly args: Readonly<Record<string, unknown>> }
@@ -359,6 +361,8 @@ function own(fill: Filler): void {
     '/api/log/witnesses',
   ])
     fill.ask(path)
+  for (const [text] of [[wideTable(1_000, 66)], [odd], ['<http://a>'.repeat(600)]])
+    fill.asks.push({ of: '/preview', path: '/preview', body: { text: text!.slice(0, 32_760), format: 'markdown' } })
   for (const operation of ['post', 'work.create', 'tools.search', 'updates.get', 'room.policy.set'])
     fill.ask('/docs/{operation}', `/docs/${operation}`)
   fill.ask('/api/credits', '/api/credits?target=mint&limit=200')

@@ -13,7 +13,7 @@ test.each([
   'with %s, each backup under load has every write that was acknowledged before it began',
   async (_name, where) => {
     const seed = chooseSeed('backups under load')
-    const summary = await runBackups({ ...where, rounds: 200, seconds: 30, seed, directory: boardDirectory() })
+    const summary = await runBackups({ ...where, rounds: 200, seconds: 15, seed, directory: boardDirectory() })
     console.info(summary)
     expect(summary).toContain('nothing found')
   },

@@ -38,7 +38,7 @@ import { program } from '../support/program.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
-const steps = 5_000
+const steps = 3_000
 const workers = 24
 const env = {
   SHARDS: '2',

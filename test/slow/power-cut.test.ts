@@ -14,7 +14,7 @@ describe.skipIf(skipWithout(missing))(`on a disk whose power is cut${skipNote(mi
     'at any moment, also right after a new segment began, everything acknowledged is there and proves, placed as %s',
     async (placement) => {
       const seed = chooseSeed('power cuts')
-      const summary = await runPowerCuts({ placement, rounds: 100, seconds: 30, seed, directory: boardDirectory() })
+      const summary = await runPowerCuts({ placement, rounds: 100, seconds: 20, seed, directory: boardDirectory() })
       console.info(summary)
       expect(summary).toContain('nothing found')
     },

@@ -37,9 +37,10 @@ const keyOf = (vkey: string): VerifierKey => {
 describe.skipIf(skipWithout(missing))(`Debian’s sigsum-witness${skipNote(missing)}`, () => {
   test('signs our heads as they grow, and its signatures verify', async () => {
     const directory = scratchDirectory()
-    const run = (...args: string[]) => execFileSync(findProgram('sigsum-key')!, args, { input: logKey.vkey })
-    run('generate', '-o', join(directory, 'w.key'))
-    run('from-vkey', '-o', join(directory, 'log.pub'))
+    const program = findProgram('sigsum-key')!
+    // Only the second reads: the first may have ended before anything is written to it.
+    execFileSync(program, ['generate', '-o', join(directory, 'w.key')])
+    execFileSync(program, ['from-vkey', '-o', join(directory, 'log.pub')], { input: logKey.vkey })
     const port = await freePort()
     const witness = spawn(
       findProgram('sigsum-witness')!,

@@ -119,7 +119,7 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
 export function refuseUndeclared(disk: Disk, path: string): void {
   if (!disk.fileExists(restoredFile(path))) return
   throw new UnusableDirectory(
-    `${path} was restored from a backup of a board that was running. If that board stopped right after the backup and wrote nothing more, run broadside restored. If what it wrote later is lost, run broadside restored --lost: a new log begins.`,
+    `${path} was restored from a backup of a board that was running. If that board stopped right after the backup and wrote nothing more, run broadside restored. If what it wrote later is lost, its log cannot continue, because larger heads were published: start a new board, and import an export into it.`,
   )
 }
 

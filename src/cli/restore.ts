@@ -101,9 +101,9 @@ function nextSteps(manifest: Manifest, target: string, problems: readonly string
   if (!manifest.is_of_running)
     return `${missing}The board is in ${target}. It was stopped when the backup was taken: if it was not started since, start it here.\n`
   return (
-    `${missing}The board is in ${target}. It was running when the backup was taken, so one of these comes first:\n` +
-    `  broadside restored --data ${target}           it wrote nothing after the backup: its log continues\n` +
-    `  broadside restored --lost --data ${target}    what it wrote later is lost: a new log begins\n`
+    `${missing}The board is in ${target}. It was running when the backup was taken, so this comes first:\n` +
+    `  broadside restored --data ${target}    only if it wrote nothing after the backup: its log continues\n` +
+    'If what it wrote later is lost, its log cannot continue: start a new board, and import an export into it.\n'
   )
 }
 

@@ -162,7 +162,8 @@ const round = ({ state, now }: Situation, letter: WriteLetter<RoundArgs>) => {
 const probed = ({ state, now }: Situation, letter: WriteLetter<ProbedFacts>) => {
   const facts = letter.args
   const key = createHash('sha256').update(`tools.probed ${facts.probe}`).digest().subarray(0, 16)
-  if (state.tools.find(facts.tool)?.lastProbe?.id === facts.probe) return accept([], {})
+  const last = state.tools.find(facts.tool)?.lastProbe
+  if (last?.id === facts.probe) return accept([], { at: last.at })
   const record: FactRecord = {
     type: RecordType.act,
     room: letter.to,

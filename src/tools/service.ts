@@ -37,6 +37,9 @@ type Look = {
   readonly leave: (found: FoundListing) => Permission
 }
 
+/** A result on disk. A retry after a restart is answered from the record, so the first answer has its time too. */
+type Recorded = { readonly facts: ProbedFacts; readonly at: number }
+
 /** One probe: what is known of a listing, what the host answers, and the record of it. Each probe is recorded on disk before it starts. */
 class ToolProber {
   readonly #options: ToolProberOptions
@@ -45,8 +48,8 @@ class ToolProber {
     this.#options = options
   }
 
-  /** Undefined: it could not be probed, or not be recorded. */
-  async take({ id, tool, host, identity, leave }: Look): Promise<ProbedFacts | undefined> {
+  /** The result and when it was recorded; undefined: it could not be probed, or not be recorded. */
+  async take({ id, tool, host, identity, leave }: Look): Promise<Recorded | undefined> {
     const { outgoing, pause } = this.#options
     const found = await this.ask('tools.listing', { target: tool })
     const kept = await this.ask('tools.get', { target: tool })
@@ -58,7 +61,8 @@ class ToolProber {
     const subject = { listing: found.listing, identity, leave: granted, payeeBefore }
     const seen = await lookAtTool({ request: (request) => outgoing.request(request), pause }, subject)
     const facts: ProbedFacts = { probe: id, tool, host, identity, ...seen }
-    return (await this.#write(facts)) ? facts : undefined
+    const at = await this.#write(facts)
+    return at === undefined ? undefined : { facts, at }
   }
 
   ask<Name extends AnyReadName>(op: Name, args: ReadRequest['args']): Promise<AnswerOf<Name> | undefined> {
@@ -67,11 +71,12 @@ class ToolProber {
     )
   }
 
-  #write(facts: ProbedFacts): Promise<boolean> {
+  /** When it was recorded, in seconds. */
+  #write(facts: ProbedFacts): Promise<number | undefined> {
     return new Promise((resolve) =>
       this.#options.actors.write(internalLetter('tools.probed', toolsActor, facts.identity, facts), (answered) => {
         if (answered?.ok && answered.change !== undefined) this.#options.noteChange(toolsActor, answered.change)
-        resolve(answered?.ok === true)
+        resolve(answered?.ok ? answered.reply.at : undefined)
       }),
     )
   }
@@ -206,7 +211,7 @@ class RequestedProbes {
     const isOperators = isOperator(signer, this.#options.operators)
     const leave = ({ owner }: FoundListing) => (isOperators || owner === signer.id ? 'given' : 'asked')
     this.#options.looks.take({ id, tool, host, identity: signer.id, leave }).then(
-      (facts) => this.#finish(id, facts && probeJson(facts, decided.at)),
+      (recorded) => this.#finish(id, recorded && probeJson(recorded.facts, recorded.at)),
       (error: unknown) => {
         this.#options.report({ probe: id, problem: String(error) })
         this.#finish(id, undefined)

@@ -222,8 +222,11 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       })
     const anew = await openPage()
     await anew.goto(page.url())
+    // The buttons under a post come once the script of the page has looked for a key.
+    const count = 10 + payloads.length
+    await expect.poll(() => anew.locator('[data-live-room] article .acts').count()).toBe(count)
     const expected = await standing(anew)
-    expect(expected).toHaveLength(10 + payloads.length)
+    expect(expected).toHaveLength(count)
     await expect.poll(() => standing(page)).toEqual(expected)
     expect(complaints).toEqual([])
   })

@@ -12,11 +12,13 @@ const maker = person('the maker of what is looked at')
 const asked: string[] = []
 /** Called when a request has come, before it is answered. */
 let onRequest = (_path: string): void => undefined
+/** How long the tool takes to answer. */
+let answerAfterMs = 0
 const machine = createServer((request, response) => {
   asked.push(request.url!)
   onRequest(request.url!)
   if (request.url === wellKnown) response.writeHead(404).end()
-  else response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+  else setTimeout(() => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'), answerAfterMs)
 })
 const directory = boardDirectory()
 const env = { BROADSIDE_LOOPBACK: '1', BROADSIDE_LIMITS: 'off' }
@@ -83,4 +85,14 @@ test.each([
   expect(asked).toEqual(before)
   expect(probeIn(await client.command(maker, { operation: 'tools.probe', target: tool })).verdict).toBe('ok')
   expect(asked).toEqual([...before, wellKnown, '/tool'])
+})
+
+test('a probe that took more than a second has the same answer after a restart, time included', async () => {
+  answerAfterMs = 1_100
+  const { body } = client.sign(maker, { operation: 'tools.probe', target: tool })
+  const first = probeIn(await client.send(body))
+  client.close()
+  await board.kill()
+  await start()
+  expect(probeIn(await client.send(body))).toEqual(first)
 })

@@ -125,7 +125,7 @@ export function readThread(
   { order, limit, from }: Pick<EventsQuery, 'order' | 'limit' | 'from'>,
 ): Slots & { root: number } {
   const { events } = board
-  const root = events.root[slot] === none ? slot : events.root[slot]!
+  const root = events.rootOf(slot)
   const before = (at: number) => (at === root ? none : events.tail[at]!)
   const after = (at: number) => (order === 'asc' ? events.next[at]! : before(at))
   const slots: number[] = []

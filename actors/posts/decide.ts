@@ -54,16 +54,22 @@ export function about<Args extends { readonly event: string }, Reply extends obj
   }
 }
 
-/** As whom the signer may take a text of this room away, or why not. */
-function powerOver(
-  { room, author }: Subject,
+/** Why the signer may not moderate this room; undefined: they may. `who` names those who may. */
+export function moderationRefusal(
+  { room }: Pick<Subject, 'room'>,
   letter: WriteLetter,
   who = 'the owner and the moderators of the room and the operator',
-): 'room' | 'operator' | Refused {
-  if (isOfBoard(letter)) return 'room'
+): Refused | undefined {
   if (!mayModerate(room, letter.author, letter.operator))
     return refuse('forbidden', `only ${who} can do this`, 'event_id')
-  if (!mayTouchOthers(letter)) return refuse('forbidden', delegationTouchesNone, 'event_id')
+  return mayTouchOthers(letter) ? undefined : refuse('forbidden', delegationTouchesNone, 'event_id')
+}
+
+/** As whom the signer may take a text of this room away, or why not. */
+function powerOver({ room, author }: Subject, letter: WriteLetter, who?: string): 'room' | 'operator' | Refused {
+  if (isOfBoard(letter)) return 'room'
+  const refused = moderationRefusal({ room }, letter, who)
+  if (refused !== undefined) return refused
   if (room.owner === letter.author) return 'room'
   if (!room.moderators.has(letter.author)) return 'operator'
   if (isOwnersAlone(room, author, letter)) return refuse('forbidden', ownersAlone, 'event_id')

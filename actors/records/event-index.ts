@@ -158,6 +158,12 @@ export class EventIndex {
     return this.#ids.subarray(slot * 16, slot * 16 + 16)
   }
 
+  /** Slot of the first event of its thread: itself, if it began one. */
+  rootOf(slot: number): number {
+    const root = this.root[slot]!
+    return root === none ? slot : root
+  }
+
   idHex(slot: number): string {
     return this.#ids.toString('hex', slot * 16, slot * 16 + 16)
   }

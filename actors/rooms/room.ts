@@ -177,8 +177,7 @@ function lockOver(
   room: Room | undefined,
   slot: number,
 ): Refused | undefined {
-  const root = board.events.root[slot]!
-  if (letter.op !== 'post' || !state.threadFlags.isLocked(root === none ? slot : root)) return undefined
+  if (letter.op !== 'post' || !state.threadFlags.isLocked(board.events.rootOf(slot))) return undefined
   if (room !== undefined && mayModerate(room, letter.author, letter.operator)) return undefined
   return refuse(
     'wrong_state',
@@ -199,8 +198,7 @@ function parentOf({ board: { events } }: Situation, slot: number): string {
 }
 
 function threadOf({ board: { events } }: Situation, slot: number): string {
-  const root = events.root[slot]!
-  return events.idHex(root === none ? slot : root)
+  return events.idHex(events.rootOf(slot))
 }
 
 /** Messages of the opener before any member has accepted, and the bytes of each. */
@@ -424,14 +422,13 @@ const reserved = refuse(
 export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefined {
   const slot = board.events.find(id)
   if (slot === none) return undefined
-  const root = board.events.root[slot]!
   const parent = board.events.parent[slot]!
   const room = board.roomList[board.events.room[slot]!]!
   return {
     page: board.page(slot),
     seq: board.events.seq[slot]!,
     at: board.events.at[slot]!,
-    thread: board.events.idHex(root === none ? slot : root),
+    thread: board.events.idHex(board.events.rootOf(slot)),
     replyTo: parent === none ? '' : board.events.idHex(parent),
     isPublic: room.visibility === 'public',
   }

@@ -1,27 +1,17 @@
 /** Decisions over threads: pinned to the top of the list of their room, and closed to replies. */
 
-import { about } from '../posts/decide.ts'
-import { none } from '../records/event-index.ts'
+import { about, moderationRefusal } from '../posts/decide.ts'
 import { act, type Deciders, refuse, type WriteLetter } from '../records/write.ts'
-import { delegationTouchesNone, mayModerate, mayTouchOthers } from '../rooms/policy.ts'
 import { type LockFacts, type PinFacts, pinnedMax } from './flags.ts'
 
 export type PinArgs = { readonly event: string; readonly pinned: boolean }
 export type LockArgs = { readonly event: string; readonly locked: boolean }
 
-type Subject = Parameters<Parameters<typeof about>[0]>[0]
-
-function barred({ room }: Subject, letter: WriteLetter) {
-  if (!mayModerate(room, letter.author, letter.operator))
-    return refuse('forbidden', 'only the owner and the moderators of the room and the operator can do this', 'event_id')
-  return mayTouchOthers(letter) ? undefined : refuse('forbidden', delegationTouchesNone, 'event_id')
-}
-
 const pin = about((subject, { state, board, now }, letter: WriteLetter<PinArgs>) => {
-  const refused = barred(subject, letter)
+  const refused = moderationRefusal(subject, letter)
   if (refused !== undefined) return refused
   const { pinned } = letter.args
-  const root = rootOf(board.events.root[subject.slot]!, subject.slot)
+  const root = board.events.rootOf(subject.slot)
   if (state.threadFlags.isPinned(root) === pinned)
     return refuse(
       'wrong_state',
@@ -41,10 +31,10 @@ const pin = about((subject, { state, board, now }, letter: WriteLetter<PinArgs>)
 })
 
 const lock = about((subject, { state, board, now }, letter: WriteLetter<LockArgs>) => {
-  const refused = barred(subject, letter)
+  const refused = moderationRefusal(subject, letter)
   if (refused !== undefined) return refused
   const { locked } = letter.args
-  const root = rootOf(board.events.root[subject.slot]!, subject.slot)
+  const root = board.events.rootOf(subject.slot)
   if (state.threadFlags.isLocked(root) === locked)
     return refuse(
       'wrong_state',
@@ -56,9 +46,5 @@ const lock = about((subject, { state, board, now }, letter: WriteLetter<LockArgs
   const facts: LockFacts = { id: Buffer.from(board.events.id(root)), locked }
   return act(letter, now, { facts, isPublic: subject.isPublic })
 })
-
-function rootOf(root: number, slot: number): number {
-  return root === none ? slot : root
-}
 
 export const threadsDeciders = { 'thread.pin': pin, 'thread.lock': lock } satisfies Deciders

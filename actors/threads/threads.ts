@@ -165,6 +165,11 @@ export class ThreadIndex implements MarksWatcher {
     return order === 'new' ? root : rankOf(this.#scores[window].get(root) ?? 0, root)
   }
 
+  /** Whether anything of its thread is shown. */
+  isShown(root: number): boolean {
+    return this.#lastOf(root) !== none
+  }
+
   sums(root: number): ThreadSums {
     const last = this.#lastOf(root)
     const { events } = this.#core.board
@@ -205,7 +210,7 @@ export class ThreadIndex implements MarksWatcher {
   posted(slot: number): void {
     const { events } = this.#core.board
     if (events.expires[slot] !== 0 && events.expires[slot]! > this.#passed) this.#expiring.add(slot)
-    const root = this.#rootOf(slot)
+    const root = this.#core.board.events.rootOf(slot)
     const isGone = this.#isGone(slot)
     this.#long.get(root)?.add(slot, isGone)
     const before = slot === root ? none : (this.#last.get(root) ?? events.tail[slot]!)
@@ -214,7 +219,7 @@ export class ThreadIndex implements MarksWatcher {
 
   marked(slot: number): void {
     const { events } = this.#core.board
-    const root = this.#rootOf(slot)
+    const root = this.#core.board.events.rootOf(slot)
     const isGone = this.#isGone(slot)
     this.#long.get(root)?.show(slot, isGone)
     const before = this.#lastOf(root)
@@ -230,18 +235,13 @@ export class ThreadIndex implements MarksWatcher {
   }
 
   voted(slot: number, before: Cast, after: Cast): void {
-    const root = this.#rootOf(slot)
+    const root = this.#core.board.events.rootOf(slot)
     if (before.value !== 0) this.#vote(root, before.hour, -before.value)
     if (after.value !== 0) this.#vote(root, after.hour, after.value)
     const sums = this.#sums.get(root) ?? { up: 0, down: 0 }
     sums.up += Number(after.value === 1) - Number(before.value === 1)
     sums.down += Number(after.value === -1) - Number(before.value === -1)
     this.#sums.set(root, sums)
-  }
-
-  #rootOf(slot: number): number {
-    const root = this.#core.board.events.root[slot]!
-    return root === none ? slot : root
   }
 
   #isGone(slot: number): boolean {
@@ -358,7 +358,7 @@ export class ThreadIndex implements MarksWatcher {
   }
 
   #rootAt(order: ThreadOrder, place: number): number {
-    if (order === 'active') return this.#rootOf(place)
+    if (order === 'active') return this.#core.board.events.rootOf(place)
     return order === 'new' ? place : rootIn(place)
   }
 

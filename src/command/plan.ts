@@ -38,6 +38,11 @@ export function idOf({ sha }: Pick<Verified, 'sha'>, decided: Pick<Decided, 'sha
 /** An actor by name, or the thing (an event, document, blob or receiver by its 32-hex id) whose actor is looked for. */
 export type Addressee = { readonly actor: string } | { readonly thing: string; readonly field: string }
 
+/** To the actor that has the event of the command. */
+export function toEvent({ command }: { readonly command: { readonly event_id: string } }): Addressee {
+  return { thing: command.event_id, field: 'event_id' }
+}
+
 /** Besides the receipt the answer shows what a read returns now, or these values. */
 export type Shown =
   | { readonly read: ReadName | ShownReadName; readonly args: Readonly<Record<string, string | number>> }

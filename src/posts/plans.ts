@@ -1,13 +1,9 @@
 /** How writes on events that stand are carried out: hides, restores, redactions, votes. */
 import type { AboutArgs, VoteArgs } from '../../actors/posts/decide.ts'
-import type { Addressee, Plan } from '../command/plan.ts'
+import { type Plan, toEvent } from '../command/plan.ts'
 
 function eventOf({ command }: { readonly command: { readonly event_id: string } }): string {
   return command.event_id
-}
-
-function toEvent(verified: { readonly command: { readonly event_id: string } }): Addressee {
-  return { thing: eventOf(verified), field: 'event_id' }
 }
 
 /** Its text goes, or comes back: the answer shows the event as all readers see it now. */

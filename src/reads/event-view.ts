@@ -246,7 +246,6 @@ function slotFacts(state: State, slot: number, record: PostRecord, { handleOf }:
   const { events } = board
   const { id: author } = board.authorList[events.author[slot]!]!
   const handle = handleOf(author)
-  const root = events.root[slot]!
   const parent = events.parent[slot]!
   const isPublic = board.roomList[events.room[slot]!]!.visibility === 'public'
   return {
@@ -261,7 +260,7 @@ function slotFacts(state: State, slot: number, record: PostRecord, { handleOf }:
       ...(handle === undefined ? {} : { handle }),
     },
     replyTo: parent === none ? '' : events.idHex(parent),
-    thread: events.idHex(root === none ? slot : root),
+    thread: events.idHex(events.rootOf(slot)),
     at: record.at,
     expires: events.expires[slot]!,
     via: record.via,

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { unitHint } from '../../actors/records/write.ts'
-import type { Decided, Plan, ReadPlans } from '../command/plan.ts'
+import { type Decided, type Plan, type ReadPlans, toEvent } from '../command/plan.ts'
 import { newestFirst } from '../reads/gather.ts'
 import { dataOf } from '../reads/read.ts'
 
@@ -80,7 +80,7 @@ const policy: Plan<'room.policy.set'> = {
 }
 
 const report: Plan<'report'> = {
-  to: ({ command }) => ({ thing: command.event_id, field: 'event_id' }),
+  to: toEvent,
   args: ({ command }) => ({ event: command.event_id }),
   show: (_verified, { facts }) => ({ values: { report: { id: facts.id, event_id: facts.event, state: 'open' } } }),
 }

@@ -1,6 +1,5 @@
 /** Reads on subscriptions: what an identity follows and has muted lies with its own actor; what is new there, with that of the room. */
 
-import { none } from '../../actors/records/event-index.ts'
 import type { Followed, OwnSubscription } from '../../actors/subscriptions/subscriptions.ts'
 import { type FollowNews, newsIn } from '../reads/follow-news.ts'
 import {
@@ -64,9 +63,8 @@ function place(context: ReadContext, request: ReadRequest): KnownAnswer<Omit<Fol
     return withRoom(context, request, ({ name, events }) => known({ room: name, thread: '', seen: events.length }))
   return withEvent(context, request, (slot) => {
     const { events, roomList } = context.board
-    const root = events.root[slot] === none ? slot : events.root[slot]!
     const { name, events: all } = roomList[events.room[slot]!]!
-    return known({ room: name, thread: events.idHex(root), seen: all.length })
+    return known({ room: name, thread: events.idHex(events.rootOf(slot)), seen: all.length })
   })
 }
 

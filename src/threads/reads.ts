@@ -3,7 +3,6 @@
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { countsOf } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
-import { none } from '../../actors/records/event-index.ts'
 import {
   type ThreadIndex,
   type ThreadOrder,
@@ -83,7 +82,7 @@ function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnsw
 /** Those in which something is shown. */
 function pinnedIn(context: ReadContext, index: ThreadIndex, room: Room) {
   const roots = context.state.threadFlags.pinnedIn(room.number)
-  return roots.filter((root) => index.sums(root).last !== none).map((root) => threadView(context, index, root))
+  return roots.filter((root) => index.isShown(root)).map((root) => threadView(context, index, root))
 }
 
 function isWindow(word: unknown): word is VoteWindow {

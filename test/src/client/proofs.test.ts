@@ -1,5 +1,7 @@
 /** What the clients check without a board: proofs, exports, and key files with a passphrase; in JavaScript and in Python alike. */
 import { createHash } from 'node:crypto'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { expect, test, vi } from 'vitest'
 import {
   createKey,
@@ -192,6 +194,32 @@ print(json.dumps([made.id, made.to_file(given["passphrase"]), why(given["text"])
     expect.stringContaining('no Ed25519 key'),
     key.id,
   ])
+})
+
+/** The script of the pages, which runs on the WebCrypto of a browser and on Node's. */
+type PageScript = {
+  readonly freshKey: (passphrase: string) => Promise<{ key: { id: string }; file: string }>
+  readonly keyIn: (text: string, passphrase: string) => Promise<{ id: string }>
+}
+
+test('a sealed key file of the browser opens in the clients, and theirs open in the browser', async () => {
+  const script = resolve(import.meta.dirname, '../../../src/pages/assets/board.js')
+  const browser = (await import(pathToFileURL(script).href)) as PageScript
+  const passphrase = 'correct \ufb01sh \u00e9'
+  const { key, file } = await browser.freshKey(passphrase)
+  expect(JSON.parse(file)).toMatchObject({ type: 'broadside-key', version: 2, id: key.id, rounds: 600_000 })
+  const opened = await importKey(file, passphrase)
+  expect(opened.id).toBe(key.id)
+  await expect(importKey(file, 'wrong')).rejects.toThrow('does not open')
+  expect((await browser.keyIn(await opened.toSealedFile(passphrase), passphrase)).id).toBe(key.id)
+  await expect(browser.keyIn(file, 'wrong')).rejects.toThrow('the passphrase does not open this file')
+  if (skipWithout(missing)) return
+  const program = `
+made = import_key(given["file"], given["passphrase"])
+print(json.dumps([made.id, made.to_file(), made.to_file(given["passphrase"])]))`
+  const [id, open, sealed] = inPython(program, { file, passphrase }) as [string, string, string]
+  expect([id, JSON.parse(open)]).toEqual([key.id, JSON.parse(opened.toFile())])
+  expect((await browser.keyIn(sealed, passphrase)).id).toBe(key.id)
 })
 
 test('a pair that cannot be extracted signs, and is in no file', async () => {

@@ -1,5 +1,5 @@
 /**
- * Runs the benches: all, or those named. `npm run bench -- [--quick] [--keep] [NAME ...]`; of `posts` also
+ * Runs the benches: all, or those named. `npm run bench -- [--quick] [--keep] [--json] [NAME ...]`; of `posts` also
  * `[--against DIRECTORY] [--warm POSTS] [--rounds COUNT]`.
  *
  * Prints a table for each and writes them with machine, Node and commit to bench/results/latest.json; `--quick` is a look in
@@ -42,6 +42,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
 const onlyByName: readonly string[] = ['profile']
 
 const options = {
+  json: { type: 'boolean', default: false },
   quick: { type: 'boolean', default: false },
   keep: { type: 'boolean', default: false },
   against: { type: 'string' },
@@ -62,7 +63,7 @@ async function runOne(bench: Bench, options: BenchOptions, say: (text: string) =
 }
 
 /** What the command line asks for. Ends the process with the usage where it makes no sense. */
-function given(): { names: readonly string[]; isKept: boolean; options: BenchOptions } {
+function given(): { names: readonly string[]; isKept: boolean; isJson: boolean; options: BenchOptions } {
   try {
     const { values, positionals: names } = parseArgs({ options, allowPositionals: true })
     const unknown = names.find((name) => !benches.some(([known]) => known === name))
@@ -74,6 +75,7 @@ function given(): { names: readonly string[]; isKept: boolean; options: BenchOpt
     return {
       names,
       isKept: values.keep,
+      isJson: values.json,
       options: {
         isQuick: values.quick,
         ...(against === undefined ? {} : { against }),
@@ -83,7 +85,9 @@ function given(): { names: readonly string[]; isKept: boolean; options: BenchOpt
     }
   } catch (error) {
     console.error(error instanceof Error ? error.message : error)
-    console.error(`usage: npm run bench -- [--quick] [--keep] [${benches.map(([name]) => name).join('|')} ...]`)
+    console.error(
+      `usage: npm run bench -- [--quick] [--keep] [--json] [${benches.map(([name]) => name).join('|')} ...]`,
+    )
     console.error('       npm run bench -- posts [--against DIRECTORY] [--warm POSTS] [--rounds COUNT]')
     process.exit(2)
   }
@@ -97,11 +101,13 @@ function countOf(option: string, text: string | undefined): number | undefined {
 }
 
 async function main(): Promise<void> {
-  const { names, isKept, options } = given()
+  const { names, isKept, isJson, options } = given()
+  // With --json standard output has the results alone, one a line.
+  const print = isJson ? console.error : console.log
   let text = ''
   const say = (line: string): void => {
     text += `${line}\n`
-    console.log(line)
+    print(line)
   }
   const machine = machineFacts()
   say(
@@ -112,10 +118,13 @@ async function main(): Promise<void> {
   say('')
   const results: Result[] = []
   for (const [name, load] of benches) {
-    if (names.length === 0 ? !onlyByName.includes(name) : names.includes(name))
-      results.push(await runOne(await load(), options, say))
+    if (names.length === 0 ? !onlyByName.includes(name) : names.includes(name)) {
+      const result = await runOne(await load(), options, say)
+      results.push(result)
+      if (isJson) console.log(JSON.stringify(result))
+    }
   }
-  console.log(`written to ${writeResults({ machine, results, text, isKept })}`)
+  print(`written to ${writeResults({ machine, results, text, isKept })}`)
 }
 
 await main()

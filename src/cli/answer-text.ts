@@ -14,14 +14,9 @@ const unshown: ReadonlySet<string> = new Set([
 ])
 const timeName = /(_at|_due|_until|^deadline|_expires_at)$/
 
-/** `list`: the member that has the items, where the answer is a list. */
-export function answerText(answer: Fields, list: string | undefined): string {
-  const items = list === undefined ? undefined : answer[list]
-  if (!Array.isArray(items)) return itemText(answer)
-  return items.map((item) => itemText(isObject(item) ? item : { value: item })).join('')
-}
-
-function itemText(item: Fields): string {
+/** Of an answer, or of an item of one. */
+export function answerText(answer: unknown): string {
+  const item = isObject(answer) ? answer : { value: answer }
   if (isEvent(item)) return eventBlock(item)
   const { event, event_id: _, ...rest } = item
   const shown = isObject(event) && isEvent(event) ? event : undefined

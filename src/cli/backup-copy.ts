@@ -22,7 +22,7 @@ import {
   restoredFile,
   shardDirectory,
 } from '../board-directory.ts'
-import { checkBoard } from '../fsck/fsck.ts'
+import { checkCopy } from '../fsck/fsck.ts'
 import { newestHead } from '../log/newest-head.ts'
 import { copyDatabase } from '../sqlite.ts'
 import { storeFile } from '../webhooks/store.ts'
@@ -53,7 +53,7 @@ export async function takeBackup(options: BackupOptions): Promise<BackupTaken> {
   for (let tries = 1; ; tries++) {
     const copy = new BackupCopy(options, last)
     const taken = await copy.take()
-    const problems = problemsIn(options, copy.directory)
+    const { problems } = checkCopy({ disk, path: copy.directory, keysIn: source })
     if (problems.length === 0) {
       replaceDirectory(disk, copy.directory, target)
       return taken
@@ -83,22 +83,6 @@ function lastBackup({ disk, source, target }: BackupOptions): Manifest | undefin
       `${target} holds a backup of another board, ${last.service_id}; this one is ${service_id}. Name another directory.`,
     )
   return last
-}
-
-/** What a full check finds in the copy, besides what is derived and left out. */
-function problemsIn({ disk, source }: BackupOptions, path: string): string[] {
-  const problems: string[] = []
-  checkBoard({
-    disk,
-    path,
-    keysIn: source,
-    verify: undefined,
-    onProgress: () => {},
-    onFinding: ({ kind, where, what }) => {
-      if (kind !== 'derived') problems.push(`${where}: ${what}`)
-    },
-  })
-  return problems
 }
 
 /** At any moment the old directory or the new one stands there, or the old one beside it as `.old`. */

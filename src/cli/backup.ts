@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { release } from '../release.ts'
-import { type Command, CommandFailed, exitCodes, Unverified, UsageError } from './command-line.ts'
+import { type Command, CommandFailed, exitCodes, print, Unverified, UsageError } from './command-line.ts'
 import { grouped } from './terminal.ts'
 
 export const backupCommand: Command = {
@@ -55,8 +55,12 @@ export const backupCommand: Command = {
         })
         if (isTar) pack(directory, target)
         const [origin = '', size = '0'] = manifest.head.split('\n')
-        terminal.out(
-          `${grouped(Object.keys(manifest.files).length)} files: ${grouped(copiedBytes)} bytes copied, ${grouped(linkedBytes)} linked.\n` +
+        const files = Object.keys(manifest.files).length
+        const facts = { backup: target, files, copied_bytes: copiedBytes, linked_bytes: linkedBytes }
+        print(
+          terminal,
+          { ...facts, log: origin, size: Number(size), has_keys: withKeys },
+          `${grouped(files)} files: ${grouped(copiedBytes)} bytes copied, ${grouped(linkedBytes)} linked.\n` +
             `The backup has ${origin} up to entry ${grouped(Number(size))}, and was checked.\n` +
             (withKeys ? '' : 'It has no keys. Keep a copy of keys/ elsewhere: restore takes it with --keys DIR.\n'),
         )

@@ -30,7 +30,7 @@ export const benchCommand: Command = {
     const program = join(packageDirectory, 'bench/run.ts')
     if (!existsSync(program))
       throw new CommandFailed('This installation has no bench directory. Run it from the source tree.')
-    const options = ['quick', 'keep'].filter((name) => args.flag(name)).map((name) => `--${name}`)
+    const options = ['quick', 'keep', 'json'].filter((name) => args.flag(name)).map((name) => `--${name}`)
     for (const name of ['against', 'warm', 'rounds']) {
       const value = args.text(name)
       if (value !== undefined) options.push(`--${name}=${value}`)

@@ -10,6 +10,7 @@
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { nearest } from '../format/nearest.ts'
+import { inertJson } from './terminal.ts'
 
 export const exitCodes = { ok: 0, failed: 1, usage: 2, unverified: 3 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
@@ -34,6 +35,24 @@ export type Terminal = {
   readonly isColored?: boolean
   /** Standard output itself, for commands that stream bytes with backpressure. */
   readonly outStream: NodeJS.WritableStream
+  /** Standard output of a command that was given --json: whole lines of JSON. All other words then go to `err`. */
+  readonly json?: (line: string) => void
+}
+
+/** What a command answers: `facts` as one line of JSON where it was given --json, else `text`. */
+export function print({ out, json }: Terminal, facts: unknown, text: string): void {
+  if (json === undefined) out(text)
+  else json(`${inertJson(facts)}\n`)
+}
+
+/** The same terminal for a command that was given --json: what is printed as words leaves standard output to the JSON. */
+export function jsonTerminal(terminal: Terminal): Terminal {
+  return { ...terminal, json: terminal.out, out: terminal.err }
+}
+
+/** Runs a command with its arguments; every one takes --json. */
+export function runCommand(command: Command, args: Arguments, terminal: Terminal): Promise<ExitCode> {
+  return command.run(args, args.flag('json') ? jsonTerminal(terminal) : terminal)
 }
 
 export type Arguments = {
@@ -70,7 +89,11 @@ export class CommandFailed extends Error {}
 /** Something does not verify: exit 3. The message names the place and the reason. */
 export class Unverified extends Error {}
 
-const everyCommand: Options = { help: { type: 'boolean', short: 'h' } }
+const everyCommand: Options = { help: { type: 'boolean', short: 'h' }, json: { type: 'boolean' } }
+const everyCommandHelp: Command['optionHelp'] = [
+  ['--json', 'print JSON, one object a line, and nothing else on standard output'],
+  ['--help', 'this text'],
+]
 
 /** Reads the arguments of one command. Throws UsageError. `help` is true when `--help` was asked for. */
 export function readArguments(command: Command, argv: readonly string[]): { args: Arguments; help: boolean } {
@@ -100,7 +123,7 @@ export function readArguments(command: Command, argv: readonly string[]): { args
 /** The option that was probably meant. */
 function meantOption({ options }: Command, error: unknown): string {
   const [, unknown] = /Unknown option '--?([^']+)'/.exec(String(error)) ?? []
-  const meant = unknown === undefined ? undefined : nearest(unknown, Object.keys(options))
+  const meant = unknown === undefined ? undefined : nearest(unknown, Object.keys({ ...options, ...everyCommand }))
   return meant === undefined ? '' : ` Did you mean "--${meant}"?`
 }
 
@@ -126,7 +149,7 @@ function argumentsOf(positionals: readonly string[], values: Record<string, stri
 
 /** The `--help` text of one command. */
 export function helpOf(command: Command): string {
-  const rows = [...command.optionHelp, ['--help', 'this text'] as const]
+  const rows = [...command.optionHelp, ...everyCommandHelp]
   const width = Math.max(...rows.map(([name]) => name.length))
   const options = rows.map(([name, meaning]) => `  ${name.padEnd(width)}  ${meaning}`)
   return [

@@ -1,6 +1,6 @@
 /** `broadside completion`: scripts that complete commands, their subcommands and the operations of `call`. */
 import { operations } from '../../actors/operations.ts'
-import { type Command, exitCodes, UsageError } from './command-line.ts'
+import { type Command, exitCodes, print, UsageError } from './command-line.ts'
 import { verbWords } from './verbs.ts'
 
 type Shell = (commands: readonly string[], subcommands: ReadonlyMap<string, readonly string[]>) => string
@@ -58,7 +58,8 @@ export function completionCommand(commands: readonly string[]): Command {
       const [name] = args.positionals
       const shell = Object.hasOwn(shells, name!) ? shells[name!] : undefined
       if (shell === undefined) throw new UsageError('completion takes bash, zsh or fish.')
-      terminal.out(`${shell(commands, subcommandsOf(commands))}\n`)
+      const script = shell(commands, subcommandsOf(commands))
+      print(terminal, { shell: name, script }, `${script}\n`)
       return exitCodes.ok
     },
   }

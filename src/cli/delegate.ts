@@ -2,7 +2,7 @@
 import { scopes as allScopes } from '../../actors/kernel/operation.ts'
 import { signingBytes } from '../format/signing.ts'
 import { BoardClient } from './client.ts'
-import { type Command, exitCodes, UsageError } from './command-line.ts'
+import { type Command, exitCodes, print, UsageError } from './command-line.ts'
 import { createKeyFile, openKeyFile } from './key-file.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { freshNonce } from './sign.ts'
@@ -56,7 +56,11 @@ export const delegateCommand: Command = {
       const bytes = signingBytes(serviceId, command)
       const [signature, proof] = [signer, delegate].map((each) => each.sign(bytes).toString('base64url'))
       await client.command(Buffer.from(JSON.stringify({ ...command, signature, proof })))
-      terminal.out(`${file} acts for you: ${scopes.join(', ')}, for ${ttl / 3_600} h. End it with delegation.revoke.\n`)
+      print(
+        terminal,
+        { key_file: file, public_key: delegate.publicKey, scopes, ttl },
+        `${file} acts for you: ${scopes.join(', ')}, for ${ttl / 3_600} h. End it with delegation.revoke.\n`,
+      )
       return exitCodes.ok
     } finally {
       client.close()

@@ -18,7 +18,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { packageDirectory, programFile } from '../program.ts'
 import { BoardClient } from './client.ts'
-import { type Command, CommandFailed, exitCodes, type Terminal, Unverified } from './command-line.ts'
+import { type Command, CommandFailed, exitCodes, print, type Terminal, Unverified } from './command-line.ts'
 import { parseCorpusLine } from './corpus.ts'
 import { download } from './export.ts'
 import { follow } from './follow.ts'
@@ -30,7 +30,7 @@ import { openLines } from './lines.ts'
 import { type Signer, signCommand, signerFromSeed } from './sign.ts'
 import { bytesText, grouped, inertText } from './terminal.ts'
 import { checkExport, threadsFor } from './verify.ts'
-import { verifyProofJson } from './verify-proof.ts'
+import { type ProvenFacts, verifyProofJson } from './verify-proof.ts'
 
 const corpusDefault = '../shared/data/board/board-corpus.jsonl.gz'
 const generatedMessages = 3000
@@ -69,7 +69,11 @@ export const demoCommand: Command = {
         )
       await mkdir(dataDirectory, { recursive: true })
       board = await startBoard({ dataDirectory, port })
-      terminal.out(`Board      ${board.address}, data in ${dataDirectory}\nCorpus     ${corpus}\n`)
+      print(
+        terminal,
+        { address: board.address, data: dataDirectory, corpus },
+        `Board      ${board.address}, data in ${dataDirectory}\nCorpus     ${corpus}\n`,
+      )
       const job = new Demo({ url: board.address, corpus, scratch, terminal }).run()
       const outcome = await Promise.race([job, interrupted.then(() => 'interrupted' as const)])
       if (outcome === 'interrupted') {
@@ -117,12 +121,16 @@ type Posted = { readonly eventId: string; readonly ms: number }
 
 class Demo {
   readonly #options: DemoOptions
+  readonly #terminal: Terminal
   readonly #client: BoardClient
   readonly #signer: Signer = signerFromSeed(randomBytes(32))
   #serviceId = ''
 
   constructor(options: DemoOptions) {
-    this.#options = options
+    // Its steps print words; the facts of all of them are printed at the end.
+    const { json: _, ...steps } = options.terminal
+    this.#options = { ...options, terminal: steps }
+    this.#terminal = options.terminal
     this.#client = new BoardClient({ url: options.url, connections: inFlight })
   }
 
@@ -139,11 +147,12 @@ class Demo {
       const report = await this.#import()
       const followed = await reader.finish(await this.#seqAfter(room, first.eventId))
       const last = await this.#post(room, 'The demo ends: this post is proved and exported.')
-      const proofText = await this.#prove(last.eventId, vkey.value)
+      const proof = await this.#prove(last.eventId, vkey.value)
       const exported = await this.#export(vkey.value)
       terminal.out('\n')
       printReport(report, terminal, { listAll: false, entriesName: 'lines', takesSources: true })
-      terminal.out(`\n${summary({ report, followed, room, last, proofText, exported })}`)
+      const whole = { report, followed, room, last, proof, exported }
+      print(this.#terminal, factsOf(whole), `\n${summary(whole)}`)
     } finally {
       this.#client.close()
     }
@@ -191,14 +200,12 @@ class Demo {
     return Number(newestSeq.seq) - Number(startEvent.seq)
   }
 
-  async #prove(eventId: string, key: VerifierKey): Promise<string> {
+  async #prove(eventId: string, key: VerifierKey): Promise<ProvenFacts> {
     const proof = await this.#client.read(`/api/log/proof?message=${eventId}`)
-    const facts = verifyProofJson(proof, key)
-    const bytes = facts.pathHashes * 32
-    return `leaf ${grouped(facts.index)} of ${grouped(facts.size)}, ${facts.pathHashes} hashes (${bytes} bytes), verified offline`
+    return verifyProofJson(proof, key)
   }
 
-  async #export(key: VerifierKey): Promise<string> {
+  async #export(key: VerifierKey): Promise<Exported> {
     const { scratch, terminal } = this.#options
     const path = join(scratch, 'export.jsonl')
     const startedMs = terminal.clock.monotonicMs()
@@ -214,7 +221,7 @@ class Demo {
     })
     if (report.first !== undefined)
       throw new Unverified(`The export, line ${report.first.line}: ${report.first.reason}.`)
-    return `${bytesText(size)} at ${bytesText(Math.round(size / Math.max(seconds, 0.001)))}/s, ${grouped(report.signatures)} signatures good`
+    return { bytes: size, seconds, signatures: report.signatures }
   }
 }
 
@@ -260,17 +267,37 @@ class RoomReader {
   }
 }
 
+type Exported = { readonly bytes: number; readonly seconds: number; readonly signatures: number }
+
 type Summary = {
   readonly report: ImportReport
   readonly followed: Followed
   readonly room: string
   readonly last: Posted
-  readonly proofText: string
-  readonly exported: string
+  readonly proof: ProvenFacts
+  readonly exported: Exported
 }
 
-function summary({ report, followed, room, last, proofText, exported }: Summary): string {
+function factsOf({ report, followed, room, last, proof, exported }: Summary): object {
   const { posted, seconds, latencies } = report
+  return {
+    ...{
+      posted,
+      seconds,
+      p50_ms: latencies.percentileMs(0.5),
+      p99_ms: latencies.percentileMs(0.99),
+      alone_ms: last.ms,
+    },
+    tail: { room, received: followed.received, expected: followed.expected, in_order: followed.isInOrder },
+    proof: { event_id: proof.eventId, leaf: proof.index, size: proof.size, hashes: proof.pathHashes },
+    export: exported,
+  }
+}
+
+function summary({ report, followed, room, last, proof, exported }: Summary): string {
+  const { posted, seconds, latencies } = report
+  const { index, size, pathHashes } = proof
+  const bytesPerSecond = Math.round(exported.bytes / Math.max(exported.seconds, 0.001))
   const order = followed.isInOrder ? 'in order, none lost' : 'OUT OF ORDER'
   const isWhole = followed.received === followed.expected
   const rows = [
@@ -286,8 +313,14 @@ function summary({ report, followed, room, last, proofText, exported }: Summary)
       'Tail',
       `${grouped(followed.received)} of ${grouped(followed.expected)} posts of "${room}" ${isWhole ? order : 'ARRIVED'}`,
     ],
-    ['Proof', proofText],
-    ['Export', exported],
+    [
+      'Proof',
+      `leaf ${grouped(index)} of ${grouped(size)}, ${pathHashes} hashes (${pathHashes * 32} bytes), verified offline`,
+    ],
+    [
+      'Export',
+      `${bytesText(exported.bytes)} at ${bytesText(bytesPerSecond)}/s, ${grouped(exported.signatures)} signatures good`,
+    ],
   ] as const
   return rows.map(([name, text]) => `${name.padEnd(10)} ${text}\n`).join('')
 }

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { BoardClient } from './client.ts'
-import { type Arguments, type Command, CommandFailed, exitCodes } from './command-line.ts'
+import { type Arguments, type Command, CommandFailed, exitCodes, print } from './command-line.ts'
 import { urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
 
@@ -42,7 +42,12 @@ export const exportCommand: Command = {
     const seconds = (terminal.clock.monotonicMs() - startedMs) / 1000
     if (path !== undefined) {
       const rate = bytesText(Math.round(bytes / Math.max(seconds, 0.001)))
-      terminal.err(`${path}: ${bytesText(bytes)} of lines in ${durationText(seconds)} (${rate}/s)\n`)
+      print(
+        // The words have always stood on standard error.
+        { ...terminal, out: terminal.err },
+        { file: path, bytes, seconds, unreadable, ...(nextCursor !== undefined && { next_cursor: nextCursor }) },
+        `${path}: ${bytesText(bytes)} of lines in ${durationText(seconds)} (${rate}/s)\n`,
+      )
     }
     if (nextCursor !== undefined) terminal.err(`More follows: --cursor ${inertLine(nextCursor)}\n`)
     if (unreadable === 0) return exitCodes.ok

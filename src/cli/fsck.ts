@@ -1,7 +1,7 @@
 /** `broadside fsck`: checks a data directory that no board is using. */
 import { explainFailure, restoreBackup } from '../failure.ts'
 import { machine } from '../platform.ts'
-import { type Command, CommandFailed, exitCodes } from './command-line.ts'
+import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
 import { Progress } from './progress.ts'
 import { grouped, inertLine } from './terminal.ts'
 
@@ -56,14 +56,17 @@ export const fsckCommand: Command = {
           backend === undefined ? undefined : (signature, message, key) => backend.verify(signature, message, key),
         onProgress: (done, total) => progress.update(done, total),
         onFinding: ({ kind, where, what }) => {
-          if (++shown <= findingsShownMax) terminal.out(`${kind.padEnd(8)} ${inertLine(`${where}: ${what}`)}\n`)
+          if (++shown <= findingsShownMax || terminal.json !== undefined)
+            print(terminal, { finding: kind, where, what }, `${kind.padEnd(8)} ${inertLine(`${where}: ${what}`)}\n`)
         },
         ...(args.flag('repair') && { onRepaired: ({ where }) => repaired.push(where) }),
       })
       progress.clear()
       for (const where of repaired.slice(0, findingsShownMax)) terminal.out(`repaired ${where}\n`)
       if (shown > findingsShownMax) terminal.out(`…and ${grouped(shown - findingsShownMax)} more.\n`)
-      terminal.out(
+      print(
+        terminal,
+        { ...result, findings: shown, repaired },
         `${grouped(result.frames)} frames, ${grouped(result.bytes)} bytes, ${grouped(result.leaves)} leaves checked.\n`,
       )
       if (result.damages > 0) {

@@ -10,6 +10,7 @@ import {
   fieldsOf,
   listIn,
   messageOf,
+  type Place,
   type SourceEntry,
   skipped,
   textIn,
@@ -23,7 +24,6 @@ export function isDiscourse(value: unknown): boolean {
   return stream !== undefined || latest !== undefined || number !== undefined
 }
 
-type Place = { readonly room: string; readonly system: string }
 type Topic = Readonly<Record<string, unknown>>
 
 /** Every post of a topic or list. */

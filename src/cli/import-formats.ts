@@ -8,7 +8,7 @@ import { discourseEntries, isDiscourse } from './import-discourse.ts'
 import { hackerNewsEntry, isHackerNewsItem } from './import-hacker-news.ts'
 import { jsonLinesSource } from './import-json-lines.ts'
 import { type LineSource, lineBytesMax, openLines } from './lines.ts'
-import { type MessageSource, type SourceEntry, type SourceOptions, unreadable } from './message-source.ts'
+import { type MessageSource, type Place, type SourceEntry, type SourceOptions, unreadable } from './message-source.ts'
 
 export const formats = ['jsonl', 'mbox', 'discourse', 'slack', 'hackernews'] as const
 export type Format = (typeof formats)[number]
@@ -49,7 +49,7 @@ const recordReaders = {
     async function* (value, where) {
       yield await hackerNewsEntry(value, where, place)
     },
-} satisfies Partial<Record<Format, (place: { readonly room: string; readonly system: string }) => RecordReader>>
+} satisfies Partial<Record<Format, (place: Place) => RecordReader>>
 
 /** Records one a line, or as one JSON value that may be an array of them. */
 function recordsSource(file: LineSource, read: RecordReader): MessageSource {

@@ -7,6 +7,7 @@ import { timeOf } from './corpus.ts'
 import {
   fieldsOf,
   messageOf,
+  type Place,
   type SourceEntry,
   skipped,
   textIn,
@@ -21,8 +22,6 @@ export function isHackerNewsItem(value: unknown): boolean {
   const { id, type } = fieldsOf(value)
   return typeof id === 'number' && types.has(type)
 }
-
-type Place = { readonly room: string; readonly system: string }
 
 export async function hackerNewsEntry(value: unknown, where: string, { room, system }: Place): Promise<SourceEntry> {
   // The API gives null for an item that there is not.

@@ -11,6 +11,7 @@ import type { LineSource } from './lines.ts'
 import {
   type MessageSource,
   messageOf,
+  type Place,
   type SourceEntry,
   skipped,
   textOfHtml,
@@ -84,8 +85,6 @@ const separatorBytes = 512
 function unquoted(bytes: Buffer): Buffer {
   return bytes[0] === 0x3e && /^>+From /.test(bytes.subarray(0, 64).toString('latin1')) ? bytes.subarray(1) : bytes
 }
-
-type Place = { readonly room: string; readonly system: string }
 
 async function entryOf(bytes: Buffer, where: string, { room, system }: Place): Promise<SourceEntry> {
   let mail: Email

@@ -3,7 +3,15 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { BoardClient, type Capabilities } from './client.ts'
 import { CommandBatches } from './command-batches.ts'
-import { type Arguments, type Command, CommandFailed, exitCodes, type Terminal, UsageError } from './command-line.ts'
+import {
+  type Arguments,
+  type Command,
+  CommandFailed,
+  exitCodes,
+  print,
+  type Terminal,
+  UsageError,
+} from './command-line.ts'
 import { roomName } from './corpus.ts'
 import { importForecast } from './import-forecast.ts'
 import { formats, openSource } from './import-formats.ts'
@@ -169,7 +177,22 @@ export function printReport(
   }
   if (report.pausedSeconds > 0)
     lines.push(`${durationText(report.pausedSeconds)} were spent waiting as the board asked.`)
-  terminal.out(`${lines.join('\n')}\n`)
+  print(terminal, factsOf(report, takesSources), `${lines.join('\n')}\n`)
+}
+
+function factsOf(report: ImportReport, takesSources: boolean): object {
+  const { latencies, lastEventId: _, tooLong, badLines, handlesNotApplied, pausedSeconds, notes, ...rest } = report
+  return {
+    ...rest,
+    p50_ms: latencies.percentileMs(0.5),
+    p99_ms: latencies.percentileMs(0.99),
+    too_long: tooLong,
+    bad_lines: badLines,
+    handles_not_applied: handlesNotApplied,
+    paused_seconds: pausedSeconds,
+    notes: Object.fromEntries(notes),
+    names_sources: takesSources,
+  }
 }
 
 function namesOf({ count, names }: Dropped, what: string, listAll: boolean): string[] {

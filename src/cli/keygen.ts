@@ -1,25 +1,24 @@
 /** `broadside keygen`: makes a signing key. */
-import { type Command, exitCodes } from './command-line.ts'
+import { type Command, exitCodes, print } from './command-line.ts'
 import { createKeyFile } from './key-file.ts'
 import { keyFileDefault } from './shared-options.ts'
-import { inertJson } from './terminal.ts'
 
 export const keygenCommand: Command = {
   name: 'keygen',
   summary: 'Makes a signing key (Ed25519) in a file that only you can read. It is your identity: keep a copy.',
   usage: `keygen [FILE]`,
-  optionHelp: [['--json', 'print one JSON object']],
+  optionHelp: [],
   example: 'broadside keygen broadside-key.json',
-  options: { json: { type: 'boolean' } },
+  options: {},
   positionals: { min: 0, max: 1 },
   async run(args, terminal) {
     const path = args.positionals[0] ?? keyFileDefault
     const signer = createKeyFile(path)
     const { publicKey: public_key, id: identity } = signer
-    terminal.out(
-      args.flag('json')
-        ? `${inertJson({ key_file: path, public_key, identity })}\n`
-        : `key file    ${path}\npublic key  ${public_key}\nidentity    ${identity}\n`,
+    print(
+      terminal,
+      { key_file: path, public_key, identity },
+      `key file    ${path}\npublic key  ${public_key}\nidentity    ${identity}\n`,
     )
     return exitCodes.ok
   },

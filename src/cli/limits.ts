@@ -1,10 +1,10 @@
 /** `broadside limits`: whose rates and quotas an operator has raised, and raising them. */
 import { BoardClient } from './client.ts'
-import { type Arguments, type Command, exitCodes, UsageError } from './command-line.ts'
+import { type Arguments, type Command, exitCodes, print, UsageError } from './command-line.ts'
 import { openKeyFile } from './key-file.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
-import { inertJson, inertLine } from './terminal.ts'
+import { inertLine } from './terminal.ts'
 
 /** What a board says of one; of the settings it says no time. */
 type Grant = {
@@ -27,7 +27,6 @@ export const limitsCommand: Command = {
     keyOptionHelp,
     ['--factor N', 'grant: how many times the limits, from 2 (default: no rate or quota applies)'],
     ['--hours N', 'grant: for how long (default 24)'],
-    ['--json', 'print JSON, one grant a line'],
     ['--reason TEXT', 'grant and revoke: why, for operators to read'],
   ],
   example: 'broadside limits grant 192.0.2.0/24 --factor 10 --hours 48 --key operator.json',
@@ -37,7 +36,6 @@ export const limitsCommand: Command = {
     factor: { type: 'string' },
     hours: { type: 'string' },
     reason: { type: 'string' },
-    json: { type: 'boolean' },
   },
   positionals: { min: 1, max: 2 },
   async run(args, terminal) {
@@ -47,7 +45,7 @@ export const limitsCommand: Command = {
       throw new UsageError(`limits has no subcommand "${verb}". See: broadside limits --help`)
     if (isList !== (target === undefined))
       throw new UsageError(isList ? 'limits list takes no TARGET.' : `limits ${verb} needs a TARGET.`)
-    const shown = (grant: Grant) => (args.flag('json') ? inertJson(grant) : lineOf(grant))
+    const show = (grant: Grant) => print(terminal, grant, `${lineOf(grant)}\n`)
     const { signer } = await openKeyFile(keyFileOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: 1 })
     try {
@@ -55,19 +53,18 @@ export const limitsCommand: Command = {
       const send = (fields: CommandFields) =>
         client.command(signCommand(fields, { signer, serviceId, nowSeconds: terminal.clock.wallSeconds() }).body)
       if (target === undefined) {
-        for (const grant of await inForce(send)) terminal.out(`${shown(grant)}\n`)
+        for (const grant of await inForce(send)) show(grant)
         return exitCodes.ok
       }
       const reason = args.text('reason')
       const common = { target, ...(reason === undefined ? {} : { reason }) }
       if (verb === 'revoke') {
         await send({ operation: 'limits.revoke', ...common })
-        const words = `${inertLine(target)} has the default limits again.`
-        terminal.out(`${args.flag('json') ? inertJson({ target, revoked: true }) : words}\n`)
+        print(terminal, { target, revoked: true }, `${inertLine(target)} has the default limits again.\n`)
         return exitCodes.ok
       }
       const { grant } = (await send({ operation: 'limits.grant', ...common, ...termsOf(args) })) as { grant: Grant }
-      terminal.out(`${shown(grant)}\n`)
+      show(grant)
       return exitCodes.ok
     } finally {
       client.close()

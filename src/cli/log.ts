@@ -1,7 +1,7 @@
 /** `broadside log rotate`: closes the log of a stopped board, and begins the next one under a new key. */
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
-import { type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
+import { type Command, CommandFailed, exitCodes, print, UsageError } from './command-line.ts'
 import { grouped, inertLine } from './terminal.ts'
 
 export const logCommand: Command = {
@@ -35,7 +35,9 @@ export const logCommand: Command = {
             if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)
           },
         })
-        terminal.out(
+        print(
+          terminal,
+          { closed: { log: closed.origin, size: closed.size }, next: { log: next.origin, vkey: next.vkey } },
           `${closed.origin} is closed with ${grouped(closed.size)} entries, and its key is removed.\n` +
             `${next.origin} follows it, with the key\n\n  ${next.vkey}\n\n` +
             'Readers who pinned the old key find the new one in the last entry of the old log. Give the new key to the witnesses of this log.\n',

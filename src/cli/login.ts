@@ -4,11 +4,11 @@ import { dirname } from 'node:path'
 import { type Board, BoardError } from '../client/broadside.ts'
 import { isObject } from '../mcp/brief.ts'
 import { BadAnswer } from './client.ts'
-import { type Arguments, type Command, exitCodes, type Terminal } from './command-line.ts'
+import { type Arguments, type Command, exitCodes, print, type Terminal } from './command-line.ts'
 import { createKeyFile, openKeyFile } from './key-file.ts'
 import { connected, said } from './operation-command.ts'
 import { keyFileOf, keyOptionHelp, ownKeyFile, urlOf, urlOption, urlOptionHelp, urlPlace } from './shared-options.ts'
-import { inertJson, inertLine } from './terminal.ts'
+import { inertLine } from './terminal.ts'
 
 export const loginCommand: Command = {
   name: 'login',
@@ -19,10 +19,9 @@ export const loginCommand: Command = {
     ['URL', 'the board to remember'],
     ['--handle NAME', 'claim this handle'],
     ['--key FILE', 'the key file to make or to use (default: key.json in your configuration directory)'],
-    ['--json', 'print one JSON object'],
   ],
   example: 'broadside login https://board.example --handle ada',
-  options: { handle: { type: 'string' }, key: { type: 'string' }, json: { type: 'boolean' } },
+  options: { handle: { type: 'string' }, key: { type: 'string' } },
   positionals: { min: 0, max: 1 },
   async run(args, terminal) {
     const [given] = args.positionals
@@ -44,7 +43,7 @@ export const loginCommand: Command = {
     if (handle !== undefined) await said(url, () => board.call('identity.register', { handle }))
     mkdirSync(dirname(urlPlace()), { recursive: true, mode: 0o700 })
     writeFileSync(urlPlace(), `${url}\n`)
-    if (isNew && !args.flag('json')) terminal.err(`A new key is in ${file}. Keep a copy: who has it is you.\n`)
+    if (isNew) terminal.err(`A new key is in ${file}. Keep a copy: who has it is you.\n`)
     return show(own, terminal)
   },
 }
@@ -53,9 +52,9 @@ export const whoamiCommand: Command = {
   name: 'whoami',
   summary: 'Shows your key and what the board knows of you.',
   usage: 'whoami [options]',
-  optionHelp: [urlOptionHelp, keyOptionHelp, ['--json', 'print one JSON object']],
+  optionHelp: [urlOptionHelp, keyOptionHelp],
   example: 'broadside whoami',
-  options: { ...urlOption, key: { type: 'string' }, json: { type: 'boolean' } },
+  options: { ...urlOption, key: { type: 'string' } },
   positionals: { min: 0, max: 0 },
   run: show,
 }
@@ -93,12 +92,11 @@ async function show(args: Arguments, terminal: Terminal): Promise<0> {
     credits: available,
     credits_held: held,
   }
-  if (args.flag('json')) terminal.out(`${inertJson(about)}\n`)
-  else {
-    const handle = about.handle === undefined ? 'none yet: broadside login --handle NAME' : `@${asText(about.handle)}`
-    const { handle: _, ...rest } = about
-    for (const [name, value] of Object.entries({ handle, ...rest }))
-      terminal.out(`${name.replaceAll('_', ' ').padEnd(13)}${inertLine(asText(value))}\n`)
-  }
+  const handle = about.handle === undefined ? 'none yet: broadside login --handle NAME' : `@${asText(about.handle)}`
+  const { handle: _, ...rest } = about
+  const rows = Object.entries({ handle, ...rest }).map(
+    ([name, value]) => `${name.replaceAll('_', ' ').padEnd(13)}${inertLine(asText(value))}\n`,
+  )
+  print(terminal, about, rows.join(''))
   return exitCodes.ok
 }

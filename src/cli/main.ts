@@ -17,7 +17,10 @@ import {
   exitCodeHelp,
   exitCodes,
   helpOf,
+  jsonTerminal,
+  print,
   readArguments,
+  runCommand,
   type Terminal,
   Unverified,
   UsageError,
@@ -83,15 +86,18 @@ const commands: readonly (readonly [name: string, gist: string, load: Load])[] =
   [
     'completion',
     'complete commands in bash, zsh or fish',
-    async () => (await import('./completion.ts')).completionCommand(commands.map(([name]) => name)),
+    async () => (await import('./completion.ts')).completionCommand(commandNames),
   ],
 ]
+
+export const commandNames = commands.map(([name]) => name)
 
 /** Runs one command line (without `node` and the program). Never throws. */
 export async function main(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
   const [first, ...others] = argv
   if (first === '--version' || first === 'version') {
-    terminal.out(`broadside ${release}\n`)
+    const isJson = others.includes('--json')
+    print(isJson ? jsonTerminal(terminal) : terminal, { version: release }, `broadside ${release}\n`)
     return exitCodes.ok
   }
   const isHelp = first === 'help' && others.length > 0
@@ -102,10 +108,7 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
   }
   const found = commands.find(([known]) => known === name)
   if (found === undefined) {
-    const meant = nearest(
-      name,
-      commands.map(([known]) => known),
-    )
+    const meant = nearest(name, commandNames)
     const hint = meant === undefined ? '' : ` Did you mean "${meant}"?`
     terminal.err(`There is no command "${inertLine(name)}".${hint} See: broadside --help\n`)
     return exitCodes.usage
@@ -118,7 +121,7 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
       terminal.out(helpOf(command))
       return exitCodes.ok
     }
-    return await command.run(args, terminal)
+    return await runCommand(command, args, terminal)
   } catch (error) {
     return ended(error, terminal)
   }
@@ -163,7 +166,7 @@ function overview(): string {
     '',
     ...rows,
     '',
-    'See broadside help COMMAND for details. Commands that speak to a board take --url, --key and --json.',
+    'See broadside help COMMAND for details. Commands that speak to a board take --url and --key, all take --json.',
     exitCodeHelp,
     '',
   ].join('\n')

@@ -35,6 +35,9 @@ export type SourceOptions = {
   readonly system: string | undefined
 }
 
+/** Where the messages of a system go, and the name of that system in their source. */
+export type Place = { readonly room: string; readonly system: string }
+
 type Found = {
   readonly system: string
   /** Inside the system. */

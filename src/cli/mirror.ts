@@ -2,7 +2,7 @@
 import { type Next, nextOf } from '../../actors/log/rotation.ts'
 import { parseVkey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
-import { type Command, CommandFailed, exitCodes, Unverified, UsageError } from './command-line.ts'
+import { type Command, CommandFailed, exitCodes, print, Unverified, UsageError } from './command-line.ts'
 import { fetchOnce, followLog, reasonOf } from './mirror-follow.ts'
 import { entriesIn, MirrorStore } from './mirror-store.ts'
 import { Progress } from './progress.ts'
@@ -50,11 +50,20 @@ export const mirrorCommand: Command = {
         found.before === 0
           ? ''
           : `, after ${grouped(found.before)} from earlier runs (not checked again; broadside verify ${inertLine(directory)} does that)`
-      terminal.out(
+      const next = followedBy(store, found.size)
+      print(
+        terminal,
+        {
+          log: key.value.name,
+          size: found.size,
+          before: found.before,
+          bytes: found.bytesFetched,
+          pinned: isPinned,
+          ...(next !== undefined && { next: { log: next.origin, vkey: next.vkey } }),
+        },
         `${inertLine(key.value.name)}: ${grouped(found.size - found.before)} new entries verified${kept} ` +
           `(${bytesText(found.bytesFetched)} in ${durationText(progress.secondsSpent())}), checkpoint of ${grouped(found.size)} signed by the log, ${note}\n`,
       )
-      const next = followedBy(store, found.size)
       if (next !== undefined)
         terminal.out(
           `This log is closed: ${inertLine(next.origin)} follows it, with the key ${inertLine(next.vkey)}\n` +

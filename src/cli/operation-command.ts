@@ -21,12 +21,13 @@ import {
   CommandFailed,
   type ExitCode,
   exitCodes,
+  print,
   type Terminal,
   UsageError,
 } from './command-line.ts'
 import { openKeyFile } from './key-file.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
-import { inertJson, inertLine } from './terminal.ts'
+import { inertLine } from './terminal.ts'
 
 /** A field, or a key of `data`. */
 type Part = { readonly name: string; readonly schema: Schema; readonly about: string; readonly isData: boolean }
@@ -97,14 +98,12 @@ export function commandOf({ words, operation, places = [] }: Verb): Command {
       ...options.map((part) => [`--${optionOf(part)} VALUE`, part.about] as const),
       urlOptionHelp,
       keyOptionHelp,
-      ['--json', 'print JSON: one object, or the items of a list, a line each'],
     ],
     example: ['broadside', words, ...usage.slice(0, required)].join(' '),
     options: {
       ...Object.fromEntries(options.map((part) => [optionOf(part), { type: 'string' }])),
       ...urlOption,
       key: { type: 'string' },
-      json: { type: 'boolean' },
     },
     positionals: { min: required, max: byPlace.length },
     async run(args, terminal) {
@@ -239,19 +238,28 @@ async function runOperation(
   const answer = await said(board.address, async () =>
     board.run({ operation: operation.name, ...(await named(board, operation, values)) }),
   )
-  printAnswer(operation, answer, { args, terminal, url: board.address })
+  printAnswer(operation, answer, { terminal, url: board.address })
   return exitCodes.ok
 }
 
-type Place = { readonly args: Arguments; readonly terminal: Terminal; readonly url: string }
+type Place = { readonly terminal: Terminal; readonly url: string }
 
-export function printAnswer(operation: Operation, answer: unknown, { args, terminal, url }: Place): void {
+/** Of a list: its items, and after them what stands beside them and is in none of them. */
+export function printAnswer(operation: Operation, answer: unknown, { terminal, url }: Place): void {
   if (!isObject(answer)) throw new BadAnswer(url, `${operation.name} has no data`)
   const list = listOf(operation)
-  const items = list === undefined ? undefined : answer[list]
-  if (!args.flag('json')) terminal.out(answerText(answer, list))
-  else for (const item of Array.isArray(items) ? items : [answer]) terminal.out(`${inertJson(item)}\n`)
-  if (Array.isArray(items) && items.length === 0) terminal.err('Nothing is there.\n')
+  const items: unknown = list === undefined ? undefined : answer[list]
+  if (!Array.isArray(items)) print(terminal, answer, answerText(answer))
+  else {
+    for (const item of items) print(terminal, item, answerText(item))
+    const known = new Set(items.map((item) => JSON.stringify(item)))
+    const beside = Object.entries(answer).filter(
+      ([name, value]) =>
+        name !== list && Array.isArray(value) && value.some((each) => !known.has(JSON.stringify(each))),
+    )
+    for (const [name, value] of beside) print(terminal, { [name]: value }, answerText({ [name]: value }))
+    if (items.length + beside.length === 0) terminal.err('Nothing is there.\n')
+  }
   if (answer.has_more === true && typeof answer.next_cursor === 'string')
     terminal.err(`There is more: add --cursor ${inertLine(answer.next_cursor)}\n`)
 }

@@ -2,12 +2,12 @@
 import { isBlank } from '../format/printable.ts'
 import { isHex64 } from '../format/signing.ts'
 import { BadAnswer, BoardClient } from './client.ts'
-import { type Arguments, type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
+import { type Arguments, type Command, CommandFailed, exitCodes, print, UsageError } from './command-line.ts'
 import { textBytesMax } from './corpus.ts'
 import { openKeyFile } from './key-file.ts'
 import { eventIdOption, keyFileOf, keyOptionHelp, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
-import { inertJson, inertLine, wordOf } from './terminal.ts'
+import { inertLine, wordOf } from './terminal.ts'
 
 export const postCommand: Command = {
   name: 'post',
@@ -22,7 +22,6 @@ export const postCommand: Command = {
     ['--to WHO', 'the addressee: @handle or identity id; the id is what is signed'],
     ['--handle NAME', 'claim this handle with the post'],
     ['--ttl SECONDS', 'the text expires after that'],
-    ['--json', 'print the whole answer'],
   ],
   example: 'broadside post lobby "Hello, board" --key broadside-key.json',
   options: {
@@ -34,7 +33,6 @@ export const postCommand: Command = {
     to: { type: 'string' },
     handle: { type: 'string' },
     ttl: { type: 'string' },
-    json: { type: 'boolean' },
   },
   positionals: { min: 1, max: 2 },
   async run(args, terminal) {
@@ -53,7 +51,7 @@ export const postCommand: Command = {
       const answer = await client.command(signed.body)
       if (answer.event_id !== signed.eventId)
         throw new BadAnswer(client.url, 'the event id is not the one that was signed')
-      terminal.out(args.flag('json') ? `${inertJson(answer)}\n` : answerText(answer))
+      print(terminal, answer, answerText(answer))
       return exitCodes.ok
     } finally {
       client.close()

@@ -1,9 +1,8 @@
 /** `broadside read`: a room's newest posts, or a thread with its replies set in. */
 import { BadAnswer, BoardClient } from './client.ts'
-import { type Arguments, type Command, type ExitCode, exitCodes, type Terminal } from './command-line.ts'
+import { type Arguments, type Command, type ExitCode, exitCodes, print, type Terminal } from './command-line.ts'
 import { eventBlock, type ShownEvent } from './event-text.ts'
 import { roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
-import { inertJson } from './terminal.ts'
 
 const postsDefault = 20
 const postsMax = 10_000
@@ -19,10 +18,9 @@ export const readCommand: Command = {
   optionHelp: [
     urlOptionHelp,
     ['--limit N', `posts at most (default ${postsDefault} of a room, ${postsMax} of a thread)`],
-    ['--json', 'one JSON event a line'],
   ],
   example: 'broadside read lobby --limit 50',
-  options: { ...urlOption, limit: { type: 'string' }, json: { type: 'boolean' } },
+  options: { ...urlOption, limit: { type: 'string' } },
   positionals: { min: 1, max: 1 },
   run: readIt,
 }
@@ -45,8 +43,8 @@ async function readIt(args: Arguments, terminal: Terminal): Promise<ExitCode> {
   try {
     const events = await readPages(client, target, limit)
     if (!isThread) events.reverse()
-    if (args.flag('json')) for (const event of events) terminal.out(`${inertJson(event)}\n`)
-    else terminal.out(readableText(events, isThread, terminal.isColored))
+    if (terminal.json === undefined) terminal.out(readableText(events, isThread, terminal.isColored))
+    else for (const event of events) print(terminal, event, '')
     if (events.length === 0) terminal.err('Nothing is posted there.\n')
     return exitCodes.ok
   } finally {

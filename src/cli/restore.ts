@@ -7,7 +7,7 @@ import { restoredFile } from '../board-directory.ts'
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { checkFiles, type Manifest, readManifest } from './backup-manifest.ts'
-import { type Command, CommandFailed, exitCodes, type Terminal, Unverified } from './command-line.ts'
+import { type Command, CommandFailed, exitCodes, print, type Terminal, Unverified } from './command-line.ts'
 import { grouped, inertLine } from './terminal.ts'
 
 export const restoreCommand: Command = {
@@ -61,8 +61,10 @@ async function restore(restoration: Restoration, terminal: Terminal): Promise<0>
     `${inertLine(backup)} was taken at ${new Date(manifest.taken_at * 1000).toISOString()} by release ${inertLine(manifest.release)}.\n` +
       `It has ${grouped(Object.keys(manifest.files).length)} files, and ${inertLine(origin)} up to entry ${grouped(Number(size))}. Every file is as it was backed up.\n`,
   )
+  const { taken_at, release, is_of_running, has_keys } = manifest
+  const facts = { backup, taken_at, release, is_of_running, has_keys, log: origin, size: Number(size) }
   if (isDry) {
-    terminal.out(`Nothing was written. Without --dry-run it is put in ${target}.\n`)
+    print(terminal, facts, `Nothing was written. Without --dry-run it is put in ${target}.\n`)
     return exitCodes.ok
   }
   const { disk } = machine
@@ -78,21 +80,12 @@ async function restore(restoration: Restoration, terminal: Terminal): Promise<0>
     copyFile(disk, from, to)
     disk.syncDirectory(dirname(to))
   }
-  const { checkBoard } = await import('../fsck/fsck.ts')
-  const problems: string[] = []
-  const { damages } = checkBoard({
-    disk,
-    path: target,
-    verify: undefined,
-    onProgress: () => {},
-    onFinding: ({ kind, where, what }) => {
-      if (kind !== 'derived') problems.push(`${where}: ${what}`)
-    },
-  })
+  const { checkCopy } = await import('../fsck/fsck.ts')
+  const { damages, problems } = checkCopy({ disk, path: target })
   if (damages > 0) throw new Unverified(`${problems[0]}. Use another backup.`)
   const wasMarked = manifest.files['restored.json'] !== undefined
   if (!manifest.is_of_running && !wasMarked) disk.removeFile(restoredFile(target))
-  terminal.out(nextSteps(manifest, target, problems))
+  print(terminal, { ...facts, data: target, problems }, nextSteps(manifest, target, problems))
   return exitCodes.ok
 }
 

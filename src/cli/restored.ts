@@ -9,7 +9,7 @@ import { JournalEnd } from '../../storage/journal-copy.ts'
 import { shardDirectory } from '../board-directory.ts'
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
-import { type Command, CommandFailed, exitCodes } from './command-line.ts'
+import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
 
 export const restoredCommand: Command = {
   name: 'restored',
@@ -58,7 +58,9 @@ export const restoredCommand: Command = {
         refuseMixed(dataDirectory, ranges)
         const begun = beginEpoch(machine.disk, dataDirectory, machine.random)
         machine.disk.removeFile(restoredFile(dataDirectory))
-        terminal.out(
+        print(
+          terminal,
+          { ended: generation, generation: begun.generation, size },
           `The recovery epoch ${generation} has ended, ${begun.generation} begins with the next start.\n` +
             `The log continues after its ${size} entries. If larger heads were published, readers who kept one can prove it.\n`,
         )

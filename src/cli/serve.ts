@@ -5,7 +5,7 @@ import { systemClock } from '../clock.ts'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
 import { watchTurns } from '../runtime/slow-turns.ts'
-import { type Command, exitCodes, UsageError } from './command-line.ts'
+import { type Command, exitCodes, print, UsageError } from './command-line.ts'
 
 export const serveCommand: Command = {
   name: 'serve',
@@ -65,7 +65,7 @@ export const serveCommand: Command = {
       log('error', 'not_started', explainFailure(error))
       return exitCodes.failed
     }
-    terminal.out(`Broadside is ready at ${server.address}\n`)
+    print(terminal, { address: server.address }, `Broadside is ready at ${server.address}\n`)
     await stopped
     await server.close()
     return exitCodes.ok

@@ -1,6 +1,6 @@
 /** `broadside tail`: follows a room as it is written. */
 import { BoardClient } from './client.ts'
-import { type Command, exitCodes, UsageError } from './command-line.ts'
+import { type Command, exitCodes, print, UsageError } from './command-line.ts'
 import { eventBlock, eventLine, type ShownEvent } from './event-text.ts'
 import { follow } from './follow.ts'
 import { eventIdOption, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
@@ -21,8 +21,7 @@ export const tailCommand: Command = {
     urlOptionHelp,
     ['--last N', 'begin with the N newest posts, 0 to 200 (default 5)'],
     ['--since ID', 'begin after this event'],
-    ['--format NAME', 'text (default), line (one line a post) or json'],
-    ['--json', 'the same as --format json'],
+    ['--format NAME', 'text (default), line (one line a post) or json (the same as --json)'],
   ],
   example: 'broadside tail lobby --format line',
   options: {
@@ -30,12 +29,11 @@ export const tailCommand: Command = {
     last: { type: 'string' },
     since: { type: 'string' },
     format: { type: 'string' },
-    json: { type: 'boolean' },
   },
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
     const room = roomOf(args.positionals[0]!)
-    const format = formats[args.flag('json') ? 'json' : (args.text('format') ?? 'text')]
+    const format = formats[args.text('format') ?? 'text']
     if (format === undefined) throw new UsageError('--format takes text, line or json.')
     const since = eventIdOption(args, 'since')
     const last = args.integer('last', { fallback: 5, min: 0, max: 200 })
@@ -49,7 +47,7 @@ export const tailCommand: Command = {
     }
     try {
       for await (const event of follow({ client, room, since, last, signal: ending.signal, interrupted })) {
-        terminal.out(format(event))
+        print(terminal, event, format(event))
       }
       return exitCodes.ok
     } finally {

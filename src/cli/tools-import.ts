@@ -9,7 +9,7 @@ import { compile } from '../format/schema-check.ts'
 import { type ListRow, rowsOf } from '../tools/list-rows.ts'
 import { floodMax } from '../tools/rank.ts'
 import { BadAnswer, BoardClient, Refused } from './client.ts'
-import { type Arguments, CommandFailed, type ExitCode, exitCodes, type Terminal } from './command-line.ts'
+import { type Arguments, CommandFailed, type ExitCode, exitCodes, print, type Terminal } from './command-line.ts'
 import { openKeyFile } from './key-file.ts'
 import { openLines } from './lines.ts'
 import { Progress } from './progress.ts'
@@ -56,7 +56,9 @@ export async function importTools(path: string, args: Arguments, terminal: Termi
     await Promise.all(Array.from({ length: batchesInFlight }, work))
     const seconds = progress.secondsSpent()
     progress.clear()
-    terminal.out(report(read, sent, seconds, args.flag('list')))
+    const { applied, unchanged, kept } = sent
+    const facts = { rows: read.all, applied, unchanged, doubled: read.doubled, kept, bad: read.bad, seconds }
+    print(terminal, facts, report(read, sent, seconds, args.flag('list')))
     return read.bad.length > 0 ? exitCodes.failed : exitCodes.ok
   } finally {
     progress.clear()

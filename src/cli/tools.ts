@@ -14,6 +14,7 @@ import {
   CommandFailed,
   type ExitCode,
   exitCodes,
+  print,
   type Terminal,
   UsageError,
 } from './command-line.ts'
@@ -79,7 +80,9 @@ export async function relayTool(target: string, args: Arguments, terminal: Termi
     const command = { operation: 'tools.relay', target, data }
     const { body } = signCommand(command, { signer, serviceId, nowSeconds: terminal.clock.wallSeconds() })
     await client.command(body)
-    terminal.out(
+    print(
+      terminal,
+      { tool: target, ...terms },
       'payees' in terms
         ? `${inertLine(target)} is paid for, up to ${terms.max_price} dollars a call, to ${terms.payees.join(', ')}.\n`
         : `${inertLine(target)} is no longer paid for.\n`,

@@ -27,6 +27,7 @@ const short: Readonly<Record<string, Short>> = {
   'docs list': { operation: 'docs.list', places: ['room'] },
   'work create': { operation: 'work.create', places: ['text'] },
   'work list': { operation: 'work.list', places: ['room'] },
+  'conversation list': { operation: 'conversations.list' },
   'moderate reports': { operation: 'reports.list' },
   'moderate resolve': { operation: 'report.resolve' },
   'moderate log': { operation: 'room.modlog' },
@@ -89,10 +90,10 @@ export const callCommand: Command = {
   summary:
     'Runs any operation, with its fields as name=value; what is inside data is named like any field. A value @FILE is what the file holds, - is standard input.',
   usage: 'call OPERATION [name=value …] [options]',
-  optionHelp: [urlOptionHelp, keyOptionHelp, ['--json', 'print JSON: one object, or the items of a list, a line each']],
+  optionHelp: [urlOptionHelp, keyOptionHelp],
   example: 'broadside call docs.create title=Plan text=@plan.md',
   notes: [`Operations: ${operations.map(({ name }) => name).join(' ')}`],
-  options: { ...urlOption, key: { type: 'string' }, json: { type: 'boolean' } },
+  options: { ...urlOption, key: { type: 'string' } },
   positionals: { min: 1, max: 40 },
   async run(args, terminal) {
     const name = args.positionals[0]!

@@ -16,6 +16,7 @@ import {
   CommandFailed,
   type ExitCode,
   exitCodes,
+  print,
   type Terminal,
   Unverified,
   UsageError,
@@ -25,7 +26,7 @@ import { type LineSource, openLines } from './lines.ts'
 import { LogTiles } from './log-tiles.ts'
 import { entriesIn, MirrorStore, rootOfHashes } from './mirror-store.ts'
 import { Progress } from './progress.ts'
-import { bytesText, durationText, grouped, inertJson, inertLine, wordOf } from './terminal.ts'
+import { bytesText, durationText, grouped, inertLine, wordOf } from './terminal.ts'
 import { checkHere, type ExportReport, verifyExport } from './verify-export.ts'
 import { type ProvenFacts, verifyProofJson, verifyProofText } from './verify-proof.ts'
 
@@ -75,7 +76,6 @@ export const verifyCommand: Command = {
     ['--url URL', 'take the key from this board instead (the board is then trusted for it)'],
     ['--from URL', 'prove the lines of a filtered or paged export against the log’s tiles at this board'],
     ['--unpinned', 'accept the key that the file itself names: it proves that nothing is broken, not whose log it is'],
-    ['--json', 'print one JSON object'],
     ['--threads N', 'threads that check signatures (default: one per core; none for a small file)'],
   ],
   example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
@@ -86,7 +86,6 @@ export const verifyCommand: Command = {
     url: { type: 'string' },
     from: { type: 'string' },
     unpinned: { type: 'boolean' },
-    json: { type: 'boolean' },
     threads: { type: 'string' },
   },
   positionals: { min: 1, max: 1 },
@@ -96,15 +95,14 @@ export const verifyCommand: Command = {
     const source = openLines(path)
     const threads = args.integer('threads', { fallback: threadsFor(source), min: 0, max: 64 })
     const key = await pinnedKey(args)
-    const isJson = args.flag('json')
     const proof = source.fileBytes <= proofFileBytesMax ? readProof(path) : undefined
     if (proof !== undefined) {
-      printProof(proof.verify(key?.key), key, { terminal, isJson })
+      printProof(proof.verify(key?.key), key, terminal)
       return endOf(key, args)
     }
     const from = args.text('from')
     const tiles = from === undefined ? undefined : await LogTiles.open(from, key!.key)
-    const report = await checkExport(source, { key, tiles, threads, terminal, isJson })
+    const report = await checkExport(source, { key, tiles, threads, terminal })
     if (args.flag('ledger') && report.ledger === undefined)
       throw new CommandFailed(`${path} is not a ledger: get one with /v1/export?stream=ledger.`)
     if (report.first === undefined) return endOf(key, args)
@@ -135,11 +133,12 @@ async function checkMirror(path: string, args: Arguments, terminal: Terminal): P
     const { origin, size } = verifyMirror(store, key.key, (done, of) => progress.update(done, of))
     progress.clear()
     const facts = { log: origin, entries: size, pinned: key.isPinned }
-    print(args.flag('json') ? facts : undefined, terminal, [
+    const rows = [
       ['log', inertLine(origin)],
       ['entries', `${grouped(size)}: every entry hashes to its tile, every tile to the one above`],
       ['checkpoint', checkpointText(true, key)],
-    ])
+    ] as const
+    print(terminal, facts, table(rows))
     return exitCodes.ok
   } finally {
     progress.clear()
@@ -208,16 +207,7 @@ function readProof(path: string): FoundProof | undefined {
   }
 }
 
-/** `facts`: for programs, in the place of the rows. */
-function print(facts: object | undefined, terminal: Terminal, rows: readonly (readonly [string, string])[]): void {
-  terminal.out(facts === undefined ? table(rows) : `${inertJson(facts)}\n`)
-}
-
-function printProof(
-  facts: ProvenFacts,
-  key: LogKey | undefined,
-  { terminal, isJson }: Pick<ExportCheck, 'terminal' | 'isJson'>,
-): void {
+function printProof(facts: ProvenFacts, key: LogKey | undefined, terminal: Terminal): void {
   const rows = [
     ['event', facts.eventId],
     ['log', inertLine(facts.origin)],
@@ -231,7 +221,7 @@ function printProof(
   const { eventId, index, size, origin, hasSignedBytes } = facts
   const pinned = key?.isPinned === true
   const told = { event_id: eventId, log: origin, leaf: index, size, signed_bytes: hasSignedBytes, pinned }
-  print(isJson === true ? told : undefined, terminal, rows)
+  print(terminal, told, table(rows))
 }
 
 type ExportCheck = {
@@ -240,14 +230,12 @@ type ExportCheck = {
   readonly tiles?: LogTiles | undefined
   readonly threads: number
   readonly terminal: Terminal
-  /** The report is one JSON object. */
-  readonly isJson?: boolean
 }
 
 /** Checks an export and prints its table; failures are in the report. Also used by `demo`. */
 export async function checkExport(
   source: LineSource,
-  { key, tiles, threads, terminal, isJson }: ExportCheck,
+  { key, tiles, threads, terminal }: ExportCheck,
 ): Promise<ExportReport> {
   const checker = threads === 0 ? checkHere() : await Verifier.start({ threads, startPool: machine.startPool })
   const progress = new Progress({ terminal, unit: 'lines' })
@@ -265,7 +253,7 @@ export async function checkExport(
     progress.clear()
     if (report.lines === 0) throw new CommandFailed('The file is empty: there is nothing to verify.')
     const rows = rowsOf(report, key, { fileBytes: source.fileBytes, seconds: progress.secondsSpent() })
-    print(isJson === true ? factsOf(report, key) : undefined, terminal, rows)
+    print(terminal, factsOf(report, key), table(rows))
     return report
   } catch (error) {
     if (error instanceof CommandFailed) throw error

@@ -8,8 +8,8 @@ import { connected, printAnswer, said, standardInput } from './operation-command
 import { keyOptionHelp, roomOf, urlOption, urlOptionHelp } from './shared-options.ts'
 
 const common = {
-  options: { ...urlOption, key: { type: 'string' }, json: { type: 'boolean' } },
-  help: [urlOptionHelp, keyOptionHelp, ['--json', 'print one JSON object']],
+  options: { ...urlOption, key: { type: 'string' } },
+  help: [urlOptionHelp, keyOptionHelp],
 } as const
 
 /** Runs it with a key, and prints its answer as that of the operation. */
@@ -21,7 +21,7 @@ async function done(
 ): Promise<ExitCode> {
   const board = await connected(args, true)
   const answer = await said(board.address, () => act(board))
-  printAnswer(operationByName.get(operation)!, answer, { args, terminal, url: board.address })
+  printAnswer(operationByName.get(operation)!, answer, { terminal, url: board.address })
   return exitCodes.ok
 }
 
@@ -36,33 +36,38 @@ function textOf(args: Arguments): Promise<string> | string {
   return given === undefined || given === '-' ? standardInput() : given
 }
 
-export const replyCommand: Command = {
-  name: 'reply',
-  summary: 'Replies to a post, in its room. Without TEXT (or with -) the text comes from standard input.',
-  usage: 'reply EVENT_ID [TEXT] [options]',
-  optionHelp: common.help,
-  example: 'broadside reply 0123456789abcdef0123456789abcdef "I agree."',
-  options: common.options,
-  positionals: { min: 1, max: 2 },
-  async run(args, terminal) {
-    const [event, text] = [eventOf(args), await textOf(args)]
-    return done('post', args, terminal, (board) => board.reply(event, text))
-  },
+type TextCommand = Pick<Command, 'name' | 'summary' | 'example'> & {
+  readonly act: (board: Board, event: string, text: string) => Promise<unknown>
 }
 
-export const editCommand: Command = {
-  name: 'edit',
-  summary: 'Posts a new version of a post of yours. Without TEXT (or with -) the text comes from standard input.',
-  usage: 'edit EVENT_ID [TEXT] [options]',
+/** A command that posts a text about an event. */
+const textCommand = ({ name, summary, example, act }: TextCommand): Command => ({
+  name,
+  summary: `${summary} Without TEXT (or with -) the text comes from standard input.`,
+  usage: `${name} EVENT_ID [TEXT] [options]`,
   optionHelp: common.help,
-  example: 'broadside edit 0123456789abcdef0123456789abcdef "Better words."',
+  example: `broadside ${name} 0123456789abcdef0123456789abcdef "${example}"`,
   options: common.options,
   positionals: { min: 1, max: 2 },
   async run(args, terminal) {
     const [event, text] = [eventOf(args), await textOf(args)]
-    return done('post', args, terminal, (board) => board.edit(event, text))
+    return done('post', args, terminal, (board) => act(board, event, text))
   },
-}
+})
+
+export const replyCommand = textCommand({
+  name: 'reply',
+  summary: 'Replies to a post, in its room.',
+  example: 'I agree.',
+  act: (board, event, text) => board.reply(event, text),
+})
+
+export const editCommand = textCommand({
+  name: 'edit',
+  summary: 'Posts a new version of a post of yours.',
+  example: 'Better words.',
+  act: (board, event, text) => board.edit(event, text),
+})
 
 const votes: Readonly<Record<string, 1 | 0 | -1>> = { up: 1, down: -1, none: 0, '1': 1, '-1': -1, '0': 0 }
 

@@ -86,6 +86,23 @@ type FsckResult = {
   readonly refusals: number
 }
 
+/** What a full check finds in a copy of a board, besides what is derived, which a copy leaves out. */
+export function checkCopy(copy: Pick<FsckOptions, 'disk' | 'path' | 'keysIn'>): {
+  readonly damages: number
+  readonly problems: readonly string[]
+} {
+  const problems: string[] = []
+  const { damages } = checkBoard({
+    ...copy,
+    verify: undefined,
+    onProgress: () => {},
+    onFinding: ({ kind, where, what }) => {
+      if (kind !== 'derived') problems.push(`${where}: ${what}`)
+    },
+  })
+  return { damages, problems }
+}
+
 export function checkBoard(options: FsckOptions): FsckResult {
   const derived: Finding[] = []
   let damages = 0

@@ -29,7 +29,8 @@ export function isObject(value: unknown): value is Json {
 /** The list in the answer of an operation that pages; undefined: it has none. */
 export function listOf({ optional, result }: Answers): string | undefined {
   if (!optional.includes('limit') || !isObject(result.properties)) return undefined
-  return Object.entries(result.properties).find(([, member]) => isObject(member) && member.type === 'array')?.[0]
+  // What stands beside the items is declared before them.
+  return Object.entries(result.properties).findLast(([, member]) => isObject(member) && member.type === 'array')?.[0]
 }
 
 /** Does the answer hold anything that proves it? `schema`: of the answer. */

@@ -1,12 +1,12 @@
 /**
- * Configuration: environment in, one frozen and checked value out. The only file that reads `process.env`.
+ * Configuration: environment in, one frozen and checked value out.
  * Every variable has a default that works; a wrong value is refused with a sentence that names the variable.
  */
-import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { queueDefault, rates } from '../actors/kernel/limits.ts'
 import { limitsFault } from '../actors/kernel/limits-given.ts'
 import { isAddressOrNetwork } from '../actors/kernel/networks.ts'
+import { BadConfig, environment, type SettingName, type Variables } from './environment.ts'
 import { usdc } from './money/networks.ts'
 import { microsOf } from './money/price.ts'
 
@@ -87,27 +87,25 @@ export type TrustedProxy = {
   readonly from: readonly string[]
 }
 
-export class BadConfig extends Error {
-  override name = 'BadConfig'
-}
-
-type Variables = Readonly<Record<string, string | undefined>>
-
 /** Variables of the environment, each checked as it is read. An empty one counts as left out. */
 class Environment {
   readonly #variables: Variables
+  /** What was read, as it was given or by default. */
+  readonly values = new Map<SettingName, string>()
 
   constructor(variables: Variables) {
     this.#variables = variables
   }
 
-  text(name: string, fallback = ''): string {
+  text(name: SettingName, fallback = ''): string {
     const given = this.#variables[name]
-    return given === undefined || given === '' ? fallback : given
+    const value = given === undefined || given === '' ? fallback : given
+    this.values.set(name, value)
+    return value
   }
 
   /** One line of text, at most so many characters. */
-  line(name: string, fallback: string, charactersMax: number): string {
+  line(name: SettingName, fallback: string, charactersMax: number): string {
     const given = this.text(name, fallback).trim()
     if ([...given].length > charactersMax || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(given))
       throw new BadConfig(
@@ -116,7 +114,7 @@ class Environment {
     return given
   }
 
-  number(name: string, fallback: number, min: number, max: number): number {
+  number(name: SettingName, fallback: number, min: number, max: number): number {
     const given = this.text(name, String(fallback))
     const value = Number(given)
     if (!Number.isInteger(value) || value < min || value > max) {
@@ -127,7 +125,7 @@ class Environment {
     return value
   }
 
-  choice<Choice extends string>(name: string, choices: readonly Choice[], fallback: Choice): Choice {
+  choice<Choice extends string>(name: SettingName, choices: readonly Choice[], fallback: Choice): Choice {
     const given = this.text(name, fallback)
     const found = choices.find((each) => each === given)
     const named = choices.filter((each) => each !== '').join(', ')
@@ -137,7 +135,7 @@ class Environment {
   }
 
   /** In millionths of a dollar. */
-  dollars(name: string, fallback: string): number {
+  dollars(name: SettingName, fallback: string): number {
     const given = this.text(name, fallback)
     const micros = microsOf(given)
     if (micros === undefined) throw new BadConfig(`${name} must be dollars such as 2.50, but it is "${given}".`)
@@ -145,7 +143,7 @@ class Environment {
   }
 
   /** What stands between commas. */
-  list(name: string): string[] {
+  list(name: SettingName): string[] {
     return this.text(name)
       .split(',')
       .map((each) => each.trim())
@@ -154,10 +152,21 @@ class Environment {
 }
 
 /** `data`: the directory that a command was given in place of DATA_DIR. Throws BadConfig. */
-export function readConfig(data = '', variables: Variables = process.env): Config {
+export function readConfig(data = '', variables: Variables = environment()): Config {
+  return configOf(new Environment(variables), data)
+}
+
+/** Every setting as it is given or by default, checked like a start does. Throws BadConfig. */
+export function readSettings(variables: Variables = environment()): ReadonlyMap<SettingName, string> {
+  const env = new Environment(variables)
+  configOf(env, '')
+  env.text('LIMITS')
+  return env.values
+}
+
+function configOf(env: Environment, data: string): Config {
   const fault = limitsFault()
   if (fault !== undefined) throw new BadConfig(fault)
-  const env = new Environment(variables)
   return Object.freeze({
     ...identityOf(env),
     ...networkOf(env),
@@ -348,36 +357,4 @@ function nodesOf(given: string): ReadonlyMap<string, string> {
     nodes.set(network, url)
   }
   return nodes
-}
-
-/**
- * uWebSockets.js reads this variable when it loads: its header limit of 4 KiB is too small for /c64/ URLs.
- * Set here because this is the file that touches the environment.
- */
-export function prepareEngineEnvironment(headerBytesMax: number): void {
-  process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headerBytesMax)
-}
-
-/** What a person's environment says to the commands that speak to a board. */
-export type UserSettings = {
-  /** BROADSIDE_URL, and BROADSIDE_KEY: a key file. */
-  readonly url: string | undefined
-  readonly keyFile: string | undefined
-  /** BROADSIDE_PASSPHRASE: of a key file that was sealed with one. */
-  readonly passphrase: string | undefined
-  /** Where `broadside login` keeps what it is told: in XDG_CONFIG_HOME, or in .config of the home directory. */
-  readonly directory: string
-  /** NO_COLOR is set (no-color.org). */
-  readonly noColor: boolean
-}
-
-export function userSettings(variables: Variables = process.env): UserSettings {
-  const set = (name: string) => (variables[name] === '' ? undefined : variables[name])
-  return {
-    url: set('BROADSIDE_URL'),
-    keyFile: set('BROADSIDE_KEY'),
-    passphrase: set('BROADSIDE_PASSPHRASE'),
-    directory: join(set('XDG_CONFIG_HOME') ?? join(homedir(), '.config'), 'broadside'),
-    noColor: set('NO_COLOR') !== undefined,
-  }
 }

@@ -333,9 +333,9 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     /^(src\/(platform|cli\/.*|client\/broadside|http\/engine|workers\/thread|docs\/for-agents\/programs)|storage\/(machine-disk|journal)|actors\/records\/(event-index|retry-memory))\.ts$/,
   ],
   [
-    'only src/config.ts reads the environment (and limits, which schemas need before there is a configuration)',
+    'only src/environment.ts reads the environment (and limits, which schemas need before there is a configuration)',
     /\bprocess\.env\b/,
-    /^(src\/config|actors\/kernel\/limits-given)\.ts$/,
+    /^(src\/environment|actors\/kernel\/limits-given)\.ts$/,
   ],
   ['no `any`: say the type', /\bas any\b|:\s*any\b/, /^$/],
   ['finish it, or say so in an issue', /\b(TODO|FIXME|XXX)\b/, /^$/],

@@ -11,7 +11,8 @@ import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../boar
 import { drained } from '../clock.ts'
 import { LiveFacts } from '../command/live-facts.ts'
 import { BoardAuthor } from '../command/ports.ts'
-import { BadConfig, type Config, type Placement, prepareEngineEnvironment } from '../config.ts'
+import type { Config, Placement } from '../config.ts'
+import { BadConfig, prepareEngineEnvironment } from '../environment.ts'
 import { BoardSigner } from '../format/signer.ts'
 import { ClientAddresses } from '../http/client-address.ts'
 import { createHttpServer, logFault, portOptions } from '../http/engine.ts'
@@ -143,7 +144,24 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     service_id: described.serviceId,
     tree_size: news.head.size,
   })
+  sayLogName(place, actors.log.origin, news.head.size)
   resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
+}
+
+/** The name of a log is signed with each of its heads: it stays what it was when the log began. */
+function sayLogName({ config, address }: Place, origin: string, size: number): void {
+  const named = origin.slice(0, origin.indexOf('/'))
+  if (config.baseUrl === '' && size <= 1)
+    log('info', 'log.named', {
+      log: origin,
+      note: 'Signed for good. Set BASE_URL to the public address before anybody uses this board: in a new DATA_DIR, or with broadside log rotate.',
+    })
+  if (config.baseUrl !== '' && new URL(address).host !== named)
+    log('warn', 'log.of_another_address', {
+      log: origin,
+      base_url: config.baseUrl,
+      note: 'broadside log rotate closes this log and begins one that is named after BASE_URL.',
+    })
 }
 
 /** With one or two cores a thread more costs more than it carries. */

@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { release } from '../release.ts'
+import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print, Unverified, UsageError } from './command-line.ts'
 import { grouped } from './terminal.ts'
 
@@ -14,7 +15,7 @@ export const backupCommand: Command = {
     'Copies a board, running or stopped, into a directory or a .tar file, and checks the copy. A directory that holds the last backup is brought up to date: sealed segments and attachments that did not change are linked, not copied. It is replaced only when the new backup is complete and sound.',
   usage: 'backup DIR|FILE.tar [--data DIR] [--with-keys]',
   optionHelp: [
-    ['--data DIR', 'the board’s directory (default DATA_DIR or ./data)'],
+    ...settingsHelp,
     [
       '--with-keys',
       'include the keys directory. Without it keep keys/ elsewhere: a board cannot continue without its keys',
@@ -25,11 +26,11 @@ export const backupCommand: Command = {
     'Left out: sign-in.keys (users sign in again), search indexes and snapshots (made again by the next start).',
     'Files have mode 0600. Whoever reads a backup reads private rooms.',
   ],
-  options: { data: { type: 'string' }, 'with-keys': { type: 'boolean' } },
+  options: { ...settingsOptions, 'with-keys': { type: 'boolean' } },
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
-    const [{ readConfig }, { takeBackup }, { readFacts }] = await Promise.all([
-      import('../config.ts'),
+    const { dataDirectory: source } = await boardSettings(args)
+    const [{ takeBackup }, { readFacts }] = await Promise.all([
       import('./backup-copy.ts'),
       import('../board-directory.ts'),
     ])
@@ -37,7 +38,6 @@ export const backupCommand: Command = {
     const isTar = target.endsWith('.tar')
     const directory = isTar ? `${target}.directory` : target
     try {
-      const { dataDirectory: source } = readConfig(args.text('data'))
       readFacts(machine.disk, source)
       if (`${target}/`.startsWith(`${source}/`))
         throw new UsageError(`${target} is inside the data directory. Name a place outside of it.`)

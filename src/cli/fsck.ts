@@ -1,6 +1,7 @@
 /** `broadside fsck`: checks a data directory that no board is using. */
 import { explainFailure, restoreBackup } from '../failure.ts'
 import { machine } from '../platform.ts'
+import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
 import { Progress } from './progress.ts'
 import { grouped, inertLine } from './terminal.ts'
@@ -14,7 +15,7 @@ export const fsckCommand: Command = {
     'Recomputes every entry, root and checkpoint of a stopped board from its files, and reports what differs and where.',
   usage: 'fsck [--data DIR] [--signatures] [--repair]',
   optionHelp: [
-    ['--data DIR', 'the board’s directory (default DATA_DIR or ./data)'],
+    ...settingsHelp,
     ['--signatures', 'check every author’s signature too (60 microseconds each)'],
     [
       '--repair',
@@ -22,11 +23,11 @@ export const fsckCommand: Command = {
     ],
   ],
   example: 'broadside fsck --data ./data',
-  options: { data: { type: 'string' }, signatures: { type: 'boolean' }, repair: { type: 'boolean' } },
+  options: { ...settingsOptions, signatures: { type: 'boolean' }, repair: { type: 'boolean' } },
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
-    const [{ readConfig }, { checkBoard }, { readFacts }, { lockDirectory }, { chooseBackend }] = await Promise.all([
-      import('../config.ts'),
+    const { dataDirectory: path, markFile } = await boardSettings(args)
+    const [{ checkBoard }, { readFacts }, { lockDirectory }, { chooseBackend }] = await Promise.all([
       import('../fsck/fsck.ts'),
       import('../board-directory.ts'),
       import('../../storage/lock.ts'),
@@ -36,13 +37,8 @@ export const fsckCommand: Command = {
     const progress = new Progress({ terminal, unit: 'log frames' })
     let shown = 0
     const repaired: string[] = []
-    let path = ''
-    let markFile = ''
     const lock = await Promise.resolve()
-      .then(() => {
-        ;({ dataDirectory: path, markFile } = readConfig(args.text('data')))
-        return readFacts(machine.disk, path)
-      })
+      .then(() => readFacts(machine.disk, path))
       .then(() => lockDirectory(path, { reader: !args.flag('repair') }))
       .catch((error: unknown) => {
         throw new CommandFailed(explainFailure(error).problem)

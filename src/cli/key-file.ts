@@ -11,7 +11,7 @@
 import { createHash, createHmac, createPrivateKey, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { importKey, type Key, keyFromSeed } from '../client/broadside.ts'
-import { userSettings } from '../config.ts'
+import { userSettings } from '../environment.ts'
 import { CommandFailed } from './command-line.ts'
 import { type Signer, signerFromSeed } from './sign.ts'
 

@@ -1,6 +1,7 @@
 /** `broadside log rotate`: closes the log of a stopped board, and begins the next one under a new key. */
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
+import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print, UsageError } from './command-line.ts'
 import { grouped, inertLine } from './terminal.ts'
 
@@ -9,21 +10,20 @@ export const logCommand: Command = {
   summary:
     'log rotate permanently closes the log of a stopped board and begins the next one under a new key. The closed log is served as before; its last entry names the next one, whose first entry names its end. Environment: as for serve (DATA_DIR, MARK_FILE, WITNESS_POLICY).',
   usage: 'log rotate [--data DIR]',
-  optionHelp: [['--data DIR', 'the board’s directory (default DATA_DIR or ./data)']],
+  optionHelp: settingsHelp,
   example: 'broadside log rotate --data ./data',
-  options: { data: { type: 'string' } },
+  options: settingsOptions,
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
     if (args.positionals[0] !== 'rotate')
       throw new UsageError('log has one subcommand: rotate. Usage: broadside log rotate [--data DIR]')
-    const [{ readConfig }, { rotateLog }, { readFacts }, { lockDirectory }] = await Promise.all([
-      import('../config.ts'),
+    const config = await boardSettings(args)
+    const [{ rotateLog }, { readFacts }, { lockDirectory }] = await Promise.all([
       import('../log/rotation.ts'),
       import('../board-directory.ts'),
       import('../../storage/lock.ts'),
     ])
     try {
-      const config = readConfig(args.text('data'))
       readFacts(machine.disk, config.dataDirectory)
       const lock = await lockDirectory(config.dataDirectory)
       try {

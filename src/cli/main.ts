@@ -5,7 +5,7 @@
  * Commands are loaded when they are called, so that `post` does not pay for what `serve` needs.
  */
 import { systemClock } from '../clock.ts'
-import { userSettings } from '../config.ts'
+import { userSettings } from '../environment.ts'
 import { isComplete } from '../failure.ts'
 import { nearest } from '../format/nearest.ts'
 import { sourceStack } from '../observe.ts'
@@ -45,6 +45,11 @@ const loadTools: Load = async (argv) =>
 /** In the order of the help. The one-line texts stand here so that the list loads nothing. */
 const commands: readonly (readonly [name: string, gist: string, load: Load])[] = [
   ['serve', 'run a board', async () => (await import('./serve.ts')).serveCommand],
+  [
+    'check-config',
+    'check and explain the settings',
+    async () => (await import('./check-config.ts')).checkConfigCommand,
+  ],
   ['login', 'make or choose your key, and your board', async () => (await import('./login.ts')).loginCommand],
   ['whoami', 'show who you are on the board', async () => (await import('./login.ts')).whoamiCommand],
   ['keygen', 'make a signing key', async () => (await import('./keygen.ts')).keygenCommand],

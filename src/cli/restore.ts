@@ -7,6 +7,7 @@ import { restoredFile } from '../board-directory.ts'
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { checkFiles, type Manifest, readManifest } from './backup-manifest.ts'
+import { boardSettings, configHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print, type Terminal, Unverified } from './command-line.ts'
 import { grouped, inertLine } from './terminal.ts'
 
@@ -17,16 +18,16 @@ export const restoreCommand: Command = {
   usage: 'restore BACKUP [--data DIR] [--keys DIR] [--dry-run]',
   optionHelp: [
     ['--data DIR', 'the directory to make (default DATA_DIR or ./data)'],
+    configHelp,
     ['--keys DIR', 'the board’s keys directory, for a backup that was taken without keys'],
     ['--dry-run', 'check the backup and say what would be done; write nothing'],
   ],
   example: 'broadside restore /backup/board --data /var/lib/broadside --keys /safe/keys',
-  options: { data: { type: 'string' }, keys: { type: 'string' }, 'dry-run': { type: 'boolean' } },
+  options: { ...settingsOptions, keys: { type: 'string' }, 'dry-run': { type: 'boolean' } },
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
-    const { readConfig } = await import('../config.ts')
+    const { dataDirectory: target } = await boardSettings(args)
     try {
-      const { dataDirectory: target } = readConfig(args.text('data'))
       const given = resolve(args.positionals[0]!)
       if (!existsSync(given)) throw new CommandFailed(`There is no backup ${given}.`)
       refuseUnlessEmpty(target)

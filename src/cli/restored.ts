@@ -9,6 +9,7 @@ import { JournalEnd } from '../../storage/journal-copy.ts'
 import { shardDirectory } from '../board-directory.ts'
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
+import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
 
 export const restoredCommand: Command = {
@@ -16,26 +17,24 @@ export const restoredCommand: Command = {
   summary:
     'Declares that the directory of a stopped board was restored from a backup, and begins another recovery epoch. Cursors of followers expire, and workers have 72 hours to confirm unfinished work. Run it once, before the first start on the newest backup, and only if nothing newer can be found. If the mark or a witness knows of heads that the backup has not signed, that log cannot continue, and this command does not change that. Environment: as for serve (DATA_DIR, MARK_FILE).',
   usage: 'restored [--data DIR]',
-  optionHelp: [['--data DIR', 'the board’s directory (default DATA_DIR or ./data)']],
+  optionHelp: settingsHelp,
   example: 'broadside restored --data ./data',
-  options: { data: { type: 'string' } },
+  options: settingsOptions,
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
+    const config = await boardSettings(args)
     const [
-      { readConfig },
       { beginEpoch, readFacts, restoredFile, UnusableDirectory },
       { SignedLog },
       { readMarks },
       { lockDirectory },
     ] = await Promise.all([
-      import('../config.ts'),
       import('../board-directory.ts'),
       import('../log/signed-log.ts'),
       import('../log/mark.ts'),
       import('../../storage/lock.ts'),
     ])
     try {
-      const config = readConfig(args.text('data'))
       const { dataDirectory } = config
       const { origin, generation } = readFacts(machine.disk, dataDirectory)
       const lock = await lockDirectory(dataDirectory)

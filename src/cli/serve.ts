@@ -5,6 +5,7 @@ import { systemClock } from '../clock.ts'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
 import { watchTurns } from '../runtime/slow-turns.ts'
+import { boardSettings, misspelledSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, exitCodes, print, UsageError } from './command-line.ts'
 
 export const serveCommand: Command = {
@@ -13,14 +14,14 @@ export const serveCommand: Command = {
     'Runs a board. Prints one line with its address when it is ready; SIGTERM, SIGHUP or Ctrl-C stops it cleanly.',
   usage: 'serve [options]',
   optionHelp: [
-    ['--data DIR', 'the board’s directory (default: DATA_DIR or ./data)'],
+    ...settingsHelp,
     ['--port N', 'port; 0 picks a free one (default: PORT or 8787)'],
     ['--host NAME', 'address to listen at (default: HOST or 127.0.0.1)'],
     ['--limits on|off', 'off disables rates and quotas (default: BROADSIDE_LIMITS or on)'],
   ],
   example: 'broadside serve --data ./data --port 8787',
   notes: [
-    'Environment variables, besides those that the options name (HOSTING.md has every default and meaning):',
+    'Settings, in the environment or in the file, besides those that the options name (broadside check-config explains them):',
     '  BASE_URL BOARD_NAME BOARD_ABOUT BOARD_CONTACT SERVICE_ID OPERATORS HTTP_ENGINE SHARDS VERIFY_THREADS PLACEMENT',
     '  LIMITS PROOF_BITS LOG_LEVEL SLOW_TURN_MS TRUST_PROXY TRUST_PROXY_HOPS TRUST_PROXY_FROM',
     '  BLOB_BYTES_PER_IDENTITY DISK_RESERVE_BYTES SEGMENT_BYTES QUEUE_MAX COMPACT_SECONDS SCREEN_URL MCP_ORIGINS',
@@ -28,7 +29,7 @@ export const serveCommand: Command = {
     '  WALLET_KEY_FILE PAY_CAP_DAY PAY_NODES PAY_TO FACILITATOR_URL PAY_NETWORK PAY_PRICE',
   ],
   options: {
-    data: { type: 'string' },
+    ...settingsOptions,
     port: { type: 'string' },
     host: { type: 'string' },
     limits: { type: 'string' },
@@ -47,12 +48,12 @@ export const serveCommand: Command = {
     })
     let server: RunningServer
     try {
-      const [{ readConfig }, { startServer }, { withHealthPort }] = await Promise.all([
-        import('../config.ts'),
+      const given = await boardSettings(args)
+      for (const [name, meant] of misspelledSettings()) log('warn', 'setting.unknown', { name, meant })
+      const [{ startServer }, { withHealthPort }] = await Promise.all([
         import('../board/server.ts'),
         import('../http/health.ts'),
       ])
-      const given = readConfig(args.text('data'))
       watchTurns(given.slowTurnMs, { now: systemClock.monotonicMs, report: (turn) => log('warn', 'slow_turn', turn) })
       const config = {
         ...given,

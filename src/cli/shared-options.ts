@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { userSettings } from '../config.ts'
+import { userSettings } from '../environment.ts'
 import { type Arguments, type Options, UsageError } from './command-line.ts'
 
 const urlDefault = 'http://127.0.0.1:8787'

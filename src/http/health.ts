@@ -5,7 +5,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { BadConfig } from '../config.ts'
+import { BadConfig } from '../environment.ts'
 import { log } from '../observe.ts'
 
 type HealthOptions = {

@@ -138,7 +138,11 @@ test('copies: import, export, verify, mirror', async () => {
   expect(await linesOf('mirror', board.address, 'copy')).toMatchObject([{ before: 0, pinned: false }])
 })
 
-test('hosts: serve, backup, restore, restored, fsck, log', async () => {
+test('hosts: check-config, serve, backup, restore, restored, fsck, log', async () => {
+  writeFileSync(join(home, 'settings.json'), '{"BOARD_NAME": "Of the file"}')
+  expect(await linesOf('check-config', '--config', 'settings.json')).toContainEqual(
+    expect.objectContaining({ name: 'BOARD_NAME', value: 'Of the file', origin: join(home, 'settings.json') }),
+  )
   const [backup] = await linesOf('backup', 'backup', '--data', directory, '--with-keys')
   expect(backup).toMatchObject({ has_keys: true, size: expect.any(Number) })
   expect(await linesOf('restore', 'backup', '--data', 'again', '--dry-run')).toMatchObject([{ size: backup.size }])

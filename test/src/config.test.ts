@@ -1,8 +1,12 @@
-import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { misspelledSettings, readSettingsFile } from '../../src/cli/board-settings.ts'
 import { helpOf } from '../../src/cli/command-line.ts'
 import { serveCommand } from '../../src/cli/serve.ts'
-import { BadConfig, readConfig } from '../../src/config.ts'
+import { readConfig, readSettings } from '../../src/config.ts'
+import { BadConfig, fillEnvironment, settings } from '../../src/environment.ts'
 
 test.each([
   ['BASE_URL', 'https://h.example?x=1'],
@@ -47,18 +51,87 @@ test('TRUST_PROXY is the name of a header in any case', () => {
 })
 
 test('every variable is in the table of HOSTING.md and in the help of serve, and the table has no other', () => {
-  const asked = new Set(['LIMITS'])
-  const has = (_: object, name: string | symbol) => {
-    asked.add(String(name))
-    return undefined
-  }
-  readConfig('', new Proxy({}, { get: has }))
-  asked.add('DATA_DIR')
+  const asked = [...readSettings({}).keys()]
+  expect(asked.toSorted()).toEqual(Object.keys(settings).sort())
   const inTable = readFileSync(new URL('../../HOSTING.md', import.meta.url), 'utf8')
     .split('\n')
     .filter((line) => /^\| `[A-Z]/.test(line))
     .flatMap((line) => [...line.split('|')[1]!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name!))
-  expect(inTable.sort()).toEqual([...asked].sort())
+  expect(inTable.sort()).toEqual(asked.toSorted())
   const inHelp = new Set([...helpOf(serveCommand).matchAll(/\b[A-Z]+(?:_[A-Z]+)*\b/g)].map(([name]) => name))
-  expect([...asked].filter((name) => !inHelp.has(name))).toEqual([])
+  expect(asked.filter((name) => !inHelp.has(name))).toEqual([])
+})
+
+function fileOf(text: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'broadside-settings-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const path = join(directory, 'settings.json')
+  writeFileSync(path, text)
+  return path
+}
+
+test('a settings file has texts, numbers, lists and objects', () => {
+  const path = fileOf(
+    '{"PORT": 9000, "BASE_URL": "https://board.example", "MCP_ORIGINS": ["https://a.example", "https://b.example"], "HOST": "::1", "LIMITS": {"text_bytes": 100}}',
+  )
+  const { given } = readSettingsFile(path)!
+  expect(readConfig('', Object.fromEntries(given))).toMatchObject({
+    host: '::1',
+    port: 9000,
+    baseUrl: 'https://board.example',
+    mcpOrigins: ['https://a.example', 'https://b.example'],
+  })
+  expect(given.get('LIMITS')).toBe('{"text_bytes":100}')
+})
+
+test.each([
+  ['{"BASE_ULR": "https://board.example"}', /"BASE_ULR" is not a setting. Did you mean BASE_URL\?/],
+  ['{"COLOUR": "blue"}', /"COLOUR" is not a setting. broadside check-config lists them all/],
+  ['{"PORT": true}', /PORT must be a string, a number or a list of strings/],
+  ['{"LIMITS": true}', /LIMITS must be an object/],
+  ['{"PORT": 1, "PORT": 2}', /not JSON: .*PORT/],
+  ['{"PORT": 1,}', /not JSON/],
+  ['[]', /must be one JSON object/],
+])('the settings file %s is refused in a sentence that names the fix', (text, sentence) => {
+  const path = fileOf(text)
+  const refused = () => readSettingsFile(path)
+  expect(refused).toThrow(BadConfig)
+  expect(refused).toThrow(sentence)
+  expect(refused).toThrow(path)
+})
+
+test('the environment wins over the file', () => {
+  onTestFinished(() => void vi.unstubAllEnvs())
+  vi.stubEnv('BOARD_NAME', 'of the environment')
+  vi.stubEnv('BOARD_ABOUT', '')
+  fillEnvironment(
+    new Map([
+      ['BOARD_NAME', 'of the file'],
+      ['BOARD_ABOUT', 'of the file'],
+    ]),
+  )
+  expect(readConfig()).toMatchObject({ boardName: 'of the environment', boardAbout: 'of the file' })
+})
+
+test('a settings file that is named has to be there, and one that is not named need not', () => {
+  expect(() => readSettingsFile('/nowhere/settings.json')).toThrow(BadConfig)
+  const here = process.cwd()
+  onTestFinished(() => process.chdir(here))
+  process.chdir(mkdtempSync(join(tmpdir(), 'broadside-empty-')))
+  expect(readSettingsFile(undefined)).toBeUndefined()
+})
+
+test('a variable that is nearly a setting is found, those of other programs are not', () => {
+  const found = misspelledSettings({
+    BASEURL: 'x',
+    BORD_NAME: 'x',
+    PATH: '/bin',
+    HOSTNAME: 'h',
+    PORT: '1',
+    LOGNAME: 'me',
+  })
+  expect(found).toEqual([
+    ['BASEURL', 'BASE_URL'],
+    ['BORD_NAME', 'BOARD_NAME'],
+  ])
 })

@@ -1,0 +1,97 @@
+/** The environment of the process. The only file that touches `process.env`, but for LIMITS (actors/kernel/limits-given.ts). */
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+export type Variables = Readonly<Record<string, string | undefined>>
+
+export class BadConfig extends Error {
+  override name = 'BadConfig'
+}
+
+/** Every setting of a board, and what it is for. HOSTING.md has the defaults and the details. */
+export const settings = {
+  HOST: 'address to listen at',
+  PORT: 'port to listen at; 0 takes a free one',
+  HEALTH_PORT: 'second port that answers only /healthz',
+  DATA_DIR: 'directory of everything that the board keeps',
+  BASE_URL: 'public address; the name of the first log is made from it, once',
+  BOARD_NAME: 'what pages call the board',
+  BOARD_ABOUT: 'what the board is for, in one sentence',
+  BOARD_CONTACT: 'email or https address of who runs the board',
+  SERVICE_ID: 'name that every signature carries; fixed when the directory is made',
+  OPERATORS: 'identity ids of the operators',
+  HTTP_ENGINE: 'uws, node or auto',
+  SHARDS: 'threads that decide writes; fixed when the directory is made',
+  VERIFY_THREADS: 'threads that check signatures; 0: by the number of cores',
+  PLACEMENT: 'how the work is spread over threads: back, threads or auto',
+  TRUST_PROXY: 'header in which a proxy names the client’s address',
+  TRUST_PROXY_HOPS: 'proxies that append to that header',
+  TRUST_PROXY_FROM: 'addresses and networks of the proxies',
+  BROADSIDE_LIMITS: 'off lifts rates and quotas',
+  LIMITS: 'limits that differ from the defaults',
+  PROOF_BITS: 'bits of proof of work that every post needs',
+  BLOB_BYTES_PER_IDENTITY: 'bytes that the attachments of one identity may take',
+  DISK_RESERVE_BYTES: 'writes are refused when the disk has less free',
+  SEGMENT_BYTES: 'size at which a journal segment is sealed',
+  QUEUE_MAX: 'writes that may wait for one shard',
+  SCREEN_URL: 'HTTP classifier that screens posts for advertisements',
+  COMPACT_SECONDS: 'how often redacted and expired texts are removed from the disk',
+  MARK_FILE: 'where the newest signed checkpoint is kept, outside of DATA_DIR',
+  MCP_ORIGINS: 'origins of other web pages that may call /mcp and /v1/stream',
+  WITNESS_POLICY: 'tlog-policy file: witnesses that cosign the checkpoints of this board',
+  WITNESS_LOGS: 'tlog-policy file: logs that this board is a witness for',
+  WALLET_KEY_FILE: 'key of the wallet that pays for tools',
+  PAY_CAP_DAY: 'dollars that the wallet may sign away in a day',
+  PAY_NODES: 'nodes that are asked whether a payment was made',
+  PAY_TO: 'payee of the board’s own tools',
+  FACILITATOR_URL: 'x402 facilitator that settles what they cost',
+  PAY_NETWORK: 'network on which they are paid for',
+  PAY_PRICE: 'dollars that a call of one costs',
+  DELIVERY_WAIT_PERCENT: 'how much of the waits between deliveries is waited; for tests',
+  BROADSIDE_LOOPBACK: '1 allows outgoing requests to this machine; for tests',
+  LOG_LEVEL: 'error, warn, info or debug',
+  SLOW_TURN_MS: 'turns of an event loop that take longer are logged; for development',
+} as const
+export type SettingName = keyof typeof settings
+
+export function environment(): Variables {
+  return process.env
+}
+
+/** Sets what the environment of this process, and of the threads that it starts, leaves out. */
+export function fillEnvironment(given: ReadonlyMap<SettingName, string>): void {
+  for (const [name, value] of given) if (!process.env[name]) process.env[name] = value
+}
+
+export function isSetting(name: string): name is SettingName {
+  return Object.hasOwn(settings, name)
+}
+
+/** uWebSockets.js reads this variable when it loads: its header limit of 4 KiB is too small for /c64/ URLs. */
+export function prepareEngineEnvironment(headerBytesMax: number): void {
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headerBytesMax)
+}
+
+/** What a person's environment says to the commands that speak to a board. */
+export type UserSettings = {
+  /** BROADSIDE_URL, and BROADSIDE_KEY: a key file. */
+  readonly url: string | undefined
+  readonly keyFile: string | undefined
+  /** BROADSIDE_PASSPHRASE: of a key file that was sealed with one. */
+  readonly passphrase: string | undefined
+  /** Where `broadside login` keeps what it is told: in XDG_CONFIG_HOME, or in .config of the home directory. */
+  readonly directory: string
+  /** NO_COLOR is set (no-color.org). */
+  readonly noColor: boolean
+}
+
+export function userSettings(variables: Variables = process.env): UserSettings {
+  const set = (name: string) => (variables[name] === '' ? undefined : variables[name])
+  return {
+    url: set('BROADSIDE_URL'),
+    keyFile: set('BROADSIDE_KEY'),
+    passphrase: set('BROADSIDE_PASSPHRASE'),
+    directory: join(set('XDG_CONFIG_HOME') ?? join(homedir(), '.config'), 'broadside'),
+    noColor: set('NO_COLOR') !== undefined,
+  }
+}

@@ -53,9 +53,12 @@ const names = [
   'write.js',
   'policy.js',
   'account.js',
+  'rooms.js',
+  'hooks.js',
   'inbox.js',
   'moderate.js',
   'work.js',
+  'tool.js',
   'document.js',
 ] as const
 

@@ -316,8 +316,9 @@ export const keys = {
   },
   async put(key, name = 'own', { isNew = false } = {}) {
     await settled((await store('readwrite')).put(key, name))
-    // Asked for, so that a browser that is short of space does not throw the key away.
-    await navigator.storage?.persist?.().catch(() => false)
+    // Asked for, so that a browser that is short of space does not throw the key away. Firefox asks the person first, who may take
+    // their time: nothing waits for it.
+    navigator.storage?.persist?.().catch(() => false)
     if (name === 'own') kept.set('me', { key: key.publicKey, id: key.id, at: isNew ? Date.now() : 0 })
     return key
   },

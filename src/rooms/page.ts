@@ -69,9 +69,8 @@ export const room: Page = {
         ['people', about.members === 0 ? 'open to all' : countOf(about.members, 'member')],
         about.owner === undefined ? undefined : ['owner', person({ id: about.owner, handle: about.owner_handle })],
         ['began', when(about.created_at)],
-      ])}</section>
+      ])}<p><a href="${pathTo('/account/rooms', { room: name })}">People and policy</a></p></section>
 ${rulesOf(about)}
-<p><a href="${pathTo('/account/rooms', { room: name })}">People and policy</a></p>
 <section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>
 <section><h2>For programs</h2><p><a href="/tail/${name}">Stream</a> · <a href="/api/threads?room=${name}">JSON</a> · <a href="/room/${name}.atom">Atom</a> · <a href="${pathTo('/embed', { room: name })}">Embed</a> · <a href="${pathTo('/v1/export', { room: name })}">Export</a> · <a href="${pathTo('/search', { room: name })}">Search</a></p></section>`,
       scripts: [...scriptsOf[view === 'posts' && !isLive ? 'older' : view], 'posts.js', 'write.js'],

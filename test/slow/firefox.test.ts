@@ -118,7 +118,7 @@ describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefo
       await page.locator(`#e-${own} .menu ${worded('Edit')}`).click()
       await page.locator(`#e-${own} .in-place textarea`).fill('In the middle of it, once more')
       await page.locator(`#e-${own} .in-place button[type="submit"]`).click()
-      await appears(page, 'edited, 2 versions')
+      await page.locator(`#e-${own} ${worded('edited, 2 versions')}`).wait()
       await look(page, 'edited', scheme)
 
       await page.goto(`${board.address}/room/lobby`)

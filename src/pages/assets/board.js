@@ -57,7 +57,7 @@ export const base64url = (bytes) => {
   return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 /** @param {string} text */
-export const fromBase64url = (text) =>
+const fromBase64url = (text) =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0))
 /** @param {Uint8Array} bytes */
 export const sha256 = async (bytes) =>

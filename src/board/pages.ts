@@ -16,7 +16,7 @@ import { type Card, card } from '../pages/pictures/card.ts'
 import { nameOf, shortId } from '../pages/pieces/person.ts'
 import { beginning } from '../pages/pieces/text.ts'
 import { countOf, utc } from '../pages/pieces/time.ts'
-import { account, inbox, moderate } from '../people/own-pages.ts'
+import { account, accountRooms, accountWebhooks, inbox, moderate } from '../people/own-pages.ts'
 import { identity } from '../people/page.ts'
 import { oembed } from '../posts/oembed.ts'
 import { event, history, postLine } from '../posts/page.ts'
@@ -103,6 +103,8 @@ export const pages: readonly Page[] = [
   search,
   agentsPage,
   account,
+  accountRooms,
+  accountWebhooks,
   inbox,
   moderate,
   docs,

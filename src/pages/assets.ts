@@ -51,27 +51,34 @@ const names = [
   'thread.js',
   'proof.js',
   'write.js',
+  'policy.js',
   'account.js',
+  'rooms.js',
+  'hooks.js',
   'inbox.js',
   'moderate.js',
   'work.js',
+  'tool.js',
   'document.js',
 ] as const
 
 const made = new Map<string, Asset>()
 for (const name of names) {
-  // What a script imports is named by its hash too, so that the hash of a script names everything that runs.
-  const text = read(name).replace(
-    /(\bfrom |\bimport |\bimport\()'\.\/([a-z]+\.js)'/g,
-    (_, before: string, other: string) => `${before}'.${assetPath(other).slice('/assets'.length)}'`,
-  )
-  const body = Buffer.from(text)
+  const body = Buffer.from(withImports(read(name)))
   const short = hash('sha256', body, 'base64url').slice(0, 12)
   const path = `/assets/${name.replace('.js', '')}.${short}.js`
   made.set(name, { path, type: 'text/javascript; charset=utf-8', body })
 }
 
 export const assets: readonly Asset[] = [...made.values()]
+
+/** What a script imports is named by its hash too, so that the hash of a script names everything that runs. */
+export function withImports(script: string): string {
+  return script.replace(
+    /(\bfrom |\bimport |\bimport\()'\.\/([a-z]+\.js)'/g,
+    (_, before: string, other: string) => `${before}'${assetPath(other)}'`,
+  )
+}
 
 export function assetPath(name: string): string {
   const asset = made.get(name)

@@ -1,7 +1,13 @@
 /** Pages of the reader's own: their key, their inbox, moderation. Scripts fill them with what the reader's key may do; nothing of it is known here. */
 
+import { signInScopes } from '../../actors/kernel/operation.ts'
+import type { HookKind } from '../../actors/webhooks/kind-names.ts'
+import { scopeWords } from '../delegations/scope-words.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { html } from '../pages/pieces/html.ts'
+
+/** What another key may be let do from here. An operator's own key is in no browser. */
+const given = signInScopes.map((scope) => [scope, scopeWords[scope]])
 
 export const account: Page = {
   path: '/account',
@@ -14,10 +20,54 @@ export const account: Page = {
       isListed: false,
       head: html`<h1>Your key</h1><p class="lead">On this board a key is your account. There is no password and no email address: what you write is signed by your key, in your browser.</p>`,
       main: html`<noscript><p class="note">This page needs JavaScript, because your key stays in your browser. <a href="/for-agents">Other ways</a> to make a key and to write do not need it.</p></noscript>
-<div id="own"></div>`,
+<div id="own" data-scopes="${JSON.stringify(given)}"></div>`,
       aside: html`<section><h2>What a key is</h2><p>A key has two halves. The secret half signs and never leaves your browser. The public half lets anyone check who wrote something, also without this site.</p></section>
 <section><h2>Keep a copy</h2><p>No one else has your key, so no one can restore it. Save its file when you make it. The same file signs you in on a second device, and in programs: <code>broadside --key FILE</code>.</p></section>`,
       scripts: ['account.js'],
+    }),
+}
+
+export const accountRooms: Page = {
+  path: '/account/rooms',
+  about: 'For who runs rooms: a new room with its policy; people, invites and policy of one.',
+  query: ['room'],
+  show: () =>
+    shown({
+      title: 'Your rooms',
+      description: 'Make a room, public or private, and manage its people, invites and policy.',
+      section: 'rooms',
+      isListed: false,
+      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><h1>Your rooms</h1>`,
+      main: html`<noscript><p class="note">This page needs JavaScript: it acts with your key, which stays in your browser. <a href="/docs/room.create">room.create</a> and its neighbors do the same without a browser.</p></noscript>
+<div id="rooms"></div>`,
+      scripts: ['rooms.js'],
+    }),
+}
+
+const kindWords: Readonly<Record<HookKind, string>> = {
+  'room.post': 'Posts of a room',
+  reply: 'Replies to you',
+  mention: 'Mentions of you',
+  'inbox.item': 'Everything in your inbox',
+  'work.open': 'New works',
+  'work.update': 'News of your works',
+  'document.written': 'New versions of documents',
+  'receiver.item': 'What your receive addresses get',
+  'log.checkpoint': 'New heads of the public log',
+}
+
+export const accountWebhooks: Page = {
+  path: '/account/webhooks',
+  about: 'The reader’s webhooks: where events are sent, and addresses that receive for them.',
+  show: () =>
+    shown({
+      title: 'Webhooks',
+      description: 'Where this board sends events for you, and addresses of this board that receive for you.',
+      isListed: false,
+      head: html`<p class="crumbs"><a href="/account">Your key</a></p><h1>Webhooks</h1>`,
+      main: html`<noscript><p class="note">This page needs JavaScript: it acts with your key, which stays in your browser. <a href="/docs/webhook.create">webhook.create</a> and <a href="/docs/receiver.create">receiver.create</a> do the same without a browser.</p></noscript>
+<div id="hooks" data-kinds="${JSON.stringify(kindWords)}"></div>`,
+      scripts: ['hooks.js'],
     }),
 }
 

@@ -69,7 +69,7 @@ export const room: Page = {
         ['people', about.members === 0 ? 'open to all' : countOf(about.members, 'member')],
         about.owner === undefined ? undefined : ['owner', person({ id: about.owner, handle: about.owner_handle })],
         ['began', when(about.created_at)],
-      ])}</section>
+      ])}<p><a href="${pathTo('/account/rooms', { room: name })}">People and policy</a></p></section>
 ${rulesOf(about)}
 <section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>
 <section><h2>For programs</h2><p><a href="/tail/${name}">Stream</a> · <a href="/api/threads?room=${name}">JSON</a> · <a href="/room/${name}.atom">Atom</a> · <a href="${pathTo('/embed', { room: name })}">Embed</a> · <a href="${pathTo('/v1/export', { room: name })}">Export</a> · <a href="${pathTo('/search', { room: name })}">Search</a></p></section>`,
@@ -195,7 +195,7 @@ export const rooms: Page = {
       title: 'Rooms',
       description: 'Every public room of the board, latest activity first.',
       section: 'rooms',
-      head: html`<h1>Rooms</h1><p class="lead">A room is created by its first post, or by <a href="/docs/room.create">room.create</a>. Private rooms are never listed.</p>`,
+      head: html`<div class="opening"><div><h1>Rooms</h1><p class="lead">Each has its own people and rules. Private rooms are never listed.</p></div><p class="actions"><a class="button strong" href="/account/rooms">New room</a></p></div>`,
       main: html`<form class="filters" role="search" aria-label="Search for rooms" action="/rooms"><label class="wide">Part of its name<input type="search" name="q" value="${q ?? ''}" maxlength="64"></label><button type="submit">Search</button></form>
 ${list.rooms.length === 0 ? empty('No matching rooms.') : html`<ul class="rows">${list.rooms.map((room) => html`<li>${roomLine(room)}</li>`)}</ul>`}
 ${pager('/rooms', { q, cursor }, list, 'More')}`,

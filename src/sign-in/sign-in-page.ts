@@ -1,21 +1,15 @@
 /** The page of a sign-in: who asks, for what, and where the answer goes, before anything is signed. */
 import { readFileSync } from 'node:fs'
-import type { Scope } from '../../actors/kernel/operation.ts'
+import { scopeWords } from '../delegations/scope-words.ts'
+import { withImports } from '../pages/assets.ts'
 import { layout } from '../pages/layout.ts'
 import { html } from '../pages/pieces/html.ts'
 import type { Asked } from './sign-in.ts'
 
-const words: Readonly<Record<Scope, string>> = {
-  'board:read': 'read what you may read, including your private rooms and inbox',
-  'board:post': 'post, vote, write documents and open conversations in your name',
-  'board:work': 'claim and offer work, spend your credits on rewards, and call tools with your allowance',
-  'events:subscribe': 'subscribe to events',
-  'board:moderate': 'moderate rooms that you own or moderate',
-  'board:operate': 'operate the board',
-}
-
-/** The script of the page; it is served beside it. */
-export const signInScript: Buffer = readFileSync(new URL('./sign-in-script.js', import.meta.url))
+/** The script of the page. Its address stays the same; what it imports is that of the pages. */
+export const signInScript: Buffer = Buffer.from(
+  withImports(readFileSync(new URL('./sign-in-script.js', import.meta.url), 'utf8')),
+)
 
 export function signInPage(
   asked: Asked,
@@ -29,7 +23,7 @@ export function signInPage(
 <dl>
 <dt>Where you will be redirected</dt><dd><strong>${redirectHost === '' ? 'an address of an app on this device' : redirectHost}</strong>${isLocal && html` (a program on this device: continue only if you just started it)`}</dd>
 <dt>How it identifies itself</dt><dd><code>${clientId}</code>${isWeb ? html` (its own address: its description was read there)` : html` (it registered itself: its name is not verified)`}</dd>
-<dt>What it may do</dt><dd><ul>${scopes.map((scope) => html`<li><code>${scope}</code>: ${words[scope]}</li>`)}</ul></dd>
+<dt>What it may do</dt><dd><ul>${scopes.map((scope) => html`<li><code>${scope}</code>: ${scopeWords[scope]}</li>`)}</ul></dd>
 <dt>What it may never do</dt><dd>move your identity to another key, let others act for you, or transfer credits from your account to another</dd>
 </dl>
 <p>You agree with one signature by your key. You can revoke it at any time with <code>delegation.revoke</code>.</p>

@@ -1,33 +1,14 @@
 /**
- * Signs a sign-in in the browser: with the key of this browser (IndexedDB database `broadside`, store `keys`, entry `own`,
- * a CryptoKey that nothing can read out), or with a signature that was made elsewhere. Only the signature leaves the page.
+ * Signs a sign-in in the browser: with the key of this browser, or with a signature that was made elsewhere. Only the signature
+ * leaves the page.
  */
+import { encoder, keys, sign } from './board.js'
+
 const place = document.getElementById('sign-in')
 const at = (id) => document.getElementById(id)
 const say = (words) => {
   at('said').textContent = words
 }
-
-/** @template Value @param {IDBRequest<Value>} request @returns {Promise<Value>} */
-const settled = (request) =>
-  new Promise((done, failed) => {
-    request.onsuccess = () => done(request.result)
-    request.onerror = () => failed(request.error)
-  })
-
-/** `{ publicKey, privateKey }` of this browser, or undefined. */
-const ownKey = async () => {
-  const opening = indexedDB.open('broadside', 1)
-  opening.onupgradeneeded = () => opening.result.createObjectStore('keys')
-  const database = await settled(opening)
-  return settled(database.transaction('keys').objectStore('keys').get('own'))
-}
-
-const base64url = (bytes) =>
-  btoa(String.fromCharCode(...new Uint8Array(bytes)))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '')
 
 const address = `/oauth/interaction/${place.dataset.uid}`
 const asJson = { accept: 'application/json' }
@@ -62,7 +43,7 @@ const onClick = (id, act) => {
   })
 }
 
-const key = await ownKey().catch(() => undefined)
+const key = await keys.get().catch(() => undefined)
 if (key !== undefined) {
   at('own').hidden = false
   at('who').textContent = key.publicKey
@@ -72,8 +53,7 @@ if (key !== undefined) {
 
 onClick('sign', async () => {
   const challenge = await challengeFor(key.publicKey)
-  const signature = await crypto.subtle.sign('Ed25519', key.privateKey, new TextEncoder().encode(challenge))
-  await send({ public_key: key.publicKey, signature: base64url(signature) })
+  await send({ public_key: key.publicKey, signature: await sign(key, encoder.encode(challenge)) })
 })
 onClick('show', async () => {
   at('bytes').value = await challengeFor(at('key').value.trim())

@@ -10,7 +10,7 @@ const tones: Readonly<Record<string, string>> = { works: 'good', mixed: 'warm', 
 
 export async function reviewsHtml(ask: Ask, target: string): Promise<Html> {
   const found = await ask.find('tools.reviews', { target, limit: 50 })
-  const how = html`<p class="quiet">A review is a signed post in the room <a href="/room/reviews">reviews</a>, one of each author: <a href="/docs/tools.review">write one</a>.</p>`
+  const how = html`<p class="quiet">A review is a signed post in the room <a href="/room/reviews">reviews</a>, one of each author. <a href="/docs/tools.review">How programs write one</a>.</p>`
   if (found === undefined || found.reviews.length === 0) return html`${empty('Nobody has reviewed it yet.')}${how}`
   const items = await Promise.all(
     found.reviews.map(

@@ -37,7 +37,8 @@ export const tool: Page = {
 <h2>Input</h2>${schemaOf(it.input_schema, 'input of the tool')}
 ${it.output_schema !== undefined && html`<h2>Output</h2>${schemaOf(it.output_schema, 'output of the tool')}`}
 <h2>Call it</h2>${callOf(it)}
-<h2>Reviews</h2>${await reviewsHtml(ask, it.subject_id)}`,
+<h2>Reviews</h2>${await reviewsHtml(ask, it.subject_id)}<div id="review" data-subject="${it.subject_id}"></div>`,
+      scripts: ['tool.js'],
       aside: html`<section><h2>Listing</h2>${facts([
         ['id', html`<code>${it.id}</code>`],
         it.link === undefined ? undefined : ['address', linkTo(it.link, it.link)],

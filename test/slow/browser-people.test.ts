@@ -4,11 +4,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
+import { button, complaintsOf, missingBrowser, openPage, picture } from '../support/browser.ts'
 import { Client, person, seedOf } from '../support/client.ts'
 import { program } from '../support/program.ts'
 
@@ -33,13 +32,6 @@ afterAll(() => {
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 type Violation = { readonly id: string; readonly nodes: readonly { html: string; failureSummary: string }[] }
 type Window = { readonly axe: { run(options: object): Promise<{ violations: readonly Violation[] }> } }
-
-const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
-/** Where a person looks at pictures of these pages, they are put in this folder. */
-const picture = async (page: Page, name: string) => {
-  const place = process.env.SCREENSHOTS
-  if (place !== undefined) await page.screenshot({ path: join(place, `${name}.png`), fullPage: false })
-}
 
 describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
   test('a newcomer posts with a name in at most four clicks from the front page', async () => {
@@ -302,6 +294,19 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       await page.goto(`${board.address}/moderate`)
       await page.getByRole('heading', { name: 'For the operator' }).waitFor()
       await check('moderate')
+      await page.goto(`${board.address}/account/rooms`)
+      await page.getByRole('heading', { name: 'New room' }).waitFor()
+      await page.getByText('More rules').click()
+      await check('rooms')
+      await page.goto(`${board.address}/account/webhooks`)
+      await page.getByText('None yet.').first().waitFor()
+      await page.getByText('New webhook').click()
+      await page.getByText('New receive address').click()
+      await check('webhooks')
+      await page.goto(`${board.address}/tools`)
+      await page.locator('.rows h3 a').first().click()
+      await page.getByText('Write a review').click()
+      await check('tool')
       await page.goto(`${board.address}/room/lobby`)
       await page.locator('#account svg').waitFor()
       await check('room')

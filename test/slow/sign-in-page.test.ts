@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
-import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
+import { button, complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
 import { call, OauthClient, type Tokens } from '../support/oauth-client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -20,8 +20,6 @@ beforeAll(async () => {
   oauth = new OauthClient(address)
   await oauth.register({ client_name: name })
 })
-
-const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 
 /** The program that waits on this device; what the browser is sent back with. */
 async function waitingProgram(page: Page): Promise<Promise<URL>> {

@@ -1,5 +1,6 @@
 /** Debian's Chromium, driven: one browser a test file, closed with it. Missing, it is named (test/peers/peers.ts). */
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { join } from 'node:path'
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
 import { afterAll } from 'vitest'
 import { findProgram, missingProgram } from '../peers/peers.ts'
 import { patience } from './patience.ts'
@@ -37,4 +38,14 @@ export function complaintsOf(page: Page): string[] {
     void dialog.dismiss()
   })
   return heard
+}
+
+export function button(page: Page, name: string): Locator {
+  return page.getByRole('button', { name, exact: true })
+}
+
+/** Where a person looks at pictures of these pages, they are put in this folder. */
+export async function picture(page: Page, name: string, isWhole = false): Promise<void> {
+  const place = process.env.SCREENSHOTS
+  if (place !== undefined) await page.screenshot({ path: join(place, `${name}.png`), fullPage: isWhole })
 }

@@ -342,6 +342,8 @@ function own(fill: Filler): void {
     '/sitemap.xml',
     '/favicon.ico',
     '/account',
+    '/account/rooms',
+    '/account/webhooks',
     '/inbox',
     '/moderate',
     '/embed',

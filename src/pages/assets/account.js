@@ -5,21 +5,26 @@
 import {
   announce,
   button,
+  checkbox,
+  endable,
   field,
   form,
   freshKey,
   get,
+  identityAt,
   kept,
   keys,
   link,
   make,
   nameOf,
+  quiet,
   Refused,
   read,
   readAll,
   said,
   saveKey,
   seal,
+  section,
   send,
   time,
   unable,
@@ -29,15 +34,9 @@ import { keyFileField } from './composer.js'
 import './me.js'
 
 const place = document.getElementById('own')
-const section = (title, ...inside) => make('section', {}, make('h2', {}, title), ...inside)
-const quiet = (...words) => make('p', { class: 'quiet' }, ...words)
 const changed = async () => {
   document.dispatchEvent(new Event('key-changed'))
   await build()
-}
-const checkbox = (name, words) => {
-  const box = make('input', { type: 'checkbox', name, checked: '' })
-  return make('label', { class: 'check' }, box, ` ${words}`)
 }
 const passphraseField = () =>
   field(
@@ -47,7 +46,7 @@ const passphraseField = () =>
 
 const keyless = () => {
   const making = form(
-    [passphraseField(), checkbox('saved', 'Save a copy of it as a file')],
+    [passphraseField(), checkbox('saved', 'Save a copy of it as a file', true)],
     'Make a key',
     async ({ passphrase, saved }) => {
       await keys.make({ isSaved: saved !== undefined, passphrase })
@@ -199,34 +198,6 @@ const keySection = (key, who) => {
   )
 }
 
-/** A list whose items can be ended one by one. */
-const endable = (items, lineOf, words, end) => {
-  const list = make('ul', { class: 'rows' })
-  for (const each of items) {
-    const status = make('span', { class: 'problem', role: 'alert' })
-    const item = make(
-      'li',
-      {},
-      make(
-        'div',
-        { class: 'line' },
-        ...lineOf(each),
-        button(words, async () => {
-          try {
-            await end(each)
-            item.remove()
-          } catch (error) {
-            status.textContent = said(error)
-          }
-        }),
-        status,
-      ),
-    )
-    list.append(item)
-  }
-  return list
-}
-
 const followSection = (key, follows) => {
   if (follows.length === 0)
     return section('What you follow', quiet('Nothing yet: rooms and threads have a button for it.'))
@@ -248,17 +219,9 @@ const followSection = (key, follows) => {
   )
 }
 
-const nameless = (id) => ({ id })
 const muteSection = async (key, mutes) => {
   if (mutes.length === 0) return section('Whom you have muted', quiet('No one. Only you know whom you mute.'))
-  const named = await Promise.all(
-    mutes.slice(0, 50).map(({ target }) =>
-      get(`/api/identities/${target}`).then(
-        ({ identity }) => identity,
-        () => nameless(target),
-      ),
-    ),
-  )
+  const named = await Promise.all(mutes.slice(0, 50).map(({ target }) => identityAt(target)))
   return section(
     'Whom you have muted',
     endable(
@@ -286,6 +249,28 @@ const delegationSection = (key, title, words, delegations) => {
   )
 }
 
+/** A new key that acts for this one. Its file is saved before the board knows of it, so that nothing is lost. */
+const newDelegation = (key) => {
+  const boxes = make('fieldset', {}, make('legend', {}, 'It may'))
+  for (const [scope, words] of JSON.parse(place.dataset.scopes))
+    boxes.append(checkbox(scope, words, scope === 'board:read' || scope === 'board:post'))
+  const days = make('input', { type: 'number', name: 'days', min: '1', max: '90', value: '7', required: '' })
+  const label = make('input', { name: 'label', maxlength: '64', placeholder: 'such as my agent' })
+  const fields = [field('What it is for', label), boxes, field('For how many days', days), passphraseField()]
+  const made = form(fields, 'Make the key and save its file', async (given) => {
+    const scopes = JSON.parse(place.dataset.scopes).flatMap(([scope]) => (given[scope] === undefined ? [] : [scope]))
+    if (scopes.length === 0) throw new Error('choose what it may do')
+    const { key: fresh, file } = await freshKey(given.passphrase)
+    saveKey(fresh, file)
+    const words = given.label.trim()
+    const data = { schema: 1, scopes, ...(words === '' ? {} : { label: words }) }
+    const command = { operation: 'delegation.create', target: fresh.publicKey, ttl: Number(given.days) * 86_400, data }
+    await send(key, command, { with: fresh })
+    await build()
+  })
+  return make('details', {}, make('summary', {}, 'Let another key act for you'), made)
+}
+
 const build = async () => {
   const why = await unable()
   if (why !== undefined)
@@ -303,6 +288,8 @@ const build = async () => {
     make('b', {}, nameOf(who)),
     link(`/i/${who.id}`, 'Your public page'),
     link('/inbox', 'Inbox'),
+    link('/account/rooms', 'Rooms'),
+    link('/account/webhooks', 'Webhooks'),
     link('/moderate', 'Moderation'),
   )
   const rest = make('div', {}, quiet('Reading what belongs to your key.'))
@@ -325,6 +312,7 @@ const build = async () => {
       await muteSection(key, mutes),
       delegationSection(key, 'Programs that are signed in', 'None.', programs),
       delegationSection(key, 'Other keys that act for you', 'None.', others),
+      newDelegation(key),
     )
     announce(rest)
   } catch (error) {

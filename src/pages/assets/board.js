@@ -35,6 +35,21 @@ export const link = (href, words, className = '') =>
 /** A field with its name above it. */
 export const field = (words, input) => make('label', { class: 'field' }, make('span', {}, words), input)
 
+export const section = (title, ...inside) => make('section', {}, make('h2', {}, title), ...inside)
+export const quiet = (...words) => make('p', { class: 'quiet' }, ...words)
+
+/** A box that is ticked or not, with its words behind it. */
+export const checkbox = (name, words, isOn = false) => {
+  const box = make('input', { type: 'checkbox', name, ...(isOn ? { checked: '' } : {}) })
+  return make('label', { class: 'check' }, box, ` ${words}`)
+}
+/** A choice of one. @param {[value: string, words: string][]} options */
+export const select = (name, options, chosen = options[0][0]) => {
+  const made = make('select', { name }, ...options.map(([value, words]) => make('option', { value }, words)))
+  made.value = chosen
+  return made
+}
+
 /** @param {Uint8Array} bytes */
 export const base64url = (bytes) => {
   let text = ''
@@ -42,7 +57,7 @@ export const base64url = (bytes) => {
   return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 /** @param {string} text */
-export const fromBase64url = (text) =>
+const fromBase64url = (text) =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0))
 /** @param {Uint8Array} bytes */
 export const sha256 = async (bytes) =>
@@ -301,8 +316,9 @@ export const keys = {
   },
   async put(key, name = 'own', { isNew = false } = {}) {
     await settled((await store('readwrite')).put(key, name))
-    // Asked for, so that a browser that is short of space does not throw the key away.
-    await navigator.storage?.persist?.().catch(() => false)
+    // Asked for, so that a browser that is short of space does not throw the key away. Firefox asks the person first, who may take
+    // their time: nothing waits for it.
+    navigator.storage?.persist?.().catch(() => false)
     if (name === 'own') kept.set('me', { key: key.publicKey, id: key.id, at: isNew ? Date.now() : 0 })
     return key
   },
@@ -358,7 +374,7 @@ const solve = async (bytes, bits, say) => {
   }
 }
 
-const sign = async ({ privateKey }, bytes) =>
+export const sign = async ({ privateKey }, bytes) =>
   base64url(new Uint8Array(await crypto.subtle.sign(algorithm, privateKey, bytes)))
 
 /** A signed command and the bytes that were signed; `with` signs the same bytes as its proof. */
@@ -441,6 +457,19 @@ export const readAll = async (key, fields, name, most = 1_000) => {
   return items
 }
 
+const identities = new Map()
+/** An identity by its id, each asked for once; of one that the board does not know there is the id alone. */
+export const identityAt = (id) => {
+  if (!identities.has(id))
+    identities.set(
+      id,
+      get(`/api/identities/${id}`).then(
+        ({ identity }) => identity,
+        () => ({ id }),
+      ),
+    )
+  return identities.get(id)
+}
 /** The id of an identity named by its handle, asked before anything is signed: bytes with a name in them would not say who was meant. */
 export const identityOf = async (named) => {
   if (named === '' || /^[0-9a-f]{64}$/.test(named)) return named
@@ -471,3 +500,38 @@ export const form = (fields, words, act) => {
   })
   return made
 }
+
+/** Buttons that say what became of them. */
+export const doing = (...each) => {
+  const status = make('span', { role: 'status' })
+  const buttons = each.map(([words, act]) =>
+    button(words, async () => {
+      try {
+        status.textContent = 'Working'
+        status.textContent =
+          (await act((told) => {
+            status.textContent = told
+          })) ?? 'Done.'
+      } catch (error) {
+        status.textContent = said(error)
+      }
+    }),
+  )
+  return make('div', { class: 'actions' }, ...buttons, status)
+}
+
+/** A list, and what may be done with each item. `actsOf(item, remove)`: pairs of words and act, as `doing` takes them. */
+export const rows = (items, lineOf, actsOf) =>
+  make(
+    'ul',
+    { class: 'rows' },
+    ...items.map((each) => {
+      const item = make('li', {})
+      const acts = actsOf(each, () => item.remove())
+      item.append(make('div', { class: 'line' }, ...lineOf(each), ...(acts.length === 0 ? [] : [doing(...acts)])))
+      return item
+    }),
+  )
+/** A list whose items can be ended one by one. */
+export const endable = (items, lineOf, words, end) =>
+  rows(items, lineOf, (each, remove) => [[words, () => end(each).then(remove)]])

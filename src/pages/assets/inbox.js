@@ -2,16 +2,19 @@
 import {
   announce,
   button,
+  doing,
   field,
   form,
-  get,
+  identityAt,
   identityOf,
   kept,
   link,
   make,
   person,
+  quiet,
   read,
   said,
+  section,
   send,
   time,
   visible,
@@ -19,8 +22,6 @@ import {
 import { me, newIn, news, seen, show } from './me.js'
 
 const place = document.getElementById('inbox')
-const section = (title, ...inside) => make('section', {}, make('h2', {}, title), ...inside)
-const quiet = (words) => make('p', { class: 'quiet' }, words)
 const words = {
   reply: 'replied to you',
   mention: 'mentioned you',
@@ -28,19 +29,6 @@ const words = {
   request: 'wants to talk with you',
 }
 
-/** Names of identities, each asked for once. */
-const named = new Map()
-const whoIs = (id) => {
-  if (!named.has(id))
-    named.set(
-      id,
-      get(`/api/identities/${id}`).then(
-        ({ identity }) => identity,
-        () => ({ id }),
-      ),
-    )
-  return named.get(id)
-}
 const beginning = (text = '') => {
   const line = visible(text.slice(0, 400).replace(/\s+/gu, ' ').trim())
   return line.length <= 160 ? line : `${line.slice(0, 159)}…`
@@ -58,25 +46,11 @@ const followLine = (follow) => {
 
 /** Accept, decline or block a conversation that someone opened. */
 const answers = (key, room) => {
-  const status = make('span', { role: 'status' })
-  const answer = (label, value) =>
-    button(label, async () => {
-      try {
-        await send(key, { operation: 'conversation.respond', room, data: { schema: 1, answer: value } })
-        if (value === 'accept') return location.assign(`/room/${room}`)
-        status.textContent = value === 'block' ? 'Blocked.' : 'Declined.'
-      } catch (error) {
-        status.textContent = said(error)
-      }
-      return undefined
-    })
-  return make(
-    'div',
-    { class: 'actions' },
-    answer('Accept', 'accept'),
-    answer('Decline', 'decline'),
-    answer('Block', 'block'),
-    status,
+  const answer = (value) => send(key, { operation: 'conversation.respond', room, data: { schema: 1, answer: value } })
+  return doing(
+    ['Accept', () => answer('accept').then(() => location.assign(`/room/${room}`))],
+    ['Decline', () => answer('decline').then(() => 'Declined.')],
+    ['Block', () => answer('block').then(() => 'Blocked.')],
   )
 }
 
@@ -87,7 +61,7 @@ const itemLine = async (key, item, since) => {
     'div',
     { class: 'line' },
     ...fresh,
-    person(event?.author ?? (await whoIs(from))),
+    person(event?.author ?? (await identityAt(from))),
     words[type],
     time(at),
   )
@@ -97,7 +71,7 @@ const itemLine = async (key, item, since) => {
 }
 
 const conversationLine = async (own, { room, members, updated_at: at, count }) => {
-  const others = await Promise.all(members.filter((id) => id !== own).map(whoIs))
+  const others = await Promise.all(members.filter((id) => id !== own).map(identityAt))
   return make(
     'li',
     {},

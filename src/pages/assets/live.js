@@ -12,7 +12,7 @@
  * is asked for as a document in which nothing runs (`/e/ID/line`), and its elements are moved; until then the text stands as written.
  */
 
-import { documentAt, seal } from './board.js'
+import { announce, documentAt, encoder, link, make, person, time } from './board.js'
 
 const list = document.querySelector('[data-live-room]')
 const status = document.getElementById('live')
@@ -36,17 +36,6 @@ begin(list)
 let arrived = 0
 let waitMs = 1_000
 
-const make = (name, className, text) => {
-  const made = document.createElement(name)
-  if (className !== '') made.className = className
-  if (text !== undefined) made.textContent = text
-  return made
-}
-const link = (href, text, className = '') => {
-  const made = make('a', className, text)
-  made.setAttribute('href', href)
-  return made
-}
 /** With what the pointer is told. */
 const titled = (element, title) => {
   element.title = title
@@ -60,7 +49,7 @@ const plain = (parent, text) => {
   for (const { 0: char, index } of text.matchAll(odd)) {
     if (char === '\n' || char === '\t' || char === '\u200d' || char === '\u200c') continue
     const number = char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')
-    parent.append(text.slice(done, index), make('span', 'odd', `U+${number}`))
+    parent.append(text.slice(done, index), make('span', { class: 'odd' }, `U+${number}`))
     done = index + char.length
   }
   parent.append(text.slice(done))
@@ -90,13 +79,6 @@ const textInto = (parent, text) => {
   plain(parent, text.slice(done))
 }
 
-const time = (seconds) => {
-  const iso = new Date(seconds * 1000).toISOString()
-  const made = make('time', '', `${iso.slice(0, 16).replace('T', ' ')} UTC`)
-  made.dateTime = iso.replace('.000Z', 'Z')
-  return made
-}
-
 /** As in pieces/time.ts. */
 const bytes = (count) => {
   if (count < 1_000) return `${count} ${count === 1 ? 'byte' : 'bytes'}`
@@ -123,31 +105,27 @@ const beginning = (text, { format } = {}) => {
 
 const textOf = ({ text, reason, hidden, event_id: id }) => {
   if (hidden) {
-    const gone = make('p', 'text gone')
+    const gone = make('p', { class: 'text gone' })
     const why = reason ?? 'removed'
     plain(gone, `The text is gone: ${why}${/[.!?…]$/.test(why) ? '' : '.'} Its place, author and proof remain.`)
     return [gone]
   }
-  const body = make('p', 'text')
-  body.dir = 'auto'
+  const body = make('p', { class: 'text', dir: 'auto' })
   textInto(body, text.slice(0, listedChars).replace(/[\ud800-\udbff]$/, ''))
   if (text.length <= listedChars) return [body]
-  const more = make('p', 'more')
-  more.append(link(`/e/${id}`, `Read the full text (${bytes(new TextEncoder().encode(text).length)})`))
-  return [body, more]
+  const whole = link(`/e/${id}`, `Read the full text (${bytes(encoder.encode(text).length)})`)
+  return [body, make('p', { class: 'more' }, whole)]
 }
 
 const filesOf = ({ attachments = [] }) => {
   if (attachments.length === 0) return []
-  const files = make('ul', 'files')
-  files.setAttribute('aria-label', 'attachments')
+  const files = make('ul', { class: 'files', 'aria-label': 'attachments' })
   for (const { id, filename, media_type: type, size, gone, reason = '' } of attachments) {
-    const item = make('li', gone === undefined ? '' : 'quiet')
+    const item = make('li', gone === undefined ? {} : { class: 'quiet' })
     if (gone === undefined) {
-      const file = link(`/a/${id}`)
-      file.download = ''
+      const file = make('a', { href: `/a/${id}`, download: '' })
       plain(file, filename ?? id.slice(0, 8))
-      const about = make('span', 'quiet')
+      const about = make('span', { class: 'quiet' })
       plain(about, `${type ?? 'file'}, ${bytes(size)}`)
       item.append(file, ' ', about)
     } else plain(item, `a file that was deleted${reason === '' ? '' : `: ${reason}`}`)
@@ -160,20 +138,18 @@ const filesOf = ({ attachments = [] }) => {
 const contextOf = ({ reply_to: parent, to, to_id: toId = to }) => {
   const contexts = []
   if (parent !== undefined) {
-    const context = make('p', 'context', 'in reply to ')
     const shown = document.getElementById(`e-${parent}`)
     const name = shown?.querySelector('.person b, .person .key').textContent
     const text = told.get(shown)?.text ?? shown?.querySelector('.text:not(.gone)')?.textContent
-    const words = link(`/e/${parent}`, shown === null ? parent.slice(0, 8) : undefined)
-    if (shown !== null)
-      words.append(make('span', '', `${name}: ${text === undefined ? '(gone)' : beginning(text, told.get(shown))}`))
-    context.append(words)
-    contexts.push(context)
+    const words =
+      shown === null
+        ? parent.slice(0, 8)
+        : make('span', {}, `${name}: ${text === undefined ? '(gone)' : beginning(text, told.get(shown))}`)
+    contexts.push(make('p', { class: 'context' }, 'in reply to ', link(`/e/${parent}`, words)))
   }
   if (to !== undefined) {
-    const addressed = make('p', 'context', 'for ')
-    addressed.append(link(`/i/${toId}`, to.startsWith('@') ? to : to.slice(0, 8)))
-    contexts.push(addressed)
+    const name = link(`/i/${toId}`, to.startsWith('@') ? to : to.slice(0, 8))
+    contexts.push(make('p', { class: 'context' }, 'for ', name))
   }
   return contexts
 }
@@ -184,44 +160,32 @@ const importedText = ({ author, at }) =>
 const claimOf = ({ system, id }) => `as its importer claims: ${system} ${id}`
 
 const byOf = ({ event_id: id, author, created_at: at, expires_at: until, kind, page, room: place, source, hidden }) => {
-  const by = make('div', 'by')
-  const person = link(`/i/${author.id}`, undefined, 'person')
-  const name = make('span', '')
-  name.append(
-    author.handle === undefined ? make('span', 'key', author.id.slice(0, 8)) : make('b', '', `@${author.handle}`),
-  )
-  titled(person, `identity ${author.id}`).append(seal(author.id), name)
-  const when = make('span', 'at')
-  const permalink = titled(link(`/e/${id}`), 'link to this post')
-  permalink.append(time(at))
-  when.append(permalink)
-  by.append(person, when)
+  const permalink = titled(link(`/e/${id}`, time(at)), 'link to this post')
+  const by = make('div', { class: 'by' }, person(author), make('span', { class: 'at' }, permalink))
   if (page !== 'main' && onlyPage === undefined)
     by.append(link(`/room/${place}?page=${encodeURIComponent(page)}`, page, 'place'))
-  if (kind !== 'note') by.append(make('span', 'tag', kind))
-  if (source !== undefined) by.append(titled(make('span', 'quiet imported', importedText(source)), claimOf(source)))
-  if (until !== undefined && !hidden) {
-    const ends = make('span', 'quiet', 'until ')
-    ends.append(time(until))
-    by.append(ends)
-  }
+  if (kind !== 'note') by.append(make('span', { class: 'tag' }, kind))
+  if (source !== undefined)
+    by.append(titled(make('span', { class: 'quiet imported' }, importedText(source)), claimOf(source)))
+  if (until !== undefined && !hidden) by.append(make('span', { class: 'quiet' }, 'until ', time(until)))
   return by
 }
 
 const postOf = (event) => {
   const { event_id: id, seq, log, expires_at: until, hidden } = event
-  const post = make('article', hidden ? 'post gone fresh' : 'post fresh')
-  post.id = `e-${id}`
-  post.dataset.id = id
-  post.dataset.seq = seq
-  post.dataset.room = event.room
-  if (until !== undefined && !hidden) post.dataset.expires = until
-  const under = make('div', 'under')
-  under.append(link(`/e/${id}`, 'thread', 'quiet'))
+  const under = make('div', { class: 'under' }, link(`/e/${id}`, 'thread', 'quiet'))
   if (log.state === 'included') {
     const proof = link(`/e/${id}/proof`, 'signed, in the log', 'quiet proof')
     under.append(titled(proof, `leaf ${log.index} of the public log: verify it yourself`))
   }
+  const post = make('article', {
+    class: hidden ? 'post gone fresh' : 'post fresh',
+    id: `e-${id}`,
+    'data-id': id,
+    'data-seq': seq,
+    'data-room': event.room,
+    ...(until === undefined || hidden ? {} : { 'data-expires': until }),
+  })
   post.append(byOf(event), ...contextOf(event), under)
   fill(post, event)
   return post
@@ -248,7 +212,7 @@ const fill = (post, event) => {
     post.querySelector(':scope > .by').replaceWith(by)
     post.querySelector(':scope > .under > .proof')?.replaceWith(document.importNode(line.querySelector('.proof'), true))
     put([...line.querySelectorAll(bodyParts)].map((part) => document.importNode(part, true)))
-    post.dispatchEvent(new Event('post-added', { bubbles: true }))
+    announce(post)
   }
   documentAt(`/e/${post.dataset.id}/line`).then(arrange, () => {})
 }
@@ -284,7 +248,7 @@ const add = (event) => {
   list.querySelector('.empty')?.remove()
   const older = Array.prototype.find.call(list.children, ({ dataset }) => Number(dataset.seq) < event.seq)
   list.insertBefore(post, older ?? null)
-  post.dispatchEvent(new Event('post-added', { bubbles: true }))
+  announce(post)
   while (list.children.length > shownMax) list.lastElementChild.remove()
   arrived++
   say('on', `Live. ${arrived} new since you opened this page.`)
@@ -321,7 +285,7 @@ const renew = async () => {
   const fresh = (await documentAt(location.pathname + location.search)).querySelector('[data-live-room]')
   list.replaceChildren(...[...fresh.children].map((post) => document.importNode(post, true)))
   begin(fresh)
-  for (const post of list.querySelectorAll('[data-id]')) post.dispatchEvent(new Event('post-added', { bubbles: true }))
+  for (const post of list.querySelectorAll('[data-id]')) announce(post)
 }
 
 let stream

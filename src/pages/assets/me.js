@@ -3,19 +3,19 @@
  * keeps for them (`inbox.get`, `inbox.seen`), so that a second browser with the same key agrees. What was read here is told to the
  * board once a minute at most, and kept until it has been.
  */
-import { kept, keys, link, make, nameOf, Refused, read, seal, send, unable, whoIs } from './board.js'
+import { kept, keys, link, make, nameOf, Refused, read, readAll, seal, send, whoIs } from './board.js'
 
 const newsMaxAgeMs = 20_000
 const mutesMaxAgeMs = 300_000
 const pendingName = 'seen'
 
 let asked
-/** `{ key, who }`; undefined: this browser has no key, or cannot sign. */
+/** `{ key, who }`; undefined: this browser has no key. One that has can sign: it made the key, or tried it. */
 export const me = () => {
   asked ??= (async () => {
     if (globalThis.indexedDB === undefined) return undefined
     const key = await keys.get().catch(() => undefined)
-    if (key === undefined || (await unable()) !== undefined) return undefined
+    if (key === undefined) return undefined
     return { key, who: await whoIs(key).catch(() => ({ id: key.id, key: key.publicKey })) }
   })()
   return asked
@@ -99,17 +99,8 @@ export const muted = async (maxAgeMs = mutesMaxAgeMs) => {
   if (own === undefined) return new Set()
   const known = kept.get('mutes')
   if (isOwn(known, own) && Date.now() - known.at < maxAgeMs) return new Set(known.ids)
-  const ids = []
-  let cursor
-  do {
-    const found = await read(own.key, {
-      operation: 'mutes.list',
-      limit: 200,
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    ids.push(...found.mutes.map(({ target }) => target))
-    cursor = found.has_more ? found.next_cursor : undefined
-  } while (cursor !== undefined)
+  const mutes = await readAll(own.key, { operation: 'mutes.list' }, 'mutes')
+  const ids = mutes.map(({ target }) => target)
   kept.set('mutes', { key: own.key.publicKey, at: Date.now(), ids })
   return new Set(ids)
 }

@@ -5,6 +5,7 @@
 import {
   announce,
   button,
+  doing,
   field,
   form,
   get,
@@ -15,42 +16,24 @@ import {
   link,
   make,
   person,
+  quiet,
   Refused,
   read,
   readAll,
   Sealed,
   said,
+  section,
   send,
   time,
   visible,
 } from './board.js'
+import { policyForm } from './policy.js'
 
 const place = document.getElementById('moderate')
-const section = (title, ...inside) => make('section', {}, make('h2', {}, title), ...inside)
-const quiet = (...words) => make('p', { class: 'quiet' }, ...words)
 const input = (name, more = {}) => make('input', { name, autocomplete: 'off', ...more })
 
 /** The id of a post in an address or by itself. */
 const postIn = (text) => /[0-9a-f]{32}/.exec(text)?.[0] ?? text.trim()
-
-/** Buttons that say what became of them. */
-const doing = (...each) => {
-  const status = make('span', { role: 'status' })
-  const buttons = each.map(([words, act]) =>
-    button(words, async () => {
-      try {
-        status.textContent = 'Working'
-        status.textContent =
-          (await act((told) => {
-            status.textContent = told
-          })) ?? 'Done.'
-      } catch (error) {
-        status.textContent = said(error)
-      }
-    }),
-  )
-  return make('div', { class: 'actions' }, ...buttons, status)
-}
 
 /** Every public post of an identity, hidden or shown again, one signed command each. What is so already is left. */
 const forEachPost = async (key, target, operation, reason, say) => {
@@ -213,10 +196,6 @@ const postSection = (key) => {
   return section('Hide or show a post', hidden, shown)
 }
 
-const choices = {
-  write: ['open', 'members', 'owner'],
-  reply: ['anyone', 'members', 'none'],
-}
 /** The policy of a room, and what was done in it. */
 const roomSection = (key) => {
   const name = input('room', { required: '', maxlength: '64' })
@@ -231,36 +210,6 @@ const roomSection = (key) => {
     return ' '
   })
   return section('Rooms', open, found)
-}
-const policyForm = (key, room, policy) => {
-  const select = (each) => {
-    const made = make('select', { name: each }, ...choices[each].map((value) => make('option', { value }, value)))
-    made.value = policy[each]
-    return made
-  }
-  const rules = make('textarea', { name: 'rules', rows: '3' })
-  rules.value = policy.rules ?? ''
-  const front = make('input', { type: 'checkbox', name: 'front_page' })
-  front.checked = policy.front_page !== false
-  return form(
-    [
-      field('Who may start threads', select('write')),
-      field('Who may reply', select('reply')),
-      field('Rules, shown in the room', rules),
-      make('label', { class: 'check' }, front, ' Its threads are on the front page'),
-    ],
-    'Set the policy',
-    async (given) => {
-      const data = {
-        write: given.write,
-        reply: given.reply,
-        rules: given.rules,
-        front_page: given.front_page !== undefined,
-      }
-      await send(key, { operation: 'room.policy.set', room, data })
-      return 'Set.'
-    },
-  )
 }
 const modlog = (entries) =>
   make(

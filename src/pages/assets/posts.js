@@ -2,7 +2,7 @@
  * What a person does with a post where it stands: reply, quote, vote, edit, take back, report, copy its link, mute its author; and
  * following the room or the thread of the page.
  */
-import { announce, button, get, kept, make, placeReply, read, renewPost, said, send } from './board.js'
+import { announce, button, get, kept, make, placeReply, readAll, renewPost, said, send } from './board.js'
 import { composer } from './composer.js'
 import { me, muted, newIn, news, seen } from './me.js'
 
@@ -260,7 +260,7 @@ const follow = async () => {
     return found ?? (follows.length < 200 ? undefined : findLater(own))
   }
   const findLater = async ({ key }) => {
-    const { follows } = await read(key, { operation: 'follows.list', limit: 200 })
+    const follows = await readAll(key, { operation: 'follows.list' }, 'follows')
     return follows.find((each) => (thread === undefined ? !each.thread && each.room === room : each.thread === thread))
   }
   const found = own === undefined ? undefined : await find()

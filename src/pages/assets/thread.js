@@ -77,6 +77,23 @@ const followThread = () => {
   )
 }
 
+/** The counts in the head, as the board has them, whenever a post arrived or changed: by a poll, or written here. */
+const followCounts = () => {
+  const { threadPosts: root } = thread.dataset
+  const countOf = (count, one, more) => `${count.toLocaleString('en-US')} ${count === 1 ? one : more}`
+  const renew = async () => {
+    const { replies, participants } = await get(`/api/thread/${root}?limit=1`)
+    document.getElementById('replies').textContent = countOf(replies, 'reply', 'replies')
+    document.getElementById('people').textContent = countOf(participants, 'person', 'people')
+  }
+  let timer
+  document.addEventListener('post-added', ({ target }) => {
+    if (!thread.contains(target)) return
+    clearTimeout(timer)
+    timer = setTimeout(() => void renew().catch(() => {}), 300)
+  })
+}
+
 /** A list of threads: how many posts came since it was made, and the list anew for who asks. */
 const followList = () => {
   let arrived = 0
@@ -105,6 +122,7 @@ const followList = () => {
 }
 
 const isFirst = !new URLSearchParams(location.search).has('cursor')
+if (thread !== null) followCounts()
 // Only the newest end of either goes on.
 if (thread !== null && document.querySelector('.pager [rel="next"]') === null) followThread()
 else if (thread === null && list !== null && isFirst) followList()

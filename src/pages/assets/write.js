@@ -273,8 +273,9 @@ const openRoom = async (slot, key) => {
   document
     .querySelector('.head')
     ?.replaceChildren(
-      make('p', { class: 'crumbs' }, make('a', { href: '/rooms' }, 'Rooms'), ' / private'),
+      make('p', { class: 'crumbs' }, link('/rooms', 'Rooms'), ' / private'),
       make('h1', {}, room),
+      make('p', {}, link(`/account/rooms?room=${room}`, 'People and invites')),
     )
   slot.closest('.content')?.replaceChildren(slot)
   slot.className = ''

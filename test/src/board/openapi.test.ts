@@ -78,6 +78,8 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /.well-known/security.txt",
       "get /a/{id}",
       "get /account",
+      "get /account/rooms",
+      "get /account/webhooks",
       "get /agents",
       "get /api/changes",
       "get /api/credits",

@@ -1,0 +1,46 @@
+/** A tool's page: the reader's own review of it, which takes the place of their earlier one. */
+import { field, form, link, make, select, send } from './board.js'
+import { me } from './me.js'
+
+const place = document.getElementById('review')
+const verdicts = [
+  ['works', 'It works'],
+  ['mixed', 'It works in part'],
+  ['down', 'It is down'],
+  ['avoid', 'Do not use it'],
+]
+
+const build = async () => {
+  const own = await me()
+  if (own === undefined)
+    return place.replaceChildren(
+      make('p', { class: 'quiet' }, 'To review it, ', link('/account', 'sign in with a key'), '.'),
+    )
+  const text = make('textarea', { name: 'text', rows: '3', required: '' })
+  const evidence = make('input', {
+    name: 'evidence',
+    maxlength: '2000',
+    placeholder: 'an address, or what it returned',
+  })
+  const fields = [
+    field('What you found', select('kind', verdicts)),
+    field('In your words', text),
+    field('What shows it', evidence),
+  ]
+  const made = form(fields, 'Post the review', async (given, say) => {
+    const shown = given.evidence.trim()
+    const data = { schema: 1, ...(shown === '' ? {} : { evidence: shown }) }
+    const command = {
+      operation: 'tools.review',
+      target: place.dataset.subject,
+      kind: given.kind,
+      text: given.text,
+      data,
+    }
+    const { event_id: id } = await send(own.key, command, { say })
+    return make('span', {}, 'Posted: ', link(`/e/${id}`, 'see it'), '.')
+  })
+  return place.replaceChildren(make('details', {}, make('summary', {}, 'Write a review'), made))
+}
+void build()
+document.addEventListener('key-changed', () => void build())

@@ -1,0 +1,327 @@
+/** What belongs to a key, in the browser: name, profile, a new key, other keys, rooms and their people, webhooks, works, reviews. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { signerFromSeed } from '../../src/cli/sign.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { button, complaintsOf, missingBrowser, openPage, picture } from '../support/browser.ts'
+import { person } from '../support/client.ts'
+import { HookedBoard } from '../support/hooked-board.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const ada = person('keys ada')
+let hooked: HookedBoard
+let folder: string
+
+beforeAll(async () => {
+  hooked = await HookedBoard.open()
+  folder = mkdtempSync(join(tmpdir(), 'broadside-keys-'))
+})
+afterAll(async () => {
+  await hooked.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const views = [
+  { colorScheme: 'light', viewport: { width: 1280, height: 900 } },
+  { colorScheme: 'dark', viewport: { width: 390, height: 844 } },
+] as const
+
+/** A browser with a key of its own that has a name. `file`: where its key was saved. */
+async function signedIn(handle: string, view: (typeof views)[number] = views[0]) {
+  const page = await openPage(view)
+  await page.goto(`${hooked.board.address}/account`)
+  const saving = page.waitForEvent('download')
+  await button(page, 'Make a key').click()
+  const file = join(folder, `${handle}.json`)
+  await (await saving).saveAs(file)
+  await page.getByLabel('A name, 2 to 32').fill(handle)
+  await button(page, 'Take this name').click()
+  await page.getByText(`@${handle}. A name stays`).waitFor()
+  await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+  // Until it has a name the board does not know the key, and says so to each read that it signs.
+  return { page, complaints: complaintsOf(page), file }
+}
+
+const signerOf = (file: string) => signerFromSeed(Buffer.from(JSON.parse(readFileSync(file, 'utf8')).seed, 'base64url'))
+const saved = async (page: Page, name: string, act: () => Promise<void>): Promise<string> => {
+  const saving = page.waitForEvent('download')
+  await act()
+  const file = join(folder, name)
+  await (await saving).saveAs(file)
+  return file
+}
+
+describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
+  test('a name, a profile and a new key, which posts in the name while the old key is refused', async () => {
+    const { client } = hooked
+    const { page, complaints, file } = await signedIn('renewed')
+    const old = signerOf(file)
+    await page.getByLabel('Who you are').fill('I translate texts about boards.')
+    await page.getByLabel('What you can do').fill('translation, review')
+    await page.getByLabel('Where else to find you').fill('https://example.com/renewed')
+    await button(page, 'Save').click()
+    await page.getByText('Saved. Everyone can read it.').waitFor()
+    await page.goto(`${hooked.board.address}/i/renewed`)
+    await page.getByText('I translate texts about boards.').waitFor()
+    await picture(page, 'profile')
+
+    await page.goto(`${hooked.board.address}/account`)
+    await page.getByText('Move to a new key', { exact: true }).first().click()
+    const next = await saved(page, 'renewed-next.json', async () => {
+      await button(page, 'Move to a new key').click()
+    })
+    const fresh = signerOf(next)
+    await page.getByText(fresh.publicKey).waitFor()
+    expect((await client.get('/api/identities/@renewed')).data).toMatchObject({
+      identity: {
+        public_key: fresh.publicKey,
+        id: old.id,
+        profile: { capabilities: ['translation', 'review'], links: ['https://example.com/renewed'] },
+      },
+    })
+    expect((await client.post(old, { room: 'lobby', text: 'by the old key' })).text).toContain('"key_rotated"')
+    await page.goto(`${hooked.board.address}/room/lobby#write`)
+    await page.getByLabel('Write to lobby').fill('By the new key, under the same name')
+    await button(page, 'Post').click()
+    await page.getByText('Posted:').waitFor()
+    const { data } = await client.get('/api/events?room=lobby&limit=1')
+    expect(data.events).toMatchObject([{ author: { handle: 'renewed', id: old.id } }])
+    expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('another key is let act for a week, is listed, acts in the name, and is ended', async () => {
+    const { client } = hooked
+    const { page, complaints, file } = await signedIn('lender')
+    await page.getByText('Let another key act for you').click()
+    await page.getByLabel('What it is for').fill('my agent')
+    await picture(page, 'account-delegation', true)
+    const agent = await saved(page, 'agent.json', async () => {
+      await button(page, 'Make the key and save its file').click()
+    })
+    await page.getByText('my agent').waitFor()
+    expect((await client.post(signerOf(agent), { room: 'lobby', text: 'for its owner' })).data.event).toMatchObject({
+      author: { id: signerOf(file).id },
+    })
+    await button(page, 'Revoke').click()
+    await expect.poll(() => page.getByText('my agent').isHidden()).toBe(true)
+    expect((await client.post(signerOf(agent), { room: 'lobby', text: 'once more' })).status).toBe(403)
+    expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('a private room is made with its policy, joined with an invite, and its people are managed', async () => {
+    const { client, board } = hooked
+    const { page: owner, complaints, file } = await signedIn('roomowner')
+    await owner.goto(`${board.address}/rooms`)
+    await owner.getByRole('link', { name: 'New room' }).click()
+    await owner.getByLabel('Name, of a-z').fill('atelier')
+    await owner.getByLabel('What it is about').fill('Drafts, before they are public.')
+    await owner.getByLabel('Private: only its members').check()
+    await owner.getByLabel('Who may start threads').selectOption('Members')
+    await owner.getByLabel('Rules, shown in the room').fill('Be kind to drafts.')
+    await owner.getByText('More rules').click()
+    await owner.getByLabel('Posts of one person in a minute').fill('30')
+    await picture(owner, 'new-room', true)
+    await button(owner, 'Create the room').click()
+    await owner.getByText('Created:').waitFor()
+    expect(
+      (await client.command(signerOf(file), { operation: 'room.policy.get', room: 'atelier' })).data,
+    ).toMatchObject({
+      policy: { write: 'members', reply: 'anyone', rules: 'Be kind to drafts.', posts_per_minute: 30 },
+    })
+    await owner.getByRole('link', { name: 'invite people' }).click()
+    await owner.getByLabel('It lasts').selectOption('An hour')
+    await button(owner, 'Create an invite').click()
+    const code = (await owner.locator('[role="status"] code').textContent())!
+    expect(code).toMatch(/^atelier\./)
+    await picture(owner, 'room-people', true)
+
+    const { page: guest } = await signedIn('roomguest', views[1])
+    await guest.goto(`${board.address}/account/rooms`)
+    await guest.getByLabel('The code that you were given').fill(code)
+    await button(guest, 'Join').click()
+    await guest.getByRole('link', { name: 'open the room' }).click()
+    await button(guest, 'Read it with my key').click()
+    await guest.getByLabel('Write to atelier').fill('A first draft')
+    await button(guest, 'Post').click()
+    await guest.locator('.private').getByText('A first draft').waitFor()
+    await guest.getByRole('link', { name: 'People and invites' }).click()
+    await guest.getByText('You are its member').waitFor()
+    expect(await button(guest, 'Create an invite').count()).toBe(0)
+    await picture(guest, 'room-guest-dark-390', true)
+
+    await owner.reload()
+    await button(owner, 'Make a moderator').click()
+    await button(owner, 'Make an ordinary member').waitFor()
+    await guest.reload()
+    await guest.getByText('You are its moderator').waitFor()
+    await button(owner, 'Remove').click()
+    await expect.poll(() => owner.getByText('@roomguest').isHidden()).toBe(true)
+    await guest.reload()
+    await guest.getByText('The board says').waitFor()
+    await owner.getByLabel('@handle or id').first().fill('roomguest')
+    await button(owner, 'Add as a member').click()
+    await button(owner, 'Make a moderator').waitFor()
+    await guest.reload()
+    await button(guest, 'Leave the room').click()
+    await guest.getByText('The board says').waitFor()
+    expect(complaints).toEqual([])
+    await owner.context().close()
+    await guest.context().close()
+  })
+
+  test('a webhook is made, delivers, and is deleted; an address receives, and what came is shown', async () => {
+    const { board, client, target } = hooked
+    const { page, complaints } = await signedIn('hooks')
+    await client.post(ada, { room: 'hooked', text: 'a room to hear of' })
+    await page.goto(`${board.address}/account`)
+    await page.getByRole('link', { name: 'Webhooks' }).click()
+    await page.getByText('New webhook').click()
+    await page.getByLabel('Address', { exact: true }).fill(target.url('/browser'))
+    await page.getByLabel('Posts of a room').check()
+    await page.getByLabel('Room, for its posts or documents').fill('hooked')
+    await picture(page, 'webhooks-new', true)
+    await button(page, 'Create the webhook').click()
+    await page.getByText('Deliveries are signed with this secret').waitFor()
+    target.secrets.set('/browser', (await page.getByText(/^whsec_/).textContent())!)
+    await client.post(ada, { room: 'hooked', text: 'delivered to a browser’s webhook' })
+    expect(await hooked.arrived('/browser', 1)).toHaveLength(1)
+    const deliveries = page
+      .locator('details')
+      .filter({ hasText: /^Deliveries/ })
+      .locator('summary')
+    await deliveries.click()
+    await expect
+      .poll(async () => {
+        await deliveries.click()
+        await deliveries.click()
+        return page.locator('.tag.good', { hasText: 'delivered' }).count()
+      })
+      .toBe(1)
+    await picture(page, 'webhooks', true)
+
+    await page.getByText('New receive address').click()
+    await page.getByLabel('What it is for').fill('builds')
+    await button(page, 'Create an address').click()
+    const address = (await page.getByText(`${board.address}/in/`).textContent())!
+    expect((await fetch(address, { method: 'POST', body: '{"build":"<b>green</b>"}' })).status).toBe(200)
+    await page.reload()
+    await page.getByText('1 received').waitFor()
+    await page.getByText('What was received').click()
+    await page.locator('pre').getByText('{"build":"<b>green</b>"}').waitFor()
+    await picture(page, 'webhooks-received', true)
+    await button(page, 'Delete').first().click()
+    await page.getByText('None yet.').waitFor()
+    await button(page, 'New address').click()
+    await page.getByText('Its new address, shown only now').waitFor()
+    expect((await fetch(address, { method: 'POST', body: 'late' })).status).toBe(400)
+    expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('a tool is reviewed on its page, and the newest review counts', async () => {
+    const { board, client } = hooked
+    const { page, complaints } = await signedIn('reviewer', views[1])
+    await page.goto(`${board.address}/tools`)
+    await page.locator('.rows h3 a').first().click()
+    await page.getByText('Write a review').click()
+    await page.getByLabel('What you found').selectOption('It works in part')
+    await page.getByLabel('In your words').fill('Slow, but right.')
+    await picture(page, 'review-dark-390')
+    await button(page, 'Post the review').click()
+    await page.getByText('Posted:').waitFor()
+    const subject = await page.locator('#review').getAttribute('data-subject')
+    await page.getByLabel('What you found').selectOption('It works')
+    await page.getByLabel('In your words').fill('Fast now.')
+    await button(page, 'Post the review').click()
+    const counted = async () => (await client.get(`/api/reviews?subject=${subject}`)).data
+    await expect.poll(counted).toMatchObject({ reviews: [{ kind: 'works', text: 'Fast now.' }] })
+    await page.reload()
+    await page.locator('.rows').getByText('Fast now.').waitFor()
+    expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('works are canceled, given back, sent back for changes, accepted, rejected and disputed by their buttons', async () => {
+    const { board } = hooked
+    const { page: requester, complaints } = await signedIn('requester')
+    const { page: worker } = await signedIn('worker', views[1])
+    const done = (page: Page, what: string) => page.locator('.timeline').getByText(what).last().waitFor()
+    const request = async (title: string) => {
+      await requester.goto(`${board.address}/work`)
+      await requester.getByText('Request work').click()
+      await requester.getByLabel('Title').fill(title)
+      await requester.getByLabel('What is to be done').fill('Count the words of the page.')
+      await requester.getByLabel('Practice: costs and pays nothing').check()
+      await button(requester, 'Request this work').click()
+      await requester.getByRole('link', { name: 'see it' }).click()
+      await button(requester, 'Cancel it').waitFor()
+      await worker.goto(requester.url())
+    }
+    const deliver = async (text: string) => {
+      await worker.getByLabel('Your result').fill(text)
+      await button(worker, 'Submit the result').click()
+      await worker.getByRole('heading', { name: 'The result' }).waitFor()
+      await requester.reload()
+    }
+    await request('To be canceled')
+    await button(requester, 'Cancel it').click()
+    await done(requester, 'work.cancel')
+
+    await request('To be accepted')
+    await button(worker, 'Claim it').click()
+    await button(worker, 'Give it back').click()
+    await button(worker, 'Claim it').waitFor()
+    await done(worker, 'work.release')
+    await button(worker, 'Claim it').click()
+    await deliver('About forty.')
+    await requester.getByLabel('What is missing').fill('The exact number.')
+    await picture(requester, 'work-review', true)
+    await button(requester, 'Ask for changes').click()
+    await done(requester, 'work.revise')
+    await worker.reload()
+    await deliver('Forty-two.')
+    await button(requester, 'Accept the result').click()
+    await done(requester, 'work.accept')
+
+    await request('To be disputed')
+    await button(worker, 'Claim it').click()
+    await deliver('Seven.')
+    await requester.getByLabel('Why').fill('There are more words than seven on it.')
+    await button(requester, 'Reject it').click()
+    await done(requester, 'work.reject')
+    await worker.reload()
+    await worker.getByLabel('Why').fill('The page has seven words.')
+    await picture(worker, 'work-dispute-dark-390', true)
+    await button(worker, 'Dispute the rejection').click()
+    await done(worker, 'work.dispute')
+    expect(complaints).toEqual([])
+    await requester.context().close()
+    await worker.context().close()
+  })
+
+  test('the counts in the head of a thread go up when a reply arrives, and down when it is taken back', async () => {
+    const { board, client } = hooked
+    const root = (await client.post(ada, { room: 'counted', text: 'How many?' })).data.event_id!
+    const page = await openPage(views[1])
+    const following = page.waitForResponse((answer) => answer.url().includes('/api/events?room=counted'))
+    await page.goto(`${board.address}/e/${root}`)
+    await following
+    expect(await page.locator('#replies').textContent()).toBe('0 replies')
+    const bob = person('keys bob')
+    const reply = (await client.post(bob, { room: 'counted', text: 'One', reply_to: root })).data.event_id!
+    await expect.poll(() => page.locator('#replies').textContent()).toBe('1 reply')
+    expect(await page.locator('#people').textContent()).toBe('2 people')
+    await client.post(ada, { room: 'counted', text: 'Two', reply_to: reply })
+    await expect.poll(() => page.locator('#replies').textContent()).toBe('2 replies')
+    await picture(page, 'counts-dark-390')
+    await client.command(bob, { operation: 'event.redact', event_id: reply, reason: 'mistake' })
+    await expect.poll(() => page.locator('#replies').textContent()).toBe('1 reply')
+    await page.context().close()
+  })
+})

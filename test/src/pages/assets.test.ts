@@ -1,0 +1,10 @@
+/** The scripts that pages load. */
+import { gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { assets } from '../../../src/pages/assets.ts'
+
+test('all scripts together are at most 60 KB of gzip', () => {
+  const bytes = assets.reduce((sum, { body }) => sum + gzipSync(body, { level: 9 }).length, 0)
+  expect(bytes).toBeGreaterThan(0)
+  expect(bytes).toBeLessThanOrEqual(60_000)
+})

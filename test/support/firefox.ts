@@ -1,0 +1,63 @@
+/** Debian's Firefox, driven over WebDriver BiDi: one browser for each color scheme, each with a profile of its own. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, launch, type Page } from 'puppeteer-core'
+import { afterAll, expect } from 'vitest'
+import { findProgram, missingProgram } from '../peers/peers.ts'
+import { patience } from './patience.ts'
+
+export const missingFirefox = missingProgram('firefox-esr')
+export const schemes = ['light', 'dark'] as const
+type Scheme = (typeof schemes)[number]
+
+const downloads = mkdtempSync(join(tmpdir(), 'broadside-firefox-'))
+const browsers = new Map<Scheme, Promise<Browser>>()
+
+afterAll(async () => {
+  for (const each of browsers.values()) await (await each).close()
+  rmSync(downloads, { recursive: true, force: true })
+})
+
+function browserOf(scheme: Scheme): Promise<Browser> {
+  const open = browsers.get(scheme)
+  if (open !== undefined) return open
+  const begun = launch({
+    browser: 'firefox',
+    executablePath: findProgram('firefox-esr')!,
+    timeout: patience.timeout,
+    protocolTimeout: patience.timeout,
+    extraPrefsFirefox: {
+      'layout.css.prefers-color-scheme.content-override': schemes.indexOf(scheme) === 0 ? 1 : 0,
+      'browser.download.folderList': 2,
+      'browser.download.dir': join(downloads, scheme),
+      'browser.download.alwaysOpenPanel': false,
+    },
+  })
+  browsers.set(scheme, begun)
+  return begun
+}
+
+/** A page in a context of its own. */
+export async function openFirefox(scheme: Scheme, width: number): Promise<Page> {
+  const context = await (await browserOf(scheme)).createBrowserContext()
+  const page = await context.newPage()
+  page.setDefaultTimeout(patience.timeout)
+  await page.setViewport({ width, height: 900 })
+  return page
+}
+
+/** The only file that was saved, once it is there. */
+export async function savedFile(scheme: Scheme): Promise<string> {
+  const folder = join(downloads, scheme)
+  const whole = () =>
+    readdirSync(folder).filter((name) => name.endsWith('.json') && readFileSync(join(folder, name)).length > 0)
+  await expect.poll(() => whole().length, patience).toBe(1)
+  return join(folder, whole()[0]!)
+}
+
+type Role = 'button' | 'link' | 'textbox' | 'checkbox'
+/** What assistive technology finds under this name. */
+export const named = (role: Role, name: string) => `::-p-aria([name="${name}"][role="${role}"])`
+/** An element that holds these words. */
+export const worded = (words: string) => `::-p-text(${words})`

@@ -5,7 +5,10 @@
  * as files, and the log over them by its own code: 250 rooms, threads of four, and one thread with a tenth of all. Lists and threads
  * are each asked for once; the front page is one address. Ready bytes of the same size at the same rate, by the same client just after,
  * say what the machine adds: on a machine that does other things the difference is what the board takes.
+ *
+ * `BENCH_BIG_BOARD` names a directory where the board is kept: the next run begins with the one that it finds there.
  */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { idOf, integrate, writePosts } from '../test/support/posts-on-disk.ts'
 import { type BoardRun, type Target, withBoard, withStatic } from './board.ts'
@@ -21,18 +24,20 @@ export const bigBoard: Bench = {
   run: ({ isQuick }) =>
     withDirectory(async (base) => {
       const posts = isQuick ? 100_000 : 1_000_000
-      const directory = join(base, 'data')
-      const serviceId = writePosts({ directory, posts, rooms })
-      integrate({ directory, posts, rooms })
+      const directory = join(process.env.BENCH_BIG_BOARD ?? base, `data-${posts}`)
       const data = { DATA_DIR: directory, SHARDS: '1' }
-      // Its stop leaves snapshots: the board that is measured starts as one that has run before.
-      await withBoard(async () => undefined, data)
+      if (!existsSync(directory)) {
+        writePosts({ directory, posts, rooms })
+        integrate({ directory, posts, rooms })
+        // Its stop leaves snapshots: the board that is measured starts as one that has run before.
+        await withBoard(async () => undefined, data)
+      }
       return withStatic((ready) =>
         withBoard(async (board) => {
           const count = isQuick ? 1_500 : 6_000
           const rounds = isQuick ? 1 : 3
           const reading = { board, ready, count, rounds }
-          const reads = targetsOf(serviceId, posts, 2 * count * rounds + count)
+          const reads = targetsOf(board.serviceId, posts, 2 * count * rounds + count)
           const rows: Row[] = []
           for (const [name, targets] of Object.entries(reads)) rows.push(await halfLoad({ ...reading, name, targets }))
           return [{ title: `${posts.toLocaleString('en')} posts, ${inFlight} connections`, rows }]

@@ -34,7 +34,7 @@ export const bigBoard: Bench = {
       }
       return withStatic((ready) =>
         withBoard(async (board) => {
-          const count = isQuick ? 1_500 : 6_000
+          const count = isQuick ? 1_500 : 3_000
           const rounds = isQuick ? 1 : 3
           const reading = { board, ready, count, rounds }
           const reads = targetsOf(board.serviceId, posts, 2 * count * rounds + count)

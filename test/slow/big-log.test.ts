@@ -157,7 +157,9 @@ test.skipIf(skipWithout(missingGo))(
     expect(size).toBeGreaterThanOrEqual(posts)
     const proofs = await Promise.all(
       places.map(async (n) => {
-        const answer = await client.get(`/api/log/proof?message=${idOf(serviceId, n, { textBytes: 40 })}&tree_size=${size}`)
+        const answer = await client.get(
+          `/api/log/proof?message=${idOf(serviceId, n, { textBytes: 40 })}&tree_size=${size}`,
+        )
         const { leaf_index, entry, inclusion_path } = answer.data as ProofJson
         expect(leaf_index).toBe(n)
         return { index: leaf_index, entry, path: inclusion_path.map(base64Of) }

@@ -32,6 +32,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['webhooks', async () => (await import('./webhooks.bench.ts')).webhooks],
   ['works', async () => (await import('./works.bench.ts')).works],
   ['thread-lists', async () => (await import('./thread-lists.bench.ts')).threadLists],
+  ['big-board', async () => (await import('./big-board.bench.ts')).bigBoard],
   ['work-lists', async () => (await import('./work-lists.bench.ts')).workLists],
   ['hostile', async () => (await import('./hostile.bench.ts')).hostile],
   ['profile', async () => (await import('./profile.bench.ts')).profile],

@@ -14,12 +14,12 @@ import { embedPage } from '../pages/embed.ts'
 import type { Page, Shown } from '../pages/page.ts'
 import { type Card, card } from '../pages/pictures/card.ts'
 import { nameOf, shortId } from '../pages/pieces/person.ts'
-import { beginning } from '../pages/pieces/text.ts'
 import { countOf, utc } from '../pages/pieces/time.ts'
 import { account, accountRooms, accountWebhooks, inbox, moderate } from '../people/own-pages.ts'
 import { identity } from '../people/page.ts'
 import { oembed } from '../posts/oembed.ts'
 import { event, history, postLine } from '../posts/page.ts'
+import { titleOf } from '../reads/thread-title.ts'
 import { room, rooms } from '../rooms/page.ts'
 import { search } from '../search/page.ts'
 import { threadFeeds } from '../threads/feeds.ts'
@@ -72,11 +72,14 @@ const eventPreview: Page = {
   async show(ask, { parameters }) {
     const { event } = await ask.read('event.get', { event_id: parameters.event_id! })
     const { author, room, created_at: at } = event
+    const { title, excerpt = '' } = titleOf(event)
     return picture({
       author: author.id,
       name: author.handle === undefined ? shortId(author.id) : nameOf(author),
       place: `in ${room}, ${utc(at)} UTC`,
-      text: beginning(event, 400) ?? 'The text is gone. Its place and its proof stay.',
+      ...(event.text === undefined
+        ? { text: 'The text is gone. Its place and its proof stay.' }
+        : { headline: title, text: excerpt }),
     })
   },
 }

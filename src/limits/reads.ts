@@ -5,11 +5,9 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import type { LimitGrant } from '../../actors/limits/grants.ts'
 import {
   badCursor,
+  countedPage,
   known,
-  limitOf,
   ok,
-  opened,
-  paging,
   type ReadAnswer,
   type ReadContext,
   type ReadRequest,
@@ -23,20 +21,17 @@ export const limitsReads = {
     known(state.limitGrants.inForce(now()).map(({ target, factor, expires }) => ({ target, factor, expires }))),
 } satisfies Reads
 
-function list(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {
-  if (operator !== true)
+function list(context: ReadContext, request: ReadRequest): ReadAnswer {
+  if (request.operator !== true)
     return refused(refusal('forbidden', 'only an operator of this board can list the limits it raised'))
-  const cursor = opened(context, 'limits', args)
-  if (cursor === undefined) return badCursor
   const all = context.state.limitGrants.inForce(context.now())
-  const from = cursor.from ?? 0
-  const to = Math.min(all.length, from + limitOf(args))
+  const page = countedPage(context, request, { name: 'limits', all, show: grantView })
+  if (page === undefined) return badCursor
   const configured = [...raisedLimits.networks, ...raisedLimits.identities].map(([target, factor]) => ({
     target,
     ...(factor === Number.POSITIVE_INFINITY ? { exempt: true } : { factor }),
   }))
-  const next = to < all.length ? to : undefined
-  return ok({ grants: all.slice(from, to).map(grantView), configured, ...paging(context, 'limits', next) })
+  return ok({ grants: page.views, configured, ...page.paging })
 }
 
 export function grantView({ id, target, factor, reason, by, at, expires }: LimitGrant) {

@@ -15,6 +15,7 @@ type FeedEntry = {
   /** 32 hex of the event it is about: its page is `/e/{id}`. */
   readonly id: string
   readonly title: string
+  /** However long: a feed shows its beginning. */
   readonly text: string
   /** Unix seconds. */
   readonly created: number
@@ -49,7 +50,10 @@ export function feedPages(
         self: `${ask.board.address}${request.path}`,
         home: `${ask.board.address}${request.path.slice(0, -ending.length)}`,
       }
-      return { kind: 'bytes', type, body: Buffer.from(write(await read(ask, parameters), place)) }
+      const { title, entries } = await read(ask, parameters)
+      // Readers take an item without a text for a broken one.
+      const shown = entries.map((entry) => ({ ...entry, text: cutTo(entry.text || entry.title, textMax) }))
+      return { kind: 'bytes', type, body: Buffer.from(write({ title, entries: shown }, place)) }
     },
   }))
 }
@@ -72,7 +76,7 @@ export function postEntry(event: ShownEvent): FeedEntry {
   return {
     id: event.event_id,
     title: titleOf(event).title,
-    text: cutTo(sourced(event.text ?? '', event.source), textMax),
+    text: sourced(event.text ?? '', event.source),
     created: event.created_at,
     updated: event.edited_at ?? event.created_at,
     author: event.author,

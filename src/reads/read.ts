@@ -310,3 +310,24 @@ export const badCursor = refused(
 export function paging(context: ReadContext, list: string, next: number | undefined) {
   return next === undefined ? { has_more: false } : { next_cursor: context.cursors.seal(list, next), has_more: true }
 }
+
+/** A list, by its name for cursors, and how each of it is shown. */
+type Counted<Item, View> = {
+  readonly name: string
+  readonly all: readonly Item[]
+  readonly show: (item: Item) => View
+}
+
+/** A page of a list whose cursor is how many of it were shown; undefined: the cursor is of another list. */
+export function countedPage<Item, View>(
+  context: ReadContext,
+  { args }: ReadRequest,
+  { name, all, show }: Counted<Item, View>,
+): { readonly views: View[]; readonly paging: ReturnType<typeof paging> } | undefined {
+  const cursor = opened(context, name, args)
+  if (cursor === undefined) return undefined
+  const from = cursor.from ?? 0
+  const { views } = withinPage(all.slice(from, from + limitOf(args)), show)
+  const end = from + views.length
+  return { views, paging: paging(context, name, end < all.length ? end : undefined) }
+}

@@ -19,6 +19,7 @@ import { objection } from '../../actors/rooms/policy.ts'
 import { openSecret } from '../format/sealed-secrets.ts'
 import {
   badCursor,
+  countedPage,
   type KnownAnswer,
   known,
   limitOf,
@@ -62,15 +63,10 @@ export function receiverView(receiver: Omit<Receiver, 'owner' | 'hash' | 'posted
   }
 }
 
-function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
-  const name = `receivers:${reader}`
-  const cursor = opened(context, name, args)
-  if (cursor === undefined) return badCursor
-  const own = context.state.receivers.of(reader)
-  const start = cursor.from ?? 0
-  const end = start + limitOf(args)
-  const shown = own.slice(start, end).map(receiverView)
-  return ok({ receivers: shown, ...paging(context, name, end < own.length ? end : undefined) })
+function list(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const all = context.state.receivers.of(request.reader)
+  const page = countedPage(context, request, { name: `receivers:${request.reader}`, all, show: receiverView })
+  return page === undefined ? badCursor : ok({ receivers: page.views, ...page.paging })
 }
 
 function items(

@@ -4,18 +4,15 @@ import type { Followed, OwnSubscription } from '../../actors/subscriptions/subsc
 import { type FollowNews, newsIn } from '../reads/follow-news.ts'
 import {
   badCursor,
+  countedPage,
   type KnownAnswer,
   known,
-  limitOf,
   ok,
-  opened,
-  paging,
   type ReadAnswer,
   type ReadContext,
   type ReadRequest,
   type Reads,
   withEvent,
-  withinPage,
   withRoom,
 } from '../reads/read.ts'
 
@@ -40,21 +37,14 @@ function own({ state }: ReadContext, { reader }: ReadRequest): KnownAnswer<OwnSu
   return known({ follows: [...follows.values()].reverse(), muted: [...muted.keys()], inboxSeen })
 }
 
-/** Newest follow first. A cursor is how many were shown, so that one that ends meanwhile repeats none. */
+/** Newest follow first: one that ends meanwhile repeats none. */
 function page(context: ReadContext, request: ReadRequest): KnownAnswer<FollowsPage> {
-  const { args, reader } = request
-  const list = `follows:${reader}`
-  const cursor = opened(context, list, args)
-  if (cursor === undefined) return badCursor
-  const subscription = context.state.subscriptions.of(reader)
-  const all = [...(subscription?.follows.values() ?? [])].reverse()
-  const from = cursor.from ?? 0
-  const end = from + limitOf(args)
-  return known({
-    follows: all.slice(from, end),
-    muted: context.state.subscriptions.mutedBy(reader),
-    paging: paging(context, list, end < all.length ? end : undefined),
-  })
+  const { reader } = request
+  const { subscriptions } = context.state
+  const all = [...(subscriptions.of(reader)?.follows.values() ?? [])].reverse()
+  const page = countedPage(context, request, { name: `follows:${reader}`, all, show: (followed) => followed })
+  if (page === undefined) return badCursor
+  return known({ follows: page.views, muted: subscriptions.mutedBy(reader), paging: page.paging })
 }
 
 /** Where a follow begins: the room, the first event of the thread, and the number of the newest event there. */
@@ -82,13 +72,10 @@ function news(
   return known({ page, news: all })
 }
 
-function mutes(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
-  const list = `mutes:${reader}`
-  const cursor = opened(context, list, args)
-  if (cursor === undefined) return badCursor
+function mutes(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const { reader } = request
   const all = [...(context.state.subscriptions.of(reader)?.muted ?? [])].reverse()
-  const from = cursor.from ?? 0
-  const end = from + limitOf(args)
-  const { views } = withinPage(all.slice(from, end), ([target, at]) => ({ target, at }))
-  return ok({ mutes: views, ...paging(context, list, end < all.length ? end : undefined) })
+  const show = ([target, at]: (typeof all)[number]) => ({ target, at })
+  const page = countedPage(context, request, { name: `mutes:${reader}`, all, show })
+  return page === undefined ? badCursor : ok({ mutes: page.views, ...page.paging })
 }

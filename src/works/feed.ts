@@ -1,9 +1,6 @@
 /** `/work.atom`, `/work.json`: the newest public works. */
 
 import { feedEntriesMax, feedPages } from '../pages/feed.ts'
-import { cutTo } from '../pages/pieces/text.ts'
-
-const textMax = 2_000
 
 export const workFeeds = feedPages('/work', 'The newest public works', async (ask) => {
   const { works } = await ask.read('work.list', { limit: feedEntriesMax })
@@ -12,7 +9,7 @@ export const workFeeds = feedPages('/work', 'The newest public works', async (as
     entries: works.map(({ id, title, state, room, capabilities, reward, requester, request, ...work }) => ({
       id,
       title: `${title} (${reward.amount} credits, ${state})`,
-      text: cutTo(request.text ?? '', textMax),
+      text: request.text ?? '',
       created: work.created_at,
       updated: work.updated_at,
       author: requester,

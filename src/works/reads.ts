@@ -18,12 +18,11 @@ import type { Work } from '../../actors/works/market/work.ts'
 import { delegationIn } from '../reads/event-view.ts'
 import {
   badCursor,
+  countedPage,
   type KnownAnswer,
   known,
   limitOf,
   ok,
-  opened,
-  paging,
   type ReadAnswer,
   type ReadContext,
   type ReadRequest,
@@ -31,7 +30,6 @@ import {
   type Scope,
   unending,
   view,
-  withinPage,
   withRoom,
 } from '../reads/read.ts'
 import { release } from '../release.ts'
@@ -135,24 +133,14 @@ function named<Name extends string, Value>(name: Name, value: Value | undefined)
 
 type Shown = { readonly entry: Readonly<Record<string, unknown>>; readonly textOf: string }
 
-function history(context: ReadContext, { args }: ReadRequest, work: Work) {
-  const name = `work.history:${work.id}`
-  const cursor = opened(context, name, args)
-  if (cursor === undefined) return badCursor
-  const first = cursor.from ?? 0
-  const end = Math.min(work.places.length, first + limitOf(args))
-  const wanted = Array.from({ length: end - first }, (_, n) => first + n)
-  const { views: transitions } = withinPage(wanted, (index) => {
+function history(context: ReadContext, request: ReadRequest, work: Work) {
+  const show = (index: number) => {
     const { entry, textOf } = transitionAt(context, work, index)
     return signedAway(context, entry, textOf)
-  })
-  const behind = first + transitions.length
-  const data = {
-    work_id: work.id,
-    transitions,
-    ...paging(context, name, behind < work.places.length ? behind : undefined),
   }
-  return found(context, data, { until: unending })
+  const page = countedPage(context, request, { name: `work.history:${work.id}`, all: [...work.places.keys()], show })
+  if (page === undefined) return badCursor
+  return found(context, { work_id: work.id, transitions: page.views, ...page.paging }, { until: unending })
 }
 
 /** What was signed with the text of a request is shown while the text is. */

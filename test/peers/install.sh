@@ -12,7 +12,8 @@
 #   haproxy, nginx-light        proxies in front of a board; nginx runs the file that HOSTING.md recommends
 #   wget                        a crawler that obeys robots.txt
 #   python3-cryptography        what the Python of /for-agents and /docs signs with
-#   package.json beside this    MCP clients, hosts and conformance, x402 and MPP, a tokenizer, orval: programs from npm
+#   python3-feedparser          a feed reader; libxml2-utils has xmllint
+#   package.json beside this    MCP clients, hosts and conformance, x402 and MPP, a tokenizer, orval, feed readers: from npm
 #
 # Debian bookworm's own packages, through apt, as root; those of npm into node_modules beside this. Safe to run again.
 set -eu
@@ -23,7 +24,7 @@ if ! [ node_modules/.package-lock.json -nt package-lock.json ]; then
   npm ci --ignore-scripts --no-audit --no-fund
 fi
 
-packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium firefox-esr cadaver curl python3-cryptography haproxy nginx-light wget"
+packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium firefox-esr cadaver curl python3-cryptography haproxy nginx-light caddy wget python3-feedparser libxml2-utils"
 
 installed() {
   dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed

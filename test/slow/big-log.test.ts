@@ -157,7 +157,9 @@ test.skipIf(skipWithout(missingGo))(
     expect(size).toBeGreaterThanOrEqual(posts)
     const proofs = await Promise.all(
       places.map(async (n) => {
-        const answer = await client.get(`/api/log/proof?message=${idOf(serviceId, n, 40)}&tree_size=${size}`)
+        const answer = await client.get(
+          `/api/log/proof?message=${idOf(serviceId, n, { textBytes: 40 })}&tree_size=${size}`,
+        )
         const { leaf_index, entry, inclusion_path } = answer.data as ProofJson
         expect(leaf_index).toBe(n)
         return { index: leaf_index, entry, path: inclusion_path.map(base64Of) }
@@ -165,7 +167,7 @@ test.skipIf(skipWithout(missingGo))(
     )
     const signed = await Promise.all(
       sizesBefore.map(async (from) => {
-        const { root_hash } = await proveEvent(client, key, idOf(serviceId, 77, 40), from)
+        const { root_hash } = await proveEvent(client, key, idOf(serviceId, 77, { textBytes: 40 }), from)
         const answer = await client.get(`/api/log/consistency?from=${from}&to=${size}`)
         const { consistency_path } = answer.data as unknown as { consistency_path: string[] }
         return { from, from_root: base64Of(root_hash), path: consistency_path.map(base64Of) }
@@ -189,7 +191,7 @@ test.skipIf(skipWithout(missingGo))(
     const vkey = (await (await fetch(`${url}/vkey`)).text()).trim()
     const heads = await Promise.all(
       sizesBefore.map(async (size) => {
-        const { root_hash } = await proveEvent(client, key, idOf(serviceId, 77, 40), size)
+        const { root_hash } = await proveEvent(client, key, idOf(serviceId, 77, { textBytes: 40 }), size)
         return { size, root: base64Of(root_hash) }
       }),
     )
@@ -213,7 +215,7 @@ test.skipIf(skipWithout(missingGo))(
 
 test('proofs against heads that were signed on the way are of the same log', async () => {
   for (const size of sizesBefore) {
-    const proof = await proveEvent(client, key, idOf(serviceId, 77, 40), size)
+    const proof = await proveEvent(client, key, idOf(serviceId, 77, { textBytes: 40 }), size)
     expect(openCheckpoint(proof.checkpoint, key).ok).toBe(true)
   }
 })

@@ -23,27 +23,42 @@ export type OnDisk = {
   /** `host:port` in the name of its log: a board served there is the one that is meant. */
   readonly publicHost?: string
   readonly segmentBytesMax?: number
+} & Shape
+
+/** What the posts are like. */
+type Shape = {
   readonly textBytes?: number
+  /** Threads of four in so many rooms, by many people, and one thread with a tenth of all. Left out: one room, one person, no replies. */
+  readonly rooms?: number
 }
 
 const startedAt = 1_790_000_000
-const room = 'many'
-const key = Buffer.alloc(32, 7)
 const noSignature = Buffer.alloc(64)
+const authorsMax = 5_000
 
-/** Event ids of posts first..first+count-1, 32 hex. */
-export function idOf(serviceId: string, n: number, textBytes = 100): string {
+/** Event id of a post, 32 hex. */
+export function idOf(serviceId: string, n: number, shape: Shape = {}): string {
   return createHash('sha256')
-    .update(signedBytes(serviceId, n, textBytes))
+    .update(signedBytes(serviceId, n, shape))
     .digest('hex')
     .slice(0, 32)
 }
 
-function signedBytes(serviceId: string, n: number, textBytes: number): Buffer {
-  const text = `post ${n} `.padEnd(textBytes, '.')
-  const nonce = `nonce-${n}`
-  const command = { operation: 'post', room, text, public_key: key.toString('base64url'), timestamp: startedAt, nonce }
-  return signingBytes(serviceId, command)
+type Place = { readonly room: string; readonly root: number; readonly key: Buffer }
+
+function placeOf(n: number, { rooms }: Shape): Place {
+  const root = rooms === undefined ? n : n % 10 === 9 ? 0 : n - (n % 4)
+  const key = Buffer.alloc(32, 7)
+  if (rooms !== undefined) key.writeUInt32BE(n % authorsMax)
+  return { room: rooms === undefined ? 'many' : `many-${(root / 4) % rooms}`, root, key }
+}
+
+function signedBytes(serviceId: string, n: number, shape: Shape): Buffer {
+  const { room, root, key } = placeOf(n, shape)
+  const text = `post ${n} `.padEnd(shape.textBytes ?? 100, '.')
+  const reply = root === n ? {} : { reply_to: idOf(serviceId, root, shape) }
+  const who = { public_key: key.toString('base64url'), timestamp: startedAt, nonce: `nonce-${n}` }
+  return signingBytes(serviceId, { operation: 'post', room, text, ...reply, ...who })
 }
 
 /** Makes the directory with a journal of one shard. Gives the service id. */
@@ -52,7 +67,7 @@ export function writePosts({
   posts,
   publicHost = 'board.example',
   segmentBytesMax = 64 * 1024 * 1024,
-  textBytes = 100,
+  ...shape
 }: OnDisk): string {
   const board = openBoardDirectory({
     disk: machineDisk,
@@ -65,27 +80,35 @@ export function writePosts({
   })
   const { service_id: serviceId } = board.facts
   const journal = Journal.open({ disk: machineDisk, directory: shardDirectory(directory, 0), segmentBytesMax })
-  const made: BoardRecord = { type: RecordType.roomCreated, room, at: startedAt, visibility: 'public' }
-  journal.append([toFrame(made, Buffer.alloc(16, 9), true, [])])
-  const author = Buffer.from(identityId(key), 'hex')
+  const names = Array.from({ length: shape.rooms ?? 1 }, (_, n) => placeOf(n * 4, shape).room)
+  for (const [n, room] of names.entries()) {
+    const made: BoardRecord = { type: RecordType.roomCreated, room, at: startedAt, visibility: 'public' }
+    journal.append([toFrame(made, Buffer.alloc(16, `room ${n}.`), true, [])])
+  }
+  const seqs = new Map<string, number>()
   let batch: NewFrame[] = []
   for (let n = 0; n < posts; n++) {
-    const signed = signedBytes(serviceId, n, textBytes)
+    const { room, root, key } = placeOf(n, shape)
+    const seq = (seqs.get(room) ?? 0) + 1
+    seqs.set(room, seq)
+    const above = root === n ? undefined : Buffer.from(idOf(serviceId, root, shape), 'hex')
+    const signed = signedBytes(serviceId, n, shape)
     const sha = createHash('sha256').update(signed).digest()
     const at = startedAt + Math.floor(n / 100)
     const event = sha.toString('hex', 0, 16)
-    const entry = formatEntry({ kind: 'post', event, room, seq: n + 1, time: at, command: sha.toString('hex') })
+    const entry = formatEntry({ kind: 'post', event, room, seq, time: at, command: sha.toString('hex') })
     const by = { key, sig: noSignature, signed }
     const facts = {
       type: RecordType.event,
       room,
       page: 'main',
       kind: 'note',
-      seq: n + 1,
+      seq,
       at,
-      author,
+      author: Buffer.from(identityId(key), 'hex'),
       by,
       via: 'command',
+      ...(above !== undefined && { reply: above, root: above }),
     }
     batch.push(toFrame(facts as BoardRecord, sha.subarray(0, 16), true, [entry]))
     if (batch.length === 4_096 || n === posts - 1) {
@@ -99,8 +122,9 @@ export function writePosts({
 
 export type Integrating = {
   readonly directory: string
-  /** How many posts were written. */
+  /** How many posts were written, and into how many rooms. */
   readonly posts: number
+  readonly rooms?: number
   readonly segmentBytesMax?: number
   readonly entriesPerFrameMax?: number
   /** Told of each head. */
@@ -111,6 +135,7 @@ export type Integrating = {
 export function integrate({
   directory,
   posts,
+  rooms = 1,
   segmentBytesMax = 64 * 1024 * 1024,
   entriesPerFrameMax = 4_096,
   onHead = () => {},
@@ -130,8 +155,8 @@ export function integrate({
     later: systemClock.later,
     start: stateAfter(signed.newest),
   })
-  // The first record makes the room.
-  log.hint(0, posts + 1)
+  // The first records make the rooms.
+  log.hint(0, posts + rooms)
   log.catchUp()
   const { size } = log.head
   reader.close()

@@ -37,23 +37,28 @@ export type Card = {
   readonly author?: string
   readonly name: string
   readonly place: string
+  /** Shown whole. */
+  readonly headline?: string
+  /** Shown as far as there is room. */
   readonly text: string
 }
 
-export function card({ author, name, place, text }: Card): Promise<Buffer> {
+/** Where the words of a post may stand. */
+const wordsTop = 232
+const wordsBottom = height - 110
+
+export function card({ author, name, place, headline = '', text }: Card): Promise<Buffer> {
   const canvas = new Canvas(width, height)
   canvas.fill(0, 0, width, 14, red)
-  let x = margin
-  if (author !== undefined) {
-    drawSeal(canvas, author, x, 66)
-    x += 150
-  }
-  drawText(canvas, fitted(name, 6, width - x - margin), { x, y: 76, scale: 6, colour: ink })
-  drawText(canvas, fitted(place, 4, width - x - margin), { x, y: 146, scale: 4, colour: quiet })
-  const scale = 6
-  const lines = wrapped(mostlyDrawable(text), Math.floor((width - 2 * margin) / (advance * scale)), 5)
-  for (const [n, line] of lines.entries())
-    drawText(canvas, line, { x: margin, y: 232 + n * lineAdvance * scale, scale, colour: ink })
+  const left = author === undefined ? margin : margin + 150
+  if (author !== undefined) drawSeal(canvas, author, margin, 66)
+  drawBlock(canvas, name, { x: left, y: 76, bottom: 136, scales: [6, 5, 4, 3], colour: ink })
+  drawBlock(canvas, place, { x: left, y: 146, bottom: 186, scales: [4, 3], colour: quiet })
+  const block = { x: margin, y: wordsTop, bottom: wordsBottom }
+  const end = drawBlock(canvas, headline, { ...block, scales: [7, 6, 5, 4], colour: ink })
+  if (headline === '') drawBlock(canvas, text, { ...block, scales: [6, 5], colour: ink })
+  // A headline in letters that are not shown takes what follows it along.
+  else if (end > wordsTop) drawBlock(canvas, text, { ...block, y: end + 16, scales: [4], colour: quiet })
   canvas.fill(margin, height - 96, width - 2 * margin, 3, quiet)
   canvas.fill(margin, height - 90, width - 2 * margin, 1, quiet)
   drawText(canvas, 'Broadside', { x: margin, y: height - 68, scale: 5, colour: red })
@@ -78,14 +83,25 @@ function drawSeal(canvas: Canvas, id: string, x: number, y: number): void {
   }
 }
 
-function fitted(text: string, scale: number, room: number): string {
-  const most = Math.floor(room / (advance * scale))
-  const { text: letters } = drawable(text)
-  return letters.length <= most ? letters : `${letters.slice(0, most - 3)}...`
+type Block = {
+  readonly x: number
+  readonly y: number
+  readonly bottom: number
+  /** Pixels of a dot, the largest first: the first that shows all words is taken, else the last. */
+  readonly scales: readonly number[]
+  readonly colour: number
 }
 
-/** Words in letters that cannot be drawn are left out rather than shown in holes. */
-function mostlyDrawable(text: string): string {
-  const { text: letters, lost } = drawable(text)
-  return lost > letters.length / 3 ? '' : letters
+/** Gives where it ends. Words in letters that cannot be drawn are left out, all of them: a part would say something else. */
+function drawBlock(canvas: Canvas, text: string, { x, y, bottom, scales, colour }: Block): number {
+  const letters = drawable(text) ?? ''
+  const fits = scales.map((scale) => {
+    const columns = Math.floor((width - margin - x) / (advance * scale))
+    const linesMax = Math.floor((bottom - y) / (lineAdvance * scale))
+    return { scale, linesMax, columns, lines: wrapped(letters, columns, Number.POSITIVE_INFINITY) }
+  })
+  const { scale, linesMax, columns } = fits.find(({ lines, linesMax }) => lines.length <= linesMax) ?? fits.at(-1)!
+  const lines = linesMax < 1 ? [] : wrapped(letters, columns, linesMax)
+  for (const [n, line] of lines.entries()) drawText(canvas, line, { x, y: y + n * lineAdvance * scale, scale, colour })
+  return y + lines.length * lineAdvance * scale
 }

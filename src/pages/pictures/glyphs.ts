@@ -1,6 +1,6 @@
 /**
- * Letters for preview pictures: the common 5 by 8 dot matrix of small displays, ASCII only, one byte a column, the lowest bit at
- * the top. Large dots are a look of their own on a board, and no font has to be shipped.
+ * Letters for preview pictures: the common 5 by 8 dot matrix of small displays, ASCII and the Latin letters that are one of it with one
+ * mark, one byte a column, the lowest bit at the top. Large dots are a look of their own on a board, and no font has to be shipped.
  */
 import type { Canvas } from './png.ts'
 
@@ -28,22 +28,88 @@ const columns = Buffer.from(
 export const advance = 6
 export const lineAdvance = 10
 
-/** The letters that can be drawn, and how many could not. */
-export function drawable(text: string): { readonly text: string; readonly lost: number } {
-  let lost = 0
-  const letters = text
-    .normalize('NFKD')
-    .replace(/\p{M}/gu, '')
-    .replace(/[‘’]/g, "'")
-    .replace(/[“”]/g, '"')
-    .replace(/[–—]/g, '-')
-    .replace(/…/g, '...')
+/** Combining marks as dots of two rows above a letter, or of two rows below it: five columns each, the leftmost bit first. */
+const above: Readonly<Record<string, readonly [number, number]>> = {
+  '\u0300': [0b01000, 0b00100],
+  '\u0301': [0b00010, 0b00100],
+  '\u0302': [0b00100, 0b01010],
+  '\u0303': [0b01101, 0b10110],
+  '\u0304': [0b00000, 0b11111],
+  '\u0306': [0b10001, 0b01110],
+  '\u0307': [0b00000, 0b00100],
+  '\u0308': [0b00000, 0b01010],
+  '\u030a': [0b00110, 0b00110],
+  '\u030b': [0b01001, 0b10010],
+  '\u030c': [0b01010, 0b00100],
+}
+const below: Readonly<Record<string, readonly [number, number]>> = {
+  '\u0323': [0b00000, 0b00100],
+  '\u0326': [0b00100, 0b01000],
+  '\u0327': [0b00100, 0b01000],
+  '\u0328': [0b00100, 0b00110],
+}
+type Dots = readonly (readonly [column: number, row: number])[]
+const slash: Dots = [0, 1, 2, 3, 4].map((column) => [column, 6 - column])
+/** Letters with a stroke through them, which have no decomposition. */
+const struck: Readonly<Record<string, Letter>> = {
+  ø: { base: 'o', stroke: slash },
+  Ø: { base: 'O', stroke: slash },
+  ł: {
+    base: 'l',
+    stroke: [
+      [1, 4],
+      [3, 2],
+    ],
+  },
+  Ł: {
+    base: 'L',
+    stroke: [
+      [1, 3],
+      [2, 2],
+    ],
+  },
+  đ: {
+    base: 'd',
+    stroke: [
+      [2, 1],
+      [3, 1],
+    ],
+  },
+  Đ: {
+    base: 'D',
+    stroke: [
+      [1, 3],
+      [2, 3],
+    ],
+  },
+}
+const spelled: Readonly<Record<string, string>> = {
+  ...{ '‘': "'", '’': "'", '“': '"', '”': '"', '„': '"', '«': '"', '»': '"', '–': '-', '—': '-', '·': '-', '•': '-' },
+  ...{ ß: 'ss', ẞ: 'SS', æ: 'ae', Æ: 'AE', œ: 'oe', Œ: 'OE', ı: 'i' },
+}
+
+/** Pictographs with what joins and colors them, and characters that show nothing. */
+const notWords = /\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\p{Cc}|\p{Cf}|\ufe0f|\u20e3/gu
+
+/** `text` in characters that can be drawn, each one UTF-16 unit; undefined: it has one that cannot. Pictographs are left out. */
+export function drawable(text: string): string | undefined {
+  const characters = text
+    .replace(notWords, (each) => (/\s/.test(each) ? each : ''))
+    .normalize('NFKC')
+    .replace(/[^\x20-\x7e]/gu, (each) => spelled[each] ?? each)
     .replace(/\s+/gu, ' ')
-    .replace(/[^\x20-\x7e]/gu, () => {
-      lost++
-      return ''
-    })
-  return { text: letters.trim(), lost }
+    .trim()
+  return [...characters].every((each) => partsOf(each) !== undefined) ? characters : undefined
+}
+
+type Letter = { readonly base: string; readonly mark?: string; readonly stroke?: Dots }
+
+function partsOf(character: string): Letter | undefined {
+  if (/^[\x20-\x7e]$/.test(character)) return { base: character }
+  if (struck[character] !== undefined) return struck[character]
+  const [, letter, mark] = /^([A-Za-z])(\p{M})$/u.exec(character.normalize('NFD')) ?? []
+  if (letter === undefined || mark === undefined || (above[mark] ?? below[mark]) === undefined) return undefined
+  return { base: letter, mark }
 }
 
 /** `scale`: pixels of one dot. */
@@ -52,17 +118,31 @@ export function drawText(
   text: string,
   at: { x: number; y: number; scale: number; colour: number },
 ): void {
-  const { x, y, scale, colour } = at
-  for (let n = 0; n < text.length; n++) {
-    const glyph = (text.charCodeAt(n) - 0x20) * 5
+  const { y, scale, colour } = at
+  for (const [n, character] of [...text].entries()) {
+    const letter = partsOf(character)
+    if (letter === undefined) continue
+    const x = at.x + n * advance * scale
+    const dot = (column: number, row: number): void =>
+      canvas.fill(x + column * scale, y + row * scale, scale, scale, colour)
+    const glyph = (letter.base.charCodeAt(0) - 0x20) * 5
+    // An i with a mark has no dot.
+    const firstRow = letter.mark !== undefined && above[letter.mark] !== undefined && /[ij]/.test(letter.base) ? 1 : 0
     for (let column = 0; column < 5; column++) {
       const bits = columns[glyph + column] ?? 0
-      for (let row = 0; row < 8; row++) {
-        if (((bits >> row) & 1) === 1)
-          canvas.fill(x + (n * advance + column) * scale, y + row * scale, scale, scale, colour)
-      }
+      for (let row = firstRow; row < 8; row++) if (((bits >> row) & 1) === 1) dot(column, row)
     }
+    drawMark(letter, dot)
   }
+}
+
+function drawMark({ base, mark = '', stroke = [] }: Letter, dot: (column: number, row: number) => void): void {
+  for (const [column, row] of stroke) dot(column, row)
+  const rows = above[mark] ?? below[mark]
+  if (rows === undefined) return
+  const top = mark in below ? 7 : /[A-Zbdfhklt]/.test(base) ? -2 : -1
+  for (const [n, bits] of rows.entries())
+    for (let column = 0; column < 5; column++) if (((bits >> (4 - column)) & 1) === 1) dot(column, top + n)
 }
 
 /** Lines of at most `columnsMax` letters, broken between words where there is one. */

@@ -167,11 +167,35 @@ test('lines of a preview hold all words that fit, and say when there are more', 
 
 test('a preview is a PNG whose rows are all there, whatever it is asked to show', async () => {
   const id = 'f3c'.padEnd(64, '0')
-  for (const text of ['', 'Grüße', '你好世界', '<svg onload=alert(1)>'.repeat(40), '\u202e\0']) {
-    const bytes = await card({ author: id, name: '@ada', place: 'in lobby', text })
-    const at = bytes.indexOf('IDAT') + 4
-    const rows = inflateSync(bytes.subarray(at, at + bytes.readUInt32BE(at - 8)))
-    expect(rows.length).toBe(630 * (1 + 600))
-    for (let row = 0; row < 630; row++) expect(rows[row * 601]).toBe(0)
+  for (const text of ['', 'Grüße', '你好世界', '<svg onload=alert(1)>'.repeat(40), '\u202e\0'])
+    for (const words of [{ text }, { headline: text, text }]) {
+      const rows = rowsOf(await card({ author: id, name: '@ada', place: 'in lobby', ...words }))
+      expect(rows.length).toBe(630 * (1 + 600))
+      for (let row = 0; row < 630; row++) expect(rows[row * 601]).toBe(0)
+    }
+})
+
+function rowsOf(png: Buffer): Buffer {
+  const at = png.indexOf('IDAT') + 4
+  return inflateSync(png.subarray(at, at + png.readUInt32BE(at - 8)))
+}
+
+test('a preview shows a whole headline, however long its words are, and Latin letters with their marks', async () => {
+  const shown = (headline: string) => card({ name: '', place: '', headline, text: '' })
+  for (const word of ['w', 'words', 'a-word-of-twenty-six-lette', 'm'.repeat(44), 'i'.repeat(120)]) {
+    const headline = `${`${word} `.repeat(120)}`.slice(0, 119)
+    // Its last letter changes the picture.
+    expect(rowsOf(await shown(`${headline}x`)).equals(rowsOf(await shown(`${headline}y`)))).toBe(false)
   }
+  for (const [plain, marked] of ['eé', 'EÉ', 'iî', 'cç', 'aą', 'oø', 'lł', 'dđ', 'sș', 'uű', 'aå'] as const)
+    expect(rowsOf(await shown(plain!)).equals(rowsOf(await shown(marked!)))).toBe(false)
+  expect(rowsOf(await shown('fu\u0308r \ufb01n')).equals(rowsOf(await shown('für fin')))).toBe(true)
+})
+
+test('words in letters that a preview cannot draw are left out, all of them, and what follows them too', async () => {
+  const shown = (headline: string, text = '') => card({ name: '@ada', place: 'in lobby', headline, text })
+  const empty = rowsOf(await shown(''))
+  for (const words of ['你好世界', 'Hello Мир', 'שלום', 'नमस्ते', 'a ế b', '5 € a day'])
+    expect([words, rowsOf(await shown(words, 'what follows')).equals(empty)]).toEqual([words, true])
+  expect(rowsOf(await shown('party \u{1f389}')).equals(rowsOf(await shown('party')))).toBe(true)
 })

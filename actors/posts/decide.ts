@@ -1,13 +1,16 @@
 /** Decisions over events that stand: hidden, restored, redacted, voted on. Pure functions of the state. */
 
 import { formatEntry } from '../log/entry.ts'
-import type { Room } from '../records/board.ts'
+import type { Author, Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
+import { type FactRecord, RecordType } from '../records/record.ts'
 import {
+  accept,
   act,
   type Deciders,
   type Decision,
   isOfBoard,
+  type Planned,
   type Refused,
   refuse,
   type Situation,
@@ -22,7 +25,7 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/policy.ts'
-import type { HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
+import type { AuthorFacts, HideFacts, PostMarks, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
 import type { Value } from './votes.ts'
 
 /** The event that a command is about: of a version, the original. */
@@ -85,10 +88,11 @@ const hide = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) => 
     return refuse('wrong_state', 'this room no longer screens its author')
   if (isOfBoard(letter) && state.bound.liveResultAt(slot) !== undefined)
     return refuse('wrong_state', 'the result of a worker is not screened')
-  const gone = state.marks.gone(slot, now)
+  // What a suspension hides is shown again when that ends: a room may want it hidden then, too.
+  const gone = state.marks.goneByItself(slot, now)
   if (gone !== undefined) {
     const why =
-      state.marks.hideOf(slot) === undefined
+      state.marks.roomHideOf(slot) === undefined
         ? `its text is gone (${gone.reason})`
         : 'it is already hidden (room.restore shows it again)'
     return refuse('wrong_state', `this event cannot be hidden: ${why}`, 'event_id')
@@ -103,8 +107,15 @@ const restore = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) 
   if (typeof by !== 'string') return by
   if (state.marks.redactionOf(slot) !== undefined)
     return refuse('wrong_state', 'this event was redacted: its text is permanently gone', 'event_id')
-  const hidden = state.marks.hideOf(slot)
-  if (hidden === undefined) return refuse('wrong_state', 'this event is not hidden', 'event_id')
+  const hidden = state.marks.roomHideOf(slot)
+  if (hidden === undefined)
+    return refuse(
+      'wrong_state',
+      state.marks.isHiddenWithAuthor(slot)
+        ? 'this event is hidden because its author is suspended: identity.unsuspend shows it again'
+        : 'this event is not hidden',
+      'event_id',
+    )
   if (hidden.by === 'operator' && !letter.operator)
     return refuse(
       'forbidden',
@@ -154,9 +165,60 @@ const vote = about(({ slot, id, isPublic, author }, { state, now }, letter: Writ
   return act(letter, now, { facts, isPublic })
 })
 
+/** Records of one turn: they take a few milliseconds in each thread that follows, and other writes wait for them. */
+export const authorPostsMax = 200
+/** Posts examined in one turn. */
+const looksMax = 20_000
+
+/** Slots of the author's posts in this room that a suspension has yet to hide (`isHidden`), or to show again. */
+export function* postsToMark(
+  marks: PostMarks,
+  { events: own }: Author,
+  isHidden: boolean,
+  from = 0,
+): Generator<{ readonly slot: number; readonly isLeft: boolean }> {
+  for (let position = own.lowerBound(from); position < own.length; position++) {
+    const slot = own.at(position)
+    yield { slot, isLeft: marks.isHiddenWithAuthor(slot) !== isHidden }
+  }
+}
+
+/** `target`: identity id of the author. `from`: slot at which to begin. */
+export type AuthorPostsArgs = { readonly target: string; readonly from: number }
+
+/** A part of what a suspension hides in a room, or what its end shows again. `next`: slot to continue at, 0: all is done. */
+function markPosts(isHidden: boolean) {
+  return ({ state, board, now }: Situation, letter: WriteLetter<AuthorPostsArgs>) => {
+    const { target, from } = letter.args
+    const room = board.rooms.get(letter.to)
+    const author = board.authors.get(target)
+    const planned: Planned[] = []
+    const isPublic = room?.visibility === 'public'
+    if (room === undefined || author === undefined) return accept(planned, { next: 0, isPublic })
+    let looks = 0
+    for (const { slot, isLeft } of postsToMark(state.marks, author, isHidden, from)) {
+      if (planned.length === authorPostsMax || looks++ === looksMax) return accept(planned, { next: slot, isPublic })
+      if (!isLeft || board.events.room[slot] !== room.number) continue
+      const facts: AuthorFacts = { id: Buffer.from(board.events.id(slot)) }
+      const record: FactRecord<AuthorFacts> = {
+        type: RecordType.act,
+        room: room.name,
+        at: now,
+        author: Buffer.from(letter.author, 'hex'),
+        op: letter.op,
+        facts,
+      }
+      planned.push({ record, key: letter.id, isPublic })
+    }
+    return accept(planned, { next: 0, isPublic })
+  }
+}
+
 export const marksDeciders = {
   'room.hide': hide,
   'room.restore': restore,
   'event.redact': redact,
+  'author.hide': markPosts(true),
+  'author.show': markPosts(false),
   vote,
 } satisfies Deciders

@@ -14,6 +14,7 @@ import {
   RecordType,
   type Signed,
 } from '../../actors/records/record.ts'
+import { postsToMark } from '../../actors/posts/decide.ts'
 import type { Kept, Report } from '../../actors/rooms/rules.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../reads/event-view.ts'
@@ -42,6 +43,8 @@ export const moderationReads = {
   'room.modlog': (context, request) => withRoom(context, request, ({ name }) => modlog(context, request, name)),
   'reports.list': listReports,
   'screening.recent': recent,
+  'author.hidden': hiddenAuthors,
+  'author.rooms': roomsLeft,
 } satisfies Reads
 
 type SignedAct = FactRecord & { readonly by: Signed }
@@ -170,6 +173,21 @@ function recent(
     }
   }
   return known({ posts })
+}
+
+/** The board asks a shard whose posts a suspension hides there, as far as it was carried out. */
+function hiddenAuthors({ board, state }: ReadContext): KnownAnswer<{ authors: readonly string[] }> {
+  return known({ authors: [...state.marks.hiddenAuthors].map((number) => board.authorList[number]!.id) })
+}
+
+/** In which rooms of a shard a suspension of this identity has posts left to hide (`hidden` is 1), or its end to show again. */
+function roomsLeft({ board, state }: ReadContext, { args }: ReadRequest): KnownAnswer<{ rooms: readonly string[] }> {
+  const author = board.authors.get(String(args.target))
+  const rooms = new Set<number>()
+  if (author !== undefined)
+    for (const { slot, isLeft } of postsToMark(state.marks, author, args.hidden === 1))
+      if (isLeft) rooms.add(board.events.room[slot]!)
+  return known({ rooms: [...rooms].map((number) => board.roomList[number]!.name) })
 }
 
 function base64url(bytes: Uint8Array): string {

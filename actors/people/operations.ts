@@ -120,7 +120,9 @@ const identitySuspend = declare({
     {
       schema: Type.Literal(1),
       hide_posts: Type.Optional(
-        Type.Boolean({ description: 'hide all its posts, in private rooms too, until identity.unsuspend; false when absent' }),
+        Type.Boolean({
+          description: 'hide all its posts, in private rooms too, until identity.unsuspend; false when absent',
+        }),
       ),
     },
     { additionalProperties: false },

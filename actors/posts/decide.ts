@@ -1,7 +1,7 @@
 /** Decisions over events that stand: hidden, restored, redacted, voted on. Pure functions of the state. */
 
 import { formatEntry } from '../log/entry.ts'
-import type { Author, Room } from '../records/board.ts'
+import type { Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
 import { type FactRecord, RecordType } from '../records/record.ts'
 import {
@@ -25,7 +25,7 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/policy.ts'
-import type { AuthorFacts, HideFacts, PostMarks, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
+import type { AuthorFacts, HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
 import type { Value } from './votes.ts'
 
 /** The event that a command is about: of a version, the original. */
@@ -165,52 +165,49 @@ const vote = about(({ slot, id, isPublic, author }, { state, now }, letter: Writ
   return act(letter, now, { facts, isPublic })
 })
 
-/** Records of one turn: they take a few milliseconds in each thread that follows, and other writes wait for them. */
-export const authorPostsMax = 200
-/** Posts examined in one turn. */
+/** Posts marked in one turn: a few milliseconds in each thread that follows, and other writes wait for them. */
+const markedMax = 100
+/** Posts of an author examined in one turn. */
 const looksMax = 20_000
 
-/** Slots of the author's posts in this room that a suspension has yet to hide (`isHidden`), or to show again. */
-export function* postsToMark(
-  marks: PostMarks,
-  { events: own }: Author,
-  isHidden: boolean,
-  from = 0,
-): Generator<{ readonly slot: number; readonly isLeft: boolean }> {
-  for (let position = own.lowerBound(from); position < own.length; position++) {
-    const slot = own.at(position)
-    yield { slot, isLeft: marks.isHiddenWithAuthor(slot) !== isHidden }
-  }
-}
-
-/** `target`: identity id of the author. `from`: slot at which to begin. */
+/** `target`: identity id of the author. `from`: slot to begin at. */
 export type AuthorPostsArgs = { readonly target: string; readonly from: number }
 
-/** A part of what a suspension hides in a room, or what its end shows again. `next`: slot to continue at, 0: all is done. */
+/**
+ * Slots of posts that a suspension of their author has yet to hide (`isHidden`), or its end to show again; `room`: of this one alone,
+ * by its number. `next`: slot to continue at, 0: there are no more.
+ */
+export function postsLeft(
+  { board, marks }: Pick<Situation['state'], 'board' | 'marks'>,
+  { target, from, isHidden, room }: AuthorPostsArgs & { readonly isHidden: boolean; readonly room?: number },
+): { readonly slots: readonly number[]; readonly next: number } {
+  const own = board.authors.get(target)?.events
+  const slots: number[] = []
+  if (own === undefined) return { slots, next: 0 }
+  const begin = own.lowerBound(from)
+  for (let position = begin; position < own.length; position++) {
+    const slot = own.at(position)
+    if (slots.length === markedMax || position - begin === looksMax) return { slots, next: slot }
+    if (marks.isHiddenWithAuthor(slot) === isHidden) continue
+    if (room === undefined || board.events.room[slot] === room) slots.push(slot)
+  }
+  return { slots, next: 0 }
+}
+
+/** A part of what a suspension hides in a room, or what its end shows again: a record for each post, so that each has its change. */
 function markPosts(isHidden: boolean) {
   return ({ state, board, now }: Situation, letter: WriteLetter<AuthorPostsArgs>) => {
-    const { target, from } = letter.args
     const room = board.rooms.get(letter.to)
-    const author = board.authors.get(target)
-    const planned: Planned[] = []
-    const isPublic = room?.visibility === 'public'
-    if (room === undefined || author === undefined) return accept(planned, { next: 0, isPublic })
-    let looks = 0
-    for (const { slot, isLeft } of postsToMark(state.marks, author, isHidden, from)) {
-      if (planned.length === authorPostsMax || looks++ === looksMax) return accept(planned, { next: slot, isPublic })
-      if (!isLeft || board.events.room[slot] !== room.number) continue
+    if (room === undefined) return refuse('not_found', `there is no room ${letter.to}`, 'room')
+    const { slots, next } = postsLeft(state, { ...letter.args, isHidden, room: room.number })
+    const isPublic = room.visibility === 'public'
+    const planned = slots.map((slot): Planned => {
       const facts: AuthorFacts = { id: Buffer.from(board.events.id(slot)) }
-      const record: FactRecord<AuthorFacts> = {
-        type: RecordType.act,
-        room: room.name,
-        at: now,
-        author: Buffer.from(letter.author, 'hex'),
-        op: letter.op,
-        facts,
-      }
-      planned.push({ record, key: letter.id, isPublic })
-    }
-    return accept(planned, { next: 0, isPublic })
+      const author = Buffer.from(letter.author, 'hex')
+      const record: FactRecord = { type: RecordType.act, room: room.name, at: now, author, op: letter.op, facts }
+      return { record, key: letter.id, isPublic }
+    })
+    return accept(planned, { next })
   }
 }
 

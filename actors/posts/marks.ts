@@ -75,6 +75,8 @@ export class PostMarks implements Projection {
   readonly #hides = new Map<number, Hide>()
   /** Beside hides: each comes and goes by itself, and a post is shown when it bears neither. */
   readonly #hiddenWithAuthor = new Set<number>()
+  /** Number of an author -> how many of their posts are among these. */
+  readonly #hiddenAuthors = new Map<number, number>()
   readonly #redactions = new Map<number, Redaction>()
   /** Slot -> position of the newest change of whether its text is shown. */
   readonly #changed = new Map<number, number>()
@@ -153,9 +155,8 @@ export class PostMarks implements Projection {
   }
 
   /** Numbers of the authors whose suspension hides any post. */
-  get hiddenAuthors(): ReadonlySet<number> {
-    const { author } = this.#core.board.events
-    return new Set([...this.#hiddenWithAuthor].map((slot) => author[slot]!))
+  get hiddenAuthors(): IterableIterator<number> {
+    return this.#hiddenAuthors.keys()
   }
 
   redactionOf(slot: number): Redaction | undefined {
@@ -259,7 +260,7 @@ export class PostMarks implements Projection {
       if (events.expires[slot] !== 0 && !this.isEdit(slot)) this.#willExpire(slot)
     }
     for (const [slot, hide] of hides) this.#mark(slot, () => this.#hides.set(slot, hide))
-    for (const slot of hiddenWithAuthor) this.#mark(slot, () => this.#hiddenWithAuthor.add(slot))
+    for (const slot of hiddenWithAuthor) this.#setWithAuthor(slot, true)
     for (const [slot, redaction] of redactions) this.#setRedaction(slot, redaction)
     for (const [slot, position] of changed) this.#changed.set(slot, position)
     this.#votes.restore(votes)
@@ -282,14 +283,26 @@ export class PostMarks implements Projection {
   #hideWithAuthor(act: FactRecord<AuthorFacts>, place: RecordPlace): void {
     const slot = this.#core.board.events.find(act.facts.id)
     const isShown = this.#markOf(slot) === undefined
-    this.#mark(slot, () => this.#hiddenWithAuthor.add(slot))
+    this.#setWithAuthor(slot, true)
     if (isShown) this.#change('event.hidden', slot, act, place)
   }
 
   #showWithAuthor(act: FactRecord<AuthorFacts>, place: RecordPlace): void {
     const slot = this.#core.board.events.find(act.facts.id)
-    this.#mark(slot, () => this.#hiddenWithAuthor.delete(slot))
+    this.#setWithAuthor(slot, false)
     if (this.#markOf(slot) === undefined) this.#change('event.restored', slot, act, place)
+  }
+
+  #setWithAuthor(slot: number, isHidden: boolean): void {
+    if (this.#hiddenWithAuthor.has(slot) === isHidden) return
+    const author = this.#core.board.events.author[slot]!
+    const posts = (this.#hiddenAuthors.get(author) ?? 0) + (isHidden ? 1 : -1)
+    if (posts === 0) this.#hiddenAuthors.delete(author)
+    else this.#hiddenAuthors.set(author, posts)
+    this.#mark(slot, () => {
+      if (isHidden) this.#hiddenWithAuthor.add(slot)
+      else this.#hiddenWithAuthor.delete(slot)
+    })
   }
 
   #redact(act: FactRecord<RedactFacts>, place: RecordPlace): void {

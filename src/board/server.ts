@@ -242,7 +242,18 @@ async function servicesOf(base: Base) {
   const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle }
   const figures = new BoardFigures({ ...parts, now: clock.monotonicMs })
   const receiving = { itemPosts, deliveries }
-  return { followers, streams, webhookThread, screeningQueue, authorPosts, works, calling, front, ...receiving, figures }
+  return {
+    followers,
+    streams,
+    webhookThread,
+    screeningQueue,
+    authorPosts,
+    works,
+    calling,
+    front,
+    ...receiving,
+    figures,
+  }
 }
 
 type Answering = {

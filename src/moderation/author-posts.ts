@@ -11,7 +11,7 @@ import { nameOn } from '../../actors/shard.ts'
 import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { type Actors, whenDecided } from '../command/ports.ts'
-import { dataOf } from '../reads/read.ts'
+import { type AnswerOf, dataOf } from '../reads/read.ts'
 
 type AuthorPostsOptions = {
   readonly actors: Pick<Actors, 'write' | 'readPrivate' | 'shards'>
@@ -21,6 +21,8 @@ type AuthorPostsOptions = {
   readonly later: Clock['later']
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
+
+type RoomsLeft = AnswerOf<'author.rooms'>
 
 const againMs = 500
 
@@ -87,18 +89,25 @@ export class AuthorPosts {
   /** False: an actor gives no answer now, or something else is wanted since. */
   async #mark(identity: string, isHidden: boolean): Promise<boolean> {
     for (let shard = 0; shard < this.#options.actors.shards; shard++) {
-      const rooms = await this.#roomsLeft(shard, identity, isHidden)
-      if (rooms === undefined) return false
-      for (const room of rooms) {
-        for (let from: number | undefined = 0; ; ) {
-          if (this.#closed || this.#wanted.get(identity) !== isHidden) return false
-          from = await this.#step(room, identity, isHidden, from)
-          if (from === undefined) return false
-          if (from === 0) break
-        }
+      if (!(await this.#isDecided(shard))) return false
+      for (let from = 0; ; ) {
+        const left = await this.#roomsLeft(shard, identity, isHidden, from)
+        if (left === undefined) return false
+        for (const room of left.rooms) if (!(await this.#markIn(room, identity, isHidden, from))) return false
+        if (left.next === 0) break
+        from = left.next
       }
     }
     return true
+  }
+
+  async #markIn(room: string, identity: string, isHidden: boolean, begin: number): Promise<boolean> {
+    for (let from = begin; ; ) {
+      if (this.#closed || this.#wanted.get(identity) !== isHidden) return false
+      const next = await this.#step(room, identity, isHidden, from)
+      if (next === undefined || next === 0) return next === 0
+      from = next
+    }
   }
 
   #ended(shard: number): Promise<readonly string[] | undefined> {
@@ -109,15 +118,18 @@ export class AuthorPosts {
     )
   }
 
-  /** Once everything is decided that was sent to this shard before: what the identity wrote last among it. */
-  #roomsLeft(shard: number, target: string, isHidden: boolean): Promise<readonly string[] | undefined> {
+  /** Resolves when everything is decided that was sent to this shard before: what the identity wrote last among it. */
+  #isDecided(shard: number): Promise<boolean> {
     const { actors } = this.#options
-    const request = { op: 'author.rooms', args: { target, hidden: Number(isHidden) }, reader: '' } as const
+    return new Promise((resolve) => whenDecided(actors, nameOn(shard, actors.shards), resolve))
+  }
+
+  #roomsLeft(shard: number, target: string, isHidden: boolean, from: number): Promise<RoomsLeft | undefined> {
+    const request = { op: 'author.rooms', args: { target, hidden: Number(isHidden), from }, reader: '' } as const
     return new Promise((resolve) =>
-      whenDecided(actors, nameOn(shard, actors.shards), (isDecided) => {
-        if (!isDecided) return resolve(undefined)
-        actors.readPrivate(shard, request, (found) => resolve(found?.ok === true ? dataOf(found).rooms : undefined))
-      }),
+      this.#options.actors.readPrivate(shard, request, (found) =>
+        resolve(found?.ok === true ? dataOf(found) : undefined),
+      ),
     )
   }
 

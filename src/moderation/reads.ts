@@ -5,6 +5,7 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { reportResolve } from '../../actors/moderation/operations.ts'
+import { postsLeft } from '../../actors/posts/decide.ts'
 import {
   commandIn,
   dataIn,
@@ -14,7 +15,6 @@ import {
   RecordType,
   type Signed,
 } from '../../actors/records/record.ts'
-import { postsToMark } from '../../actors/posts/decide.ts'
 import type { Kept, Report } from '../../actors/rooms/rules.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../reads/event-view.ts'
@@ -180,14 +180,18 @@ function hiddenAuthors({ board, state }: ReadContext): KnownAnswer<{ authors: re
   return known({ authors: [...state.marks.hiddenAuthors].map((number) => board.authorList[number]!.id) })
 }
 
-/** In which rooms of a shard a suspension of this identity has posts left to hide (`hidden` is 1), or its end to show again. */
-function roomsLeft({ board, state }: ReadContext, { args }: ReadRequest): KnownAnswer<{ rooms: readonly string[] }> {
-  const author = board.authors.get(String(args.target))
-  const rooms = new Set<number>()
-  if (author !== undefined)
-    for (const { slot, isLeft } of postsToMark(state.marks, author, args.hidden === 1))
-      if (isLeft) rooms.add(board.events.room[slot]!)
-  return known({ rooms: [...rooms].map((number) => board.roomList[number]!.name) })
+/**
+ * In which rooms of a shard a suspension of this identity has posts left to hide (`hidden` is 1), or its end to show again, among the
+ * posts after `from`. `next`: where to go on, 0: nowhere.
+ */
+function roomsLeft(
+  { board, state }: ReadContext,
+  { args }: ReadRequest,
+): KnownAnswer<{ rooms: readonly string[]; next: number }> {
+  const isHidden = args.hidden === 1
+  const { slots, next } = postsLeft(state, { target: String(args.target), from: Number(args.from), isHidden })
+  const rooms = new Set(slots.map((slot) => board.roomList[board.events.room[slot]!]!.name))
+  return known({ rooms: [...rooms], next })
 }
 
 function base64url(bytes: Uint8Array): string {

@@ -60,8 +60,7 @@ function suspension(isSuspended: boolean): Plan<'identity.suspend' | 'identity.u
       hidesPosts: 'hide_posts' in data && data.hide_posts === true,
     }),
     ask: isSuspended ? quiescing(({ command }) => command.target!, notTheBoard) : notTheBoard,
-    heard: ({ command }, { facts }, { news }) =>
-      news.noteSuspension(command.target, isSuspended, hidesPosts(facts)),
+    heard: ({ command }, { facts }, { news }) => news.noteSuspension(command.target, isSuspended, hidesPosts(facts)),
     show: ({ command }, { facts }) => ({
       values: {
         suspension: {

@@ -210,7 +210,7 @@ function run(steps: readonly Step[]): { subject: Subject; model: Model } {
       model.events.push({ by: step.by, page, root, ends, versions, ...fresh })
       continue
     }
-    if (step.op === 'author.hide' || step.op === 'author.show') {
+    if ('from' in step) {
       subject.do(step.op, operator, { target: people[step.by]!.id, from: step.from })
       const { board } = subject.state
       for (const event of model.events)

@@ -9,7 +9,6 @@ import {
   form,
   get,
   identityOf,
-  kept,
   keyIn,
   keys,
   link,
@@ -40,10 +39,7 @@ const doing = (...each) => {
     button(words, async () => {
       try {
         status.textContent = 'Working'
-        status.textContent =
-          (await act((told) => {
-            status.textContent = told
-          })) ?? 'Done.'
+        status.textContent = (await act()) ?? 'Done.'
       } catch (error) {
         status.textContent = said(error)
       }
@@ -52,48 +48,18 @@ const doing = (...each) => {
   return make('div', { class: 'actions' }, ...buttons, status)
 }
 
-/** Every public post of an identity, hidden or shown again, one signed command each. What is so already is left. */
-const forEachPost = async (key, target, operation, reason, say) => {
-  const name = `hidden ${target}`
-  const done = []
-  const each = async (id) => {
-    try {
-      await send(key, { operation, event_id: id, reason })
-      done.push(id)
-      say(`${done.length} posts so far`)
-    } catch (error) {
-      if (!(error instanceof Refused) || !['wrong_state', 'forbidden', 'not_found'].includes(error.code)) throw error
-    }
-  }
-  // Hidden posts are in no list: what was hidden here is noted here, so that just that is shown again.
-  if (operation === 'room.restore') {
-    for (const id of kept.get(name) ?? []) await each(id)
-    kept.set(name, undefined)
-    return done.length
-  }
-  const before = kept.get(name) ?? []
-  let cursor
-  do {
-    const found = await read(key, {
-      operation: 'identity.events',
-      target,
-      limit: 100,
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    for (const { event_id: id } of found.events) await each(id)
-    kept.set(name, [...before, ...done])
-    cursor = found.has_more ? found.next_cursor : undefined
-  } while (cursor !== undefined)
-  return done.length
-}
-
-const suspend = async (key, target, reason, isHiding, say) => {
-  await send(key, { operation: 'identity.suspend', target, reason }).catch((error) => {
+const suspend = async (key, target, reason, isHiding) => {
+  await send(key, {
+    operation: 'identity.suspend',
+    target,
+    reason,
+    ...(isHiding ? { data: { hide_posts: true } } : {}),
+  }).catch((error) => {
     if (error.code !== 'wrong_state') throw error
   })
-  if (!isHiding) return 'Suspended.'
-  const hidden = await forEachPost(key, target, 'room.hide', reason, say)
-  return `Suspended; ${hidden} posts are hidden.`
+  return isHiding
+    ? 'Suspended. The board hides all their posts, which takes some time if there are many.'
+    : 'Suspended.'
 }
 
 const reportLine = async (key, { id, event_id: event, room, reason, reporter, created_at: at }, count) => {
@@ -132,16 +98,16 @@ const reportLine = async (key, { id, event_id: event, room, reason, reporter, cr
         : [
             [
               'Suspend the author',
-              async (say) => {
-                const done = await suspend(key, author.id, reasonNow(), false, say)
+              async () => {
+                const done = await suspend(key, author.id, reasonNow(), false)
                 await resolve('suspended')
                 return done
               },
             ],
             [
               'Suspend and hide all posts',
-              async (say) => {
-                const done = await suspend(key, author.id, reasonNow(), true, say)
+              async () => {
+                const done = await suspend(key, author.id, reasonNow(), true)
                 await resolve('suspended')
                 return done
               },
@@ -166,7 +132,6 @@ const peopleSection = (key) => {
   const reason = input('reason', { required: '', maxlength: '200' })
   const hiding = make('input', { type: 'checkbox', name: 'hiding' })
   const ending = input('who', { required: '' })
-  const showing = make('input', { type: 'checkbox', name: 'showing' })
   return section(
     'People',
     form(
@@ -176,22 +141,13 @@ const peopleSection = (key) => {
         make('label', { class: 'check' }, hiding, ' Hide all their posts'),
       ],
       'Suspend',
-      async (given, say) =>
-        suspend(key, await identityOf(given.who.trim()), given.reason, given.hiding !== undefined, say),
+      async (given) => suspend(key, await identityOf(given.who.trim()), given.reason, given.hiding !== undefined),
     ),
-    form(
-      [
-        field('End the suspension of @handle or id', ending),
-        make('label', { class: 'check' }, showing, ' Show again what was hidden from this browser'),
-      ],
-      'End the suspension',
-      async (given, say) => {
-        const target = await identityOf(given.who.trim())
-        await send(key, { operation: 'identity.unsuspend', target, reason: 'The suspension is over.' })
-        if (given.showing === undefined) return 'It is over.'
-        return `It is over; ${await forEachPost(key, target, 'room.restore', 'The suspension is over.', say)} posts are shown again.`
-      },
-    ),
+    form([field('End the suspension of @handle or id', ending)], 'End the suspension', async (given) => {
+      const target = await identityOf(given.who.trim())
+      await send(key, { operation: 'identity.unsuspend', target, reason: 'The suspension is over.' })
+      return 'It is over. What it hid is shown again.'
+    }),
   )
 }
 

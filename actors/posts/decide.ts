@@ -17,6 +17,7 @@ import {
   type WriteLetter,
 } from '../records/write.ts'
 import {
+  banObjection,
   delegationTouchesNone,
   isOwnersAlone,
   isScreened,
@@ -154,8 +155,10 @@ const redact = about((subject, { state, board, now }, letter: WriteLetter<AboutA
   return act(letter, now, { facts, isPublic, entry })
 })
 
-const vote = about(({ slot, id, isPublic, author }, { state, now }, letter: WriteLetter<VoteArgs>) => {
+const vote = about(({ slot, id, room, isPublic, author }, { state, now }, letter: WriteLetter<VoteArgs>) => {
   const { value } = letter.args
+  const banned = banObjection(room, letter.author, now, 'event_id')
+  if (banned !== undefined) return refuse(...banned)
   if (author === letter.author) return refuse('forbidden', 'you cannot vote on an event of your own', 'event_id')
   const gone = state.marks.gone(slot, now)
   if (gone !== undefined)

@@ -6,6 +6,7 @@
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { reportResolve } from '../../actors/moderation/operations.ts'
 import { postsLeft } from '../../actors/posts/decide.ts'
+import type { Ban, Room } from '../../actors/records/board.ts'
 import {
   commandIn,
   dataIn,
@@ -15,6 +16,7 @@ import {
   RecordType,
   type Signed,
 } from '../../actors/records/record.ts'
+import { isOver } from '../../actors/rooms/policy.ts'
 import type { Kept, Report } from '../../actors/rooms/rules.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../reads/event-view.ts'
@@ -33,6 +35,7 @@ import {
   type Reads,
   refused,
   type Share,
+  soonest,
   unending,
   withinPage,
   withRoom,
@@ -41,6 +44,7 @@ import type { Screened } from './screening.ts'
 
 export const moderationReads = {
   'room.modlog': (context, request) => withRoom(context, request, ({ name }) => modlog(context, request, name)),
+  'room.bans': (context, request) => withRoom(context, request, (room) => bans(context, request, room)),
   'reports.list': listReports,
   'screening.recent': recent,
   'author.hidden': hiddenAuthors,
@@ -77,6 +81,35 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
     { room, entries, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) },
     { room, until: unending },
   )
+}
+
+function bans(context: ReadContext, { args }: ReadRequest, room: Room): ReadAnswer {
+  const list = `bans:${room.name}`
+  const cursor = opened(context, list, args)
+  if (cursor === undefined) return badCursor
+  const { from = Number.POSITIVE_INFINITY } = cursor
+  const now = context.now()
+  const found = [...room.bans]
+    .filter(([, ban]) => !isOver(ban, now) && ban.seq < from)
+    .reverse()
+    .map(([target, ban]) => ({ target, ...ban }))
+  const { views, cut } = withinPage(found.slice(0, limitOf(args)), (ban) => banView(context, ban))
+  const next = cut?.seq ?? (found.length > views.length ? found[views.length - 1]?.seq : undefined)
+  const ends = found.flatMap(({ until }) => (until === 0 ? [] : [until]))
+  return ok({ room: room.name, bans: views, ...paging(context, list, next) }, { room: room.name, until: soonest(ends) })
+}
+
+function banView(context: ReadContext, { target, until, ...kept }: Ban & { readonly target: string }) {
+  const { author, at, by } = actAt(context, kept)
+  const handle = context.handleOf(target)
+  return {
+    target,
+    ...(handle === undefined ? {} : { handle }),
+    by: Buffer.from(author).toString('hex'),
+    reason: commandIn(by.signed).reason ?? '',
+    created_at: at,
+    ...(until === 0 ? {} : { until }),
+  }
 }
 
 function entryView(context: ReadContext, room: string, seq: number, kept: Kept) {

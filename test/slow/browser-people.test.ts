@@ -227,6 +227,21 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByText('What it hid is shown again').waitFor()
     await expect.poll(shown).toEqual(whole)
     expect((await client.post(spammer, { room: 'lobby', text: 'sorry' })).status).toBe(200)
+
+    await page.getByLabel('Room', { exact: true }).fill('lobby')
+    await button(page, 'Open').click()
+    await page.getByLabel('Ban @handle or id from this room').fill(spammer.id)
+    await page.getByLabel('Reason, public').last().fill('Advertising')
+    await page.getByLabel('For', { exact: true }).selectOption('A week')
+    await button(page, 'Ban').click()
+    await page.getByText('Banned: they can no longer write').waitFor()
+    expect((await client.post(spammer, { room: 'lobby', text: 'again' })).text).toContain(
+      'you are banned from this room',
+    )
+    await button(page, 'Open').click()
+    await button(page, 'End the ban').click()
+    await page.getByText('The ban is over.').waitFor()
+    expect((await client.post(spammer, { room: 'lobby', text: 'sorry' })).status).toBe(200)
     await page.context().close()
   })
 

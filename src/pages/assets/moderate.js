@@ -1,5 +1,5 @@
 /**
- * /moderate: reports, hides, suspensions and policies of rooms, each a signed command. An operator acts with a key that stands in for
+ * /moderate: reports, hides, suspensions, bans and policies of rooms, each a signed command. An operator acts with a key that stands in for
  * theirs for a day at most (a delegation with the scope board:operate), so that the operator's own key is in no browser.
  */
 import {
@@ -178,11 +178,18 @@ const roomSection = (key) => {
   const name = input('room', { required: '', maxlength: '64' })
   const found = make('div', {})
   const open = form([field('Room', name)], 'Open', async ({ room }) => {
-    const [{ policy }, { entries }] = await Promise.all([
-      read(key, { operation: 'room.policy.get', room: room.trim() }),
-      read(key, { operation: 'room.modlog', room: room.trim(), limit: 20 }),
+    const named = room.trim()
+    const [{ policy }, { bans }, { entries }] = await Promise.all([
+      read(key, { operation: 'room.policy.get', room: named }),
+      read(key, { operation: 'room.bans', room: named }),
+      read(key, { operation: 'room.modlog', room: named, limit: 20 }),
     ])
-    found.replaceChildren(policyForm(key, room.trim(), policy), modlog(entries))
+    found.replaceChildren(
+      policyForm(key, named, policy),
+      banForm(key, named),
+      banned(key, named, bans),
+      modlog(entries),
+    )
     announce(found)
     return ' '
   })
@@ -218,6 +225,54 @@ const policyForm = (key, room, policy) => {
     },
   )
 }
+const days = [
+  ['', 'Until it is ended'],
+  ['1', 'A day'],
+  ['7', 'A week'],
+  ['30', '30 days'],
+]
+const banForm = (key, room) => {
+  const who = input('who', { required: '' })
+  const reason = input('reason', { required: '', maxlength: '200' })
+  const length = make('select', { name: 'days' }, ...days.map(([value, words]) => make('option', { value }, words)))
+  return form(
+    [field('Ban @handle or id from this room', who), field('Reason, public', reason), field('For', length)],
+    'Ban',
+    async (given) => {
+      const target = await identityOf(given.who.trim())
+      const ttl = given.days === '' ? {} : { ttl: Number(given.days) * 86_400 }
+      await send(key, { operation: 'room.ban', room, target, reason: given.reason, ...ttl })
+      return 'Banned: they can no longer write in this room.'
+    },
+  )
+}
+/** Who is banned, each with a button that ends it. */
+const banned = (key, room, bans) =>
+  make(
+    'ul',
+    { class: 'rows' },
+    ...bans.map(({ target, handle, reason, until }) =>
+      make(
+        'li',
+        {},
+        make(
+          'div',
+          { class: 'line' },
+          person({ id: target, handle }),
+          make('span', { class: 'tag warm' }, 'banned'),
+          ...(until === undefined ? [] : ['until ', time(until)]),
+        ),
+        quiet(visible(reason)),
+        doing([
+          'End the ban',
+          async () => {
+            await send(key, { operation: 'room.unban', room, target })
+            return 'The ban is over.'
+          },
+        ]),
+      ),
+    ),
+  )
 const modlog = (entries) =>
   make(
     'ul',

@@ -105,7 +105,7 @@ export const InviteSchema = Type.Object(
   { title: 'Invite' },
 )
 
-const until = Type.Optional(seconds('when it ends by itself; absent: never'))
+const ends = Type.Optional(seconds('when it ends by itself; absent: never'))
 
 /** What becomes of a ban. */
 export const BanSchema = Type.Object(
@@ -113,7 +113,7 @@ export const BanSchema = Type.Object(
     room: slug('room name'),
     target: hash('identity id'),
     banned: Type.Boolean(),
-    until,
+    expires_at: ends,
     reason: Type.String({ maxLength: sizes.reason_bytes, description: 'why; empty when none was given' }),
   },
   { title: 'Ban' },
@@ -126,7 +126,7 @@ export const BanEntry = Type.Object(
     by: hash('identity id of the moderator'),
     reason: Type.String({ maxLength: sizes.reason_bytes, description: 'why' }),
     created_at: seconds('when'),
-    until,
+    expires_at: ends,
   },
   { title: 'BanEntry', description: 'an identity that cannot write in the room' },
 )

@@ -108,7 +108,7 @@ function banView(context: ReadContext, { target, until, ...kept }: Ban & { reado
     by: Buffer.from(author).toString('hex'),
     reason: commandIn(by.signed).reason ?? '',
     created_at: at,
-    ...(until === 0 ? {} : { until }),
+    ...(until === 0 ? {} : { expires_at: until }),
   }
 }
 

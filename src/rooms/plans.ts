@@ -36,8 +36,8 @@ const ban: Plan<'room.ban'> = {
     isOperators: operators.has(command.target) || command.target === boardIdentity,
   }),
   show: ({ command }, { facts }, room) => {
-    const until = facts.until === 0 ? {} : { until: facts.until }
-    return { values: { ban: { room, target: facts.target, banned: true, ...until, reason: command.reason } } }
+    const ends = facts.until === 0 ? {} : { expires_at: facts.until }
+    return { values: { ban: { room, target: facts.target, banned: true, ...ends, reason: command.reason } } }
   },
 }
 

@@ -27,7 +27,7 @@ const ban = (who: Person, room: string, target: Person, more: { ttl?: number } =
 const unban = (who: Person, room: string, target: Person) => run(who, 'room.unban', { room, target: target.id })
 const bansOf = async (who: Person, room: string) =>
   (await run(who, 'room.bans', { room })).data as unknown as {
-    bans: { target: string; by: string; reason: string; until?: number }[]
+    bans: { target: string; by: string; reason: string; expires_at?: number }[]
     next_cursor?: string
   }
 const done = async (answer: Promise<Answer>) => {

@@ -53,7 +53,7 @@ const suspend = async (key, target, reason, isHiding) => {
     operation: 'identity.suspend',
     target,
     reason,
-    ...(isHiding ? { data: { hide_posts: true } } : {}),
+    ...(isHiding ? { data: { schema: 1, hide_posts: true } } : {}),
   }).catch((error) => {
     if (error.code !== 'wrong_state') throw error
   })
@@ -251,7 +251,7 @@ const banned = (key, room, bans) =>
   make(
     'ul',
     { class: 'rows' },
-    ...bans.map(({ target, handle, reason, until }) =>
+    ...bans.map(({ target, handle, reason, expires_at: end }) =>
       make(
         'li',
         {},
@@ -260,7 +260,7 @@ const banned = (key, room, bans) =>
           { class: 'line' },
           person({ id: target, handle }),
           make('span', { class: 'tag warm' }, 'banned'),
-          ...(until === undefined ? [] : ['until ', time(until)]),
+          ...(end === undefined ? [] : ['until ', time(end)]),
         ),
         quiet(visible(reason)),
         doing([

@@ -25,11 +25,15 @@ type AuthorPostsOptions = {
 type RoomsLeft = AnswerOf<'author.rooms'>
 
 const againMs = 500
+/** A work that was requested before the suspension may be posted after it, by a letter between shards. */
+const lookAgainMs = 5_000
 
 export class AuthorPosts {
   readonly #options: AuthorPostsOptions
   /** Identity -> whether its posts are to be hidden: what is not known to be done. */
   readonly #wanted = new Map<string, boolean>()
+  /** Identities that are looked at once more. */
+  readonly #lookedAt = new Set<string>()
   #isRunning = false
   #closed = true
 
@@ -81,9 +85,20 @@ export class AuthorPosts {
       const isDone = await this.#mark(identity, isHidden)
       if (this.#closed) return
       if (this.#wanted.get(identity) !== isHidden) continue
-      if (isDone) this.#wanted.delete(identity)
-      else await this.#pause()
+      if (isDone) {
+        this.#wanted.delete(identity)
+        if (isHidden) this.#lookAgain(identity)
+      } else await this.#pause()
     }
+  }
+
+  #lookAgain(identity: string): void {
+    if (this.#lookedAt.delete(identity)) return
+    this.#lookedAt.add(identity)
+    this.#options.later(() => {
+      if (this.#options.news.hidden.has(identity)) this.#want(identity, true)
+      else this.#lookedAt.delete(identity)
+    }, lookAgainMs)
   }
 
   /** False: an actor gives no answer now, or something else is wanted since. */

@@ -106,7 +106,7 @@ test('rooms, documents and works by their words; handles are looked up where an 
   expect([suspended.code, suspended.err]).toEqual([1, expect.stringContaining('only an operator of this board')])
   await dora.ran('moderate', 'ban', 'den', '@verb-emil', 'insults others', '--ttl', '3600')
   expect(await dora.ran('moderate', 'bans', 'den')).toMatch(
-    /handle: verb-emil[^]*reason: insults others[^]*expires at: 20/,
+    /handle: verb-emil[\s\S]*reason: insults others[\s\S]*expires at: 20/,
   )
   expect(await dora.ran('moderate', 'unban', 'den', '@verb-emil')).toContain('banned: false')
   await dora.ran('room', 'member', 'add', 'den', '@verb-emil')

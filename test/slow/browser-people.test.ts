@@ -232,7 +232,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await button(page, 'Open').click()
     await page.getByLabel('Ban @handle or id from this room').fill(spammer.id)
     await page.getByLabel('Reason, public').last().fill('Advertising')
-    await page.getByLabel('For', { exact: true }).selectOption('A week')
+    await page.locator('select[name=days]').selectOption('A week')
     await button(page, 'Ban').click()
     await page.getByText('Banned: they can no longer write').waitFor()
     expect((await client.post(spammer, { room: 'lobby', text: 'again' })).text).toContain(

@@ -260,7 +260,7 @@ const banned = (key, room, bans) =>
           { class: 'line' },
           person({ id: target, handle }),
           make('span', { class: 'tag warm' }, 'banned'),
-          ...(end === undefined ? [] : ['until ', time(end)]),
+          ...(end === undefined ? [] : ['ends ', time(end)]),
         ),
         quiet(visible(reason)),
         doing([

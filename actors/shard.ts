@@ -459,6 +459,11 @@ function refusal(decision: Decision): ShardAnswer {
   return decision
 }
 
+/** A name that this shard decides over: no room or other actor has it. */
+export function nameOn(shard: number, shards: number): string {
+  for (let n = 0; ; n++) if (shardOf(`@${n}`, shards) === shard) return `@${n}`
+}
+
 /** Which shard decides over a room: the same name on the same number of shards, always. */
 export function shardOf(name: string, shards: number): number {
   if (shards === 1 || name === registryName) return 0

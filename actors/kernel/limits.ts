@@ -126,6 +126,8 @@ const sizeDefaults = {
   /** Rooms and threads that one identity may follow, and identities that it may mute. */
   follows: 1_000,
   mutes: 1_000,
+  /** Bans that one room may have at a time. */
+  room_bans: 1_000,
   /** How often positions of one identity are written down. */
   seen_seconds: 60,
   /** Longest life of a grant of higher limits, and how many may be in force. */

@@ -203,6 +203,9 @@ export const SuspensionSchema = Type.Object(
     target: hash('identity id'),
     suspended: Type.Boolean(),
     reason: Type.String({ maxLength: sizes.reason_bytes, description: 'why; empty when none was given' }),
+    hide_posts: Type.Optional(
+      Type.Literal(true, { description: 'all its posts are being hidden; they are shown again when it ends' }),
+    ),
   },
   { title: 'Suspension' },
 )
@@ -218,7 +221,11 @@ export const IdentitySchema = Type.Object(
     ),
     suspended: Type.Optional(
       Type.Object(
-        { reason: Type.String({ maxLength: sizes.reason_bytes }), since: seconds('when') },
+        {
+          reason: Type.String({ maxLength: sizes.reason_bytes }),
+          since: seconds('when'),
+          hide_posts: Type.Optional(Type.Literal(true, { description: 'its posts are hidden until then' })),
+        },
         { description: 'present while an operator has suspended it' },
       ),
     ),

@@ -14,6 +14,7 @@ import {
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
+import type { SuspendFacts } from './people.ts'
 
 const setProfile = ({ now }: Situation, letter: WriteLetter) => act(letter, now, { facts: {}, isPublic: true })
 
@@ -25,7 +26,12 @@ type RotateArgs = {
   readonly identity: string
   readonly used: boolean
 }
-type SuspendArgs = { readonly target: string; readonly reason: string; readonly isBoard: boolean }
+type SuspendArgs = {
+  readonly target: string
+  readonly reason: string
+  readonly isBoard: boolean
+  readonly hidesPosts: boolean
+}
 
 /** The main thread has checked that the new key is one, and that it signed these bytes (`proof`). */
 const rotate = ({ board, state, now }: Situation, letter: WriteLetter<RotateArgs>) => {
@@ -51,15 +57,17 @@ const rotate = ({ board, state, now }: Situation, letter: WriteLetter<RotateArgs
 }
 
 const suspend = ({ state, now }: Situation, letter: WriteLetter<SuspendArgs>) => {
-  const { target, reason, isBoard } = letter.args
+  const { target, reason, isBoard, hidesPosts } = letter.args
   if (!letter.operator) return notOperator
   if (target === letter.author)
     return refuse('invalid_field', 'an operator cannot suspend their own identity', 'target')
   if (isBoard) return refuse('invalid_field', 'the board itself cannot be suspended: name another identity', 'target')
-  if (state.people.suspension(target) !== undefined)
+  const before = state.people.suspension(target)
+  if (before !== undefined && (!hidesPosts || before.hidesPosts === true))
     return refuse('wrong_state', 'this identity is already suspended: identity.unsuspend ends that', 'target')
   const live = state.delegations.liveOf(target, now)
-  const suspended = act(letter, now, { facts: { target, reason }, isPublic: true })
+  const facts: SuspendFacts = { target, reason, ...(hidesPosts ? { hide_posts: true } : {}) }
+  const suspended = act(letter, now, { facts, isPublic: true })
   return preceded(endings(live, letter, 'suspended', now), suspended)
 }
 

@@ -108,13 +108,25 @@ const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2e
 const identitySuspend = declare({
   name: 'identity.suspend',
   group: 'operator',
-  summary: 'Suspend an identity: this is public, its writes are refused, its posts stay and it may still read.',
+  summary:
+    'Suspend an identity: this is public, its writes are refused and it may still read. Its posts stay, or are all hidden with hide_posts, which then goes on by itself.',
   kind: 'write',
   scope: 'board:operate',
   who: 'operators of this board',
   required: ['target', 'reason'],
-  optional: [],
+  optional: ['data'],
   narrowed: { target: identityId('an identity') },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      hide_posts: Type.Optional(
+        Type.Boolean({
+          description: 'hide all its posts, in private rooms too, until identity.unsuspend; false when absent',
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
   refusals: ['forbidden', 'wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ suspension: SuspensionSchema, receipt: Receipt }),
   example: { operation: 'identity.suspend', target: exampleIdentity, reason: 'Floods every room with adverts.' },
@@ -123,7 +135,7 @@ const identitySuspend = declare({
 const identityUnsuspend = declare({
   name: 'identity.unsuspend',
   group: 'operator',
-  summary: 'End the suspension of an identity.',
+  summary: 'End the suspension of an identity. What the suspension hid is shown again; what a room hid stays hidden.',
   kind: 'write',
   scope: 'board:operate',
   who: 'operators of this board',

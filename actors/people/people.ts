@@ -42,7 +42,12 @@ type Suspension = {
   /** Identity id of the operator. */
   readonly by: string
   readonly at: number
+  /** Their posts are hidden until it ends. */
+  readonly hidesPosts?: true
 }
+
+/** Facts of a suspension. */
+export type SuspendFacts = { readonly target: string; readonly reason: string; readonly hide_posts?: true }
 
 type Packed = readonly [
   profiles: readonly (readonly [identity: string, profile: Profile])[],
@@ -51,7 +56,7 @@ type Packed = readonly [
 ]
 
 /** Acts by which the operator stops an identity from writing, or lets it write again. */
-export const suspensions = new ActsOf<{ readonly target: string }>('identity.suspend', 'identity.unsuspend')
+export const suspensions = new ActsOf<Omit<SuspendFacts, 'reason'>>('identity.suspend', 'identity.unsuspend')
 
 export class People implements Projection {
   readonly acts: Projection['acts'] = {
@@ -94,8 +99,8 @@ export class People implements Projection {
     return this.#rotations.filter((each) => each.identity === identity).map(({ from }) => from)
   }
 
-  get suspended(): IterableIterator<string> {
-    return this.#suspended.keys()
+  get suspended(): IterableIterator<readonly [identity: string, suspension: Suspension]> {
+    return this.#suspended.entries()
   }
 
   /** The identity that a key (43 characters) names by a rotation, old or new; undefined: by its own hash alone. */
@@ -146,8 +151,8 @@ export class People implements Projection {
     this.#retired.add(from)
   }
 
-  #suspend({ author, at, facts }: FactRecord<{ target: string; reason: string }>): void {
-    const { target, reason } = facts
-    this.#suspended.set(target, { reason, by: hex(author), at })
+  #suspend({ author, at, facts }: FactRecord<SuspendFacts>): void {
+    const { target, reason, hide_posts: hidesPosts } = facts
+    this.#suspended.set(target, { reason, by: hex(author), at, ...(hidesPosts === true ? { hidesPosts } : {}) })
   }
 }

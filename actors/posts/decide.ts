@@ -3,17 +3,21 @@
 import { formatEntry } from '../log/entry.ts'
 import type { Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
+import { type FactRecord, RecordType } from '../records/record.ts'
 import {
+  accept,
   act,
   type Deciders,
   type Decision,
   isOfBoard,
+  type Planned,
   type Refused,
   refuse,
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
 import {
+  banObjection,
   delegationTouchesNone,
   isOwnersAlone,
   isScreened,
@@ -22,7 +26,7 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/policy.ts'
-import type { HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
+import type { AuthorFacts, HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
 import type { Value } from './votes.ts'
 
 /** The event that a command is about: of a version, the original. */
@@ -85,10 +89,11 @@ const hide = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) => 
     return refuse('wrong_state', 'this room no longer screens its author')
   if (isOfBoard(letter) && state.bound.liveResultAt(slot) !== undefined)
     return refuse('wrong_state', 'the result of a worker is not screened')
-  const gone = state.marks.gone(slot, now)
+  // What a suspension hides is shown again when that ends: a room may want it hidden then, too.
+  const gone = state.marks.goneByItself(slot, now)
   if (gone !== undefined) {
     const why =
-      state.marks.hideOf(slot) === undefined
+      state.marks.roomHideOf(slot) === undefined
         ? `its text is gone (${gone.reason})`
         : 'it is already hidden (room.restore shows it again)'
     return refuse('wrong_state', `this event cannot be hidden: ${why}`, 'event_id')
@@ -103,8 +108,15 @@ const restore = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) 
   if (typeof by !== 'string') return by
   if (state.marks.redactionOf(slot) !== undefined)
     return refuse('wrong_state', 'this event was redacted: its text is permanently gone', 'event_id')
-  const hidden = state.marks.hideOf(slot)
-  if (hidden === undefined) return refuse('wrong_state', 'this event is not hidden', 'event_id')
+  const hidden = state.marks.roomHideOf(slot)
+  if (hidden === undefined)
+    return refuse(
+      'wrong_state',
+      state.marks.isHiddenWithAuthor(slot)
+        ? 'this event is hidden because its author is suspended: identity.unsuspend shows it again'
+        : 'this event is not hidden',
+      'event_id',
+    )
   if (hidden.by === 'operator' && !letter.operator)
     return refuse(
       'forbidden',
@@ -143,8 +155,10 @@ const redact = about((subject, { state, board, now }, letter: WriteLetter<AboutA
   return act(letter, now, { facts, isPublic, entry })
 })
 
-const vote = about(({ slot, id, isPublic, author }, { state, now }, letter: WriteLetter<VoteArgs>) => {
+const vote = about(({ slot, id, room, isPublic, author }, { state, now }, letter: WriteLetter<VoteArgs>) => {
   const { value } = letter.args
+  const banned = banObjection(room, letter.author, now, 'event_id')
+  if (banned !== undefined) return refuse(...banned)
   if (author === letter.author) return refuse('forbidden', 'you cannot vote on an event of your own', 'event_id')
   const gone = state.marks.gone(slot, now)
   if (gone !== undefined)
@@ -154,9 +168,57 @@ const vote = about(({ slot, id, isPublic, author }, { state, now }, letter: Writ
   return act(letter, now, { facts, isPublic })
 })
 
+/** Posts marked in one turn: a few milliseconds in each thread that follows, and other writes wait for them. */
+const markedMax = 100
+/** Posts of an author examined in one turn. */
+const looksMax = 20_000
+
+/** `target`: identity id of the author. `from`: slot to begin at. */
+export type AuthorPostsArgs = { readonly target: string; readonly from: number }
+
+/**
+ * Slots of posts that a suspension of their author has yet to hide (`isHidden`), or its end to show again; `room`: of this one alone,
+ * by its number. `next`: slot to continue at, 0: there are no more.
+ */
+export function postsLeft(
+  { board, marks }: Pick<Situation['state'], 'board' | 'marks'>,
+  { target, from, isHidden, room }: AuthorPostsArgs & { readonly isHidden: boolean; readonly room?: number },
+): { readonly slots: readonly number[]; readonly next: number } {
+  const own = board.authors.get(target)?.events
+  const slots: number[] = []
+  if (own === undefined) return { slots, next: 0 }
+  const begin = own.lowerBound(from)
+  for (let position = begin; position < own.length; position++) {
+    const slot = own.at(position)
+    if (slots.length === markedMax || position - begin === looksMax) return { slots, next: slot }
+    if (marks.isHiddenWithAuthor(slot) === isHidden) continue
+    if (room === undefined || board.events.room[slot] === room) slots.push(slot)
+  }
+  return { slots, next: 0 }
+}
+
+/** A part of what a suspension hides in a room, or what its end shows again: a record for each post, so that each has its change. */
+function markPosts(isHidden: boolean) {
+  return ({ state, board, now }: Situation, letter: WriteLetter<AuthorPostsArgs>) => {
+    const room = board.rooms.get(letter.to)
+    if (room === undefined) return refuse('not_found', `there is no room ${letter.to}`, 'room')
+    const { slots, next } = postsLeft(state, { ...letter.args, isHidden, room: room.number })
+    const isPublic = room.visibility === 'public'
+    const planned = slots.map((slot): Planned => {
+      const facts: AuthorFacts = { id: Buffer.from(board.events.id(slot)) }
+      const author = Buffer.from(letter.author, 'hex')
+      const record: FactRecord = { type: RecordType.act, room: room.name, at: now, author, op: letter.op, facts }
+      return { record, key: letter.id, isPublic }
+    })
+    return accept(planned, { next })
+  }
+}
+
 export const marksDeciders = {
   'room.hide': hide,
   'room.restore': restore,
   'event.redact': redact,
+  'author.hide': markPosts(true),
+  'author.show': markPosts(false),
   vote,
 } satisfies Deciders

@@ -26,11 +26,14 @@ export type Redaction = {
 export type Gone = { readonly reason: string; readonly by: GoneBy | undefined }
 
 const expired: Gone = { reason: 'expired', by: undefined }
+const ofSuspended: Hide = { reason: 'its author is suspended', by: 'operator' }
 
 /** Facts of the acts of this part; `id` is the original's. */
 export type HideFacts = { readonly id: Uint8Array; readonly reason: string; readonly by: 'room' | 'operator' }
 export type RestoreFacts = { readonly id: Uint8Array; readonly reason: string }
 export type RedactFacts = { readonly id: Uint8Array; readonly reason: string; readonly by: GoneBy }
+/** A suspension of its author hides a post, or no longer does. */
+export type AuthorFacts = { readonly id: Uint8Array }
 export type VoteFacts = { readonly id: Uint8Array; readonly value: Value; readonly up: number; readonly down: number }
 
 type Packed = readonly [
@@ -39,6 +42,8 @@ type Packed = readonly [
   redactions: readonly (readonly [slot: number, redaction: Redaction])[],
   changed: readonly (readonly [slot: number, position: number])[],
   votes: PackedVotes,
+  /** Absent in snapshots of older releases. */
+  hiddenWithAuthor?: readonly number[],
 ]
 
 /** Learns of what changes in which threads, after it has changed. `slot` is an original's. */
@@ -57,6 +62,8 @@ export class PostMarks implements Projection {
   readonly acts: Projection['acts'] = {
     'room.hide': (act, place) => this.#hide(act, place),
     'room.restore': (act, place) => this.#restore(act, place),
+    'author.hide': (act, place) => this.#hideWithAuthor(act, place),
+    'author.show': (act, place) => this.#showWithAuthor(act, place),
     'event.redact': (act, place) => this.#redact(act, place),
     vote: (act) => this.#vote(act),
   }
@@ -66,6 +73,10 @@ export class PostMarks implements Projection {
   /** Slot of an original -> slots of its edits, oldest first. */
   readonly #edits = new Map<number, number[]>()
   readonly #hides = new Map<number, Hide>()
+  /** Beside hides: each comes and goes by itself, and a post is shown when it bears neither. */
+  readonly #hiddenWithAuthor = new Set<number>()
+  /** Number of an author -> how many of their posts are among these. */
+  readonly #hiddenAuthors = new Map<number, number>()
   readonly #redactions = new Map<number, Redaction>()
   /** Slot -> position of the newest change of whether its text is shown. */
   readonly #changed = new Map<number, number>()
@@ -130,7 +141,22 @@ export class PostMarks implements Projection {
   }
 
   hideOf(slot: number): Hide | undefined {
+    return this.roomHideOf(slot) ?? (this.isHiddenWithAuthor(slot) ? ofSuspended : undefined)
+  }
+
+  /** The hide that `room.restore` takes off. */
+  roomHideOf(slot: number): Hide | undefined {
     return this.#hides.get(this.original(slot))
+  }
+
+  /** A suspension of its author hides it, whether or not anything else does. */
+  isHiddenWithAuthor(slot: number): boolean {
+    return this.#hiddenWithAuthor.has(this.original(slot))
+  }
+
+  /** Numbers of the authors whose suspension hides any post. */
+  get hiddenAuthors(): IterableIterator<number> {
+    return this.#hiddenAuthors.keys()
   }
 
   redactionOf(slot: number): Redaction | undefined {
@@ -145,8 +171,15 @@ export class PostMarks implements Projection {
 
   /** Why there is no text to show at `now` (Unix seconds); undefined: there is one. */
   gone(slot: number, now: number): Gone | undefined {
+    const gone = this.goneByItself(slot, now)
+    if (gone !== undefined || this.#hiddenWithAuthor.size === 0) return gone
+    return this.isHiddenWithAuthor(slot) ? ofSuspended : undefined
+  }
+
+  /** The same, apart from a suspension of its author. */
+  goneByItself(slot: number, now: number): Gone | undefined {
     const { expires } = this.#core.board.events
-    const mark = this.#redactions.size + this.#hides.size === 0 ? undefined : this.#markOf(this.original(slot))
+    const mark = this.#redactions.size + this.#hides.size === 0 ? undefined : this.#ownMarkOf(this.original(slot))
     if (mark !== undefined) return mark
     const ends = expires[slot]!
     return ends !== 0 && ends <= now ? expired : undefined
@@ -156,6 +189,7 @@ export class PostMarks implements Projection {
   *marked(): IterableIterator<number> {
     yield* this.#originals.keys()
     yield* this.#hides.keys()
+    yield* this.#hiddenWithAuthor
     yield* this.#redactions.keys()
   }
 
@@ -206,10 +240,17 @@ export class PostMarks implements Projection {
   }
 
   pack(): Packed {
-    return [[...this.#edits], [...this.#hides], [...this.#redactions], [...this.#changed], this.#votes.pack()]
+    return [
+      [...this.#edits],
+      [...this.#hides],
+      [...this.#redactions],
+      [...this.#changed],
+      this.#votes.pack(),
+      [...this.#hiddenWithAuthor],
+    ]
   }
 
-  restore([versions, hides, redactions, changed, votes]: Packed): void {
+  restore([versions, hides, redactions, changed, votes, hiddenWithAuthor = []]: Packed): void {
     const { events } = this.#core.board
     for (const [original, edits] of versions) {
       this.#edits.set(original, [...edits])
@@ -219,6 +260,7 @@ export class PostMarks implements Projection {
       if (events.expires[slot] !== 0 && !this.isEdit(slot)) this.#willExpire(slot)
     }
     for (const [slot, hide] of hides) this.#mark(slot, () => this.#hides.set(slot, hide))
+    for (const slot of hiddenWithAuthor) this.#setWithAuthor(slot, true)
     for (const [slot, redaction] of redactions) this.#setRedaction(slot, redaction)
     for (const [slot, position] of changed) this.#changed.set(slot, position)
     this.#votes.restore(votes)
@@ -234,7 +276,33 @@ export class PostMarks implements Projection {
   #restore(act: FactRecord<RestoreFacts>, place: RecordPlace): void {
     const slot = this.#core.board.events.find(act.facts.id)
     this.#mark(slot, () => this.#hides.delete(slot))
-    this.#change('event.restored', slot, act, place)
+    // Where its author is suspended it is hidden for another reason now.
+    this.#change(this.#markOf(slot) === undefined ? 'event.restored' : 'event.hidden', slot, act, place)
+  }
+
+  #hideWithAuthor(act: FactRecord<AuthorFacts>, place: RecordPlace): void {
+    const slot = this.#core.board.events.find(act.facts.id)
+    const isShown = this.#markOf(slot) === undefined
+    this.#setWithAuthor(slot, true)
+    if (isShown) this.#change('event.hidden', slot, act, place)
+  }
+
+  #showWithAuthor(act: FactRecord<AuthorFacts>, place: RecordPlace): void {
+    const slot = this.#core.board.events.find(act.facts.id)
+    this.#setWithAuthor(slot, false)
+    if (this.#markOf(slot) === undefined) this.#change('event.restored', slot, act, place)
+  }
+
+  #setWithAuthor(slot: number, isHidden: boolean): void {
+    if (this.#hiddenWithAuthor.has(slot) === isHidden) return
+    const author = this.#core.board.events.author[slot]!
+    const posts = (this.#hiddenAuthors.get(author) ?? 0) + (isHidden ? 1 : -1)
+    if (posts === 0) this.#hiddenAuthors.delete(author)
+    else this.#hiddenAuthors.set(author, posts)
+    this.#mark(slot, () => {
+      if (isHidden) this.#hiddenWithAuthor.add(slot)
+      else this.#hiddenWithAuthor.delete(slot)
+    })
   }
 
   #redact(act: FactRecord<RedactFacts>, place: RecordPlace): void {
@@ -275,6 +343,10 @@ export class PostMarks implements Projection {
   }
 
   #markOf(original: number): Gone | undefined {
+    return this.#ownMarkOf(original) ?? (this.#hiddenWithAuthor.has(original) ? ofSuspended : undefined)
+  }
+
+  #ownMarkOf(original: number): Gone | undefined {
     return this.#redactions.get(original) ?? this.#hides.get(original)
   }
 

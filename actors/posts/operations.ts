@@ -245,7 +245,7 @@ export const vote = declare({
     },
     closed,
   ),
-  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  refusals: ['not_found', 'forbidden', 'wrong_state', 'room_write_restricted'],
   result: Type.Object({ event_id: EventId, votes: VotesSchema, receipt: Receipt }),
   example: { operation: 'vote', event_id: '0123456789abcdef0123456789abcdef', data: '{"value":1}' },
 })

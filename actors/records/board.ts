@@ -38,6 +38,16 @@ export type Page = {
   readonly events: SlotList
 }
 
+/** Where the record of a ban lies, which says by whom and why. */
+export type Ban = {
+  readonly shard: number
+  readonly seq: number
+  /** Unix seconds; 0: until it is ended. */
+  readonly until: number
+  /** The operator banned them, and alone ends it. */
+  readonly isOperators: boolean
+}
+
 export interface Room extends Active<Room> {
   readonly number: number
   readonly name: string
@@ -48,6 +58,8 @@ export interface Room extends Active<Room> {
   readonly members: Set<string>
   /** At most 16, all of them members. */
   readonly moderators: Set<string>
+  /** By identity, the oldest first; some of them are over. */
+  readonly bans: Map<string, Ban>
   readonly about: string | undefined
   readonly createdAt: number
   readonly events: SlotList
@@ -179,6 +191,7 @@ export class Board {
       owner: record.owner === undefined ? undefined : hex(record.owner),
       members: new Set((record.members ?? []).map(hex)),
       moderators: new Set(),
+      bans: new Map(),
       about: record.about,
       createdAt: record.at,
       events: new SlotList(),
@@ -422,6 +435,8 @@ type PackedRoom = {
   readonly owner: string | null
   readonly members: readonly string[]
   readonly moderators: readonly string[]
+  /** Absent in snapshots of older releases. */
+  readonly bans?: readonly (readonly [identity: string, ban: Ban])[]
   readonly about: string | null
   readonly at: number
   readonly updated: number
@@ -505,6 +520,7 @@ function packRoom(room: Room, columns: Columns): PackedRoom {
     owner: room.owner ?? null,
     members: [...room.members],
     moderators: [...room.moderators],
+    bans: [...room.bans],
     about: room.about ?? null,
     at: room.createdAt,
     updated: room.updatedAt,
@@ -525,6 +541,7 @@ function unpackRoom(packed: PackedRoom, number: number, columns: Columns): Room 
     owner: packed.owner ?? undefined,
     members: new Set(packed.members),
     moderators: new Set(packed.moderators),
+    bans: new Map(packed.bans),
     about: packed.about ?? undefined,
     createdAt: packed.at,
     updatedAt: packed.updated,

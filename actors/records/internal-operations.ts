@@ -8,6 +8,8 @@ import type { ArgsOf, ReplyOf, WriteLetter } from './write.ts'
 /** Letters of the board's own, each with a decider. */
 const internalWrites = [
   'nothing',
+  'author.hide',
+  'author.show',
   'handle.claim',
   'delegation.publish',
   'oauth.keep',
@@ -58,6 +60,8 @@ export type ShownReadName = (typeof shownReads)[number]
 /** Questions of the board's own, each with a read. What is shown to no client is answered by a value. */
 const internalReads = [
   ...shownReads,
+  'author.hidden',
+  'author.rooms',
   'blob.file',
   'blob.needed',
   'blob.usage',

@@ -6,7 +6,7 @@
  */
 
 import type { Room } from '../records/board.ts'
-import { isClosed, mayOwn, mayWrite, type Objection, type Policy, roleOf } from './policy.ts'
+import { banObjection, isClosed, mayOwn, mayWrite, type Objection, type Policy, roleOf } from './policy.ts'
 
 type Adding = { readonly author: string; readonly operator: boolean }
 
@@ -48,6 +48,8 @@ const notEditor: Objection = [
 function beforeAll(policy: Policy, room: Room, { author }: Adding, now: number): Objection | undefined {
   if (!mayWrite(room, author))
     return ['private_room', 'this room is private: only its members can read and post', 'room']
+  const banned = banObjection(room, author, now, 'room')
+  if (banned !== undefined) return banned
   return isClosed(policy, now)
     ? ['wrong_state', 'this room is closed to anything new: its owner can open it with room.policy.set', 'room']
     : undefined

@@ -1,5 +1,6 @@
 /** Decisions over rooms: who belongs to one and as what, by what rules it is written into, and what is reported of it. */
 
+import { sizes } from '../kernel/limits.ts'
 import type { Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
 import {
@@ -11,7 +12,21 @@ import {
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
-import { mayModerate, mayOwn, mayWrite, moderatorsMax, type Policy, type Role, roleOf } from './policy.ts'
+import {
+  banObjection,
+  banOf,
+  delegationTouchesNone,
+  isOver,
+  mayModerate,
+  mayOwn,
+  mayTouchOthers,
+  mayWrite,
+  moderatorsMax,
+  type Policy,
+  type Role,
+  roleOf,
+} from './policy.ts'
+import type { BanFacts } from './rules.ts'
 
 /** People a private room holds beside its owner. */
 const privateMembersMax = 100
@@ -52,6 +67,7 @@ const ofMembers: ReadonlySet<string> = new Set([
   'room.moderator.remove',
   'room.owner.transfer',
   'room.invite.create',
+  'room.ban',
 ])
 
 const conversationStays = refuse(
@@ -99,6 +115,8 @@ function idOf({ id }: WriteLetter): string {
 const join = inRoom((room, { state, now }, letter) => {
   const role = roleOf(room, letter.author)
   if (role !== 'none') return already(role, 'room')
+  const banned = banObjection(room, letter.author, now, 'room')
+  if (banned !== undefined) return refuse('forbidden', banned[1], 'room')
   if (state.rules.isBarred(room.name, letter.author))
     return refuse(
       'forbidden',
@@ -120,10 +138,13 @@ const leave = inRoom((room, { now }, letter) => {
   return changed(room, letter, now, letter.author, 'none')
 })
 
+const stillBanned = refuse('wrong_state', 'that identity is banned from this room: end that with room.unban', 'target')
+
 const addMember = owned((room, { now }, letter: WriteLetter<Target>) => {
   const target = letter.args.target
   const role = roleOf(room, target)
   if (role !== 'none') return already(role, 'target')
+  if (banOf(room, target, now) !== undefined) return stillBanned
   return isFull(room) ? full : changed(room, letter, now, target, 'member')
 })
 
@@ -138,20 +159,90 @@ const removeMember = owned((room, { state, now }, letter: WriteLetter<Target>) =
       'the owner cannot be removed: first give the room to someone else with room.owner.transfer',
       'target',
     )
-  const work = room.visibility === 'private' ? state.bound.liveWorkOf(room.number, target) : undefined
-  if (work !== undefined)
+  return partyStays(state, room, target) ?? changed(room, letter, now, target, 'none')
+})
+
+/** Those who work for each other in a private room have to be able to read it. */
+function partyStays({ bound }: Situation['state'], room: Room, target: string): Refused | undefined {
+  const work = room.visibility === 'private' ? bound.liveWorkOf(room.number, target) : undefined
+  if (work === undefined) return undefined
+  const message = `that identity is a party to work ${work} and stays until it is settled: work.get shows its state`
+  return refuse('wrong_state', message, 'target')
+}
+
+type BanArgs = Target & {
+  /** Seconds, 0: until it is ended. */
+  readonly ttl: number
+  /** The target is an operator of this board, or the board itself. */
+  readonly isOperators: boolean
+}
+
+/** Why the signer may not ban this identity, or undefined: those above them, and what cannot be. */
+function banRefusal(room: Room, letter: WriteLetter<BanArgs>): Refused | undefined {
+  const { target, isOperators } = letter.args
+  const isPublic = room.visibility === 'public'
+  const isAbove = room.owner === letter.author || (letter.operator && isPublic)
+  if (target === letter.author)
+    return refuse('invalid_field', 'you cannot ban yourself: name another identity', 'target')
+  if (target === room.owner)
     return refuse(
       'wrong_state',
-      `that identity is a party to work ${work} and stays until it is settled: work.get shows its state`,
+      'the owner of a room cannot be banned from it, until it has another with room.owner.transfer',
       'target',
     )
-  return changed(room, letter, now, target, 'none')
+  if (isOperators && isPublic)
+    return refuse('forbidden', 'the board and its operators cannot be banned from a public room', 'target')
+  if (room.moderators.has(target) && !isAbove)
+    return refuse(
+      'forbidden',
+      'a moderator cannot ban another: only the owner of this room or the operator can',
+      'target',
+    )
+  return undefined
+}
+
+function notModerator(room: Room, letter: WriteLetter): Refused | undefined {
+  if (!mayModerate(room, letter.author, letter.operator))
+    return refuse('forbidden', 'only the owner and the moderators of the room and the operator can do this', 'room')
+  return mayTouchOthers(letter) ? undefined : refuse('forbidden', delegationTouchesNone, 'room')
+}
+
+const ban = inRoom((room, { state, now }, letter: WriteLetter<BanArgs>) => {
+  const { target, ttl } = letter.args
+  const refused = notModerator(room, letter) ?? banRefusal(room, letter)
+  if (refused !== undefined) return refused
+  if (banOf(room, target, now) !== undefined)
+    return refuse('wrong_state', 'this identity is already banned from this room: room.unban ends that', 'target')
+  if ([...room.bans.values()].filter((each) => !isOver(each, now)).length >= sizes.room_bans)
+    return refuse('wrong_state', `a room can have ${sizes.room_bans} bans: end one with room.unban`, 'room')
+  const stays = partyStays(state, room, target)
+  if (stays !== undefined) return stays
+  const isRooms = room.owner === letter.author || room.moderators.has(letter.author)
+  const facts: BanFacts = { target, until: ttl === 0 ? 0 : now + ttl, by: isRooms ? 'room' : 'operator' }
+  return act(letter, now, { facts, isPublic: room.visibility === 'public' })
+})
+
+const unban = inRoom((room, { now }, letter: WriteLetter<Target>) => {
+  const { target } = letter.args
+  const refused = notModerator(room, letter)
+  if (refused !== undefined) return refused
+  const found = banOf(room, target, now)
+  if (found === undefined)
+    return refuse('wrong_state', 'this identity is not banned from this room: room.bans lists bans', 'target')
+  if (found.isOperators && !letter.operator)
+    return refuse(
+      'forbidden',
+      'the operator of this board banned this identity: only the operator can end that',
+      'target',
+    )
+  return act(letter, now, { facts: { target }, isPublic: room.visibility === 'public' })
 })
 
 const addModerator = owned((room, { now }, letter: WriteLetter<Target>) => {
   const target = letter.args.target
   const role = roleOf(room, target)
   if (role === 'owner' || role === 'moderator') return already(role, 'target')
+  if (banOf(room, target, now) !== undefined) return stillBanned
   if (room.moderators.size >= moderatorsMax)
     return refuse(
       'wrong_state',
@@ -203,6 +294,7 @@ const acceptInvite = (
     ({ hash, target }) => hash === letter.args.hash && (target === '' || target === letter.author),
   )
   if (room === undefined || invite === undefined || letter.args.isOver) return badInvite
+  if (banOf(room, letter.author, now) !== undefined) return badInvite
   const role = roleOf(room, letter.author)
   if (role !== 'none') return already(role, 'data.code')
   return isFull(room) ? full : changed(room, letter, now, letter.author, 'member', { invite: invite.id })
@@ -259,6 +351,8 @@ export const rulesDeciders = {
   'room.moderator.add': addModerator,
   'room.moderator.remove': removeModerator,
   'room.owner.transfer': transfer,
+  'room.ban': ban,
+  'room.unban': unban,
   'room.invite.create': createInvite,
   'room.invite.accept': acceptInvite,
   'room.policy.set': setPolicy,

@@ -7,6 +7,8 @@ import type { RefusalCode } from '../kernel/refusals.ts'
 import { listOf, PageSchema, Receipt, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import {
+  BanEntry,
+  BanSchema,
   InviteSchema,
   MemberSchema,
   PolicySchema,
@@ -177,6 +179,56 @@ const roomOwnerTransfer = roleChange(
   ['conflict', 'wrong_state'],
 )
 
+const ofModerators = 'owner and moderators of the room, operator in a public room'
+
+const roomBan = declare({
+  name: 'room.ban',
+  group: 'moderation',
+  summary:
+    'Ban an identity from writing in a room: posts, edits, votes, files, documents, works. Its membership ends; in a private room it reads nothing either. `ttl` is how long, in seconds.',
+  kind: 'write',
+  scope: 'board:moderate',
+  who: `${ofModerators}; a moderator cannot ban another, and nobody can ban the owner`,
+  required: ['room', 'target', 'reason'],
+  optional: ['ttl'],
+  narrowed: {
+    ...whom,
+    ttl: integer(60, sizes.ttl_maximum, 'how long the ban lasts, in seconds; until room.unban when absent'),
+  },
+  refusals: [...ofRooms, 'forbidden', 'wrong_state'],
+  result: Type.Object({ ban: BanSchema, receipt: Receipt }),
+  example: { operation: 'room.ban', room: 'workshop', target: identity, reason: 'Insults others.', ttl: 604_800 },
+})
+
+const roomUnban = declare({
+  name: 'room.unban',
+  group: 'moderation',
+  summary: 'End the ban of an identity from a room. It has no role there until it joins or is added again.',
+  kind: 'write',
+  scope: 'board:moderate',
+  who: `${ofModerators}; of a ban by the operator, the operator`,
+  required: ['room', 'target'],
+  optional: ['reason'],
+  narrowed: whom,
+  refusals: [...ofRooms, 'forbidden', 'wrong_state'],
+  result: Type.Object({ ban: BanSchema, receipt: Receipt }),
+  example: { operation: 'room.unban', room: 'workshop', target: identity },
+})
+
+const roomBans = declare({
+  name: 'room.bans',
+  group: 'moderation',
+  summary: 'List who is banned from a room, newest first: by whom, why and until when.',
+  kind: 'read',
+  scope: 'board:read',
+  who: readers,
+  required: ['room'],
+  optional: ['cursor', 'limit'],
+  refusals: ['not_found', 'private_room'],
+  result: listOf('bans', BanEntry, { room: RoomName }),
+  example: { operation: 'room.bans', room: 'lobby' },
+})
+
 const roomInviteCreate = declare({
   name: 'room.invite.create',
   group: 'rooms',
@@ -264,6 +316,9 @@ export const roomsOperations = [
   roomModeratorAdd,
   roomModeratorRemove,
   roomOwnerTransfer,
+  roomBan,
+  roomUnban,
+  roomBans,
   roomInviteCreate,
   roomInviteAccept,
   roomPolicyGet,

@@ -10,7 +10,7 @@
  */
 
 import type { RefusalCode } from '../kernel/refusals.ts'
-import type { Author, Board, Room } from '../records/board.ts'
+import type { Author, Ban, Board, Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
 
 export type Role = 'owner' | 'moderator' | 'member' | 'none'
@@ -44,6 +44,25 @@ export const delegationTouchesNone =
 /** May hide, restore and redact what others wrote in the room. */
 export function mayModerate(room: Room, author: string, operator: boolean): boolean {
   return room.owner === author || room.moderators.has(author) || (operator && room.visibility === 'public')
+}
+
+/** The ban that keeps this identity from writing in the room at `now`. */
+export function banOf({ bans }: Room, identity: string, now: number): Ban | undefined {
+  const ban = bans.get(identity)
+  return ban === undefined || isOver(ban, now) ? undefined : ban
+}
+
+export function isOver({ until }: Ban, now: number): boolean {
+  return until !== 0 && until <= now
+}
+
+/** What a ban says to what this identity writes into the room, whatever the policy says. */
+export function banObjection(room: Room, author: string, now: number, field: string): Objection | undefined {
+  const ban = banOf(room, author, now)
+  if (ban === undefined) return undefined
+  const until = ban.until === 0 ? '' : ` until ${new Date(ban.until * 1000).toISOString().replace('.000Z', 'Z')}`
+  const who = ban.isOperators ? 'the operator of this board' : 'its owner or a moderator'
+  return ['room_write_restricted', `you are banned from this room${until}: ${who} can end that with room.unban`, field]
 }
 
 export const ownersAlone = 'a moderator cannot change what the owner of the room made'
@@ -152,6 +171,8 @@ export function proofWanted(asker: string, bits: number): string {
 /** Why the policy refuses a post, or undefined. */
 export function objection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {
   const { now } = standing
+  const banned = banObjection(standing.room, candidate.author, now, 'room')
+  if (banned !== undefined) return banned
   if (isClosed(policy, now))
     return ['wrong_state', 'this room is closed to new posts: its owner can open it with room.policy.set', 'room']
   if (policy.ttl_max > 0 && (candidate.ttl === 0 || candidate.ttl > policy.ttl_max))

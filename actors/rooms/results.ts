@@ -105,6 +105,32 @@ export const InviteSchema = Type.Object(
   { title: 'Invite' },
 )
 
+const ends = Type.Optional(seconds('when it ends by itself; absent: never'))
+
+/** What becomes of a ban. */
+export const BanSchema = Type.Object(
+  {
+    room: slug('room name'),
+    target: hash('identity id'),
+    banned: Type.Boolean(),
+    expires_at: ends,
+    reason: Type.String({ maxLength: sizes.reason_bytes, description: 'why; empty when none was given' }),
+  },
+  { title: 'Ban' },
+)
+
+export const BanEntry = Type.Object(
+  {
+    target: hash('identity id'),
+    handle: Type.Optional(handle('unique name')),
+    by: hash('identity id of the moderator'),
+    reason: Type.String({ maxLength: sizes.reason_bytes, description: 'why' }),
+    created_at: seconds('when'),
+    expires_at: ends,
+  },
+  { title: 'BanEntry', description: 'an identity that cannot write in the room' },
+)
+
 export const ModerationEntry = Type.Object(
   {
     seq: Type.Integer({ minimum: 1, maximum: safe, description: 'number in the log of the room, from 1' }),

@@ -8,7 +8,7 @@
 import type { Room } from '../records/board.ts'
 import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { delegationOf, type FactRecord } from '../records/record.ts'
-import { openPolicy, type Policy, privatePolicy, unseen } from './policy.ts'
+import { isOver, openPolicy, type Policy, privatePolicy, unseen } from './policy.ts'
 
 type Invite = {
   /** 32 hex: id of the command that made it. */
@@ -40,6 +40,9 @@ export type Report = Kept & {
   readonly settled: Kept | undefined
 }
 
+/** Facts of a ban: `until` in Unix seconds, 0 until it is ended; `by`: who had the right. */
+export type BanFacts = { readonly target: string; readonly until: number; readonly by: 'room' | 'operator' }
+
 /** Acts that a moderation log shows, whichever part owns them. */
 const logged: ReadonlySet<string> = new Set([
   'room.member.add',
@@ -47,6 +50,8 @@ const logged: ReadonlySet<string> = new Set([
   'room.moderator.add',
   'room.moderator.remove',
   'room.owner.transfer',
+  'room.ban',
+  'room.unban',
   'room.policy.set',
   'room.hide',
   'room.restore',
@@ -86,6 +91,8 @@ export class Rules implements Projection {
     },
     'room.moderator.remove': (act) => void this.#room(act).moderators.delete(targetOf(act)),
     'room.owner.transfer': (act) => this.#transfer(act),
+    'room.ban': (act, place) => this.#ban(act, place),
+    'room.unban': (act) => void this.#room(act).bans.delete(targetOf(act)),
     'room.invite.create': (act) => this.#invite(act),
     'room.invite.accept': (act) => this.#accept(act),
     'room.policy.set': (act: FactRecord<{ policy: Policy }>) => {
@@ -224,9 +231,18 @@ export class Rules implements Projection {
     else barred.add(targetOf(act))
   }
 
+  #ban(act: FactRecord<BanFacts>, { shard, seq }: RecordPlace): void {
+    const { bans } = this.#room(act)
+    const { target, until, by } = act.facts
+    this.#dismiss(act)
+    for (const [identity, each] of bans) if (isOver(each, act.at) || identity === target) bans.delete(identity)
+    bans.set(target, { shard, seq, until, isOperators: by === 'operator' })
+  }
+
   #transfer(act: FactRecord<{ target: string }>): void {
     const room = this.#room(act)
     this.#dismiss(act)
+    room.bans.delete(targetOf(act))
     this.#barred.get(act.room)?.delete(targetOf(act))
     if (room.owner !== undefined) room.members.add(room.owner)
     room.owner = targetOf(act)

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import { dayOf, daySeconds } from '../kernel/day.ts'
 import { hex } from '../kernel/hex.ts'
-import type { HideFacts, RedactFacts, RestoreFacts } from '../posts/marks.ts'
+import type { AuthorFacts, HideFacts, RedactFacts, RestoreFacts } from '../posts/marks.ts'
 import type { Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, commandIn, type FactRecord, type PostRecord } from '../records/record.ts'
 import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
@@ -153,6 +153,7 @@ export class Tools implements Projection, Grounds<Entry> {
 
   onAct(act: FactRecord): void {
     if (showing.is(act)) this.reviews.mark(act.facts.id, act.op !== 'room.restore')
+    if (ofAuthors.is(act)) this.reviews.markWithAuthor(act.facts.id, act.op === 'author.hide')
   }
 
   /** Listings that stand. */
@@ -352,6 +353,8 @@ export class Tools implements Projection, Grounds<Entry> {
 
 /** Acts that take a text away or give it back. */
 const showing = new ActsOf<HideFacts | RestoreFacts | RedactFacts>('room.hide', 'room.restore', 'event.redact')
+/** The same by a suspension of the author, whatever else holds. */
+const ofAuthors = new ActsOf<AuthorFacts>('author.hide', 'author.show')
 
 export const reviewsRoom = 'reviews'
 export const reviewKinds = ['works', 'mixed', 'down', 'avoid'] as const
@@ -371,6 +374,8 @@ export type Review = {
 type PackedReviews = {
   readonly reviews: readonly (readonly [id: string, author: string, subject: string, kind: ReviewKind, at: number])[]
   readonly gone: readonly string[]
+  /** Absent in snapshots of older releases. */
+  readonly goneWithAuthor?: readonly string[]
 }
 
 const none: readonly Review[] = []
@@ -385,6 +390,7 @@ export class Reviews {
   /** Subject -> author -> the newest, oldest first. */
   readonly #bySubject = new Map<string, Map<string, Review>>()
   readonly #gone = new Set<string>()
+  readonly #goneWithAuthor = new Set<string>()
 
   /** Takes an event; undefined where it is no review. */
   take(event: PostRecord, key: Uint8Array): Review | undefined {
@@ -414,11 +420,19 @@ export class Reviews {
     return review.subject
   }
 
+  /** A suspension of its author hides an event, or no longer does. */
+  markWithAuthor(event: Uint8Array, isGone: boolean): void {
+    const id = hex(event)
+    if (!this.#byId.has(id)) return
+    if (isGone) this.#goneWithAuthor.add(id)
+    else this.#goneWithAuthor.delete(id)
+  }
+
   /** What counts for a subject, oldest first. */
   of(subject: string): readonly Review[] {
     const reviews = this.#bySubject.get(subject)
     // Most subjects have none, and a search asks for thousands.
-    return reviews === undefined ? none : [...reviews.values()].filter(({ id }) => !this.#gone.has(id))
+    return reviews === undefined ? none : [...reviews.values()].filter(({ id }) => !this.#isGone(id))
   }
 
   find(id: string): Review | undefined {
@@ -434,12 +448,17 @@ export class Reviews {
     const reviews = [...this.#byId.values()].map(
       ({ id, author, subject, kind, at }) => [id, author, subject, kind, at] as const,
     )
-    return { reviews, gone: [...this.#gone] }
+    return { reviews, gone: [...this.#gone], goneWithAuthor: [...this.#goneWithAuthor] }
   }
 
-  restore({ reviews, gone }: PackedReviews): void {
+  restore({ reviews, gone, goneWithAuthor = [] }: PackedReviews): void {
     for (const [id, author, subject, kind, at] of reviews) this.#add({ id, author, subject, kind, at })
     for (const id of gone) this.#gone.add(id)
+    for (const id of goneWithAuthor) this.#goneWithAuthor.add(id)
+  }
+
+  #isGone(id: string): boolean {
+    return this.#gone.has(id) || this.#goneWithAuthor.has(id)
   }
 
   #add(review: Review): void {

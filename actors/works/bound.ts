@@ -9,7 +9,7 @@
 
 import type { Blobs } from '../attachments/attachments.ts'
 import { hex } from '../kernel/hex.ts'
-import type { HideFacts, PostMarks, RedactFacts, RestoreFacts } from '../posts/marks.ts'
+import type { AuthorFacts, HideFacts, PostMarks, RedactFacts, RestoreFacts } from '../posts/marks.ts'
 import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { none } from '../records/event-index.ts'
 import type { FactRecord, PostRecord } from '../records/record.ts'
@@ -201,7 +201,7 @@ export class RoomWorks implements Projection {
       this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256 })
   }
 
-  onAct(act: FactRecord<HideFacts | RestoreFacts | RedactFacts>): void {
+  onAct(act: FactRecord<HideFacts | RestoreFacts | RedactFacts | AuthorFacts>): void {
     const change = seen[act.op]
     if (change === undefined || this.#marked.size === 0) return
     const slot = this.#core.board.events.find(act.facts.id)
@@ -211,7 +211,9 @@ export class RoomWorks implements Projection {
     if (marked === undefined) return
     const by = this.#authorOf(slot) === hex(act.author) ? 'author' : 'other'
     if (change === 'hidden' && by === 'author') marked.hiddenByAuthor.add(slot)
-    if (change === 'restored') marked.hiddenByAuthor.delete(slot)
+    if (act.op === 'room.restore') marked.hiddenByAuthor.delete(slot)
+    // Of two hides one was taken off.
+    if (change === 'restored' && this.#marks.hideOf(slot) !== undefined) return
     if (asRequest !== undefined) this.#observe(marked, { event: 'request', change, by })
     if (asResult !== undefined) this.#observe(marked, { event: 'result', change, by })
   }
@@ -389,5 +391,7 @@ function isHolder(marked: Marked | undefined, identity: string): boolean {
 const seen: Readonly<Record<string, 'hidden' | 'restored' | 'redacted'>> = {
   'room.hide': 'hidden',
   'room.restore': 'restored',
+  'author.hide': 'hidden',
+  'author.show': 'restored',
   'event.redact': 'redacted',
 }

@@ -30,7 +30,7 @@ import {
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
-import { mayModerate, mayWrite, objection } from '../rooms/policy.ts'
+import { banObjection, mayModerate, mayWrite, objection } from '../rooms/policy.ts'
 import { decidePost, type PostArgs } from '../rooms/room.ts'
 import {
   type BindArgs,
@@ -72,6 +72,8 @@ const markRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => 
   const no = (code: RefusalCode, message: string) => refusal(letter, now, { code, message, field: 'event_id' })
   if (room === undefined || slot === none || board.events.room[slot] !== room.number || !mayWrite(room, letter.author))
     return no('not_found', `there is no event ${work}`)
+  const banned = banObjection(room, letter.author, now, 'event_id')
+  if (banned !== undefined) return no(banned[0], banned[1])
   if (board.authorList[board.events.author[slot]!]!.id !== letter.author)
     return no('forbidden', 'a work needs a request of your own: post one of kind request')
   if (state.marks.isEdit(slot)) return no('wrong_state', 'name the request itself, not a version of it')

@@ -109,7 +109,7 @@ const workEdit = declare({
   required: ['event_id', 'text'],
   optional: [],
   narrowed: { event_id },
-  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  refusals: ['not_found', 'forbidden', 'wrong_state', 'room_write_restricted'],
   result,
   example: {
     operation: 'work.edit',

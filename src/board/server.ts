@@ -21,6 +21,7 @@ import { Replies } from '../http/replies.ts'
 import { freePort, hostText } from '../listening.ts'
 import { type HighWaterMark, readMarks } from '../log/mark.ts'
 import { judge } from '../moderation/advertising.ts'
+import { AuthorPosts } from '../moderation/author-posts.ts'
 import { httpClassifier } from '../moderation/classifier.ts'
 import { hideBy, resumeScreening, Screening, ScreeningQueue } from '../moderation/screening.ts'
 import { Counters, log, setLogLevel } from '../observe.ts'
@@ -113,7 +114,7 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   const verifier = await startVerifier(place)
   await parts.start({ name: 'verifier', stop: () => verifier.close() })
   const services = await servicesOf({ ...base, ...actors, verifier })
-  const { followers, streams, webhookThread, works, calling, itemPosts, screeningQueue } = services
+  const { followers, streams, webhookThread, works, calling, itemPosts, screeningQueue, authorPosts } = services
   const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
   prepareEngineEnvironment(headBytesMax)
   const http = await createHttpServer(config.engine, (exchange) => routes.handle(exchange), {
@@ -128,6 +129,7 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     { name: 'connections', stop: () => drained(place.clock, () => connections.open === 0, flushMs) },
     { name: 'requests', stop: () => drained(place.clock, isQuiet, drainMs) },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
+    { name: 'author posts', start: () => authorPosts.resume(), stop: () => authorPosts.close() },
     { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },
     { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
     { name: 'item posts', start: () => itemPosts.resume(), stop: () => itemPosts.close() },
@@ -244,13 +246,32 @@ async function servicesOf(base: Base) {
     soon: clock.soon,
     report: log,
   })
+  const authorPosts = new AuthorPosts({
+    actors: actorHost,
+    news,
+    board: directory.identity.id,
+    later: clock.later,
+    report: (facts) => log('warn', 'author_posts.not_marked', facts),
+  })
   const { itemPosts, deliveries } = receivingOf(base, voice)
   const { connections, verifier, counters, throttle } = base
   const { tails } = followers
   const streams = openStreams(base, { followers, front })
   const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle }
   const figures = new BoardFigures({ ...parts, now: clock.monotonicMs })
-  return { followers, streams, webhookThread, screeningQueue, works, calling, front, itemPosts, deliveries, figures }
+  const receiving = { itemPosts, deliveries }
+  return {
+    followers,
+    streams,
+    webhookThread,
+    screeningQueue,
+    authorPosts,
+    works,
+    calling,
+    front,
+    ...receiving,
+    figures,
+  }
 }
 
 type Answering = {

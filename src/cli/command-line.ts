@@ -76,6 +76,8 @@ export type Command = {
   /** More lines of `--help`, after the example. */
   readonly notes?: readonly string[]
   readonly options: Options
+  /** Options that are true or false: without a value they are true. */
+  readonly switches?: ReadonlySet<string>
   readonly positionals: { readonly min: number; readonly max: number }
   run(args: Arguments, terminal: Terminal): Promise<ExitCode>
 }
@@ -100,7 +102,7 @@ export function readArguments(command: Command, argv: readonly string[]): { args
   let parsed: ReturnType<typeof parseArgs>
   try {
     parsed = parseArgs({
-      args: [...argv],
+      args: withTruth(command, argv),
       options: { ...command.options, ...everyCommand },
       allowPositionals: true,
       strict: true,
@@ -118,6 +120,15 @@ export function readArguments(command: Command, argv: readonly string[]): { args
     throw new UsageError(`${wrong} Usage: broadside ${command.usage}`)
   }
   return { args: argumentsOf(positionals, values), help }
+}
+
+function withTruth({ switches }: Command, argv: readonly string[]): string[] {
+  const end = argv.includes('--') ? argv.indexOf('--') : argv.length
+  const isValue = (text: string | undefined) => text === 'true' || text === 'false'
+  return argv.map((each, n) => {
+    const isSwitch = n < end && each.startsWith('--') && switches?.has(each.slice(2)) === true
+    return isSwitch && !isValue(argv[n + 1]) ? `${each}=true` : each
+  })
 }
 
 /** The option that was probably meant. */

@@ -72,6 +72,10 @@ function optionOf({ name, isData }: Part): string {
   return isData && common.has(option) ? `data-${option}` : option
 }
 
+function isSwitch({ schema }: Part): boolean {
+  return plainSchema(schema).type === 'boolean'
+}
+
 export type Verb = {
   /** As it is typed after `broadside`. */
   readonly words: string
@@ -95,7 +99,7 @@ export function commandOf({ words, operation, places = [] }: Verb): Command {
     usage: [words, ...usage, '[options]'].join(' '),
     optionHelp: [
       ...byPlace.map(({ name, about }) => [name.toUpperCase(), about] as const),
-      ...options.map((part) => [`--${optionOf(part)} VALUE`, part.about] as const),
+      ...options.map((part) => [`--${optionOf(part)} ${isSwitch(part) ? '[VALUE]' : 'VALUE'}`, part.about] as const),
       urlOptionHelp,
       keyOptionHelp,
     ],
@@ -105,6 +109,7 @@ export function commandOf({ words, operation, places = [] }: Verb): Command {
       ...urlOption,
       key: { type: 'string' },
     },
+    switches: new Set(options.filter(isSwitch).map(optionOf)),
     positionals: { min: required, max: byPlace.length },
     async run(args, terminal) {
       const given = new Map<Part, string>()

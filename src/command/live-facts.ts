@@ -23,7 +23,7 @@ export type Moved = { readonly identity: string; readonly from: string; readonly
 /** Identities whose key or standing changed. */
 export type PeopleNews = {
   readonly moved: readonly Moved[]
-  readonly suspended: readonly (readonly [identity: string, isSuspended: boolean])[]
+  readonly suspended: readonly (readonly [identity: string, isSuspended: boolean, hidesPosts: boolean])[]
 }
 
 export class LiveFacts {
@@ -38,6 +38,9 @@ export class LiveFacts {
   readonly #moved = new Map<string, string>()
   /** Identity ids. */
   readonly #suspended = new Set<string>()
+  /** Among them those whose posts are hidden. */
+  readonly #hidden = new Set<string>()
+  #onSuspension: (identity: string, hidesPosts: boolean) => void = () => {}
   readonly #roomChange = new Map<string, number>()
   #onChange: (room: string) => void = () => {}
   /** Number of the newest public change. */
@@ -84,7 +87,12 @@ export class LiveFacts {
 
   notePeople({ moved, suspended }: PeopleNews): void {
     for (const each of moved) this.noteRotation(each)
-    for (const [identity, isSuspended] of suspended) this.noteSuspension(identity, isSuspended)
+    for (const each of suspended) this.noteSuspension(...each)
+  }
+
+  /** Calls back with each suspension and each end of one. */
+  onSuspension(listener: (identity: string, hidesPosts: boolean) => void): void {
+    this.#onSuspension = listener
   }
 
   noteRotation({ identity, from, to }: Moved): void {
@@ -100,12 +108,20 @@ export class LiveFacts {
     this.grants.refresh()
   }
 
-  noteSuspension(identity: string, isSuspended: boolean): void {
+  noteSuspension(identity: string, isSuspended: boolean, hidesPosts: boolean): void {
+    if (hidesPosts) this.#hidden.add(identity)
+    else this.#hidden.delete(identity)
     if (!isSuspended) this.#suspended.delete(identity)
     else {
       this.#suspended.add(identity)
       this.delegates.endOf(identity)
     }
+    this.#onSuspension(identity, hidesPosts)
+  }
+
+  /** Identities whose posts are hidden while they are suspended. */
+  get hidden(): ReadonlySet<string> {
+    return this.#hidden
   }
 
   get suspended(): ReadonlySet<string> {

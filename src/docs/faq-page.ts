@@ -17,7 +17,7 @@ const answers: readonly (readonly [group: string, readonly (readonly [question: 
       ],
       [
         'Who moderates?',
-        html`The owner of a room sets its policy, and its moderators hide posts that violate it; the operator of the board can suspend a key. Each action is recorded in the room’s <a href="/docs/room.modlog">moderation log</a>.`,
+        html`The owner of a room sets its policy, and its moderators hide posts that violate it and ban who writes them; the operator of the board can suspend a key. Each action is recorded in the room’s <a href="/docs/room.modlog">moderation log</a>.`,
       ],
     ],
   ],

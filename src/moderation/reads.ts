@@ -5,6 +5,8 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { reportResolve } from '../../actors/moderation/operations.ts'
+import { postsLeft } from '../../actors/posts/decide.ts'
+import type { Ban, Room } from '../../actors/records/board.ts'
 import {
   commandIn,
   dataIn,
@@ -14,6 +16,7 @@ import {
   RecordType,
   type Signed,
 } from '../../actors/records/record.ts'
+import { isOver } from '../../actors/rooms/policy.ts'
 import type { Kept, Report } from '../../actors/rooms/rules.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../reads/event-view.ts'
@@ -32,6 +35,7 @@ import {
   type Reads,
   refused,
   type Share,
+  soonest,
   unending,
   withinPage,
   withRoom,
@@ -40,8 +44,11 @@ import type { Screened } from './screening.ts'
 
 export const moderationReads = {
   'room.modlog': (context, request) => withRoom(context, request, ({ name }) => modlog(context, request, name)),
+  'room.bans': (context, request) => withRoom(context, request, (room) => bans(context, request, room)),
   'reports.list': listReports,
   'screening.recent': recent,
+  'author.hidden': hiddenAuthors,
+  'author.rooms': roomsLeft,
 } satisfies Reads
 
 type SignedAct = FactRecord & { readonly by: Signed }
@@ -74,6 +81,35 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
     { room, entries, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) },
     { room, until: unending },
   )
+}
+
+function bans(context: ReadContext, { args }: ReadRequest, room: Room): ReadAnswer {
+  const list = `bans:${room.name}`
+  const cursor = opened(context, list, args)
+  if (cursor === undefined) return badCursor
+  const { from = Number.POSITIVE_INFINITY } = cursor
+  const now = context.now()
+  const found = [...room.bans]
+    .filter(([, ban]) => !isOver(ban, now) && ban.seq < from)
+    .reverse()
+    .map(([target, ban]) => ({ target, ...ban }))
+  const { views, cut } = withinPage(found.slice(0, limitOf(args)), (ban) => banView(context, ban))
+  const next = cut?.seq ?? (found.length > views.length ? found[views.length - 1]?.seq : undefined)
+  const ends = found.flatMap(({ until }) => (until === 0 ? [] : [until]))
+  return ok({ room: room.name, bans: views, ...paging(context, list, next) }, { room: room.name, until: soonest(ends) })
+}
+
+function banView(context: ReadContext, { target, until, ...kept }: Ban & { readonly target: string }) {
+  const { author, at, by } = actAt(context, kept)
+  const handle = context.handleOf(target)
+  return {
+    target,
+    ...(handle === undefined ? {} : { handle }),
+    by: Buffer.from(author).toString('hex'),
+    reason: commandIn(by.signed).reason ?? '',
+    created_at: at,
+    ...(until === 0 ? {} : { expires_at: until }),
+  }
 }
 
 function entryView(context: ReadContext, room: string, seq: number, kept: Kept) {
@@ -170,6 +206,25 @@ function recent(
     }
   }
   return known({ posts })
+}
+
+/** The board asks a shard whose posts a suspension hides there, as far as it was carried out. */
+function hiddenAuthors({ board, state }: ReadContext): KnownAnswer<{ authors: readonly string[] }> {
+  return known({ authors: [...state.marks.hiddenAuthors].map((number) => board.authorList[number]!.id) })
+}
+
+/**
+ * In which rooms of a shard a suspension of this identity has posts left to hide (`hidden` is 1), or its end to show again, among the
+ * posts after `from`. `next`: where to go on, 0: nowhere.
+ */
+function roomsLeft(
+  { board, state }: ReadContext,
+  { args }: ReadRequest,
+): KnownAnswer<{ rooms: readonly string[]; next: number }> {
+  const isHidden = args.hidden === 1
+  const { slots, next } = postsLeft(state, { target: String(args.target), from: Number(args.from), isHidden })
+  const rooms = new Set(slots.map((slot) => board.roomList[board.events.room[slot]!]!.name))
+  return known({ rooms: [...rooms], next })
 }
 
 function base64url(bytes: Uint8Array): string {

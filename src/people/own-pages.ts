@@ -88,11 +88,11 @@ export const inbox: Page = {
 
 export const moderate: Page = {
   path: '/moderate',
-  about: 'For moderators and the operator: reports, hides, suspensions, policies of rooms.',
+  about: 'For moderators and the operator: reports, hides, suspensions, bans, policies of rooms.',
   show: () =>
     shown({
       title: 'Moderation',
-      description: 'Reports, hidden posts, suspensions and policies of rooms, for those who may act on them.',
+      description: 'Reports, hidden posts, suspensions, bans and policies of rooms, for those who may act on them.',
       isListed: false,
       head: html`<h1>Moderation</h1><p class="lead">Every action here is a signed command of the one who takes it, and is listed in the room’s public log of moderation.</p>`,
       main: html`<noscript><p class="note">This page needs JavaScript: it acts with your key, which stays in your browser. <a href="/docs/reports.list">reports.list</a> and its neighbours do the same without a browser.</p></noscript>

@@ -1,6 +1,7 @@
 /** How writes on people are carried out: all of them by the registry, which knows every handle, key and suspension. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { SuspendFacts } from '../../actors/people/people.ts'
 import { registryName } from '../../actors/records/record.ts'
 import type { AnyPlan, Plan, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/verified.ts'
@@ -53,13 +54,28 @@ const notTheBoard: NonNullable<AnyPlan['ask']> = ({ command }, { boardIdentity }
 function suspension(isSuspended: boolean): Plan<'identity.suspend' | 'identity.unsuspend'> {
   return {
     to: registry,
-    args: ({ command }) => ({ target: command.target, reason: command.reason ?? '' }),
+    args: ({ command, data }) => ({
+      target: command.target,
+      reason: command.reason ?? '',
+      hidesPosts: 'hide_posts' in data && data.hide_posts === true,
+    }),
     ask: isSuspended ? quiescing(({ command }) => command.target!, notTheBoard) : notTheBoard,
-    heard: ({ command }, _, { news }) => news.noteSuspension(command.target, isSuspended),
+    heard: ({ command }, { facts }, { news }) => news.noteSuspension(command.target, isSuspended, hidesPosts(facts)),
     show: ({ command }, { facts }) => ({
-      values: { suspension: { target: command.target, suspended: isSuspended, reason: facts.reason } },
+      values: {
+        suspension: {
+          target: command.target,
+          suspended: isSuspended,
+          reason: facts.reason,
+          ...(hidesPosts(facts) ? { hide_posts: true } : {}),
+        },
+      },
     }),
   }
+}
+
+function hidesPosts(facts: SuspendFacts): boolean {
+  return facts.hide_posts === true
 }
 
 export const peoplePlans = {

@@ -83,11 +83,15 @@ function identityView({ people }: { people: State['people'] }, author: Author) {
     ...(author.handle === undefined ? {} : { handle: author.handle }),
     ...(profile === undefined ? {} : { profile: profileView(profile) }),
     ...(before.length === 0 ? {} : { previous_keys: before }),
-    ...(suspended === undefined ? {} : { suspended: { reason: suspended.reason, since: suspended.at } }),
+    ...(suspended === undefined ? {} : { suspended: suspensionView(suspended) }),
     events: author.events.length,
     created_at: author.createdAt,
     last_seen: author.lastSeen,
   }
+}
+
+function suspensionView({ reason, at, hidesPosts }: NonNullable<ReturnType<State['people']['suspension']>>) {
+  return { reason, since: at, ...(hidesPosts === true ? { hide_posts: true } : {}) }
 }
 
 function profileView({ description, capabilities, links, at }: NonNullable<ReturnType<State['people']['profile']>>) {

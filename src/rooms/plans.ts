@@ -28,6 +28,27 @@ function shownRole({ facts }: Decided, room: string) {
   return { values: { room, member: { id: facts.target, role: facts.role } } }
 }
 
+const ban: Plan<'room.ban'> = {
+  to: inRoom,
+  args: ({ command }, { operators, boardIdentity }) => ({
+    target: command.target,
+    ttl: command.ttl ?? 0,
+    isOperators: operators.has(command.target) || command.target === boardIdentity,
+  }),
+  show: ({ command }, { facts }, room) => {
+    const ends = facts.until === 0 ? {} : { expires_at: facts.until }
+    return { values: { ban: { room, target: facts.target, banned: true, ...ends, reason: command.reason } } }
+  },
+}
+
+const unban: Plan<'room.unban'> = {
+  to: inRoom,
+  args: ({ command }) => ({ target: command.target }),
+  show: ({ command }, { facts }, room) => ({
+    values: { ban: { room, target: facts.target, banned: false, reason: command.reason ?? '' } },
+  }),
+}
+
 const dayAsTtl = 86_400
 
 const invite: Plan<'room.invite.create'> = {
@@ -99,6 +120,8 @@ export const roomsPlans = {
   'room.moderator.add': roleChange,
   'room.moderator.remove': roleChange,
   'room.owner.transfer': roleChange,
+  'room.ban': ban,
+  'room.unban': unban,
   'room.invite.create': invite,
   'room.invite.accept': acceptance,
   'room.policy.set': policy,

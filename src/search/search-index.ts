@@ -19,7 +19,7 @@
 
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { HideFacts, RedactFacts, RestoreFacts } from '../../actors/posts/marks.ts'
+import type { AuthorFacts, HideFacts, RedactFacts, RestoreFacts } from '../../actors/posts/marks.ts'
 import { ActsOf, type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/records/record.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { type DatabaseSync, openDatabase } from '../sqlite.ts'
@@ -30,6 +30,8 @@ type Value = string | number | bigint | Uint8Array
 
 const hides = new ActsOf<HideFacts>('room.hide')
 const restores = new ActsOf<RestoreFacts>('room.restore')
+const withAuthor = new ActsOf<AuthorFacts>('author.hide')
+const againWithAuthor = new ActsOf<AuthorFacts>('author.show')
 const redactions = new ActsOf<RedactFacts>('event.redact')
 
 const format = '2'
@@ -128,8 +130,11 @@ export class SearchIndex {
       if (record.original === undefined) this.#post(record, key, change)
       else this.#edit(record, record.original)
     } else if (record.type === RecordType.act) {
-      if (hides.is(record)) this.#run('UPDATE docs SET hidden = 1 WHERE id = ?', record.facts.id)
-      else if (restores.is(record)) this.#run('UPDATE docs SET hidden = 0 WHERE id = ?', record.facts.id)
+      if (hides.is(record)) this.#run('UPDATE docs SET hidden = hidden | 1 WHERE id = ?', record.facts.id)
+      else if (restores.is(record)) this.#run('UPDATE docs SET hidden = hidden & ~1 WHERE id = ?', record.facts.id)
+      else if (withAuthor.is(record)) this.#run('UPDATE docs SET hidden = hidden | 2 WHERE id = ?', record.facts.id)
+      else if (againWithAuthor.is(record))
+        this.#run('UPDATE docs SET hidden = hidden & ~2 WHERE id = ?', record.facts.id)
       else if (redactions.is(record)) this.#delete('id = ?', record.facts.id)
     }
   }

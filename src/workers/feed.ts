@@ -76,7 +76,7 @@ class FeedFollower {
   readonly #publisher: Publisher
   #changed = new Map<string, number>()
   #handles: [string, string][] = []
-  #people: { moved: Moved[]; suspended: [string, boolean][] } = { moved: [], suspended: [] }
+  #people: { moved: Moved[]; suspended: [string, boolean, boolean][] } = { moved: [], suspended: [] }
   /** The front hears what is new; what an earlier run left is applied in silence. */
   #isLive = false
   /** Size of the newest head that the front was told of. */
@@ -145,7 +145,11 @@ class FeedFollower {
       ),
       people: {
         moved: state.people.rotations.map(movedOf),
-        suspended: [...state.people.suspended].map((id): [string, boolean] => [id, true]),
+        suspended: [...state.people.suspended].map(([id, { hidesPosts = false }]): [string, boolean, boolean] => [
+          id,
+          true,
+          hidesPosts,
+        ]),
       } satisfies PeopleNews,
       change: state.board.change,
       size: head.size,
@@ -181,7 +185,10 @@ class FeedFollower {
       this.#handles.push([Buffer.from(record.author).toString('hex'), record.handle])
     if (record.type === RecordType.act && record.op === 'identity.rotate')
       this.#people.moved.push(movedOf(people.rotations.at(-1)!))
-    if (suspensions.is(record)) this.#people.suspended.push([record.facts.target, record.op === 'identity.suspend'])
+    if (suspensions.is(record)) {
+      const { target, hide_posts = false } = record.facts
+      this.#people.suspended.push([target, record.op === 'identity.suspend', hide_posts])
+    }
     this.#changed.set(record.room, change)
     for (; this.#row < changes.count; this.#row++) {
       const row = changes.at(this.#row)

@@ -28,6 +28,7 @@ type Step =
   | { readonly op: 'post'; readonly by: number; readonly page: number; readonly reply: number; readonly ttl: number }
   | { readonly op: 'edit'; readonly by: number; readonly of: number; readonly version: number }
   | { readonly op: 'room.hide' | 'room.restore' | 'event.redact'; readonly by: number; readonly of: number }
+  | { readonly op: 'author.hide' | 'author.show'; readonly by: number; readonly from: number }
   | { readonly op: 'vote'; readonly by: number; readonly of: number; readonly value: 1 | 0 | -1 }
   | { readonly op: 'wait'; readonly seconds: number }
 
@@ -58,6 +59,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({ op: fc.constant('vote' as const), by, of, value: fc.constantFrom(1 as const, 0, -1) }),
   },
+  fc.record({ op: fc.constantFrom('author.hide' as const, 'author.show' as const), by, from: fc.nat({ max: 9 }) }),
   fc.record({ op: fc.constant('wait' as const), seconds: fc.constantFrom(1, 5) }),
 )
 
@@ -127,6 +129,7 @@ type Kept = {
   readonly versions: string[]
   hidden: 'room' | 'operator' | undefined
   isRedacted: boolean
+  isWithAuthor: boolean
   readonly votes: Map<number, number>
 }
 
@@ -134,7 +137,11 @@ type Kept = {
 class Model {
   readonly events: Kept[] = []
 
-  isGone({ hidden, isRedacted, ends }: Kept, now: number): boolean {
+  isGone(event: Kept, now: number): boolean {
+    return event.isWithAuthor || this.isGoneByItself(event, now)
+  }
+
+  isGoneByItself({ hidden, isRedacted, ends }: Kept, now: number): boolean {
     return isRedacted || hidden !== undefined || (ends !== 0 && ends <= now)
   }
 
@@ -149,7 +156,7 @@ class Model {
     const power = op === 'event.redact' && person === event.by ? 'room' : this.power(person, event)
     if (power === undefined) return 'forbidden'
     if (op === 'room.hide') {
-      if (this.isGone(event, now)) return 'wrong_state'
+      if (this.isGoneByItself(event, now)) return 'wrong_state'
       event.hidden = power
     } else if (op === 'room.restore') {
       if (event.isRedacted || event.hidden === undefined) return 'wrong_state'
@@ -197,10 +204,18 @@ function run(steps: readonly Step[]): { subject: Subject; model: Model } {
       const done = subject.post(step.by, { page: named ?? '', replyTo, ttl: step.ttl })
       const ends = step.ttl === 0 ? 0 : subject.now + step.ttl
       const root = parent === undefined ? model.events.length : parent.root
-      const fresh = { hidden: undefined, isRedacted: false, votes: new Map() }
+      const fresh = { hidden: undefined, isRedacted: false, isWithAuthor: false, votes: new Map() }
       const versions = [(done as { id: string }).id]
       const page = named ?? parent?.page ?? 'main'
       model.events.push({ by: step.by, page, root, ends, versions, ...fresh })
+      continue
+    }
+    if ('from' in step) {
+      subject.do(step.op, operator, { target: people[step.by]!.id, from: step.from })
+      const { board } = subject.state
+      for (const event of model.events)
+        if (event.by === step.by && board.events.find(Buffer.from(event.versions[0]!, 'hex')) >= step.from)
+          event.isWithAuthor = step.op === 'author.hide'
       continue
     }
     const event = model.events[step.of]

@@ -35,6 +35,8 @@ type Step =
       readonly by: number
       readonly target: number
     }
+  | { readonly op: 'room.ban'; readonly by: number; readonly target: number; readonly ttl: number }
+  | { readonly op: 'room.unban'; readonly by: number; readonly target: number }
   | {
       readonly op: 'room.invite.create'
       readonly by: number
@@ -88,6 +90,16 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       target: who,
     }),
   },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      op: fc.constant('room.ban' as const),
+      by: who,
+      target: who,
+      ttl: fc.constantFrom(0, 60, 3600),
+    }),
+  },
+  fc.record({ op: fc.constant('room.unban' as const), by: who, target: who }),
   fc.record({
     op: fc.constant('room.invite.create' as const),
     by: who,
@@ -176,6 +188,7 @@ class Model {
   owner: number | undefined
   readonly roles = new Map<number, 'member' | 'moderator'>()
   readonly barred = new Set<number>()
+  readonly bans = new Map<number, { readonly until: number; readonly isOperators: boolean }>()
   invites: { readonly n: number; readonly ends: number; readonly target: number | undefined }[] = []
   made = 0
   policy: Policy = openPolicy
@@ -193,7 +206,7 @@ class Model {
     if (step.op === 'post') return this.#post(step, now)
     if (step.op === 'room.join') {
       if (role !== 'none') return 'conflict'
-      if (this.barred.has(by)) return 'forbidden'
+      if (this.isBanned(by, now) || this.barred.has(by)) return 'forbidden'
       this.roles.set(by, 'member')
       return 'ok'
     }
@@ -203,6 +216,8 @@ class Model {
       return 'ok'
     }
     if (step.op === 'room.invite.accept') return this.#accept(by, step.invite, now)
+    if (step.op === 'room.ban') return this.#ban(step, now)
+    if (step.op === 'room.unban') return this.#unban(step, now)
     const isOwner = this.isOwner(by)
     if (step.op === 'room.policy.set') {
       const isSmall = JSON.stringify(step.set) === '{"front_page":false}'
@@ -219,7 +234,35 @@ class Model {
       this.invites.push({ n: this.made++, ends: now + step.ttl, target: step.target })
       return 'ok'
     }
-    return this.#change(step.op, step.target)
+    return this.#change(step.op, step.target, now)
+  }
+
+  isBanned(person: number, now: number): boolean {
+    const ban = this.bans.get(person)
+    return ban !== undefined && (ban.until === 0 || ban.until > now)
+  }
+
+  #ban({ by, target, ttl }: Extract<Step, { op: 'room.ban' }>, now: number): string {
+    const ofRoom = this.owner === by || this.roles.get(by) === 'moderator'
+    const operates = by === operator && !this.isPrivate
+    if (!ofRoom && !operates) return 'forbidden'
+    if (target === by) return 'invalid_field'
+    if (target === this.owner) return 'wrong_state'
+    if (target === operator && !this.isPrivate) return 'forbidden'
+    if (this.roles.get(target) === 'moderator' && this.owner !== by && !operates) return 'forbidden'
+    if (this.isBanned(target, now)) return 'wrong_state'
+    this.roles.delete(target)
+    this.bans.set(target, { until: ttl === 0 ? 0 : now + ttl, isOperators: !ofRoom })
+    return 'ok'
+  }
+
+  #unban({ by, target }: Extract<Step, { op: 'room.unban' }>, now: number): string {
+    const operates = by === operator && !this.isPrivate
+    if (this.owner !== by && this.roles.get(by) !== 'moderator' && !operates) return 'forbidden'
+    if (!this.isBanned(target, now)) return 'wrong_state'
+    if (this.bans.get(target)!.isOperators && by !== operator) return 'forbidden'
+    this.bans.delete(target)
+    return 'ok'
   }
 
   role(person: number): string {
@@ -230,11 +273,12 @@ class Model {
     return this.owner === undefined ? person === operator : this.owner === person
   }
 
-  #change(op: AnyWriteName, target: number): string {
+  #change(op: AnyWriteName, target: number, now: number): string {
     const role = this.role(target)
     switch (op) {
       case 'room.member.add':
         if (role !== 'none') return 'conflict'
+        if (this.isBanned(target, now)) return 'wrong_state'
         this.#admit(target, 'member')
         return 'ok'
       case 'room.member.remove':
@@ -245,6 +289,7 @@ class Model {
         return 'ok'
       case 'room.moderator.add':
         if (role === 'owner' || role === 'moderator') return 'conflict'
+        if (this.isBanned(target, now)) return 'wrong_state'
         this.#admit(target, 'moderator')
         return 'ok'
       case 'room.moderator.remove':
@@ -256,6 +301,7 @@ class Model {
         if (this.owner !== undefined) this.roles.set(this.owner, 'member')
         this.roles.delete(target)
         this.barred.delete(target)
+        this.bans.delete(target)
         this.owner = target
         this.invites = []
         return 'ok'
@@ -270,6 +316,7 @@ class Model {
   #accept(by: number, n: number, now: number): string {
     const invite = this.invites.find((each) => each.n === n && each.ends > now)
     if (invite === undefined || (invite.target !== undefined && invite.target !== by)) return 'forbidden'
+    if (this.isBanned(by, now)) return 'forbidden'
     if (this.role(by) !== 'none') return 'conflict'
     this.invites = this.invites.filter((each) => each !== invite)
     this.#admit(by, 'member')
@@ -279,6 +326,7 @@ class Model {
   #post({ by, reply, ttl, proofBits }: Extract<Step, { op: 'post' }>, now: number): string {
     const { policy } = this
     const isReply = reply && this.posts.length > 0
+    if (this.isBanned(by, now)) return 'room_write_restricted'
     if (policy.closed || (policy.closes_at > 0 && policy.closes_at <= now)) return 'wrong_state'
     if (policy.ttl_max > 0 && (ttl === 0 || ttl > policy.ttl_max)) return 'invalid_field'
     const isMember = this.isOwner(by) || this.role(by) !== 'none'
@@ -318,6 +366,8 @@ function argsOf(step: Step, subject: Subject): Record<string, unknown> {
       const replyTo = step.reply ? subject.first : ''
       return { page: '', kind: 'note', replyTo, supersedes: '', attachments: [], ttl, proofBits }
     }
+    case 'room.ban':
+      return { target: people[step.target]!.id, ttl: step.ttl, isOperators: step.target === operator }
     default: {
       const { target } = step as { readonly target?: number }
       return target === undefined ? {} : { target: people[target]!.id }

@@ -38,6 +38,14 @@ const step = fc.oneof(
     }),
   },
   {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constantFrom('author.hide' as const, 'author.show' as const),
+      by,
+      room: fc.constantFrom(...rooms),
+    }),
+  },
+  {
     weight: 4,
     arbitrary: fc.record({ op: fc.constant('vote' as const), by, of, value: fc.constantFrom(1, 1, 0, -1) }),
   },
@@ -75,7 +83,9 @@ class Story {
     } else if (given.op === 'front') {
       const said = desk.say('ann', 'room.policy.set', given.room, { args: { set: { front_page: given.front } } })
       expect(said.ok).toBe(true)
-    } else if (given.op === 'post') this.#post(given)
+    } else if (!('of' in given) && given.op !== 'post')
+      desk.say(operator, given.op, given.room, { args: { target: person(given.by), from: 0 } })
+    else if (given.op === 'post') this.#post(given)
     else {
       const post = posts[given.of % Math.max(1, posts.length)]
       if (post === undefined) return

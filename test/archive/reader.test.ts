@@ -99,6 +99,14 @@ test.skipIf(skipped)(
     // The signed bytes hold a secret, so they are not kept whole.
     const secret = JSON.stringify({ schema: 1, hmac_secret: 'a secret of sixteen bytes or more' })
     await world.done(world.someone(), { operation: 'receiver.create', data: secret })
+    // What the board does by itself has no signature.
+    const flooder = world.someone()
+    const flood = await world.post(flooder)
+    const suspension = { operation: 'identity.suspend', target: flooder.id, reason: 'x' }
+    await world.done(operator, { ...suspension, data: '{"schema":1,"hide_posts":true}' })
+    await expect
+      .poll(async () => (await client.get(`/api/events/${flood}`)).data.event?.hidden, { timeout: 60_000 })
+      .toBe(true)
     const exported = (await client.get('/v1/export')).text.trimEnd().split('\n')
     const { vkey } = (await client.get('/api/log/checkpoint')).data as { vkey?: string }
     client.close()
@@ -114,6 +122,7 @@ test.skipIf(skipped)(
     const texts = new Map(report.events.map(({ id, text }) => [id, text]))
     expect(events.map(({ event_id }) => texts.get(event_id))).toEqual(events.map(({ text }) => text))
 
+    expect(report.records['author.hide']).toBe(1)
     const acts = Object.values(new State()).flatMap((part: { acts?: object }) => Object.keys(part.acts ?? {}))
     expect(acts.length).toBeGreaterThan(80)
     const records = ['room created', 'event', 'handle claimed']

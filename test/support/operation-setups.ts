@@ -267,6 +267,14 @@ export const setups: Readonly<Record<string, Setup>> = {
   'room.moderator.add': withRole('none'),
   'room.moderator.remove': withRole('moderator'),
   'room.owner.transfer': withRole('member'),
+  'room.ban': withRole('member'),
+  'room.unban': async (world) => {
+    const { owner, room } = await world.room()
+    const target = world.someone().id
+    await world.done(owner, { operation: 'room.ban', room, target, reason: 'x' })
+    return { signer: owner, fields: { room, target } }
+  },
+  'room.bans': anyone,
   'room.invite.create': ownRoom,
   'room.invite.accept': async (world) => {
     const { owner, room } = await world.privateRoom()

@@ -6,6 +6,7 @@ import { delegated, delegationBody } from './delegations.ts'
 import type { World } from './operation-setups.ts'
 import {
   asIs,
+  banned,
   byAnother,
   byDelegate,
   byOldKey,
@@ -182,6 +183,17 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     wrong_state: twice('room.restore'),
   },
   'room.modlog': readOfRoom('room.modlog'),
+  'room.ban': {
+    ...ofRoom('room.ban'),
+    forbidden: byAnother('room.ban'),
+    wrong_state: twice('room.ban'),
+  },
+  'room.unban': {
+    ...ofRoom('room.unban'),
+    forbidden: byAnother('room.unban'),
+    wrong_state: twice('room.unban'),
+  },
+  'room.bans': readOfRoom('room.bans'),
   report: { not_found: asIs('report'), conflict: twice('report') },
   'reports.list': { forbidden: asIs('reports.list') },
   'limits.grant': { forbidden: asIs('limits.grant') },
@@ -239,6 +251,9 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
       await world.done(author, { operation: 'event.redact', event_id: event, reason: 'x' })
       return send(world, 'vote', world.someone(), { event_id: event })
     },
+    room_write_restricted: banned('vote', async (world, owner, room) => ({
+      event_id: await world.post(owner, { room }),
+    })),
   },
   'blob.put': {
     not_found: inNoRoom('blob.put'),

@@ -116,6 +116,17 @@ export const inPolicy =
     return send(world, name, stranger, { room })
   }
 
+/** In a public room, by somebody who is banned from it. `fields`: of the command, made by its owner before. */
+export const banned =
+  (name: string, fields: (world: World, owner: Signer, room: string) => Promise<Values>): Way =>
+  async (world) => {
+    const { owner, room } = await world.room()
+    const signer = world.someone()
+    const given = await fields(world, owner, room)
+    await world.done(owner, { operation: 'room.ban', room, target: signer.id, reason: 'x' })
+    return send(world, name, signer, given)
+  }
+
 export const targetIsOwner =
   (name: string): Way =>
   async (world) => {

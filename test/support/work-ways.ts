@@ -141,6 +141,14 @@ export const workWays: Readonly<Record<string, Readonly<Record<string, Way>>>> =
     not_found: asIs('work.edit'),
     forbidden: byAnother('work.edit'),
     wrong_state: at('work.edit', 'claimed', 'requester'),
+    room_write_restricted: async (world) => {
+      const { owner, room } = await world.room()
+      const requester = await world.rich()
+      const text = { operation: 'work.create', room, text: 'in the room', amount: 5, ...data({ title: 'x' }) } as never
+      const { work } = await world.done(requester, text)
+      await world.done(owner, { operation: 'room.ban', room, target: requester.id, reason: 'x' })
+      return send(world, 'work.edit', requester, { event_id: work!.id as string })
+    },
   },
   'work.raise': {
     not_found: asIs('work.raise'),

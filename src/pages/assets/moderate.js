@@ -1,5 +1,5 @@
 /**
- * /moderate: reports, hides, suspensions and policies of rooms, each a signed command. An operator acts with a key that stands in for
+ * /moderate: reports, hides, suspensions, bans and policies of rooms, each a signed command. An operator acts with a key that stands in for
  * theirs for a day at most (a delegation with the scope board:operate), so that the operator's own key is in no browser.
  */
 import {
@@ -10,7 +10,6 @@ import {
   form,
   get,
   identityOf,
-  kept,
   keyIn,
   keys,
   link,
@@ -35,48 +34,18 @@ const input = (name, more = {}) => make('input', { name, autocomplete: 'off', ..
 /** The id of a post in an address or by itself. */
 const postIn = (text) => /[0-9a-f]{32}/.exec(text)?.[0] ?? text.trim()
 
-/** Every public post of an identity, hidden or shown again, one signed command each. What is so already is left. */
-const forEachPost = async (key, target, operation, reason, say) => {
-  const name = `hidden ${target}`
-  const done = []
-  const each = async (id) => {
-    try {
-      await send(key, { operation, event_id: id, reason })
-      done.push(id)
-      say(`${done.length} posts so far`)
-    } catch (error) {
-      if (!(error instanceof Refused) || !['wrong_state', 'forbidden', 'not_found'].includes(error.code)) throw error
-    }
-  }
-  // Hidden posts are in no list: what was hidden here is noted here, so that just that is shown again.
-  if (operation === 'room.restore') {
-    for (const id of kept.get(name) ?? []) await each(id)
-    kept.set(name, undefined)
-    return done.length
-  }
-  const before = kept.get(name) ?? []
-  let cursor
-  do {
-    const found = await read(key, {
-      operation: 'identity.events',
-      target,
-      limit: 100,
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    for (const { event_id: id } of found.events) await each(id)
-    kept.set(name, [...before, ...done])
-    cursor = found.has_more ? found.next_cursor : undefined
-  } while (cursor !== undefined)
-  return done.length
-}
-
-const suspend = async (key, target, reason, isHiding, say) => {
-  await send(key, { operation: 'identity.suspend', target, reason }).catch((error) => {
+const suspend = async (key, target, reason, isHiding) => {
+  await send(key, {
+    operation: 'identity.suspend',
+    target,
+    reason,
+    ...(isHiding ? { data: { schema: 1, hide_posts: true } } : {}),
+  }).catch((error) => {
     if (error.code !== 'wrong_state') throw error
   })
-  if (!isHiding) return 'Suspended.'
-  const hidden = await forEachPost(key, target, 'room.hide', reason, say)
-  return `Suspended; ${hidden} posts are hidden.`
+  return isHiding
+    ? 'Suspended. The board hides all their posts, which takes some time if there are many.'
+    : 'Suspended.'
 }
 
 const reportLine = async (key, { id, event_id: event, room, reason, reporter, created_at: at }, count) => {
@@ -115,16 +84,16 @@ const reportLine = async (key, { id, event_id: event, room, reason, reporter, cr
         : [
             [
               'Suspend the author',
-              async (say) => {
-                const done = await suspend(key, author.id, reasonNow(), false, say)
+              async () => {
+                const done = await suspend(key, author.id, reasonNow(), false)
                 await resolve('suspended')
                 return done
               },
             ],
             [
               'Suspend and hide all posts',
-              async (say) => {
-                const done = await suspend(key, author.id, reasonNow(), true, say)
+              async () => {
+                const done = await suspend(key, author.id, reasonNow(), true)
                 await resolve('suspended')
                 return done
               },
@@ -149,7 +118,6 @@ const peopleSection = (key) => {
   const reason = input('reason', { required: '', maxlength: '200' })
   const hiding = make('input', { type: 'checkbox', name: 'hiding' })
   const ending = input('who', { required: '' })
-  const showing = make('input', { type: 'checkbox', name: 'showing' })
   return section(
     'People',
     form(
@@ -159,22 +127,13 @@ const peopleSection = (key) => {
         make('label', { class: 'check' }, hiding, ' Hide all their posts'),
       ],
       'Suspend',
-      async (given, say) =>
-        suspend(key, await identityOf(given.who.trim()), given.reason, given.hiding !== undefined, say),
+      async (given) => suspend(key, await identityOf(given.who.trim()), given.reason, given.hiding !== undefined),
     ),
-    form(
-      [
-        field('End the suspension of @handle or id', ending),
-        make('label', { class: 'check' }, showing, ' Show again what was hidden from this browser'),
-      ],
-      'End the suspension',
-      async (given, say) => {
-        const target = await identityOf(given.who.trim())
-        await send(key, { operation: 'identity.unsuspend', target, reason: 'The suspension is over.' })
-        if (given.showing === undefined) return 'It is over.'
-        return `It is over; ${await forEachPost(key, target, 'room.restore', 'The suspension is over.', say)} posts are shown again.`
-      },
-    ),
+    form([field('End the suspension of @handle or id', ending)], 'End the suspension', async (given) => {
+      const target = await identityOf(given.who.trim())
+      await send(key, { operation: 'identity.unsuspend', target, reason: 'The suspension is over.' })
+      return 'It is over. What it hid is shown again.'
+    }),
   )
 }
 
@@ -201,16 +160,71 @@ const roomSection = (key) => {
   const name = input('room', { required: '', maxlength: '64' })
   const found = make('div', {})
   const open = form([field('Room', name)], 'Open', async ({ room }) => {
-    const [{ policy }, { entries }] = await Promise.all([
-      read(key, { operation: 'room.policy.get', room: room.trim() }),
-      read(key, { operation: 'room.modlog', room: room.trim(), limit: 20 }),
+    const named = room.trim()
+    const [{ policy }, { bans }, { entries }] = await Promise.all([
+      read(key, { operation: 'room.policy.get', room: named }),
+      read(key, { operation: 'room.bans', room: named }),
+      read(key, { operation: 'room.modlog', room: named, limit: 20 }),
     ])
-    found.replaceChildren(policyForm(key, room.trim(), policy), modlog(entries))
+    found.replaceChildren(
+      policyForm(key, named, policy),
+      banForm(key, named),
+      banned(key, named, bans),
+      modlog(entries),
+    )
     announce(found)
     return ' '
   })
   return section('Rooms', open, found)
 }
+const days = [
+  ['', 'Until it is ended'],
+  ['1', 'A day'],
+  ['7', 'A week'],
+  ['30', '30 days'],
+]
+const banForm = (key, room) => {
+  const who = input('who', { required: '' })
+  const reason = input('reason', { required: '', maxlength: '200' })
+  const length = make('select', { name: 'days' }, ...days.map(([value, words]) => make('option', { value }, words)))
+  return form(
+    [field('Ban @handle or id from this room', who), field('Reason, public', reason), field('For', length)],
+    'Ban',
+    async (given) => {
+      const target = await identityOf(given.who.trim())
+      const ttl = given.days === '' ? {} : { ttl: Number(given.days) * 86_400 }
+      await send(key, { operation: 'room.ban', room, target, reason: given.reason, ...ttl })
+      return 'Banned: they can no longer write in this room.'
+    },
+  )
+}
+/** Who is banned, each with a button that ends it. */
+const banned = (key, room, bans) =>
+  make(
+    'ul',
+    { class: 'rows' },
+    ...bans.map(({ target, handle, reason, expires_at: end }) =>
+      make(
+        'li',
+        {},
+        make(
+          'div',
+          { class: 'line' },
+          person({ id: target, handle }),
+          make('span', { class: 'tag warm' }, 'banned'),
+          ...(end === undefined ? [] : ['ends ', time(end)]),
+        ),
+        quiet(visible(reason)),
+        doing([
+          'End the ban',
+          async () => {
+            await send(key, { operation: 'room.unban', room, target })
+            return 'The ban is over.'
+          },
+        ]),
+      ),
+    ),
+  )
 const modlog = (entries) =>
   make(
     'ul',

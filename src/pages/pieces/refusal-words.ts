@@ -26,7 +26,7 @@ export const refusalWords: Partial<Record<RefusalCode, string>> = {
   unsigned: 'This command must be signed.',
   forbidden: 'This key is not allowed to do it.',
   private_room: 'The room is private: only its members can read it, with signed commands.',
-  room_write_restricted: 'The room’s policy restricts who can start threads.',
+  room_write_restricted: 'The room’s policy restricts who can start threads, or you are banned from the room.',
   room_reply_restricted: 'The room’s policy restricts who can reply.',
   not_eligible: 'You cannot do this work, or not yet.',
   not_the_reviewer: 'Only the reviewer of the work can do this.',

@@ -99,6 +99,17 @@ test('rooms, documents and works by their words; handles are looked up where an 
   expect((await dora.json('room', 'members', 'den')).length).toBe(2)
   expect(await dora.ran('room', 'policy', 'den', '--write', 'owner')).toContain('write: owner')
   expect(await dora.ran('room', 'policy', 'den')).toContain('write: owner')
+  // What is true or false is true without a value.
+  expect(await dora.ran('room', 'policy', 'den', '--closed')).toContain('closed: true')
+  expect(await dora.ran('room', 'policy', 'den', '--closed', 'false')).toContain('closed: false')
+  const suspended = await dora.run(['moderate', 'suspend', '@verb-emil', '--hide-posts', 'floods'])
+  expect([suspended.code, suspended.err]).toEqual([1, expect.stringContaining('only an operator of this board')])
+  await dora.ran('moderate', 'ban', 'den', '@verb-emil', 'insults others', '--ttl', '3600')
+  expect(await dora.ran('moderate', 'bans', 'den')).toMatch(
+    /handle: verb-emil[\s\S]*reason: insults others[\s\S]*expires at: 20/,
+  )
+  expect(await dora.ran('moderate', 'unban', 'den', '@verb-emil')).toContain('banned: false')
+  await dora.ran('room', 'member', 'add', 'den', '@verb-emil')
   expect(await dora.ran('moderate', 'grant', 'den', '@verb-emil')).toContain('moderator')
   writeFileSync(join(dora.home, 'plan.md'), '# Plan')
   const [{ doc }] = (await dora.json('call', 'docs.create', 'title=Plan', 'text=@plan.md')) as unknown as [

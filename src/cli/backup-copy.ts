@@ -10,10 +10,11 @@
  */
 import { createHash } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
 import { copyFile, copySegment, endsAtOneMoment, JournalEnd, segmentsThrough } from '../../storage/journal-copy.ts'
 import { segmentPath } from '../../storage/segment.ts'
+import { lostActsFile } from '../board/lost-acts.ts'
 import {
   blobsDirectory,
   deliveryDirectory,
@@ -168,7 +169,7 @@ class BackupCopy {
   async #smallFiles(withKeys: boolean): Promise<void> {
     const { disk, source } = this.#options
     this.#copy('board.json')
-    if (existsSync(restoredFile(source))) this.#copy('restored.json')
+    for (const file of [restoredFile(source), lostActsFile(source)]) if (existsSync(file)) this.#copy(basename(file))
     const within = (directory: string, wanted: RegExp): string[] =>
       existsSync(join(source, directory))
         ? disk

@@ -103,8 +103,10 @@ export class ExportLogs {
     const parsed = this.#takeHead(number, textOf(value.checkpoint))
     const close = decodeBase64(textOf(value.close))
     const open = decodeBase64(textOf(value.open))
-    const next = close === undefined ? undefined : nextOf(close)
     const previous = open === undefined ? undefined : previousOf(open)
+    // Of a log whose end is lost the next one says so, and no entry names its key.
+    const lost = previous?.isLost ? { origin: textOf(value.next), vkey: '' } : undefined
+    const next = lost ?? (close === undefined ? undefined : nextOf(close))
     if (close === undefined || next === undefined || !leafHash(close).equals(this.#last))
       return this.#fail(number, 'its close entry is not the last leaf of the log')
     const isTied =

@@ -98,7 +98,8 @@ function knownLogs(logs: readonly LogIdentity[], journal: JournalReader, through
   return logs.map(({ vkey }, at) => {
     const { first, last } = closed[at] ?? { first: (closed.at(-1)?.last ?? 0) + 1, last: through }
     const headOf = (seq: number) => decodeLogFrame(journal.read(seq)!)
-    return { vkey, size: headOf(last).size, rootOf: (size) => rootAt(size, first, last, headOf) }
+    const isLost = closed[at]?.isLost === true
+    return { vkey, isLost, size: headOf(last).size, rootOf: (size) => rootAt(size, first, last, headOf) }
   })
 }
 

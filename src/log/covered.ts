@@ -7,10 +7,11 @@ import { decodeLogFrame } from '../../actors/log/frame.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { FOOTER } from '../../storage/frame.ts'
 import { FrameWindow } from '../../storage/frame-window.ts'
+import { JournalEnd } from '../../storage/journal-copy.ts'
 import { type Durable, newestDurable } from '../../storage/recovery.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { reachOf } from '../../storage/snapshot.ts'
-import { logDirectory, shardDirectory, shardSnapshotsDirectory } from '../board-directory.ts'
+import { logDirectory, shardDirectory, shardSnapshotsDirectory, UnusableDirectory } from '../board-directory.ts'
 
 const nothing: Durable = { seq: 0, by: '' }
 
@@ -47,4 +48,28 @@ function lastCovered(disk: Disk, path: string, shard: number): number | undefine
   } finally {
     file.close()
   }
+}
+
+/**
+ * How many records the journals have after those that the log covers. A copy whose log is newer than its journals was made file by
+ * file: throws UnusableDirectory. `directory`: of the board.
+ */
+export function newerThanLog(
+  disk: Disk,
+  directory: string,
+  ranges: readonly { readonly shard: number; readonly last: number }[],
+): number {
+  let newer = 0
+  for (const { shard, last } of ranges) {
+    const journal = new JournalEnd(disk, shardDirectory(directory, shard))
+    journal.advance()
+    const { seq } = journal
+    journal.close()
+    newer += seq - last
+    if (seq < last)
+      throw new UnusableDirectory(
+        `The log of ${directory} covers frame ${last} of shard ${shard}, whose journal ends at ${seq}: the log is newer than the journals, so this was copied file by file from a running board. Restore a copy that "broadside backup" made.`,
+      )
+  }
+  return newer
 }

@@ -19,7 +19,7 @@ const fixes: Readonly<Record<string, string>> = {
   Damage: `Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for a full report, then ${restoreBackup}`,
   RootMismatch: `Run broadside fsck for a full report, then ${restoreBackup}`,
   RolledBack:
-    'An older copy of the data directory was restored: to continue signing would publish two roots for one size, and anybody could prove it. Restore the newest data directory. If it is lost, this log cannot continue: start a new board in another DATA_DIR',
+    'An older copy of the data directory was restored: to continue signing would publish two roots for one size, and anybody could prove it. Restore the newest data directory. If it is lost, this log cannot continue: broadside restored --lost ends it here and begins a new one',
   EngineMissing: "Set HTTP_ENGINE=node to use Node's own HTTP server, or leave HTTP_ENGINE out",
   SyncFailed: 'The disk does not keep what is written to it: see the kernel log, and start again on a sound disk',
   DiskFull: 'Free space on the disk of the data directory and start again',

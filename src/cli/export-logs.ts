@@ -45,6 +45,8 @@ export class ExportLogs {
   /** Of the log whose leaves are read. */
   #origin: string | undefined
   #tie: Tie | undefined
+  /** The newest log whose end is lost: no entry of it names the key of the next one. */
+  #lost: string | undefined
   #areLeavesBroken = false
 
   constructor(options: ExportLogsOptions) {
@@ -119,6 +121,7 @@ export class ExportLogs {
     const key = parseVkey(next.vkey)
     const isTrusted = this.#isSignedBy(number, textOf(value.checkpoint), this.#origin) === true
     if (isTrusted && key.ok && key.value.name === next.origin) this.#keys.set(next.origin, key.value)
+    if (lost !== undefined) this.#lost = this.#origin
     this.#endClaims()
     this.#tie = { origin: next.origin, open: leafHash(open) }
     this.#origin = undefined
@@ -141,6 +144,11 @@ export class ExportLogs {
     // A key of a log that is not among these: the checkpoint is of another one.
     this.isSigned = false
     const opened = openCheckpoint(checkpoint, logKey)
+    if (this.#lost !== undefined)
+      return this.#fail(
+        number,
+        `the end of ${this.#lost} is lost, so it names no next log: pin the key of ${parsed.origin}`,
+      )
     if (!opened.ok) this.#fail(number, `the checkpoint does not verify: ${opened.problem}`)
   }
 

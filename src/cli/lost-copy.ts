@@ -81,7 +81,8 @@ async function fromExport(path: string, { origin, size: from }: OldLog, logKey: 
     throw new Unverified(
       `${path} has no end that a log of this board signed. Give a whole export, as "broadside export" or /v1/export makes it.`,
     )
-  const isNewer = (log: Fields): boolean => log.origin !== origin || Number(log.index) >= from
+  const isNewer = (log: Fields): boolean =>
+    log.state === 'included' && (log.origin !== origin || Number(log.index) >= from)
   const origins = new Set<string>([checkpoint.origin])
   const redacted: string[] = []
   const moved: MovedKey[] = []
@@ -92,10 +93,10 @@ async function fromExport(path: string, { origin, size: from }: OldLog, logKey: 
     if (line.type === 'rotation' && isNewer(recordOf(line.log))) moved.push(moveIn(line))
     if (line.type !== 'tombstone') continue
     const redaction = recordOf(line.redaction)
-    if (line.hidden_by !== undefined) hidden++
     // What was posted after the backup is not there any more.
-    else if (line.redaction !== undefined && isNewer(recordOf(redaction.log)) && !isNewer(recordOf(line.log)))
-      redacted.push(textOf(line.event_id))
+    if (isNewer(recordOf(line.log))) continue
+    if (line.redaction === undefined && line.hidden_by !== undefined) hidden++
+    if (isNewer(recordOf(redaction.log))) redacted.push(textOf(line.event_id))
   }
   const { size } = checkpoint
   return { origin: checkpoint.origin, size, origins: [...origins], redacted, moved, movedUnknown: 0, hidden }

@@ -103,7 +103,7 @@ function nextSteps(manifest: Manifest, target: string, problems: readonly string
   return (
     `${missing}The board is in ${target}. It was running when the backup was taken, so this comes first:\n` +
     `  broadside restored --data ${target}    only if it wrote nothing after the backup: its log continues\n` +
-    'If what it wrote later is lost, its log cannot continue: start a new board, and import an export into it.\n'
+    `  broadside restored --lost --data ${target}    if what it wrote later is lost: its log ends here, and a new one begins\n`
   )
 }
 

@@ -9,7 +9,6 @@
 import type { DelegationEnd } from '../../actors/delegations/delegations.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
-import { previousOf } from '../../actors/log/rotation.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import type { State } from '../../actors/state.ts'
 import { Damage } from '../../storage/disk.ts'
@@ -297,8 +296,6 @@ function leaves({ state: { book }, leafHashes, entries }: ExportContext, begun: 
   const { origin } = log
   const { checkpoint } = log.head
   const [close, open] = [entries(log, size - 1, size), entries(next, 0, 1)]
-  // As in a bundle, each is given after its length.
-  const isLost = previousOf(open.subarray(2))?.isLost === true
-  lines.push(closedLine({ origin, checkpoint, close, open, ...(isLost && { next: next.origin }) }))
+  lines.push(closedLine({ origin, checkpoint, close, open, ...(log.isLost && { next: next.origin }) }))
   return { ok: true, bytes: bytes(), state: { ...begun, log: begun.log + 1, leaf: 0 } }
 }

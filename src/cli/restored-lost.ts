@@ -11,6 +11,8 @@
  *   4  sign-ins are removed, board.json has the new epoch and when delegations ended
  *   5  restored.json is removed
  */
+
+import type { Disk } from '../../storage/disk.ts'
 import { keepLostActs } from '../board/lost-acts.ts'
 import { beginEpoch, readFacts, restoredFile, signInKeysFile, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
@@ -18,7 +20,7 @@ import { foreignJson } from '../format/foreign-json.ts'
 import { newerThanLog } from '../log/covered.ts'
 import { readMarks } from '../log/mark.ts'
 import { type FoundLog, findLog, type LossPlan, loseLog, unusedOrigin } from '../log/rotation.ts'
-import { machine } from '../platform.ts'
+import type { Platform } from '../platform.ts'
 import { exitCodes, type Terminal } from './command-line.ts'
 import { type LostCopy, readLostCopy } from './lost-copy.ts'
 import { grouped, inertLine } from './terminal.ts'
@@ -31,22 +33,23 @@ type Wanted = {
   readonly lastLog: string | undefined
   /** Nobody is to be asked. */
   readonly isAgreed: boolean
+  readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
 }
 
 type Plan = LossPlan & { readonly generation: string }
 
 /** The caller holds the lock of the directory. */
 export async function restoreLost(wanted: Wanted, terminal: Terminal): Promise<0 | 1> {
-  const { config, lastLog, isAgreed } = wanted
+  const { config, lastLog, isAgreed, platform } = wanted
   const { dataDirectory } = config
-  const { disk, random } = machine
+  const { disk, random } = platform
   const now = terminal.clock.wallSeconds()
-  const options = { ...config, platform: machine, now, report: () => {} }
+  const options = { ...config, platform, now, report: () => {} }
   const found = findLog(options)
-  const begun = lossBegun(dataDirectory)
+  const begun = lossBegun(disk, dataDirectory)
   const isOver = begun === undefined && found.lost !== undefined && found.isNew
   const old = isOver || begun?.next === found.newest.origin ? found.lost! : found.newest
-  if (begun === undefined && !isOver) refuseWhole(config, found)
+  if (begun === undefined && !isOver) refuseWhole(disk, config, found)
   const tail = newerThanLog(disk, dataDirectory, found.ranges)
   const copy = wanted.copy === undefined ? undefined : await readLostCopy(wanted.copy, withRoot(old))
   terminal.out(warning(old, copy, tail))
@@ -73,20 +76,20 @@ export async function restoreLost(wanted: Wanted, terminal: Terminal): Promise<0
 }
 
 /** What an earlier call has chosen and not completed. */
-export function lossBegun(path: string): Plan | undefined {
+export function lossBegun(disk: Disk, path: string): Plan | undefined {
   const file = restoredFile(path)
-  if (!machine.disk.fileExists(file)) return undefined
-  const { lost } = Object(foreignJson(machine.disk.readWhole(file).toString('utf8'))) as { readonly lost?: Plan }
+  if (!disk.fileExists(file)) return undefined
+  const { lost } = Object(foreignJson(disk.readWhole(file).toString('utf8'))) as { readonly lost?: Plan }
   return typeof lost?.next === 'string' && typeof lost.at === 'number' && typeof lost.generation === 'string'
     ? lost
     : undefined
 }
 
 /** A mark that agrees with the log, and no sign of a restoration: nothing is known to be lost. Throws UnusableDirectory. */
-function refuseWhole(config: Config, { newest, lost }: FoundLog): void {
+function refuseWhole(disk: Disk, config: Config, { newest, lost }: FoundLog): void {
   const { dataDirectory } = config
-  if (machine.disk.fileExists(restoredFile(dataDirectory))) return
-  const marks = readMarks(machine.disk, config)
+  if (disk.fileExists(restoredFile(dataDirectory))) return
+  const marks = readMarks(disk, config)
   const isKnown = ({ vkey, size }: { readonly vkey: string; readonly size: number }): boolean =>
     vkey === newest.vkey ? size <= newest.size : vkey === lost?.vkey
   if (marks.length === 0 || !marks.every(isKnown)) return

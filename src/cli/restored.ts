@@ -55,7 +55,7 @@ export const restoredCommand: Command = {
       try {
         if (!args.flag('lost')) return await goOn(config, terminal)
         const copy = args.text('apply-from')
-        return await restoreLost({ config, copy, lastLog, isAgreed: args.flag('yes') }, terminal)
+        return await restoreLost({ config, copy, lastLog, isAgreed: args.flag('yes'), platform: machine }, terminal)
       } finally {
         lock.release()
       }
@@ -76,7 +76,7 @@ async function goOn(config: Config, terminal: Terminal): Promise<0> {
   ])
   const { dataDirectory } = config
   const { origin, generation } = readFacts(machine.disk, dataDirectory)
-  if (lossBegun(dataDirectory) !== undefined)
+  if (lossBegun(machine.disk, dataDirectory) !== undefined)
     throw new CommandFailed(`"broadside restored --lost" was begun in ${dataDirectory}: run it again to complete it.`)
   const log = SignedLog.open({
     disk: machine.disk,

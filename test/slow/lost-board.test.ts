@@ -8,7 +8,15 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { previousOf } from '../../actors/log/rotation.ts'
 import { main } from '../../src/cli/main.ts'
+import { restoreLost } from '../../src/cli/restored-lost.ts'
 import { verifyExport } from '../../src/client/broadside.ts'
+import { readConfig } from '../../src/config.ts'
+import { closedLogs } from '../../src/log/signed-log.ts'
+import { machine } from '../../src/platform.ts'
+import type { Disk } from '../../storage/disk.ts'
+import { JournalReader } from '../../storage/journal.ts'
+import { JournalEnd } from '../../storage/journal-copy.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person, type Signed } from '../support/client.ts'
@@ -26,9 +34,11 @@ const [ada, bea, helper, late] = ['ada', 'bea', 'a helper', 'bea, later'].map(pe
 const folder = mkdtempSync(join(tmpdir(), 'broadside-lost-'))
 const source = boardDirectory()
 const target = join(folder, 'board')
-const [backup, mirror, behind, exported] = ['backup', 'mirror', 'behind', 'export.jsonl'].map((name) =>
-  join(folder, name),
-) as [string, string, string, string]
+const [backup, mirror, behind, exported, declared] = ['backup', 'mirror', 'behind', 'export.jsonl', 'declared'].map(
+  (name) => join(folder, name),
+) as [string, string, string, string, string]
+/** Of tries: each is made of the restored directory before it was declared lost. */
+const tried = join(folder, 'tried')
 let board: Board
 let client: Client
 /** Size of the log when the backup was taken, and when the board was lost. */
@@ -91,6 +101,7 @@ beforeAll(async () => {
   cpSync(`${source}.mark`, `${target}.mark`)
   rmSync(source, { recursive: true })
   expect(await run('restore', backup, '--data', target, '--keys', join(folder, 'keys'))).toMatchObject({ code: 0 })
+  cpSync(target, declared, { recursive: true })
   refused = (await run('restored', '--data', target)).err + (await refusedBoard({ directory: target })).words
   asked = await run('restored', '--lost', '--data', target)
   said = await run('restored', '--lost', '--apply-from', exported, '--yes', '--data', target)
@@ -195,4 +206,85 @@ test('it starts again, fsck finds nothing, and a second call changes nothing', a
   expect(again.err).toContain('Nothing says that anything')
   await start(target)
   expect((await client.get(`/api/events/${kept[0]}`)).status).toBe(200)
+})
+
+function restoredAgain(): void {
+  rmSync(tried, { recursive: true, force: true })
+  cpSync(declared, tried, { recursive: true })
+}
+
+/** The machine's disk until so many steps that change it were taken: then nothing more is written, as after a kill. */
+function cutAfter(steps: number): Disk {
+  let left = steps
+  const step = (): void => {
+    if (left-- <= 0) throw new Error('cut')
+  }
+  const cut = <Given extends readonly unknown[]>(act: (...given: Given) => void) => {
+    return (...given: Given): void => {
+      step()
+      act(...given)
+    }
+  }
+  return {
+    ...machineDisk,
+    openFile(path, mode) {
+      if (mode === 'create') step()
+      const file = machineDisk.openFile(path, mode)
+      return {
+        path,
+        size: () => file.size(),
+        readAt: (into, position) => file.readAt(into, position),
+        writeAt: cut((bytes, position) => file.writeAt(bytes, position)),
+        sync: cut(() => file.sync()),
+        syncLater: (done) => file.syncLater(done),
+        truncate: cut((size) => file.truncate(size)),
+        close: () => file.close(),
+      }
+    },
+    writeAtomic: cut(machineDisk.writeAtomic),
+    removeFile: cut(machineDisk.removeFile),
+    removeUnsynced: cut(machineDisk.removeUnsynced),
+    renameDurable: cut(machineDisk.renameDurable),
+    syncDirectory: cut(machineDisk.syncDirectory),
+  }
+}
+
+/** All that such a directory holds but for random numbers and times. */
+function stateOf(directory: string): unknown {
+  const { generation, check, delegations_ended, ...facts } = JSON.parse(
+    readFileSync(join(directory, 'board.json'), 'utf8'),
+  ) as Record<string, unknown>
+  const end = new JournalEnd(machineDisk, join(directory, 'log'))
+  end.advance()
+  end.close()
+  const journal = JournalReader.open(machineDisk, join(directory, 'log'))
+  journal.advance(end.seq)
+  const names = (path: string): string[] => readdirSync(join(directory, path)).filter((name) => name !== 'LOCK')
+  const closed = closedLogs(journal)
+  journal.close()
+  return { facts, ended: typeof delegations_ended, closed, own: names('.').sort(), keys: names('keys').sort() }
+}
+
+test('a call that is cut short at any step is completed by the next one, to the same state', async () => {
+  const config = readConfig(tried)
+  const lose = (disk: Disk): Promise<number> =>
+    restoreLost(
+      { config, copy: exported, lastLog: undefined, isAgreed: true, platform: { ...machine, disk } },
+      capturedTerminal(),
+    )
+  restoredAgain()
+  expect(await lose(machineDisk)).toBe(0)
+  const wanted = stateOf(tried)
+  let cuts = 0
+  for (let isCut = true; isCut; cuts++) {
+    restoredAgain()
+    isCut = await lose(cutAfter(cuts)).then(
+      () => false,
+      () => true,
+    )
+    expect([cuts, await lose(machineDisk)]).toEqual([cuts, 0])
+    expect([cuts, stateOf(tried)]).toEqual([cuts, wanted])
+    expect([cuts, damagesOf(tried)]).toEqual([cuts, []])
+  }
+  expect(cuts).toBeGreaterThan(10)
 })

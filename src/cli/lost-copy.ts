@@ -4,7 +4,7 @@
  */
 import { statSync } from 'node:fs'
 import { parseEntry } from '../../actors/log/entry.ts'
-import { rootOf } from '../../storage/merkle.ts'
+import { CompactRange, HASH_BYTES, LEVELS_MAX } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { MovedKey } from '../board/lost-acts.ts'
@@ -50,7 +50,7 @@ function fromMirror(path: string, { origin, vkey, size: from, root }: OldLog, ke
       `${path} is ${kept === '' ? 'not a mirror' : `a mirror of another log (${kept})`}. Give a mirror of ${origin}, or an export, which has all logs of the board.`,
     )
   const { size } = verifyMirror(store, key, () => {})
-  if (size >= from && !rootOf(store.nodes(from), from).equals(root))
+  if (size >= from && !rootAt(store, from, size).equals(root))
     throw new Unverified(`The first ${from} entries of ${path} are not those of the backup, though both are signed.`)
   const redacted: string[] = []
   let movedUnknown = 0
@@ -65,6 +65,18 @@ function fromMirror(path: string, { origin, vkey, size: from, root }: OldLog, ke
     }
   }
   return { origin, size, origins: [origin], redacted, moved: [], movedUnknown, hidden: 0 }
+}
+
+/** The root of the first `size` entries of a verified mirror of `of` entries. */
+function rootAt(store: MirrorStore, size: number, of: number): Buffer {
+  const range = new CompactRange()
+  const nodes = Buffer.alloc(TILE_WIDTH * HASH_BYTES * 2 + LEVELS_MAX * HASH_BYTES)
+  for (let index = 0; index * TILE_WIDTH < size; index++) {
+    const width = Math.min(TILE_WIDTH, of - index * TILE_WIDTH)
+    const hashes = store.read({ kind: 'hashes', level: 0, index, width })!
+    range.append(hashes.subarray(0, (size - index * TILE_WIDTH) * HASH_BYTES), nodes)
+  }
+  return range.root()
 }
 
 async function fromExport(path: string, { origin, size: from }: OldLog, logKey: VerifierKey): Promise<LostCopy> {

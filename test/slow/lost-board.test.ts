@@ -2,9 +2,11 @@
  * A board is lost after its backup, and the backup takes its place: what was before it is there, the new log says what is lost, and
  * what was taken back since is taken back again, by an export of the lost board.
  */
+
+import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { previousOf } from '../../actors/log/rotation.ts'
 import { main } from '../../src/cli/main.ts'
@@ -17,6 +19,7 @@ import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { JournalEnd } from '../../storage/journal-copy.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person, type Signed } from '../support/client.ts'
@@ -27,6 +30,8 @@ import { patience } from '../support/patience.ts'
 import { inPython } from '../support/python-client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const missing = missingProgram('python3')
 
 type Said = { readonly code: number; readonly out: string; readonly err: string }
 
@@ -287,4 +292,49 @@ test('a call that is cut short at any step is completed by the next one, to the 
     expect([cuts, damagesOf(tried)]).toEqual([cuts, []])
   }
   expect(cuts).toBeGreaterThan(10)
+})
+
+test('a mirror brings what the log names; names that the lost board used are not used again', async () => {
+  restoredAgain()
+  writeFileSync(join(tried, 'keys', 'log-2999e.key'), `${'0'.repeat(64)}\n`, { mode: 0o600 })
+  const here = ['restored', '--lost', '--yes', '--data', tried]
+  const found = await run(...here, '--apply-from', mirror)
+  expect(found).toMatchObject({ code: 0, err: '' })
+  expect(found.out).toContain('1 texts are taken back')
+  expect(found.out).toContain('1 moves to other keys are only named in it: an export has them')
+  expect(readdirSync(join(tried, 'keys')).filter((name) => name.startsWith('log'))).toEqual(['log-2999f.key'])
+  restoredAgain()
+  expect((await run(...here, '--last-log', '2998b')).out).toContain('/log/2998c begins')
+  expect(await run('restored', '--lost', '--last-log', 'c', '--data', tried)).toMatchObject({ code: 2 })
+  expect(await run('restored', '--yes', '--data', tried)).toMatchObject({ code: 2 })
+})
+
+test('a copy that is changed, cut short or of another log is refused, and nothing is changed', async () => {
+  restoredAgain()
+  const before = stateOf(tried)
+  const text = readFileSync(exported, 'utf8')
+  const bad = join(folder, 'bad.jsonl')
+  const lose = (copy: string) => run('restored', '--lost', '--yes', '--data', tried, '--apply-from', copy)
+  const changes: readonly (readonly [string, string])[] = [
+    [text.replace('the first', 'the worst'), 'line '],
+    [text.slice(0, text.lastIndexOf('{"type":"end"')), 'it has leaves but no end line'],
+    ['{}\n', 'line 1'],
+  ]
+  for (const [changed, words] of changes) {
+    writeFileSync(bad, changed)
+    const { code, err } = await lose(bad)
+    expect([code, err]).toEqual([3, expect.stringContaining(words)])
+  }
+  expect(await lose(join(folder, 'nowhere'))).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('There is no copy'),
+  })
+  expect(await lose(folder)).toMatchObject({ code: 1, err: expect.stringContaining('is not a mirror') })
+  expect(stateOf(tried)).toEqual(before)
+})
+
+test.skipIf(skipWithout(missing))(`a reader that knows only the format finds nothing wrong${skipNote(missing)}`, () => {
+  const reader = resolve(import.meta.dirname, '../archive/reader.py')
+  const { stdout, stderr } = spawnSync('python3', [reader, target], { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
+  expect([(JSON.parse(stdout) as { problems: string[] }).problems, stderr]).toEqual([[], ''])
 })

@@ -49,8 +49,8 @@ export async function restoreLost(wanted: Wanted, terminal: Terminal): Promise<0
   const begun = lossBegun(disk, dataDirectory)
   const isOver = begun === undefined && found.lost !== undefined && found.isNew
   const old = isOver || begun?.next === found.newest.origin ? found.lost! : found.newest
-  if (begun === undefined && !isOver) refuseWhole(disk, config, found)
   const tail = newerThanLog(disk, dataDirectory, found.ranges)
+  if (begun === undefined && !isOver) refuseWhole(disk, config, found)
   const copy = wanted.copy === undefined ? undefined : await readLostCopy(wanted.copy, withRoot(old))
   terminal.out(warning(old, copy, tail))
   if (!isAgreed) {

@@ -91,12 +91,22 @@ async function goOn(config: Config, terminal: Terminal): Promise<0> {
   })
   const { size, ranges } = log.newest
   log.close()
-  newerThanLog(machine.disk, dataDirectory, ranges)
+  const tail = newerThanLog(machine.disk, dataDirectory, ranges)
   const begun = beginEpoch(machine.disk, dataDirectory, { generation: machine.random(16).toString('hex') })
   machine.disk.removeFile(restoredFile(dataDirectory))
   terminal.out(
     `The recovery epoch ${generation} has ended, ${begun.generation} begins with the next start.\n` +
-      `The log continues after its ${size} entries. If larger heads were published, readers who kept one can prove it.\n`,
+      `The log continues after its ${size} entries. If larger heads were published, readers who kept one can prove it.\n` +
+      tailWords(tail, ranges.length),
   )
   return exitCodes.ok
+}
+
+/** What the journals have that the log does not cover: the copy was made of a running board, or its power was cut. */
+function tailWords(records: number, shards: number): string {
+  if (records === 0) return ''
+  const made = `The journals have ${records} records that the log does not cover. The next start makes their entries`
+  return shards === 1
+    ? `${made}, the same as before.\n`
+    : `${made}, perhaps in another order than before: if the board published them, use broadside restored --lost instead, before any start.\n`
 }

@@ -3,11 +3,14 @@
  * covers are durable. So what it covers was on disk, whatever is found there now.
  */
 
-import { decodeLogFrame } from '../../actors/log/frame.ts'
+import { decodeLogFrame, entriesOf, type LogFrame } from '../../actors/log/frame.ts'
+import { frameEntries, PUBLIC } from '../../actors/records/record.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { FOOTER } from '../../storage/frame.ts'
 import { FrameWindow } from '../../storage/frame-window.ts'
+import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { JournalEnd } from '../../storage/journal-copy.ts'
+import { CompactRange, HASH_BYTES, LEVELS_MAX, leafHash } from '../../storage/merkle.ts'
 import { type Durable, newestDurable } from '../../storage/recovery.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { reachOf } from '../../storage/snapshot.ts'
@@ -72,4 +75,41 @@ export function newerThanLog(
       )
   }
   return newer
+}
+
+/**
+ * The root that the log would have at a size beyond its newest frame, once it covers what the journal of the only shard has after that:
+ * a power cut takes frames of the log whose heads were given out, and a copy may have been made while the board ran. Undefined: the
+ * journal does not reach that far, or there are several shards, whose records may have been taken in any order. `frames`: of this log.
+ */
+export function rootBeyond(
+  disk: Disk,
+  directory: string,
+  newest: Pick<LogFrame, 'ranges'>,
+  frames: Iterable<Frame>,
+  size: number,
+): Buffer | undefined {
+  const [covered, ...others] = newest.ranges
+  if (covered === undefined || others.length > 0) return undefined
+  const end = new JournalEnd(disk, shardDirectory(directory, covered.shard))
+  end.advance()
+  end.close()
+  if (end.seq <= covered.last) return undefined
+  const range = new CompactRange()
+  const nodes = Buffer.alloc(64 + LEVELS_MAX * HASH_BYTES)
+  for (const frame of frames) for (const entry of entriesOf(decodeLogFrame(frame))) range.append(leafHash(entry), nodes)
+  const journal = JournalReader.open(disk, shardDirectory(directory, covered.shard))
+  try {
+    journal.advance(end.seq)
+    for (const frame of journal.scan(covered.last + 1, end.seq)) {
+      if ((frame.flags & PUBLIC) === 0) continue
+      for (const entry of frameEntries(frame)) {
+        if (range.size === size) return range.root()
+        range.append(leafHash(entry), nodes)
+      }
+    }
+    return range.size === size ? range.root() : undefined
+  } finally {
+    journal.close()
+  }
 }

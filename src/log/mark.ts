@@ -104,6 +104,8 @@ export type KnownLog = {
   readonly isLost?: boolean
   /** Root of its first `size` entries, for a size it has. */
   readonly rootOf: (size: number) => Buffer
+  /** The same for a size that it will have once it covers the journals; undefined: it will not, or that cannot be known. */
+  readonly rootBeyond?: (size: number) => Buffer | undefined
 }
 
 /**
@@ -118,7 +120,7 @@ export function checkMark({ vkey, closed, size, root }: HighWaterMark, logs: rea
     if (logs.some(({ vkey: own, isLost }) => own === known && isLost)) return true
     throw new RolledBack(`the log of ${known} was closed, and ${vkey} follows it, which this directory does not know`)
   }
-  if (size > log.size && log.isLost) return true
+  if (size > log.size && (log.isLost || log.rootBeyond?.(size)?.equals(root))) return true
   if (size > log.size)
     throw new RolledBack(`this log has ${log.size} entries, but a head of ${size} was signed and published`)
   if (!log.rootOf(size).equals(root))

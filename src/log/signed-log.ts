@@ -42,6 +42,7 @@ import {
   UnusableDirectory,
 } from '../board-directory.ts'
 import type { Random } from '../platform.ts'
+import { rootBeyond } from './covered.ts'
 import { checkMark, type HighWaterMark } from './mark.ts'
 
 export type SignedLogOptions = {
@@ -275,7 +276,17 @@ export class SignedLog {
 
   #checkMarks(): void {
     const closed = this.#closed.map((log) => ({ ...log, rootOf: this.#rootsOf(log) }))
-    const logs = [...closed, { vkey: this.vkey, size: this.#newest.size, rootOf: this.#rootsOf() }]
+    const { dataDirectory, disk } = this.#options
+    const frames = (): Iterable<Frame> => this.journal.scan(this.#firstFrame())
+    const logs = [
+      ...closed,
+      {
+        vkey: this.vkey,
+        size: this.#newest.size,
+        rootOf: this.#rootsOf(),
+        rootBeyond: (size: number) => rootBeyond(disk, dataDirectory, this.#newest, frames(), size),
+      },
+    ]
     const { marks, report } = this.#options
     for (const mark of marks)
       if (!checkMark(mark, logs)) report('warn', 'mark.of_another_log', { file: mark.file, log: mark.vkey })

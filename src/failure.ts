@@ -52,6 +52,12 @@ export function isComplete(error: unknown): error is Error {
   return error instanceof Error && complete.has(error.name)
 }
 
+/** There is no room for what was to be written, a file of the board or the system. */
+export function isDiskFull(error: unknown): boolean {
+  const { name, code } = Object(error) as { readonly name?: unknown; readonly code?: unknown }
+  return name === 'DiskFull' || code === 'ENOSPC' || code === 'EDQUOT'
+}
+
 /** Explains an error, or the last words of a thread. */
 export function explainFailure(error: unknown): Failure {
   const { name, message, stack, thread }: Caught =

@@ -53,7 +53,10 @@ export async function takeBackup(options: BackupOptions): Promise<BackupTaken> {
   const last = lastBackup(options)
   for (let tries = 1; ; tries++) {
     const copy = new BackupCopy(options, last)
-    const taken = await copy.take()
+    const taken = await copy.take().catch((error: unknown) => {
+      rmSync(copy.directory, { recursive: true, force: true })
+      throw error
+    })
     const problems = problemsIn(options, copy.directory)
     if (problems.length === 0) {
       replaceDirectory(disk, copy.directory, target)

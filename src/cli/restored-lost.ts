@@ -107,21 +107,18 @@ function withRoot(log: Ended) {
 function warning({ origin, size }: Ended, copy: LostCopy | undefined, tail: number): string {
   const log = inertLine(origin)
   const more = tail === 0 ? '' : `${grouped(tail)} records that it does not cover begin the new log.\n`
-  const ends = `${log} ends with ${grouped(size)} entries. What it had after them is lost.\n${more}\n`
+  const ends = `${log} ends at size ${grouped(size)}. What it had after that is lost.\n${more}\n`
   if (copy === undefined) return `${ends}${mayComeBack}`
   const { redacted, moved, movedUnknown, hidden } = copy
   const unknown =
     movedUnknown === 0
       ? ''
-      : `  ${grouped(movedUnknown)} moves to other keys are only named in it: an export has them\n`
-  const hides =
-    hidden === 0
-      ? ''
-      : `  ${grouped(hidden)} texts are hidden in it by its word alone: hide them again where you agree\n`
+      : `  moves to other keys that are only named in it: ${grouped(movedUnknown)}; an export has them\n`
+  const hides = hidden === 0 ? '' : `  not texts that are hidden in it by its word alone: ${grouped(hidden)}\n`
   return (
     `${ends}The copy goes to entry ${grouped(copy.size)} of ${inertLine(copy.origin)}, and is verified. The next start does again:\n` +
-    `  ${grouped(redacted.length)} texts are taken back, by the word of the lost log: who did it signed that there\n` +
-    `  ${grouped(moved.length)} identities move to other keys, by their own signatures\n${unknown}${hides}` +
+    `  texts that were taken back: ${grouped(redacted.length)}, by the word of the lost log, where their signed commands were\n` +
+    `  moves to other keys: ${grouped(moved.length)}, by the signatures of both keys\n${unknown}${hides}` +
     `No public copy has these. Do them again from your own notes:\n${inNoCopy}${ending}`
   )
 }

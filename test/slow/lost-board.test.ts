@@ -131,9 +131,9 @@ test('without --yes it says what may come back, and changes nothing', () => {
 
 test('it says what ends, what begins, and what the copy brings', async () => {
   expect(said).toMatchObject({ code: 0, err: '' })
-  expect(said.out).toContain(`ends with ${atBackup} entries. What it had after them is lost.`)
-  expect(said.out).toContain('1 texts are taken back')
-  expect(said.out).toContain('1 identities move to other keys, by their own signatures')
+  expect(said.out).toContain(`ends at size ${atBackup}. What it had after that is lost.`)
+  expect(said.out).toContain('texts that were taken back: 1, by the word of the lost log')
+  expect(said.out).toContain('moves to other keys: 1, by the signatures of both keys')
   expect(said.out).toContain((await client.get('/log/vkey')).text.trim())
   expect(readdirSync(join(target, 'keys')).filter((name) => name.startsWith('log'))).toEqual([
     expect.stringMatching(/^log-\d{4}b\.key$/),
@@ -300,8 +300,8 @@ test('a mirror brings what the log names; names that the lost board used are not
   const here = ['restored', '--lost', '--yes', '--data', tried]
   const found = await run(...here, '--apply-from', mirror)
   expect(found).toMatchObject({ code: 0, err: '' })
-  expect(found.out).toContain('1 texts are taken back')
-  expect(found.out).toContain('1 moves to other keys are only named in it: an export has them')
+  expect(found.out).toContain('texts that were taken back: 1, by the word of the lost log')
+  expect(found.out).toContain('moves to other keys that are only named in it: 1; an export has them')
   expect(readdirSync(join(tried, 'keys')).filter((name) => name.startsWith('log'))).toEqual(['log-2999f.key'])
   restoredAgain()
   expect((await run(...here, '--last-log', '2998b')).out).toContain('/log/2998c begins')

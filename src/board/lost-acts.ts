@@ -7,6 +7,7 @@
 import { join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
 import { UnusableDirectory } from '../board-directory.ts'
+import type { Clock } from '../clock.ts'
 import type { BoardAuthor, CommandPath } from '../command/ports.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { envelopeOf, type Reply } from '../format/reply.ts'
@@ -61,9 +62,12 @@ type Options = {
   readonly path: string
   readonly voice: BoardAuthor
   readonly front: Pick<CommandPath, 'execute'>
+  readonly later: Clock['later']
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
+/** Redactions under way: each sync of a shard takes many. */
+const atOnce = 64
 const triesMax = 20
 const againMs = 250
 
@@ -79,10 +83,12 @@ export async function doLostActs(options: Options): Promise<void> {
     // As the board's own: the signatures are checked, and the time of an act that was accepted once is not.
     done += await one(options, move.operation, (respond) => front.execute(body, { via: 'board', address: '' }, respond))
   }
-  for (const id of acts.redacted) {
+  const redact = (id: string): Promise<0 | 1> => {
     const fields = { operation: 'event.redact', event_id: id, reason }
-    done += await one(options, id, (respond) => voice.say(fields, { cause: `lost:${id}`, at: acts.at }, respond))
+    return one(options, id, (respond) => voice.say(fields, { cause: `lost:${id}`, at: acts.at }, respond))
   }
+  for (let from = 0; from < acts.redacted.length; from += atOnce)
+    for (const each of await Promise.all(acts.redacted.slice(from, from + atOnce).map(redact))) done += each
   disk.removeFile(lostActsFile(path))
   report('info', 'lost_acts.done', { done, of: acts.moved.length + acts.redacted.length })
 }
@@ -92,7 +98,7 @@ const needless: ReadonlySet<string> = new Set(['not_found', 'wrong_state', 'key_
 
 /** 1: it is done; 0: it need not be, or is refused, which is reported. */
 async function one(
-  { report }: Options,
+  { report, later }: Options,
   what: string,
   send: (respond: (reply: Reply | undefined) => void) => void,
 ): Promise<0 | 1> {
@@ -108,6 +114,6 @@ async function one(
     }
     if (tries === triesMax)
       throw new Error(`what was taken back before the restoration could not be done again: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, againMs))
+    await new Promise<void>((resolve) => later(resolve, againMs))
   }
 }

@@ -129,7 +129,15 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     { name: 'requests', stop: () => drained(place.clock, isQuiet, drainMs) },
     {
       name: 'acts of a lost board',
-      start: () => doLostActs({ disk: place.disk, path: place.directory.path, voice, front, report: log }),
+      start: () =>
+        doLostActs({
+          disk: place.disk,
+          path: place.directory.path,
+          voice,
+          front,
+          later: place.clock.later,
+          report: log,
+        }),
     },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
     { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },

@@ -44,6 +44,7 @@ const [backup, mirror, behind, exported, declared] = ['backup', 'mirror', 'behin
 ) as [string, string, string, string, string]
 /** Of tries: each is made of the restored directory before it was declared lost. */
 const tried = join(folder, 'tried')
+const acts = join(folder, 'acts.json')
 let board: Board
 let client: Client
 /** Size of the log when the backup was taken, and when the board was lost. */
@@ -110,6 +111,7 @@ beforeAll(async () => {
   refused = (await run('restored', '--data', target)).err + (await refusedBoard({ directory: target })).words
   asked = await run('restored', '--lost', '--data', target)
   said = await run('restored', '--lost', '--apply-from', exported, '--yes', '--data', target)
+  cpSync(join(target, 'lost-acts.json'), acts)
   await start(target)
 })
 afterAll(async () => {
@@ -203,13 +205,19 @@ test('a mirror that knew the newer head is told so and keeps it; one that is beh
 })
 
 test('it starts again, fsck finds nothing, and a second call changes nothing', async () => {
+  const entries = await size()
   client.close()
   await board.stop()
   expect(damagesOf(target)).toEqual([])
   const again = await run('restored', '--lost', '--yes', '--data', target)
   expect(again).toMatchObject({ code: 1 })
   expect(again.err).toContain('Nothing says that anything')
+  // As after a start that was killed before its last act: what is done is not done twice.
+  cpSync(acts, join(target, 'lost-acts.json'))
   await start(target)
+  expect(existsSync(join(target, 'lost-acts.json'))).toBe(false)
+  expect(board.lines.join('\n')).toContain('"event":"lost_acts.done"')
+  expect(await size()).toBe(entries)
   expect((await client.get(`/api/events/${kept[0]}`)).status).toBe(200)
 })
 

@@ -61,7 +61,8 @@ export function previousOf(entry: Uint8Array): Previous | undefined {
   if (lines?.get('kind') !== 'open' || !/^[1-9][0-9]{0,15}$/.test(size) || !/^[0-9a-f]{64}$/.test(root))
     return undefined
   const isLost = lines.get('lost') === `after ${size}`
-  return { origin: lines.get('previous') ?? '', size: Number(size), root: Buffer.from(root, 'hex'), isLost }
+  const previous = { origin: lines.get('previous') ?? '', size: Number(size), root: Buffer.from(root, 'hex') }
+  return isLost ? { ...previous, isLost } : previous
 }
 
 /** Where the frames before have brought the journal of the log. */

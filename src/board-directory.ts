@@ -2,7 +2,7 @@
  * The data directory: what is fixed when it is made, and where everything lies in it.
  *
  *   board.json        format, service id, log origin, shards, generation, prints of the keys, and a check over all of it:
- *                     only the generation may change, by `broadside restored`
+ *                     only the generation and delegations_ended may change, by `broadside restored`
  *   keys/board.key    seed of the board's own identity (hex)      0600
  *   keys/log.key      seed of the log's key (hex), read by the log's thread alone   0600; after a rotation log-2026b.key
  *   keys/cursor.key   key that seals cursors (hex)   0600
@@ -31,6 +31,8 @@ export type BoardFacts = {
   readonly generation: string
   /** Unix seconds. */
   readonly created_at: number
+  /** Unix seconds: delegations that were made until then have ended, because a backup took the place of a board that is lost. */
+  readonly delegations_ended?: number
   /** What the keys of the board itself are known by; boards of older releases have none. The log knows its own. */
   readonly prints?: { readonly board: string; readonly cursor: string }
 }
@@ -73,6 +75,8 @@ export const blobsDirectory = (path: string) => join(path, 'blobs')
 /** Node hashes of a log's tree, in tlog order; made again from the log's frames when missing. `name`: of a log after the first, such as 2026b. */
 export const nodesFile = (directory: string, name = '') =>
   join(directory, name === '' ? 'nodes.bin' : `nodes-${name}.bin`)
+/** Keys that were made for OAuth sign-ins. */
+export const signInKeysFile = (path: string) => join(path, 'sign-in.keys')
 export const boardKeyFile = (path: string) => join(path, 'keys', 'board.key')
 export const cursorKeyFile = (path: string) => join(path, 'keys', 'cursor.key')
 /** Stands in a directory that was restored from a backup of a board that went on: it must not be continued unasked. */
@@ -119,7 +123,7 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
 export function refuseUndeclared(disk: Disk, path: string): void {
   if (!disk.fileExists(restoredFile(path))) return
   throw new UnusableDirectory(
-    `${path} was restored from a backup of a board that was running. If that board stopped right after the backup and wrote nothing more, run broadside restored. If what it wrote later is lost, its log cannot continue, because larger heads were published: start a new board, and import an export into it.`,
+    `${path} was restored from a backup of a board that was running. If that board stopped right after the backup and wrote nothing more, run broadside restored. If what it wrote later is lost, run broadside restored --lost: its log ends where the backup does, and a new one begins.`,
   )
 }
 
@@ -205,8 +209,12 @@ export function readFacts(disk: Disk, path: string): BoardFacts {
 }
 
 /** A backup was put back: another recovery epoch begins. The caller holds the lock. */
-export function beginEpoch(disk: Disk, path: string, random: Random): BoardFacts {
-  const facts: BoardFacts = { ...readFacts(disk, path), generation: random(16).toString('hex') }
+export function beginEpoch(
+  disk: Disk,
+  path: string,
+  epoch: Pick<BoardFacts, 'generation' | 'delegations_ended'>,
+): BoardFacts {
+  const facts: BoardFacts = { ...readFacts(disk, path), ...epoch }
   writeFacts(disk, path, facts)
   return facts
 }

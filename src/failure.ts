@@ -19,7 +19,7 @@ const fixes: Readonly<Record<string, string>> = {
   Damage: `Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for a full report, then ${restoreBackup}`,
   RootMismatch: `Run broadside fsck for a full report, then ${restoreBackup}`,
   RolledBack:
-    'An older copy of the data directory was restored: to continue signing would publish two roots for one size, and anybody could prove it. Restore the newest data directory. If it is lost, this log cannot continue: start a new board in another DATA_DIR',
+    'An older copy of the data directory was restored: to continue signing would publish two roots for one size, and anybody could prove it. Restore the newest data directory. If it is lost, this log cannot continue: broadside restored --lost ends it here and begins a new one',
   EngineMissing: "Set HTTP_ENGINE=node to use Node's own HTTP server, or leave HTTP_ENGINE out",
   SyncFailed: 'The disk does not keep what is written to it: see the kernel log, and start again on a sound disk',
   DiskFull: 'Free space on the disk of the data directory and start again',
@@ -50,6 +50,12 @@ const cannotListen = /^(cannot listen|listen E|getaddrinfo E)/
 /** Its message is a whole sentence for the operator. */
 export function isComplete(error: unknown): error is Error {
   return error instanceof Error && complete.has(error.name)
+}
+
+/** There is no room for what was to be written, a file of the board or the system. */
+export function isDiskFull(error: unknown): boolean {
+  const { name, code } = Object(error) as { readonly name?: unknown; readonly code?: unknown }
+  return name === 'DiskFull' || code === 'ENOSPC' || code === 'EDQUOT'
 }
 
 /** Explains an error, or the last words of a thread. */

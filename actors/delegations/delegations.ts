@@ -38,7 +38,8 @@ export type Delegation = DelegationFacts & {
   isPublished: boolean
   /** Unix seconds, 0 = not ended. */
   endedAt: number
-  endedBy: EndedBy | ''
+  /** `restored`: a backup took the place of a board that is lost, and board.json says so. */
+  endedBy: EndedBy | 'restored' | ''
 }
 
 /** One delegation as the registry reports it: bytes in base64url; `signed` empty where it has ended. */
@@ -123,6 +124,11 @@ export class Delegations implements Projection {
     if (suspended.is(act)) this.#endAll(act.facts.target, 'suspended', act.at)
   }
 
+  /** A backup took the place of a board that is lost: what had been delegated by then (Unix seconds) has ended. */
+  endMadeUntil(at: number): void {
+    for (const each of this.all) if (each.createdAt <= at && isLive(each, at)) end(each, 'restored', at)
+  }
+
   pack(): Packed {
     return [[...this.#byId.values()], this.ends]
   }
@@ -183,7 +189,7 @@ export function isLive({ endedAt, expires }: Delegation, now: number): boolean {
   return endedAt === 0 && now < expires
 }
 
-function end(delegation: Delegation | undefined, by: EndedBy, at: number): void {
+function end(delegation: Delegation | undefined, by: Delegation['endedBy'], at: number): void {
   if (delegation === undefined || delegation.endedAt !== 0) return
   delegation.endedAt = at
   delegation.endedBy = by

@@ -38,7 +38,7 @@ const DelegationSchema = Type.Object(
     ended_at: Type.Optional(seconds('when it was revoked or expired')),
     ended_by: Type.Optional(
       Type.Union(
-        ['revoked', 'rotated', 'suspended', 'expired'].map((word) => Type.Literal(word)),
+        ['revoked', 'rotated', 'suspended', 'expired', 'restored'].map((word) => Type.Literal(word)),
         { description: 'absent while it is active' },
       ),
     ),

@@ -5,7 +5,8 @@
  * that holds leaves of all of them counts them through: leaf i of a log is leaf `base + i` of the board.
  */
 import type { Head } from '../records/answer.ts'
-import { type LogFrame, openFrameType } from './frame.ts'
+import { entriesOf, type LogFrame, openFrameType } from './frame.ts'
+import { previousOf } from './rotation.ts'
 
 /** One log, as far as its frames were taken. */
 export class BookedLog {
@@ -17,13 +18,16 @@ export class BookedLog {
   readonly sizes: number[]
   readonly frames: number[]
   head: Head
+  /** It was not closed: what it had after its head is lost, as the first entry of the next log says. */
+  isLost: boolean
 
-  constructor({ origin, base, sizes, frames, head }: PackedLog) {
+  constructor({ origin, base, sizes, frames, head, isLost = false }: PackedLog) {
     this.origin = origin
     this.base = base
     this.sizes = [...sizes]
     this.frames = [...frames]
     this.head = head
+    this.isLost = isLost
   }
 
   /** The year and letter at the end of its origin, such as 2026a. */
@@ -46,7 +50,7 @@ export class BookedLog {
 /** A leaf of one log; `origin` names the log where it is not the newest. */
 export type LeafPlace = { readonly index: number; readonly origin?: string }
 
-export type PackedLog = Pick<BookedLog, 'origin' | 'base' | 'sizes' | 'frames' | 'head'>
+export type PackedLog = Pick<BookedLog, 'origin' | 'base' | 'sizes' | 'frames' | 'head'> & { readonly isLost?: boolean }
 
 /** `host/log/2026a` -> `2026a`. */
 export function nameOf(origin: string): string {
@@ -61,7 +65,14 @@ export class LogBook {
   }
 
   pack(): PackedLog[] {
-    return this.logs.map(({ origin, base, sizes, frames, head }) => ({ origin, base, sizes, frames, head }))
+    return this.logs.map(({ origin, base, sizes, frames, head, isLost }) => ({
+      origin,
+      base,
+      sizes,
+      frames,
+      head,
+      ...(isLost && { isLost }),
+    }))
   }
 
   /** The log that grows. Throws before the first frame was taken. */
@@ -92,6 +103,7 @@ export class LogBook {
     const head: Head = { size: frame.size, checkpoint: frame.checkpoint }
     if (this.logs.length === 0 || frame.type === openFrameType) {
       const before = this.logs.at(-1)
+      if (before !== undefined) before.isLost = previousOf([...entriesOf(frame)][0]!)?.isLost === true
       const base = before === undefined ? 0 : before.base + before.head.size
       const origin = frame.checkpoint.slice(0, frame.checkpoint.indexOf('\n'))
       this.logs.push(new BookedLog({ origin, base, sizes: [], frames: [], head }))

@@ -67,6 +67,8 @@ export type ClosedLog = {
   /** Its first and its last frame in the journal. */
   readonly first: number
   readonly last: number
+  /** It was not closed: what it had after this head is lost. */
+  readonly isLost?: true
 }
 
 /** `closed`: of the first frame of a log that follows others, those. */

@@ -26,6 +26,12 @@ export const History = Type.Object(
         root_hash: hash('RFC 9162 2.1.1'),
         checkpoint: note('its newest head; for a closed log, its last'),
         tiles: Type.String({ maxLength: 64, description: 'path of its checkpoint and tiles (C2SP tlog-tiles)' }),
+        lost: Type.Optional(
+          Type.Literal(true, {
+            description:
+              'what it had after this size is lost, because a backup took the place of the board; the first entry of the next log says so',
+          }),
+        ),
       }),
       { maxItems: historyLogsMax, description: 'oldest first; the last one grows' },
     ),

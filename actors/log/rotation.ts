@@ -6,7 +6,8 @@
  * check the old log to its end.
  *
  *   kind close   adds `next <origin> <vkey>`
- *   kind open    adds `previous <origin>`, `size <n>`, `root <64 hex>`
+ *   kind open    adds `previous <origin>`, `size <n>`, `root <64 hex>`, and `lost after <n>` where the old log has no last entry:
+ *                a backup took the place of a board that is lost, with whatever its log had after this size
  *
  * Neither is made by a command: event, room, seq and command are `-`.
  */
@@ -16,7 +17,13 @@ import { formatEntry, parseEntry } from './entry.ts'
 import { type ClosedLog, closeFrameType, encodeLogFrame, type LogFrame, openFrameType } from './frame.ts'
 
 export type Next = { readonly origin: string; readonly vkey: string }
-type Previous = { readonly origin: string; readonly size: number; readonly root: Buffer }
+type Previous = {
+  readonly origin: string
+  readonly size: number
+  readonly root: Buffer
+  /** What the log had after this size is lost. */
+  readonly isLost?: boolean
+}
 
 const noCommand = { event: '-', room: '-', seq: '-', command: '-' }
 
@@ -26,11 +33,14 @@ export function closeEntry(time: number, { origin, vkey }: Next): Buffer {
   return Buffer.concat([entry, Buffer.from(`next ${origin} ${vkey}\n`, 'latin1')])
 }
 
-export function openEntry(time: number, { origin, size, root }: Previous): Buffer {
+export function openEntry(time: number, { origin, size, root, isLost = false }: Previous): Buffer {
   const entry = formatEntry({ ...noCommand, kind: 'open', time })
   return Buffer.concat([
     entry,
-    Buffer.from(`previous ${origin}\nsize ${size}\nroot ${root.toString('hex')}\n`, 'latin1'),
+    Buffer.from(
+      `previous ${origin}\nsize ${size}\nroot ${root.toString('hex')}\n${isLost ? `lost after ${size}\n` : ''}`,
+      'latin1',
+    ),
   ])
 }
 
@@ -50,7 +60,9 @@ export function previousOf(entry: Uint8Array): Previous | undefined {
   const root = lines?.get('root') ?? ''
   if (lines?.get('kind') !== 'open' || !/^[1-9][0-9]{0,15}$/.test(size) || !/^[0-9a-f]{64}$/.test(root))
     return undefined
-  return { origin: lines.get('previous') ?? '', size: Number(size), root: Buffer.from(root, 'hex') }
+  const isLost = lines.get('lost') === `after ${size}`
+  const previous = { origin: lines.get('previous') ?? '', size: Number(size), root: Buffer.from(root, 'hex') }
+  return isLost ? { ...previous, isLost } : previous
 }
 
 /** Where the frames before have brought the journal of the log. */

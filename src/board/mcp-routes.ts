@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { networkOf } from '../../actors/kernel/networks.ts'
-import type { BoardDirectory } from '../board-directory.ts'
+import { type BoardDirectory, signInKeysFile } from '../board-directory.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Config } from '../config.ts'
@@ -60,7 +60,7 @@ const complaintsPerMinute = 6
 export function mcpDoors(options: McpDoorsOptions): Doors {
   const { config, directory, described, reads, news, secret, clock } = options
   const { address, name, release, serviceId } = described
-  const keys = new SignInKeys(options.disk, join(directory.path, 'sign-in.keys'))
+  const keys = new SignInKeys(options.disk, signInKeysFile(directory.path))
   const erase = (): void => keys.retain((delegation) => news.delegates.isThere(delegation))
   erase()
   news.delegates.onEnd(erase)

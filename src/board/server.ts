@@ -37,6 +37,7 @@ import { boardRoutes } from './board-routes.ts'
 import { CommandRouter } from './command-router.ts'
 import { BoardFigures } from './figures-routes.ts'
 import { Followers } from './followers.ts'
+import { doLostActs } from './lost-acts.ts'
 import { openStreams } from './open-streams.ts'
 import { type Calling, startCalling } from './open-tool-calls.ts'
 import { openWorks, type Works } from './open-works.ts'
@@ -114,7 +115,8 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   const verifier = await startVerifier(place)
   await parts.start({ name: 'verifier', stop: () => verifier.close() })
   const services = await servicesOf({ ...base, ...actors, verifier })
-  const { followers, streams, webhookThread, works, calling, itemPosts, screeningQueue, authorPosts } = services
+  const { followers, streams, webhookThread, works, calling, itemPosts, screeningQueue, authorPosts, front, voice } =
+    services
   const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
   prepareEngineEnvironment(headBytesMax)
   const http = await createHttpServer(config.engine, (exchange) => routes.handle(exchange), {
@@ -128,6 +130,18 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     // The last answers are on their way through the sockets, and each of them closes its connection.
     { name: 'connections', stop: () => drained(place.clock, () => connections.open === 0, flushMs) },
     { name: 'requests', stop: () => drained(place.clock, isQuiet, drainMs) },
+    {
+      name: 'acts of a lost board',
+      start: () =>
+        doLostActs({
+          disk: place.disk,
+          path: place.directory.path,
+          voice,
+          front,
+          later: place.clock.later,
+          report: log,
+        }),
+    },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
     { name: 'author posts', start: () => authorPosts.resume(), stop: () => authorPosts.close() },
     { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },
@@ -259,19 +273,8 @@ async function servicesOf(base: Base) {
   const streams = openStreams(base, { followers, front })
   const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle }
   const figures = new BoardFigures({ ...parts, now: clock.monotonicMs })
-  const receiving = { itemPosts, deliveries }
-  return {
-    followers,
-    streams,
-    webhookThread,
-    screeningQueue,
-    authorPosts,
-    works,
-    calling,
-    front,
-    ...receiving,
-    figures,
-  }
+  const answering = { followers, webhookThread, screeningQueue, authorPosts, works, calling }
+  return { ...answering, streams, front, voice, itemPosts, deliveries, figures }
 }
 
 type Answering = {

@@ -10,10 +10,11 @@
  */
 import { createHash } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
 import { copyFile, copySegment, endsAtOneMoment, JournalEnd, segmentsThrough } from '../../storage/journal-copy.ts'
 import { segmentPath } from '../../storage/segment.ts'
+import { lostActsFile } from '../board/lost-acts.ts'
 import {
   blobsDirectory,
   deliveryDirectory,
@@ -52,7 +53,10 @@ export async function takeBackup(options: BackupOptions): Promise<BackupTaken> {
   const last = lastBackup(options)
   for (let tries = 1; ; tries++) {
     const copy = new BackupCopy(options, last)
-    const taken = await copy.take()
+    const taken = await copy.take().catch((error: unknown) => {
+      rmSync(copy.directory, { recursive: true, force: true })
+      throw error
+    })
     const { problems } = checkCopy({ disk, path: copy.directory, keysIn: source })
     if (problems.length === 0) {
       replaceDirectory(disk, copy.directory, target)
@@ -152,7 +156,7 @@ class BackupCopy {
   async #smallFiles(withKeys: boolean): Promise<void> {
     const { disk, source } = this.#options
     this.#copy('board.json')
-    if (existsSync(restoredFile(source))) this.#copy('restored.json')
+    for (const file of [restoredFile(source), lostActsFile(source)]) if (existsSync(file)) this.#copy(basename(file))
     const within = (directory: string, wanted: RegExp): string[] =>
       existsSync(join(source, directory))
         ? disk

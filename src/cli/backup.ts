@@ -1,13 +1,14 @@
 /** `broadside backup`: a checked copy of a board, running or stopped. */
-import { execFileSync } from 'node:child_process'
-import { closeSync, openSync, renameSync, rmSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { explainFailure } from '../failure.ts'
+import { spawnSync } from 'node:child_process'
+import { closeSync, existsSync, openSync, realpathSync, rmSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { DiskFull } from '../../storage/disk.ts'
+import { explainFailure, isDiskFull } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { release } from '../release.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print, Unverified, UsageError } from './command-line.ts'
-import { grouped } from './terminal.ts'
+import { grouped, inertLine } from './terminal.ts'
 
 export const backupCommand: Command = {
   name: 'backup',
@@ -29,15 +30,16 @@ export const backupCommand: Command = {
   options: { ...settingsOptions, 'with-keys': { type: 'boolean' } },
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
-    const { dataDirectory: source } = await boardSettings(args)
+    const { dataDirectory } = await boardSettings(args)
     const [{ takeBackup }, { readFacts }] = await Promise.all([
       import('./backup-copy.ts'),
       import('../board-directory.ts'),
     ])
-    const target = resolve(args.positionals[0]!)
+    const target = withoutLinks(resolve(args.positionals[0]!))
     const isTar = target.endsWith('.tar')
     const directory = isTar ? `${target}.directory` : target
     try {
+      const source = withoutLinks(resolve(dataDirectory))
       readFacts(machine.disk, source)
       if (`${target}/`.startsWith(`${source}/`))
         throw new UsageError(`${target} is inside the data directory. Name a place outside of it.`)
@@ -70,6 +72,10 @@ export const backupCommand: Command = {
       }
     } catch (error) {
       if (error instanceof CommandFailed || error instanceof Unverified || error instanceof UsageError) throw error
+      if (isDiskFull(error))
+        throw new CommandFailed(
+          `The disk of ${target} is full. Free space there, or name another place. The last backup is as it was.`,
+        )
       throw new CommandFailed(explainFailure(error).problem)
     }
   },
@@ -86,12 +92,26 @@ async function holdIfStopped(directory: string): Promise<{ release(): void } | u
   }
 }
 
+/** A backup that is renamed over a link would be on another disk than the host means. */
+function withoutLinks(path: string): string {
+  if (existsSync(path)) return realpathSync(path)
+  return existsSync(dirname(path)) ? join(realpathSync(dirname(path)), basename(path)) : path
+}
+
+/** Leaves no directory, and nothing else where it fails. Throws DiskFull, CommandFailed. */
 function pack(directory: string, file: string): void {
   const temporary = `${file}.tmp`
-  rmSync(temporary, { force: true })
-  // The file is there with its mode before the first byte is.
-  closeSync(openSync(temporary, 'wx', 0o600))
-  execFileSync('tar', ['-cf', temporary, '-C', directory, '.'])
-  renameSync(temporary, file)
-  rmSync(directory, { recursive: true })
+  try {
+    rmSync(temporary, { force: true })
+    // The file is there with its mode before the first byte is.
+    closeSync(openSync(temporary, 'wx', 0o600))
+    const { status, stderr, error } = spawnSync('tar', ['-cf', temporary, '-C', directory, '.'], { encoding: 'utf8' })
+    if (/No space left|quota exceeded/i.test(stderr)) throw new DiskFull(file)
+    if (error !== undefined || status !== 0)
+      throw new CommandFailed(`${file} could not be written with tar: ${inertLine(error?.message ?? stderr.trim())}.`)
+    machine.disk.renameDurable(temporary, file)
+  } finally {
+    rmSync(temporary, { force: true })
+    rmSync(directory, { recursive: true, force: true })
+  }
 }

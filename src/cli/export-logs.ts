@@ -45,6 +45,8 @@ export class ExportLogs {
   /** Of the log whose leaves are read. */
   #origin: string | undefined
   #tie: Tie | undefined
+  /** The newest log whose end is lost: no entry of it names the key of the next one. */
+  #lost: string | undefined
   #areLeavesBroken = false
 
   constructor(options: ExportLogsOptions) {
@@ -103,8 +105,10 @@ export class ExportLogs {
     const parsed = this.#takeHead(number, textOf(value.checkpoint))
     const close = decodeBase64(textOf(value.close))
     const open = decodeBase64(textOf(value.open))
-    const next = close === undefined ? undefined : nextOf(close)
     const previous = open === undefined ? undefined : previousOf(open)
+    // Of a log whose end is lost the next one says so, and no entry names its key.
+    const lost = previous?.isLost ? { origin: textOf(value.next), vkey: '' } : undefined
+    const next = lost ?? (close === undefined ? undefined : nextOf(close))
     if (close === undefined || next === undefined || !leafHash(close).equals(this.#last))
       return this.#fail(number, 'its close entry is not the last leaf of the log')
     const isTied =
@@ -117,6 +121,7 @@ export class ExportLogs {
     const key = parseVkey(next.vkey)
     const isTrusted = this.#isSignedBy(number, textOf(value.checkpoint), this.#origin) === true
     if (isTrusted && key.ok && key.value.name === next.origin) this.#keys.set(next.origin, key.value)
+    if (lost !== undefined) this.#lost = this.#origin
     this.#endClaims()
     this.#tie = { origin: next.origin, open: leafHash(open) }
     this.#origin = undefined
@@ -139,6 +144,11 @@ export class ExportLogs {
     // A key of a log that is not among these: the checkpoint is of another one.
     this.isSigned = false
     const opened = openCheckpoint(checkpoint, logKey)
+    if (this.#lost !== undefined)
+      return this.#fail(
+        number,
+        `the end of ${this.#lost} is lost, so it names no next log: pin the key of ${parsed.origin}`,
+      )
     if (!opened.ok) this.#fail(number, `the checkpoint does not verify: ${opened.problem}`)
   }
 

@@ -1,11 +1,14 @@
 /** `broadside mirror`: keeps a verified copy of any C2SP log as static files, and brings it up to date. */
 import { type Next, nextOf } from '../../actors/log/rotation.ts'
-import { parseVkey } from '../../storage/note.ts'
+import { openCheckpoint } from '../../storage/checkpoint.ts'
+import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
+import { foreignJson } from '../format/foreign-json.ts'
 import { type Command, CommandFailed, exitCodes, print, Unverified, UsageError } from './command-line.ts'
 import { fetchOnce, followLog, reasonOf } from './mirror-follow.ts'
 import { entriesIn, MirrorStore } from './mirror-store.ts'
 import { Progress } from './progress.ts'
+import { recordOf, textOf } from './signed-line.ts'
 import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
 
 export const mirrorCommand: Command = {
@@ -35,6 +38,8 @@ export const mirrorCommand: Command = {
     if (!key.ok) throw new UsageError(`"${inertLine(vkey)}" is not a log's key: ${key.problem}.`)
     const progress = new Progress({ terminal, unit: 'entries' })
     try {
+      const loss = await lossOf(isPrefix ? undefined : address, key.value.name)
+      if (loss !== undefined) refuseLost(store, key.value, loss)
       const found = await followLog({
         store,
         prefix: isPrefix ? address : prefixOf(address, key.value.name),
@@ -60,6 +65,9 @@ export const mirrorCommand: Command = {
           bytes: found.bytesFetched,
           pinned: isPinned,
           ...(next !== undefined && { next: { log: next.origin, vkey: next.vkey } }),
+          ...(loss !== undefined && {
+            lost: { size: loss.size, next: { log: loss.next.origin, vkey: loss.next.vkey } },
+          }),
         },
         `${inertLine(key.value.name)}: ${grouped(found.size - found.before)} new entries verified${kept} ` +
           `(${bytesText(found.bytesFetched)} in ${durationText(progress.secondsSpent())}), checkpoint of ${grouped(found.size)} signed by the log, ${note}\n`,
@@ -69,12 +77,46 @@ export const mirrorCommand: Command = {
           `This log is closed: ${inertLine(next.origin)} follows it, with the key ${inertLine(next.vkey)}\n` +
             'Mirror it into another directory, with --vkey.\n',
         )
+      if (loss !== undefined)
+        terminal.out(
+          `The board says that it was restored from a backup, and that this log is lost after ${grouped(loss.size)} entries. ${followedByWords(loss.next)}\n`,
+        )
       return exitCodes.ok
     } finally {
       progress.clear()
     }
   },
 }
+
+type Loss = { readonly size: number; readonly next: Next }
+
+/**
+ * A board that was restored from a backup says so of the log that it had: its end is lost, and no entry of it names the next one.
+ * `address`: of the board; undefined where only tiles are known.
+ */
+async function lossOf(address: string | undefined, origin: string): Promise<Loss | undefined> {
+  if (address === undefined) return undefined
+  const nothing = { status: 0, body: Buffer.alloc(0) }
+  const { status, body } = await fetchOnce(`${address}/api/log/history`).catch(() => nothing)
+  const found = status === 200 ? recordOf(recordOf(foreignJson(body.toString('utf8'))).data).logs : undefined
+  const logs = Array.isArray(found) ? found.map(recordOf) : []
+  const at = logs.findIndex((log) => log.origin === origin && log.lost === true)
+  const next = recordOf(logs[at + 1])
+  if (at < 0) return undefined
+  return { size: Number(logs[at]!.tree_size), next: { origin: textOf(next.origin), vkey: textOf(next.vkey) } }
+}
+
+/** What the mirror has after the end that is left is nowhere else. Throws Unverified. */
+function refuseLost(store: MirrorStore, key: VerifierKey, { size, next }: Loss): void {
+  const kept = openCheckpoint(store.text('checkpoint'), key)
+  if (!kept.ok || kept.value.size <= size) return
+  throw new Unverified(
+    `The board says that it was restored from a backup, and that this log is lost after ${size} entries. This mirror has ${kept.value.size}: keep it, and offer it to the host, who can give it to "broadside restored --lost --apply-from". ${followedByWords(next)}`,
+  )
+}
+
+const followedByWords = ({ origin, vkey }: Next): string =>
+  `${inertLine(origin)} follows, with the key ${inertLine(vkey)}: mirror it into another directory, with --vkey.`
 
 /** What the last entry of a closed log names: proved like every entry of it. */
 function followedBy(store: MirrorStore, size: number): Next | undefined {

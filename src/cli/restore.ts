@@ -1,10 +1,10 @@
 /** `broadside restore`: makes a data directory from a backup, and says how the board may go on. */
-import { execFileSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { copyFile } from '../../storage/journal-copy.ts'
 import { restoredFile } from '../board-directory.ts'
-import { explainFailure } from '../failure.ts'
+import { explainFailure, isDiskFull } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { checkFiles, type Manifest, readManifest } from './backup-manifest.ts'
 import { boardSettings, configHelp, settingsOptions } from './board-settings.ts'
@@ -31,15 +31,20 @@ export const restoreCommand: Command = {
       const given = resolve(args.positionals[0]!)
       if (!existsSync(given)) throw new CommandFailed(`There is no backup ${given}.`)
       refuseUnlessEmpty(target)
-      const unpacked = `${target}.unpacked`
-      const backup = machine.disk.look(given).isFile ? unpack(given, unpacked) : given
+      const isTar = machine.disk.look(given).isFile
+      const backup = isTar ? `${target}.unpacked` : given
       try {
+        if (isTar) unpack(given, backup)
         return await restore({ backup, target, keys: args.text('keys'), isDry: args.flag('dry-run') }, terminal)
       } finally {
-        if (backup === unpacked) rmSync(unpacked, { recursive: true, force: true })
+        if (isTar) rmSync(backup, { recursive: true, force: true })
       }
     } catch (error) {
       if (error instanceof CommandFailed || error instanceof Unverified) throw error
+      if (isDiskFull(error))
+        throw new CommandFailed(
+          `The disk of ${target} is full, and the restoration is not complete. Free space there, remove that directory, and restore again.`,
+        )
       throw new CommandFailed(explainFailure(error).problem)
     }
   },
@@ -97,7 +102,7 @@ function nextSteps(manifest: Manifest, target: string, problems: readonly string
   return (
     `${missing}The board is in ${target}. It was running when the backup was taken, so this comes first:\n` +
     `  broadside restored --data ${target}    only if it wrote nothing after the backup: its log continues\n` +
-    'If what it wrote later is lost, its log cannot continue: start a new board, and import an export into it.\n'
+    `  broadside restored --lost --data ${target}    if what it wrote later is lost: its log ends here, and a new one begins\n`
   )
 }
 
@@ -121,9 +126,12 @@ function refuseUnlessEmpty(target: string): void {
   )
 }
 
-function unpack(file: string, into: string): string {
+function unpack(file: string, into: string): void {
   rmSync(into, { recursive: true, force: true })
   mkdirSync(into, { recursive: true, mode: 0o700 })
-  execFileSync('tar', ['-xf', file, '-C', into, '--no-same-owner'])
-  return into
+  const { status, stderr, error } = spawnSync('tar', ['-xf', file, '-C', into, '--no-same-owner'], { encoding: 'utf8' })
+  if (error === undefined && status === 0) return
+  throw new CommandFailed(
+    `${file} cannot be unpacked with tar: ${inertLine(error?.message ?? stderr.trim().split('\n')[0]!)}.`,
+  )
 }

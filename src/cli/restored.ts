@@ -2,89 +2,113 @@
  * `broadside restored`: a data directory holds a restored backup, and clients that have seen what it lacks must be notified.
  *
  * It begins another recovery epoch (`generation`): cursors of updates are expired, so that copies begin again; works in
- * progress are `recovery_required` until their worker confirms them.
+ * progress are `recovery_required` until their worker confirms them. With `--lost` the log ends too (restored-lost.ts).
  */
 
-import { JournalEnd } from '../../storage/journal-copy.ts'
-import { shardDirectory } from '../board-directory.ts'
+import { beginEpoch, readFacts, restoredFile } from '../board-directory.ts'
+import type { Config } from '../config.ts'
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
+import { type Command, CommandFailed, exitCodes, print, type Terminal, Unverified, UsageError } from './command-line.ts'
+
+const nothingBegun = 'No recovery epoch was begun.'
 
 export const restoredCommand: Command = {
   name: 'restored',
   summary:
-    'Declares that the directory of a stopped board was restored from a backup, and begins another recovery epoch. Cursors of followers expire, and workers have 72 hours to confirm unfinished work. Run it once, before the first start on the newest backup, and only if nothing newer can be found. If the mark or a witness knows of heads that the backup has not signed, that log cannot continue, and this command does not change that. Environment: as for serve (DATA_DIR, MARK_FILE).',
-  usage: 'restored [--data DIR]',
-  optionHelp: settingsHelp,
+    'Declares that the directory of a stopped board was restored from a backup, and begins another recovery epoch. Cursors of followers expire, and workers have 72 hours to confirm unfinished work. Run it once, before the first start on the newest backup. If the board signed more after the backup, that log cannot continue: with --lost it ends where the backup does, its key is removed, all delegations and sign-ins end, and a new log begins, whose first entry says so. Environment: as for serve (DATA_DIR, MARK_FILE).',
+  usage: 'restored [--data DIR] [--lost [--apply-from COPY] [--last-log NAME] [--yes]]',
+  optionHelp: [
+    ...settingsHelp,
+    ['--lost', 'what was written after the backup is lost: end the log here and begin a new one'],
+    [
+      '--apply-from COPY',
+      'with --lost: a mirror or an export of the lost board. What it says was taken back after the backup is taken back again by the next start',
+    ],
+    ['--last-log NAME', 'with --lost: the newest log of the lost board, such as 2026c, if it had closed logs since'],
+    ['--yes', 'with --lost: do not ask'],
+  ],
   example: 'broadside restored --data ./data',
-  options: settingsOptions,
+  options: {
+    ...settingsOptions,
+    lost: { type: 'boolean' },
+    'apply-from': { type: 'string' },
+    'last-log': { type: 'string' },
+    yes: { type: 'boolean' },
+  },
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
+    const lastLog = args.text('last-log')
+    if (!args.flag('lost') && (args.flag('yes') || lastLog !== undefined || args.text('apply-from') !== undefined))
+      throw new UsageError('--apply-from, --last-log and --yes go with --lost.')
+    if (lastLog !== undefined && !/^\d{4}[a-z]$/.test(lastLog))
+      throw new UsageError('--last-log is a year and a letter, such as 2026c.')
     const config = await boardSettings(args)
-    const [
-      { beginEpoch, readFacts, restoredFile, UnusableDirectory },
-      { SignedLog },
-      { readMarks },
-      { lockDirectory },
-    ] = await Promise.all([
-      import('../board-directory.ts'),
-      import('../log/signed-log.ts'),
-      import('../log/mark.ts'),
+    const [{ lockDirectory }, { restoreLost }] = await Promise.all([
       import('../../storage/lock.ts'),
+      import('./restored-lost.ts'),
     ])
     try {
-      const { dataDirectory } = config
-      const { origin, generation } = readFacts(machine.disk, dataDirectory)
-      const lock = await lockDirectory(dataDirectory)
+      readFacts(machine.disk, config.dataDirectory)
+      const lock = await lockDirectory(config.dataDirectory)
       try {
-        const log = SignedLog.open({
-          disk: machine.disk,
-          dataDirectory,
-          origin,
-          segmentBytesMax: config.segmentBytesMax,
-          marks: readMarks(machine.disk, config),
-          begin: () => {
-            throw new UnusableDirectory(
-              `${dataDirectory} contains no signed log: nothing was published that could expire.`,
-            )
-          },
-          report: () => {},
-        })
-        const { size, ranges } = log.newest
-        log.close()
-        refuseMixed(dataDirectory, ranges)
-        const begun = beginEpoch(machine.disk, dataDirectory, machine.random)
-        machine.disk.removeFile(restoredFile(dataDirectory))
-        print(
-          terminal,
-          { ended: generation, generation: begun.generation, size },
-          `The recovery epoch ${generation} has ended, ${begun.generation} begins with the next start.\n` +
-            `The log continues after its ${size} entries. If larger heads were published, readers who kept one can prove it.\n`,
-        )
-        return exitCodes.ok
+        if (!args.flag('lost')) return await goOn(config, terminal)
+        const copy = args.text('apply-from')
+        return await restoreLost({ config, copy, lastLog, isAgreed: args.flag('yes'), platform: machine }, terminal)
       } finally {
         lock.release()
       }
     } catch (error) {
-      throw new CommandFailed(`${explainFailure(error).problem} No recovery epoch was begun.`)
+      if (error instanceof Unverified) throw new Unverified(`${error.message} ${nothingBegun}`)
+      throw new CommandFailed(`${explainFailure(error).problem} ${nothingBegun}`)
     }
   },
 }
 
-type Covered = { readonly shard: number; readonly last: number }
+/** The log continues: nothing was signed after the backup. */
+async function goOn(config: Config, terminal: Terminal): Promise<0> {
+  const [{ SignedLog }, { readMarks }, { newerThanLog }, { lossBegun }] = await Promise.all([
+    import('../log/signed-log.ts'),
+    import('../log/mark.ts'),
+    import('../log/covered.ts'),
+    import('./restored-lost.ts'),
+  ])
+  const { dataDirectory } = config
+  const { origin, generation } = readFacts(machine.disk, dataDirectory)
+  if (lossBegun(machine.disk, dataDirectory) !== undefined)
+    throw new CommandFailed(`"broadside restored --lost" was begun in ${dataDirectory}: run it again to complete it.`)
+  const log = SignedLog.open({
+    disk: machine.disk,
+    dataDirectory,
+    origin,
+    segmentBytesMax: config.segmentBytesMax,
+    marks: readMarks(machine.disk, config),
+    begin: () => {
+      throw new CommandFailed(`${dataDirectory} contains no signed log: nothing was published that could expire.`)
+    },
+    report: () => {},
+  })
+  const { size, ranges } = log.newest
+  log.close()
+  const tail = newerThanLog(machine.disk, dataDirectory, ranges)
+  const begun = beginEpoch(machine.disk, dataDirectory, { generation: machine.random(16).toString('hex') })
+  machine.disk.removeFile(restoredFile(dataDirectory))
+  print(
+    terminal,
+    { ended: generation, generation: begun.generation, size, records_not_covered: tail },
+    `The recovery epoch ${generation} has ended, ${begun.generation} begins with the next start.\n` +
+      `The log continues after its ${size} entries. If larger heads were published, readers who kept one can prove it.\n` +
+      tailWords(tail, ranges.length),
+  )
+  return exitCodes.ok
+}
 
-/** A copy whose log is newer than its journals was made file by file. Throws CommandFailed. */
-function refuseMixed(path: string, ranges: readonly Covered[]): void {
-  for (const { shard, last } of ranges) {
-    const journal = new JournalEnd(machine.disk, shardDirectory(path, shard))
-    journal.advance()
-    const { seq } = journal
-    journal.close()
-    if (seq < last)
-      throw new CommandFailed(
-        `The log of ${path} covers frame ${last} of shard ${shard}, whose journal ends at ${seq}: the log is newer than the journals, so this was copied file by file from a running board. Restore a copy that "broadside backup" made. No recovery epoch was begun.`,
-      )
-  }
+/** What the journals have that the log does not cover: the copy was made of a running board, or its power was cut. */
+function tailWords(records: number, shards: number): string {
+  if (records === 0) return ''
+  const made = `The journals have ${records} records that the log does not cover. The next start makes their entries`
+  return shards === 1
+    ? `${made}, the same as before.\n`
+    : `${made}, perhaps in another order than before: if the board published them, use broadside restored --lost instead, before any start.\n`
 }

@@ -372,7 +372,7 @@ function table(rows: readonly (readonly [string, string])[]): string {
  * Checks a mirror without the log: every entry, every hash, and the signature on the root they give.
  * Throws Unverified with the file that is wrong, and what to do.
  */
-function verifyMirror(
+export function verifyMirror(
   store: MirrorStore,
   key: VerifierKey,
   progress: (entries: number, of: number) => void,

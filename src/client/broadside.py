@@ -901,16 +901,18 @@ class _ExportCheck:
         last, first, origin = _base64(line.get("close"), "close"), _base64(line.get("open"), "open"), line.get("origin")
         if origin != self._origin or not self._leaves or _leaf_hash(last) != self._leaves[-1]:
             raise NotVerified("the close entry is not the last leaf of the log")
-        following, _, vkey = _lines_in(last).get("next", "").partition(" ")
+        begun = _lines_in(first)
+        # Of a log whose end is lost the next one says so, and no entry names its key.
+        is_lost = begun.get("lost") == f"after {begun.get('size')}"
+        following, _, vkey = (str(line.get("next")) if is_lost else _lines_in(last).get("next", "")).partition(" ")
         own = self._keys.get(str(origin))
         note = line.get("checkpoint")
         head = _checkpoint_in(note) if own is None else _open_checkpoint(note, own)
         self._end_log(head)
-        begun = _lines_in(first)
         named = (begun.get("previous"), begun.get("size"), begun.get("root"))
         if named != (head["origin"], str(head["size"]), head["root"].hex()):
             raise NotVerified("the first entry of the next log does not name the end of this one")
-        if own is not None and _key_of(vkey)[0] == following:
+        if own is not None and not is_lost and _key_of(vkey)[0] == following:
             self._keys.setdefault(following, vkey)
         self._tie = following, _leaf_hash(first)
 

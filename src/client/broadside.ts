@@ -930,21 +930,24 @@ class ExportCheck {
   }
 
   /** The end of a closed log: its key is what the log before named, and it names the next. */
-  async #takeClosed({ origin, checkpoint, close, open }: Json): Promise<void> {
+  async #takeClosed({ origin, checkpoint, close, open, next: named }: Json): Promise<void> {
     const [last, first] = [bytesOf(close, 'close'), bytesOf(open, 'open')]
     const lines = linesIn(last)
-    const [next = '', nextVkey = ''] = (lines.get('next') ?? '').split(' ')
+    const begun = linesIn(first)
+    // Of a log whose end is lost the next one says so, and no entry names its key.
+    const isLost = begun.get('lost') === `after ${begun.get('size')}`
+    const [next = '', nextVkey = ''] = (isLost ? String(named) : (lines.get('next') ?? '')).split(' ')
     const own = this.#leaves.at(-1)
     if (origin !== this.#origin || own === undefined || base64Of(await leafHash(last)) !== base64Of(own))
       throw new NotVerified('the close entry is not the last leaf of the log')
     const key = this.#keys.get(String(origin))
     const head = key === undefined ? checkpointIn(String(checkpoint)) : await openCheckpoint(String(checkpoint), key)
     await this.#endLog(head)
-    const begun = linesIn(first)
     const root = base64Of(bytesOfHex(begun.get('root') ?? ''))
     if (begun.get('previous') !== head.origin || begun.get('size') !== String(head.size) || root !== head.root)
       throw new NotVerified('the first entry of the next log does not name the end of this one')
-    if (key !== undefined && vkeyOf(nextVkey).name === next && !this.#keys.has(next)) this.#keys.set(next, nextVkey)
+    if (key !== undefined && !isLost && vkeyOf(nextVkey).name === next && !this.#keys.has(next))
+      this.#keys.set(next, nextVkey)
     this.#tie = { origin: next, open: base64Of(await leafHash(first)) }
   }
 

@@ -295,6 +295,7 @@ function leaves({ state: { book }, leafHashes, entries }: ExportContext, begun: 
   }
   const { origin } = log
   const { checkpoint } = log.head
-  lines.push(closedLine({ origin, checkpoint, close: entries(log, size - 1, size), open: entries(next, 0, 1) }))
+  const [close, open] = [entries(log, size - 1, size), entries(next, 0, 1)]
+  lines.push(closedLine({ origin, checkpoint, close, open, ...(log.isLost && { next: next.origin }) }))
   return { ok: true, bytes: bytes(), state: { ...begun, log: begun.log + 1, leaf: 0 } }
 }

@@ -143,11 +143,19 @@ export function leavesLine(origin: string, start: number, hashes: Buffer): strin
 /**
  * The end of a log that another follows: its last head, and the two entries that tie both together, base64 of the bytes that
  * are hashed. `close` is its last leaf, `open` the first one of the next; both are given after their length, as in a bundle.
+ * `next` is given where the log has no last entry that names the one that follows, because its end is lost.
  */
-export function closedLine(log: { origin: string; checkpoint: string; close: Buffer; open: Buffer }): string {
+export function closedLine(log: {
+  readonly origin: string
+  readonly checkpoint: string
+  readonly close: Buffer
+  readonly open: Buffer
+  readonly next?: string
+}): string {
   const close = log.close.toString('base64', 2)
   const open = log.open.toString('base64', 2)
-  return `${JSON.stringify({ type: 'log', origin: log.origin, checkpoint: log.checkpoint, close, open })}\n`
+  const { origin, checkpoint, next } = log
+  return `${JSON.stringify({ type: 'log', origin, checkpoint, close, open, next })}\n`
 }
 
 export function endLine(count: number, checkpoint: string): string {

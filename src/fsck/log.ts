@@ -60,6 +60,7 @@ export class LogChainCheck {
   #first = 1
   /** The close entry's log, once it was taken. */
   #ended: ClosedLog | undefined
+  #newest: LogFrame | undefined
   #leaves = 0
 
   constructor(options: LogCheckOptions) {
@@ -74,6 +75,7 @@ export class LogChainCheck {
     if (log.type === openFrameType) this.#opened(frame, entries[0], where)
     else if (this.#ended !== undefined) this.#damage(where, `it follows the frame that closed ${this.#ended.origin}`)
     this.#last = frame.seq
+    this.#newest = log
     if (log.firstLeaf !== this.#range.size)
       this.#damage(where, `begins at leaf ${log.firstLeaf} after ${this.#range.size}`)
     if (made !== undefined) this.#compareRecords(log, entries, made, where)
@@ -123,8 +125,8 @@ export class LogChainCheck {
   }
 
   #opened(frame: Frame, entry: Buffer | undefined, where: string): void {
-    const ended = this.#ended
     const previous = entry === undefined ? undefined : previousOf(entry)
+    const ended = this.#ended ?? (previous?.isLost ? this.#lost() : undefined)
     const isTied =
       ended !== undefined &&
       previous?.origin === ended.origin &&
@@ -134,6 +136,14 @@ export class LogChainCheck {
     if (!isTied) this.#damage(where, 'it does not name the end of the previous log')
     this.#endNodes()
     this.#begin(frame.seq)
+  }
+
+  /** The log as its last frame leaves it: it was not closed. */
+  #lost(): ClosedLog | undefined {
+    const named = this.#options.logs[this.#at]
+    if (named === undefined || this.#newest === undefined) return undefined
+    const { size, checkpoint } = this.#newest
+    return { ...named, size, checkpoint, isLost: true, first: this.#first, last: this.#last }
   }
 
   #begin(first: number): void {

@@ -16,6 +16,7 @@ import {
   readSecret,
   UnusableDirectory,
 } from '../board-directory.ts'
+import { rootBeyond } from '../log/covered.ts'
 import {
   checkMark,
   type HighWaterMark,
@@ -77,7 +78,7 @@ export function checkMarks(
   const journal = JournalReader.open(disk, logDirectory(place.dataDirectory))
   journal.advance(through)
   try {
-    const known = knownLogs(logs, journal, through)
+    const known = knownLogs(disk, place.dataDirectory, logs, journal, through)
     for (const mark of marks) compareMark(mark, known, tell)
   } finally {
     journal.close()
@@ -93,12 +94,23 @@ function compareMark(mark: HighWaterMark, known: readonly KnownLog[], tell: Tell
   }
 }
 
-function knownLogs(logs: readonly LogIdentity[], journal: JournalReader, through: number): KnownLog[] {
+function knownLogs(
+  disk: Disk,
+  directory: string,
+  logs: readonly LogIdentity[],
+  journal: JournalReader,
+  through: number,
+): KnownLog[] {
   const closed = closedLogs(journal)
   return logs.map(({ vkey }, at) => {
     const { first, last } = closed[at] ?? { first: (closed.at(-1)?.last ?? 0) + 1, last: through }
     const headOf = (seq: number) => decodeLogFrame(journal.read(seq)!)
-    return { vkey, size: headOf(last).size, rootOf: (size) => rootAt(size, first, last, headOf) }
+    const isLost = closed[at]?.isLost === true
+    const rootOf = (size: number) => rootAt(size, first, last, headOf)
+    const known = { vkey, isLost, size: headOf(last).size, rootOf }
+    if (closed[at] !== undefined) return known
+    const beyond = (size: number) => rootBeyond(disk, directory, headOf(last), journal.scan(first, last), size)
+    return { ...known, rootBeyond: beyond }
   })
 }
 

@@ -89,11 +89,12 @@ export class Heads {
 
   /** The first head of this run: every witness is asked before anything else is signed. Rejects with RolledBack. */
   async begin(head: Head): Promise<void> {
-    const ends = this.#closed.map(async ({ origin, checkpoint }) => {
+    const ends = this.#closed.map(async ({ origin, checkpoint, isLost = false }) => {
       const round = this.#ended.get(origin)!
       round.serve(checkpoint)
       // Who has not signed the end of a log, because it was away when the log was closed, may do so now.
-      if (!round.isComplete) await round.first(checkpoint)
+      // Of a log whose end is lost they may know more, which is no reason to stop any longer.
+      if (!round.isComplete && !isLost) await round.first(checkpoint)
       await round.close()
     })
     await Promise.all([this.#round.first(head.checkpoint), ...ends])

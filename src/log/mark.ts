@@ -100,8 +100,12 @@ export class RolledBack extends Error {
 export type KnownLog = {
   readonly vkey: string
   readonly size: number
+  /** What it had after this is known to be lost. */
+  readonly isLost?: boolean
   /** Root of its first `size` entries, for a size it has. */
   readonly rootOf: (size: number) => Buffer
+  /** The same for a size that it will have once it covers the journals; undefined: it will not, or that cannot be known. */
+  readonly rootBeyond?: (size: number) => Buffer | undefined
 }
 
 /**
@@ -113,8 +117,10 @@ export function checkMark({ vkey, closed, size, root }: HighWaterMark, logs: rea
   if (log === undefined) {
     const known = closed.find((each) => logs.some(({ vkey: own }) => own === each))
     if (known === undefined) return false
+    if (logs.some(({ vkey: own, isLost }) => own === known && isLost)) return true
     throw new RolledBack(`the log of ${known} was closed, and ${vkey} follows it, which this directory does not know`)
   }
+  if (size > log.size && (log.isLost || log.rootBeyond?.(size)?.equals(root))) return true
   if (size > log.size)
     throw new RolledBack(`this log has ${log.size} entries, but a head of ${size} was signed and published`)
   if (!log.rootOf(size).equals(root))

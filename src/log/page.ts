@@ -86,7 +86,7 @@ function witnessesOf({ witnesses, quorum }: LogWitnesses): Html {
 function earlierOf({ logs }: LogHistory): Html {
   const closed = logs.filter(({ state }) => state !== 'open')
   if (closed.length === 0) return nothing
-  return html`<p>Earlier logs; the first entry of the next log states the final size and root of each:</p><ul>${closed.map(({ origin, tree_size: size, tiles }) => html`<li><a href="${tiles}checkpoint"><code>${origin}</code></a>, closed at ${whole(size)} entries, <a href="${tiles}vkey">its key</a></li>`)}</ul>`
+  return html`<p>Earlier logs; the first entry of the next log states the final size and root of each:</p><ul>${closed.map(({ origin, tree_size: size, tiles, lost }) => html`<li><a href="${tiles}checkpoint"><code>${origin}</code></a>, ${lost ? 'lost after' : 'closed at'} ${whole(size)} entries, <a href="${tiles}vkey">its key</a></li>`)}</ul>`
 }
 
 const width = 640

@@ -197,6 +197,7 @@ function historyAnswer(context: HistoryContext): ReadAnswer {
     root_hash: Buffer.from(log.head.checkpoint.split('\n')[2]!, 'base64').toString('hex'),
     checkpoint: log.head.checkpoint,
     tiles: `/log/${log.name}/`,
+    ...(log.isLost && { lost: true }),
   }))
   return ok({ logs, points: pointsOf(book, board.events) })
 }

@@ -13,7 +13,9 @@
  *   5  the mark names both logs, and witnesses sign both heads
  */
 
+import { basename, join } from 'node:path'
 import { nameOf } from '../../actors/log/book.ts'
+import { type ClosedLog, type LogFrame, openFrameType } from '../../actors/log/frame.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { logKeyFile, readFacts, refuseUndeclared, shardDirectory, UnusableDirectory } from '../board-directory.ts'
@@ -26,6 +28,8 @@ import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
 
 type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
 
+export type LossOptions = Omit<RotationOptions, 'witnessPolicy'>
+
 type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolicy' | 'segmentBytesMax'> & {
   readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
   /** Unix seconds. */
@@ -36,7 +40,7 @@ type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolic
 /** The caller holds the lock of the directory. Throws UnusableDirectory, RolledBack, and what SignedLog.open throws. */
 export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   const { dataDirectory, now, report } = options
-  const { disk, random } = options.platform
+  const { disk } = options.platform
   refuseUndeclared(disk, dataDirectory)
   const facts = readFacts(disk, dataDirectory)
   const log = SignedLog.open({
@@ -53,12 +57,9 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   try {
     coverJournals(log, facts.shards, options)
     const old = { origin: log.origin, vkey: log.vkey }
-    const next = nextOrigin(old.origin, now)
-    if (next === undefined)
-      throw new UnusableDirectory(`The log names of this year are used up: ${old.origin} can be closed next year.`)
+    const next = originAfter(old.origin, now)
     await agreed(options, log)
-    const keyFile = logKeyFile(dataDirectory, nameOf(next))
-    if (!disk.fileExists(keyFile)) disk.writeAtomic(keyFile, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
+    makeLogKey(options, next)
     log.rotate(next, now)
     await agreed(options, log)
     const { size } = log.closed.at(-1)!
@@ -66,6 +67,112 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   } finally {
     log.close()
   }
+}
+
+/** How the log of a lost board ends and the next one begins: chosen once, so that a call that was cut short is completed by the next. */
+export type LossPlan = {
+  /** Origin of the next log. */
+  readonly next: string
+  /** Unix seconds. */
+  readonly at: number
+}
+
+/** What `restored --lost` finds: the log as the backup has it, or what an earlier call has made of it. */
+export type FoundLog = {
+  readonly newest: LogIdentity & Pick<LogFrame, 'size' | 'checkpoint'>
+  /** The log before, where it has no last entry because a backup took the place of a lost board. */
+  readonly lost: ClosedLog | undefined
+  /** Nothing was added to the log since it was begun. */
+  readonly isNew: boolean
+  /** Where its newest frame says that the journals ended. */
+  readonly ranges: LogFrame['ranges']
+}
+
+/** The caller holds the lock of the directory. Throws UnusableDirectory, UnusableMark, and what SignedLog.open throws. */
+export function findLog(options: LossOptions): FoundLog {
+  const log = openUnmarked(options)
+  try {
+    const { origin, vkey, newest, closed } = log
+    const last = closed.at(-1)
+    return {
+      newest: { origin, vkey, size: newest.size, checkpoint: newest.checkpoint },
+      lost: last?.isLost === true ? last : undefined,
+      isNew: newest.type === openFrameType,
+      ranges: newest.ranges,
+    }
+  } finally {
+    log.close()
+  }
+}
+
+/**
+ * An origin that no log of this board had: neither one that its directory or its marks know, nor one of `used`, which are known from
+ * elsewhere. Throws UnusableDirectory.
+ */
+export function unusedOrigin(options: LossOptions, newest: string, used: readonly string[]): string {
+  const { dataDirectory, now } = options
+  const { disk } = options.platform
+  const keys = disk.listFiles(join(dataDirectory, 'keys')).flatMap((file) => /^log-(.+)\.key$/.exec(file)?.[1] ?? [])
+  const marked = readMarks(disk, options).flatMap(({ vkey, closed }) => [vkey, ...closed])
+  const names = [...keys, ...[...used, ...marked.map((vkey) => vkey.slice(0, vkey.indexOf('+')))].map(nameOf)]
+  const last = names.filter((name) => /^\d{4}[a-z]$/.test(name)).reduce((a, b) => (b > a ? b : a), nameOf(newest))
+  return originAfter(`${newest.slice(0, -nameOf(newest).length)}${last}`, now)
+}
+
+/**
+ * Ends the log of a board that was restored from a backup, and that may have signed more since: it ends where the backup does, and its
+ * key is removed with those of logs that only the lost board had. The first entry of the next log says so. A second call with the same
+ * plan changes nothing. The caller holds the lock of the directory.
+ */
+export function loseLog(options: LossOptions, { next, at }: LossPlan): void {
+  const { dataDirectory } = options
+  const { disk } = options.platform
+  const log = openUnmarked(options)
+  try {
+    if (log.origin !== next) {
+      makeLogKey(options, next)
+      log.lose(next, at)
+    }
+  } finally {
+    log.close()
+  }
+  const keys = join(dataDirectory, 'keys')
+  const own = basename(logKeyFile(dataDirectory, nameOf(next)))
+  for (const file of disk.listFiles(keys))
+    if (/^log(-.+)?\.key$/.test(file) && file !== own) disk.removeFile(join(keys, file))
+}
+
+/** The marks are not asked: they know more, which is why the log ends. */
+function openUnmarked({ dataDirectory, segmentBytesMax, platform: { disk }, report }: LossOptions): SignedLog {
+  const none = new UnusableDirectory(
+    `The log in ${dataDirectory} has no entry, so nothing was published: start a new board in another DATA_DIR.`,
+  )
+  const log = SignedLog.open({
+    disk,
+    dataDirectory,
+    origin: readFacts(disk, dataDirectory).origin,
+    segmentBytesMax,
+    marks: [],
+    begin: () => {
+      throw none
+    },
+    report,
+  })
+  if (log.newest.size > 0) return log
+  log.close()
+  throw none
+}
+
+function originAfter(origin: string, now: number): string {
+  const next = nextOrigin(origin, now)
+  if (next === undefined)
+    throw new UnusableDirectory(`The log names of this year are used up: ${origin} can be closed next year.`)
+  return next
+}
+
+function makeLogKey({ dataDirectory, platform: { disk, random } }: LossOptions, origin: string): void {
+  const keyFile = logKeyFile(dataDirectory, nameOf(origin))
+  if (!disk.fileExists(keyFile)) disk.writeAtomic(keyFile, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
 }
 
 /**

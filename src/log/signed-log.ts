@@ -42,6 +42,7 @@ import {
   UnusableDirectory,
 } from '../board-directory.ts'
 import type { Random } from '../platform.ts'
+import { rootBeyond } from './covered.ts'
 import { checkMark, type HighWaterMark } from './mark.ts'
 
 export type SignedLogOptions = {
@@ -190,6 +191,20 @@ export class SignedLog {
     this.#dropOldKeys()
   }
 
+  /**
+   * Begins the next log, whose key stands in its file already, without a last entry of this one: what it had after its newest
+   * head is lost. The old key signs nothing more, and is gone when this returns.
+   *
+   * @param next origin of the next log
+   * @param time Unix seconds
+   */
+  lose(next: string, time: number): void {
+    const { size, root, checkpoint } = this.#newest
+    const first = openEntry(time, { origin: this.origin, size, root: Buffer.from(root), isLost: true })
+    this.#follow({ first, next, ended: { origin: this.origin, vkey: this.vkey, size, checkpoint, isLost: true } })
+    this.#dropOldKeys()
+  }
+
   /** The path from a size of a log of this board to its newest head, proven. */
   consistency(origin: string, from: number): Buffer[] {
     const log = this.#closed.find((each) => each.origin === origin)
@@ -261,7 +276,17 @@ export class SignedLog {
 
   #checkMarks(): void {
     const closed = this.#closed.map((log) => ({ ...log, rootOf: this.#rootsOf(log) }))
-    const logs = [...closed, { vkey: this.vkey, size: this.#newest.size, rootOf: this.#rootsOf() }]
+    const { dataDirectory, disk } = this.#options
+    const frames = (): Iterable<Frame> => this.journal.scan(this.#firstFrame())
+    const logs = [
+      ...closed,
+      {
+        vkey: this.vkey,
+        size: this.#newest.size,
+        rootOf: this.#rootsOf(),
+        rootBeyond: (size: number) => rootBeyond(disk, dataDirectory, this.#newest, frames(), size),
+      },
+    ]
     const { marks, report } = this.#options
     for (const mark of marks)
       if (!checkMark(mark, logs)) report('warn', 'mark.of_another_log', { file: mark.file, log: mark.vkey })
@@ -295,8 +320,13 @@ export class SignedLog {
     const { size, root, checkpoint } = this.#newest
     const time = Number(/\ntime (\d+)\n/.exec(entry!.toString('latin1'))![1])
     const first = openEntry(time, { origin: this.origin, size, root: Buffer.from(root) })
-    const head = signNote(formatCheckpoint({ origin: next.origin, size: 1, root: leafHash(first) }), key.signer)
-    const ended = { origin: this.origin, vkey: this.vkey, size, checkpoint }
+    this.#follow({ first, next: next.origin, ended: { origin: this.origin, vkey: this.vkey, size, checkpoint } })
+  }
+
+  /** After the log that has ended: the next one begins with this entry. */
+  #follow({ first, next, ended }: { first: Buffer; next: string; ended: Omit<ClosedLog, 'first' | 'last'> }): void {
+    const key = createNoteKey(next, readSecret(this.#options.disk, this.#keyFile(next)))
+    const head = signNote(formatCheckpoint({ origin: next, size: 1, root: leafHash(first) }), key.signer)
     const closed = [...this.#closed, { ...ended, first: this.#firstFrame(), last: this.journal.nextSeq - 1 }]
     this.journal.append([openFrame(this.#newest, first, head, closed)])
     this.#tree.sync()
@@ -304,9 +334,9 @@ export class SignedLog {
     this.#closed = closed
     this.#key = key
     this.#newest = decodeLogFrame(this.journal.read(this.journal.nextSeq - 1)!)
-    this.#tree = TreeWriter.open(this.#options.disk, this.#nodes(next.origin), 0)
+    this.#tree = TreeWriter.open(this.#options.disk, this.#nodes(next), 0)
     this.#tree.append([leafHash(first)])
-    this.#options.report('info', 'log.rotated', { closed: ended.origin, size, next: next.origin })
+    this.#options.report('info', 'log.rotated', { closed: ended.origin, size: ended.size, next })
   }
 
   #dropOldKeys(): void {

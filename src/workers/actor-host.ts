@@ -325,6 +325,7 @@ export class ActorHost implements Actors {
       cursorKey: directory.cursorKey,
       generation: directory.facts.generation,
       serviceId: directory.facts.service_id,
+      delegationsEnded: directory.facts.delegations_ended ?? 0,
       identity: directory.identity,
       diskReserveBytes,
       segmentBytesMax,

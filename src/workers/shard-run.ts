@@ -38,6 +38,8 @@ export type ShardStart = {
   readonly cursorKey: Uint8Array
   readonly generation: string
   readonly serviceId: string
+  /** Unix seconds: delegations that were made until then have ended; 0: none has for this reason. */
+  readonly delegationsEnded: number
   /** The board's own: notices of works are signed where they are posted. */
   readonly identity: BoardIdentity
   readonly diskReserveBytes: number
@@ -133,6 +135,7 @@ export class ShardRun {
     const { id } = this.#journal
     this.#snapshots = SnapshotKeeper.open(here, shardSnapshotsDirectory(data.directory), id, opened)
     this.#shard = new Shard(this.#shardOptions())
+    this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
     this.#compactor = new Compactor({
       shard: data.number,
       journal: this.#journal,

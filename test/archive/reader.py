@@ -586,6 +586,9 @@ class PublicLog:
 
     def open(self, frame, log, check):
         lines = entry_lines(log.entries[0])
+        is_lost = lines.get("lost") == "after " + lines["size"]
+        if is_lost:
+            self.end_tree()
         ended = self.logs[-1]
         expected = ("open", ended["origin"], str(ended["size"]), ended["root"])
         check((lines["kind"], lines["previous"], lines["size"], lines["root"]) == expected, "it opens after another end")
@@ -594,9 +597,13 @@ class PublicLog:
         check([{"origin": each["origin"], "size": each["size"]} for each in log.closed] == known, "its closed logs")
         for each in log.closed:
             self.vkeys.setdefault(each["origin"], each["vkey"])
-        self.origin, vkey = self.close["next"].split(" ")
-        self.vkeys.setdefault(self.origin, vkey)
-        check(self.vkeys[self.origin] == vkey, "the closed log names another key for this one")
+        if is_lost:
+            self.origin = log.checkpoint.decode().split("\n")[0]
+        else:
+            self.origin, vkey = self.close["next"].split(" ")
+            self.vkeys.setdefault(self.origin, vkey)
+            check(self.vkeys[self.origin] == vkey, "the closed log names another key for this one")
+        self.close = None
         self.tree = Tree()
 
     def checkpoint(self, log, check, where):

@@ -121,7 +121,9 @@ afterAll(() => {
 
 test('an older copy is no backup for a log whose newer heads were published; where nothing says so it is', async () => {
   expect(refusedByMark.match(/this log has \d+ entries, but a head of \d+ was signed and published/g)).toHaveLength(2)
-  expect(refusedByMark).toContain('start a new board in another DATA_DIR. No recovery epoch was begun.')
+  expect(refusedByMark).toContain(
+    'broadside restored --lost ends it here and begins a new one. No recovery epoch was begun.',
+  )
   const { generation } = await generationNow()
   expect([said.code, said.err]).toEqual([0, ''])
   expect(said.out).toContain(`${generation} begins with the next start`)

@@ -79,7 +79,7 @@ test('a board of an older release, whose facts have no check, is opened; another
   const { prints, ...older } = facts
   writeFileSync(join(path, 'board.json'), JSON.stringify(older))
   expect(openBoardDirectory({ disk: machineDisk, path, ...wanted }).facts).toEqual(older)
-  const { generation } = beginEpoch(machineDisk, path, machine.random)
+  const { generation } = beginEpoch(machineDisk, path, { generation: 'another' })
   expect(generation).not.toBe(facts.generation)
   expect(readFacts(machineDisk, path)).toEqual({ ...older, generation })
 })

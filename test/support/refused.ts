@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto'
 import { operationByName } from '../../actors/operations.ts'
 import { beginEpoch } from '../../src/board-directory.ts'
 import type { Signer } from '../../src/cli/sign.ts'
-import { machine } from '../../src/platform.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { boardDirectory, startBoard } from './board-process.ts'
 import { type Answer, Client } from './client.ts'
@@ -175,7 +174,7 @@ export const cursorOfAnotherLife: Way = async () => {
   const { data } = await client.get('/api/updates')
   client.close()
   await before.stop()
-  beginEpoch(machineDisk, directory, machine.random)
+  beginEpoch(machineDisk, directory, { generation: 'another' })
   const after = await startBoard({ directory })
   const again = await Client.of(after)
   const { cursor } = data as { cursor?: string }

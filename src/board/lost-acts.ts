@@ -1,0 +1,119 @@
+/**
+ * What was taken back on a board that is lost, after the backup that took its place: done again by the first start, before anything is
+ * answered. `broadside restored --lost --apply-from` writes it down from a copy of what the board had published.
+ *
+ * Each act is done once, however often a start is cut short: the file is removed after the last one.
+ */
+import { join } from 'node:path'
+import type { Disk } from '../../storage/disk.ts'
+import { UnusableDirectory } from '../board-directory.ts'
+import type { Clock } from '../clock.ts'
+import type { BoardAuthor, CommandPath } from '../command/ports.ts'
+import { foreignJson } from '../format/foreign-json.ts'
+import { envelopeOf, type Reply } from '../format/reply.ts'
+import type { Fields } from '../format/signer.ts'
+
+/** An identity moved to another key: the command as it was sent, with both signatures. */
+export type MovedKey = Fields & { readonly signature: string; readonly proof: string }
+
+export type LostActs = {
+  /** Unix seconds: the board signs its redactions as of then, so that each is the same command every time. */
+  readonly at: number
+  /** Ids of events whose text was taken back. The log of the lost board says so; who did it had signed it there. */
+  readonly redacted: readonly string[]
+  /** Oldest first. */
+  readonly moved: readonly MovedKey[]
+}
+
+/** Present until a start has done them. */
+export const lostActsFile = (path: string) => join(path, 'lost-acts.json')
+
+export function keepLostActs(disk: Disk, path: string, acts: LostActs): void {
+  disk.writeAtomic(lostActsFile(path), Buffer.from(`${JSON.stringify(acts)}\n`), 0o600)
+}
+
+/** Undefined: there are none to do. Throws UnusableDirectory. */
+export function readLostActs(disk: Disk, path: string): LostActs | undefined {
+  const file = lostActsFile(path)
+  if (!disk.fileExists(file)) return undefined
+  const found = foreignJson(disk.readWhole(file).toString('utf8'))
+  if (isLostActs(found)) return found
+  throw new UnusableDirectory(
+    `${file} is not what "broadside restored --lost --apply-from" writes. Run that again, or remove the file: then what was taken back stays readable.`,
+  )
+}
+
+function isLostActs(value: unknown): value is LostActs {
+  const { at, redacted, moved } = Object(value) as Partial<Record<keyof LostActs, unknown>>
+  const isId = (id: unknown): boolean => typeof id === 'string' && /^[0-9a-f]{32}$/.test(id)
+  const isMove = (move: unknown): boolean => (Object(move) as Partial<Fields>).operation === 'identity.rotate'
+  return (
+    Number.isSafeInteger(at) &&
+    Array.isArray(redacted) &&
+    redacted.every(isId) &&
+    Array.isArray(moved) &&
+    moved.every(isMove)
+  )
+}
+
+type Options = {
+  readonly disk: Disk
+  /** The data directory. */
+  readonly path: string
+  readonly voice: BoardAuthor
+  readonly front: Pick<CommandPath, 'execute'>
+  readonly later: Clock['later']
+  readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+/** Redactions under way: each sync of a shard takes many. */
+const atOnce = 64
+const triesMax = 20
+const againMs = 250
+
+/** Does what is to be done again. Rejects where an actor does not answer: then nothing may be shown. */
+export async function doLostActs(options: Options): Promise<void> {
+  const { disk, path, voice, front, report } = options
+  const acts = readLostActs(disk, path)
+  if (acts === undefined) return
+  const reason = 'taken back on this board before it was restored from a backup'
+  let done = 0
+  for (const move of acts.moved) {
+    const body = Buffer.from(JSON.stringify(move))
+    // As the board's own: the signatures are checked, and the time of an act that was accepted once is not.
+    done += await one(options, move.operation, (respond) => front.execute(body, { via: 'board', address: '' }, respond))
+  }
+  const redact = (id: string): Promise<0 | 1> => {
+    const fields = { operation: 'event.redact', event_id: id, reason }
+    return one(options, id, (respond) => voice.say(fields, { cause: `lost:${id}`, at: acts.at }, respond))
+  }
+  for (let from = 0; from < acts.redacted.length; from += atOnce)
+    for (const each of await Promise.all(acts.redacted.slice(from, from + atOnce).map(redact))) done += each
+  disk.removeFile(lostActsFile(path))
+  report('info', 'lost_acts.done', { done, of: acts.moved.length + acts.redacted.length })
+}
+
+/** What the restored board never had, or has done already. */
+const needless: ReadonlySet<string> = new Set(['not_found', 'wrong_state', 'key_rotated'])
+
+/** 1: it is done; 0: it need not be, or is refused, which is reported. */
+async function one(
+  { report, later }: Options,
+  what: string,
+  send: (respond: (reply: Reply | undefined) => void) => void,
+): Promise<0 | 1> {
+  for (let tries = 1; ; tries++) {
+    const reply = await new Promise<Reply | undefined>((resolve) => send(resolve))
+    if (reply?.status === 200) return 1
+    const error = reply === undefined ? undefined : envelopeOf(reply).error
+    if (error !== undefined && needless.has(error.code)) return 0
+    const isLater = error === undefined || error.code === 'overloaded'
+    if (!isLater) {
+      report('warn', 'lost_acts.refused', { what, problem: error.message })
+      return 0
+    }
+    if (tries === triesMax)
+      throw new Error(`what was taken back before the restoration could not be done again: ${what}`)
+    await new Promise<void>((resolve) => later(resolve, againMs))
+  }
+}

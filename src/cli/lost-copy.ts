@@ -1,0 +1,122 @@
+/**
+ * What a copy of a lost board knows that a backup does not: a mirror of its log, or an export, verified with the key of the log that
+ * the backup has. Texts that were taken back are in the log of the lost board; keys that moved are in an export, with both signatures.
+ */
+import { statSync } from 'node:fs'
+import { parseEntry } from '../../actors/log/entry.ts'
+import { CompactRange, HASH_BYTES, LEVELS_MAX } from '../../storage/merkle.ts'
+import { parseVkey, type VerifierKey } from '../../storage/note.ts'
+import { TILE_WIDTH } from '../../storage/tile-path.ts'
+import type { MovedKey } from '../board/lost-acts.ts'
+import { foreignJson } from '../format/foreign-json.ts'
+import { CommandFailed, Unverified } from './command-line.ts'
+import { openLines } from './lines.ts'
+import { entriesIn, MirrorStore } from './mirror-store.ts'
+import { type Fields, openPayload, recordOf, textOf } from './signed-line.ts'
+import { verifyMirror } from './verify.ts'
+import { checkHere, verifyExport } from './verify-export.ts'
+
+/** The log as the backup has it. */
+type OldLog = { readonly origin: string; readonly vkey: string; readonly size: number; readonly root: Uint8Array }
+
+export type LostCopy = {
+  /** Newest log that it has, and how far it goes. */
+  readonly origin: string
+  readonly size: number
+  /** Origins of all of its logs. */
+  readonly origins: readonly string[]
+  readonly redacted: readonly string[]
+  readonly moved: readonly MovedKey[]
+  /** Moves to other keys that it names, without what was signed. */
+  readonly movedUnknown: number
+  /** Tombstones of texts that were hidden. */
+  readonly hidden: number
+}
+
+/** Throws CommandFailed, and Unverified where it is not a sound copy of this log. */
+export async function readLostCopy(path: string, log: OldLog): Promise<LostCopy> {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined) throw new CommandFailed(`There is no copy ${path}.`)
+  const key = parseVkey(log.vkey)
+  if (!key.ok) throw new CommandFailed(key.problem)
+  return found.isDirectory() ? fromMirror(path, log, key.value) : fromExport(path, log, key.value)
+}
+
+function fromMirror(path: string, { origin, vkey, size: from, root }: OldLog, key: VerifierKey): LostCopy {
+  const store = new MirrorStore(path)
+  const kept = store.text('vkey').trim()
+  if (kept !== vkey)
+    throw new CommandFailed(
+      `${path} is ${kept === '' ? 'not a mirror' : `a mirror of another log (${kept})`}. Give a mirror of ${origin}, or an export, which has all logs of the board.`,
+    )
+  const { size } = verifyMirror(store, key, () => {})
+  if (size >= from && !rootAt(store, from, size).equals(root))
+    throw new Unverified(`The first ${from} entries of ${path} are not those of the backup, though both are signed.`)
+  const redacted: string[] = []
+  let movedUnknown = 0
+  for (let index = Math.floor(from / TILE_WIDTH); index * TILE_WIDTH < size; index++) {
+    const width = Math.min(TILE_WIDTH, size - index * TILE_WIDTH)
+    const entries = entriesIn(store.read({ kind: 'entries', level: 0, index, width })!)!
+    for (const [n, entry] of entries.entries()) {
+      if (index * TILE_WIDTH + n < from) continue
+      const lines = parseEntry(entry)
+      if (lines?.get('kind') === 'redact') redacted.push(lines.get('target')!)
+      if (lines?.get('kind') === 'rotate') movedUnknown++
+    }
+  }
+  return { origin, size, origins: [origin], redacted, moved: [], movedUnknown, hidden: 0 }
+}
+
+/** The root of the first `size` entries of a verified mirror of `of` entries. */
+function rootAt(store: MirrorStore, size: number, of: number): Buffer {
+  const range = new CompactRange()
+  const nodes = Buffer.alloc(TILE_WIDTH * HASH_BYTES * 2 + LEVELS_MAX * HASH_BYTES)
+  for (let index = 0; index * TILE_WIDTH < size; index++) {
+    const width = Math.min(TILE_WIDTH, of - index * TILE_WIDTH)
+    const hashes = store.read({ kind: 'hashes', level: 0, index, width })!
+    range.append(hashes.subarray(0, (size - index * TILE_WIDTH) * HASH_BYTES), nodes)
+  }
+  return range.root()
+}
+
+async function fromExport(path: string, { origin, size: from }: OldLog, logKey: VerifierKey): Promise<LostCopy> {
+  const report = await verifyExport({
+    lines: openLines(path).lines(),
+    checker: checkHere(),
+    logKey,
+    progress: () => {},
+  })
+  if (report.first !== undefined)
+    throw new Unverified(`${path}, line ${report.first.line}: ${report.first.reason}. Nothing of this copy is used.`)
+  const { checkpoint, isSignedByLog } = report
+  if (checkpoint === undefined || isSignedByLog !== true)
+    throw new Unverified(
+      `${path} has no end that a log of this board signed. Give a whole export, as "broadside export" or /v1/export makes it.`,
+    )
+  const isNewer = (log: Fields): boolean =>
+    log.state === 'included' && (log.origin !== origin || Number(log.index) >= from)
+  const origins = new Set<string>([checkpoint.origin])
+  const redacted: string[] = []
+  const moved: MovedKey[] = []
+  let hidden = 0
+  for await (const { bytes } of openLines(path).lines()) {
+    const line = recordOf(foreignJson(bytes.toString('utf8')))
+    if (line.type === 'leaves') origins.add(textOf(line.origin))
+    if (line.type === 'rotation' && isNewer(recordOf(line.log))) moved.push(moveIn(line))
+    if (line.type !== 'tombstone') continue
+    const redaction = recordOf(line.redaction)
+    // What was posted after the backup is not there any more.
+    if (isNewer(recordOf(line.log))) continue
+    if (line.redaction === undefined && line.hidden_by !== undefined) hidden++
+    if (isNewer(recordOf(redaction.log))) redacted.push(textOf(line.event_id))
+  }
+  const { size } = checkpoint
+  return { origin: checkpoint.origin, size, origins: [...origins], redacted, moved, movedUnknown: 0, hidden }
+}
+
+/** Of a verified line: the command as it was sent. */
+function moveIn(line: Fields): MovedKey {
+  const payload = openPayload(line)
+  if (typeof payload === 'string') throw new Unverified(payload)
+  return { ...payload.command, signature: textOf(line.signature), proof: textOf(line.proof) } as MovedKey
+}

@@ -1,0 +1,151 @@
+/**
+ * `broadside restored --lost`: an old backup takes the place of a newer board that is lost.
+ *
+ * The lost board signed sizes that this directory would sign again, for other entries. So its log signs nothing more, and the next one
+ * begins with an entry that says what is lost. In this order, each step durable before the next; a call that was cut short is
+ * completed by the same command, to the same state:
+ *
+ *   1  restored.json: the name of the next log, the time and the next recovery epoch are chosen once
+ *   2  lost-acts.json: what a copy says was taken back, for the next start
+ *   3  the key of the next log, its first frame, the removal of all older keys
+ *   4  sign-ins are removed, board.json has the new epoch and when delegations ended
+ *   5  restored.json is removed
+ */
+
+import type { Disk } from '../../storage/disk.ts'
+import { keepLostActs } from '../board/lost-acts.ts'
+import { beginEpoch, readFacts, restoredFile, signInKeysFile, UnusableDirectory } from '../board-directory.ts'
+import type { Config } from '../config.ts'
+import { foreignJson } from '../format/foreign-json.ts'
+import { newerThanLog } from '../log/covered.ts'
+import { readMarks } from '../log/mark.ts'
+import { type FoundLog, findLog, type LossPlan, loseLog, unusedOrigin } from '../log/rotation.ts'
+import type { Platform } from '../platform.ts'
+import { exitCodes, type Terminal } from './command-line.ts'
+import { type LostCopy, readLostCopy } from './lost-copy.ts'
+import { grouped, inertLine } from './terminal.ts'
+
+type Wanted = {
+  readonly config: Config
+  /** A mirror or an export of the lost board. */
+  readonly copy: string | undefined
+  /** Name of the newest log that it had. */
+  readonly lastLog: string | undefined
+  /** Nobody is to be asked. */
+  readonly isAgreed: boolean
+  readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
+}
+
+type Plan = LossPlan & { readonly generation: string }
+
+/** The caller holds the lock of the directory. */
+export async function restoreLost(wanted: Wanted, terminal: Terminal): Promise<0 | 1> {
+  const { config, lastLog, isAgreed, platform } = wanted
+  const { dataDirectory } = config
+  const { disk, random } = platform
+  const now = terminal.clock.wallSeconds()
+  const options = { ...config, platform, now, report: () => {} }
+  const found = findLog(options)
+  const begun = lossBegun(disk, dataDirectory)
+  const isOver = begun === undefined && found.lost !== undefined && found.isNew
+  const old = isOver || begun?.next === found.newest.origin ? found.lost! : found.newest
+  const tail = newerThanLog(disk, dataDirectory, found.ranges)
+  if (begun === undefined && !isOver) refuseWhole(disk, config, found)
+  const copy = wanted.copy === undefined ? undefined : await readLostCopy(wanted.copy, withRoot(old))
+  terminal.out(warning(old, copy, tail))
+  if (!isAgreed) {
+    terminal.err('Nothing was changed. Add --yes to continue.\n')
+    return exitCodes.failed
+  }
+  const used = [...(copy?.origins ?? []), ...(lastLog === undefined ? [] : [lastLog])]
+  const plan = begun ?? {
+    next: isOver ? found.newest.origin : unusedOrigin(options, found.newest.origin, used),
+    at: now,
+    generation: random(16).toString('hex'),
+  }
+  if (!isOver) disk.writeAtomic(restoredFile(dataDirectory), Buffer.from(`${JSON.stringify({ lost: plan })}\n`))
+  if (copy !== undefined) keepLostActs(disk, dataDirectory, { at: plan.at, redacted: copy.redacted, moved: copy.moved })
+  if (!isOver) {
+    loseLog(options, plan)
+    disk.removeFile(signInKeysFile(dataDirectory))
+    beginEpoch(disk, dataDirectory, { generation: plan.generation, delegations_ended: plan.at })
+    disk.removeFile(restoredFile(dataDirectory))
+  }
+  const { newest } = findLog(options)
+  const { generation } = readFacts(disk, dataDirectory)
+  const facts = {
+    lost: { log: old.origin, size: old.size },
+    next: { log: newest.origin, vkey: newest.vkey },
+    generation,
+  }
+  print(terminal, facts, ended(old, newest, generation))
+  return exitCodes.ok
+}
+
+/** What an earlier call has chosen and not completed. */
+export function lossBegun(disk: Disk, path: string): Plan | undefined {
+  const file = restoredFile(path)
+  if (!disk.fileExists(file)) return undefined
+  const { lost } = Object(foreignJson(disk.readWhole(file).toString('utf8'))) as { readonly lost?: Plan }
+  return typeof lost?.next === 'string' && typeof lost.at === 'number' && typeof lost.generation === 'string'
+    ? lost
+    : undefined
+}
+
+/** A mark that agrees with the log, and no sign of a restoration: nothing is known to be lost. Throws UnusableDirectory. */
+function refuseWhole(disk: Disk, config: Config, { newest, lost }: FoundLog): void {
+  const { dataDirectory } = config
+  if (disk.fileExists(restoredFile(dataDirectory))) return
+  const marks = readMarks(disk, config)
+  const isKnown = ({ vkey, size }: { readonly vkey: string; readonly size: number }): boolean =>
+    vkey === newest.vkey ? size <= newest.size : vkey === lost?.vkey
+  if (marks.length === 0 || !marks.every(isKnown)) return
+  throw new UnusableDirectory(
+    `Nothing says that anything of ${dataDirectory} is lost: ${marks[0]!.file} knows no newer head of its log than the log itself. If it is a copy all the same, move that file away and run this again.`,
+  )
+}
+
+type Ended = { readonly origin: string; readonly vkey: string; readonly size: number; readonly checkpoint: string }
+
+function withRoot(log: Ended) {
+  return { ...log, root: Buffer.from(log.checkpoint.split('\n')[2]!, 'base64') }
+}
+
+function warning({ origin, size }: Ended, copy: LostCopy | undefined, tail: number): string {
+  const log = inertLine(origin)
+  const more = tail === 0 ? '' : `${grouped(tail)} records that it does not cover begin the new log.\n`
+  const ends = `${log} ends at size ${grouped(size)}. What it had after that is lost.\n${more}\n`
+  if (copy === undefined) return `${ends}${mayComeBack}`
+  const { redacted, moved, movedUnknown, hidden } = copy
+  const unknown =
+    movedUnknown === 0
+      ? ''
+      : `  moves to other keys that are only named in it: ${grouped(movedUnknown)}; an export has them\n`
+  const hides = hidden === 0 ? '' : `  not texts that are hidden in it by its word alone: ${grouped(hidden)}\n`
+  return (
+    `${ends}The copy goes to entry ${grouped(copy.size)} of ${inertLine(copy.origin)}, and is verified. The next start does again:\n` +
+    `  texts that were taken back: ${grouped(redacted.length)}, by the word of the lost log, where their signed commands were\n` +
+    `  moves to other keys: ${grouped(moved.length)}, by the signatures of both keys\n${unknown}${hides}` +
+    `No public copy has these. Do them again from your own notes:\n${inNoCopy}${ending}`
+  )
+}
+
+const inNoCopy = `  suspensions, hidden texts, and members who were removed from rooms
+  attachments that were deleted, and anything of private rooms
+  works that were completed, with their payments
+`
+const ending = '\nAll delegations and sign-ins end now.\n'
+const mayComeBack = `No copy was given with --apply-from. These may come back, if they were done after the backup:
+  texts that were taken back are readable again
+  identities that moved to another key: the old key signs for them again
+${inNoCopy}A mirror or an export of the lost board, given with --apply-from, ends the first two.
+${ending}`
+
+function ended({ origin, size }: Ended, next: FoundLog['newest'], generation: string): string {
+  return (
+    `\n${inertLine(origin)} has ended, and its key is removed.\n` +
+    `${inertLine(next.origin)} begins with an entry that says "lost after ${size}". Its key is\n\n  ${inertLine(next.vkey)}\n\n` +
+    `Publish this key: readers who pinned the old one cannot learn it from the old log. Give it to the witnesses.\n` +
+    `The recovery epoch ${generation} begins with the next start.\n`
+  )
+}

@@ -1,0 +1,196 @@
+/** Backups by ways that hosts go: into a tar file, over links, of a stopped board, onto a full disk, and killed in the middle. */
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { blobOf, putFields } from '../support/blobs.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { filesUnder } from '../support/files-under.ts'
+import { damagesOf } from '../support/fsck-damage.ts'
+import { program } from '../support/program.ts'
+import { type Ended, runProgram } from '../support/run-program.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+const ada = person('ada')
+const folder = mkdtempSync(join(tmpdir(), 'broadside-backups-'))
+const directory = boardDirectory()
+const keys = join(directory, 'keys')
+const env = { SEGMENT_BYTES: '65536', COMPACT_SECONDS: '1' }
+let board: Board
+let client: Client
+let ids: string[]
+
+const run = (...args: string[]): Promise<Ended> => runProgram('/', process.execPath, [program, ...args])
+const backUp = (target: string, source = directory): Promise<Ended> => run('backup', target, '--data', source)
+const place = (name: string): string => join(folder, name)
+
+async function start(): Promise<void> {
+  board = await startBoard({ directory, env })
+  client = await Client.of(board)
+}
+
+/** The restored board has every post. */
+async function expectWhole(backup: string, name: string): Promise<void> {
+  const target = place(name)
+  const restored = await run('restore', backup, '--data', target, '--keys', keys)
+  expect(restored).toMatchObject({ code: 0, errors: '' })
+  expect(damagesOf(target)).toEqual([])
+  if (existsSync(join(target, 'restored.json')))
+    expect(await run('restored', '--data', target)).toMatchObject({ code: 0, errors: '' })
+  const found = await startBoard({ directory: target, env })
+  const reader = await Client.of(found)
+  for (const id of ids) expect((await reader.get(`/api/events/${id}`)).status).toBe(200)
+  reader.close()
+  await found.stop()
+  rmSync(target, { recursive: true })
+  rmSync(`${target}.mark`, { force: true })
+}
+
+beforeAll(async () => {
+  await start()
+  ids = []
+  const { id } = blobOf(
+    await client.command(ada, putFields(Buffer.alloc(3_000, 'x'), { room: 'lobby', filename: 'x.bin' })),
+  )
+  for (let n = 0; n < 120; n++) {
+    const more = n === 5 ? { attachments: [id] } : {}
+    const answer = await client.post(ada, { room: 'lobby', text: `${n} ${'text '.repeat(200)}`, ...more })
+    expect(answer.status).toBe(200)
+    ids.push(answer.data.event_id!)
+  }
+})
+afterAll(async () => {
+  client.close()
+  await board.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('into a tar file, again over it, and back; a dry run writes nothing', async () => {
+  const file = place('board.tar')
+  for (let n = 0; n < 2; n++) expect(await backUp(file)).toMatchObject({ code: 0, errors: '' })
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(readdirSync(folder)).toEqual(['board.tar'])
+  const dry = await run('restore', file, '--data', place('dry'), '--keys', keys, '--dry-run')
+  expect(dry).toMatchObject({ code: 0, errors: '' })
+  expect(dry.output).toContain('Nothing was written.')
+  expect(readdirSync(folder)).toEqual(['board.tar'])
+  await expectWhole(file, 'from-tar')
+  const bytes = readFileSync(file)
+  writeFileSync(file, bytes.subarray(0, bytes.length >> 1))
+  const short = await run('restore', file, '--data', place('short'), '--keys', keys)
+  expect([short.code, short.errors]).toEqual([1, expect.stringContaining('cannot be unpacked')])
+  expect(readdirSync(folder)).toEqual(['board.tar'])
+})
+
+test('over links: of the data directory, of a part of it, and of the place of the backup', async () => {
+  const linked = place('linked')
+  symlinkSync(directory, linked)
+  const disk = place('other-disk')
+  mkdirSync(disk)
+  symlinkSync(disk, place('latest'))
+  for (let n = 0; n < 2; n++) expect(await backUp(place('latest'), linked)).toMatchObject({ code: 0, errors: '' })
+  // It is where the link leads, and the link is still one.
+  expect(existsSync(join(disk, 'backup.json'))).toBe(true)
+  expect(readdirSync(folder).filter((name) => /^(latest|other-disk)/.test(name))).toEqual(['latest', 'other-disk'])
+  await expectWhole(place('latest'), 'from-link')
+  symlinkSync(directory, place('inside'))
+  const inside = await backUp(join(place('inside'), 'backup'))
+  expect([inside.code, inside.errors]).toEqual([2, expect.stringContaining('is inside the data directory')])
+  expect(existsSync(join(directory, 'backup'))).toBe(false)
+})
+
+test('of a stopped board whose attachments lie elsewhere: it starts without being asked', async () => {
+  client.close()
+  await board.stop()
+  renameSync(join(directory, 'blobs'), place('blobs'))
+  symlinkSync(place('blobs'), join(directory, 'blobs'))
+  expect(await backUp(place('stopped'))).toMatchObject({ code: 0, errors: '' })
+  expect([...filesUnder(join(place('stopped'), 'blobs'))]).toHaveLength(1)
+  await expectWhole(place('stopped'), 'from-stopped')
+  await start()
+})
+
+test('a second backup links what did not change; a text that was taken back since is not in it', async () => {
+  const target = place('again')
+  expect(await backUp(target)).toMatchObject({ code: 0 })
+  const [gone] = ids.splice(60, 1)
+  const redaction = { operation: 'event.redact', event_id: gone!, reason: 'by mistake' }
+  expect((await client.command(ada, redaction)).status).toBe(200)
+  const words = Buffer.from(`60 ${'text '.repeat(3)}`)
+  const holds = (path: string): boolean =>
+    [...filesUnder(path)].some(([name, bytes]) => name.endsWith('.log') && bytes.includes(words))
+  expect(holds(target)).toBe(true)
+  await vi.waitUntil(() => !holds(join(directory, 'shard-00')), { timeout: 60_000, interval: 200 })
+  const { code, output } = await backUp(target)
+  expect(code).toBe(0)
+  expect(output).toMatch(/[1-9][\d,]* linked/)
+  expect(holds(target)).toBe(false)
+  await expectWhole(target, 'from-again')
+})
+
+test('killed in the middle it leaves the last backup whole, and the next one completes', async () => {
+  const target = place('killed')
+  expect(await backUp(target)).toMatchObject({ code: 0 })
+  const before = readFileSync(join(target, 'backup.json'), 'utf8')
+  for (const delay of [0, 5, 20, 60]) {
+    const child = spawn(process.execPath, [program, 'backup', target, '--data', directory], { stdio: 'ignore' })
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    await vi.waitUntil(() => existsSync(`${target}.new`) || child.exitCode !== null, { timeout: 60_000, interval: 1 })
+    await new Promise((resolve) => setTimeout(resolve, delay))
+    child.kill('SIGKILL')
+    await ended
+    const whole = [target, `${target}.old`].filter((path) => existsSync(join(path, 'backup.json')))
+    expect(whole.length).toBeGreaterThan(0)
+  }
+  expect(await backUp(target)).toMatchObject({ code: 0, errors: '' })
+  expect(readFileSync(join(target, 'backup.json'), 'utf8')).not.toBe(before)
+  expect(readdirSync(folder).filter((name) => name.startsWith('killed'))).toEqual(['killed'])
+  await expectWhole(target, 'from-killed')
+})
+
+const missing = missingProgram('mount') ?? (process.getuid?.() === 0 ? undefined : 'mounting a small disk needs root')
+
+describe.skipIf(skipWithout(missing))(`onto a disk that is too small${skipNote(missing)}`, () => {
+  const mount = boardDirectory()
+  beforeAll(() => {
+    const { status, stderr } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', mount], {
+      encoding: 'utf8',
+    })
+    if (status !== 0) throw new Error(`a small disk cannot be mounted: ${stderr}`)
+  })
+  afterAll(() => {
+    spawnSync('umount', ['-l', mount])
+  })
+
+  test.each(['backup', 'backup.tar'])('%s: it says so, and leaves nothing that takes room', async (name) => {
+    const { code, errors } = await backUp(join(mount, name))
+    expect([code, errors]).toEqual([1, expect.stringMatching(/disk .*(is )?full|no room/i)])
+    expect(errors).not.toContain('bug')
+    expect(readdirSync(mount)).toEqual([])
+  })
+
+  test('restore: it says so, and the unfinished directory does not start', async () => {
+    const backup = place('large')
+    expect(await backUp(backup)).toMatchObject({ code: 0 })
+    const target = join(mount, 'board')
+    const { code, errors } = await run('restore', backup, '--data', target, '--keys', keys)
+    expect([code, errors]).toEqual([1, expect.stringMatching(/disk .*(is )?full|no room/i)])
+    const again = await run('restore', backup, '--data', target, '--keys', keys)
+    expect([again.code, again.errors]).toEqual([1, expect.stringContaining('what an earlier restoration left')])
+  })
+})

@@ -1,0 +1,348 @@
+/**
+ * A board is lost after its backup, and the backup takes its place: what was before it is there, the new log says what is lost, and
+ * what was taken back since is taken back again, by an export of the lost board.
+ */
+
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { previousOf } from '../../actors/log/rotation.ts'
+import { main } from '../../src/cli/main.ts'
+import { restoreLost } from '../../src/cli/restored-lost.ts'
+import { verifyExport } from '../../src/client/broadside.ts'
+import { readConfig } from '../../src/config.ts'
+import { closedLogs } from '../../src/log/signed-log.ts'
+import { machine } from '../../src/platform.ts'
+import type { Disk } from '../../storage/disk.ts'
+import { JournalReader } from '../../storage/journal.ts'
+import { JournalEnd } from '../../storage/journal-copy.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { capturedTerminal } from '../src/cli/captured-terminal.ts'
+import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { Client, person, type Signed } from '../support/client.ts'
+import { delegated } from '../support/delegations.ts'
+import { damagesOf } from '../support/fsck-damage.ts'
+import { World } from '../support/operation-setups.ts'
+import { patience } from '../support/patience.ts'
+import { inPython } from '../support/python-client.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const missing = missingProgram('python3')
+
+type Said = { readonly code: number; readonly out: string; readonly err: string }
+
+const [ada, bea, helper, late] = ['ada', 'bea', 'a helper', 'bea, later'].map(person)
+const folder = mkdtempSync(join(tmpdir(), 'broadside-lost-'))
+const source = boardDirectory()
+const target = join(folder, 'board')
+const [backup, mirror, behind, exported, declared] = ['backup', 'mirror', 'behind', 'export.jsonl', 'declared'].map(
+  (name) => join(folder, name),
+) as [string, string, string, string, string]
+/** Of tries: each is made of the restored directory before it was declared lost. */
+const tried = join(folder, 'tried')
+const acts = join(folder, 'acts.json')
+let board: Board
+let client: Client
+/** Size of the log when the backup was taken, and when the board was lost. */
+let atBackup: number
+let atLoss: number
+let oldVkey: string
+let kept: string[]
+let takenBack: string
+let lostPost: string
+let old: Signed
+let refused: string
+let asked: Said
+let said: Said
+
+async function run(...argv: string[]): Promise<Said> {
+  const terminal = capturedTerminal()
+  const code = await main(argv, terminal)
+  return { code, ...terminal.said }
+}
+
+async function start(directory: string): Promise<void> {
+  board = await startBoard({ directory, ...(board === undefined ? {} : { port: board.port }) })
+  client = await Client.of(board)
+}
+
+const size = async (): Promise<number> =>
+  Number((await client.get('/api/log/checkpoint')).data.checkpoint!.split('\n')[1])
+
+async function posted(text: string): Promise<string> {
+  const { status, data } = await client.post(ada!, { room: 'lost', text })
+  expect(status).toBe(200)
+  return data.event_id!
+}
+
+beforeAll(async () => {
+  await start(source)
+  oldVkey = (await client.get('/log/vkey')).text.trim()
+  kept = [await posted('the first'), await posted('the second')]
+  takenBack = await posted('a text that is taken back later')
+  await delegated(client, ada!, helper!)
+  expect((await client.post(helper!, { room: 'lost', text: 'by a delegate' })).status).toBe(200)
+  expect((await client.post(bea!, { room: 'lost', text: 'by an old key' })).status).toBe(200)
+  await run('mirror', client.address, behind)
+  expect(await run('backup', backup, '--data', source)).toMatchObject({ code: 0, err: '' })
+  atBackup = await size()
+  lostPost = await posted('after the backup')
+  old = client.sign(bea!, { operation: 'post', room: 'lost', text: 'by the old key, once more' })
+  const { fields, signing } = new World(client, ada!).rotation(bea!, late!)
+  expect((await client.command(bea!, { operation: 'identity.rotate', ...fields }, signing)).status).toBe(200)
+  const redaction = { operation: 'event.redact', event_id: takenBack, reason: 'my address was in it' }
+  expect((await client.command(ada!, redaction)).status).toBe(200)
+  atLoss = await size()
+  expect(await run('mirror', client.address, mirror)).toMatchObject({ code: 0 })
+  writeFileSync(exported, (await client.get('/v1/export')).text)
+  const mark = `${source}.mark`
+  await vi.waitUntil(() => existsSync(mark) && readFileSync(mark, 'utf8').includes(`\n${atLoss}\n`), patience)
+  client.close()
+  await board.kill()
+  cpSync(join(source, 'keys'), join(folder, 'keys'), { recursive: true })
+  cpSync(`${source}.mark`, `${target}.mark`)
+  rmSync(source, { recursive: true })
+  expect(await run('restore', backup, '--data', target, '--keys', join(folder, 'keys'))).toMatchObject({ code: 0 })
+  cpSync(target, declared, { recursive: true })
+  refused = (await run('restored', '--data', target)).err + (await refusedBoard({ directory: target })).words
+  asked = await run('restored', '--lost', '--data', target)
+  said = await run('restored', '--lost', '--apply-from', exported, '--yes', '--data', target)
+  cpSync(join(target, 'lost-acts.json'), acts)
+  await start(target)
+})
+afterAll(async () => {
+  client.close()
+  await board.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('before it is declared lost the board does not start, and the answer names the command', () => {
+  expect(refused).toContain(`this log has ${atBackup} entries, but a head of ${atLoss} was signed and published`)
+  expect(refused).toContain('run broadside restored --lost')
+})
+
+test('without --yes it says what may come back, and changes nothing', () => {
+  expect(asked.code).toBe(1)
+  expect(asked.out).toContain('texts that were taken back are readable again')
+  expect(asked.err).toBe('Nothing was changed. Add --yes to continue.\n')
+})
+
+test('it says what ends, what begins, and what the copy brings', async () => {
+  expect(said).toMatchObject({ code: 0, err: '' })
+  expect(said.out).toContain(`ends at size ${atBackup}. What it had after that is lost.`)
+  expect(said.out).toContain('texts that were taken back: 1, by the word of the lost log')
+  expect(said.out).toContain('moves to other keys: 1, by the signatures of both keys')
+  expect(said.out).toContain((await client.get('/log/vkey')).text.trim())
+  expect(readdirSync(join(target, 'keys')).filter((name) => name.startsWith('log'))).toEqual([
+    expect.stringMatching(/^log-\d{4}b\.key$/),
+  ])
+  expect(existsSync(join(target, 'lost-acts.json'))).toBe(false)
+})
+
+test('what was before the backup is there, what came after it is not', async () => {
+  for (const id of kept) expect((await client.get(`/api/events/${id}`)).status).toBe(200)
+  expect((await client.get(`/api/events/${lostPost}`)).code).toBe('not_found')
+})
+
+test('what was taken back after the backup stays taken back, and an identity that moved stays moved', async () => {
+  const { data } = await client.get(`/api/events/${takenBack}`)
+  expect([data.event?.type, data.event?.text]).toEqual(['tombstone', undefined])
+  expect((await client.send(old.body)).code).toBe('key_rotated')
+  expect((await client.post(late!, { room: 'lost', text: 'by the new key' })).status).toBe(200)
+})
+
+test('a delegation that was made before the backup has ended', async () => {
+  expect((await client.post(helper!, { room: 'lost', text: 'once more' })).code).toBe('forbidden')
+  const { data } = await client.command(ada!, { operation: 'delegation.list' })
+  expect((data as unknown as { delegations: object[] }).delegations).toEqual([
+    expect.objectContaining({ ended_by: 'restored' }),
+  ])
+})
+
+test('the first entry of the new log says what is lost, and the history and the page do', async () => {
+  const first = await client.get('/api/log/leaves?start=0&end=1')
+  const entry = Buffer.from((first.data as unknown as { entries: string[] }).entries[0]!, 'base64')
+  expect(entry.toString()).toContain(`\nlost after ${atBackup}\n`)
+  expect(previousOf(entry)).toMatchObject({ origin: oldVkey.split('+')[0], size: atBackup, isLost: true })
+  const { data } = await client.get('/api/log/history')
+  const { logs } = data as unknown as { logs: { state: string; lost?: boolean; tree_size: number }[] }
+  expect(logs.map(({ state, lost = false, tree_size }) => [state, lost, tree_size]).slice(0, 1)).toEqual([
+    ['closed', true, atBackup],
+  ])
+  expect((await client.get('/log')).text).toContain(`lost after ${atBackup} entries`)
+})
+
+test('an export verifies with the new key, and says which key to pin with the old one', async () => {
+  const path = join(folder, 'after.jsonl')
+  writeFileSync(path, (await client.get('/v1/export')).text)
+  const vkey = (await client.get('/log/vkey')).text.trim()
+  expect(await run('verify', path, '--vkey', vkey)).toMatchObject({ code: 0, err: '' })
+  const byOld = await run('verify', path, '--vkey', oldVkey)
+  expect(byOld).toMatchObject({ code: 3 })
+  expect(byOld.err).toContain(`is lost, so it names no next log: pin the key of ${vkey.split('+')[0]}`)
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
+  const facts = await verifyExport(lines, { vkey })
+  expect(facts.leaves).toBe(atBackup + (await size()))
+  expect(inPython('print(json.dumps(verify_export(given["lines"], given["vkey"])["leaves"]))', { lines, vkey })).toBe(
+    facts.leaves,
+  )
+  await expect(verifyExport(lines, { vkey: oldVkey })).rejects.toThrow('whose key is not the one that is pinned')
+})
+
+test('a mirror that knew the newer head is told so and keeps it; one that is behind goes on to the end that is left', async () => {
+  const before = readFileSync(join(mirror, 'checkpoint'), 'utf8')
+  const known = await run('mirror', client.address, mirror)
+  expect(known.code).toBe(3)
+  expect(known.err).toContain(`this log is lost after ${atBackup} entries. This mirror has ${atLoss}: keep it`)
+  expect(readFileSync(join(mirror, 'checkpoint'), 'utf8')).toBe(before)
+  const older = await run('mirror', client.address, behind)
+  expect([older.code, older.err]).toEqual([0, ''])
+  expect(older.out).toContain(`this log is lost after ${atBackup} entries`)
+})
+
+test('it starts again, fsck finds nothing, and a second call changes nothing', async () => {
+  const entries = await size()
+  client.close()
+  await board.stop()
+  expect(damagesOf(target)).toEqual([])
+  const again = await run('restored', '--lost', '--yes', '--data', target)
+  expect(again).toMatchObject({ code: 1 })
+  expect(again.err).toContain('Nothing says that anything')
+  // As after a start that was killed before its last act: what is done is not done twice.
+  cpSync(acts, join(target, 'lost-acts.json'))
+  await start(target)
+  expect(existsSync(join(target, 'lost-acts.json'))).toBe(false)
+  expect(board.lines.join('\n')).toContain('"event":"lost_acts.done"')
+  expect(await size()).toBe(entries)
+  expect((await client.get(`/api/events/${kept[0]}`)).status).toBe(200)
+})
+
+function restoredAgain(): void {
+  rmSync(tried, { recursive: true, force: true })
+  cpSync(declared, tried, { recursive: true })
+}
+
+/** The machine's disk until so many steps that change it were taken: then nothing more is written, as after a kill. */
+function cutAfter(steps: number): Disk {
+  let left = steps
+  const step = (): void => {
+    if (left-- <= 0) throw new Error('cut')
+  }
+  const cut = <Given extends readonly unknown[]>(act: (...given: Given) => void) => {
+    return (...given: Given): void => {
+      step()
+      act(...given)
+    }
+  }
+  return {
+    ...machineDisk,
+    openFile(path, mode) {
+      if (mode === 'create') step()
+      const file = machineDisk.openFile(path, mode)
+      return {
+        path,
+        size: () => file.size(),
+        readAt: (into, position) => file.readAt(into, position),
+        writeAt: cut((bytes, position) => file.writeAt(bytes, position)),
+        sync: cut(() => file.sync()),
+        syncLater: (done) => file.syncLater(done),
+        truncate: cut((size) => file.truncate(size)),
+        close: () => file.close(),
+      }
+    },
+    writeAtomic: cut(machineDisk.writeAtomic),
+    removeFile: cut(machineDisk.removeFile),
+    removeUnsynced: cut(machineDisk.removeUnsynced),
+    renameDurable: cut(machineDisk.renameDurable),
+    syncDirectory: cut(machineDisk.syncDirectory),
+  }
+}
+
+/** All that such a directory holds but for random numbers and times. */
+function stateOf(directory: string): unknown {
+  const { generation, check, delegations_ended, ...facts } = JSON.parse(
+    readFileSync(join(directory, 'board.json'), 'utf8'),
+  ) as Record<string, unknown>
+  const end = new JournalEnd(machineDisk, join(directory, 'log'))
+  end.advance()
+  end.close()
+  const journal = JournalReader.open(machineDisk, join(directory, 'log'))
+  journal.advance(end.seq)
+  const names = (path: string): string[] => readdirSync(join(directory, path)).filter((name) => name !== 'LOCK')
+  const closed = closedLogs(journal)
+  journal.close()
+  return { facts, ended: typeof delegations_ended, closed, own: names('.').sort(), keys: names('keys').sort() }
+}
+
+test('a call that is cut short at any step is completed by the next one, to the same state', async () => {
+  const config = readConfig(tried)
+  const lose = (disk: Disk): Promise<number> =>
+    restoreLost(
+      { config, copy: exported, lastLog: undefined, isAgreed: true, platform: { ...machine, disk } },
+      capturedTerminal(),
+    )
+  restoredAgain()
+  expect(await lose(machineDisk)).toBe(0)
+  const wanted = stateOf(tried)
+  let cuts = 0
+  for (let isCut = true; isCut; cuts++) {
+    restoredAgain()
+    isCut = await lose(cutAfter(cuts)).then(
+      () => false,
+      () => true,
+    )
+    expect([cuts, await lose(machineDisk)]).toEqual([cuts, 0])
+    expect([cuts, stateOf(tried)]).toEqual([cuts, wanted])
+    expect([cuts, damagesOf(tried)]).toEqual([cuts, []])
+  }
+  expect(cuts).toBeGreaterThan(10)
+})
+
+test('a mirror brings what the log names; names that the lost board used are not used again', async () => {
+  restoredAgain()
+  writeFileSync(join(tried, 'keys', 'log-2999e.key'), `${'0'.repeat(64)}\n`, { mode: 0o600 })
+  const here = ['restored', '--lost', '--yes', '--data', tried]
+  const found = await run(...here, '--apply-from', mirror)
+  expect(found).toMatchObject({ code: 0, err: '' })
+  expect(found.out).toContain('texts that were taken back: 1, by the word of the lost log')
+  expect(found.out).toContain('moves to other keys that are only named in it: 1; an export has them')
+  expect(readdirSync(join(tried, 'keys')).filter((name) => name.startsWith('log'))).toEqual(['log-2999f.key'])
+  restoredAgain()
+  expect((await run(...here, '--last-log', '2998b')).out).toContain('/log/2998c begins')
+  expect(await run('restored', '--lost', '--last-log', 'c', '--data', tried)).toMatchObject({ code: 2 })
+  expect(await run('restored', '--yes', '--data', tried)).toMatchObject({ code: 2 })
+})
+
+test('a copy that is changed, cut short or of another log is refused, and nothing is changed', async () => {
+  restoredAgain()
+  const before = stateOf(tried)
+  const text = readFileSync(exported, 'utf8')
+  const bad = join(folder, 'bad.jsonl')
+  const lose = (copy: string) => run('restored', '--lost', '--yes', '--data', tried, '--apply-from', copy)
+  const changes: readonly (readonly [string, string])[] = [
+    [text.replace('the first', 'the worst'), 'line '],
+    [text.slice(0, text.lastIndexOf('{"type":"end"')), 'it has leaves but no end line'],
+    ['{}\n', 'line 1'],
+  ]
+  for (const [changed, words] of changes) {
+    writeFileSync(bad, changed)
+    const { code, err } = await lose(bad)
+    expect([code, err]).toEqual([3, expect.stringContaining(words)])
+  }
+  expect(await lose(join(folder, 'nowhere'))).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('There is no copy'),
+  })
+  expect(await lose(folder)).toMatchObject({ code: 1, err: expect.stringContaining('is not a mirror') })
+  expect(stateOf(tried)).toEqual(before)
+})
+
+test.skipIf(skipWithout(missing))(`a reader that knows only the format finds nothing wrong${skipNote(missing)}`, () => {
+  const reader = resolve(import.meta.dirname, '../archive/reader.py')
+  const { stdout, stderr } = spawnSync('python3', [reader, target], { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
+  expect([(JSON.parse(stdout) as { problems: string[] }).problems, stderr]).toEqual([[], ''])
+})

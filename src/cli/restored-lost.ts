@@ -21,7 +21,7 @@ import { newerThanLog } from '../log/covered.ts'
 import { readMarks } from '../log/mark.ts'
 import { type FoundLog, findLog, type LossPlan, loseLog, unusedOrigin } from '../log/rotation.ts'
 import type { Platform } from '../platform.ts'
-import { exitCodes, type Terminal } from './command-line.ts'
+import { exitCodes, print, type Terminal } from './command-line.ts'
 import { type LostCopy, readLostCopy } from './lost-copy.ts'
 import { grouped, inertLine } from './terminal.ts'
 

@@ -9,7 +9,8 @@
 #   chromium, firefox-esr       browsers: the pages as people use them
 #   sigsum-go                   a C2SP witness (from bookworm-backports)
 #   cadaver, curl               a WebDAV client and an HTTP client, for writing without POST
-#   haproxy, nginx-light        proxies in front of a board; nginx runs the file that HOSTING.md recommends
+#   haproxy, nginx-light        proxies in front of a board, with the files of src/hosting
+#   systemd                     checks the unit of src/hosting
 #   wget                        a crawler that obeys robots.txt
 #   python3-cryptography        what the Python of /for-agents and /docs signs with
 #   python3-feedparser          a feed reader; libxml2-utils has xmllint
@@ -24,7 +25,7 @@ if ! [ node_modules/.package-lock.json -nt package-lock.json ]; then
   npm ci --ignore-scripts --no-audit --no-fund
 fi
 
-packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium firefox-esr cadaver curl python3-cryptography haproxy nginx-light caddy wget python3-feedparser libxml2-utils"
+packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium firefox-esr cadaver curl python3-cryptography haproxy nginx-light wget systemd python3-feedparser libxml2-utils"
 
 installed() {
   dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed

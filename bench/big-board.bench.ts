@@ -92,7 +92,9 @@ async function halfLoad({ board, ready, name, targets, count, rounds }: Reading)
     const rate = full.perSecond / 2
     const half = await board.getPaced(rate, inFlight, next(), count)
     const bytes = Math.round(half.bodyBytes / count)
-    const limit = await board.getPaced(rate, inFlight, [`/${bytes}`], count, ready)
+    // In five seconds: the server of ready bytes closes connections that are idle for ten.
+    const some = Math.ceil(Math.min(count, rate * 5))
+    const limit = await board.getPaced(rate, inFlight, [`/${bytes}`], some, ready)
     found.push({
       read: name,
       'reads/s, full': full.perSecond,

@@ -8,7 +8,7 @@ import { grouped, inertLine } from './terminal.ts'
 export const logCommand: Command = {
   name: 'log',
   summary:
-    'log rotate permanently closes the log of a stopped board and begins the next one under a new key. The closed log is served as before; its last entry names the next one, whose first entry names its end. Environment: as for serve (DATA_DIR, MARK_FILE, WITNESS_POLICY).',
+    'log rotate permanently closes the log of a stopped board and begins the next one under a new key. The closed log is served as before; its last entry names the next one, whose first entry names its end. With BASE_URL the next log is named after it.',
   usage: 'log rotate [--data DIR]',
   optionHelp: settingsHelp,
   example: 'broadside log rotate --data ./data',

@@ -30,7 +30,7 @@ type Rotated = { readonly closed: LogIdentity & { readonly size: number }; reado
 
 export type LossOptions = Omit<RotationOptions, 'witnessPolicy'>
 
-type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolicy' | 'segmentBytesMax'> & {
+type RotationOptions = Pick<Config, 'baseUrl' | 'dataDirectory' | 'markFile' | 'witnessPolicy' | 'segmentBytesMax'> & {
   readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
   /** Unix seconds. */
   readonly now: number
@@ -57,7 +57,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   try {
     coverJournals(log, facts.shards, options)
     const old = { origin: log.origin, vkey: log.vkey }
-    const next = originAfter(old.origin, now)
+    const next = originAfter(old.origin, options)
     await agreed(options, log)
     makeLogKey(options, next)
     log.rotate(next, now)
@@ -110,13 +110,13 @@ export function findLog(options: LossOptions): FoundLog {
  * elsewhere. Throws UnusableDirectory.
  */
 export function unusedOrigin(options: LossOptions, newest: string, used: readonly string[]): string {
-  const { dataDirectory, now } = options
+  const { dataDirectory } = options
   const { disk } = options.platform
   const keys = disk.listFiles(join(dataDirectory, 'keys')).flatMap((file) => /^log-(.+)\.key$/.exec(file)?.[1] ?? [])
   const marked = readMarks(disk, options).flatMap(({ vkey, closed }) => [vkey, ...closed])
   const names = [...keys, ...[...used, ...marked.map((vkey) => vkey.slice(0, vkey.indexOf('+')))].map(nameOf)]
   const last = names.filter((name) => /^\d{4}[a-z]$/.test(name)).reduce((a, b) => (b > a ? b : a), nameOf(newest))
-  return originAfter(`${newest.slice(0, -nameOf(newest).length)}${last}`, now)
+  return originAfter(`${newest.slice(0, -nameOf(newest).length)}${last}`, options)
 }
 
 /**
@@ -163,8 +163,8 @@ function openUnmarked({ dataDirectory, segmentBytesMax, platform: { disk }, repo
   throw none
 }
 
-function originAfter(origin: string, now: number): string {
-  const next = nextOrigin(origin, now)
+function originAfter(origin: string, { now, baseUrl }: Pick<RotationOptions, 'now' | 'baseUrl'>): string {
+  const next = nextOrigin(origin, now, baseUrl)
   if (next === undefined)
     throw new UnusableDirectory(`The log names of this year are used up: ${origin} can be closed next year.`)
   return next

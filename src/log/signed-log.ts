@@ -370,13 +370,15 @@ function rootsOf(filed: TreeFile, newest: SignedRoot, remake: () => void): (size
  * The origin after this one: the next letter, or the first one of a new year; undefined: the letters of this year are used up.
  *
  * @param now Unix seconds; a clock that was set back does not bring an old year again
+ * @param baseUrl whose host the next log is named after; empty: that of the one before
  */
-export function nextOrigin(origin: string, now: number): string | undefined {
+export function nextOrigin(origin: string, now: number, baseUrl: string): string | undefined {
   const name = nameOf(origin)
   const year = Number(name.slice(0, 4))
   const thisYear = Math.max(year, new Date(now * 1000).getUTCFullYear())
   const letter = thisYear > year ? 'a' : String.fromCharCode(name.charCodeAt(4) + 1)
-  return letter > 'z' ? undefined : `${origin.slice(0, -name.length)}${thisYear}${letter}`
+  const place = baseUrl === '' ? origin.slice(0, -name.length) : `${new URL(baseUrl).host}/log/`
+  return letter > 'z' ? undefined : `${place}${thisYear}${letter}`
 }
 
 /** `host/log/2026a`, the first line of a checkpoint. */

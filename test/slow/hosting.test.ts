@@ -14,7 +14,7 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type BlobJson, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Client, type Fields, person } from '../support/client.ts'
-import { Proxy, type ProxyName, proxies, siteName } from '../support/proxy.ts'
+import { type ProxyName, ProxyProgram, proxies, siteName } from '../support/proxy.ts'
 import { type RawConnection, rawRequest } from '../support/raw-http.ts'
 import { runProgram } from '../support/run-program.ts'
 import { fillBoard, type Shown } from '../support/shown-board.ts'
@@ -36,7 +36,7 @@ describe.skipIf(skipWithout(missing)).each(names.flatMap((name) => [[name, 'uws'
   `%s before a board on %s${skipNote(missing)}`,
   (name, engine) => {
     let board: Board
-    let proxy: Proxy
+    let proxy: ProxyProgram
     let shown: Shown
     /** Signs for the board; asks it directly. */
     let client: Client
@@ -50,7 +50,7 @@ describe.skipIf(skipWithout(missing)).each(names.flatMap((name) => [[name, 'uws'
       board.address = `http://127.0.0.1:${port}`
       shown = await fillBoard(board.address)
       client = shown.client
-      proxy = await Proxy.start(name, board.port)
+      proxy = await ProxyProgram.start(name, board.port)
     })
     afterAll(async () => {
       client?.close()

@@ -291,8 +291,34 @@ test('a running board is not rotated, and an old copy of a rotated one does not 
 
 test('the next origin has the next letter, or the first one of a new year, and never one of a year that is over', () => {
   const at = (year: number) => Date.UTC(year, 5) / 1000
-  expect(nextOrigin('b.example/log/2026a', at(2026))).toBe('b.example/log/2026b')
-  expect(nextOrigin('b.example/log/2026c', at(2027))).toBe('b.example/log/2027a')
-  expect(nextOrigin('b.example/log/2026a', at(2020))).toBe('b.example/log/2026b')
-  expect(nextOrigin('b.example/log/2026z', at(2026))).toBeUndefined()
+  expect(nextOrigin('b.example/log/2026a', at(2026), '')).toBe('b.example/log/2026b')
+  expect(nextOrigin('b.example/log/2026c', at(2027), '')).toBe('b.example/log/2027a')
+  expect(nextOrigin('b.example/log/2026a', at(2020), '')).toBe('b.example/log/2026b')
+  expect(nextOrigin('b.example/log/2026z', at(2026), '')).toBeUndefined()
+  expect(nextOrigin('127.0.0.1:8787/log/2026a', at(2026), 'https://b.example')).toBe('b.example/log/2026b')
+})
+
+test('a log that was named before there was a BASE_URL is followed by one that is named after it', async () => {
+  const place = boardDirectory()
+  const nameless = await startBoard({ directory: place })
+  const client = await Client.of(nameless)
+  const first = await client.post(ada, { text: 'before it had a name' })
+  expect(first.data.receipt).toMatchObject({ checkpoint: expect.stringMatching(/^127\.0\.0\.1:/) })
+  client.close()
+  await nameless.stop()
+  const env = { BASE_URL: 'https://board.example' }
+  vi.stubEnv('BASE_URL', env.BASE_URL)
+  const rotated = await run('log', 'rotate', '--data', place)
+  vi.unstubAllEnvs()
+  expect([rotated.code, rotated.err]).toEqual([0, ''])
+  const named = await startBoard({ directory: place, port: nameless.port, env })
+  named.address = `http://127.0.0.1:${nameless.port}`
+  const again = await Client.of(named)
+  const next = parseVkey((await (await fetch(`${named.address}/log/vkey`)).text()).trim())
+  expect(next).toMatchObject({ ok: true, value: { name: expect.stringMatching(/^board\.example\/log\/\d{4}b$/) } })
+  expect((await again.get(`/e/${first.data.event_id}/proof`)).status).toBe(200)
+  expect((await again.post(ada, { text: 'with its name' })).status).toBe(200)
+  again.close()
+  await named.stop()
+  expect((await run('fsck', '--data', place)).code).toBe(0)
 })

@@ -94,7 +94,7 @@ const haproxy: Kind = {
 export const proxies = { nginx, haproxy } as const
 export type ProxyName = keyof typeof proxies
 
-export class Proxy {
+export class ProxyProgram {
   readonly port: number
   readonly plainPort: number
   readonly #folder: string
@@ -107,7 +107,7 @@ export class Proxy {
     this.plainPort = plainPort
   }
 
-  static async start(name: ProxyName, boardPort: number): Promise<Proxy> {
+  static async start(name: ProxyName, boardPort: number): Promise<ProxyProgram> {
     const { program, file, changes, prepare } = proxies[name]
     const folder = mkdtempSync(join(tmpdir(), `broadside-${name}-`))
     const [port, plainPort] = [await freePort('127.0.0.1'), await freePort('127.0.0.1')]
@@ -131,7 +131,7 @@ export class Proxy {
       child.once('close', (code) => reject(new Error(`${name} ended with ${code}: ${words}`))),
     )
     ended.catch(() => {})
-    const proxy = new Proxy(place, child)
+    const proxy = new ProxyProgram(place, child)
     await Promise.race([proxy.#answers(), ended])
     return proxy
   }

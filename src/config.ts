@@ -21,6 +21,8 @@ export type Config = {
   readonly port: number
   /** Where `/healthz` is answered to checks that speak HTTP/1.0 too; undefined: nowhere beside the port itself. */
   readonly healthPort: number | undefined
+  /** Where `/metrics` is answered; undefined: at the port itself. */
+  readonly metricsPort: number | undefined
   /** Absolute, and without a slash at the end. */
   readonly dataDirectory: string
   /** Where the high-water mark of the log is kept: beside the data directory, never in it, unless MARK_FILE names a place. */
@@ -218,7 +220,7 @@ function isContact(given: string): boolean {
   return given.startsWith('https://') && URL.canParse(given)
 }
 
-type Network = 'host' | 'port' | 'healthPort' | 'baseUrl' | 'engine' | 'trustedProxy' | 'mcpOrigins'
+type Network = 'host' | 'port' | 'healthPort' | 'metricsPort' | 'baseUrl' | 'engine' | 'trustedProxy' | 'mcpOrigins'
 
 /** Where it listens, and under which addresses it is known. */
 function networkOf(env: Environment): Pick<Config, Network> {
@@ -233,6 +235,7 @@ function networkOf(env: Environment): Pick<Config, Network> {
     host: env.text('HOST', '127.0.0.1'),
     port: env.number('PORT', 8787, 0, 65_535),
     healthPort: env.text('HEALTH_PORT') === '' ? undefined : env.number('HEALTH_PORT', 0, 0, 65_535),
+    metricsPort: env.text('METRICS_PORT') === '' ? undefined : env.number('METRICS_PORT', 0, 0, 65_535),
     baseUrl: originOf(env.text('BASE_URL')),
     engine: env.choice('HTTP_ENGINE', ['auto', 'uws', 'node'] satisfies EngineChoice[], 'auto'),
     trustedProxy: trustedProxyOf({

@@ -13,6 +13,7 @@ export const settings = {
   HOST: 'address to listen at',
   PORT: 'port to listen at; 0 takes a free one',
   HEALTH_PORT: 'second port that answers only /healthz',
+  METRICS_PORT: 'port that answers only /metrics, which is then nowhere else',
   DATA_DIR: 'directory of everything that the board keeps',
   BASE_URL: 'public address; the name of the first log is made from it, once',
   BOARD_NAME: 'what pages call the board',

@@ -47,6 +47,34 @@ export class Counters {
   }
 }
 
+/** Upper bounds of the buckets of a histogram, in seconds. */
+export const durationBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const
+
+/** `counts`: by bucket, one more than there are bounds. */
+export type Durations = { readonly counts: readonly number[]; readonly sumSeconds: number }
+
+/** How long something took, by its name. */
+export class DurationHistograms {
+  readonly #byName = new Map<string, { counts: number[]; sumSeconds: number }>()
+
+  add(name: string, ms: number): void {
+    let found = this.#byName.get(name)
+    if (found === undefined) {
+      found = { counts: new Array<number>(durationBounds.length + 1).fill(0), sumSeconds: 0 }
+      this.#byName.set(name, found)
+    }
+    const seconds = ms / 1_000
+    let bucket = 0
+    while (bucket < durationBounds.length && seconds > durationBounds[bucket]!) bucket++
+    found.counts[bucket]!++
+    found.sumSeconds += seconds
+  }
+
+  entries(): [name: string, durations: Durations][] {
+    return [...this.#byName].sort(([a], [b]) => (a < b ? -1 : 1))
+  }
+}
+
 /**
  * Stack traces of built code, shown in lines of its source.
  *

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { MessageChannel, MessagePort, Worker } from 'node:worker_threads'
 import type { Channel, Port } from '../actors/kernel/link.ts'
-import type { FromThread, StartThread, Thread, ThreadStart } from '../actors/kernel/supervisor.ts'
+import type { FromThread, StartThread, Thread, ThreadStart, ThreadUsage } from '../actors/kernel/supervisor.ts'
 import type { Disk } from '../storage/disk.ts'
 import { machineDisk } from '../storage/machine-disk.ts'
 import { type Clock, systemClock } from './clock.ts'
@@ -64,9 +64,10 @@ class WorkerThread implements Thread {
     await this.#worker.terminate()
   }
 
-  async heapBytes(): Promise<number> {
+  async usage(): Promise<ThreadUsage> {
     const { used_heap_size, external_memory } = await this.#worker.getHeapStatistics()
-    return used_heap_size + external_memory
+    const { active } = this.#worker.performance.eventLoopUtilization()
+    return { heapBytes: used_heap_size + external_memory, activeSeconds: active / 1_000 }
   }
 }
 

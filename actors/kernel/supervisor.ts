@@ -25,6 +25,9 @@ export type ThreadStart = {
   readonly isBackground?: boolean
 }
 
+/** What a thread takes of the machine. `activeSeconds`: how long its event loop had something to do since its start. */
+export type ThreadUsage = { readonly heapBytes: number; readonly activeSeconds: number }
+
 /** A thread that was started. */
 export interface Thread {
   onMessage(take: (message: FromThread) => void): void
@@ -34,8 +37,8 @@ export interface Thread {
   send(message: unknown, ports: readonly Port[]): void
   /** At once, whatever it is doing. */
   terminate(): Promise<void>
-  /** In use, in bytes. Rejects when it is not running. */
-  heapBytes(): Promise<number>
+  /** Rejects when it is not running. */
+  usage(): Promise<ThreadUsage>
 }
 
 /** Starts the thread of a file: the `thread` that it exports. Throws the error of the system. */
@@ -135,10 +138,10 @@ export class Supervised {
     this.#thread?.send(message, ports)
   }
 
-  /** Heap in use by the thread, in bytes; 0 when it is not running. */
-  async heapBytes(): Promise<number> {
+  /** Nothing when it is not running. */
+  async usage(): Promise<ThreadUsage> {
     // It may end while it is asked.
-    return (await this.#thread?.heapBytes().catch(() => 0)) ?? 0
+    return (await this.#thread?.usage().catch(() => undefined)) ?? { heapBytes: 0, activeSeconds: 0 }
   }
 
   /** Asks the thread to finish and waits until it is gone, at most `withinMs`. */

@@ -174,7 +174,12 @@ function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
     '/a/': blobDoor({ actors: actorHost, files, throttle, addressOf, replies }),
     ...updatesDoors({ updates: followers.updates, throttle, addressOf, replies, wallSeconds: parts.clock.wallSeconds }),
     '/tail/': (exchange, room) => replies.isWithinReads(exchange) && followers.tails.handle(exchange, room),
-    ...figureDoors(parts.figures, replies),
+    ...figureDoors({
+      figures: parts.figures,
+      replies,
+      hasMetrics: parts.config.metricsPort === undefined,
+      proxyHeader: parts.config.trustedProxy.header,
+    }),
   }
 }
 

@@ -25,6 +25,7 @@ import { pollOf, updatesRead } from '../follow/wait-limit.ts'
 import { type Respond, refused } from '../format/reply.ts'
 import { decodeBytes64, identityId, signingBytes } from '../format/signing.ts'
 import type { ScreeningQueue } from '../moderation/screening.ts'
+import type { DurationHistograms } from '../observe.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { type AnswerOf, dataOf, ok, type ReadRequest, type Take, unending } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
@@ -60,6 +61,10 @@ type CommandRouterOptions = {
   readonly operators: ReadonlySet<string>
   /** Unix seconds. */
   readonly wallSeconds: () => number
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  /** How long signed commands take, by operation. */
+  readonly durations: Pick<DurationHistograms, 'add'>
   readonly random: Services['random']
   readonly soon: Services['soon']
   /** Takes accepted posts that their rooms want screened. */
@@ -177,25 +182,23 @@ export class CommandRouter implements CommandPath, ReadPath {
     if (signed === undefined) return this.#refuse(door, () => unlikeSignature(signature), respond)
     const tooMany = this.#options.throttle.signaturesObjection(door.address)
     if (tooMany !== undefined) return respond(refused(tooMany))
+    const begun = this.#options.now()
     const bytes = signingBytes(this.#options.serviceId, command)
     verify(signed, signer.key, bytes, (verdict) => {
       if (verdict === 'bad_signature' || verdict === 'bad_key') this.#options.throttle.badSignature(door.address)
       if (verdict !== 'good') return respond(refused(verdictRefusal(verdict, this.#options.serviceId, bytes)))
-      this.#dispatch(command, signer, signed, bytes, door, respond)
+      const checked = checkOperation(command)
+      if (!checked.ok) return this.#refuse(door, () => checked.refusal, respond)
+      const { durations, now } = this.#options
+      const { name } = checked.value.operation
+      this.#dispatch({ command, ...checked.value, signer, signature: signed, bytes, door }, (reply) => {
+        durations.add(name, now() - begun)
+        respond(reply)
+      })
     })
   }
 
-  #dispatch(
-    command: SignedCommand,
-    signer: Signer,
-    signature: Buffer,
-    bytes: Buffer,
-    door: CommandSource,
-    respond: Respond,
-  ): void {
-    const checked = checkOperation(command)
-    if (!checked.ok) return this.#refuse(door, () => checked.refusal, respond)
-    const { operation, data } = checked.value
+  #dispatch({ command, operation, data, signer, signature, bytes, door }: Checked, respond: Respond): void {
     const { delegates } = this.#options.news
     if (delegates.isStale) return respond(refused(keysUnsure))
     const beyond = signer.delegate === undefined ? undefined : beyondScope(operation, signer.delegate)
@@ -229,6 +232,15 @@ export class CommandRouter implements CommandPath, ReadPath {
     const sha = hash('sha256', bytes, 'buffer')
     this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)
   }
+}
+
+/** A command whose signature and fields are good. */
+type Checked = Extract<ReturnType<typeof checkOperation>, { ok: true }>['value'] & {
+  readonly command: SignedCommand
+  readonly signer: Signer
+  readonly signature: Buffer
+  readonly bytes: Buffer
+  readonly door: CommandSource
 }
 
 /** What every signed command has. */

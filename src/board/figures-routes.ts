@@ -1,11 +1,13 @@
 /** Figures of the running board, and their routes: for people, for Prometheus, and for checks that only ask whether it is there. */
+
+import { refusal } from '../../actors/kernel/refusals.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { type Figures, metricsText, nothingCounted, statsData } from '../docs/figures.ts'
 import type { Tails } from '../follow/tail-routes.ts'
-import { plain } from '../http/answers.ts'
+import { metricsType, plain } from '../http/answers.ts'
 import type { Exchange, OpenConnections, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
-import type { Counters } from '../observe.ts'
+import type { Counters, DurationHistograms } from '../observe.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { Streams } from '../stream/routes.ts'
 import type { Checks } from '../verify/verifier.ts'
@@ -23,6 +25,9 @@ type BoardFiguresOptions = {
   readonly webhookThread: WebhookThread
   readonly counters: Counters
   readonly throttle: Throttle
+  readonly durations: Pick<DurationHistograms, 'entries'>
+  /** Of the disk with the data directory, in bytes. */
+  readonly diskFree: () => number
   /** Monotonic milliseconds. */
   readonly now: () => number
 }
@@ -48,9 +53,25 @@ export class BoardFigures {
   }
 
   async #now(): Promise<Figures> {
-    const { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle, now } =
-      this.#options
+    const {
+      actorHost,
+      news,
+      tails,
+      streams,
+      connections,
+      verifier,
+      webhookThread,
+      counters,
+      throttle,
+      durations,
+      now,
+    } = this.#options
     const memory = process.memoryUsage()
+    const processor = process.cpuUsage()
+    const front = {
+      heapBytes: memory.heapUsed + memory.external,
+      activeSeconds: performance.eventLoopUtilization().active / 1_000,
+    }
     return {
       ...this.#stats,
       treeSize: news.head.size,
@@ -62,14 +83,27 @@ export class BoardFigures {
       signaturesWaiting: verifier.waiting,
       uptimeSeconds: Math.floor((now() - this.#startedAt) / 1000),
       residentBytes: memory.rss,
-      heaps: [['front', memory.heapUsed + memory.external], ...(await webhookThread.heaps())],
+      processorSeconds: (processor.user + processor.system) / 1_000_000,
+      diskFreeBytes: this.#options.diskFree(),
+      threads: [['front', front], ...(await webhookThread.usage())],
+      durations: durations.entries(),
       counters: counters.entries(),
       limited: [...throttle.refusals],
     }
   }
 }
 
-export function figureDoors(figures: BoardFigures, replies: Replies): Readonly<Record<string, RouteHandler>> {
+type FigureDoors = {
+  readonly figures: BoardFigures
+  readonly replies: Replies
+  /** Whether /metrics is here, and not at a port of its own. */
+  readonly hasMetrics: boolean
+  /** Lower-case name of the header that a proxy in front of the board writes; '' for none. */
+  readonly proxyHeader: string
+}
+
+export function figureDoors(options: FigureDoors): Readonly<Record<string, RouteHandler>> {
+  const { figures, replies, hasMetrics, proxyHeader } = options
   const told = (exchange: Exchange, answer: (figures: Figures) => void): void =>
     figures.tell((found) => (found === undefined ? exchange.drop() : answer(found)))
   return {
@@ -77,10 +111,11 @@ export function figureDoors(figures: BoardFigures, replies: Replies): Readonly<R
       told(exchange, (found) =>
         replies.send(exchange, { status: 200, body: JSON.stringify({ ok: true, data: statsData(found) }) }),
       ),
+    // They are for the host: what a proxy passes on comes from elsewhere.
     '/metrics': (exchange) =>
-      told(exchange, (found) =>
-        exchange.reply(200, plain('text/plain; version=0.0.4; charset=utf-8'), metricsText(found)),
-      ),
+      !hasMetrics || (proxyHeader !== '' && exchange.header(proxyHeader) !== undefined)
+        ? replies.refuse(exchange, refusal('no_such_path', 'metrics are answered to the host of this board alone'))
+        : told(exchange, (found) => exchange.reply(200, plain(metricsType), metricsText(found))),
     '/healthz': (exchange) => exchange.reply(200, plain('text/plain; charset=utf-8'), 'ok\n'),
   }
 }

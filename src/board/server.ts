@@ -12,6 +12,7 @@ import { drained } from '../clock.ts'
 import { LiveFacts } from '../command/live-facts.ts'
 import { BoardAuthor } from '../command/ports.ts'
 import type { Config, Placement } from '../config.ts'
+import { metricsText } from '../docs/figures.ts'
 import { BadConfig, prepareEngineEnvironment } from '../environment.ts'
 import { BoardSigner } from '../format/signer.ts'
 import { ClientAddresses } from '../http/client-address.ts'
@@ -24,7 +25,7 @@ import { judge } from '../moderation/advertising.ts'
 import { AuthorPosts } from '../moderation/author-posts.ts'
 import { httpClassifier } from '../moderation/classifier.ts'
 import { hideBy, resumeScreening, Screening, ScreeningQueue } from '../moderation/screening.ts'
-import { Counters, log, setLogLevel } from '../observe.ts'
+import { Counters, DurationHistograms, log, setLogLevel } from '../observe.ts'
 import { Parts } from '../parts.ts'
 import { machine, type Platform } from '../platform.ts'
 import { Throttle } from '../rates/throttle.ts'
@@ -43,7 +44,12 @@ import { type Calling, startCalling } from './open-tool-calls.ts'
 import { openWorks, type Works } from './open-works.ts'
 import { type StartedActors, startActors, stopForGood } from './start-actors.ts'
 
-export type RunningServer = { readonly address: string; close(): Promise<void> }
+export type RunningServer = {
+  readonly address: string
+  /** The text of /metrics; undefined: it could not be told. */
+  metrics(): Promise<string | undefined>
+  close(): Promise<void>
+}
 
 const drainMs = 8_000
 const flushMs = 500
@@ -61,6 +67,7 @@ export async function startServer(config: Config, platform: Platform = machine):
   platform.disk.makeDirectory(config.dataDirectory)
   const lock = await lockDirectory(config.dataDirectory)
   const parts = new Parts()
+  let figures: BoardFigures
   await parts.start({ name: 'directory lock', stop: () => lock.release() })
   try {
     const marks = readMarks(platform.disk, config)
@@ -74,7 +81,7 @@ export async function startServer(config: Config, platform: Platform = machine):
       random: platform.random,
     })
     const placement = placementOf(config, directory.facts.shards)
-    await startBoard(parts, { ...platform, config, directory, placement, marks, address, port })
+    figures = await startBoard(parts, { ...platform, config, directory, placement, marks, address, port })
   } catch (error) {
     lock.release()
     throw error
@@ -82,6 +89,8 @@ export async function startServer(config: Config, platform: Platform = machine):
   let closing: Promise<void> | undefined
   return {
     address,
+    metrics: () =>
+      new Promise((resolve) => figures.tell((found) => resolve(found === undefined ? undefined : metricsText(found)))),
     close: () => {
       closing ??= stop(parts)
       return closing
@@ -106,7 +115,7 @@ type Place = Platform & {
 }
 
 /** The list of what runs. It is stopped from its end to its beginning. */
-async function startBoard(parts: Parts, place: Place): Promise<void> {
+async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const { config } = place
   const base = baseOf(place)
   const { news, connections } = base
@@ -162,6 +171,7 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   })
   sayLogName(place, actors.log.origin, news.head.size)
   resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
+  return services.figures
 }
 
 /** The name of a log is signed with each of its heads: it stays what it was when the log began. */
@@ -199,13 +209,14 @@ function baseOf(place: Place) {
   const addresses = new ClientAddresses(config.trustedProxy, (event, facts) => log('warn', event, facts))
   const addressOf = (exchange: Exchange) => addresses.of(exchange)
   const counters = new Counters()
+  const durations = new DurationHistograms()
   const replies = new Replies({ throttle, addressOf, onReply: (status) => counters.reply(status) })
   const files = new BlobFiles(place.disk, blobsDirectory(directory.path), (file, problem) =>
     log('error', 'blob.not_removed', { file, problem: String(problem) }),
   )
   const connections: OpenConnections = { open: 0 }
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
-  return { ...place, news, throttle, addressOf, counters, replies, files, connections, secret }
+  return { ...place, news, throttle, addressOf, counters, durations, replies, files, connections, secret }
 }
 
 /** A backend in JavaScript takes milliseconds a signature: it never checks in the main thread. */
@@ -272,7 +283,8 @@ async function servicesOf(base: Base) {
   const { tails } = followers
   const streams = openStreams(base, { followers, front })
   const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle }
-  const figures = new BoardFigures({ ...parts, now: clock.monotonicMs })
+  const diskFree = () => base.disk.freeBytes(base.directory.path)
+  const figures = new BoardFigures({ ...parts, durations: base.durations, diskFree, now: clock.monotonicMs })
   const answering = { followers, webhookThread, screeningQueue, authorPosts, works, calling }
   return { ...answering, streams, front, voice, itemPosts, deliveries, figures }
 }
@@ -309,6 +321,8 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
     random: base.random,
     soon: base.clock.soon,
     wallSeconds: base.clock.wallSeconds,
+    now: base.clock.monotonicMs,
+    durations: base.durations,
     blobs: new BlobIntake({
       files,
       bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,

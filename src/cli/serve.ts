@@ -25,7 +25,7 @@ export const serveCommand: Command = {
     '  BASE_URL BOARD_NAME BOARD_ABOUT BOARD_CONTACT SERVICE_ID OPERATORS HTTP_ENGINE SHARDS VERIFY_THREADS PLACEMENT',
     '  LIMITS PROOF_BITS LOG_LEVEL SLOW_TURN_MS TRUST_PROXY TRUST_PROXY_HOPS TRUST_PROXY_FROM',
     '  BLOB_BYTES_PER_IDENTITY DISK_RESERVE_BYTES SEGMENT_BYTES QUEUE_MAX COMPACT_SECONDS SCREEN_URL MCP_ORIGINS',
-    '  HEALTH_PORT MARK_FILE WITNESS_POLICY WITNESS_LOGS DELIVERY_WAIT_PERCENT BROADSIDE_LOOPBACK',
+    '  HEALTH_PORT METRICS_PORT MARK_FILE WITNESS_POLICY WITNESS_LOGS DELIVERY_WAIT_PERCENT BROADSIDE_LOOPBACK',
     '  WALLET_KEY_FILE PAY_CAP_DAY PAY_NODES PAY_TO FACILITATOR_URL PAY_NETWORK PAY_PRICE',
   ],
   options: {
@@ -50,9 +50,9 @@ export const serveCommand: Command = {
     try {
       const given = await boardSettings(args)
       for (const [name, meant] of misspelledSettings()) log('warn', 'setting.unknown', { name, meant })
-      const [{ startServer }, { withHealthPort }] = await Promise.all([
+      const [{ startServer }, { withOwnPorts }] = await Promise.all([
         import('../board/server.ts'),
-        import('../http/health.ts'),
+        import('../http/own-ports.ts'),
       ])
       watchTurns(given.slowTurnMs, { now: systemClock.monotonicMs, report: (turn) => log('warn', 'slow_turn', turn) })
       const config = {
@@ -61,7 +61,7 @@ export const serveCommand: Command = {
         host: args.text('host') ?? given.host,
         limitsOn: limits === undefined ? given.limitsOn : limits === 'on',
       }
-      server = await withHealthPort(config, () => startServer(config))
+      server = await withOwnPorts(config, () => startServer(config))
     } catch (error) {
       log('error', 'not_started', explainFailure(error))
       return exitCodes.failed

@@ -1,4 +1,7 @@
 /** Figures of a running board: /api/stats for people, /metrics for Prometheus. Public records only. */
+import type { ThreadUsage } from '../../actors/kernel/supervisor.ts'
+import { type Durations, durationBounds } from '../observe.ts'
+import { release } from '../release.ts'
 
 export type Figures = {
   readonly rooms: number
@@ -21,7 +24,12 @@ export type Figures = {
   readonly signaturesWaiting: number
   readonly uptimeSeconds: number
   readonly residentBytes: number
-  readonly heaps: readonly (readonly [thread: string, bytes: number])[]
+  readonly processorSeconds: number
+  /** Of the disk with the data directory. */
+  readonly diskFreeBytes: number
+  readonly threads: readonly (readonly [name: string, usage: ThreadUsage])[]
+  /** How long signed commands took, by operation. */
+  readonly durations: readonly (readonly [operation: string, durations: Durations])[]
   readonly counters: readonly (readonly [name: string, count: number])[]
   /** What limits refused since the start, by the name of the limit. */
   readonly limited: readonly (readonly [limit: string, count: number])[]
@@ -77,12 +85,30 @@ export function metricsText(figures: Figures): string {
     ['signatures_waiting', 'gauge', 'Signatures waiting for a verification thread.', figures.signaturesWaiting],
     ['uptime_seconds', 'gauge', 'Seconds since the start.', figures.uptimeSeconds],
     ['resident_bytes', 'gauge', 'Resident memory of the process.', figures.residentBytes],
+    ['processor_seconds_total', 'counter', 'Processor time of the process.', figures.processorSeconds],
+    ['disk_free_bytes', 'gauge', 'Free space on the disk of the data directory.', figures.diskFreeBytes],
+    [
+      'checkpoint_time_seconds',
+      'gauge',
+      'When the newest entry of the public log was made, as Unix time.',
+      figures.checkpointAt,
+    ],
   ]
   const lines = metrics.map(
     ([name, kind, help, value]) =>
       `# HELP broadside_${name} ${help}\n# TYPE broadside_${name} ${kind}\nbroadside_${name} ${value}\n`,
   )
-  const heaps = figures.heaps.map(([thread, bytes]) => `broadside_heap_bytes{thread="${thread}"} ${bytes}\n`)
+  const heaps = figures.threads.map(
+    ([thread, { heapBytes }]) => `broadside_heap_bytes{thread="${thread}"} ${heapBytes}\n`,
+  )
+  const active = figures.threads.map(
+    ([thread, { activeSeconds }]) => `broadside_thread_active_seconds_total{thread="${thread}"} ${activeSeconds}\n`,
+  )
+  const activeHelp =
+    '# HELP broadside_thread_active_seconds_total How long the event loop of a thread had something to do.\n# TYPE broadside_thread_active_seconds_total counter\n'
+  const build =
+    '# HELP broadside_build_info The release that runs, and its Node.\n# TYPE broadside_build_info gauge\n' +
+    `broadside_build_info{version="${release}",node="${process.versions.node}"} 1\n`
   const replies = figures.counters
     .filter(([name]) => name.startsWith('replies_'))
     .map(([name, count]) => `broadside_replies_total{status="${name.slice(8)}"} ${count}\n`)
@@ -96,7 +122,28 @@ export function metricsText(figures: Figures): string {
   const closedHelp =
     '# HELP broadside_sockets_closed_total Ended connections of /v1/stream by the code that the board closed them with, 0: it did not.\n# TYPE broadside_sockets_closed_total counter\n'
   const repliesHelp = '# HELP broadside_replies_total Answers by status.\n# TYPE broadside_replies_total counter\n'
-  return [lines, heapHelp, heaps, repliesHelp, replies, closedHelp, closed, limitedHelp, limited].flat().join('')
+  const threads = [heapHelp, heaps, activeHelp, active]
+  return [build, lines, threads, repliesHelp, replies, closedHelp, closed, limitedHelp, limited, durations(figures)]
+    .flat(2)
+    .join('')
+}
+
+function durations({ durations: all }: Figures): string[] {
+  const name = 'broadside_command_duration_seconds'
+  const help = `# HELP ${name} Time from the arrival of a signed command to its answer, by operation.\n# TYPE ${name} histogram\n`
+  const rows = all.flatMap(([operation, { counts, sumSeconds }]) => {
+    let sum = 0
+    const buckets = counts.map((count, at) => {
+      sum += count
+      return `${name}_bucket{operation="${operation}",le="${durationBounds[at] ?? '+Inf'}"} ${sum}\n`
+    })
+    return [
+      ...buckets,
+      `${name}_sum{operation="${operation}"} ${sumSeconds}\n`,
+      `${name}_count{operation="${operation}"} ${sum}\n`,
+    ]
+  })
+  return [help, ...rows]
 }
 
 function sumOf(counts: Readonly<Record<string, number>>): number {

@@ -143,3 +143,6 @@ function send(exchange: Exchange, { body, headers, etag }: Form): void {
   if (isHeld(exchange, etag)) exchange.reply(304, tagged, '')
   else exchange.reply(200, tagged, body)
 }
+
+/** Media type of figures for Prometheus (text format 0.0.4). */
+export const metricsType = 'text/plain; version=0.0.4; charset=utf-8'

@@ -5,7 +5,7 @@
 
 import { inside, type Queues } from '../../actors/kernel/limits.ts'
 import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
-import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
+import { type LastWords, Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
@@ -242,8 +242,8 @@ export class ActorHost implements Actors {
     return this.#shardLinks.reduce((sum, { open }) => sum + open, this.#feedLink?.open ?? 0)
   }
 
-  /** Heap in use by thread name, in bytes. */
-  async heaps(): Promise<[thread: string, bytes: number][]> {
+  /** What each thread takes, by its name. */
+  async usage(): Promise<[thread: string, usage: ThreadUsage][]> {
     const threads = [
       ...this.#shardThreads,
       this.#logThread,
@@ -252,7 +252,7 @@ export class ActorHost implements Actors {
       this.#tools.running,
     ].filter((thread) => thread !== undefined)
     return Promise.all(
-      threads.map(async (thread): Promise<[string, number]> => [thread.name, await thread.heapBytes()]),
+      threads.map(async (thread): Promise<[string, ThreadUsage]> => [thread.name, await thread.usage()]),
     )
   }
 

@@ -5,7 +5,7 @@
 
 import { inside, rates } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { Supervised } from '../../actors/kernel/supervisor.ts'
+import { Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
@@ -91,10 +91,10 @@ export class WebhookThread implements ActorListener {
     for (const owner of new Set(ended.map(({ identity }) => identity))) void this.webhooks.changed(owner)
   }
 
-  /** Heap in use by thread name, in bytes: those of the board, and this one where it runs. */
-  async heaps(): Promise<[thread: string, bytes: number][]> {
-    const heaps = await this.#options.actorHost.heaps()
-    return this.#thread === undefined ? heaps : [...heaps, [this.#thread.name, await this.#thread.heapBytes()]]
+  /** What each thread takes, by its name: those of the board, and this one where it runs. */
+  async usage(): Promise<[thread: string, usage: ThreadUsage][]> {
+    const others = await this.#options.actorHost.usage()
+    return this.#thread === undefined ? others : [...others, [this.#thread.name, await this.#thread.usage()]]
   }
 
   /** Takes up what an earlier run has left. */

@@ -44,10 +44,10 @@ test('a thread that dies is born again', async () => {
 test('one that cannot be born again is given up, with the reason, and its heap is nothing', async () => {
   const { thread, fatal } = supervised(1)
   await thread.start()
-  expect(await thread.heapBytes()).toBeGreaterThan(0)
+  expect((await thread.usage()).heapBytes).toBeGreaterThan(0)
   thread.send('die')
   expect(await fatal).toMatchObject({ name: 'mayfly', words: { message: 'no thread can be made now' } })
-  expect(await thread.heapBytes()).toBe(0)
+  expect(await thread.usage()).toEqual({ heapBytes: 0, activeSeconds: 0 })
 })
 
 test('one that cannot be born at all says so to whoever starts it', async () => {

@@ -350,8 +350,8 @@ class SimulatedThread implements Thread {
     this.#exit(1)
   }
 
-  async heapBytes(): Promise<number> {
-    return 0
+  async usage() {
+    return { heapBytes: 0, activeSeconds: 0 }
   }
 
   #tell(message: FromThread): void {

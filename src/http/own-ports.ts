@@ -1,0 +1,136 @@
+/**
+ * Ports beside that of the board, each with one path. They are node:http whatever engine the board has.
+ *
+ * - HEALTH_PORT answers `/healthz` to health checks: 503 while the board starts and while it stops, 200 in between. It is for checks
+ *   that speak HTTP/1.0 or name no Host, as those of HAProxy and of old nginx do.
+ * - METRICS_PORT answers `/metrics`, which the port of the board then does not.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { BadConfig } from '../environment.ts'
+import { log } from '../observe.ts'
+import { metricsType } from './answers.ts'
+
+type OwnPorts = {
+  readonly host: string
+  readonly port: number
+  /** 0 takes a free one; undefined: there is no such port. */
+  readonly healthPort: number | undefined
+  readonly metricsPort: number | undefined
+}
+
+type Running = { metrics(): Promise<string | undefined>; close(): Promise<void> }
+type Answered = { readonly status: number; readonly type: string; readonly text: string }
+/** What is answered at a port: undefined for a path that is not there. */
+type Answer = (path: string) => Promise<Answered | undefined>
+
+const methods = 'GET, HEAD, OPTIONS'
+/** A check is short, and comes on a connection of its own. */
+const headTimeoutMs = 5_000
+const headBytesMax = 8_192
+const connectionsMax = 256
+const words = 'text/plain; charset=utf-8'
+
+/** Starts the board with its other ports; those are there before it, and gone after it. */
+export async function withOwnPorts<Board extends Running>(
+  { host, port, healthPort, metricsPort }: OwnPorts,
+  start: () => Promise<Board>,
+): Promise<Board> {
+  const servers: Server[] = []
+  const shut = (): void => {
+    for (const server of servers) {
+      server.close()
+      server.closeAllConnections()
+    }
+  }
+  let state: 'starting' | 'ok' | 'stopping' = 'starting'
+  let board: Board | undefined
+  try {
+    if (healthPort !== undefined) {
+      refuseSame('HEALTH_PORT', healthPort, port)
+      // "/" too: HAProxy asks for it by default.
+      const answer: Answer = async (path) =>
+        path === '/healthz' || path === '/'
+          ? { status: state === 'ok' ? 200 : 503, type: words, text: `${state}\n` }
+          : undefined
+      servers.push(await listen({ name: 'HEALTH_PORT', event: 'health', host, port: healthPort, answer }))
+    }
+    if (metricsPort !== undefined) {
+      refuseSame('METRICS_PORT', metricsPort, port)
+      const answer: Answer = async (path) => {
+        if (path !== '/metrics') return undefined
+        const text = await board?.metrics()
+        return text === undefined
+          ? { status: 503, type: words, text: 'no figures yet\n' }
+          : { status: 200, type: metricsType, text }
+      }
+      servers.push(await listen({ name: 'METRICS_PORT', event: 'metrics', host, port: metricsPort, answer }))
+    }
+    board = await start()
+  } catch (error) {
+    shut()
+    throw error
+  }
+  const running = board
+  state = 'ok'
+  return {
+    ...running,
+    close: async () => {
+      state = 'stopping'
+      await running.close()
+      shut()
+    },
+  }
+}
+
+function refuseSame(name: string, own: number, port: number): void {
+  if (own === port && port !== 0) throw new BadConfig(`${name} must be another port than PORT, which is ${port}.`)
+}
+
+type Listening = {
+  /** Of the setting. */
+  readonly name: string
+  /** Of the line in the log. */
+  readonly event: string
+  readonly host: string
+  readonly port: number
+  readonly answer: Answer
+}
+
+function listen({ name, event, host, port, answer }: Listening): Promise<Server> {
+  const limits = { headersTimeout: headTimeoutMs, requestTimeout: headTimeoutMs, maxHeaderSize: headBytesMax }
+  const server = createServer({ ...limits, requireHostHeader: false }, (request, response) => {
+    answer((request.url ?? '').replace(/\?.*$/, '')).then(
+      (found) => give(request, response, found),
+      () => response.destroy(),
+    )
+  })
+  server.maxConnections = connectionsMax
+  return new Promise((resolve, reject) => {
+    server.once('error', ({ message }) =>
+      reject(new BadConfig(`${name} must be a port that is free on ${host}, but ${port} is not: ${message}.`)),
+    )
+    server.listen({ host, port, exclusive: true }, () => {
+      log('info', event, { port: (server.address() as AddressInfo).port })
+      resolve(server)
+    })
+  })
+}
+
+function give({ method = '' }: IncomingMessage, response: ServerResponse, found: Answered | undefined): void {
+  const isTaken = methods.split(', ').includes(method)
+  const { status, type, text } =
+    found === undefined
+      ? { status: 404, type: words, text: 'there is nothing here\n' }
+      : isTaken
+        ? found
+        : { status: 405, type: words, text: `${methods} are accepted here\n` }
+  response.shouldKeepAlive = false
+  response.writeHead(status, {
+    'content-type': type,
+    'cache-control': 'no-store',
+    'content-length': Buffer.byteLength(text),
+    ...(status === 405 ? { allow: methods } : {}),
+  })
+  response.end(method === 'HEAD' ? '' : text)
+}

@@ -50,6 +50,7 @@ const commands: readonly (readonly [name: string, gist: string, load: Load])[] =
     'check and explain the settings',
     async () => (await import('./check-config.ts')).checkConfigCommand,
   ],
+  ['top', 'watch what a board is doing', async () => (await import('./top.ts')).topCommand],
   ['login', 'make or choose your key, and your board', async () => (await import('./login.ts')).loginCommand],
   ['whoami', 'show who you are on the board', async () => (await import('./login.ts')).whoamiCommand],
   ['keygen', 'make a signing key', async () => (await import('./keygen.ts')).keygenCommand],

@@ -117,6 +117,9 @@ test('people: keys, posts, rooms, lists', async () => {
   expect(await linesOf('tools', 'import', 'tools.jsonl')).toMatchObject([{ rows: 1, applied: 1, bad: [] }])
   expect(await linesOf('tools', 'relay', 'weather-1', '--payee', payee)).toMatchObject([{ payees: [payee] }])
   expect(await linesOf('completion', 'bash')).toMatchObject([{ shell: 'bash' }])
+  expect(await linesOf('top', '--every', '1', '--times', '1')).toMatchObject([
+    { commands_per_second: expect.any(Number) },
+  ])
   expect(await linesOf('version')).toMatchObject([{ version: expect.stringMatching(/^\d+\./) }])
 })
 

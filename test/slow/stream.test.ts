@@ -1,5 +1,5 @@
 /** Follows of /v1/stream that end by the clock: a delegation that expires, and a peer that has gone silent. */
-import { expect, test, vi } from 'vitest'
+import { test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { delegated } from '../support/delegations.ts'
@@ -7,9 +7,10 @@ import { StreamClient } from '../support/stream-client.ts'
 
 vi.setConfig({ testTimeout: 600_000 })
 
-test.each(['uws', 'node'])(
+// Both at once: they wait for a minute that no setting shortens.
+test.concurrent.for(['uws', 'node'])(
   'on the %s engine the expiry of a delegation ends its follows, and silence a connection',
-  async (engine) => {
+  async (engine, { expect }) => {
     const board = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine } })
     const client = await Client.of(board)
     const [owner, key] = [person('owner'), person('key')]

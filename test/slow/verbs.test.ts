@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { createKey } from '../../../src/client/broadside.ts'
-import { type Board, boardDirectory, startBoard } from '../../support/board-process.ts'
-import { program } from '../../support/program.ts'
-import { runProgram } from '../../support/run-program.ts'
+import { createKey } from '../../src/client/broadside.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { program } from '../support/program.ts'
+import { runProgram } from '../support/run-program.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 

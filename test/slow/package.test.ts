@@ -25,10 +25,12 @@ test('the package holds built code with declarations and source maps, texts for 
   const { paths } = pack()
   const strangers = paths.filter(
     (path) =>
-      !/^(dist\/(src|actors|storage)\/.+\.(js|js\.map|d\.ts|css|py)|package\.json|LICENSE|[A-Z]+\.md)$/.test(path),
+      !/^(dist\/(src|actors|storage)\/.+\.(js|js\.map|d\.ts|css|py)|src\/hosting\/[a-z.]+|package\.json|LICENSE|[A-Z]+\.md)$/.test(path),
   )
   expect(strangers).toEqual([])
   expect(paths).toContain('dist/src/cli/main.js')
+  // HOSTING.md names them.
+  expect(paths).toContain('src/hosting/nginx.conf')
   for (const thread of readdirSync(join(project, 'src/workers')))
     expect(paths).toContain(`dist/src/workers/${thread.replace(/\.ts$/, '.js')}`)
   for (const asset of readdirSync(join(project, 'src/pages/assets')))

@@ -25,7 +25,9 @@ test('the package holds built code with declarations and source maps, texts for 
   const { paths } = pack()
   const strangers = paths.filter(
     (path) =>
-      !/^(dist\/(src|actors|storage)\/.+\.(js|js\.map|d\.ts|css|py)|src\/hosting\/[a-z.]+|package\.json|LICENSE|[A-Z]+\.md)$/.test(path),
+      !/^(dist\/(src|actors|storage)\/.+\.(js|js\.map|d\.ts|css|py)|src\/hosting\/[a-z.]+|package\.json|LICENSE|[A-Z]+\.md)$/.test(
+        path,
+      ),
   )
   expect(strangers).toEqual([])
   expect(paths).toContain('dist/src/cli/main.js')

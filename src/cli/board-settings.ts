@@ -27,16 +27,22 @@ export const settingsHelp: Command['optionHelp'] = [
 
 /** Throws BadConfig. Loads what holds limits only when the file of settings has been read. */
 export async function boardSettings(args: Arguments): Promise<Config> {
-  const file = readSettingsFile(args.text('config'))
-  if (file !== undefined) fillEnvironment(file.given)
+  takeSettingsFile(args)
   const { readConfig } = await import('../config.ts')
   return readConfig(args.text('data'))
+}
+
+/** Reads the file of settings, if there is one, into what the environment leaves out. Throws BadConfig. */
+export function takeSettingsFile(args: Arguments): SettingsFile | undefined {
+  const file = readSettingsFile(args.text('config'))
+  if (file !== undefined) fillEnvironment(file.given)
+  return file
 }
 
 const settingsFileDefault = 'broadside.json'
 
 /** A file of settings: its path, and what it says. */
-export type SettingsFile = { readonly path: string; readonly given: ReadonlyMap<SettingName, string> }
+type SettingsFile = { readonly path: string; readonly given: ReadonlyMap<SettingName, string> }
 
 /** A file of settings: `broadside.json` where none is named and there is one. Throws BadConfig. */
 export function readSettingsFile(named: string | undefined): SettingsFile | undefined {

@@ -1,6 +1,6 @@
 /** `broadside check-config`: whether a board would start with these settings, and what each of them does. */
-import { environment, fillEnvironment, isSetting, settings } from '../environment.ts'
-import { configHelp, misspelledSettings, readSettingsFile } from './board-settings.ts'
+import { environment, isSetting, settings } from '../environment.ts'
+import { configHelp, misspelledSettings, takeSettingsFile } from './board-settings.ts'
 import { type Command, exitCodes, print } from './command-line.ts'
 import { inertLine } from './terminal.ts'
 
@@ -15,8 +15,7 @@ export const checkConfigCommand: Command = {
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
     const before = { ...environment() }
-    const file = readSettingsFile(args.text('config'))
-    if (file !== undefined) fillEnvironment(file.given)
+    const file = takeSettingsFile(args)
     const { readSettings } = await import('../config.ts')
     const values = readSettings()
     const names = Object.keys(settings).filter((name) => isSetting(name))

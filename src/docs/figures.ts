@@ -94,41 +94,55 @@ export function metricsText(figures: Figures): string {
       figures.checkpointAt,
     ],
   ]
-  const lines = metrics.map(
-    ([name, kind, help, value]) =>
-      `# HELP broadside_${name} ${help}\n# TYPE broadside_${name} ${kind}\nbroadside_${name} ${value}\n`,
-  )
-  const heaps = figures.threads.map(
-    ([thread, { heapBytes }]) => `broadside_heap_bytes{thread="${thread}"} ${heapBytes}\n`,
-  )
-  const active = figures.threads.map(
-    ([thread, { activeSeconds }]) => `broadside_thread_active_seconds_total{thread="${thread}"} ${activeSeconds}\n`,
-  )
-  const activeHelp =
-    '# HELP broadside_thread_active_seconds_total How long the event loop of a thread had something to do.\n# TYPE broadside_thread_active_seconds_total counter\n'
-  const build =
-    '# HELP broadside_build_info The release that runs, and its Node.\n# TYPE broadside_build_info gauge\n' +
-    `broadside_build_info{version="${release}",node="${process.versions.node}"} 1\n`
-  const replies = figures.counters
-    .filter(([name]) => name.startsWith('replies_'))
-    .map(([name, count]) => `broadside_replies_total{status="${name.slice(8)}"} ${count}\n`)
-  const heapHelp = '# HELP broadside_heap_bytes Heap in use by thread.\n# TYPE broadside_heap_bytes gauge\n'
-  const limited = figures.limited.map(([limit, count]) => `broadside_limited_total{reason="${limit}"} ${count}\n`)
-  const limitedHelp =
-    '# HELP broadside_limited_total Requests that a rate or quota refused, by its name at /capabilities.\n# TYPE broadside_limited_total counter\n'
-  const closed = figures.counters
-    .filter(([name]) => name.startsWith(closedCounter))
-    .map(([name, count]) => `broadside_sockets_closed_total{code="${name.slice(closedCounter.length)}"} ${count}\n`)
-  const closedHelp =
-    '# HELP broadside_sockets_closed_total Ended connections of /v1/stream by the code that the board closed them with, 0: it did not.\n# TYPE broadside_sockets_closed_total counter\n'
-  const repliesHelp = '# HELP broadside_replies_total Answers by status.\n# TYPE broadside_replies_total counter\n'
-  const threads = [heapHelp, heaps, activeHelp, active]
-  return [build, lines, threads, repliesHelp, replies, closedHelp, closed, limitedHelp, limited, durations(figures)]
-    .flat(2)
-    .join('')
+  const counted = (prefix: string, label: string): Sample[] =>
+    figures.counters
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, count]): Sample => [`${label}="${name.slice(prefix.length)}"`, count])
+  const perThread = (figureOf: (usage: ThreadUsage) => number): Sample[] =>
+    figures.threads.map(([thread, usage]): Sample => [`thread="${thread}"`, figureOf(usage)])
+  return [
+    family('build_info', 'gauge', 'The release that runs, and its Node.', [
+      [`version="${release}",node="${process.versions.node}"`, 1],
+    ]),
+    ...metrics.map(([name, kind, help, value]) => family(name, kind, help, [['', value]])),
+    family(
+      'heap_bytes',
+      'gauge',
+      'Heap in use by thread.',
+      perThread(({ heapBytes }) => heapBytes),
+    ),
+    family(
+      'thread_active_seconds_total',
+      'counter',
+      'How long the event loop of a thread had something to do.',
+      perThread(({ activeSeconds }) => activeSeconds),
+    ),
+    family('replies_total', 'counter', 'Answers by status.', counted('replies_', 'status')),
+    family(
+      'sockets_closed_total',
+      'counter',
+      'Ended connections of /v1/stream by the code that the board closed them with, 0: it did not.',
+      counted(closedCounter, 'code'),
+    ),
+    family(
+      'limited_total',
+      'counter',
+      'Requests that a rate or quota refused, by its name at /capabilities.',
+      figures.limited.map(([limit, count]): Sample => [`reason="${limit}"`, count]),
+    ),
+    durations(figures),
+  ].join('')
 }
 
-function durations({ durations: all }: Figures): string[] {
+type Sample = readonly [labels: string, value: number]
+
+/** One metric with its samples. */
+function family(name: string, kind: string, help: string, samples: readonly Sample[]): string {
+  const rows = samples.map(([labels, value]) => `broadside_${name}${labels === '' ? '' : `{${labels}}`} ${value}\n`)
+  return `# HELP broadside_${name} ${help}\n# TYPE broadside_${name} ${kind}\n${rows.join('')}`
+}
+
+function durations({ durations: all }: Figures): string {
   const name = 'broadside_command_duration_seconds'
   const help = `# HELP ${name} Time from the arrival of a signed command to its answer, by operation.\n# TYPE ${name} histogram\n`
   const rows = all.flatMap(([operation, { counts, sumSeconds }]) => {
@@ -143,7 +157,7 @@ function durations({ durations: all }: Figures): string[] {
       `${name}_count{operation="${operation}"} ${sum}\n`,
     ]
   })
-  return [help, ...rows]
+  return help + rows.join('')
 }
 
 function sumOf(counts: Readonly<Record<string, number>>): number {

@@ -109,13 +109,10 @@ export class Supervised {
     this.#thread = thread
     return new Promise((resolve, reject) => {
       let ready = false
-      let words: LastWords = {
-        name: 'Error',
-        message: `thread ${name} exited without an error`,
-        stack: '',
-      }
+      // The first failure is the cause: until the thread is gone, what it still does can fail in consequence.
+      let words: LastWords | undefined
       thread.onMessage((message) => {
-        if (message.kind === 'dying') words = message.words
+        if (message.kind === 'dying') words ??= message.words
         if (message.kind === 'event') this.#options.onEvent(message.level, message.event, message.facts)
         if (message.kind === 'known') this.#options.onKnown?.(message.facts)
         if (message.kind === 'stopped') this.#stopping = true
@@ -124,12 +121,13 @@ export class Supervised {
         resolve(message.facts)
       })
       thread.onError((error) => {
-        words = { name: error.name, message: error.message, stack: error.stack ?? '' }
+        words ??= { name: error.name, message: error.message, stack: error.stack ?? '' }
       })
       thread.onExit(() => {
         if (this.#thread !== thread || this.#stopping) return
-        if (ready) this.#died(words)
-        else reject(Object.assign(new Error(words.message), words, { thread: this.name }))
+        const last = words ?? { name: 'Error', message: `thread ${name} exited without an error`, stack: '' }
+        if (ready) this.#died(last)
+        else reject(Object.assign(new Error(last.message), last, { thread: this.name }))
       })
     })
   }

@@ -6,11 +6,17 @@ import { machine } from '../../src/platform.ts'
 const program = `export const thread = () => ({
   facts: { born: true },
   stop: () => process.exit(0),
-  onMessage: (message) => process.exit(message === 'die' ? 70 : 0),
+  onMessage: (message) => {
+    if (message !== 'fail twice') process.exit(message === 'die' ? 70 : 0)
+    queueMicrotask(() => {
+      throw new Error('it follows from the first')
+    })
+    throw new Error('the first failure')
+  },
 })`
 
 /** `births`: how often it can be born. */
-function supervised(births: number) {
+function supervised(births: number, mayRestart = true) {
   let left = births
   const fatal = Promise.withResolvers<{ name: string; words: LastWords }>()
   const restarted = Promise.withResolvers<Readonly<Record<string, unknown>>>()
@@ -25,7 +31,7 @@ function supervised(births: number) {
     onRestart: restarted.resolve,
     onEvent: () => {},
     onFatal: (name, words) => fatal.resolve({ name, words }),
-    mayRestart: () => true,
+    mayRestart: () => mayRestart,
     now: () => 0,
     timers: machine.clock,
     youngGenerationMb: 4,
@@ -48,6 +54,13 @@ test('one that cannot be born again is given up, with the reason, and its heap i
   thread.send('die')
   expect(await fatal).toMatchObject({ name: 'mayfly', words: { message: 'no thread can be made now' } })
   expect(await thread.usage()).toEqual({ heapBytes: 0, activeSeconds: 0 })
+})
+
+test('the reason given is its first failure, not what else failed before it was gone', async () => {
+  const { thread, fatal } = supervised(1, false)
+  await thread.start()
+  thread.send('fail twice')
+  expect(await fatal).toMatchObject({ words: { message: 'the first failure' } })
 })
 
 test('one that cannot be born at all says so to whoever starts it', async () => {

@@ -11,7 +11,7 @@
  * Wire form: [asks, answers, tells, notes] with asks = [id, body][], answers = [id, note index or -1, body][]. A note
  * is what a batch of answers shares (the signed head that covers them all), sent once.
  */
-import { encode, Packr } from './msgpack.ts'
+import { encodeApart, Packr } from './msgpack.ts'
 import type { Cancel, Timers } from './timers.ts'
 
 /** One end of a channel between two threads. What is sent arrives in order, or not at all once an end is closed. */
@@ -135,9 +135,8 @@ export class Link {
     this.#tells = []
     this.#notes = []
     this.#gatheredBytes = 0
-    // msgpackr returns a slice of its pool: copy it into a buffer of its own, which can be transferred.
-    const bytes = Uint8Array.prototype.slice.call(encode(codec, wire))
-    this.#options.port.postMessage(bytes, [bytes.buffer as ArrayBuffer])
+    const bytes = encodeApart(codec, wire)
+    this.#options.port.postMessage(bytes, [bytes.buffer])
   }
 
   #scheduleFlush(): void {

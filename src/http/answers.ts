@@ -7,6 +7,7 @@
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip as gzipCallback } from 'node:zlib'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { Exchange, Header, RouteHandler } from './port.ts'
 import { takesGzip } from './wire.ts'
 
@@ -31,8 +32,12 @@ export function isCurrent({ room, change, until }: Ready, newest: Newest, now: n
   return newest(room) <= change && (until === 0 || until > now)
 }
 
+const askedMax = 8_192
+
 export class ReadyAnswers {
   readonly #kept = new Map<string, Ready>()
+  /** Addresses that were asked for of late: what is asked for once, by a crawler for example, takes no room from the others. */
+  readonly #asked = new BoundedMap<string, true>(askedMax)
   readonly #bytesMax: number
   #bytes = 0
 
@@ -47,14 +52,20 @@ export class ReadyAnswers {
     this.#kept.delete(url)
     if (!isCurrent(ready, newest, now)) {
       this.#bytes -= cost(url, ready)
+      this.#asked.set(url, true)
       return undefined
     }
     this.#kept.set(url, ready)
     return ready
   }
 
+  /** Keeps the answer if its address was asked for before. */
   keep(url: string, ready: Ready): void {
     const before = this.#kept.get(url)
+    if (before === undefined && !this.#asked.has(url)) {
+      this.#asked.set(url, true)
+      return
+    }
     if (before !== undefined) this.#bytes -= cost(url, before)
     this.#kept.delete(url)
     const bytes = cost(url, ready)

@@ -243,12 +243,24 @@ export class AnswerSize {
   #chars = 0
 
   add(view: unknown): void {
-    this.#chars += JSON.stringify(view).length
+    this.#chars += charsIn(view)
   }
 
   get isFull(): boolean {
     return this.#chars > pageCharsMax
   }
+}
+
+/** Only in a text that is longer is it worth counting what its escapes add. */
+const shortTextMax = 256
+
+/** Characters of JSON that a value takes, about. */
+function charsIn(value: unknown): number {
+  if (typeof value === 'string') return value.length <= shortTextMax ? value.length + 2 : JSON.stringify(value).length
+  if (typeof value !== 'object' || value === null) return 8
+  let chars = 2
+  for (const name in value) chars += name.length + 4 + charsIn(value[name as keyof typeof value])
+  return chars
 }
 
 /** Shows items until the answer is large enough, one at least. `cut`: the last one shown, where that was not all of them. */

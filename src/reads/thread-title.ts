@@ -25,7 +25,9 @@ export function titleOf({ text, format }: { readonly text?: string; readonly for
 
 /** At most so many characters, ending with a whole word where there is one, and what is left. */
 function cutAtWord(line: string, charactersMax: number): { readonly words: string; readonly rest: string } {
-  const characters = [...line]
+  if (line.length <= charactersMax) return { words: line, rest: '' }
+  // A character takes two places at most, so no more of the line than this is looked at.
+  const characters = [...line.slice(0, 2 * charactersMax + 2)]
   if (characters.length <= charactersMax) return { words: line, rest: '' }
   const head = characters.slice(0, charactersMax - 1).join('')
   const isAtEnd = characters[charactersMax - 1] === ' '

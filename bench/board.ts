@@ -1,6 +1,7 @@
 /** A real board in a process of its own, and a client process for it: started, used and ended by a bench. */
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -18,6 +19,8 @@ export type BoardRun = Target & {
   readonly serviceId: string
   /** Posts `count` signed posts from the client process. */
   post(inFlight: number, count: number): Promise<Measured>
+  /** Posts at a steady rate over so many connections, whatever is refused. */
+  postSteadily(perSecond: number, connections: number, count: number): Promise<Measured>
   /** The same posts to another server, which does not take them in. */
   echo(target: Target, inFlight: number, count: number): Promise<Measured>
   /** Posts them by `/v1/commands`, `lines` in each request. */
@@ -45,12 +48,13 @@ const half = String(Math.max(1, availableParallelism() >> 1))
 /**
  * Starts a board on a fresh directory, hands it to `use`, and ends it whatever happens. Rates are lifted unless `more` says otherwise. PLACEMENT,
  * SHARDS, VERIFY_THREADS and other variables of the board are handed on. `more` are variables too; its DATA_DIR is a board that exists.
- * `checkout` is the directory of a built Broadside, this one if it is not given.
+ * `checkout` is the directory of a built Broadside, this one if it is not given. `under`: a tracer and its arguments to run it under.
  */
 export function withBoard<Result>(
   use: (board: BoardRun) => Promise<Result>,
   more: Readonly<Record<string, string>> = {},
   checkout: string = projectDirectory,
+  under: readonly string[] = [],
 ): Promise<Result> {
   return withDirectory(async (directory) => {
     const counts = join(directory, 'counts')
@@ -60,11 +64,12 @@ export function withBoard<Result>(
     args.push('--data', more.DATA_DIR ?? join(directory, 'data'), '--port', '0')
     const env = { BROADSIDE_LIMITS: 'off', BENCH_COUNTS: counts, ...given }
     const startedAt = performance.now()
-    const server = spawn(process.execPath, args, { cwd: checkout, env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const [command = '', ...words] = [...under, process.execPath, ...args]
+    const server = spawn(command, words, { cwd: checkout, env, stdio: ['ignore', 'pipe', 'inherit'] })
     const client = fork(new URL('./client-process.ts', import.meta.url))
     try {
-      const pid = server.pid!
       const address = await readyAddress(server)
+      const pid = under.length === 0 ? server.pid! : childOf(server.pid!)
       const seconds = (performance.now() - startedAt) / 1000
       const { userUs, systemUs } = processTime(pid)
       const port = Number(new URL(address).port)
@@ -81,6 +86,13 @@ export function withBoard<Result>(
           measure(client, { ...from, inFlight: connections, work: { kind: 'gets', targets, count, perSecond } }),
         post: (inFlight, count) =>
           measure(client, { port, pid, counts, inFlight, work: { kind: 'posts', serviceId, count } }),
+        postSteadily: (perSecond, connections, count) =>
+          measureAny(client, {
+            port,
+            pid,
+            inFlight: connections,
+            work: { kind: 'steady posts', serviceId, count, perSecond, rooms: 1 },
+          }),
         echo: (target, inFlight, count) =>
           measure(client, { ...target, inFlight, work: { kind: 'posts', serviceId, count, isEchoed: true } }),
         postBatches: (inFlight, count, lines) =>
@@ -91,9 +103,15 @@ export function withBoard<Result>(
       })
     } finally {
       client.disconnect()
+      if (under.length > 0 && server.exitCode === null) process.kill(childOf(server.pid!), 'SIGTERM')
       await stop(server)
     }
   })
+}
+
+/** What runs inside a tracer. */
+function childOf(tracer: number): number {
+  return Number(readFileSync(`/proc/${tracer}/task/${tracer}/children`, 'utf8').trim().split(' ')[0])
 }
 
 /** Runs `use` beside a server of ready bytes: what any read is compared with. */
@@ -117,14 +135,20 @@ export async function readyAddress(server: ChildProcess): Promise<string> {
   throw new Error('the server did not start')
 }
 
+/** Fails where an answer is not 200. */
 export async function measure(client: ChildProcess, load: Load): Promise<Measured> {
+  const measured = await measureAny(client, load)
+  const bad = Object.entries(measured.statuses).filter(([status]) => status !== '200')
+  if (bad.length > 0)
+    throw new Error(`answers that were not 200: ${bad.map(([status, n]) => `${n} x ${status}`).join()}`)
+  return measured
+}
+
+async function measureAny(client: ChildProcess, load: Load): Promise<Measured> {
   const answer = once(client, 'message', { signal: AbortSignal.timeout(measureMsMax) })
   client.send(load)
   const [{ measured, problem }] = (await answer) as [{ measured?: Measured; problem?: string }]
   if (measured === undefined) throw new Error(`the client failed: ${problem}`)
-  const bad = Object.entries(measured.statuses).filter(([status]) => status !== '200')
-  if (bad.length > 0)
-    throw new Error(`answers that were not 200: ${bad.map(([status, n]) => `${n} x ${status}`).join()}`)
   return measured
 }
 

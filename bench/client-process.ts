@@ -57,6 +57,8 @@ export type Measured = {
   readonly p95Ms: number
   readonly p99Ms: number
   readonly statuses: Readonly<Record<number, number>>
+  /** Of what was not answered with 200, from write to answer; 0: nothing was. */
+  readonly refusedP99Ms: number
   readonly bodyBytes: number
   readonly clientUs: number
   readonly serverUserUs: number
@@ -130,7 +132,7 @@ async function observed(
     machine: processorTime(),
     calls: readWriteCalls(pid),
   }
-  const { seconds, latencies, statuses, bodyBytes } = await send()
+  const { seconds, latencies, statuses, bodyBytes, refusals = new Float64Array() } = await send()
   const own = process.cpuUsage(before.own)
   const server = processTime(pid)
   const threads = threadTimes(pid)
@@ -146,6 +148,7 @@ async function observed(
     p95Ms: latencies[Math.floor(requests * 0.95)]!,
     p99Ms: latencies[Math.floor(requests * 0.99)]!,
     statuses,
+    refusedP99Ms: refusals[Math.floor(refusals.length * 0.99)] ?? 0,
     bodyBytes,
     clientUs: own.user + own.system,
     serverUserUs: server.userUs - before.server.userUs,

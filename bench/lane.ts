@@ -17,6 +17,8 @@ export type Outcome = {
   readonly latencies: Float64Array
   readonly statuses: Readonly<Record<number, number>>
   readonly bodyBytes: number
+  /** Milliseconds from write to answer of what was not answered with 200, ascending; of a paced load alone. */
+  readonly refusals?: Float64Array
 }
 
 type Answered = (lane: Lane, status: number, bodyBytes: number) => void
@@ -150,6 +152,7 @@ export async function sendPaced(
   const latencies = new Float64Array(requests.length)
   const dueAt = new Float64Array(requests.length)
   const statuses: Record<number, number> = {}
+  const refusals: number[] = []
   const lanes: Lane[] = []
   const idle: Lane[] = []
   const asked = new Map<Lane, number>()
@@ -162,7 +165,9 @@ export async function sendPaced(
   try {
     await new Promise<void>((resolve, reject) => {
       const answered: Answered = (lane, status, bytes) => {
-        latencies[done++] = performance.now() - dueAt[asked.get(lane)!]!
+        const now = performance.now()
+        latencies[done++] = now - dueAt[asked.get(lane)!]!
+        if (status !== 200) refusals.push(now - lane.sentAt)
         statuses[status] = (statuses[status] ?? 0) + 1
         bodyBytes += bytes
         if (sent < due) pass(lane)
@@ -186,7 +191,8 @@ export async function sendPaced(
     clearInterval(timer)
     for (const lane of lanes) lane.close()
   }
-  return { seconds: (performance.now() - start) / 1000, latencies: latencies.sort(), statuses, bodyBytes }
+  const seconds = (performance.now() - start) / 1000
+  return { seconds, latencies: latencies.sort(), statuses, bodyBytes, refusals: Float64Array.from(refusals).sort() }
 }
 
 /** The bytes of one request. */

@@ -23,6 +23,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['schema', async () => (await import('./schema.bench.ts')).schema],
   ['posts', async () => (await import('./posts.bench.ts')).posts],
   ['mixed', async () => (await import('./mixed.bench.ts')).mixed],
+  ['overload', async () => (await import('./overload.bench.ts')).overload],
   ['reads', async () => (await import('./reads.bench.ts')).reads],
   ['pages', async () => (await import('./pages.bench.ts')).pages],
   ['tools', async () => (await import('./tools.bench.ts')).tools],

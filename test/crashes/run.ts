@@ -1,5 +1,5 @@
 /**
- * Runs many kills, power cuts or backups: `npm run kills`, `npm run power-cuts` and `npm run backups`.
+ * Runs many kills, power cuts or backups, or a soak: `npm run kills`, `npm run power-cuts`, `npm run backups` and `npm run soak`.
  *
  * `-- [--rounds N] [--seconds S] [--seed S] [--placement back|threads] [--engine uws|node] [--shards N]
  * [--by mixed|single|batches|stream]`. Exit code 1 when something was found, 2 when it could not run.
@@ -13,11 +13,13 @@ import { runBackups } from './backups.ts'
 import { runKills } from './kills.ts'
 import { missingForPowerCuts, runPowerCuts } from './power-cuts.ts'
 import { Finding, ways } from './rounds.ts'
+import { runSoak } from './soak.ts'
 
 const runs = {
   kills: { run: runKills, rounds: 300 },
   'power-cuts': { run: runPowerCuts, rounds: 100 },
   backups: { run: runBackups, rounds: 200 },
+  soak: { run: runSoak, rounds: 10 },
 } as const
 
 function stopWith(problem: string): never {
@@ -45,7 +47,7 @@ function readArguments() {
 }
 
 const { values, positionals } = readArguments()
-const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts', 'backups'])
+const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts', 'backups', 'soak'])
 const missing = name === 'power-cuts' ? missingForPowerCuts() : undefined
 if (missing !== undefined) stopWith(missing)
 const { run, rounds } = runs[name]

@@ -1,0 +1,81 @@
+/**
+ * What is left of a board that is sent four times what it can take?
+ *
+ * Each sync takes 5 ms more here, so that the disk is what a board waits for and the client stays under a fifth of a core; all
+ * commands are signed beforehand. Goodput is what is accepted, as a share of what the same board takes from a closed loop. The bounds:
+ * a goodput of at least 0.9, and a refusal within 50 ms.
+ */
+import { findProgram } from '../test/peers/peers.ts'
+import { withBoard } from './board.ts'
+import { projectDirectory } from './machine.ts'
+import { median } from './raw-limits.ts'
+import type { Bench } from './report.ts'
+
+const slowSync = [
+  'strace',
+  '-f',
+  '-qq',
+  '--seccomp-bpf',
+  '-o',
+  '/dev/null',
+  '-e',
+  'trace=fdatasync',
+  '-e',
+  'inject=fdatasync:delay_enter=5000',
+]
+const times = 4
+const connections = 1_024
+/** The queue of a shard is a tenth of the default, so that it is full before all connections wait. */
+const queueMax = 100
+/** As many as it holds without a refusal. */
+const closedLoop = 96
+
+export const overload: Bench = {
+  name: 'overload',
+  question: 'What is left of a board that is sent four times what it can take?',
+  run: async ({ isQuick, rounds = isQuick ? 1 : 3 }) => {
+    if (findProgram('strace') === undefined)
+      throw new Error('strace is missing: install it with apt-get install strace')
+    const seconds = isQuick ? 4 : 10
+    const board = { QUEUE_MAX: String(queueMax) }
+    const found = await withBoard(
+      async (board) => {
+        await board.post(closedLoop, isQuick ? 5_000 : 20_000)
+        const each: (readonly [capacity: number, sent: Awaited<ReturnType<typeof board.postSteadily>>])[] = []
+        for (let round = 0; round < rounds; round++) {
+          const { perSecond } = await board.post(closedLoop, 4_000)
+          const rate = times * perSecond
+          each.push([perSecond, await board.postSteadily(rate, connections, Math.round(rate * seconds))])
+        }
+        return each
+      },
+      board,
+      projectDirectory,
+      slowSync,
+    )
+    const of = (pick: (capacity: number, sent: (typeof found)[number][1]) => number): number =>
+      median(found.map(([capacity, sent]) => pick(capacity, sent)))
+    return [
+      {
+        title: `${times} times what it takes, over ${connections} connections (medians of ${rounds} rounds of ${seconds} s)`,
+        rows: [
+          {
+            'posts/s it takes': of((capacity) => capacity),
+            'posts/s sent': of((capacity) => capacity * times),
+            'posts/s accepted': of((_, { statuses, seconds: took }) => (statuses[200] ?? 0) / took),
+            goodput: of((capacity, { statuses, seconds: took }) => (statuses[200] ?? 0) / took / capacity),
+            'p99 ms of refusals': of((_, { refusedP99Ms }) => refusedP99Ms),
+            'p99 ms of all': of((_, { p99Ms }) => p99Ms),
+            'client, of a core': of((_, { clientUs, seconds: took }) => clientUs / 1e6 / took),
+            'other answers': of((_, { statuses }) =>
+              Object.entries(statuses).reduce(
+                (sum, [status, n]) => sum + (status === '200' || status === '429' ? 0 : n),
+                0,
+              ),
+            ),
+          },
+        ],
+      },
+    ]
+  },
+}

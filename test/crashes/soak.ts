@@ -1,0 +1,258 @@
+/**
+ * A soak: one board for a long time, under writers, followers, readers that stop reading and hostile clients, on a disk that is
+ * slow now and then. It is killed at the end of some lives and stopped at the end of others. What it acknowledged stays, followers
+ * miss nothing, and between two rests of one life neither memory nor descriptors grow by more than what was written needs.
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { findProgram } from '../peers/peers.ts'
+import { type Board, startBoard } from '../support/board-launch.ts'
+import { Client } from '../support/client.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
+import { Ledger, load, randomFrom } from '../support/load.ts'
+import { RawConnection } from '../support/raw-http.ts'
+import { blockIds, StreamReader } from '../support/stream-reader.ts'
+import { type CrashOptions, Finding } from './rounds.ts'
+import { batchSender, streamSender } from './ways.ts'
+
+const secondsDefault = 1_200
+const rooms = ['a', 'b', 'c', 'd']
+const inFlight = 8
+/** Posts of each stretch of work between two rests. */
+const stretchPosts = 600
+const slowSync = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fdatasync', '-e']
+const syncDelayUs = 5_000
+/** For collectors of garbage that have not run yet, and for code that was compiled. */
+const memorySlackMib = 64
+/** What a post may leave in memory: the event in two states, its request id, its place in lists. */
+const memoryBytesPerPost = 2_048
+/** Threads that start when they are first needed have descriptors of their own. */
+const descriptorSlack = 12
+
+/** At rest: without a client. */
+type Rest = { readonly posts: number; readonly mib: number; readonly descriptors: number }
+
+/** Lives of a board, as many as `rounds`, in `seconds` all together; gives a summary, or throws a Finding. */
+export async function runSoak(options: CrashOptions): Promise<string> {
+  const { rounds, seconds = secondsDefault } = options
+  const soak = new Soak(options)
+  for (let life = 1; life <= rounds; life++) {
+    await soak.life(life, (seconds / rounds) * 1_000)
+    options.progress?.(`life ${life} of ${rounds}: ${soak.facts()}`)
+  }
+  return `${rounds} lives, seed ${options.seed}: ${soak.facts()}, nothing found.`
+}
+
+class Soak {
+  readonly #options: CrashOptions
+  readonly #canSlow = findProgram('strace') !== undefined
+  #ledger: Ledger | undefined
+  #board: Board | undefined
+  #followed = 0
+  #attacks = 0
+  #newest: { readonly from: Rest; readonly to: Rest } | undefined
+
+  constructor(options: CrashOptions) {
+    this.#options = options
+  }
+
+  facts(): string {
+    const { from, to } = this.#newest!
+    return (
+      `${this.#ledger!.acknowledged.size} acknowledged, ${this.#followed} followed live, ${this.#attacks} attacks; ` +
+      `last life: ${from.mib.toFixed()} to ${to.mib.toFixed()} MiB, ${from.descriptors} to ${to.descriptors} descriptors ` +
+      `over ${to.posts - from.posts} posts`
+    )
+  }
+
+  async life(number: number, ms: number): Promise<void> {
+    try {
+      await this.#life(number, ms)
+    } catch (error) {
+      throw new Finding(number, error, this.#board?.lines ?? [])
+    }
+  }
+
+  async #life(number: number, ms: number): Promise<void> {
+    const { directory, placement, shards = 1, engine = 'auto', seed } = this.#options
+    const random = randomFrom(seed + Math.imul(number, 0x9e3779b9))
+    const isSlow = this.#canSlow && number % 3 === 2
+    const env = { PLACEMENT: placement, HTTP_ENGINE: engine, SHARDS: String(shards), SEGMENT_BYTES: '1048576' }
+    const under = isSlow ? [...slowSync, `inject=fdatasync:delay_enter=${syncDelayUs}`] : []
+    const board = await startBoard({ directory: join(directory, 'board'), env, under })
+    this.#board = board
+    const client = await Client.of(board)
+    const key = this.#ledger?.key ?? (await logKeyOf(client))
+    this.#ledger ??= new Ledger(new Heads(key), key)
+    const ledger = this.#ledger
+    if (number === 1) await load({ client, ledger, random, posts: 60, inFlight: 1, rooms })
+    await ledger.check(client, 20)
+    const until = performance.now() + ms
+    const pid = isSlow ? childOf(board.child.pid!) : board.child.pid!
+    let first: Rest | undefined
+    // The first stretch starts the threads and fills the caches that a board has at work.
+    for (let stretch = 0; stretch < 3 || performance.now() < until; stretch++) {
+      await this.#work(board, client, ledger, random)
+      const rest = await this.#rest(pid, ledger)
+      first ??= rest
+      this.#newest = { from: first, to: rest }
+      holdFlat(first, rest)
+    }
+    client.close()
+    if (number % 2 === 0) return board.kill()
+    const { code } = await board.stop()
+    if (code !== 0) throw new Error(`the board stopped with ${code}`)
+  }
+
+  /** One stretch: posts by all ways, with followers, stalled readers and attackers beside them. */
+  async #work(board: Board, client: Client, ledger: Ledger, random: (below: number) => number): Promise<void> {
+    const before = new Set(ledger.acknowledged.keys())
+    const followers = rooms.flatMap((room) => [1, 2].map(() => ({ room, reader: followerOf(board, room) })))
+    await Promise.all(followers.map(({ reader }) => reader.until(() => reader.status === 200)))
+    const attack = new Attack(board.port, random)
+    const senderOf = (worker: number) =>
+      worker === 0
+        ? batchSender(client.address, random, 16)
+        : worker === 1
+          ? streamSender(client.address, random, 16)
+          : undefined
+    await load({ client, ledger, random, posts: stretchPosts, inFlight, rooms, senderOf })
+    this.#attacks += await attack.end()
+    const refused = [...ledger.refused.keys()]
+    if (refused.length > 0) throw new Error(`posts were refused: ${refused.join(', ')}`)
+    if (ledger.unknown.size > 0) throw new Error(`${ledger.unknown.size} posts were never answered`)
+    const fresh = [...ledger.acknowledged.values()].filter(({ signed }) => !before.has(signed.eventId))
+    await Promise.all(followers.map(({ room, reader }) => this.#takeFollowed(room, reader, fresh)))
+  }
+
+  /** A follower has each post of its room once, in the order of the room. */
+  async #takeFollowed(
+    room: string,
+    reader: StreamReader,
+    fresh: readonly { readonly event: { readonly event_id: string; readonly room: string; readonly seq: number } }[],
+  ): Promise<void> {
+    const wanted = fresh
+      .filter(({ event }) => event.room === room)
+      .sort((a, b) => a.event.seq - b.event.seq)
+      .map(({ event }) => event.event_id)
+    const last = wanted.at(-1)
+    const text = await reader.until((come) => last === undefined || come.includes(last))
+    const isClosed = reader.closed
+    reader.close()
+    const found = blockIds(text)
+    if (isClosed || found.join() !== wanted.join())
+      throw new Error(
+        `a follower of ${room} has ${found.length} of ${wanted.length} posts${isClosed ? ', and was cut off' : ''}`,
+      )
+    this.#followed += found.length
+  }
+
+  async #rest(pid: number, ledger: Ledger): Promise<Rest> {
+    // Connections are closed in the next turns of the board, kept ones by their client.
+    await sleep(500)
+    const mib = Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
+    return { posts: ledger.acknowledged.size, mib, descriptors: descriptorsOf(pid, this.#options.directory) }
+  }
+}
+
+function holdFlat(first: Rest, now: Rest): void {
+  const allowed = memorySlackMib + ((now.posts - first.posts) * memoryBytesPerPost) / 2 ** 20
+  if (now.mib - first.mib > allowed)
+    throw new Error(`memory grew from ${first.mib} to ${now.mib} MiB over ${now.posts - first.posts} posts`)
+  if (now.descriptors > first.descriptors + descriptorSlack)
+    throw new Error(`descriptors grew from ${first.descriptors} to ${now.descriptors}`)
+}
+
+/** Only the followed room, from now on. */
+function followerOf(board: Board, room: string): StreamReader {
+  return new StreamReader(board.address, `/tail/${room}?last=0`)
+}
+
+/** The board inside the tracer. */
+function childOf(tracer: number): number {
+  return Number(readFileSync(`/proc/${tracer}/task/${tracer}/children`, 'utf8').trim().split(' ')[0])
+}
+
+/** Open descriptors but those of the data: sealed segments are opened when they are read. */
+function descriptorsOf(pid: number, directory: string): number {
+  const folder = `/proc/${pid}/fd`
+  const isOther = (name: string): boolean => {
+    try {
+      return !readlinkSync(join(folder, name)).startsWith(directory)
+    } catch {
+      return false // closed meanwhile
+    }
+  }
+  return readdirSync(folder).filter(isOther).length
+}
+
+const expensive = ['/api/events?query=lorem', '/', '/room/a', '/search?q=lorem', '/v1/export?limit=200', '/api/threads']
+const malformed = [
+  'GET / HTTP/1.1\r\n\r\n',
+  'POST /v1/command HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"a":"\u0000"',
+  'POST /v1/command HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+  `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+  'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(64),
+  '\u0016\u0003\u0001\u0002\u0000\u0001\u0000',
+]
+
+/** Clients that mean harm, until they are ended. */
+class Attack {
+  readonly #port: number
+  readonly #random: (below: number) => number
+  readonly #running: Promise<void>[]
+  readonly #stalled: RawConnection[] = []
+  #count = 0
+  #isOver = false
+
+  constructor(port: number, random: (below: number) => number) {
+    this.#port = port
+    this.#random = random
+    this.#running = [this.#ask(), this.#ask(), this.#break(), this.#stall()]
+  }
+
+  /** Ends them; gives how many there were. */
+  async end(): Promise<number> {
+    this.#isOver = true
+    await Promise.all(this.#running)
+    for (const { socket } of this.#stalled) socket.destroy()
+    return this.#count
+  }
+
+  /** Asks for what costs most, answer after answer. */
+  async #ask(): Promise<void> {
+    while (!this.#isOver) {
+      const connection = await RawConnection.open(this.#port)
+      for (let n = 0; n < 8 && !this.#isOver && !connection.isClosed; n++) {
+        connection.send(`GET ${expensive[this.#random(expensive.length)]!} HTTP/1.1\r\nHost: x\r\n\r\n`)
+        await Promise.race([connection.answer(), connection.closed(), sleep(5_000)])
+        this.#count++
+      }
+      connection.socket.destroy()
+    }
+  }
+
+  /** Sends what is no request, or leaves in the middle of one. */
+  async #break(): Promise<void> {
+    while (!this.#isOver) {
+      const connection = await RawConnection.open(this.#port)
+      connection.send(malformed[this.#random(malformed.length)]!)
+      await sleep(this.#random(20))
+      connection.socket.destroy()
+      this.#count++
+    }
+  }
+
+  /** Follows rooms and reads nothing of them. */
+  async #stall(): Promise<void> {
+    while (!this.#isOver && this.#stalled.length < 16) {
+      const connection = await RawConnection.open(this.#port)
+      connection.socket.pause()
+      connection.send(`GET /tail/${rooms[this.#random(rooms.length)]!}?last=200 HTTP/1.1\r\nHost: x\r\n\r\n`)
+      this.#stalled.push(connection)
+      this.#count++
+      await sleep(50)
+    }
+  }
+}

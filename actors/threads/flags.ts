@@ -52,8 +52,9 @@ export class ThreadFlags implements Projection {
   readonly #locked = new Set<number>()
   /** Slot of a root -> where it is listed. */
   readonly #moved = new Map<number, Moved>()
-  /** Name of a room -> slots of the roots that were moved into it. */
-  readonly #guests = new Map<string, Set<number>>()
+  /** Name of a room -> slots of the roots that were moved into it, and of its own that were moved away. */
+  readonly #into = new Map<string, Set<number>>()
+  readonly #from = new Map<string, Set<number>>()
 
   constructor(core: Core) {
     this.#core = core
@@ -86,7 +87,12 @@ export class ThreadFlags implements Projection {
 
   /** Slots of the roots of other rooms that are listed in this one. */
   movedInto({ name }: Room): ReadonlySet<number> {
-    return this.#guests.get(name) ?? noRoots
+    return this.#into.get(name) ?? noRoots
+  }
+
+  /** Slots of the roots of this room that another one lists. */
+  movedFrom({ name }: Room): ReadonlySet<number> {
+    return this.#from.get(name) ?? noRoots
   }
 
   pack(): Packed {
@@ -121,7 +127,8 @@ export class ThreadFlags implements Projection {
     const root = this.#core.board.events.find(id)
     this.watcher?.moving(root)
     const before = this.#moved.get(root)
-    if (before !== undefined) this.#guests.get(before.to)?.delete(root)
+    if (before !== undefined) this.#into.get(before.to)?.delete(root)
+    this.#from.get(room)?.delete(root)
     this.#moved.delete(root)
     if (this.isPinned(root)) this.#setPin(root, false)
     if (to !== room) this.#list(root, { to, by: hex(author), at, reason })
@@ -129,9 +136,15 @@ export class ThreadFlags implements Projection {
   }
 
   #list(root: number, moved: Moved): void {
+    const { roomList, events } = this.#core.board
     this.#moved.set(root, moved)
-    const guests = this.#guests.get(moved.to)
-    if (guests === undefined) this.#guests.set(moved.to, new Set([root]))
-    else guests.add(root)
+    addTo(this.#into, moved.to, root)
+    addTo(this.#from, roomList[events.room[root]!]!.name, root)
   }
+}
+
+function addTo(sets: Map<string, Set<number>>, name: string, root: number): void {
+  const set = sets.get(name)
+  if (set === undefined) sets.set(name, new Set([root]))
+  else set.add(root)
 }

@@ -19,6 +19,7 @@ import {
   type KnownAnswer,
   known,
   limitOf,
+  listScope,
   mutedAuthors,
   ok,
   opened,
@@ -43,8 +44,7 @@ export const threadsReads = {
       return refused(refusal('missing_field', 'a page is inside a room: name the room too', 'room'))
     return list(context, request)
   },
-  'thread.destination': (context, request) =>
-    withRoom(context, request, (room) => destination(context, request, room)),
+  'thread.destination': (context, request) => withRoom(context, request, (room) => destination(context, request, room)),
 } satisfies Reads
 
 /**
@@ -82,11 +82,9 @@ function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnsw
   if (cursor === undefined) return badCursor
   const index = state.threads.at(context.now())
   const ends = order === 'top' ? index.turn(window) : unending
-  // What is listed here and lives in another room changes with that.
-  const isOfRoom = room !== undefined && state.threadFlags.movedInto(room).size === 0
-  const scope = isOfRoom
-    ? { room: room.name, until: soonest([countsOf(state, room, context.now()).until, ends]) }
-    : { until: soonest([index.expiry, ends]) }
+  const of = room === undefined ? {} : listScope(context, room)
+  const expiry = room === undefined || of.room === undefined ? index.expiry : countsOf(state, room, context.now()).until
+  const scope = { ...of, until: soonest([expiry, ends]) }
   const author = args.target === undefined ? undefined : board.authors.get(String(args.target))
   const isUnknown =
     (args.target !== undefined && author === undefined) ||

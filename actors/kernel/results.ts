@@ -240,7 +240,7 @@ export const PageSchema = Type.Object(
   {
     name: slug('page name'),
     count: count('visible events'),
-    threads: count('threads'),
+    threads: count('threads that began on it'),
     last_event_id: id('newest event'),
     updated_at: seconds('latest activity'),
   },

@@ -94,7 +94,8 @@ async function moderatorsOf(ask: Ask, { room, moved }: ResultOf<'thread.get'>): 
 function movedNote({ moved, room }: ResultOf<'thread.get'>): Html | false {
   if (moved === undefined) return false
   const { to, by, handle, at, reason } = moved
-  return html`<p class="note">This thread was moved to <a href="/room/${to}">${to}</a> by ${person({ id: by, handle })}, ${when(at)}${reason !== undefined && html`: ${sentence(reason)}`}. Its posts are signed for <a href="/room/${room}">${room}</a>, and so are replies.</p>`
+  const who = handle === undefined ? { id: by } : { id: by, handle }
+  return html`<p class="note">This thread was moved to <a href="/room/${to}">${to}</a> by <a href="/i/${by}">${nameOf(who)}</a>, ${when(at)}${reason === undefined ? '.' : html`: ${sentence(reason)}`} Its posts are signed for <a href="/room/${room}">${room}</a>, and so are replies.</p>`
 }
 
 /** Both ways from a page of a thread that has several; the address without a cursor is the page on which its post stands. */

@@ -216,9 +216,12 @@ describe('by people and programs', () => {
       await page.getByText(`This thread was moved to ${other} by`).waitFor()
       await picture(page, 'thread-moved')
       // The reply is signed for the thread's own room.
-      await page.getByLabel(/^Reply to the thread/).fill('A pruning saw.')
-      await button(page, 'Post').last().click()
-      await page.locator('.post', { hasText: 'A pruning saw.' }).last().waitFor()
+      await page.getByLabel(/^Reply to the thread/).fill('Or a bow saw.')
+      await page
+        .locator('form', { hasText: 'Reply to the thread' })
+        .getByRole('button', { name: 'Reply', exact: true })
+        .click()
+      await page.locator('.post', { hasText: 'Or a bow saw.' }).last().waitFor()
       expect((await client.get(`/api/events?room=${own}&limit=1`)).data.events).toMatchObject([{ thread }])
       const narrow = await openPage({
         viewport: { width: 390, height: 844 },

@@ -172,7 +172,7 @@ const threadSection = (key) => {
   const choices = Object.keys(threadActs).map((words) => [words, words])
   return section(
     'Pin, lock or move a thread',
-    form([field('Thread', postInput()), field('', select('act', choices))], 'Do it', async ({ post, act }) => {
+    form([field('Thread', postInput()), field('Action', select('act', choices))], 'Do it', async ({ post, act }) => {
       const [verb, data] = threadActs[act]
       await send(key, { operation: `thread.${verb}`, event_id: postIn(post), data: { schema: 1, ...data } })
     }),

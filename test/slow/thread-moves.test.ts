@@ -234,7 +234,8 @@ describe('by people and programs', () => {
       await narrow.goto(`${board.address}/room/${other}`)
       await narrow.getByText(`from ${own}`).waitFor()
       await picture(narrow, 'room-with-moved-390')
-      expect(complaints).toEqual([])
+      // /moderate asks for reports, which are the operator's.
+      expect(complaints.filter((each) => !each.includes('403 (Forbidden)'))).toEqual([])
     },
   )
 })

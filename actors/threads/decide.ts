@@ -36,7 +36,11 @@ const pin = about((subject, { state, board, now }, letter: WriteLetter<PinArgs>)
   const root = board.events.rootOf(subject.slot)
   const listing = state.threadFlags.moveOf(root)
   if (listing !== undefined)
-    return refuse('wrong_state', `this thread is listed in ${listing.to}: only its own room pins it`, 'event_id')
+    return refuse(
+      'wrong_state',
+      `this thread is listed in ${listing.to}: bring it back with thread.move before you pin it`,
+      'event_id',
+    )
   if (state.threadFlags.isPinned(root) === pinned)
     return refuse(
       'wrong_state',
@@ -87,7 +91,12 @@ const move = about((subject, { state, board, now }, letter: WriteLetter<MoveArgs
   if (refused !== undefined) return refused
   if (!subject.isPublic)
     return refuse('private_room', 'a thread of a private room stays in it: it cannot be moved', 'event_id')
-  if (to === from) return refuse('wrong_state', `this thread is already listed in ${to}: name another room`, 'data.to')
+  if (to === from)
+    return refuse(
+      'wrong_state',
+      `this thread is already listed in ${to}: name another room with thread.move`,
+      'data.to',
+    )
   const fault = to === own ? undefined : faultOf(letter)
   if (fault !== undefined) return fault
   const facts: MoveFacts = { id: Buffer.from(board.events.id(root)), from, to, reason }

@@ -147,13 +147,19 @@ export function earlierInThread({ events }: Board, slot: number, places: number)
   return at
 }
 
-/** What a room shows at `now` (Unix seconds), and when the next of it expires (0: nothing will). */
+/**
+ * What a room shows at `now` (Unix seconds), and when the next of it expires (0: nothing will). Posts and pages are its own; threads
+ * are those that it lists.
+ */
 export function countsOf(
-  { marks }: State,
+  state: State,
   room: Room,
   now: number,
 ): { readonly count: number; readonly threads: number; readonly pages: number; readonly until: number } {
-  let [count, threads, pages, until] = [0, 0, 0, 0]
+  const { marks } = state
+  const guests = shownRoots(state, state.threadFlags.movedInto(room), now)
+  let [count, threads, pages, until] = [0, 0, 0, guests.until]
+  threads += guests.count - shownRoots(state, state.threadFlags.movedFrom(room), now).count
   for (const page of room.pages.values()) {
     const visible = marks.visible(page, now)
     count += visible.count
@@ -162,6 +168,18 @@ export function countsOf(
     if (visible.until !== 0) until = until === 0 ? visible.until : Math.min(until, visible.until)
   }
   return { count, threads, pages, until }
+}
+
+/** How many of these first events are shown, and when the next of them expires (0: none will). */
+function shownRoots({ board: { events }, marks }: State, roots: ReadonlySet<number>, now: number) {
+  let [count, until] = [0, 0]
+  for (const root of roots) {
+    if (marks.gone(root, now) !== undefined) continue
+    count++
+    const end = events.expires[root]!
+    if (end !== 0 && (until === 0 || end < until)) until = end
+  }
+  return { count, until }
 }
 
 type VisiblePage = {

@@ -88,7 +88,7 @@ export class State implements Core {
     this.mail = new Mail(this, role, (work) => this.market.find(work))
     this.oauth = new OauthRecords(this)
     this.threadFlags = new ThreadFlags(this)
-    this.threads = new Threads(this, this.marks, this.rules)
+    this.threads = new Threads(this, this.marks, this.rules, this.threadFlags)
     this.#parts = [
       this.marks,
       this.rules,

@@ -240,7 +240,7 @@ export const PageSchema = Type.Object(
   {
     name: slug('page name'),
     count: count('visible events'),
-    threads: count('threads'),
+    threads: count('threads that began on it'),
     last_event_id: id('newest event'),
     updated_at: seconds('latest activity'),
   },
@@ -292,6 +292,18 @@ export const ThreadPlace = {
   }),
   pinned: Type.Optional(Type.Literal(true, { description: 'by a moderator of the room' })),
   locked: Type.Optional(Type.Literal(true, { description: 'closed to replies by a moderator of the room' })),
+  moved: Type.Optional(
+    Type.Object(
+      {
+        to: slug('the room that lists it'),
+        by: hash('identity id of the moderator who moved it'),
+        handle: Type.Optional(handle('handle of that identity')),
+        at: seconds('when'),
+        reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why' })),
+      },
+      { description: 'a moderator listed the thread in another room; its posts stay signed for `room`' },
+    ),
+  ),
   replies: count('visible replies'),
   participants: count('authors of its visible events'),
   has_earlier: Type.Optional(

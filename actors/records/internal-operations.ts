@@ -93,6 +93,7 @@ const internalReads = [
   'subscription.own',
   'subscription.page',
   'subscription.place',
+  'thread.destination',
   'tools.begin',
   'tools.due',
   'tools.listing',

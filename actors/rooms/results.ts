@@ -71,7 +71,7 @@ export const RoomSchema = Type.Object(
     policy: Type.Optional(PolicySchema),
     closed: Type.Boolean({ description: 'it accepts no posts now' }),
     count: count('events'),
-    threads: count('threads'),
+    threads: count('threads that it lists'),
     pages: count('pages'),
     created_at: seconds('when it was created'),
     updated_at: seconds('latest activity'),

@@ -7,7 +7,7 @@
 
 import type { Room } from '../records/board.ts'
 import type { Core, Projection, RecordPlace } from '../records/core.ts'
-import { delegationOf, type FactRecord } from '../records/record.ts'
+import { ActsOf, delegationOf, type FactRecord } from '../records/record.ts'
 import { isOver, openPolicy, type Policy, privatePolicy, unseen } from './policy.ts'
 
 type Invite = {
@@ -43,6 +43,18 @@ export type Report = Kept & {
 /** Facts of a ban: `until` in Unix seconds, 0 until it is ended; `by`: who had the right. */
 export type BanFacts = { readonly target: string; readonly until: number; readonly by: 'room' | 'operator' }
 
+/**
+ * Facts of a move: the id of the first event of the thread, and rooms by name: the one that listed it, and the one that lists it from
+ * now on.
+ */
+export type MoveFacts = {
+  readonly id: Uint8Array
+  readonly from: string
+  readonly to: string
+  readonly reason: string
+}
+export const threadMoves = new ActsOf<MoveFacts>('thread.move')
+
 /** Acts that a moderation log shows, whichever part owns them. */
 const logged: ReadonlySet<string> = new Set([
   'room.member.add',
@@ -58,6 +70,7 @@ const logged: ReadonlySet<string> = new Set([
   'event.redact',
   'thread.pin',
   'thread.lock',
+  'thread.move',
 ])
 /** Shown where another than the author did it: an author's own deletion is not shown. */
 const loggedOfOthers: ReadonlySet<string> = new Set(['blob.delete', 'docs.delete'])
@@ -167,10 +180,13 @@ export class Rules implements Projection {
 
   onAct(act: FactRecord, { shard, seq }: RecordPlace): void {
     const isLogged = logged.has(act.op) || (loggedOfOthers.has(act.op) && act.facts.moderated === true)
-    if (!isLogged || !this.#core.board.rooms.has(act.room)) return
-    const places = this.#logs.get(act.room)
-    if (places === undefined) this.#logs.set(act.room, [shard, seq])
-    else places.push(shard, seq)
+    if (!isLogged) return
+    for (const room of new Set([act.room, ...listsOf(act)])) {
+      if (!this.#core.board.rooms.has(room)) continue
+      const places = this.#logs.get(room)
+      if (places === undefined) this.#logs.set(room, [shard, seq])
+      else places.push(shard, seq)
+    }
   }
 
   pack(): Packed {
@@ -286,6 +302,11 @@ export class Rules implements Projection {
     if (report === undefined) throw new Error(`a resolved report that no record created: ${facts.report}`)
     this.#reports.set(report.id, { ...report, settled: { shard, seq } })
   }
+}
+
+/** The rooms whose lists of threads an act changes, beside its own room's. */
+function listsOf(act: FactRecord): readonly string[] {
+  return threadMoves.is(act) ? [act.facts.from, act.facts.to] : []
 }
 
 /** Whom a change of roles is about. */

@@ -1,17 +1,46 @@
-/** Decisions over threads: pinned to the top of the list of their room, and closed to replies. */
+/** Decisions over threads: pinned to the top of the list of their room, closed to replies, listed in another room. */
 
 import { about, moderationRefusal } from '../posts/decide.ts'
-import { act, type Deciders, refuse, type WriteLetter } from '../records/write.ts'
+import { act, type Deciders, type Refused, refuse, type WriteLetter } from '../records/write.ts'
+import { mayTouchOthers } from '../rooms/policy.ts'
+import type { MoveFacts } from '../rooms/rules.ts'
 import { type LockFacts, type PinFacts, pinnedMax } from './flags.ts'
 
 export type PinArgs = { readonly event: string; readonly pinned: boolean }
 export type LockArgs = { readonly event: string; readonly locked: boolean }
+
+/** A room that a thread is to be moved to, and how the signer stands to it. */
+export type Destination = {
+  readonly isPublic: boolean
+  readonly isClosed: boolean
+  readonly moderates: boolean
+  /** Why the signer may not write there; absent: no ban. */
+  readonly ban?: string
+}
+
+/** Rooms by name. What other shards know is asked before. */
+export type MoveArgs = {
+  readonly event: string
+  readonly to: string
+  readonly reason: string
+  /** Absent: there is no such room. */
+  readonly destination?: Destination
+  /** The room that lists the thread, where the signer moderates that; or ''. */
+  readonly moderatesList: string
+}
 
 const pin = about((subject, { state, board, now }, letter: WriteLetter<PinArgs>) => {
   const refused = moderationRefusal(subject, letter)
   if (refused !== undefined) return refused
   const { pinned } = letter.args
   const root = board.events.rootOf(subject.slot)
+  const listing = state.threadFlags.moveOf(root)
+  if (listing !== undefined)
+    return refuse(
+      'wrong_state',
+      `this thread is listed in ${listing.to}: bring it back with thread.move before you pin it`,
+      'event_id',
+    )
   if (state.threadFlags.isPinned(root) === pinned)
     return refuse(
       'wrong_state',
@@ -47,4 +76,44 @@ const lock = about((subject, { state, board, now }, letter: WriteLetter<LockArgs
   return act(letter, now, { facts, isPublic: subject.isPublic })
 })
 
-export const threadsDeciders = { 'thread.pin': pin, 'thread.lock': lock } satisfies Deciders
+/**
+ * What was signed stays: the posts, their room and page. The act says which room lists the thread. One record of its own room's
+ * journal says it, so there is no second half that could be lost.
+ */
+const move = about((subject, { state, board, now }, letter: WriteLetter<MoveArgs>) => {
+  const { to, reason, moderatesList } = letter.args
+  const own = subject.room.name
+  const root = board.events.rootOf(subject.slot)
+  const from = state.threadFlags.moveOf(root)?.to ?? own
+  // A room need not keep what it was given.
+  const isSentBack = to === own && from !== own && moderatesList === from && mayTouchOthers(letter)
+  const refused = isSentBack ? undefined : moderationRefusal(subject, letter)
+  if (refused !== undefined) return refused
+  if (!subject.isPublic)
+    return refuse('private_room', 'a thread of a private room stays in it: it cannot be moved', 'event_id')
+  if (to === from)
+    return refuse(
+      'wrong_state',
+      `this thread is already listed in ${to}: name another room with thread.move`,
+      'data.to',
+    )
+  const fault = to === own ? undefined : faultOf(letter)
+  if (fault !== undefined) return fault
+  const facts: MoveFacts = { id: Buffer.from(board.events.id(root)), from, to, reason }
+  return act(letter, now, { facts, isPublic: true })
+})
+
+/** Why the signer may not move a thread into this room. */
+function faultOf({ args: { to, destination }, operator }: WriteLetter<MoveArgs>): Refused | undefined {
+  if (destination === undefined) return refuse('not_found', `there is no room ${to}`, 'data.to')
+  const { isPublic, isClosed, moderates, ban } = destination
+  if (!isPublic)
+    return refuse('private_room', `a thread cannot be moved into a private room, and ${to} is one`, 'data.to')
+  if (ban !== undefined) return refuse('room_write_restricted', ban, 'data.to')
+  if (!moderates && !operator)
+    return refuse('forbidden', `only who moderates both rooms can do this: you do not moderate ${to}`, 'data.to')
+  if (!isClosed) return undefined
+  return refuse('wrong_state', `the room ${to} is closed: its owner can open it with room.policy.set`, 'data.to')
+}
+
+export const threadsDeciders = { 'thread.pin': pin, 'thread.lock': lock, 'thread.move': move } satisfies Deciders

@@ -53,6 +53,9 @@ const ThreadSchema = Type.Object(
     updated_at: seconds('newest visible event, or a later edit of the first one'),
     pinned: Type.Optional(Type.Literal(true, { description: 'by a moderator of its room' })),
     locked: Type.Optional(Type.Literal(true, { description: 'closed to replies by a moderator of its room' })),
+    listed_in: Type.Optional(
+      slug('the room that lists it, where a moderator moved it; `room` is the one that its posts are signed for'),
+    ),
   },
   { title: 'Thread', description: 'a thread in a list; votes are those on all its events' },
 )
@@ -158,4 +161,32 @@ const threadLock = declare({
   },
 })
 
-export const threadsOperations = [threadsList, threadPin, threadLock] as const
+const threadMove = declare({
+  name: 'thread.move',
+  group: 'rooms',
+  summary:
+    'List a thread in another public room, or in its own again; name any event of it. Its posts and replies stay signed for its own room, whose moderators moderate it.',
+  kind: 'write',
+  scope: 'board:moderate',
+  who: 'who moderates both rooms as owner or moderator, operator; back to its own room: who moderates either',
+  required: ['event_id', 'data'],
+  optional: ['reason'],
+  data: Type.Object(
+    { schema: Type.Literal(1), to: slug('public room that lists it from now on; its own room takes it back') },
+    { additionalProperties: false },
+  ),
+  refusals: ['not_found', 'forbidden', 'private_room', 'room_write_restricted', 'wrong_state'],
+  result: Type.Object({
+    thread: threadId,
+    room: slug('the room that its posts are signed for'),
+    listed_in: slug('the room that lists it'),
+    receipt: Receipt,
+  }),
+  example: {
+    operation: 'thread.move',
+    event_id: '0123456789abcdef0123456789abcdef',
+    data: '{"schema":1,"to":"gardening"}',
+  },
+})
+
+export const threadsOperations = [threadsList, threadPin, threadLock, threadMove] as const

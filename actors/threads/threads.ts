@@ -6,7 +6,8 @@
  *
  * A thread stands at its newest post that is shown. Usually that is its last one, and only where it is not does memory say which.
  * An order is a list of numbers, made for a room, a page, an author or the front page when it is first read. A thread in which
- * nothing is shown is in no list.
+ * nothing is shown is in no list. A thread that moderators moved is in the lists of the room that it was moved to, and its page there is
+ * the one of the same name.
  */
 
 import { hourSeconds, type MarksWatcher, type PostMarks, SoonestFirst } from '../posts/marks.ts'
@@ -15,6 +16,7 @@ import type { Room } from '../records/board.ts'
 import type { Core } from '../records/core.ts'
 import { type EventIndex, none } from '../records/event-index.ts'
 import type { Rules } from '../rooms/rules.ts'
+import type { MoveWatcher, ThreadFlags } from './flags.ts'
 import { Ordered } from './ordered.ts'
 
 export const threadOrders = ['active', 'new', 'top'] as const
@@ -66,34 +68,39 @@ const scopesMax = 4_096
 /** The lists of one place that threads are read in. */
 type Scope = { active?: Ordered; fresh?: Ordered; readonly top: Map<VoteWindow, Ordered> }
 type Score = Map<number, number>
+type Slots = { readonly length: number; at(position: number): number | undefined }
 
 export class Threads {
   readonly #core: Core
   readonly #marks: PostMarks
   readonly #rules: Rules
+  readonly #flags: ThreadFlags
   #index: ThreadIndex | undefined
 
-  constructor(core: Core, marks: PostMarks, rules: Rules) {
+  constructor(core: Core, marks: PostMarks, rules: Rules, flags: ThreadFlags) {
     this.#core = core
     this.#marks = marks
     this.#rules = rules
+    this.#flags = flags
   }
 
   /** As of `now` (Unix seconds), which never goes back. */
   at(now: number): ThreadIndex {
     if (this.#index === undefined) {
-      this.#index = new ThreadIndex(this.#core, this.#marks, this.#rules, now)
+      this.#index = new ThreadIndex(this.#core, this.#marks, this.#rules, this.#flags, now)
       this.#marks.watcher = this.#index
+      this.#flags.watcher = this.#index
     }
     this.#index.pass(now)
     return this.#index
   }
 }
 
-export class ThreadIndex implements MarksWatcher {
+export class ThreadIndex implements MarksWatcher, MoveWatcher {
   readonly #core: Core
   readonly #marks: PostMarks
   readonly #rules: Rules
+  readonly #flags: ThreadFlags
   /** Root -> newest post that is shown, or `none`: of threads whose last post is not shown. */
   readonly #last = new Map<number, number>()
   readonly #long = new Map<number, LongThread>()
@@ -113,10 +120,11 @@ export class ThreadIndex implements MarksWatcher {
   readonly #sums = new Map<number, { up: number; down: number }>()
   #frontChanges: number
 
-  constructor(core: Core, marks: PostMarks, rules: Rules, now: number) {
+  constructor(core: Core, marks: PostMarks, rules: Rules, flags: ThreadFlags, now: number) {
     this.#core = core
     this.#marks = marks
     this.#rules = rules
+    this.#flags = flags
     this.#passed = now
     this.#hour = Math.floor(now / hourSeconds)
     this.#frontChanges = rules.frontChanges
@@ -234,6 +242,14 @@ export class ThreadIndex implements MarksWatcher {
     this.#stand(root, before, last)
   }
 
+  moving(root: number): void {
+    this.#list(root, this.#lastOf(root), none)
+  }
+
+  moved(root: number): void {
+    this.#list(root, none, this.#lastOf(root))
+  }
+
   voted(slot: number, before: Cast, after: Cast): void {
     const root = this.#core.board.events.rootOf(slot)
     if (before.value !== 0) this.#vote(root, before.hour, -before.value)
@@ -256,6 +272,11 @@ export class ThreadIndex implements MarksWatcher {
   #stand(root: number, from: number, to: number): void {
     if (to === this.#core.board.events.tail[root]) this.#last.delete(root)
     else this.#last.set(root, to)
+    this.#list(root, from, to)
+  }
+
+  /** A thread stood at `from` in the lists that it is in, and stands at `to` there. */
+  #list(root: number, from: number, to: number): void {
     if (from === to) return
     for (const { active, fresh, top } of this.#scopesOf(root)) {
       if (from !== none) active?.remove(from)
@@ -346,11 +367,12 @@ export class ThreadIndex implements MarksWatcher {
 
   #fits({ order, window, author, room, page, without }: ThreadsQuery, place: number, root: number): boolean {
     if (order === 'top' && place === root && this.#scores[window].has(root)) return false
-    const { events, roomList, pages } = this.#core.board
+    const { events, pages } = this.#core.board
     if (without?.has(events.author[root]!) === true) return false
     if (author === undefined) return true
-    if (room === undefined) return this.#isOnFront(roomList[events.room[root]!]!)
-    return events.room[root] === room.number && (page === undefined || events.page[root] === pages.find(page))
+    const listing = this.#flags.roomOf(root)
+    if (room === undefined) return this.#isOnFront(listing)
+    return listing === room && (page === undefined || events.page[root] === pages.find(page))
   }
 
   #isOnFront({ name, visibility }: Room): boolean {
@@ -386,22 +408,38 @@ export class ThreadIndex implements MarksWatcher {
 
   /** Roots of the threads of a scope in which something is shown, in rising order. */
   #rootsOf({ room, page, author }: ThreadsQuery): number[] {
-    const { board } = this.#core
-    const { events, roomList, authorList } = board
-    const list =
-      author !== undefined
-        ? authorList[author]!.events
-        : page !== undefined
-          ? room?.pages.get(page)?.events
-          : room?.events
-    const isFront = author === undefined && room === undefined
-    const fronts = isFront ? roomList.map((each) => this.#isOnFront(each)) : []
-    const count = isFront ? events.count : (list?.length ?? 0)
+    if (author !== undefined) return this.#shownRoots(this.#core.board.authorList[author]!.events, () => true)
+    return room === undefined ? this.#frontRoots() : this.#roomRoots(room, page)
+  }
+
+  #frontRoots(): number[] {
+    const { events, roomList } = this.#core.board
+    const fronts = roomList.map((each) => this.#isOnFront(each))
+    const all = { length: events.count, at: (position: number) => position }
+    return this.#shownRoots(all, (root) =>
+      this.#flags.moveOf(root) === undefined ? fronts[events.room[root]!]! : this.#isOnFront(this.#flags.roomOf(root)),
+    )
+  }
+
+  #roomRoots(room: Room, page: string | undefined): number[] {
+    const { events, pages } = this.#core.board
+    const list = page === undefined ? room.events : room.pages.get(page)?.events
+    const own = this.#shownRoots(list ?? [], (root) => this.#flags.moveOf(root) === undefined)
+    const guests = this.#flags.movedInto(room)
+    if (guests.size === 0) return own
+    const wanted = page === undefined ? undefined : pages.find(page)
+    const isListed = (root: number) =>
+      this.#lastOf(root) !== none && (page === undefined || events.page[root] === wanted)
+    return [...own, ...[...guests].filter(isListed)].sort((a, b) => a - b)
+  }
+
+  /** `slots` in rising order. */
+  #shownRoots(slots: Slots, isListed: (root: number) => boolean): number[] {
+    const { events } = this.#core.board
     const roots: number[] = []
-    for (let position = 0; position < count; position++) {
-      const slot = list?.at(position) ?? position
-      if (events.root[slot] !== none || this.#lastOf(slot) === none) continue
-      if (!isFront || fronts[events.room[slot]!]) roots.push(slot)
+    for (let position = 0; position < slots.length; position++) {
+      const slot = slots.at(position)!
+      if (events.root[slot] === none && this.#lastOf(slot) !== none && isListed(slot)) roots.push(slot)
     }
     return roots
   }
@@ -428,10 +466,11 @@ export class ThreadIndex implements MarksWatcher {
 
   /** Of the scopes that a thread is in. */
   #namesOf(root: number): string[] {
-    const { events, roomList } = this.#core.board
-    const room = events.room[root]!
-    const names = [`room ${room}`, `page ${room} ${events.page[root]}`, `author ${events.author[root]}`]
-    if (this.#isOnFront(roomList[room]!)) names.push(frontScope)
+    const { events } = this.#core.board
+    const room = this.#flags.roomOf(root)
+    const { number } = room
+    const names = [`room ${number}`, `page ${number} ${events.page[root]}`, `author ${events.author[root]}`]
+    if (this.#isOnFront(room)) names.push(frontScope)
     return names
   }
 }

@@ -87,17 +87,17 @@ export class Writes {
     const refusedBefore = plan.check?.(verified) ?? unproven(verified, this.#options)
     if (refusedBefore !== undefined) return respond(refused(refusedBefore))
     const services: Services = this.#options
+    const askFor = (actor: string): void => {
+      if (plan.ask === undefined) return this.#carryOut(plan, verified, actor, nothingAsked, respond)
+      plan.ask(verified, services, (found) => {
+        if (found === undefined) return respond(undefined)
+        if ('refusal' in found) return respond(refused(found.refusal))
+        this.#carryOut(plan, verified, actor, found, respond)
+      })
+    }
     const to = plan.to(verified, services)
-    if ('thing' in to)
-      return this.#locate(to.thing, to.field, verified.signer.id, respond, (actor) =>
-        this.#carryOut(plan, verified, actor, nothingAsked, respond),
-      )
-    if (plan.ask === undefined) return this.#carryOut(plan, verified, to.actor, nothingAsked, respond)
-    plan.ask(verified, services, (found) => {
-      if (found === undefined) return respond(undefined)
-      if ('refusal' in found) return respond(refused(found.refusal))
-      this.#carryOut(plan, verified, to.actor, found, respond)
-    })
+    if ('thing' in to) this.#locate(to.thing, to.field, verified.signer.id, respond, askFor)
+    else askFor(to.actor)
   }
 
   #carryOut(plan: AnyPlan, verified: Verified, actor: string, asked: Asked, respond: Respond): void {

@@ -42,6 +42,10 @@ const verb =
 const loadTools: Load = async (argv) =>
   argv[0] === 'import' || argv[0] === 'relay' ? (await import('./tools.ts')).toolsCommand : verb('tools')(argv)
 
+/** `thread` prints one, and is the first word of what moderators do with it. */
+const loadThread: Load = async (argv) =>
+  ['pin', 'lock', 'move'].includes(argv[0] ?? '') ? verb('thread')(argv) : (await import('./read.ts')).threadCommand
+
 /** In the order of the help. The one-line texts stand here so that the list loads nothing. */
 const commands: readonly (readonly [name: string, gist: string, load: Load])[] = [
   ['serve', 'run a board', async () => (await import('./serve.ts')).serveCommand],
@@ -61,7 +65,7 @@ const commands: readonly (readonly [name: string, gist: string, load: Load])[] =
   ['take-back', 'delete the text of a post of yours', verb('take-back')],
   ['attach', 'post a file', async () => (await import('./write-commands.ts')).attachCommand],
   ['read', 'print a room or a thread', async () => (await import('./read.ts')).readCommand],
-  ['thread', 'print a thread', async () => (await import('./read.ts')).threadCommand],
+  ['thread', 'print a thread; pin, lock or move it', loadThread],
   ['threads', 'list threads', verb('threads')],
   ['tail', 'follow a room', async () => (await import('./tail.ts')).tailCommand],
   ['search', 'search posts', verb('search')],

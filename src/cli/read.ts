@@ -29,7 +29,7 @@ export const readCommand: Command = {
 export const threadCommand: Command = {
   ...readCommand,
   name: 'thread',
-  summary: 'Prints a thread, given by any event id in it.',
+  summary: 'Prints a thread, given by any event id in it. Moderators: see also thread pin, thread lock, thread move.',
   usage: 'thread EVENT_ID [options]',
   example: 'broadside thread 0123456789abcdef0123456789abcdef',
 }

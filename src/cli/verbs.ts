@@ -18,6 +18,9 @@ type Short = Pick<Verb, 'places'> & { readonly operation: string }
 const short: Readonly<Record<string, Short>> = {
   search: { operation: 'events.list', places: ['query'] },
   threads: { operation: 'threads.list', places: ['room'] },
+  'thread pin': { operation: 'thread.pin' },
+  'thread lock': { operation: 'thread.lock' },
+  'thread move': { operation: 'thread.move' },
   inbox: { operation: 'inbox.get' },
   'take-back': { operation: 'event.redact' },
   'room invite': { operation: 'room.invite.create' },

@@ -88,7 +88,8 @@ export const inbox: Page = {
 
 export const moderate: Page = {
   path: '/moderate',
-  about: 'For moderators and the operator: reports, hides, suspensions, bans, policies of rooms.',
+  about:
+    'For moderators and the operator: reports, hides, suspensions, bans, policies of rooms; pins, locks and moves of threads.',
   show: () =>
     shown({
       title: 'Moderation',

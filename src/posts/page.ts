@@ -36,7 +36,7 @@ export const event: Page = {
     const target = asked.supersedes ?? asked.event_id
     const words = beginning(asked, 70) ?? 'A post whose text is gone'
     const isHere = events.some(({ event_id: each }) => each === target)
-    const tree = await treeOf(ask, thread, target)
+    const [tree, moderators] = await Promise.all([treeOf(ask, thread, target), moderatorsOf(ask, thread)])
     return shown({
       title: `${nameOf(asked.author)}: ${words}`,
       description: beginning(asked, 200) ?? 'The text of this post is gone; its place, author and proof remain.',
@@ -45,8 +45,8 @@ export const event: Page = {
       isListed: !asked.hidden,
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
 <h1><a class="bare" href="/e/${thread.root_id}">${thread.title}</a></h1>
-<p class="line"><span id="replies">${countOf(thread.replies, 'reply', 'replies')}</span><span id="people">${countOf(thread.participants, 'person', 'people')}</span><button type="button" hidden data-follow-thread="${thread.root_id}">Follow this thread</button><span class="unread" id="unread" role="status"></span></p>`,
-      main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${thread.locked === true && html`<p class="note">This thread is locked: it takes no more replies.</p>`}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
+<p class="line" data-moderators="${moderators.join(' ')}"><span id="replies">${countOf(thread.replies, 'reply', 'replies')}</span><span id="people">${countOf(thread.participants, 'person', 'people')}</span><button type="button" hidden data-follow-thread="${thread.root_id}">Follow this thread</button><span class="unread" id="unread" role="status"></span></p>`,
+      main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${thread.locked === true && html`<p class="note">This thread is locked: it takes no more replies.</p>`}${movedNote(thread)}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
 ${!isHere && cursor === undefined && html`<p class="note">The post at this address is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
 ${tree}
 ${threadPager(path, cursor, thread)}
@@ -82,6 +82,20 @@ ${writer({ room: asked.room, replyTo: thread.root_id, label: 'Reply to the threa
       ],
     })
   },
+}
+
+/** Identity ids of those who may move this thread: its room's, and those of the room that lists it. Operators have /moderate. */
+async function moderatorsOf(ask: Ask, { room, moved }: ResultOf<'thread.get'>): Promise<readonly string[]> {
+  const names = moved === undefined ? [room] : [room, moved.to]
+  const found = await Promise.all(names.map((name) => ask.read('room.get', { room: name })))
+  return found.flatMap(({ room: { owner, moderators } }) => (owner === undefined ? moderators : [owner, ...moderators]))
+}
+
+function movedNote({ moved, room }: ResultOf<'thread.get'>): Html | false {
+  if (moved === undefined) return false
+  const { to, by, handle, at, reason } = moved
+  const who = handle === undefined ? { id: by } : { id: by, handle }
+  return html`<p class="note">This thread was moved to <a href="/room/${to}">${to}</a> by <a href="/i/${by}">${nameOf(who)}</a>, ${when(at)}${reason === undefined ? '.' : html`: ${sentence(reason)}`} Its posts are signed for <a href="/room/${room}">${room}</a>, and so are replies.</p>`
 }
 
 /** Both ways from a page of a thread that has several; the address without a cursor is the page on which its post stands. */

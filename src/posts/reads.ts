@@ -150,6 +150,7 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
     title: titleOf(root).title,
     ...(context.state.threadFlags.isPinned(found.root) ? { pinned: true } : {}),
     ...(context.state.threadFlags.isLocked(found.root) ? { locked: true } : {}),
+    ...movedView(context, found.root),
     replies,
     participants,
     events,
@@ -159,6 +160,17 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
   const { until, ...scope } = scopeOf([root, ...events])
   // A reply on another page of this answer may expire, and is counted here.
   return ok(data, { ...scope, until: soonest([until, changes]) })
+}
+
+/** Where moderators have listed a thread, and who did. */
+function movedView({ state, handleOf }: ReadContext, root: number) {
+  const moved = state.threadFlags.moveOf(root)
+  if (moved === undefined) return {}
+  const { reason, ...where } = moved
+  const handle = handleOf(moved.by)
+  return {
+    moved: { ...where, ...(handle === undefined ? {} : { handle }), ...(reason === '' ? {} : { reason }) },
+  }
 }
 
 /** The page before one that begins with this slot. */

@@ -54,6 +54,8 @@ function countOf(context: ReadContext, { seen }: Followed, place: Place): Counte
     const isOld = events.seq[slot]! <= seen
     if (looks++ === looksMax || fresh === newMax || (isOld && last !== none)) break
     if (state.marks.isEdit(slot) || state.marks.gone(slot, now) !== undefined) continue
+    // Of a room that is followed as a whole: it no longer lists this thread.
+    if (place.root === none && state.threadFlags.moveOf(events.rootOf(slot)) !== undefined) continue
     const author = authorList[events.author[slot]!]!.id
     if (place.muted.has(author)) continue
     if (last === none) last = slot

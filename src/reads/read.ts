@@ -169,6 +169,11 @@ export type Share = {
   readonly reached?: { readonly place: string; readonly cursor: string }
 }
 
+/** What an answer about the threads of a room depends on: on that room, or on all where it lists threads of others. */
+export function listScope({ state }: Pick<ReadContext, 'state'>, room: Room): Pick<Scope, 'room'> {
+  return state.threadFlags.movedInto(room).size === 0 ? { room: room.name } : {}
+}
+
 /** What an answer of these events depends on, when they are all of one room. */
 export function scopeOf(events: readonly EventView[]): Scope {
   const [first] = events

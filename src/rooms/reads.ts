@@ -8,6 +8,7 @@ import {
   type KnownAnswer,
   known,
   limitOf,
+  listScope,
   ok,
   opened,
   paging,
@@ -42,7 +43,7 @@ function one(context: ReadContext, { reader }: ReadRequest, room: Room) {
   const role = reader === '' ? {} : { role: roleOf(room, reader) }
   return ok(
     { room: { ...roomView(context, room), ...role, policy } },
-    { room: room.name, until: untilStale(context, [room]) },
+    { ...listScope(context, room), until: untilStale(context, [room]) },
   )
 }
 

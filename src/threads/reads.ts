@@ -3,6 +3,9 @@
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { countsOf } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
+import { none } from '../../actors/records/event-index.ts'
+import { banObjection, isClosed, mayModerate } from '../../actors/rooms/policy.ts'
+import type { MoveArgs } from '../../actors/threads/decide.ts'
 import {
   type ThreadIndex,
   type ThreadOrder,
@@ -13,7 +16,10 @@ import {
 } from '../../actors/threads/threads.ts'
 import {
   badCursor,
+  type KnownAnswer,
+  known,
   limitOf,
+  listScope,
   mutedAuthors,
   ok,
   opened,
@@ -38,7 +44,31 @@ export const threadsReads = {
       return refused(refusal('missing_field', 'a page is inside a room: name the room too', 'room'))
     return list(context, request)
   },
+  'thread.destination': (context, request) => withRoom(context, request, (room) => destination(context, request, room)),
 } satisfies Reads
+
+/**
+ * The board asks before a move: how the signer stands to the room that the thread goes to, and to the one that lists it. The feed
+ * knows both and has their records from the log, so each reader that sees the move knows the room.
+ */
+function destination(
+  { board, state, now }: ReadContext,
+  { args, reader }: ReadRequest,
+  room: Room,
+): KnownAnswer<Pick<MoveArgs, 'destination' | 'moderatesList'>> {
+  const slot = board.events.find(Buffer.from(String(args.event_id), 'hex'))
+  const listing = slot === none ? undefined : state.threadFlags.roomOf(board.events.rootOf(state.marks.original(slot)))
+  const ban = banObjection(room, reader, now(), 'data.to')
+  return known({
+    destination: {
+      isPublic: room.visibility === 'public',
+      isClosed: isClosed(state.rules.policyOf(room.name), now()),
+      moderates: mayModerate(room, reader, false),
+      ...(ban === undefined ? {} : { ban: ban[1] }),
+    },
+    moderatesList: listing !== undefined && mayModerate(listing, reader, false) ? listing.name : '',
+  })
+}
 
 const windowDefault: VoteWindow = 'week'
 
@@ -52,14 +82,13 @@ function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnsw
   if (cursor === undefined) return badCursor
   const index = state.threads.at(context.now())
   const ends = order === 'top' ? index.turn(window) : unending
-  const scope =
-    room === undefined
-      ? { until: soonest([index.expiry, ends]) }
-      : { room: room.name, until: soonest([countsOf(state, room, context.now()).until, ends]) }
+  const of = room === undefined ? {} : listScope(context, room)
+  const expiry = room === undefined || of.room === undefined ? index.expiry : countsOf(state, room, context.now()).until
+  const scope = { ...of, until: soonest([expiry, ends]) }
   const author = args.target === undefined ? undefined : board.authors.get(String(args.target))
   const isUnknown =
     (args.target !== undefined && author === undefined) ||
-    (args.page !== undefined && room?.pages.has(String(args.page)) !== true)
+    (args.page !== undefined && board.pages.find(String(args.page)) === undefined)
   if (isUnknown) return ok({ threads: [], ...paging(context, name, undefined) }, scope)
   const query: ThreadsQuery = {
     ...(room === undefined ? {} : { room }),
@@ -100,6 +129,7 @@ function threadView(context: ReadContext, index: ThreadIndex, root: number) {
   const { events } = context.board
   const first = view(context, root, false)
   const { replies, participants, last } = index.sums(root)
+  const moved = context.state.threadFlags.moveOf(root)
   const { event_id: thread, room, page, kind, author, created_at, edited_at = 0, source } = first
   return {
     thread,
@@ -117,6 +147,7 @@ function threadView(context: ReadContext, index: ThreadIndex, root: number) {
     updated_at: Math.max(events.at[last]!, edited_at),
     ...(context.state.threadFlags.isPinned(root) ? { pinned: true } : {}),
     ...(context.state.threadFlags.isLocked(root) ? { locked: true } : {}),
+    ...(moved === undefined ? {} : { listed_in: moved.to }),
   }
 }
 

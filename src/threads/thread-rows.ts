@@ -18,10 +18,11 @@ export function threadRows(threads: readonly ListedThread[], options: RowOptions
 }
 
 function rowOf(
-  { thread, room, page, title, author, source, replies, last, votes, kind, pinned, locked }: ListedThread,
+  { thread, room, page, title, author, source, replies, last, votes, kind, pinned, locked, listed_in }: ListedThread,
   { withRoom }: RowOptions,
 ): Html {
-  const place = withRoom === true && html`<a class="bare" href="/room/${room}">${room}</a>`
+  const listing = listed_in ?? room
+  const place = html`${withRoom === true && html`<a class="bare" href="/room/${listing}">${listing}</a>`}${listed_in !== undefined && html`<span>from <a class="bare" href="/room/${room}">${room}</a></span>`}`
   const pageTag = page !== 'main' && html`<span class="tag">${page}</span>`
   const flags = html`${pinned === true && html`<span class="tag">pinned</span>`}${locked === true && html`<span class="tag">locked</span>`}`
   const kindTag = kind !== 'note' && html`<span class="tag">${kind}</span>`

@@ -11,6 +11,7 @@ import { suspensions } from '../../actors/people/people.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { nowhere } from '../../actors/records/board.ts'
 import { type BoardRecord, RecordType } from '../../actors/records/record.ts'
+import { threadMoves } from '../../actors/rooms/rules.ts'
 import { State } from '../../actors/state.ts'
 import { JournalReader, journalIdIn } from '../../storage/journal.ts'
 import type { Snapshot } from '../../storage/snapshot.ts'
@@ -190,6 +191,7 @@ class FeedFollower {
       this.#people.suspended.push([target, record.op === 'identity.suspend', hide_posts])
     }
     this.#changed.set(record.room, change)
+    if (threadMoves.is(record)) for (const room of [record.facts.from, record.facts.to]) this.#changed.set(room, change)
     for (; this.#row < changes.count; this.#row++) {
       const row = changes.at(this.#row)
       if (row.room !== nowhere) this.#changed.set(board.roomList[row.room]!.name, row.position)

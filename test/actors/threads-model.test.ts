@@ -1,10 +1,11 @@
 /**
  * Lists of threads against a naive recomputation from every event: whatever the order of posts, replies, votes, edits, hides,
- * restores, redactions, expiries and policies, whenever a list was first read, and after a replay or a snapshot.
+ * restores, redactions, expiries, policies and moves, whenever a list was first read, and after a replay or a snapshot.
  */
 
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { countsOf } from '../../actors/reading.ts'
 import { none } from '../../actors/records/event-index.ts'
 import type { State } from '../../actors/state.ts'
 import { type ThreadsQuery, threadOrders, type VoteWindow, voteWindows } from '../../actors/threads/threads.ts'
@@ -58,16 +59,18 @@ const step = fc.oneof(
     arbitrary: fc.record({ op: fc.constant('front' as const), room: fc.constantFrom(...rooms), front: fc.boolean() }),
   },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('read' as const), query: fc.nat({ max: 1_000 }) }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('move' as const), of, to: fc.constantFrom(...rooms) }) },
 )
 type Step = typeof step extends fc.Arbitrary<infer One> ? One : never
 
 type Cast = { readonly value: number; readonly at: number }
 type Post = { readonly id: string; readonly votes: Map<string, Cast> }
 
-/** A room, its posts, and the votes as they were cast. */
+/** A room, its posts, the votes as they were cast, and where threads were moved: by the id of the root. */
 class Story {
   readonly desk = new Desk()
   readonly posts: Post[] = []
+  readonly moves = new Map<string, string>()
 
   constructor() {
     for (const room of rooms)
@@ -99,6 +102,13 @@ class Story {
         const said = desk.say(given.by, 'vote', room, { args: { event: post.id, value: given.value } })
         const before = post.votes.get(given.by)?.value ?? 0
         if (said.ok && before !== given.value) post.votes.set(given.by, { value: given.value, at: desk.now })
+      } else if (given.op === 'move') {
+        const destination = { isPublic: true, isClosed: false, moderates: false }
+        const args = { event: post.id, to: given.to, reason: '', destination, moderatesList: '' }
+        const said = desk.say(operator, 'thread.move', room, { operator: true, args })
+        const root = events.idHex(events.rootOf(slot))
+        expect(said.ok).toBe(given.to !== (this.moves.get(root) ?? room))
+        this.moves.set(root, given.to)
       } else desk.say(operator, given.op, room, { operator: true, args: { event: post.id, reason: 'because' } })
     }
   }
@@ -147,8 +157,8 @@ function listed(state: State, query: ThreadsQuery, now: number): number[] {
 }
 
 /** The same, looked up in all there is. */
-function naive(state: State, posts: readonly Post[], query: ThreadsQuery, now: number): number[] {
-  const { events, roomList, pages: names } = state.board
+function naive(state: State, { posts, moves }: Story, query: ThreadsQuery, now: number): number[] {
+  const { events, rooms: named, roomList, pages: names } = state.board
   const hour = (seconds: number) => Math.floor(seconds / 3_600)
   const scoreOf = (root: number): number =>
     posts
@@ -163,7 +173,7 @@ function naive(state: State, posts: readonly Post[], query: ThreadsQuery, now: n
   }
   const fits = (root: number): boolean => {
     if (events.root[root] !== none || shownIn(state, posts, root, now).length === 0) return false
-    const room = roomList[events.room[root]!]!
+    const room = named.get(moves.get(events.idHex(root)) ?? '') ?? roomList[events.room[root]!]!
     if (query.author !== undefined && events.author[root] !== query.author) return false
     if (query.room === undefined) return state.rules.policyOf(room.name).front_page
     return room === query.room && (query.page === undefined || names.name(events.page[root]!) === query.page)
@@ -188,11 +198,18 @@ function shownIn(state: State, posts: readonly Post[], root: number, now: number
     .filter((slot) => state.marks.gone(slot, now) === undefined)
 }
 
-function holds(state: State, { posts, desk: { now } }: Story): void {
+function holds(state: State, story: Story): void {
+  const { posts, desk } = story
+  const { now } = desk
   const { events } = state.board
   for (const query of queries(state)) {
     const found = listed(state, query, now)
-    expect([query.order, query.window, found]).toEqual([query.order, query.window, naive(state, posts, query, now)])
+    expect([query.order, query.window, found]).toEqual([query.order, query.window, naive(state, story, query, now)])
+  }
+  for (const room of state.board.roomList) {
+    const all = listed(state, { room, order: 'new', window: 'all', limit: 3, from: undefined }, now)
+    const whole = all.filter((root) => state.marks.gone(root, now) === undefined)
+    expect(countsOf(state, room, now).threads).toBe(whole.length)
   }
   const index = state.threads.at(now)
   for (const { id } of posts) {

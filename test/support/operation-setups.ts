@@ -286,6 +286,12 @@ export const setups: Readonly<Record<string, Setup>> = {
   'room.hide': eventInOwnRoom,
   'thread.pin': eventInOwnRoom,
   'thread.lock': eventInOwnRoom,
+  'thread.move': async (world) => {
+    const { owner, event } = await world.roomWithPost()
+    const to = world.name()
+    await world.done(owner, { operation: 'room.create', room: to })
+    return { signer: owner, fields: { event_id: event, data: JSON.stringify({ schema: 1, to }) } }
+  },
   'room.restore': async (world) => {
     const { owner, event } = await world.roomWithPost()
     await world.done(owner, { operation: 'room.hide', event_id: event, reason: 'x' })

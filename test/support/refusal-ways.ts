@@ -177,6 +177,22 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     forbidden: byAnother('thread.lock'),
     wrong_state: twice('thread.lock'),
   },
+  'thread.move': {
+    not_found: asIs('thread.move'),
+    forbidden: byAnother('thread.move'),
+    private_room: async (world) => {
+      const { owner, event } = await world.roomWithPost()
+      const { room: to } = await world.privateRoom()
+      return send(world, 'thread.move', owner, { event_id: event, data: JSON.stringify({ schema: 1, to }) })
+    },
+    room_write_restricted: async (world) => {
+      const { owner, event } = await world.roomWithPost()
+      const { owner: another, room: to } = await world.room()
+      await world.done(another, { operation: 'room.ban', room: to, target: owner.id, reason: 'x' })
+      return send(world, 'thread.move', owner, { event_id: event, data: JSON.stringify({ schema: 1, to }) })
+    },
+    wrong_state: twice('thread.move'),
+  },
   'room.restore': {
     not_found: asIs('room.restore'),
     forbidden: byAnother('room.restore'),

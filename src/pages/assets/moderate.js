@@ -22,6 +22,7 @@ import {
   Sealed,
   said,
   section,
+  select,
   send,
   time,
   visible,
@@ -137,8 +138,14 @@ const peopleSection = (key) => {
   )
 }
 
+/** A field for a post: the one that this page was opened for. */
+const postInput = () => {
+  const value = new URLSearchParams(location.search).get('post') ?? ''
+  return input('post', { required: '', placeholder: 'its address or id', value })
+}
+
 const postSection = (key) => {
-  const post = input('post', { required: '', placeholder: 'its address or id' })
+  const post = postInput()
   const reason = input('reason', { required: '', maxlength: '200' })
   const act = (operation, done) => async (given) => {
     await send(key, { operation, event_id: postIn(given.post), reason: given.reason })
@@ -153,6 +160,36 @@ const postSection = (key) => {
     act('room.restore', 'Shown again.'),
   )
   return section('Hide or show a post', hidden, shown)
+}
+
+const threadActs = {
+  'Pin to the top': ['pin', { pinned: true }],
+  'Take the pin off': ['pin', { pinned: false }],
+  Lock: ['lock', { locked: true }],
+  Unlock: ['lock', { locked: false }],
+}
+const threadSection = (key) => {
+  const choices = Object.keys(threadActs).map((words) => [words, words])
+  return section(
+    'Pin, lock or move a thread',
+    form([field('Thread', postInput()), field('Action', select('act', choices))], 'Do it', async ({ post, act }) => {
+      const [verb, data] = threadActs[act]
+      await send(key, { operation: `thread.${verb}`, event_id: postIn(post), data: { schema: 1, ...data } })
+    }),
+    form(
+      [
+        field('Thread', postInput()),
+        field('To the room', input('room', { required: '', maxlength: '64' })),
+        field('Reason, public', input('reason', { maxlength: '200' })),
+      ],
+      'Move',
+      async ({ post, room, reason }) => {
+        const to = room.trim()
+        await send(key, { operation: 'thread.move', event_id: postIn(post), reason, data: { schema: 1, to } })
+        return make('span', {}, 'Moved: it is now listed in ', link(`/room/${to}`, to), '.')
+      },
+    ),
+  )
 }
 
 /** The policy of a room, and what was done in it. */
@@ -298,7 +335,7 @@ const build = async () => {
       make('p', {}, 'Moderators act with their key. ', link('/account', 'Sign in with a key'), '.'),
       operatorSection(false),
     )
-  const parts = [postSection(key), roomSection(key)]
+  const parts = [postSection(key), threadSection(key), roomSection(key)]
   try {
     parts.unshift(await reportsSection(key), peopleSection(key))
   } catch (error) {

@@ -197,6 +197,9 @@ const menuOf = (post, own, isOwn) => {
           ['Report', needsKey(() => report(post, own.key))],
           ['Mute author', needsKey(() => mute(post, own.key))],
         ]),
+    ...(document.querySelector('[data-moderators]')?.dataset.moderators.includes(own?.who.id)
+      ? [['Moderate', () => location.assign(`/moderate?post=${post.dataset.id}`)]]
+      : []),
   ]
   const menu = make(
     'details',

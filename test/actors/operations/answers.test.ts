@@ -49,8 +49,12 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   const answered = new Set<string>()
 
   beforeAll(async () => {
-    // One identity writes everything here, as fast as the board answers.
-    const limits = JSON.stringify({ writes_per_identity_per_minute: 60_000, writes_per_identity_burst: 10_000 })
+    // One identity writes most of it, as fast as the board answers, and each example brings identities of its own.
+    const limits = JSON.stringify({
+      writes_per_identity_per_minute: 60_000,
+      writes_per_identity_burst: 10_000,
+      new_identities_per_network_burst: 1_000,
+    })
     const env = {
       HTTP_ENGINE: engine,
       LIMITS: limits,

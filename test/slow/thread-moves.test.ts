@@ -1,0 +1,241 @@
+/**
+ * Moves of threads where it takes long to see them: over kills, in a browser, from the command line and over MCP. The rooms are on
+ * different shards.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { shardOf } from '../../actors/shard.ts'
+import { opensslSigner } from '../../src/cli/sign.ts'
+import { createKey } from '../../src/client/broadside.ts'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
+import { button, complaintsOf, missingBrowser, openPage, picture } from '../support/browser.ts'
+import { Client, person, type Signed } from '../support/client.ts'
+import { damagesOf } from '../support/fsck-damage.ts'
+import { call, OauthClient } from '../support/oauth-client.ts'
+import { program } from '../support/program.ts'
+import { runProgram } from '../support/run-program.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const [owner, ada] = [person('owner of both'), person('ada')]
+const own = 'garden'
+/** On the other shard of two. */
+const other = Array.from({ length: 20 }, (_, n) => `tools-${n}`).find((name) => shardOf(name, 2) !== shardOf(own, 2))!
+const env = { SHARDS: '2' }
+
+const moved = (thread: string, to: string) => ({
+  operation: 'thread.move',
+  event_id: thread,
+  data: JSON.stringify({ schema: 1, to }),
+})
+
+/** The rooms that list this thread. */
+async function listsOf(client: Client, thread: string): Promise<string[]> {
+  const lists = await Promise.all(
+    [own, other].map(async (room) => {
+      const { threads } = (await client.get(`/api/threads?room=${room}&order=new&limit=200`)).data as unknown as {
+        threads: { thread: string }[]
+      }
+      return threads.some(({ thread: id }) => id === thread) ? [room] : []
+    }),
+  )
+  return lists.flat()
+}
+
+async function withRooms(client: Client, moderators: readonly string[] = []): Promise<string> {
+  for (const room of [own, other]) {
+    expect((await client.command(owner, { operation: 'room.create', room })).status).toBe(200)
+    for (const target of moderators)
+      for (const operation of ['room.member.add', 'room.moderator.add'])
+        expect((await client.command(owner, { operation, room, target })).status).toBe(200)
+  }
+  return (await client.post(ada, { room: own, text: 'Which saw for old apple trees?' })).data.event_id!
+}
+
+const journals = [
+  ['the room that decides', `shard-0${shardOf(own, 2)}`],
+  ['the log', 'log'],
+] as const
+
+test.skipIf(skipWithout(missingProgram('strace'))).each(journals)(
+  'kills at the syncs of the journal of %s leave each move whole or not there',
+  async (_name, part) => {
+    const directory = boardDirectory()
+    const first = await startBoard({ directory, env })
+    const setUp = await Client.of(first)
+    const thread = await withRooms(setUp)
+    setUp.close()
+    await first.stop()
+    let where = own
+    let cut = 0
+    for (let nth = 2; nth <= 6; nth++) {
+      const file = join(directory, part, '00000000000000000001.log')
+      const trace = ['-P', file, '-e', 'trace=fdatasync', '-e', `inject=fdatasync:signal=KILL:when=${nth}`]
+      const doomed = await tryBoard({ directory, env, under: ['strace', '-f', '-qq', '-o', '/dev/null', ...trace] })
+      let last: Signed | undefined
+      if (doomed instanceof Board) {
+        const client = await Client.of(doomed).catch(() => undefined)
+        for (let n = 0; client !== undefined && n < 8; n++) {
+          const to = where === own ? other : own
+          const signed = client.sign(owner, moved(thread, to))
+          const answer = await client.send(signed.body).catch(() => undefined)
+          if (answer === undefined) {
+            last = signed
+            cut++
+            break
+          }
+          expect(answer.text).toContain(`"listed_in":"${to}"`)
+          where = to
+        }
+        client?.close()
+        await doomed.kill()
+      }
+      const board = await startBoard({ directory, env })
+      const client = await Client.of(board)
+      const found = await listsOf(client, thread)
+      expect(found).toHaveLength(1)
+      if (last === undefined) expect(found).toEqual([where])
+      else {
+        // The same bytes again: decided once, whatever was on disk.
+        const to = where === own ? other : own
+        expect((await client.send(last.body)).text).toContain(`"listed_in":"${to}"`)
+        expect(await listsOf(client, thread)).toEqual([to])
+        where = to
+      }
+      // The room that decides and the reader of its records agree.
+      expect((await client.command(owner, moved(thread, where))).code).toBe('wrong_state')
+      client.close()
+      await board.stop()
+      expect(damagesOf(directory)).toEqual([])
+    }
+    expect(cut).toBeGreaterThan(0)
+  },
+)
+
+describe('by people and programs', () => {
+  let board: Board
+  let client: Client
+  let thread: string
+  let folder: string
+  const model = opensslSigner(randomBytes(32))
+
+  beforeAll(async () => {
+    board = await startBoard({ directory: boardDirectory(), env })
+    client = await Client.of(board)
+    folder = mkdtempSync(join(tmpdir(), 'broadside-moves-'))
+    thread = await withRooms(client, [model.id])
+  })
+  afterAll(async () => {
+    client.close()
+    await board.kill()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  test('the command line pins, locks and moves', async () => {
+    const key = await createKey()
+    writeFileSync(join(folder, 'key.json'), key.toFile(), { mode: 0o600 })
+    for (const room of [own, other])
+      for (const operation of ['room.member.add', 'room.moderator.add'])
+        expect((await client.command(owner, { operation, room, target: key.id })).status).toBe(200)
+    const run = async (...argv: string[]) =>
+      runProgram(folder, process.execPath, [program, ...argv], {
+        env: { BROADSIDE_URL: board.address, BROADSIDE_KEY: 'key.json' },
+      })
+    for (const argv of [
+      ['pin', thread, 'true'],
+      ['lock', thread, 'true'],
+      ['lock', thread, 'false'],
+      ['move', thread, other, '--reason', 'About tools'],
+    ])
+      expect(await run('thread', ...argv)).toMatchObject({ code: 0 })
+    expect(await listsOf(client, thread)).toEqual([other])
+    // By its id a thread is printed, as before, and a reply without a room goes to the room that was signed.
+    expect((await run('thread', thread)).output).toContain('Which saw for old apple trees?')
+    expect((await run('reply', thread, 'A pruning saw.')).code).toBe(0)
+    expect((await client.get(`/api/events?room=${own}&limit=1`)).data.events).toMatchObject([{ thread }])
+    const back = await run('thread', 'move', thread, own, '--json')
+    expect(JSON.parse(back.output)).toMatchObject({ thread, room: own, listed_in: own })
+    const refused = await run('thread', 'move', thread, own)
+    expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining('already listed in')])
+    expect((await run('thread', 'move', '--help')).output).toContain('--reason')
+  })
+
+  test('a model moves by a tool of the moderation set, and is refused in words of the tool', async () => {
+    const { access_token: token } = await new OauthClient(board.address).signedIn(model, {
+      scope: 'board:read board:moderate',
+    })
+    const done = await call(board.address, 'thread_move', { event_id: thread, to: other, reason: 'x' }, token)
+    expect(done.result.structuredContent).toMatchObject({ thread, listed_in: other })
+    expect(await listsOf(client, thread)).toEqual([other])
+    const again = await call(board.address, 'thread_move', { event_id: thread, to: other }, token)
+    expect(JSON.stringify(again.result)).toContain('already listed in')
+    const read = await call(board.address, 'thread_get', { event_id: thread }, token)
+    expect(read.result.structuredContent).toMatchObject({ room: own, moved: { to: other, by: model.id } })
+    await call(board.address, 'thread_move', { event_id: thread, to: own }, token)
+    expect(await listsOf(client, thread)).toEqual([own])
+  })
+
+  test.skipIf(skipWithout(missingBrowser))(
+    `a moderator moves in the browser, from the page of the thread${skipNote(missingBrowser)}`,
+    async () => {
+      const page = await openPage({ viewport: { width: 1280, height: 900 } })
+      const complaints = complaintsOf(page)
+      await page.goto(`${board.address}/room/${own}#write`)
+      await page.getByLabel(`Write to ${own}`).fill('I know about saws.')
+      await page.getByLabel('Your name here').fill('sawyer')
+      await button(page, 'Post').click()
+      await page.getByText('Posted:').waitFor()
+      const { identity } = (await client.get('/api/identities/@sawyer')).data as unknown as { identity: { id: string } }
+
+      const menu = async () => {
+        await page.goto(`${board.address}/e/${thread}`)
+        await page.locator(`#e-${thread}`).getByText('More', { exact: true }).first().click()
+        await button(page, 'Report').waitFor()
+      }
+      await menu()
+      expect(await button(page, 'Moderate').count()).toBe(0)
+      for (const room of [own, other])
+        for (const operation of ['room.member.add', 'room.moderator.add'])
+          expect((await client.command(owner, { operation, room, target: identity.id })).status).toBe(200)
+      await menu()
+      await picture(page, 'thread-menu')
+      await button(page, 'Moderate').click()
+      await page.getByLabel('To the room').fill(other)
+      await page.getByLabel('Reason, public').nth(2).fill('About tools')
+      await picture(page, 'moderate-thread', true)
+      await button(page, 'Move').click()
+      await page.getByText('Moved: it is now listed in').waitFor()
+      await page.getByRole('link', { name: other, exact: true }).click()
+      await page.locator(`[data-thread="${thread}"]`).getByText(`from ${own}`).waitFor()
+      await picture(page, 'room-with-moved')
+      await page.locator(`[data-thread="${thread}"] h3 a`).click()
+      await page.getByText(`This thread was moved to ${other} by`).waitFor()
+      await picture(page, 'thread-moved')
+      // The reply is signed for the thread's own room.
+      await page.getByLabel(/^Reply to the thread/).fill('Or a bow saw.')
+      await page
+        .locator('form', { hasText: 'Reply to the thread' })
+        .getByRole('button', { name: 'Reply', exact: true })
+        .click()
+      await page.locator('.post', { hasText: 'Or a bow saw.' }).last().waitFor()
+      expect((await client.get(`/api/events?room=${own}&limit=1`)).data.events).toMatchObject([{ thread }])
+      const narrow = await openPage({
+        viewport: { width: 390, height: 844 },
+        colorScheme: 'dark',
+        javaScriptEnabled: false,
+      })
+      await narrow.goto(`${board.address}/e/${thread}`)
+      await narrow.getByText(`This thread was moved to ${other} by`).waitFor()
+      await picture(narrow, 'thread-moved-390')
+      await narrow.goto(`${board.address}/room/${other}`)
+      await narrow.getByText(`from ${own}`).waitFor()
+      await picture(narrow, 'room-with-moved-390')
+      // /moderate asks for reports, which are the operator's.
+      expect(complaints.filter((each) => !each.includes('403 (Forbidden)'))).toEqual([])
+    },
+  )
+})

@@ -3,6 +3,7 @@
  * One `apply`, used by a decision, by a replay and by the feed; nothing else changes anything.
  */
 
+import { NewerFormat } from '../storage/disk.ts'
 import type { Image } from '../storage/snapshot.ts'
 import { Blobs } from './attachments/attachments.ts'
 import { Direct } from './conversations/conversations.ts'
@@ -40,6 +41,8 @@ declare module './records/core.ts' {
 }
 
 type More = readonly [changes: unknown, parts: readonly unknown[], book: readonly PackedLog[], more: unknown]
+
+const recordTypes: ReadonlySet<number> = new Set(Object.values(RecordType))
 
 export class State implements Core {
   readonly board: Board
@@ -121,13 +124,12 @@ export class State implements Core {
 
   /** Applies one record; `key` is the 16-byte id of the command that caused it. */
   apply(record: BoardRecord, key: Uint8Array, place: Place): void {
+    this.#checkKnown(record, place)
     this.board.apply(record, key, place)
     const from: RecordPlace = { ...place, id: key }
     if (record.type === RecordType.act) {
-      const handle = this.#handlers.get(record.op)?.acts[record.op]
-      if (handle === undefined) throw new Error(`no part of the state handles ${record.op}: a newer release wrote it`)
       // What the decider of this name decided, as it wrote it down.
-      handle(record as FactRecord<never>, from)
+      this.#handlers.get(record.op)!.acts[record.op]!(record as FactRecord<never>, from)
       for (const part of this.#parts) part.onAct?.(record, from)
       return
     }
@@ -143,6 +145,14 @@ export class State implements Core {
       const room = board.rooms.get(record.room)!.number
       changes.add('room.created', { position: place.change, room, slot: nowhere, subject: '', at: record.at })
     }
+  }
+
+  /** What a newer release wrote is refused before anything of it is applied. */
+  #checkKnown(record: BoardRecord, { shard, seq }: Place): void {
+    const isKnown = record.type === RecordType.act ? this.#handlers.has(record.op) : recordTypes.has(record.type)
+    if (isKnown) return
+    const what = record.type === RecordType.act ? `is an act ${record.op}` : `is a record of type ${record.type}`
+    throw new NewerFormat(`frame ${seq} of shard ${shard}`, what)
   }
 
   /** The actor that decides over the event, document, blob or receiver with this id (32 hex), if it is here. */

@@ -11,6 +11,7 @@ import { Delegations } from './delegations/delegations.ts'
 import { Documents } from './documents/documents.ts'
 import { LimitGrants } from './limits/grants.ts'
 import { LogBook, type PackedLog } from './log/book.ts'
+import { BoardModeration } from './moderation/moderation.ts'
 import { People } from './people/people.ts'
 import { PostMarks } from './posts/marks.ts'
 import { Receivers } from './receive-urls/receive-urls.ts'
@@ -70,6 +71,7 @@ export class State implements Core {
   readonly limitGrants = new LimitGrants()
   readonly subscriptions = new IdentitySubscriptions()
   readonly threadFlags: ThreadFlags
+  readonly moderation: BoardModeration
   /** Made from the others when a reader first asks for it: no snapshot has it. */
   readonly threads: Threads
   /** In the order of snapshots. */
@@ -91,6 +93,7 @@ export class State implements Core {
     this.mail = new Mail(this, role, (work) => this.market.find(work))
     this.oauth = new OauthRecords(this)
     this.threadFlags = new ThreadFlags(this)
+    this.moderation = new BoardModeration(role)
     this.threads = new Threads(this, this.marks, this.rules)
     this.#parts = [
       this.marks,
@@ -113,6 +116,7 @@ export class State implements Core {
       this.limitGrants,
       this.subscriptions,
       this.threadFlags,
+      this.moderation,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {

@@ -62,6 +62,11 @@ const logged: ReadonlySet<string> = new Set([
 /** Shown where another than the author did it: an author's own deletion is not shown. */
 const loggedOfOthers: ReadonlySet<string> = new Set(['blob.delete', 'docs.delete'])
 
+/** The moderation log of its room shows it. */
+export function isRoomModeration({ op, facts }: Pick<FactRecord, 'op' | 'facts'>): boolean {
+  return logged.has(op) || (loggedOfOthers.has(op) && facts.moderated === true)
+}
+
 type PackedReport = readonly [
   id: string,
   event: string,
@@ -166,8 +171,7 @@ export class Rules implements Projection {
   }
 
   onAct(act: FactRecord, { shard, seq }: RecordPlace): void {
-    const isLogged = logged.has(act.op) || (loggedOfOthers.has(act.op) && act.facts.moderated === true)
-    if (!isLogged || !this.#core.board.rooms.has(act.room)) return
+    if (!isRoomModeration(act) || !this.#core.board.rooms.has(act.room)) return
     const places = this.#logs.get(act.room)
     if (places === undefined) this.#logs.set(act.room, [shard, seq])
     else places.push(shard, seq)

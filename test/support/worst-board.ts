@@ -349,6 +349,7 @@ function own(fill: Filler): void {
     '/embed',
     '/embed/v1.js',
     '/log',
+    '/moderation',
     '/preview.png',
     '/capabilities',
     '/openapi.json',

@@ -170,6 +170,14 @@ export class State implements Core {
     return undefined
   }
 
+  /** The identity that made the event, document or blob with this id (32 hex), if it is here. */
+  makerOf(id: string): string | undefined {
+    const { events, authorList } = this.board
+    const slot = events.find(Buffer.from(id, 'hex'))
+    if (slot !== none) return authorList[events.author[slot]!]!.id
+    return this.blobs.find(id)?.author ?? this.documents.find(id)?.owner
+  }
+
   /** `more`: what else the thread needs to continue, anything msgpack can hold. */
   pack(more: unknown, columns = new Columns()): Image {
     const parts = this.#parts.map((part) => part.pack(columns))

@@ -6,7 +6,7 @@ import { fileObjection } from '../rooms/additions.ts'
 import {
   delegationTouchesNone,
   isOwnersAlone,
-  mayModerate,
+  mayDelete,
   mayTouchOthers,
   mayWrite,
   ownersAlone,
@@ -48,10 +48,10 @@ const remove = ({ state, board, now }: Situation, letter: WriteLetter<DeleteArgs
   const { target, reason } = letter.args
   const blob = state.blobs.find(target)
   const room = board.rooms.get(letter.to)
-  if (blob === undefined || room === undefined || !mayWrite(room, letter.author))
+  if (blob === undefined || room === undefined || !(mayWrite(room, letter.author) || letter.operator))
     return refuse('not_found', `there is no blob ${target}`, 'target')
   if (blob.deleted !== undefined) return refuse('not_found', `blob ${target} is already deleted`, 'target')
-  if (blob.author !== letter.author && !mayModerate(room, letter.author, letter.operator))
+  if (blob.author !== letter.author && !mayDelete(room, letter.author, letter.operator))
     return refuse('forbidden', 'only the owner of a file or a moderator of its room can delete it', 'target')
   if (blob.author !== letter.author && !mayTouchOthers(letter))
     return refuse('forbidden', delegationTouchesNone, 'target')

@@ -21,7 +21,11 @@ const takedown = ({ state, now }: Situation, letter: WriteLetter<TakedownArgs>) 
   if (!letter.operator && !isOfBoard(letter))
     return refuse('forbidden', 'only an operator of this board can take a file down everywhere')
   if ((state.moderation.takedown(target) === undefined) === isEnd)
-    return refuse('wrong_state', isEnd ? 'this file is not taken down' : 'this file is already taken down', 'target')
+    return refuse(
+      'wrong_state',
+      isEnd ? 'this file is not taken down' : 'this file is already taken down: blob.takedown with ended ends that',
+      'target',
+    )
   const facts: TakedownFacts = { target, reason, ...(isEnd ? { ended: true } : {}) }
   return act(letter, now, { facts, isPublic: true })
 }

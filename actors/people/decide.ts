@@ -85,7 +85,8 @@ const erase = ({ state, now }: Situation, letter: WriteLetter<Omit<SuspendArgs, 
   if (!letter.operator) return notOperator
   if (target === letter.author) return refuse('invalid_field', 'an operator cannot erase their own identity', 'target')
   if (isBoard) return refuse('invalid_field', 'the board itself cannot be erased: name another identity', 'target')
-  if (state.people.isErased(target)) return refuse('wrong_state', 'this identity is already erased', 'target')
+  if (state.people.isErased(target))
+    return refuse('wrong_state', 'this identity is already erased: identity.get shows it', 'target')
   const facts: EraseFacts = { target, reason }
   const erased = act(letter, now, { facts, isPublic: true })
   return preceded(endings(state.delegations.liveOf(target, now), letter, 'suspended', now), erased)

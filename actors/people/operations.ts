@@ -152,7 +152,7 @@ const identityErase = declare({
   name: 'identity.erase',
   group: 'operator',
   summary:
-    'Erase an identity for good, because its owner asked for it: this is public, its profile and handle are gone, its delegations end, its writes are refused. `broadside identity erase` also takes back its posts and files.',
+    'Erase an identity for good: this is public, its profile and handle are gone, its writes are refused. Its posts and files are taken back by `broadside identity erase`.',
   kind: 'write',
   scope: 'board:operate',
   who: 'operators of this board',

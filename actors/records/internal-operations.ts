@@ -87,6 +87,7 @@ const internalReads = [
   'receiver.door',
   'receiver.room',
   'receiver.unposted',
+  'reports.open',
   'room.invite.maker',
   'sale.find',
   'screening.recent',

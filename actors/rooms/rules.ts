@@ -121,6 +121,8 @@ export class Rules implements Projection {
   /** By room: shard and number of each record, one after the other. */
   readonly #logs = new Map<string, number[]>()
   readonly #reports = new Map<string, Report>()
+  /** How many of them are not settled. */
+  openReports = 0
   /** Event and identity of every report. */
   readonly #reported = new Set<string>()
 
@@ -282,12 +284,14 @@ export class Rules implements Projection {
 
   #keepReport(report: Report): void {
     this.#reports.set(report.id, report)
+    if (report.settled === undefined) this.openReports++
     this.#reported.add(report.event + report.by)
   }
 
   #settle({ facts }: FactRecord<{ report: string }>, { shard, seq }: RecordPlace): void {
     const report = this.#reports.get(facts.report)
     if (report === undefined) throw new Error(`a resolved report that no record created: ${facts.report}`)
+    if (report.settled === undefined) this.openReports--
     this.#reports.set(report.id, { ...report, settled: { shard, seq } })
   }
 }

@@ -44,6 +44,7 @@ export class LiveFacts {
   /** Among them those whose posts are hidden. */
   readonly #hidden = new Set<string>()
   #onSuspension: (identity: string, hidesPosts: boolean) => void = () => {}
+  readonly #erased = new Set<string>()
   /** SHA-256 of files that no room serves. */
   readonly #takenDown = new Set<string>()
   #onTakedown: (sha256: string) => void = () => {}
@@ -98,7 +99,12 @@ export class LiveFacts {
     for (const each of takenDown) this.noteTakedown(...each)
   }
 
+  isErased(identity: string): boolean {
+    return this.#erased.has(identity)
+  }
+
   noteErased(identity: string): void {
+    this.#erased.add(identity)
     this.handles.forget(identity)
   }
 

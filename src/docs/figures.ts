@@ -21,6 +21,12 @@ export type Figures = {
   readonly socketsOpen: number
   readonly connections: number
   readonly openLetters: number
+  /** Reports that no operator has resolved. */
+  readonly openReports: number
+  /** Deliveries of webhooks that are queued. */
+  readonly deliveriesWaiting: number
+  /** Public changes that were accepted and that readers do not see yet. */
+  readonly feedLag: number
   readonly signaturesWaiting: number
   readonly uptimeSeconds: number
   readonly residentBytes: number
@@ -82,6 +88,9 @@ export function metricsText(figures: Figures): string {
     ['sockets_open', 'gauge', 'Open connections of /v1/stream.', figures.socketsOpen],
     ['connections_open', 'gauge', 'Open connections.', figures.connections],
     ['letters_open', 'gauge', 'Messages waiting for an actor.', figures.openLetters],
+    ['reports_open', 'gauge', 'Reports that no operator has resolved.', figures.openReports],
+    ['deliveries_waiting', 'gauge', 'Deliveries of webhooks that are queued.', figures.deliveriesWaiting],
+    ['feed_lag_changes', 'gauge', 'Public changes that were accepted and are not readable yet.', figures.feedLag],
     ['signatures_waiting', 'gauge', 'Signatures waiting for a verification thread.', figures.signaturesWaiting],
     ['uptime_seconds', 'gauge', 'Seconds since the start.', figures.uptimeSeconds],
     ['resident_bytes', 'gauge', 'Resident memory of the process.', figures.residentBytes],

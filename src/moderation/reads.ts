@@ -49,6 +49,8 @@ export const moderationReads = {
   'room.bans': (context, request) => withRoom(context, request, (room) => bans(context, request, room)),
   'reports.list': listReports,
   'reports.summary': summarizeReports,
+  /** The board counts them for its figures. */
+  'reports.open': ({ state }) => known(state.rules.openReports),
   'screening.recent': recent,
   'author.hidden': hiddenAuthors,
   'author.rooms': roomsLeft,

@@ -63,12 +63,13 @@ export type FeedNews =
 export type FeedTold = FeedNews | readonly ['head', head: Head, change: number]
 
 /** People and files of which the front is to hear. */
-const nothingNew = () => ({
-  moved: [] as Moved[],
-  suspended: [] as [identity: string, isSuspended: boolean, hidesPosts: boolean][],
-  erased: [] as string[],
-  takenDown: [] as [sha256: string, isDown: boolean][],
-})
+type NewPeople = {
+  moved: Moved[]
+  suspended: [identity: string, isSuspended: boolean, hidesPosts: boolean][]
+  erased: string[]
+  takenDown: [sha256: string, isDown: boolean][]
+}
+const nothingNew = (): NewPeople => ({ moved: [], suspended: [], erased: [], takenDown: [] })
 
 type Kept = { readonly seq: number; readonly state: State }
 

@@ -95,7 +95,7 @@ const caddy: Kind = {
   program: 'caddy',
   file: 'Caddyfile',
   changes: ({ folder, port, plainPort, boardPort }) => [
-    ['http_port 80\n', `http_port ${plainPort}\n\tadmin off\n\tpersist_config off\n`],
+    ['http_port 80\n', `http_port ${plainPort}\n\tadmin off\n`],
     ['https_port 443\n', `https_port ${port}\n`],
     [
       'board.example {',
@@ -139,6 +139,8 @@ export class ProxyProgram {
     }
     const child = spawn(findProgram(program, '/usr/sbin')!, prepare(place, text), {
       cwd: folder,
+      // Caddy keeps what it was given under its home.
+      env: { PATH: process.env.PATH, HOME: folder },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     let words = ''

@@ -259,3 +259,39 @@ test('reports are listed by event, with how many there are and since when, for o
   expect((await summary()).map(({ event_id }) => event_id)).toEqual([first])
   expect(await client.command(ada, { operation: 'reports.summary' })).toMatchObject({ code: 'forbidden' })
 })
+
+test('a file that was taken down after the backup is down again when the board is lost and a mirror is there', async () => {
+  const folder = scratchDirectory()
+  const source = boardDirectory()
+  const env = { OPERATORS: operator.id }
+  const lost = await startBoard({ directory: source, env })
+  const there = await Client.of(lost)
+  const bytes = Buffer.from('taken down after the backup')
+  const put = { operation: 'blob.put', data: bytes.toString('base64url') }
+  expect((await there.command(ada, put)).status).toBe(200)
+  const [copy, mirror, restored] = ['copy', 'mirror', 'restored'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ]
+  expect(await run('backup', copy, '--data', source)).toMatchObject({ code: 0 })
+  const target = createHash('sha256').update(bytes).digest('hex')
+  expect((await there.command(operator, { operation: 'blob.takedown', target, reason: 'malware' })).status).toBe(200)
+  expect(await run('mirror', lost.address, mirror)).toMatchObject({ code: 0 })
+  there.close()
+  await lost.kill()
+  expect(await run('restore', copy, '--data', restored, '--keys', join(source, 'keys'))).toMatchObject({ code: 0 })
+  const declared = await run('restored', '--lost', '--yes', '--apply-from', mirror, '--data', restored)
+  expect([declared.code, declared.out]).toEqual([
+    0,
+    expect.stringContaining('files that were taken down everywhere: 1'),
+  ])
+  const found = await startBoard({ directory: restored, env })
+  const again = await Client.of(found)
+  expect(await again.command(ada, put)).toMatchObject({ code: 'forbidden' })
+  await vi.waitFor(() => {
+    expect([...filesUnder(restored)].filter(([, content]) => content.includes(bytes))).toEqual([])
+  }, patience)
+  again.close()
+  await found.stop()
+})

@@ -97,9 +97,10 @@ const caddy: Kind = {
   changes: ({ folder, port, plainPort, boardPort }) => [
     ['http_port 80\n', `http_port ${plainPort}\n\tadmin off\n`],
     ['https_port 443\n', `https_port ${port}\n`],
+    ['http://board.example {', 'http://board.example {\n\tbind 127.0.0.1 [::1]'],
     [
-      'board.example {',
-      `board.example {\n\tbind 127.0.0.1 [::1]\n\ttls ${join(folder, 'cert.pem')} ${join(folder, 'key.pem')}`,
+      'https://board.example {',
+      `https://board.example {\n\tbind 127.0.0.1 [::1]\n\ttls ${join(folder, 'cert.pem')} ${join(folder, 'key.pem')}`,
     ],
     ['reverse_proxy 127.0.0.1:8787', `reverse_proxy 127.0.0.1:${boardPort}`],
   ],

@@ -269,8 +269,10 @@ describe.skipIf(skipWithout(missing)).each(names.flatMap((name) => [[name, 'uws'
             // Two proper requests by RFC 9112: chunks count before a length (6.3), and a folded line is part of its field (5.2).
             const isTwo =
               at === 1 ? head.startsWith('Content-Length: 0\r\nTransfer') : at === 0 && head.startsWith('X-Fold')
+            // Caddy leaves the field without a name out, and reads two requests too: each goes on by itself, with its own address.
+            const isTwoToCaddy = name === 'caddy' && at === 1 && head.includes(': x\r\nTransfer-Encoding: chunked')
             // nginx refuses both.
-            if (name !== 'nginx' && isTwo) continue
+            if (isTwoToCaddy || (name !== 'nginx' && isTwo)) continue
             const { body } = client.sign(writer, { operation: 'post', text: `${method} ${head}` })
             const inner = `POST /v1/command HTTP/1.1\r\nHost: ${siteName}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
             const sent = bodyOf(inner)

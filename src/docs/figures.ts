@@ -67,8 +67,9 @@ export const closedCounter = 'sockets_closed_'
 
 type Metric = readonly [name: string, kind: 'gauge' | 'counter', help: string, value: number]
 
-export function metricsText(figures: Figures): string {
-  const metrics: Metric[] = [
+/** Those of one sample each. */
+function singles(figures: Figures): readonly Metric[] {
+  return [
     ['rooms', 'gauge', 'Public rooms.', figures.rooms],
     ['identities', 'gauge', 'Identities with public activity.', figures.identities],
     ['events', 'gauge', 'Public events.', figures.events],
@@ -103,6 +104,9 @@ export function metricsText(figures: Figures): string {
       figures.checkpointAt,
     ],
   ]
+}
+
+export function metricsText(figures: Figures): string {
   const counted = (prefix: string, label: string): Sample[] =>
     figures.counters
       .filter(([name]) => name.startsWith(prefix))
@@ -113,7 +117,7 @@ export function metricsText(figures: Figures): string {
     family('build_info', 'gauge', 'The release that runs, and its Node.', [
       [`version="${release}",node="${process.versions.node}"`, 1],
     ]),
-    ...metrics.map(([name, kind, help, value]) => family(name, kind, help, [['', value]])),
+    ...singles(figures).map(([name, kind, help, value]) => family(name, kind, help, [['', value]])),
     family(
       'heap_bytes',
       'gauge',

@@ -5,6 +5,7 @@ import { directDeciders } from './conversations/decide.ts'
 import { delegationDeciders } from './delegations/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
 import { limitsDeciders } from './limits/decide.ts'
+import { moderationDeciders, provable } from './moderation/decide.ts'
 import type { AnyWriteName } from './operations.ts'
 import { decideClaim, decideRegister, peopleDeciders } from './people/decide.ts'
 import { marksDeciders } from './posts/decide.ts'
@@ -51,13 +52,16 @@ const all = {
   ...creditDeciders,
   ...hooksDeciders,
   ...subscriptionsDeciders,
+  ...moderationDeciders,
 } satisfies Record<AnyWriteName, Deciders[string]>
 
 /**
  * By the name of the operation. A missing one does not compile. A letter is made with the arguments that its decider takes
  * (`ArgsOf`); a shard, which takes letters of every name, looks at none of them.
  */
-export const deciders = all as unknown as Readonly<Record<string, Decider>>
+export const deciders: Readonly<Record<string, Decider>> = Object.fromEntries(
+  Object.entries(all as unknown as Readonly<Record<string, Decider>>).map(([name, decide]) => [name, provable(decide)]),
+)
 
 type Table = typeof all
 

@@ -3,6 +3,7 @@
  * One `apply`, used by a decision, by a replay and by the feed; nothing else changes anything.
  */
 
+import { NewerFormat } from '../storage/disk.ts'
 import type { Image } from '../storage/snapshot.ts'
 import { Blobs } from './attachments/attachments.ts'
 import { Direct } from './conversations/conversations.ts'
@@ -10,6 +11,7 @@ import { Delegations } from './delegations/delegations.ts'
 import { Documents } from './documents/documents.ts'
 import { LimitGrants } from './limits/grants.ts'
 import { LogBook, type PackedLog } from './log/book.ts'
+import { BoardModeration } from './moderation/moderation.ts'
 import { People } from './people/people.ts'
 import { PostMarks } from './posts/marks.ts'
 import { Receivers } from './receive-urls/receive-urls.ts'
@@ -41,6 +43,8 @@ declare module './records/core.ts' {
 
 type More = readonly [changes: unknown, parts: readonly unknown[], book: readonly PackedLog[], more: unknown]
 
+const recordTypes: ReadonlySet<number> = new Set(Object.values(RecordType))
+
 export class State implements Core {
   readonly board: Board
   readonly changes = new Changes()
@@ -67,6 +71,7 @@ export class State implements Core {
   readonly limitGrants = new LimitGrants()
   readonly subscriptions = new IdentitySubscriptions()
   readonly threadFlags: ThreadFlags
+  readonly moderation: BoardModeration
   /** Made from the others when a reader first asks for it: no snapshot has it. */
   readonly threads: Threads
   /** In the order of snapshots. */
@@ -88,6 +93,7 @@ export class State implements Core {
     this.mail = new Mail(this, role, (work) => this.market.find(work))
     this.oauth = new OauthRecords(this)
     this.threadFlags = new ThreadFlags(this)
+    this.moderation = new BoardModeration(role)
     this.threads = new Threads(this, this.marks, this.rules, this.threadFlags)
     this.#parts = [
       this.marks,
@@ -110,6 +116,7 @@ export class State implements Core {
       this.limitGrants,
       this.subscriptions,
       this.threadFlags,
+      this.moderation,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {
@@ -121,13 +128,12 @@ export class State implements Core {
 
   /** Applies one record; `key` is the 16-byte id of the command that caused it. */
   apply(record: BoardRecord, key: Uint8Array, place: Place): void {
+    this.#checkKnown(record, place)
     this.board.apply(record, key, place)
     const from: RecordPlace = { ...place, id: key }
     if (record.type === RecordType.act) {
-      const handle = this.#handlers.get(record.op)?.acts[record.op]
-      if (handle === undefined) throw new Error(`no part of the state handles ${record.op}: a newer release wrote it`)
       // What the decider of this name decided, as it wrote it down.
-      handle(record as FactRecord<never>, from)
+      this.#handlers.get(record.op)!.acts[record.op]!(record as FactRecord<never>, from)
       for (const part of this.#parts) part.onAct?.(record, from)
       return
     }
@@ -145,6 +151,14 @@ export class State implements Core {
     }
   }
 
+  /** What a newer release wrote is refused before anything of it is applied. */
+  #checkKnown(record: BoardRecord, { shard, seq }: Place): void {
+    const isKnown = record.type === RecordType.act ? this.#handlers.has(record.op) : recordTypes.has(record.type)
+    if (isKnown) return
+    const what = record.type === RecordType.act ? `is an act ${record.op}` : `is a record of type ${record.type}`
+    throw new NewerFormat(`frame ${seq} of shard ${shard}`, what)
+  }
+
   /** The actor that decides over the event, document, blob or receiver with this id (32 hex), if it is here. */
   actorOf(id: string): string | undefined {
     const slot = this.board.events.find(Buffer.from(id, 'hex'))
@@ -154,6 +168,14 @@ export class State implements Core {
       if (actor !== undefined) return actor
     }
     return undefined
+  }
+
+  /** The identity that made the event, document or blob with this id (32 hex), if it is here. */
+  makerOf(id: string): string | undefined {
+    const { events, authorList } = this.board
+    const slot = events.find(Buffer.from(id, 'hex'))
+    if (slot !== none) return authorList[events.author[slot]!]!.id
+    return this.blobs.find(id)?.author ?? this.documents.find(id)?.owner
   }
 
   /** `more`: what else the thread needs to continue, anything msgpack can hold. */

@@ -2,7 +2,8 @@
  * The data directory: what is fixed when it is made, and where everything lies in it.
  *
  *   board.json        format, service id, log origin, shards, generation, prints of the keys, and a check over all of it:
- *                     only the generation and delegations_ended may change, by `broadside restored`
+ *                     only the generation and delegations_ended may change, by `broadside restored`, and written_by, by
+ *                     the first start of a newer release
  *   keys/board.key    seed of the board's own identity (hex)      0600
  *   keys/log.key      seed of the log's key (hex), read by the log's thread alone   0600; after a rotation log-2026b.key
  *   keys/cursor.key   key that seals cursors (hex)   0600
@@ -21,6 +22,7 @@ import { privateKeyOf, rawPublicKeyOf } from '../storage/ed25519.ts'
 import { listSegments } from '../storage/segment.ts'
 import { identityId } from './format/signing.ts'
 import type { Random } from './platform.ts'
+import { release } from './release.ts'
 
 export type BoardFacts = {
   readonly format: 1
@@ -35,6 +37,8 @@ export type BoardFacts = {
   readonly delegations_ended?: number
   /** What the keys of the board itself are known by; boards of older releases have none. The log knows its own. */
   readonly prints?: { readonly board: string; readonly cursor: string }
+  /** The newest release that has opened this directory for writing. Absent: one that did not write it down. */
+  readonly written_by?: string
 }
 
 type Identity = { readonly id: string; readonly publicKey: string }
@@ -103,7 +107,7 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   disk.makeDirectory(wanted.path)
   refuseUndeclared(disk, wanted.path)
   const file = join(wanted.path, 'board.json')
-  const facts = disk.fileExists(file) ? readFacts(disk, wanted.path) : createFacts(wanted)
+  const facts = disk.fileExists(file) ? takeOver(disk, wanted.path) : createFacts(wanted)
   if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
     throw new UnusableDirectory(
       `SERVICE_ID is ${wanted.serviceId}, but this board was created as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
@@ -185,6 +189,7 @@ function createFacts(wanted: Wanted): BoardFacts {
     generation: wanted.random(16).toString('hex'),
     created_at: wanted.now,
     prints: { board: printOf(seed), cursor: printOf(readSecret(disk, cursorKeyFile(wanted.path))) },
+    written_by: release,
   }
   writeFacts(disk, wanted.path, facts)
   return facts
@@ -200,12 +205,43 @@ export function readFacts(disk: Disk, path: string): BoardFacts {
   const facts = parseFacts(disk.readWhole(file).toString('utf8'))
   if (facts === undefined)
     throw new UnusableDirectory(`${file} is not what was written when the board was created. Restore it from a backup.`)
-  if (facts.format !== 1) {
-    throw new UnusableDirectory(
-      `${file} has format ${facts.format}, which this release does not read. Use the release that wrote it.`,
-    )
-  }
+  refuseNewer(path, facts)
   return facts
+}
+
+/**
+ * What a newer release has written, an older one may misread: it would leave out what it does not know. A release that differs in its
+ * last number only changes no format, so hosts can go back to it.
+ */
+function refuseNewer(path: string, { format, written_by }: BoardFacts): void {
+  if (format === 1 && (written_by === undefined || !isLater(written_by))) return
+  const [by, use] =
+    written_by === undefined
+      ? ['by a newer release of Broadside', 'the release that wrote it']
+      : [`by Broadside ${written_by}`, `${written_by} or newer`]
+  throw new UnusableDirectory(
+    `${path} was written ${by}, in format ${format}. This is Broadside ${release}, which reads format 1 of releases up to its own. Nothing was changed. Install ${use}, or restore a backup from before the upgrade into a new directory.`,
+  )
+}
+
+/** By the first two numbers: 1.10.0 is later than 1.9.3. */
+function isLater(other: string): boolean {
+  const [[major, minor], [ownMajor, ownMinor]] = [numbersOf(other), numbersOf(release)]
+  return major === ownMajor ? minor > ownMinor : major > ownMajor
+}
+
+function numbersOf(version: string): readonly [major: number, minor: number] {
+  const [major, minor] = version.split('.').map(Number)
+  return [major ?? Number.NaN, minor ?? Number.NaN]
+}
+
+/** The facts, which say from now on that this release has written here. */
+function takeOver(disk: Disk, path: string): BoardFacts {
+  const facts = readFacts(disk, path)
+  if (facts.written_by === release) return facts
+  const own: BoardFacts = { ...facts, written_by: release }
+  writeFacts(disk, path, own)
+  return own
 }
 
 /** A backup was put back: another recovery epoch begins. The caller holds the lock. */
@@ -240,10 +276,10 @@ function parseFacts(text: string): BoardFacts | undefined {
   } catch {
     return undefined
   }
-  const { format, service_id, origin, shards, generation, created_at } = facts
+  const { format, service_id, origin, shards, generation, created_at, written_by = release } = facts
   const numbers = [format, shards, created_at].every((each) => Number.isSafeInteger(each) && Number(each) > 0)
   const texts = [service_id, origin, generation].every((each) => typeof each === 'string' && each !== '')
-  return numbers && texts ? (facts as BoardFacts) : undefined
+  return numbers && texts && /^\d+\.\d+\.\d+/.test(String(written_by)) ? (facts as BoardFacts) : undefined
 }
 
 function identityOf(seed: Buffer): BoardIdentity {

@@ -20,6 +20,8 @@ const fixes: Readonly<Record<string, string>> = {
   RootMismatch: `Run broadside fsck for a full report, then ${restoreBackup}`,
   RolledBack:
     'An older copy of the data directory was restored: to continue signing would publish two roots for one size, and anybody could prove it. Restore the newest data directory. If it is lost, this log cannot continue: broadside restored --lost ends it here and begins a new one',
+  NewerFormat:
+    'A newer release of Broadside wrote it, and nothing was changed. Install that release or a newer one (written_by in board.json names it), or restore a backup from before the upgrade',
   EngineMissing: "Set HTTP_ENGINE=node to use Node's own HTTP server, or leave HTTP_ENGINE out",
   SyncFailed: 'The disk does not keep what is written to it: see the kernel log, and start again on a sound disk',
   DiskFull: 'Free space on the disk of the data directory and start again',

@@ -47,6 +47,14 @@ export class Damage extends Error {
   }
 }
 
+/** Something in the data directory has a format that only newer releases know. Nothing is wrong with it. */
+export class NewerFormat extends Error {
+  constructor(where: string, found: string) {
+    super(`${where} ${found}, which this release does not know`)
+    this.name = 'NewerFormat'
+  }
+}
+
 /** One open file. */
 export interface DiskFile {
   readonly path: string

@@ -9,7 +9,7 @@
  *
  *   offset  bytes  field
  *        0      3  magic           "BSJ"
- *        3      1  version         2 (frames as in frame.ts), or 1 (their CRCs without the journal's id)
+ *        3      1  version         2 (frames as in frame.ts), or 1 (their CRCs without the journal's id); later ones keep the crc
  *        4     16  journal id      random, the same in all segments of a journal
  *       20      8  first seq       of the frames after it; equal to the file's name
  *       28     32  previous chain  chain hash of the segment before (chain.ts)
@@ -23,7 +23,7 @@
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { CHAIN_BYTES } from './chain.ts'
-import { Damage, type Disk, type DiskFile } from './disk.ts'
+import { Damage, type Disk, type DiskFile, NewerFormat } from './disk.ts'
 import {
   decodeFrame,
   encodeFrame,
@@ -88,14 +88,14 @@ export function encodeSegmentHeader(header: Omit<SegmentHeader, 'seed'>): Buffer
   return bytes
 }
 
-/** The header of a segment file, or undefined when the bytes are not one. */
+/** The header of a segment file, or undefined when the bytes are not one. Throws NewerFormat for a sound header of a later version. */
 export function readSegmentHeader(file: DiskFile): SegmentHeader | undefined {
   const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES)
   if (file.readAt(bytes, 0) < SEGMENT_HEADER_BYTES) return undefined
-  const found = bytes[versionAt]
-  if (!bytes.subarray(0, versionAt).equals(magic) || (found !== version && found !== versionWithoutSeed))
-    return undefined
+  const found = bytes[versionAt]!
+  if (!bytes.subarray(0, versionAt).equals(magic) || found < versionWithoutSeed) return undefined
   if (crc32(bytes.subarray(0, crcAt)) !== bytes.readUInt32LE(crcAt)) return undefined
+  if (found > version) throw new NewerFormat(file.path, `is a segment of version ${found}`)
   const journalId = bytes.subarray(4, 20)
   const seed = found === versionWithoutSeed ? 0 : seedOf(journalId)
   return { journalId, firstSeq: readSeq(bytes, 20), previousChain: bytes.subarray(28, crcAt), seed }

@@ -87,6 +87,7 @@ export class Blobs implements Projection {
   readonly acts: Projection['acts'] = {
     'blob.put': (act, { id }) => this.#put(act, id),
     'blob.delete': (act) => this.#delete(act),
+    'blob.remove': (act) => this.#delete(act),
   }
   readonly #core: Core
   readonly #fates: Fates
@@ -185,6 +186,16 @@ export class Blobs implements Projection {
       const held = this.heldIn(room)
       return [...files].filter((sha256) => !held.has(sha256)).map((sha256) => [room, sha256] as const)
     })
+  }
+
+  /** Rooms in which these bytes stand, each by its name. */
+  roomsHolding(sha256: string): string[] {
+    return [...this.#byRoom.keys()].filter((room) => this.standing(room, sha256).length > 0)
+  }
+
+  /** The blobs of a room with these bytes that were not deleted. */
+  standing(room: string, sha256: string): readonly Blob[] {
+    return (this.#byRoom.get(room) ?? []).filter((blob) => blob.sha256 === sha256 && blob.deleted === undefined)
   }
 
   /** Another standing blob of the same room has the same bytes. */

@@ -1,11 +1,12 @@
 /** Decisions over blobs: pure functions of the state; who signed was settled before. */
 
-import { act, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
+import { type FactRecord, RecordType } from '../records/record.ts'
+import { accept, act, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { fileObjection } from '../rooms/additions.ts'
 import {
   delegationTouchesNone,
   isOwnersAlone,
-  mayModerate,
+  mayDelete,
   mayTouchOthers,
   mayWrite,
   ownersAlone,
@@ -16,12 +17,14 @@ import type { BlobFacts, DeletedFacts } from './attachments.ts'
 export type PutArgs = BlobFacts & {
   /** The identity has no bytes left: judged here, because a retry is never refused for it. */
   readonly over_quota: boolean
+  /** These bytes were taken down: the same. */
+  readonly taken_down: boolean
 }
 
 export type DeleteArgs = { readonly target: string; readonly reason: string }
 
 const put = ({ state, board, now }: Situation, letter: WriteLetter<PutArgs>) => {
-  const { over_quota, ...facts } = letter.args
+  const { over_quota, taken_down, ...facts } = letter.args
   const room = board.rooms.get(letter.to)
   if (room === undefined)
     return refuse('not_found', `there is no room ${letter.to}: make it with room.create, or with a first post`, 'room')
@@ -29,6 +32,8 @@ const put = ({ state, board, now }: Situation, letter: WriteLetter<PutArgs>) => 
   // What a result needs may be hung on it, whatever the policy says.
   const delivers = mayWrite(room, letter.author) && state.bound.isHolderIn(room.number, letter.author)
   if (objection !== undefined && !delivers) return refuse(...objection)
+  if (taken_down)
+    return refuse('forbidden', 'an operator took these bytes down: they cannot be uploaded to this board', 'data')
   if (over_quota)
     return refuse(
       'quota_exhausted',
@@ -43,10 +48,10 @@ const remove = ({ state, board, now }: Situation, letter: WriteLetter<DeleteArgs
   const { target, reason } = letter.args
   const blob = state.blobs.find(target)
   const room = board.rooms.get(letter.to)
-  if (blob === undefined || room === undefined || !mayWrite(room, letter.author))
+  if (blob === undefined || room === undefined || !(mayWrite(room, letter.author) || letter.operator))
     return refuse('not_found', `there is no blob ${target}`, 'target')
   if (blob.deleted !== undefined) return refuse('not_found', `blob ${target} is already deleted`, 'target')
-  if (blob.author !== letter.author && !mayModerate(room, letter.author, letter.operator))
+  if (blob.author !== letter.author && !mayDelete(room, letter.author, letter.operator))
     return refuse('forbidden', 'only the owner of a file or a moderator of its room can delete it', 'target')
   if (blob.author !== letter.author && !mayTouchOthers(letter))
     return refuse('forbidden', delegationTouchesNone, 'target')
@@ -67,4 +72,25 @@ const remove = ({ state, board, now }: Situation, letter: WriteLetter<DeleteArgs
   return act(letter, now, { facts, isPublic: room.visibility === 'public' })
 }
 
-export const blobsDeciders = { 'blob.put': put, 'blob.delete': remove } satisfies Deciders
+/** Records of one turn: a few milliseconds in each thread that follows. */
+const removedMax = 100
+
+export type RemoveArgs = { readonly sha256: string; readonly reason: string }
+
+/** What a takedown does in a room: every blob with these bytes is gone, a part of them at a time. */
+const takeOut = ({ state, board, now }: Situation, letter: WriteLetter<RemoveArgs>) => {
+  const { sha256, reason } = letter.args
+  const room = board.rooms.get(letter.to)
+  if (room === undefined) return refuse('not_found', `there is no room ${letter.to}`, 'room')
+  const standing = state.blobs.standing(room.name, sha256)
+  const isPublic = room.visibility === 'public'
+  const planned = standing.slice(0, removedMax).map(({ id }): Planned => {
+    const facts: DeletedFacts = { target: id, reason, file: sha256, moderated: true }
+    const author = Buffer.from(letter.author, 'hex')
+    const record: FactRecord = { type: RecordType.act, room: room.name, at: now, author, op: letter.op, facts }
+    return { record, key: letter.id, isPublic }
+  })
+  return accept(planned, { left: standing.length - planned.length })
+}
+
+export const blobsDeciders = { 'blob.put': put, 'blob.delete': remove, 'blob.remove': takeOut } satisfies Deciders

@@ -75,7 +75,7 @@ const blobPut = declare({
       'a media type such as image/png or text/plain; charset=utf-8',
     ),
   },
-  refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
+  refusals: ['not_found', 'forbidden', 'private_room', 'room_write_restricted', 'wrong_state'],
   result: Type.Object({ blob: BlobRecord, receipt: Receipt }),
   example: { operation: 'blob.put', filename: 'hello.txt', media_type: 'text/plain', data: 'SGVsbG8K' },
 })
@@ -113,4 +113,42 @@ const blobDelete = declare({
   example: { operation: 'blob.delete', target: '0123456789abcdef0123456789abcdef', reason: 'the wrong file' },
 })
 
-export const attachmentsOperations = [blobPut, blobGet, blobDelete] as const
+export const blobTakedown = declare({
+  name: 'blob.takedown',
+  group: 'operator',
+  summary:
+    'Take a file down everywhere by the SHA-256 of its bytes: no room serves it any more, private ones neither, and it cannot be uploaded again. This is public.',
+  kind: 'write',
+  scope: 'board:operate',
+  who: 'operators of this board',
+  required: ['target', 'reason'],
+  optional: ['data'],
+  narrowed: { target: patterned('^[0-9a-f]{64}$', 'the bytes', 'a SHA-256 of 64 lowercase hex characters') },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      ended: Type.Optional(
+        Type.Boolean({
+          description: 'it may be uploaded again; what was removed stays removed. false when absent',
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['forbidden', 'wrong_state', 'key_rotated', 'suspended'],
+  result: Type.Object({
+    takedown: Type.Object({
+      sha256: hash('SHA-256 of the bytes'),
+      reason: Type.String({ maxLength: sizes.reason_bytes }),
+      ended: Type.Optional(Type.Boolean()),
+    }),
+    receipt: Receipt,
+  }),
+  example: {
+    operation: 'blob.takedown',
+    target: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+    reason: 'Malware.',
+  },
+})
+
+export const attachmentsOperations = [blobPut, blobGet, blobDelete, blobTakedown] as const

@@ -13,7 +13,7 @@ import { documentObjection, editObjection } from '../rooms/additions.ts'
 import {
   delegationTouchesNone,
   isOwnersAlone,
-  mayModerate,
+  mayDelete,
   mayTouchOthers,
   mayWrite,
   ownersAlone,
@@ -70,7 +70,7 @@ const create = (situation: Situation, letter: WriteLetter<CreateArgs>) => {
 const write = (situation: Situation, letter: WriteLetter<WriteArgs>) => {
   const { target, base_version: base, title, limits } = letter.args
   const doc = situation.state.documents.find(target)
-  if (doc === undefined || !maySee(situation, doc, letter)) return unknown(target)
+  if (doc === undefined || !(maySee(situation, doc, letter) || letter.operator)) return unknown(target)
   if (doc.isDeleted) return refuse('not_found', `document ${target} was deleted`, 'target')
   const room = situation.board.rooms.get(doc.actor)
   const objection =
@@ -123,7 +123,7 @@ const remove = (situation: Situation, letter: WriteLetter<DeleteArgs>) => {
   if (doc.isDeleted) return refuse('not_found', `document ${target} was deleted`, 'target')
   const room = situation.board.rooms.get(doc.actor)
   const { author, operator } = letter
-  const mayRemove = doc.owner === author || (room === undefined ? operator : mayModerate(room, author, operator))
+  const mayRemove = doc.owner === author || (room === undefined ? operator : mayDelete(room, author, operator))
   if (!mayRemove)
     return refuse('forbidden', 'only the owner of a document or a moderator of its room can delete it', 'target')
   if (doc.owner !== author && !mayTouchOthers(letter)) return refuse('forbidden', delegationTouchesNone, 'target')

@@ -229,6 +229,7 @@ export const IdentitySchema = Type.Object(
         { description: 'present while an operator has suspended it' },
       ),
     ),
+    erased: Type.Optional(Type.Literal(true, { description: 'an operator erased it for good' })),
     events: count('public events'),
     created_at: seconds('first public event'),
     last_seen: seconds('latest public event'),

@@ -9,7 +9,9 @@
  *   time <Unix seconds>
  *   command <64 hex SHA-256 of the signing bytes>
  *   target <32 hex>      of kind redact: the event whose text is gone; room and seq are that event's.
- *                        Of kind undelegate: the delegation that ended
+ *                        Of kind undelegate: the delegation that ended. Of kind moderate: the event, identity, document or file
+ *                        (<64 hex>) that was acted on; absent where it is the room itself. seq is -, and room where there is none
+ *   action <operation>   of kind moderate
  *
  * Of kinds close and open, which tie a log to the next one, see rotation.ts.
  *
@@ -23,16 +25,19 @@ type EntryFields = {
   readonly seq: number | string
   readonly time: number
   readonly command: string
-  /** Of kinds redact and undelegate. */
+  /** Of kinds redact, undelegate and moderate. */
   readonly target?: string
+  /** Of kind moderate. */
+  readonly action?: string
 }
 
 export const entryFirstLine = 'broadside/entry@v1'
 
 export function formatEntry(fields: EntryFields): Buffer {
   const target = fields.target === undefined ? '' : `target ${fields.target}\n`
+  const action = fields.action === undefined ? '' : `action ${fields.action}\n`
   return Buffer.from(
-    `${entryFirstLine}\nkind ${fields.kind}\nevent ${fields.event}\nroom ${fields.room}\nseq ${fields.seq}\ntime ${fields.time}\ncommand ${fields.command}\n${target}`,
+    `${entryFirstLine}\nkind ${fields.kind}\nevent ${fields.event}\nroom ${fields.room}\nseq ${fields.seq}\ntime ${fields.time}\ncommand ${fields.command}\n${target}${action}`,
     'latin1',
   )
 }

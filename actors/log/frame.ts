@@ -27,6 +27,7 @@
  */
 
 import { createHash } from 'node:crypto'
+import { NewerFormat } from '../../storage/disk.ts'
 import { type Frame, KEYED, type NewFrame } from '../../storage/journal.ts'
 
 export const logFrameType = 1
@@ -108,8 +109,7 @@ export function closedBefore({ type, payload }: Frame): ClosedLog[] {
 
 /** Reads a log frame; `bundle` and `root` are views of the frame's payload. */
 export function decodeLogFrame({ type, payload: whole }: Frame): LogFrame {
-  if (type < logFrameType || type > openFrameType)
-    throw new Error(`a log frame of type ${type}: a newer release wrote it`)
+  if (type < logFrameType || type > openFrameType) throw new NewerFormat('the log', `has a frame of type ${type}`)
   const payload = type === openFrameType ? whole.subarray(20 + whole.readUInt32LE(16)) : whole
   const ranges: Range[] = []
   const count = payload.readUInt16LE(56)

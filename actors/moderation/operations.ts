@@ -5,7 +5,7 @@ import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
 import { listOf, Receipt, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
-import { ModerationEntry, ReportSchema, reportActions } from '../rooms/results.ts'
+import { ModerationActSchema, ModerationEntry, ReportedSchema, ReportSchema, reportActions } from '../rooms/results.ts'
 
 const roomModlog = declare({
   name: 'room.modlog',
@@ -23,6 +23,22 @@ const roomModlog = declare({
     path: '/api/modlog',
     query: [{ name: 'room', field: 'room' }, ...paged],
   },
+})
+
+const moderationLog = declare({
+  name: 'moderation.log',
+  group: 'moderation',
+  summary:
+    'List the public moderation of the whole board, newest first: who did what, to whom and why, in rooms and as its operators, each with its signature and its place in the public log.',
+  kind: 'read',
+  scope: 'board:read',
+  who: 'anyone',
+  required: [],
+  optional: ['cursor', 'limit'],
+  refusals: [],
+  result: listOf('acts', ModerationActSchema),
+  example: { operation: 'moderation.log', limit: 20 },
+  get: { path: '/api/moderation', query: [...paged] },
 })
 
 export const report = declare({
@@ -63,6 +79,22 @@ const reportsList = declare({
   example: { operation: 'reports.list', kind: 'open' },
 })
 
+const reportsSummary = declare({
+  name: 'reports.summary',
+  group: 'moderation',
+  summary:
+    'List the events with open reports, the most recently reported first: how many reported each, and since when.',
+  kind: 'read',
+  scope: 'board:operate',
+  mustSign: true,
+  who: 'the operator of the board',
+  required: [],
+  optional: ['cursor', 'limit'],
+  refusals: ['forbidden'],
+  result: listOf('reported', ReportedSchema),
+  example: { operation: 'reports.summary' },
+})
+
 export const reportResolve = declare({
   name: 'report.resolve',
   group: 'moderation',
@@ -97,4 +129,11 @@ export const reportResolve = declare({
   },
 })
 
-export const moderationOperations = [roomModlog, report, reportsList, reportResolve] as const
+export const moderationOperations = [
+  roomModlog,
+  moderationLog,
+  report,
+  reportsList,
+  reportsSummary,
+  reportResolve,
+] as const

@@ -14,7 +14,7 @@ import {
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
-import type { SuspendFacts } from './people.ts'
+import type { EraseFacts, SuspendFacts } from './people.ts'
 
 const setProfile = ({ now }: Situation, letter: WriteLetter) => act(letter, now, { facts: {}, isPublic: true })
 
@@ -76,7 +76,20 @@ const unsuspend = ({ state, now }: Situation, letter: WriteLetter<Pick<SuspendAr
   if (!letter.operator) return notOperator
   if (state.people.suspension(target) === undefined)
     return refuse('wrong_state', 'this identity is not suspended', 'target')
+  if (state.people.isErased(target)) return refuse('wrong_state', 'this identity was erased, for good', 'target')
   return act(letter, now, { facts: { target, reason }, isPublic: true })
+}
+
+const erase = ({ state, now }: Situation, letter: WriteLetter<Omit<SuspendArgs, 'hidesPosts'>>) => {
+  const { target, reason, isBoard } = letter.args
+  if (!letter.operator) return notOperator
+  if (target === letter.author) return refuse('invalid_field', 'an operator cannot erase their own identity', 'target')
+  if (isBoard) return refuse('invalid_field', 'the board itself cannot be erased: name another identity', 'target')
+  if (state.people.isErased(target))
+    return refuse('wrong_state', 'this identity is already erased: identity.get shows it', 'target')
+  const facts: EraseFacts = { target, reason }
+  const erased = act(letter, now, { facts, isPublic: true })
+  return preceded(endings(state.delegations.liveOf(target, now), letter, 'suspended', now), erased)
 }
 
 const notOperator = refuse('forbidden', 'only an operator of this board can suspend identities')
@@ -86,6 +99,7 @@ export const peopleDeciders = {
   'identity.rotate': rotate,
   'identity.suspend': suspend,
   'identity.unsuspend': unsuspend,
+  'identity.erase': erase,
 } satisfies Deciders
 
 /**

@@ -6,6 +6,7 @@ import { declare, paged } from '../kernel/operation.ts'
 import {
   EventSchema,
   Generation,
+  hash,
   IdentitySchema,
   listOf,
   Receipt,
@@ -147,6 +148,25 @@ const identityUnsuspend = declare({
   example: { operation: 'identity.unsuspend', target: exampleIdentity, reason: 'It was a misunderstanding.' },
 })
 
+const identityErase = declare({
+  name: 'identity.erase',
+  group: 'operator',
+  summary:
+    'Erase an identity for good: this is public, its profile and handle are gone, its writes are refused. Its posts and files are taken back by `broadside identity erase`.',
+  kind: 'write',
+  scope: 'board:operate',
+  who: 'operators of this board',
+  required: ['target', 'reason'],
+  optional: [],
+  narrowed: { target: identityId('an identity') },
+  refusals: ['forbidden', 'wrong_state', 'key_rotated', 'suspended'],
+  result: Type.Object({
+    erasure: Type.Object({ target: hash('identity id'), reason: Type.String({ maxLength: sizes.reason_bytes }) }),
+    receipt: Receipt,
+  }),
+  example: { operation: 'identity.erase', target: exampleIdentity, reason: 'Its owner asked for it.' },
+})
+
 const identityEvents = declare({
   name: 'identity.events',
   group: 'identity',
@@ -207,4 +227,5 @@ export const peopleOperations = [
   identityRotate,
   identitySuspend,
   identityUnsuspend,
+  identityErase,
 ] as const

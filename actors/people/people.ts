@@ -49,23 +49,34 @@ type Suspension = {
 /** Facts of a suspension. */
 export type SuspendFacts = { readonly target: string; readonly reason: string; readonly hide_posts?: true }
 
+/** Facts of an erasure, which lasts. */
+export type EraseFacts = { readonly target: string; readonly reason: string }
+
 type Packed = readonly [
   profiles: readonly (readonly [identity: string, profile: Profile])[],
   rotations: readonly Rotation[],
   suspensions: readonly (readonly [identity: string, suspension: Suspension])[],
+  erased: readonly (readonly [identity: string, handle: string])[],
+  profileActs: readonly (readonly [identity: string, acts: readonly number[]])[],
+  takenBack: readonly number[],
 ]
 
 /** Acts by which the operator stops an identity from writing, or lets it write again. */
-export const suspensions = new ActsOf<Omit<SuspendFacts, 'reason'>>('identity.suspend', 'identity.unsuspend')
+export const suspensions = new ActsOf<Omit<SuspendFacts, 'reason'>>(
+  'identity.suspend',
+  'identity.unsuspend',
+  'identity.erase',
+)
 
 export class People implements Projection {
   readonly acts: Projection['acts'] = {
-    'identity.profile.set': (act) => this.#profile(act),
+    'identity.profile.set': (act, place) => this.#profile(act, place),
     'identity.rotate': (act, place) => this.#rotate(act, place),
     'identity.suspend': (act) => this.#suspend(act),
     'identity.unsuspend': (act: FactRecord<{ target: string }>) => {
       this.#suspended.delete(act.facts.target)
     },
+    'identity.erase': (act) => this.#erase(act),
   }
   readonly #core: Core
   readonly #profiles = new Map<string, Profile>()
@@ -75,9 +86,28 @@ export class People implements Projection {
   /** Every key that was ever moved from or to -> the identity it names. */
   readonly #identities = new Map<string, string>()
   readonly #retired = new Set<string>()
+  /** Identity -> the handle that it had, or ''. */
+  readonly #erased = new Map<string, string>()
+  /** Identity -> numbers of its acts that hold a profile. */
+  readonly #profileActs = new Map<string, number[]>()
+  /** Acts whose signed bytes are to leave the disk, in the order in which this thread learnt it. */
+  readonly #takenBack: number[] = []
 
   constructor(core: Core) {
     this.#core = core
+  }
+
+  isErased(identity: string): boolean {
+    return this.#erased.has(identity)
+  }
+
+  get erased(): IterableIterator<string> {
+    return this.#erased.keys()
+  }
+
+  /** Numbers of acts whose signed bytes are taken back. A list that grows at its end alone. */
+  takenBack(): readonly number[] {
+    return this.#takenBack
   }
 
   profile(identity: string): Profile | undefined {
@@ -114,16 +144,31 @@ export class People implements Projection {
   }
 
   pack(): Packed {
-    return [[...this.#profiles], this.#rotations, [...this.#suspended]]
+    return [
+      [...this.#profiles],
+      this.#rotations,
+      [...this.#suspended],
+      [...this.#erased],
+      [...this.#profileActs],
+      this.#takenBack,
+    ]
   }
 
-  restore([profiles, rotations, suspensions]: Packed): void {
+  restore([profiles, rotations, suspensions, erased, profileActs, takenBack]: Packed): void {
     for (const [identity, profile] of profiles) this.#profiles.set(identity, profile)
     for (const rotation of rotations) this.#noteRotation(rotation)
     for (const [identity, suspension] of suspensions) this.#suspended.set(identity, suspension)
+    for (const [identity, handle] of erased) this.#setErased(identity, handle)
+    for (const [identity, acts] of profileActs) this.#profileActs.set(identity, [...acts])
+    this.#takenBack.push(...takenBack)
   }
 
-  #profile({ author, at, by }: FactRecord<object>): void {
+  #profile({ author, at, by }: FactRecord<object>, { seq }: RecordPlace): void {
+    // Of an identity that was erased later the text is gone.
+    if (by!.signed.length === 0) return
+    const acts = this.#profileActs.get(hex(author))
+    if (acts === undefined) this.#profileActs.set(hex(author), [seq])
+    else acts.push(seq)
     const command = commandIn(by!.signed)
     const said = dataIn<typeof identityProfileSet>(command)
     const { description = '', capabilities = [], links = [] } = said
@@ -149,6 +194,23 @@ export class People implements Projection {
     this.#rotations.push(rotation)
     this.#identities.set(from, identity).set(to, identity)
     this.#retired.add(from)
+  }
+
+  #erase({ author, at, facts }: FactRecord<EraseFacts>): void {
+    const { target, reason } = facts
+    this.#suspended.set(target, { reason, by: hex(author), at })
+    this.#profiles.delete(target)
+    this.#takenBack.push(...(this.#profileActs.get(target) ?? []))
+    this.#profileActs.delete(target)
+    this.#setErased(target, this.#core.board.authors.get(target)?.handle ?? '')
+  }
+
+  #setErased(identity: string, handle: string): void {
+    const { authors, handles } = this.#core.board
+    this.#erased.set(identity, handle)
+    const known = authors.get(identity)
+    if (known !== undefined) known.handle = undefined
+    if (handle !== '') handles.retire(handle)
   }
 
   #suspend({ author, at, facts }: FactRecord<SuspendFacts>): void {

@@ -21,6 +21,7 @@ import {
   delegationTouchesNone,
   isOwnersAlone,
   isScreened,
+  mayDelete,
   mayModerate,
   mayTouchOthers,
   mayWrite,
@@ -44,12 +45,13 @@ export type VoteArgs = { readonly event: string; readonly value: Value }
 /** An event that the author of the message can see. */
 export function about<Args extends { readonly event: string }, Reply extends object>(
   decide: (subject: Subject, situation: Situation, letter: WriteLetter<Args>) => Decision<Reply>,
+  mayAct: (room: Room, letter: WriteLetter) => boolean = (room, { author }) => mayWrite(room, author),
 ) {
   return (situation: Situation, letter: WriteLetter<Args>): Decision<Reply> => {
     const { state, board } = situation
     const named = board.events.find(Buffer.from(letter.args.event, 'hex'))
     const room = named === none ? undefined : board.roomList[board.events.room[named]!]
-    if (room?.name !== letter.to || !mayWrite(room, letter.author))
+    if (room?.name !== letter.to || !mayAct(room, letter))
       return refuse('not_found', `there is no event ${letter.args.event}`, 'event_id')
     const slot = state.marks.original(named)
     const id = Buffer.from(board.events.id(slot))
@@ -63,21 +65,31 @@ export function moderationRefusal(
   { room }: Pick<Subject, 'room'>,
   letter: WriteLetter,
   who = 'the owner and the moderators of the room and the operator',
+  may = mayModerate,
 ): Refused | undefined {
-  if (!mayModerate(room, letter.author, letter.operator))
-    return refuse('forbidden', `only ${who} can do this`, 'event_id')
+  if (!may(room, letter.author, letter.operator)) return refuse('forbidden', `only ${who} can do this`, 'event_id')
   return mayTouchOthers(letter) ? undefined : refuse('forbidden', delegationTouchesNone, 'event_id')
 }
 
 /** As whom the signer may take a text of this room away, or why not. */
-function powerOver({ room, author }: Subject, letter: WriteLetter, who?: string): 'room' | 'operator' | Refused {
+function powerOver(
+  { room, author }: Subject,
+  letter: WriteLetter,
+  who?: string,
+  may = mayModerate,
+): 'room' | 'operator' | Refused {
   if (isOfBoard(letter)) return 'room'
-  const refused = moderationRefusal({ room }, letter, who)
+  const refused = moderationRefusal({ room }, letter, who, may)
   if (refused !== undefined) return refused
   if (room.owner === letter.author) return 'room'
   if (!room.moderators.has(letter.author)) return 'operator'
   if (isOwnersAlone(room, author, letter)) return refuse('forbidden', ownersAlone, 'event_id')
   return author === room.owner ? 'operator' : 'room'
+}
+
+/** An operator deletes what they cannot see: they know its id from the host's own files. */
+function maySeeOrErase(room: Room, { author, operator }: WriteLetter): boolean {
+  return mayWrite(room, author) || operator
 }
 
 const hide = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) => {
@@ -130,7 +142,7 @@ const restore = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) 
 const redact = about((subject, { state, board, now }, letter: WriteLetter<AboutArgs>) => {
   const { slot, id, room, isPublic, author } = subject
   const who = 'its author, the owner and the moderators of the room and the operator'
-  const by = author === letter.author ? 'author' : powerOver(subject, letter, who)
+  const by = author === letter.author ? 'author' : powerOver(subject, letter, who, mayDelete)
   if (typeof by !== 'string') return by
   if (state.marks.redactionOf(slot) !== undefined)
     return refuse('wrong_state', 'this event is already redacted', 'event_id')
@@ -153,7 +165,7 @@ const redact = about((subject, { state, board, now }, letter: WriteLetter<AboutA
     target: board.events.idHex(slot),
   })
   return act(letter, now, { facts, isPublic, entry })
-})
+}, maySeeOrErase)
 
 const vote = about(({ slot, id, room, isPublic, author }, { state, now }, letter: WriteLetter<VoteArgs>) => {
   const { value } = letter.args

@@ -42,6 +42,8 @@ export function isReserved(handle: string): boolean {
   return reserved.has(bare(handle))
 }
 
+const retired = ''
+
 export class Handles {
   /** handle -> identity id (64 hex). */
   readonly #holders = new Map<string, string>()
@@ -49,7 +51,8 @@ export class Handles {
   readonly #looks = new Map<string, string>()
 
   get(handle: string): string | undefined {
-    return this.#holders.get(handle)
+    const holder = this.#holders.get(handle)
+    return holder === retired ? undefined : holder
   }
 
   has(handle: string): boolean {
@@ -60,6 +63,11 @@ export class Handles {
     this.#holders.set(handle, identity)
     const look = skeletonOf(handle)
     if (!this.#looks.has(look)) this.#looks.set(look, handle)
+  }
+
+  /** Its identity was erased: it names no one any more, and cannot be taken by another. */
+  retire(handle: string): void {
+    this.set(handle, retired)
   }
 
   /** The taken handle that this one could be mistaken for (itself when it is taken), or undefined. */

@@ -46,6 +46,14 @@ export function mayModerate(room: Room, author: string, operator: boolean): bool
   return room.owner === author || room.moderators.has(author) || (operator && room.visibility === 'public')
 }
 
+/**
+ * May delete for good what others made in the room. An operator may in private rooms too: their commands come here only where the author
+ * was erased, who leaves no texts and files behind.
+ */
+export function mayDelete(room: Room, author: string, operator: boolean): boolean {
+  return operator || mayModerate(room, author, operator)
+}
+
 /** The ban that keeps this identity from writing in the room at `now`. */
 export function banOf({ bans }: Room, identity: string, now: number): Ban | undefined {
   const ban = bans.get(identity)

@@ -8,6 +8,7 @@ import {
   handle,
   hash,
   id,
+  logName,
   publicKey,
   Receipt,
   seconds,
@@ -161,6 +162,28 @@ export const ModerationEntry = Type.Object(
   },
 )
 
+const { room: _, seq, ...common } = ModerationEntry.properties
+
+export const ModerationActSchema = Type.Object(
+  {
+    ...common,
+    seq: Type.Integer({ ...seq, description: 'number among the acts of this board, from 1' }),
+    room: Type.Optional(slug('room name; absent where it concerns no room')),
+    log: Type.Object(
+      {
+        state: choice(['included', 'none'], 'none: it was done before acts of moderation were in the public log'),
+        origin: Type.Optional(logName),
+        index: Type.Optional(count('leaf index in that log')),
+      },
+      { description: 'its place in the public log' },
+    ),
+  },
+  {
+    title: 'ModerationAct',
+    description: 'an act of moderation; log.proof proves it by its event_id',
+  },
+)
+
 export const reportActions = ['dismissed', 'hidden', 'redacted', 'suspended', 'other'] as const
 
 const Settled = Type.Object(
@@ -171,6 +194,26 @@ const Settled = Type.Object(
     note: Type.Optional(Type.String({ maxLength: sizes.reason_bytes })),
   },
   { description: 'present once it is resolved' },
+)
+
+export const ReportedSchema = Type.Object(
+  {
+    event_id: id('the reported event'),
+    room: slug('room name'),
+    author: hash('author of the event'),
+    reporters: count('identities with an open report of it'),
+    oldest_at: seconds('when the oldest open report was made'),
+    newest_at: seconds('when the newest was made'),
+    reports: Type.Array(id('an open report'), {
+      maxItems: 20,
+      description: 'the oldest of them; report.resolve takes one',
+    }),
+    reason: Type.String({
+      maxLength: sizes.reason_bytes,
+      description: 'of the oldest. Untrusted: written by a stranger',
+    }),
+  },
+  { title: 'ReportedEvent', description: 'an event with open reports' },
 )
 
 export const ReportSchema = Type.Object(

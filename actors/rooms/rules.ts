@@ -75,6 +75,11 @@ const logged: ReadonlySet<string> = new Set([
 /** Shown where another than the author did it: an author's own deletion is not shown. */
 const loggedOfOthers: ReadonlySet<string> = new Set(['blob.delete', 'docs.delete'])
 
+/** The moderation log of its room shows it. */
+export function isRoomModeration({ op, facts }: Pick<FactRecord, 'op' | 'facts'>): boolean {
+  return logged.has(op) || (loggedOfOthers.has(op) && facts.moderated === true)
+}
+
 type PackedReport = readonly [
   id: string,
   event: string,
@@ -129,6 +134,8 @@ export class Rules implements Projection {
   /** By room: shard and number of each record, one after the other. */
   readonly #logs = new Map<string, number[]>()
   readonly #reports = new Map<string, Report>()
+  /** How many of them are not settled. */
+  openReports = 0
   /** Event and identity of every report. */
   readonly #reported = new Set<string>()
 
@@ -179,8 +186,7 @@ export class Rules implements Projection {
   }
 
   onAct(act: FactRecord, { shard, seq }: RecordPlace): void {
-    const isLogged = logged.has(act.op) || (loggedOfOthers.has(act.op) && act.facts.moderated === true)
-    if (!isLogged) return
+    if (!isRoomModeration(act)) return
     for (const room of new Set([act.room, ...listsOf(act)])) {
       if (!this.#core.board.rooms.has(room)) continue
       const places = this.#logs.get(room)
@@ -294,12 +300,14 @@ export class Rules implements Projection {
 
   #keepReport(report: Report): void {
     this.#reports.set(report.id, report)
+    if (report.settled === undefined) this.openReports++
     this.#reported.add(report.event + report.by)
   }
 
   #settle({ facts }: FactRecord<{ report: string }>, { shard, seq }: RecordPlace): void {
     const report = this.#reports.get(facts.report)
     if (report === undefined) throw new Error(`a resolved report that no record created: ${facts.report}`)
+    if (report.settled === undefined) this.openReports--
     this.#reports.set(report.id, { ...report, settled: { shard, seq } })
   }
 }

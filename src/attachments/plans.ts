@@ -8,6 +8,7 @@ import type { BlobFacts } from '../../actors/attachments/attachments.ts'
 import type { DeleteArgs, PutArgs } from '../../actors/attachments/decide.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { registryName } from '../../actors/records/record.ts'
 import { isGiven } from '../command/check.ts'
 import { type Found, idOf, type Plan, type ReadPlans, type Services } from '../command/plan.ts'
 import { type Verified, withoutData } from '../command/verified.ts'
@@ -65,9 +66,22 @@ const remove: Plan<'blob.delete'> = {
   },
 }
 
+const takedown: Plan<'blob.takedown'> = {
+  to: () => ({ actor: registryName }),
+  args: ({ command, data }) => ({
+    target: command.target,
+    reason: command.reason,
+    isEnd: 'ended' in data && data.ended === true,
+  }),
+  heard: (_verified, { facts: { target, ended } }, { news }) => news.noteTakedown(target, ended !== true),
+  show: (_verified, { facts: { target, reason, ended } }) => ({
+    values: { takedown: { sha256: target, reason, ...(ended === true ? { ended } : {}) } },
+  }),
+}
+
 function takeIn(
   verified: Verified<'blob.put'>,
-  { blobs, read }: Services,
+  { blobs, read, news }: Services,
   pass: (found: Found<PutArgs>) => void,
 ): void {
   const { command, signer } = verified
@@ -78,7 +92,7 @@ function takeIn(
   const filename = isGiven(command.filename) ? command.filename : defaultName
   const mediaType = isGiven(command.media_type) ? command.media_type : defaultType
   const sha256 = hash('sha256', bytes, 'buffer')
-  const facts: BlobFacts = {
+  const facts: BlobFacts & { readonly sha256: Buffer } = {
     sha256,
     size: bytes.length,
     filename,
@@ -91,8 +105,10 @@ function takeIn(
     if (found === undefined) return pass(undefined)
     if (!found.ok) return pass('refusal' in found ? found : undefined)
     const { bytes: used } = dataOf(found)
-    const args = (over_quota: boolean): PutArgs => ({ ...facts, over_quota })
-    // The actor is asked all the same, without a file: a retry is answered, whatever the identity has used since.
+    const taken_down = news.takenDown.has(facts.sha256.toString('hex'))
+    const args = (over_quota: boolean): PutArgs => ({ ...facts, over_quota, taken_down })
+    // The actor is asked all the same, without a file: a retry is answered, whatever has happened since.
+    if (taken_down) return pass({ args: args(false), by })
     if (blobs.isOver(signer.id, used, bytes.length)) return pass({ args: args(true), by })
     blobs.store({ room, author: signer.id, bytes }, (stored) =>
       'settle' in stored ? pass({ args: args(false), by, settle: stored.settle }) : pass({ refusal: stored }),
@@ -117,7 +133,7 @@ function roomOf({ command }: Verified): string {
   return isGiven(command.room) ? command.room : defaultRoom
 }
 
-export const blobsPlans = { 'blob.put': put, 'blob.delete': remove }
+export const blobsPlans = { 'blob.put': put, 'blob.delete': remove, 'blob.takedown': takedown }
 
 /** Attachments of an identity lie with the rooms that they hang in. */
 export const blobsReadPlans = {

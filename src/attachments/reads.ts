@@ -39,6 +39,7 @@ export const blobsReads = {
     ),
   'blob.usage': ({ state, visibility }, { reader }) =>
     known({ bytes: visibility === 'private' ? state.blobs.bytesOf(reader) : 0 }),
+  'blob.holders': ({ state }, { args }) => known(state.blobs.roomsHolding(String(args.sha256))),
   'blob.needed': ({ state }, { args }) => known([...state.blobs.heldIn(String(args.room))]),
 } satisfies Reads
 
@@ -53,7 +54,10 @@ function withBlob<Answer extends ReadAnswer>(
   const room = blob === undefined ? undefined : blobs.roomOf(blob)
   if (blob === undefined || room?.visibility !== context.visibility) return { ok: false, absent }
   if (room.visibility === 'private' && !mayWrite(room, reader)) return privateRoom('target')
-  const gone = blobs.goneReason(blob, context.now())
+  const gone =
+    context.state.moderation.takedown(blob.sha256) === undefined
+      ? blobs.goneReason(blob, context.now())
+      : 'an operator took these bytes down'
   return gone === undefined
     ? read(blob)
     : refused(refusal('not_found', `the file of blob ${blob.id} is not served any more: ${gone}`, 'target'))

@@ -28,6 +28,8 @@ type BlobDoorOptions = {
   readonly actors: Pick<Actors, 'read'>
   readonly files: BlobFiles
   readonly throttle: Throttle
+  /** SHA-256 of files that no room serves. */
+  readonly takenDown: ReadonlySet<string>
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies
 }
@@ -71,7 +73,7 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
 
 /** Resolves when the last byte has gone, or will never go. */
 async function answered(
-  { replies, files }: BlobDoorOptions,
+  { replies, files, takenDown }: BlobDoorOptions,
   exchange: Exchange,
   answer: ReadAnswer<BlobFile> | NoAnswer,
 ): Promise<void> {
@@ -83,6 +85,8 @@ async function answered(
     return replies.refuse(exchange, { ...found, field: 'id' })
   }
   const file = dataOf(answer)
+  if (takenDown.has(file.sha256))
+    return replies.refuse(exchange, refusal('not_found', 'an operator took this file down: it is not served', 'id'))
   const etag = `"${file.sha256}"`
   const headers = headersOf(file, etag)
   if (matches(exchange.header('if-none-match'), etag)) return exchange.reply(304, headers, '')

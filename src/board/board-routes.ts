@@ -171,7 +171,7 @@ function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
       tile: (request, answer) => actorHost.askFeed(['tile', request, actorHost.seen], answer),
       replies,
     }),
-    '/a/': blobDoor({ actors: actorHost, files, throttle, addressOf, replies }),
+    '/a/': blobDoor({ actors: actorHost, files, throttle, takenDown: news.takenDown, addressOf, replies }),
     ...updatesDoors({ updates: followers.updates, throttle, addressOf, replies, wallSeconds: parts.clock.wallSeconds }),
     '/tail/': (exchange, room) => replies.isWithinReads(exchange) && followers.tails.handle(exchange, room),
     ...figureDoors({

@@ -189,6 +189,7 @@ export class CommandRouter implements CommandPath, ReadPath {
       if (verdict !== 'good') return respond(refused(verdictRefusal(verdict, this.#options.serviceId, bytes)))
       const checked = checkOperation(command)
       if (!checked.ok) return this.#refuse(door, () => checked.refusal, respond)
+      if (signer.id === this.#options.boardIdentity && verify === this.#verify) return respond(refused(notTheBoard))
       const { durations, now } = this.#options
       const { name } = checked.value.operation
       this.#dispatch({ command, ...checked.value, signer, signature: signed, bytes, door }, (reply) => {
@@ -249,6 +250,13 @@ const envelope = ['public_key', 'signature', 'timestamp', 'nonce'] as const
 function isWhole(command: Command): command is SignedCommand {
   return envelope.every((name) => isGiven(command[name]))
 }
+
+/** Whoever has a copy of its key can do nothing with it here. */
+const notTheBoard = refusal(
+  'forbidden',
+  'this is the identity of the board itself, which signs its commands inside: no interface takes one of them',
+  'public_key',
+)
 
 const keysUnsure = refusal('overloaded', 'this board is still loading its delegations: try again', undefined, 1)
 

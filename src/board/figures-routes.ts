@@ -9,6 +9,7 @@ import type { Exchange, OpenConnections, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Counters, DurationHistograms } from '../observe.ts'
 import type { Throttle } from '../rates/throttle.ts'
+import { dataOf } from '../reads/read.ts'
 import type { Streams } from '../stream/routes.ts'
 import type { Checks } from '../verify/verifier.ts'
 import type { ActorHost } from '../workers/actor-host.ts'
@@ -37,6 +38,8 @@ export class BoardFigures {
   readonly #startedAt: number
   /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
   #stats: FeedStats = nothingCounted
+  /** Open reports by shard, as they were told last. */
+  #reports: readonly number[] = []
 
   constructor(options: BoardFiguresOptions) {
     this.#options = options
@@ -50,6 +53,24 @@ export class BoardFigures {
       if (told !== undefined && !('refusal' in told)) this.#stats = told
       this.#now().then(answer, () => answer(undefined))
     })
+  }
+
+  /** Reports lie with their rooms. A shard that gives no answer now counts as it did last. */
+  async #openReports(): Promise<number> {
+    const { actorHost } = this.#options
+    const shards = Array.from({ length: actorHost.shards }, (_, shard) => shard)
+    const counts = await Promise.all(
+      shards.map(
+        (shard) =>
+          new Promise<number>((resolve) =>
+            actorHost.readPrivate(shard, { op: 'reports.open', args: {}, reader: '' }, (found) =>
+              resolve(found?.ok === true ? dataOf(found) : (this.#reports[shard] ?? 0)),
+            ),
+          ),
+      ),
+    )
+    this.#reports = counts
+    return counts.reduce((sum, count) => sum + count, 0)
   }
 
   async #now(): Promise<Figures> {
@@ -80,6 +101,9 @@ export class BoardFigures {
       socketsOpen: streams.open,
       connections: connections.open,
       openLetters: actorHost.open,
+      openReports: await this.#openReports(),
+      deliveriesWaiting: (await webhookThread.backlog()) ?? 0,
+      feedLag: Math.max(0, news.change - this.#stats.change),
       signaturesWaiting: verifier.waiting,
       uptimeSeconds: Math.floor((now() - this.#startedAt) / 1000),
       residentBytes: memory.rss,

@@ -23,6 +23,8 @@ export type LostActs = {
   readonly redacted: readonly string[]
   /** Oldest first. */
   readonly moved: readonly MovedKey[]
+  /** SHA-256 of files that were taken down everywhere. Absent: an older release wrote the file. */
+  readonly takenDown?: readonly string[]
 }
 
 /** Present until a start has done them. */
@@ -44,13 +46,16 @@ export function readLostActs(disk: Disk, path: string): LostActs | undefined {
 }
 
 function isLostActs(value: unknown): value is LostActs {
-  const { at, redacted, moved } = Object(value) as Partial<Record<keyof LostActs, unknown>>
+  const { at, redacted, moved, takenDown = [] } = Object(value) as Partial<Record<keyof LostActs, unknown>>
+  const isHash = (hash: unknown): boolean => typeof hash === 'string' && /^[0-9a-f]{64}$/.test(hash)
   const isId = (id: unknown): boolean => typeof id === 'string' && /^[0-9a-f]{32}$/.test(id)
   const isMove = (move: unknown): boolean => (Object(move) as Partial<Fields>).operation === 'identity.rotate'
   return (
     Number.isSafeInteger(at) &&
     Array.isArray(redacted) &&
     redacted.every(isId) &&
+    Array.isArray(takenDown) &&
+    takenDown.every(isHash) &&
     Array.isArray(moved) &&
     moved.every(isMove)
   )
@@ -87,10 +92,17 @@ export async function doLostActs(options: Options): Promise<void> {
     const fields = { operation: 'event.redact', event_id: id, reason }
     return one(options, id, (respond) => voice.say(fields, { cause: `lost:${id}`, at: acts.at }, respond))
   }
+  const { takenDown = [] } = acts
+  for (const target of takenDown) {
+    const fields = { operation: 'blob.takedown', target, reason }
+    done += await one(options, target, (respond) =>
+      voice.say(fields, { cause: `lost:${target}`, at: acts.at }, respond),
+    )
+  }
   for (let from = 0; from < acts.redacted.length; from += atOnce)
     for (const each of await Promise.all(acts.redacted.slice(from, from + atOnce).map(redact))) done += each
   disk.removeFile(lostActsFile(path))
-  report('info', 'lost_acts.done', { done, of: acts.moved.length + acts.redacted.length })
+  report('info', 'lost_acts.done', { done, of: acts.moved.length + takenDown.length + acts.redacted.length })
 }
 
 /** What the restored board never had, or has done already. */

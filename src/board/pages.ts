@@ -10,6 +10,7 @@ import { favicon } from '../docs/site-files.ts'
 import { document, documentHistory } from '../documents/page.ts'
 import { log } from '../log/page.ts'
 import { proof } from '../log/proof-page.ts'
+import { moderation } from '../moderation/page.ts'
 import { embedPage } from '../pages/embed.ts'
 import type { Page, Shown } from '../pages/page.ts'
 import { type Card, card } from '../pages/pictures/card.ts'
@@ -103,6 +104,7 @@ export const pages: readonly Page[] = [
   tool,
   identity,
   log,
+  moderation,
   search,
   agentsPage,
   account,

@@ -7,6 +7,7 @@ import { queuesOf } from '../../actors/kernel/limits.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
 import { lockDirectory } from '../../storage/lock.ts'
 import { BlobIntake } from '../attachments/intake.ts'
+import { Takedowns } from '../attachments/takedowns.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../board-directory.ts'
 import { drained } from '../clock.ts'
 import { LiveFacts } from '../command/live-facts.ts'
@@ -124,8 +125,19 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const verifier = await startVerifier(place)
   await parts.start({ name: 'verifier', stop: () => verifier.close() })
   const services = await servicesOf({ ...base, ...actors, verifier })
-  const { followers, streams, webhookThread, works, calling, itemPosts, screeningQueue, authorPosts, front, voice } =
-    services
+  const {
+    followers,
+    streams,
+    webhookThread,
+    works,
+    calling,
+    itemPosts,
+    screeningQueue,
+    authorPosts,
+    takedowns,
+    front,
+    voice,
+  } = services
   const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
   prepareEngineEnvironment(headBytesMax)
   const http = await createHttpServer(config.engine, (exchange) => routes.handle(exchange), {
@@ -153,6 +165,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
     { name: 'author posts', start: () => authorPosts.resume(), stop: () => authorPosts.close() },
+    { name: 'takedowns', start: () => takedowns.resume(), stop: () => takedowns.close() },
     { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },
     { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
     { name: 'item posts', start: () => itemPosts.resume(), stop: () => itemPosts.close() },
@@ -278,6 +291,14 @@ async function servicesOf(base: Base) {
     later: clock.later,
     report: (facts) => log('warn', 'author_posts.not_marked', facts),
   })
+  const takedowns = new Takedowns({
+    actors: actorHost,
+    news,
+    files: base.files,
+    board: directory.identity.id,
+    later: clock.later,
+    report: (facts) => log('warn', 'takedown.not_done', facts),
+  })
   const { itemPosts, deliveries } = receivingOf(base, voice)
   const { connections, verifier, counters, throttle } = base
   const { tails } = followers
@@ -285,7 +306,7 @@ async function servicesOf(base: Base) {
   const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle }
   const diskFree = () => base.disk.freeBytes(base.directory.path)
   const figures = new BoardFigures({ ...parts, durations: base.durations, diskFree, now: clock.monotonicMs })
-  const answering = { followers, webhookThread, screeningQueue, authorPosts, works, calling }
+  const answering = { followers, webhookThread, screeningQueue, authorPosts, takedowns, works, calling }
   return { ...answering, streams, front, voice, itemPosts, deliveries, figures }
 }
 

@@ -12,7 +12,7 @@ import type { ShownReadName } from '../../actors/records/internal-operations.ts'
 import { type Facts, registryName } from '../../actors/records/record.ts'
 import { kindDefault, type PostArgs } from '../../actors/rooms/room.ts'
 import { limitReply, settleWrite, takeNewRoom, unlessMade, whetherNew, writerOf } from '../command/charging.ts'
-import { type Given, type Said, sendAs, signedLetter } from '../command/dispatch.ts'
+import { type Given, isOperator, type Said, sendAs, signedLetter } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { AnyPlan, Asked, Decided, Services } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
@@ -61,6 +61,9 @@ type Replied = Pick<Decided, 'at' | 'sha'>
 
 const nothingAsked: Asked = { args: {} }
 
+/** What an operator may do to what they cannot read, once its author was erased. */
+const deletions: ReadonlySet<string> = new Set(['event.redact', 'blob.delete', 'docs.delete'])
+
 export class Writes {
   readonly #options: WritesOptions
 
@@ -96,7 +99,7 @@ export class Writes {
       })
     }
     const to = plan.to(verified, services)
-    if ('thing' in to) this.#locate(to.thing, to.field, verified.signer.id, respond, askFor)
+    if ('thing' in to) this.#locate(to.thing, to.field, verified, respond, askFor)
     else askFor(to.actor)
   }
 
@@ -119,11 +122,22 @@ export class Writes {
   }
 
   /** Finds the actor that decides over a thing; what the reader may not see does not exist. */
-  #locate(thing: string, field: string, reader: string, respond: Respond, then: (actor: string) => void): void {
-    this.#options.read({ op: 'locate', args: { thing }, reader }, (found) => {
+  #locate(
+    thing: string,
+    field: string,
+    { signer, operation }: Pick<Verified, 'signer' | 'operation'>,
+    respond: Respond,
+    then: (actor: string) => void,
+  ): void {
+    const operator = deletions.has(operation.name) && isOperator(signer, this.#options.operators)
+    const reader = { reader: signer.id, operator }
+    this.#options.read({ op: 'locate', args: { thing }, ...reader }, (found) => {
       if (found === undefined) return respond(undefined)
-      if (!found.ok) return respond(refused(refusal('not_found', `there is nothing with the id ${thing}`, field)))
-      then(dataOf(found).actor)
+      const place = found.ok ? dataOf(found) : undefined
+      const author = place?.hiddenFrom?.author
+      if (place === undefined || (author !== undefined && !this.#options.news.isErased(author)))
+        return respond(refused(refusal('not_found', `there is nothing with the id ${thing}`, field)))
+      then(place.actor)
     })
   }
 
@@ -135,7 +149,7 @@ export class Writes {
     const target = superseded === '' ? given(command.reply_to, '') : superseded
     if (target === '') return this.#postInto('lobby', verified, respond)
     const field = superseded === '' ? 'reply_to' : 'data.supersedes'
-    this.#locate(target, field, verified.signer.id, respond, (room) => this.#postInto(room, verified, respond))
+    this.#locate(target, field, verified, respond, (room) => this.#postInto(room, verified, respond))
   }
 
   #postInto(room: string, verified: Verified<'post'>, respond: Respond): void {

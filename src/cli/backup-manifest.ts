@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
 import { foreignJson } from '../format/foreign-json.ts'
+import { release } from '../release.ts'
 import { CommandFailed, Unverified } from './command-line.ts'
 
 export const manifestName = 'backup.json'
@@ -45,9 +46,12 @@ export function readManifest(directory: string): Manifest {
     )
   const found: unknown = foreignJson(readFileSync(file, 'utf8'))
   if (isManifest(found)) return found
-  throw new CommandFailed(
-    `${file} is not what "broadside backup" writes, or is of a newer release. Take another backup.`,
-  )
+  const { broadside_backup: form, release: writer } = Object(found) as Record<string, unknown>
+  if (typeof form === 'number' && form > 1)
+    throw new CommandFailed(
+      `${file} is a backup of form ${form}, which Broadside ${writer} wrote. This is Broadside ${release}. Install ${writer} or newer to restore it.`,
+    )
+  throw new CommandFailed(`${file} is not what "broadside backup" writes. Take another backup.`)
 }
 
 function isManifest(value: unknown): value is Manifest {

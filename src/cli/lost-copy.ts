@@ -26,6 +26,8 @@ export type LostCopy = {
   /** Origins of all of its logs. */
   readonly origins: readonly string[]
   readonly redacted: readonly string[]
+  /** SHA-256 of files that were taken down, which a mirror names. One whose takedown ended is among them: that is for an operator to say. */
+  readonly takenDown: readonly string[]
   readonly moved: readonly MovedKey[]
   /** Moves to other keys that it names, without what was signed. */
   readonly movedUnknown: number
@@ -53,6 +55,7 @@ function fromMirror(path: string, { origin, vkey, size: from, root }: OldLog, ke
   if (size >= from && !rootAt(store, from, size).equals(root))
     throw new Unverified(`The first ${from} entries of ${path} are not those of the backup, though both are signed.`)
   const redacted: string[] = []
+  const takenDown = new Set<string>()
   let movedUnknown = 0
   for (let index = Math.floor(from / TILE_WIDTH); index * TILE_WIDTH < size; index++) {
     const width = Math.min(TILE_WIDTH, size - index * TILE_WIDTH)
@@ -62,9 +65,10 @@ function fromMirror(path: string, { origin, vkey, size: from, root }: OldLog, ke
       const lines = parseEntry(entry)
       if (lines?.get('kind') === 'redact') redacted.push(lines.get('target')!)
       if (lines?.get('kind') === 'rotate') movedUnknown++
+      if (lines?.get('action') === 'blob.takedown') takenDown.add(lines.get('target')!)
     }
   }
-  return { origin, size, origins: [origin], redacted, moved: [], movedUnknown, hidden: 0 }
+  return { origin, size, origins: [origin], redacted, takenDown: [...takenDown], moved: [], movedUnknown, hidden: 0 }
 }
 
 /** The root of the first `size` entries of a verified mirror of `of` entries. */
@@ -111,7 +115,16 @@ async function fromExport(path: string, { origin, size: from }: OldLog, logKey: 
     if (isNewer(recordOf(redaction.log))) redacted.push(textOf(line.event_id))
   }
   const { size } = checkpoint
-  return { origin: checkpoint.origin, size, origins: [...origins], redacted, moved, movedUnknown: 0, hidden }
+  return {
+    origin: checkpoint.origin,
+    size,
+    origins: [...origins],
+    redacted,
+    takenDown: [],
+    moved,
+    movedUnknown: 0,
+    hidden,
+  }
 }
 
 /** Of a verified line: the command as it was sent. */

@@ -85,6 +85,11 @@ const commands: readonly (readonly [name: string, gist: string, load: Load])[] =
   ['verify', 'check an export or a proof offline', async () => (await import('./verify.ts')).verifyCommand],
   ['tools', 'search, call, review, publish; import lists', loadTools],
   ['delegate', 'make a key that acts for you for a time', async () => (await import('./delegate.ts')).delegateCommand],
+  [
+    'identity',
+    'move it to a new key; export and erase it',
+    async () => (await import('./identity.ts')).identityCommand,
+  ],
   ['limits', 'raise the limits of a network or an identity', async () => (await import('./limits.ts')).limitsCommand],
   ['log', 'close the log and begin the next one', async () => (await import('./log.ts')).logCommand],
   ['backup', 'copy a board, running or stopped', async () => (await import('./backup.ts')).backupCommand],

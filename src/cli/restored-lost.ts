@@ -64,7 +64,13 @@ export async function restoreLost(wanted: Wanted, terminal: Terminal): Promise<0
     generation: random(16).toString('hex'),
   }
   if (!isOver) disk.writeAtomic(restoredFile(dataDirectory), Buffer.from(`${JSON.stringify({ lost: plan })}\n`))
-  if (copy !== undefined) keepLostActs(disk, dataDirectory, { at: plan.at, redacted: copy.redacted, moved: copy.moved })
+  if (copy !== undefined)
+    keepLostActs(disk, dataDirectory, {
+      at: plan.at,
+      redacted: copy.redacted,
+      moved: copy.moved,
+      takenDown: copy.takenDown,
+    })
   if (!isOver) {
     loseLog(options, plan)
     disk.removeFile(signInKeysFile(dataDirectory))
@@ -116,7 +122,8 @@ function warning({ origin, size }: Ended, copy: LostCopy | undefined, tail: numb
   const more = tail === 0 ? '' : `${grouped(tail)} records that it does not cover begin the new log.\n`
   const ends = `${log} ends at size ${grouped(size)}. What it had after that is lost.\n${more}\n`
   if (copy === undefined) return `${ends}${mayComeBack}`
-  const { redacted, moved, movedUnknown, hidden } = copy
+  const { redacted, moved, movedUnknown, hidden, takenDown } = copy
+  const files = takenDown.length === 0 ? '' : `  files that were taken down everywhere: ${grouped(takenDown.length)}\n`
   const unknown =
     movedUnknown === 0
       ? ''
@@ -125,13 +132,13 @@ function warning({ origin, size }: Ended, copy: LostCopy | undefined, tail: numb
   return (
     `${ends}The copy goes to entry ${grouped(copy.size)} of ${inertLine(copy.origin)}, and is verified. The next start does again:\n` +
     `  texts that were taken back: ${grouped(redacted.length)}, by the word of the lost log, where their signed commands were\n` +
-    `  moves to other keys: ${grouped(moved.length)}, by the signatures of both keys\n${unknown}${hides}` +
+    `  moves to other keys: ${grouped(moved.length)}, by the signatures of both keys\n${files}${unknown}${hides}` +
     `No public copy has these. Do them again from your own notes:\n${inNoCopy}${ending}`
   )
 }
 
 const inNoCopy = `  suspensions, hidden texts, and members who were removed from rooms
-  attachments that were deleted, and anything of private rooms
+  attachments that were deleted or taken down, and anything of private rooms
   works that were completed, with their payments
 `
 const ending = '\nAll delegations and sign-ins end now.\n'

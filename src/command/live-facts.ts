@@ -24,6 +24,9 @@ export type Moved = { readonly identity: string; readonly from: string; readonly
 export type PeopleNews = {
   readonly moved: readonly Moved[]
   readonly suspended: readonly (readonly [identity: string, isSuspended: boolean, hidesPosts: boolean])[]
+  readonly erased: readonly string[]
+  /** Files that were taken down everywhere, or no longer are. */
+  readonly takenDown: readonly (readonly [sha256: string, isDown: boolean])[]
 }
 
 export class LiveFacts {
@@ -41,6 +44,10 @@ export class LiveFacts {
   /** Among them those whose posts are hidden. */
   readonly #hidden = new Set<string>()
   #onSuspension: (identity: string, hidesPosts: boolean) => void = () => {}
+  readonly #erased = new Set<string>()
+  /** SHA-256 of files that no room serves. */
+  readonly #takenDown = new Set<string>()
+  #onTakedown: (sha256: string) => void = () => {}
   readonly #roomChange = new Map<string, number>()
   #onChange: (room: string) => void = () => {}
   /** Number of the newest public change. */
@@ -85,9 +92,37 @@ export class LiveFacts {
     return this.#moved.get(publicKey)
   }
 
-  notePeople({ moved, suspended }: PeopleNews): void {
+  notePeople({ moved, suspended, erased, takenDown }: PeopleNews): void {
     for (const each of moved) this.noteRotation(each)
     for (const each of suspended) this.noteSuspension(...each)
+    for (const each of erased) this.noteErased(each)
+    for (const each of takenDown) this.noteTakedown(...each)
+  }
+
+  isErased(identity: string): boolean {
+    return this.#erased.has(identity)
+  }
+
+  noteErased(identity: string): void {
+    this.#erased.add(identity)
+    this.handles.forget(identity)
+  }
+
+  noteTakedown(sha256: string, isDown: boolean): void {
+    if (!isDown) this.#takenDown.delete(sha256)
+    else if (!this.#takenDown.has(sha256)) {
+      this.#takenDown.add(sha256)
+      this.#onTakedown(sha256)
+    }
+  }
+
+  /** Calls back with each file that is taken down. */
+  onTakedown(listener: (sha256: string) => void): void {
+    this.#onTakedown = listener
+  }
+
+  get takenDown(): ReadonlySet<string> {
+    return this.#takenDown
   }
 
   /** Calls back with each suspension and each end of one. */
@@ -166,7 +201,7 @@ export class HandleCache {
   readonly #identities = new Map<string, string>()
   #onNew: (identity: string, handle: string) => void = () => {}
 
-  /** Called with each handle that was not known before. */
+  /** Called with each handle that was not known before, and with '' for an identity that has none any more. */
   onNew(listener: (identity: string, handle: string) => void): void {
     this.#onNew = listener
   }
@@ -186,6 +221,15 @@ export class HandleCache {
     this.#handles.set(identity, handle)
     this.#identities.set(handle, identity)
     this.#onNew(identity, handle)
+  }
+
+  /** The identity was erased. */
+  forget(identity: string): void {
+    const handle = this.#handles.get(identity)
+    if (handle === undefined) return
+    this.#handles.delete(identity)
+    this.#identities.delete(handle)
+    this.#onNew(identity, '')
   }
 
   all(): (readonly [identity: string, handle: string])[] {

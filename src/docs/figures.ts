@@ -21,6 +21,12 @@ export type Figures = {
   readonly socketsOpen: number
   readonly connections: number
   readonly openLetters: number
+  /** Reports that no operator has resolved. */
+  readonly openReports: number
+  /** Deliveries of webhooks that are queued. */
+  readonly deliveriesWaiting: number
+  /** Public changes that were accepted and that readers do not see yet. */
+  readonly feedLag: number
   readonly signaturesWaiting: number
   readonly uptimeSeconds: number
   readonly residentBytes: number
@@ -61,8 +67,9 @@ export const closedCounter = 'sockets_closed_'
 
 type Metric = readonly [name: string, kind: 'gauge' | 'counter', help: string, value: number]
 
-export function metricsText(figures: Figures): string {
-  const metrics: Metric[] = [
+/** Those of one sample each. */
+function singles(figures: Figures): readonly Metric[] {
+  return [
     ['rooms', 'gauge', 'Public rooms.', figures.rooms],
     ['identities', 'gauge', 'Identities with public activity.', figures.identities],
     ['events', 'gauge', 'Public events.', figures.events],
@@ -82,6 +89,9 @@ export function metricsText(figures: Figures): string {
     ['sockets_open', 'gauge', 'Open connections of /v1/stream.', figures.socketsOpen],
     ['connections_open', 'gauge', 'Open connections.', figures.connections],
     ['letters_open', 'gauge', 'Messages waiting for an actor.', figures.openLetters],
+    ['reports_open', 'gauge', 'Reports that no operator has resolved.', figures.openReports],
+    ['deliveries_waiting', 'gauge', 'Deliveries of webhooks that are queued.', figures.deliveriesWaiting],
+    ['feed_lag_changes', 'gauge', 'Public changes that were accepted and are not readable yet.', figures.feedLag],
     ['signatures_waiting', 'gauge', 'Signatures waiting for a verification thread.', figures.signaturesWaiting],
     ['uptime_seconds', 'gauge', 'Seconds since the start.', figures.uptimeSeconds],
     ['resident_bytes', 'gauge', 'Resident memory of the process.', figures.residentBytes],
@@ -94,6 +104,9 @@ export function metricsText(figures: Figures): string {
       figures.checkpointAt,
     ],
   ]
+}
+
+export function metricsText(figures: Figures): string {
   const counted = (prefix: string, label: string): Sample[] =>
     figures.counters
       .filter(([name]) => name.startsWith(prefix))
@@ -104,7 +117,7 @@ export function metricsText(figures: Figures): string {
     family('build_info', 'gauge', 'The release that runs, and its Node.', [
       [`version="${release}",node="${process.versions.node}"`, 1],
     ]),
-    ...metrics.map(([name, kind, help, value]) => family(name, kind, help, [['', value]])),
+    ...singles(figures).map(([name, kind, help, value]) => family(name, kind, help, [['', value]])),
     family(
       'heap_bytes',
       'gauge',

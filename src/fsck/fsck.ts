@@ -399,7 +399,7 @@ type Put = {
 }
 
 const put = new ActsOf<BlobFacts>('blob.put')
-const deleted = new ActsOf<DeletedFacts>('blob.delete')
+const deleted = new ActsOf<DeletedFacts>('blob.delete', 'blob.remove')
 const redacted = new ActsOf<RedactFacts>('event.redact')
 
 /**

@@ -90,14 +90,16 @@ function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
   return ok(proof, { until: isGone ? unending : end })
 }
 
-/** Where the record and the leaf of a command lie: of an event (then its slot too), a redaction or a rotation. */
+/** Where the record and the leaf of a command lie: of an event (then its slot too), a redaction, a rotation, or an act of moderation. */
 function leafOf(
-  { board: { events }, marks, people }: State,
+  { board: { events }, marks, people, moderation }: State,
   id: string,
 ): { leaf: number; shard: number; place: number; slot?: number } | undefined {
   const slot = events.find(Buffer.from(id, 'hex'))
   if (slot !== none) return { leaf: events.leaf[slot]!, shard: events.shard[slot]!, place: events.place[slot]!, slot }
-  return marks.redactionBy(id) ?? people.rotations.find((rotation) => rotation.id === id)
+  const act = moderation.actBy(id)
+  const moderated = act === undefined || act.leaf === noLeaf ? undefined : { ...act, place: act.seq }
+  return marks.redactionBy(id) ?? people.rotations.find((rotation) => rotation.id === id) ?? moderated
 }
 
 /** The file that stands alone, with the entry it proves as its `extra`: as the answer of a GET, or inside the answer of a command. */

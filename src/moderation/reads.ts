@@ -4,6 +4,7 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
+import { noLeaf } from '../../actors/log/public-records.ts'
 import type { reportResolve } from '../../actors/moderation/operations.ts'
 import { postsLeft } from '../../actors/posts/decide.ts'
 import type { Ban, Room } from '../../actors/records/board.ts'
@@ -44,14 +45,20 @@ import type { Screened } from './screening.ts'
 
 export const moderationReads = {
   'room.modlog': (context, request) => withRoom(context, request, ({ name }) => modlog(context, request, name)),
+  'moderation.log': boardLog,
   'room.bans': (context, request) => withRoom(context, request, (room) => bans(context, request, room)),
   'reports.list': listReports,
+  'reports.summary': summarizeReports,
+  /** The board counts them for its figures. */
+  'reports.open': ({ state }) => known(state.rules.openReports),
   'screening.recent': recent,
   'author.hidden': hiddenAuthors,
   'author.rooms': roomsLeft,
 } satisfies Reads
 
 type SignedAct = FactRecord & { readonly by: Signed }
+/** Ids of reports shown of one event. */
+const shownReportsMax = 20
 /** Why an entry has no signature. */
 const ofTheBoard = 'set by the board itself when it created the room: no command, so no signature'
 function actAt(context: ReadContext, { shard, seq }: Kept): SignedAct {
@@ -81,6 +88,31 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
     { room, entries, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) },
     { room, until: unending },
   )
+}
+
+/** The same of the whole board, each with its place in the public log. */
+function boardLog(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const { moderation, book } = context.state
+  const list = 'moderation'
+  const cursor = opened(context, list, args)
+  if (cursor === undefined) return badCursor
+  const newest = cursor.from === undefined ? moderation.length : cursor.from - 1
+  const oldest = Math.max(1, newest - limitOf(args) + 1)
+  const { views: acts, cut } = withinPage(
+    Array.from({ length: newest - oldest + 1 }, (_, n) => newest - n),
+    (seq) => {
+      const act = moderation.entry(seq)
+      const { room, ...entry } = entryView(context, actOf(context.frame(act.shard, act.seq)).room, seq, act)
+      const log = act.leaf === noLeaf ? undefined : book.holding(act.leaf)
+      return {
+        ...entry,
+        ...(room.startsWith('@') ? {} : { room }),
+        log:
+          log === undefined ? { state: 'none' } : { state: 'included', origin: log.origin, index: act.leaf - log.base },
+      }
+    },
+  )
+  return ok({ acts, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) }, { until: unending })
 }
 
 function bans(context: ReadContext, { args }: ReadRequest, room: Room): ReadAnswer {
@@ -157,6 +189,48 @@ function listReports(context: ReadContext, { args, operator }: ReadRequest): Kno
     items,
     ...(cut === undefined ? {} : { reached: { place: cut.place, cursor: seal(cut.place) } }),
   })
+}
+
+/** The reports that an operator has to read are in the shard of their room, so each event is whole in one share. */
+function summarizeReports(context: ReadContext, { args, operator }: ReadRequest): KnownAnswer<Share> {
+  if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board can read reports'))
+  const list = 'reports:summary'
+  const before = args.cursor === undefined ? '' : context.cursors.open(list, String(args.cursor))
+  if (typeof before !== 'string') return badCursor
+  const limit = limitOf(args)
+  const open = [...context.state.rules.reports()].filter(({ settled }) => settled === undefined)
+  const found = [...Map.groupBy(open, ({ event }) => event).values()]
+    .map((reports) => ({ place: placeInList(reports.at(-1)!.at, reports.at(-1)!.seq, reports[0]!.event), reports }))
+    .filter(({ place }) => before === '' || place < before)
+    .sort((a, b) => (a.place < b.place ? 1 : -1))
+    .slice(0, limit + 1)
+  const seal = (place: string) => context.cursors.seal(list, place)
+  const { views: items, cut } = withinPage(found, ({ place, reports }) => ({
+    place,
+    cursor: seal(place),
+    item: reportedView(context, reports),
+  }))
+  return known({
+    limit,
+    items,
+    ...(cut === undefined ? {} : { reached: { place: cut.place, cursor: seal(cut.place) } }),
+  })
+}
+
+/** Open reports of one event, oldest first. */
+function reportedView(context: ReadContext, reports: readonly Report[]) {
+  const [oldest, newest] = [reports[0]!, reports.at(-1)!]
+  const { event_id, room, author, reason } = reportView(context, oldest)
+  return {
+    event_id,
+    room,
+    author,
+    reporters: reports.length,
+    oldest_at: oldest.at,
+    newest_at: newest.at,
+    reports: reports.slice(0, shownReportsMax).map(({ id }) => id),
+    reason,
+  }
 }
 
 function reportView(context: ReadContext, report: Report) {

@@ -74,6 +74,17 @@ function suspension(isSuspended: boolean): Plan<'identity.suspend' | 'identity.u
   }
 }
 
+const erase: Plan<'identity.erase'> = {
+  to: registry,
+  args: ({ command }) => ({ target: command.target, reason: command.reason }),
+  ask: quiescing(({ command }) => command.target!, notTheBoard),
+  heard: ({ command }, _, { news }) => {
+    news.noteSuspension(command.target, true, false)
+    news.noteErased(command.target)
+  },
+  show: (_verified, { facts: { target, reason } }) => ({ values: { erasure: { target, reason } } }),
+}
+
 function hidesPosts(facts: SuspendFacts): boolean {
   return facts.hide_posts === true
 }
@@ -83,4 +94,5 @@ export const peoplePlans = {
   'identity.rotate': rotate,
   'identity.suspend': suspension(true),
   'identity.unsuspend': suspension(false),
+  'identity.erase': erase,
 }

@@ -84,6 +84,7 @@ function identityView({ people }: { people: State['people'] }, author: Author) {
     ...(profile === undefined ? {} : { profile: profileView(profile) }),
     ...(before.length === 0 ? {} : { previous_keys: before }),
     ...(suspended === undefined ? {} : { suspended: suspensionView(suspended) }),
+    ...(people.isErased(author.id) ? { erased: true } : {}),
     events: author.events.length,
     created_at: author.createdAt,
     last_seen: author.lastSeen,

@@ -140,5 +140,6 @@ function hashOf(secret: string): string {
 /** Reports lie with the rooms that they are about; an invite with the room that it opens. */
 export const roomsReadPlans = {
   'reports.list': { gather: newestFirst('reports') },
+  'reports.summary': { gather: newestFirst('reported') },
   'room.invite.maker': { actor: ({ args }) => String(args.room) },
 } satisfies ReadPlans

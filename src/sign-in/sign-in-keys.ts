@@ -13,7 +13,7 @@
  */
 import { type KeyObject, sign } from 'node:crypto'
 import { dirname } from 'node:path'
-import type { Disk, DiskFile } from '../../storage/disk.ts'
+import { type Disk, type DiskFile, NewerFormat } from '../../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 
 const slotBytes = 64
@@ -82,6 +82,8 @@ export class SignInKeys {
       const bytes = Buffer.alloc(slotBytes)
       this.#file.readAt(bytes, slot * slotBytes)
       if (!bytes.subarray(0, 4).equals(mark)) {
+        if (bytes.toString('latin1', 0, 3) === 'BSK')
+          throw new NewerFormat(this.#path, `has a key of form ${bytes.toString('hex', 3, 4)}`)
         this.#free.push(slot)
         continue
       }

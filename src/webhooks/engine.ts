@@ -210,6 +210,11 @@ export class Engine {
     this.#books.commit()
   }
 
+  /** Deliveries that are queued, of all hooks. Of one that is far behind only the next are. */
+  get waiting(): number {
+    return [...this.#runs.values()].reduce((sum, { queue }) => sum + queue.length, 0)
+  }
+
   #backlog({ queue, behind }: HookRun) {
     return { waiting: queue.length, more: behind.length > 0 }
   }

@@ -41,6 +41,8 @@ export type EngineAsk =
   | readonly ['status', ids: readonly string[]]
   | readonly ['deliveries', hook: string, below: number, limit: number]
   | readonly ['delivery', hook: string, event: string]
+  /** How many deliveries are queued. */
+  | readonly ['waiting']
 
 export type HookStatus = {
   readonly status: DeliveryStatus

@@ -15,6 +15,7 @@
  */
 
 import { join } from 'node:path'
+import { NewerFormat } from '../../storage/disk.ts'
 import { machineDisk as disk } from '../../storage/machine-disk.ts'
 import { type DatabaseSync, openDatabase } from '../sqlite.ts'
 import type { Course } from './retry.ts'
@@ -66,6 +67,9 @@ export type Commit = {
   readonly deliveries: readonly { readonly hook: string; readonly row: DeliveryRow }[]
 }
 
+/** Files of older releases say 0 and have the same tables. */
+const storeVersion = 1
+
 const columns = [
   ...(['event', 'kind', 'source', 'position', 'subject', 'item', 'work', 'at'] as const),
   ...(['state', 'attempts', 'status', 'error', 'attemptedAt'] as const),
@@ -108,9 +112,15 @@ export class DeliveryStore {
 
   static #opened(file: string): DeliveryStore {
     const database = openDatabase(file)
+    const { user_version: version } = database.prepare('PRAGMA user_version').get() as { user_version: number }
+    if (version > storeVersion) {
+      database.close()
+      throw new NewerFormat(file, `has version ${version}`)
+    }
     // `deliveries` is how the newest were kept before: a list to look at, without which nothing is delivered otherwise.
     database.exec(`
       PRAGMA journal_mode = WAL;
+      PRAGMA user_version = ${storeVersion};
       PRAGMA synchronous = NORMAL;
       PRAGMA journal_size_limit = 4194304;
       CREATE TABLE IF NOT EXISTS tails (id INTEGER PRIMARY KEY, marks TEXT NOT NULL);

@@ -44,8 +44,8 @@ export class Compactor {
   readonly #wanted = new Set<number>()
   /** Frames that were not written yet when they were examined. */
   readonly #unwritten: number[] = []
-  /** How many texts of posts, and of commands of the market, have been examined. */
-  readonly #seen = { events: 0, commands: 0 }
+  /** How many texts of posts, of commands of the market, and of profiles have been examined. */
+  readonly #seen = { events: 0, commands: 0, profiles: 0 }
   /** Slots of events whose texts are to be destroyed. */
   #leaving = new Set<number>()
   readonly #stopLooking: Cancel
@@ -69,6 +69,7 @@ export class Compactor {
     const events = state.marks.takenBack(clock.readingSeconds())
     // Of the request of a work the market has the command too, until it is taken back.
     const commands = state.mail.takenBack()
+    const profiles = state.people.takenBack()
     const seen = this.#seen
     const slice = (): void => {
       if (this.#closed) return
@@ -79,6 +80,7 @@ export class Compactor {
         if (this.#see(place[slot]!)) this.#leaving.add(slot)
       }
       for (; seen.commands < commands.length && looked < framesPerSlice; looked++) this.#see(commands[seen.commands++]!)
+      for (; seen.profiles < profiles.length && looked < framesPerSlice; looked++) this.#see(profiles[seen.profiles++]!)
       if (looked > 0) return void clock.soon(slice)
       const isFirst = this.#isFirst
       this.#isFirst = false

@@ -246,6 +246,8 @@ class Deliverer {
           const status = engine.status(id)
           return status === undefined ? null : { ...status, marks: engine.marks(id)! }
         })
+      case 'waiting':
+        return engine.waiting
       case 'deliveries':
         engine.flush()
         return this.#store.deliveries(asked[1], asked[2], asked[3])

@@ -6,6 +6,7 @@
 import { Feed } from '../../actors/feed.ts'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
+import { takedowns } from '../../actors/moderation/moderation.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import { suspensions } from '../../actors/people/people.ts'
 import type { Head } from '../../actors/records/answer.ts'
@@ -62,6 +63,15 @@ export type FeedNews =
 /** What the feed sends to the main thread: before anything that shows a new signed head, that head and a change that it covers. */
 export type FeedTold = FeedNews | readonly ['head', head: Head, change: number]
 
+/** People and files of which the front is to hear. */
+type NewPeople = {
+  moved: Moved[]
+  suspended: [identity: string, isSuspended: boolean, hidesPosts: boolean][]
+  erased: string[]
+  takenDown: [sha256: string, isDown: boolean][]
+}
+const nothingNew = (): NewPeople => ({ moved: [], suspended: [], erased: [], takenDown: [] })
+
 type Kept = { readonly seq: number; readonly state: State }
 
 /** Applies what the log says is durable, answers what is asked about it, and tells the front what is new. */
@@ -77,7 +87,7 @@ class FeedFollower {
   readonly #publisher: Publisher
   #changed = new Map<string, number>()
   #handles: [string, string][] = []
-  #people: { moved: Moved[]; suspended: [string, boolean, boolean][] } = { moved: [], suspended: [] }
+  #people = nothingNew()
   /** The front hears what is new; what an earlier run left is applied in silence. */
   #isLive = false
   /** Size of the newest head that the front was told of. */
@@ -151,6 +161,8 @@ class FeedFollower {
           true,
           hidesPosts,
         ]),
+        erased: [...state.people.erased],
+        takenDown: [...state.moderation.takenDown].map((sha256): [string, boolean] => [sha256, true]),
       } satisfies PeopleNews,
       change: state.board.change,
       size: head.size,
@@ -174,7 +186,7 @@ class FeedFollower {
     const news: FeedNews = ['changed', [...this.#changed], this.#handles, this.#people, pushed]
     this.#changed = new Map()
     this.#handles = []
-    this.#people = { moved: [], suspended: [] }
+    this.#people = nothingNew()
     this.#front.tell(news)
   }
 
@@ -188,8 +200,10 @@ class FeedFollower {
       this.#people.moved.push(movedOf(people.rotations.at(-1)!))
     if (suspensions.is(record)) {
       const { target, hide_posts = false } = record.facts
-      this.#people.suspended.push([target, record.op === 'identity.suspend', hide_posts])
+      this.#people.suspended.push([target, record.op !== 'identity.unsuspend', hide_posts])
+      if (record.op === 'identity.erase') this.#people.erased.push(target)
     }
+    if (takedowns.is(record)) this.#people.takenDown.push([record.facts.target, record.facts.ended !== true])
     this.#changed.set(record.room, change)
     if (threadMoves.is(record)) for (const room of [record.facts.from, record.facts.to]) this.#changed.set(room, change)
     for (; this.#row < changes.count; this.#row++) {

@@ -116,8 +116,8 @@ function listOrSearch(context: ReadContext, request: ReadRequest): ReadAnswer<Ev
 /** The house asks itself which actor decides over a thing; what the reader may not see is not there. */
 function locate(
   { state, board, visibility }: ReadContext,
-  { args, reader }: ReadRequest,
-): KnownAnswer<{ actor: string }> {
+  { args, reader, operator = false }: ReadRequest,
+): KnownAnswer<{ actor: string; hiddenFrom?: { author: string } }> {
   const report = state.rules.report(String(args.thing))
   // Only who made it knows its id, and only an operator does anything with it.
   if (report !== undefined) return known({ actor: report.room })
@@ -127,6 +127,9 @@ function locate(
   // An unlisted document of a public room is known to its shard alone.
   const isUnlisted = state.documents.find(String(args.thing))?.visibility === 'unlisted'
   const isElsewhere = room !== undefined && room.visibility !== visibility && !isUnlisted
+  const author = isHidden && operator && !isElsewhere ? state.makerOf(String(args.thing)) : undefined
+  // Who asks finds out whether the author was erased: only then may an operator delete what they cannot read.
+  if (actor !== undefined && author !== undefined) return known({ actor, hiddenFrom: { author } })
   if (actor === undefined || isHidden || isElsewhere)
     return { ok: false, absent: refusal('not_found', `there is nothing with the id ${args.thing}`) }
   return known({ actor })

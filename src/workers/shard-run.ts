@@ -272,8 +272,13 @@ export class ShardRun {
     else show()
   }
 
+  #setHandle(identity: string, handle: string): void {
+    if (handle === '') this.#handles.delete(identity)
+    else this.#handles.set(identity, handle)
+  }
+
   #hear(told: ShardTell): void {
-    if (told[0] === 'handles') for (const [identity, handle] of told[1]) this.#handles.set(identity, handle)
+    if (told[0] === 'handles') for (const [identity, handle] of told[1]) this.#setHandle(identity, handle)
     else if (told[0] === 'carried' || told[0] === 'release') {
       if (told[0] === 'release') this.#delivery!.release()
       else this.#delivery!.carried(told[1], told[2], told[3])

@@ -97,6 +97,11 @@ export class WebhookThread implements ActorListener {
     return this.#thread === undefined ? others : [...others, [this.#thread.name, await this.#thread.usage()]]
   }
 
+  /** Deliveries that are queued; undefined: the thread gives no answer. */
+  async backlog(): Promise<number | undefined> {
+    return this.#thread === undefined ? 0 : this.#ask<number>(['waiting'])
+  }
+
   /** Takes up what an earlier run has left. */
   async resume(): Promise<void> {
     const { actorHost } = this.#options

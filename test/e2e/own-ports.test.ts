@@ -2,7 +2,8 @@
  * HEALTH_PORT answers checks of proxies that speak HTTP/1.0, on both engines, from the first moment of a start to the end of a stop.
  * METRICS_PORT answers figures, and no other port does then.
  */
-import { readFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,6 +14,7 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { runProgram } from '../support/run-program.ts'
+import { scratchDirectory } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -145,5 +147,53 @@ test.skipIf(skipWithout(missing))(
     expect([...asked].filter((name) => !text.includes(`# TYPE ${name.replace(/_bucket$/, '')} `))).toEqual([])
     client.close()
     await board.stop()
+  },
+)
+
+const noPrometheus = missingProgram('prometheus')
+test.skipIf(skipWithout(noPrometheus))(
+  `Prometheus answers every query of the dashboard from a real board${skipNote(noPrometheus)}`,
+  async () => {
+    const folder = scratchDirectory()
+    const board = await startBoard({ directory: boardDirectory() })
+    const client = await Client.of(board)
+    await client.post(person('who is charted'), { text: 'charted' })
+    const port = await freePort('127.0.0.1')
+    const config = { scrape_interval: '1s', static_configs: [{ targets: [`127.0.0.1:${board.port}`] }] }
+    writeFileSync(join(folder, 'p.yml'), JSON.stringify({ scrape_configs: [{ job_name: 'broadside', ...config }] }))
+    const flags = ['--config.file=p.yml', `--storage.tsdb.path=${folder}`, `--web.listen-address=127.0.0.1:${port}`]
+    const prometheus = spawn('prometheus', flags, { cwd: folder, stdio: 'ignore' })
+    const ended = new Promise((done) => prometheus.once('close', done))
+    try {
+      const query = async (expr: string): Promise<{ status: string; found: number }> => {
+        const address = `http://127.0.0.1:${port}/api/v1/query?query=${encodeURIComponent(expr)}`
+        const { status, data } = (await (await fetch(address)).json()) as {
+          status: string
+          data?: { result: unknown[] }
+        }
+        return { status, found: data?.result.length ?? 0 }
+      }
+      const rated = 'rate(broadside_processor_seconds_total[5m])'
+      await vi.waitFor(async () => expect((await query(rated)).found).toBe(1), { timeout: 120_000, interval: 500 })
+      const { text } = await client.get('/metrics')
+      const file = readFileSync(new URL('../../src/hosting/dashboard.json', import.meta.url), 'utf8')
+      const { panels } = JSON.parse(file) as { panels: { title: string; targets: { expr: string }[] }[] }
+      expect(panels.length).toBeGreaterThan(15)
+      for (const { title, targets } of panels)
+        for (const { expr } of targets) {
+          const names = expr.match(/\bbroadside_[a-z_]+/g) ?? []
+          const unknown = names.filter((name) => !text.includes(`# TYPE ${name.replace(/_(bucket|count)$/, '')} `))
+          // Nothing was refused and nobody was disconnected: those have no sample yet.
+          const isEmpty = names.some((name) => !new RegExp(`^${name}[ {]`, 'm').test(text))
+          const answer = await query(expr)
+          expect.soft([title, expr, unknown, answer.status]).toEqual([title, expr, [], 'success'])
+          expect.soft([title, expr, isEmpty || answer.found > 0]).toEqual([title, expr, true])
+        }
+    } finally {
+      prometheus.kill('SIGTERM')
+      await ended
+      client.close()
+      await board.stop()
+    }
   },
 )

@@ -9,7 +9,7 @@
 #   chromium, firefox-esr       browsers: the pages as people use them
 #   sigsum-go                   a C2SP witness (from bookworm-backports)
 #   cadaver, curl               a WebDAV client and an HTTP client, for writing without POST
-#   haproxy, nginx-light        proxies in front of a board, with the files of src/hosting
+#   haproxy, nginx-light, caddy proxies in front of a board, with the files of src/hosting
 #   systemd, prometheus         check the unit and the alerts of src/hosting
 #   wget                        a crawler that obeys robots.txt
 #   python3-cryptography        what the Python of /for-agents and /docs signs with
@@ -25,7 +25,7 @@ if ! [ node_modules/.package-lock.json -nt package-lock.json ]; then
   npm ci --ignore-scripts --no-audit --no-fund
 fi
 
-packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium firefox-esr cadaver curl python3-cryptography haproxy nginx-light wget systemd prometheus python3-feedparser libxml2-utils"
+packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium firefox-esr cadaver curl python3-cryptography haproxy nginx-light caddy wget systemd prometheus python3-feedparser libxml2-utils"
 
 installed() {
   dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed

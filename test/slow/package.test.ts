@@ -25,7 +25,7 @@ test('the package holds built code with declarations and source maps, texts for 
   const { paths } = pack()
   const strangers = paths.filter(
     (path) =>
-      !/^(dist\/(src|actors|storage)\/.+\.(js|js\.map|d\.ts|css|py)|src\/hosting\/[a-z.]+|package\.json|LICENSE|[A-Z]+\.md)$/.test(
+      !/^(dist\/(src|actors|storage)\/.+\.(js|js\.map|d\.ts|css|py)|src\/hosting\/[A-Za-z.]+|package\.json|LICENSE|[A-Z]+\.md)$/.test(
         path,
       ),
   )

@@ -251,6 +251,7 @@ export const setups: Readonly<Record<string, Setup>> = {
     await world.done(world.operator, { operation: 'identity.suspend', target, reason: 'x' })
     return { signer: world.operator, fields: { target } }
   },
+  'identity.erase': (world) => ({ signer: world.operator, fields: { target: world.someone().id } }),
   'room.create': (world) => ({ signer: world.someone(), fields: { room: world.name() } }),
   'room.get': anyone,
   'rooms.list': anyone,
@@ -298,8 +299,10 @@ export const setups: Readonly<Record<string, Setup>> = {
     return { signer: owner, fields: { event_id: event } }
   },
   'room.modlog': anyone,
+  'moderation.log': anyone,
   report: someEvent,
   'reports.list': (world) => ({ signer: world.operator }),
+  'reports.summary': (world) => ({ signer: world.operator }),
   'report.resolve': async (world) => ({ signer: world.operator, fields: { target: await world.report() } }),
   post: anyone,
   'event.get': someEvent,
@@ -325,6 +328,10 @@ export const setups: Readonly<Record<string, Setup>> = {
   'blob.put': anyone,
   'blob.get': ownBlob,
   'blob.delete': ownBlob,
+  'blob.takedown': (world) => ({
+    signer: world.operator,
+    fields: { target: createHash('sha256').update(world.name()).digest('hex') },
+  }),
   'docs.create': anyone,
   'docs.read': ownDoc,
   'docs.write': ownDoc,

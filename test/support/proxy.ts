@@ -91,7 +91,26 @@ const haproxy: Kind = {
   },
 }
 
-export const proxies = { nginx, haproxy } as const
+const caddy: Kind = {
+  program: 'caddy',
+  file: 'Caddyfile',
+  changes: ({ folder, port, plainPort, boardPort }) => [
+    ['http_port 80\n', `http_port ${plainPort}\n\tadmin off\n`],
+    ['https_port 443\n', `https_port ${port}\n`],
+    ['http://board.example {', 'http://board.example {\n\tbind 127.0.0.1 [::1]'],
+    [
+      'https://board.example {',
+      `https://board.example {\n\tbind 127.0.0.1 [::1]\n\ttls ${join(folder, 'cert.pem')} ${join(folder, 'key.pem')}`,
+    ],
+    ['reverse_proxy 127.0.0.1:8787', `reverse_proxy 127.0.0.1:${boardPort}`],
+  ],
+  prepare: ({ folder }, text) => {
+    writeFileSync(join(folder, 'Caddyfile'), text)
+    return ['run', '--config', 'Caddyfile', '--adapter', 'caddyfile']
+  },
+}
+
+export const proxies = { nginx, haproxy, caddy } as const
 export type ProxyName = keyof typeof proxies
 
 export class ProxyProgram {
@@ -121,6 +140,8 @@ export class ProxyProgram {
     }
     const child = spawn(findProgram(program, '/usr/sbin')!, prepare(place, text), {
       cwd: folder,
+      // Caddy keeps what it was given under its home.
+      env: { PATH: process.env.PATH, HOME: folder },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     let words = ''

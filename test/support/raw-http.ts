@@ -115,7 +115,7 @@ function parseAnswer(bytes: Buffer, isHead: boolean): { answer: RawAnswer; bytes
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return undefined
   const [first = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n')
-  const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(first)?.[1])
+  const status = Number(/^HTTP\/1\.[01] (\d{3}) /.exec(first)?.[1])
   if (status === 100) {
     const next = parseAnswer(bytes.subarray(end + 4), isHead)
     return next && { answer: next.answer, bytes: next.bytes + end + 4 }

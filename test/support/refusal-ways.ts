@@ -1,4 +1,5 @@
 /** How to be refused: for every operation and every code that it declares, a command that gets this answer. */
+import { createHash } from 'node:crypto'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { operationByName } from '../../actors/operations.ts'
 import { now } from './client.ts'
@@ -100,6 +101,11 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     ...byRotatedOrSuspended('identity.unsuspend'),
     forbidden: asIs('identity.unsuspend'),
     wrong_state: twice('identity.unsuspend'),
+  },
+  'identity.erase': {
+    ...byRotatedOrSuspended('identity.erase'),
+    forbidden: asIs('identity.erase'),
+    wrong_state: twice('identity.erase'),
   },
   'room.create': { name_taken: (world) => send(world, 'room.create', world.someone(), { room: 'lobby' }) },
   'room.get': readOfRoom('room.get'),
@@ -212,6 +218,7 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   'room.bans': readOfRoom('room.bans'),
   report: { not_found: asIs('report'), conflict: twice('report') },
   'reports.list': { forbidden: asIs('reports.list') },
+  'reports.summary': { forbidden: asIs('reports.summary') },
   'limits.grant': { forbidden: asIs('limits.grant') },
   'limits.revoke': { forbidden: asIs('limits.revoke'), wrong_state: twice('limits.revoke') },
   'limits.list': { forbidden: asIs('limits.list') },
@@ -272,6 +279,12 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     })),
   },
   'blob.put': {
+    forbidden: async (world) => {
+      const target = createHash('sha256').update('taken down').digest('hex')
+      await world.send(operationByName.get('blob.takedown')!, { signer: world.operator, fields: { target } })
+      const data = Buffer.from('taken down').toString('base64url')
+      return send(world, 'blob.put', world.someone(), { data })
+    },
     not_found: inNoRoom('blob.put'),
     private_room: outside('blob.put'),
     room_write_restricted: inPolicy('blob.put', { write: 'members', reply: 'members' }),
@@ -279,6 +292,11 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   'blob.get': { not_found: asIs('blob.get'), private_room: privateBlob },
   'blob.delete': { not_found: asIs('blob.delete'), forbidden: byAnother('blob.delete') },
+  'blob.takedown': {
+    ...byRotatedOrSuspended('blob.takedown'),
+    forbidden: asIs('blob.takedown'),
+    wrong_state: twice('blob.takedown'),
+  },
   'docs.create': {
     not_found: inNoRoom('docs.create'),
     private_room: outside('docs.create'),

@@ -171,6 +171,7 @@ export async function fillBoard(address: string): Promise<Shown> {
     toolPath('broadside:hash'),
     '/tools?subject=s_0123456789abcdef',
     '/log',
+    '/moderation',
     '/search',
     '/search?q=deeper',
     '/docs',

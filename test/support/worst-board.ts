@@ -349,6 +349,7 @@ function own(fill: Filler): void {
     '/embed',
     '/embed/v1.js',
     '/log',
+    '/moderation',
     '/preview.png',
     '/capabilities',
     '/openapi.json',
@@ -368,6 +369,7 @@ function own(fill: Filler): void {
   for (const operation of ['post', 'work.create', 'tools.search', 'updates.get', 'room.policy.set'])
     fill.ask('/docs/{operation}', `/docs/${operation}`)
   fill.ask('/api/credits', '/api/credits?target=mint&limit=200')
+  fill.ask('/api/moderation', '/api/moderation?limit=200')
   fill.ask('/api/log/leaves', '/api/log/leaves?start=0&end=200')
   fill.ask('/api/log/consistency', '/api/log/consistency?from=1&to=100')
 }

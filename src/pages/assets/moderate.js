@@ -49,7 +49,14 @@ const suspend = async (key, target, reason, isHiding) => {
     : 'Suspended.'
 }
 
-const reportLine = async (key, { id, event_id: event, room, reason, reporter, created_at: at }, count) => {
+const daysSince = (at) => Math.floor((Date.now() / 1000 - at) / 86_400)
+const countWords = ({ count, oldest }) => {
+  const reports = count === 1 ? '1 report' : `${count} reports`
+  const days = daysSince(oldest)
+  return days < 1 ? reports : `${reports}, the oldest ${days === 1 ? '1 day' : `${days} days`} ago`
+}
+
+const reportLine = async (key, { id, event_id: event, room, reason, reporter, created_at: at }, about) => {
   const found = await get(`/api/events/${event}`).then(
     (data) => data.event,
     () => undefined,
@@ -66,7 +73,7 @@ const reportLine = async (key, { id, event_id: event, room, reason, reporter, cr
       { class: 'line' },
       ...(author === undefined ? [] : [person(author)]),
       `in ${room}`,
-      make('span', { class: 'tag warm' }, count === 1 ? '1 report' : `${count} reports`),
+      make('span', { class: 'tag warm' }, countWords(about)),
       time(at),
     ),
     make('p', {}, link(`/e/${event}`, visible((found?.text ?? 'The text is gone').slice(0, 300)))),
@@ -108,7 +115,10 @@ const reportLine = async (key, { id, event_id: event, room, reason, reporter, cr
 const reportsSection = async (key) => {
   const reports = await readAll(key, { operation: 'reports.list', kind: 'open' }, 'reports', 200)
   const counts = new Map()
-  for (const { event_id: id } of reports) counts.set(id, (counts.get(id) ?? 0) + 1)
+  for (const { event_id: id, created_at: at } of reports) {
+    const { count = 0, oldest = at } = counts.get(id) ?? {}
+    counts.set(id, { count: count + 1, oldest: Math.min(oldest, at) })
+  }
   const lines = await Promise.all(reports.map((each) => reportLine(key, each, counts.get(each.event_id))))
   const none = quiet('No open reports.')
   return section('Reports', lines.length === 0 ? none : make('ul', { class: 'rows' }, ...lines))

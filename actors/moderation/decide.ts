@@ -1,0 +1,63 @@
+/** Decisions of operators that concern no room, and how every act of moderation comes into the public log. */
+import { formatEntry } from '../log/entry.ts'
+import { RecordType } from '../records/record.ts'
+import {
+  act,
+  type Decider,
+  type Deciders,
+  isOfBoard,
+  type Planned,
+  refuse,
+  type Situation,
+  type WriteLetter,
+} from '../records/write.ts'
+import { isModeration, type TakedownFacts } from './moderation.ts'
+
+type TakedownArgs = { readonly target: string; readonly reason: string; readonly isEnd: boolean }
+
+const takedown = ({ state, now }: Situation, letter: WriteLetter<TakedownArgs>) => {
+  const { target, reason, isEnd } = letter.args
+  // The board itself takes down again what was down on a board that is lost.
+  if (!letter.operator && !isOfBoard(letter))
+    return refuse('forbidden', 'only an operator of this board can take a file down everywhere')
+  if ((state.moderation.takedown(target) === undefined) === isEnd)
+    return refuse(
+      'wrong_state',
+      isEnd ? 'this file is not taken down' : 'this file is already taken down: blob.takedown with ended ends that',
+      'target',
+    )
+  const facts: TakedownFacts = { target, reason, ...(isEnd ? { ended: true } : {}) }
+  return act(letter, now, { facts, isPublic: true })
+}
+
+export const moderationDeciders = { 'blob.takedown': takedown } satisfies Deciders
+
+/**
+ * The same decider, whose public acts of moderation are leaves of the public log: nobody who runs a room or the board can say later that
+ * they did something else, or leave an act out.
+ */
+export function provable(decide: Decider): Decider {
+  return (situation, letter) => {
+    const decision = decide(situation, letter)
+    if (!decision.ok) return decision
+    return { ...decision, records: decision.records.map((planned) => withLeaf(planned, letter)) }
+  }
+}
+
+function withLeaf(planned: Planned, letter: WriteLetter): Planned {
+  const { record, isPublic, entries = [] } = planned
+  if (!isPublic || entries.length > 0 || record.type !== RecordType.act || !isModeration(record)) return planned
+  const { target, id } = record.facts
+  const subject = id instanceof Uint8Array ? Buffer.from(id).toString('hex') : target
+  const entry = formatEntry({
+    kind: 'moderate',
+    event: Buffer.from(letter.id).toString('hex'),
+    room: record.room.startsWith('@') ? '-' : record.room,
+    seq: '-',
+    time: record.at,
+    command: Buffer.from(letter.sha).toString('hex'),
+    ...(typeof subject === 'string' ? { target: subject } : {}),
+    action: record.op,
+  })
+  return { ...planned, entries: [entry] }
+}

@@ -1,0 +1,240 @@
+/**
+ * `broadside identity`: what is done with an identity as a whole. It moves to another key by its own signature. A host gives its owner a
+ * copy of what the board holds of them, and takes back what can be taken back, by signed acts of an operator.
+ */
+import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readFacts } from '../board-directory.ts'
+import { systemClock } from '../clock.ts'
+import { explainFailure } from '../failure.ts'
+import { signingBytes } from '../format/signing.ts'
+import { machine } from '../platform.ts'
+import { release } from '../release.ts'
+import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
+import { BoardClient, Refused } from './client.ts'
+import {
+  type Arguments,
+  type Command,
+  CommandFailed,
+  type ExitCode,
+  exitCodes,
+  print,
+  type Terminal,
+  UsageError,
+} from './command-line.ts'
+import { fileOf, recordsOf, type Standing, shownRecord, standingOf } from './identity-records.ts'
+import { createKeyFile, openKeyFile } from './key-file.ts'
+import { Progress } from './progress.ts'
+import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { type CommandFields, freshNonce, type Signer, signCommand } from './sign.ts'
+import { recordOf, textOf } from './signed-line.ts'
+import { grouped, inertJson, inertLine } from './terminal.ts'
+
+export const identityCommand: Command = {
+  name: 'identity',
+  summary:
+    'rotate moves your identity to a new key in a new file: the id, the handle and all rights stay, the old key is refused, and every ' +
+    'delegation ends. For hosts, with the data directory at hand: export writes all that the board holds of an identity, in private ' +
+    'rooms too, into a new directory; erase takes it back on the running board, signed by its operator: texts, files, documents, profile ' +
+    'and handle. Run it again to go on where it was cut short.',
+  usage:
+    'identity rotate NEWFILE [options]\n       broadside identity export ID DIR [options]\n       broadside identity erase ID [options]',
+  optionHelp: [
+    urlOptionHelp,
+    keyOptionHelp,
+    ...settingsHelp,
+    ['--reason TEXT', 'erase: why, public (default: Its owner asked for it.)'],
+    ['--dry-run', 'erase: say what would be taken back, and change nothing'],
+  ],
+  example: 'broadside identity erase IDENTITY_ID --data ./data --key operator.json --dry-run',
+  options: {
+    ...urlOption,
+    ...settingsOptions,
+    key: { type: 'string' },
+    reason: { type: 'string' },
+    'dry-run': { type: 'boolean' },
+  },
+  positionals: { min: 2, max: 3 },
+  run(args, terminal) {
+    const [verb, subject = '', directory] = args.positionals
+    if (verb !== 'rotate' && verb !== 'export' && verb !== 'erase')
+      throw new UsageError(`identity has no subcommand "${verb}". See: broadside identity --help`)
+    if ((verb === 'export') !== (directory !== undefined))
+      throw new UsageError(
+        verb === 'export' ? 'identity export needs a new directory.' : `identity ${verb} takes one argument.`,
+      )
+    if (verb === 'rotate') return rotate(subject, args, terminal)
+    if (!/^[0-9a-f]{64}$/.test(subject))
+      throw new UsageError(
+        `"${subject}" is not an identity id of 64 hex digits. "broadside call identity.get target=@handle" shows it.`,
+      )
+    return directory === undefined ? erase(subject, args, terminal) : exportAll(subject, directory, args, terminal)
+  },
+}
+
+async function rotate(file: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
+  const { signer } = await openKeyFile(keyFileOf(args))
+  const client = new BoardClient({ url: urlOf(args), connections: 1 })
+  try {
+    const { serviceId } = await client.capabilities()
+    // On disk before the board knows it: a kill in between leaves a key too many, never an identity without its key.
+    const next = createKeyFile(file)
+    const command = {
+      operation: 'identity.rotate',
+      target: next.publicKey,
+      public_key: signer.publicKey,
+      timestamp: terminal.clock.wallSeconds(),
+      nonce: freshNonce(),
+    }
+    const bytes = signingBytes(serviceId, command)
+    const [signature, proof] = [signer, next].map((each) => each.sign(bytes).toString('base64url'))
+    const { identity } = await client.command(Buffer.from(JSON.stringify({ ...command, signature, proof })))
+    const id = textOf(recordOf(identity).id)
+    print(
+      terminal,
+      { identity: id, key_file: file, public_key: next.publicKey },
+      `${inertLine(id)} has the key in ${file} now. The old key is refused, and its delegations have ended.\n`,
+    )
+    return exitCodes.ok
+  } finally {
+    client.close()
+  }
+}
+
+/** What the files of a board say. Throws CommandFailed with the sentence for the host. */
+async function fromFiles<Found>(args: Arguments, read: (dataDirectory: string) => Found): Promise<Found> {
+  const { dataDirectory } = await boardSettings(args)
+  try {
+    return read(dataDirectory)
+  } catch (error) {
+    throw error instanceof CommandFailed ? error : new CommandFailed(explainFailure(error).problem)
+  }
+}
+
+async function exportAll(identity: string, to: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
+  if (existsSync(to)) throw new CommandFailed(`${to} exists and is not overwritten. Name a new directory.`)
+  const written = await fromFiles(args, (dataDirectory) => {
+    const { service_id, origin } = readFacts(machine.disk, dataDirectory)
+    mkdirSync(join(to, 'attachments'), { recursive: true, mode: 0o700 })
+    const at = terminal.clock.wallSeconds()
+    const lines = [inertJson({ type: 'identity', id: identity, service_id, origin, release, exported_at: at })]
+    let [files, missing] = [0, 0]
+    for (const held of recordsOf(machine.disk, dataDirectory, identity)) {
+      lines.push(inertJson(shownRecord(held)))
+      const file = held.relation === 'by' ? fileOf(dataDirectory, held) : undefined
+      if (file === undefined) continue
+      // Deleted, or taken back with its post.
+      if (!existsSync(file.path)) missing++
+      else {
+        copyFileSync(file.path, join(to, 'attachments', file.sha256))
+        files++
+      }
+    }
+    writeFileSync(join(to, 'identity.jsonl'), `${lines.join('\n')}\n`, { mode: 0o600 })
+    return { records: lines.length - 1, files, missing }
+  })
+  print(
+    terminal,
+    { identity, directory: to, ...written },
+    `${counted(written.records, 'record')} and ${counted(written.files, 'file')} of ${identity} are in ${inertLine(to)}; ` +
+      `${grouped(written.missing)} more files were deleted. It holds texts of private rooms: give it to the owner of the identity alone.\n`,
+  )
+  return exitCodes.ok
+}
+
+async function erase(identity: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
+  const standing = await fromFiles(args, (dataDirectory) => standingOf(machine.disk, dataDirectory, identity))
+  const { events, files, documents, isErased } = standing
+  const what = `${counted(events.length, 'post')}, ${counted(files.length, 'file')}, ${counted(documents.length, 'document')}`
+  if (args.flag('dry-run')) {
+    const left = { posts: events.length, files: files.length, documents: documents.length, erased: isErased }
+    print(
+      terminal,
+      { identity, dry_run: true, ...left },
+      `Of ${identity} these would be taken back: ${what}${isErased ? '' : ', its profile and its handle'}. Nothing was changed.\n`,
+    )
+    return exitCodes.ok
+  }
+  const { signer } = await openKeyFile(keyFileOf(args))
+  const client = new BoardClient({ url: urlOf(args), connections: 1 })
+  const progress = new Progress({ terminal, unit: 'acts' })
+  try {
+    const eraser = new Eraser(client, signer, terminal, progress)
+    const { done, refused } = await eraser.run(identity, standing, args.text('reason') ?? 'Its owner asked for it.')
+    progress.clear()
+    for (const words of refused.slice(0, refusedShownMax)) terminal.err(`${inertLine(words)}\n`)
+    print(
+      terminal,
+      { identity, done, refused: refused.length },
+      `${identity} is erased: ${what}. ${grouped(done)} acts were signed and accepted, ${grouped(refused.length)} refused.\n${remains}`,
+    )
+    return refused.length === 0 ? exitCodes.ok : exitCodes.failed
+  } finally {
+    progress.clear()
+    client.close()
+  }
+}
+
+const counted = (number: number, word: string): string => `${grouped(number)} ${word}${number === 1 ? '' : 's'}`
+
+const refusedShownMax = 10
+const remains =
+  'What stays: ids, hashes and signatures in the public log, votes, the ledger, names of rooms, and what others wrote. Texts leave the ' +
+  'disk within COMPACT_SECONDS; backups, mirrors and exports that were made before keep them.\n'
+
+/** Commands in one request. */
+const batchMax = 64
+
+class Eraser {
+  readonly #client: BoardClient
+  readonly #signer: Signer
+  readonly #terminal: Terminal
+  readonly #progress: Progress
+
+  constructor(client: BoardClient, signer: Signer, terminal: Terminal, progress: Progress) {
+    this.#client = client
+    this.#signer = signer
+    this.#terminal = terminal
+    this.#progress = progress
+  }
+
+  /** The identity first, so that it adds nothing while this runs. What an earlier call has done is not done again. */
+  async run(
+    identity: string,
+    { events, files, documents, isErased }: Standing,
+    reason: string,
+  ): Promise<{ done: number; refused: readonly string[] }> {
+    const { serviceId } = await this.#client.capabilities()
+    const left: CommandFields[] = [
+      ...(isErased ? [] : [{ operation: 'identity.erase', target: identity, reason }]),
+      ...events.map((event_id) => ({ operation: 'event.redact', event_id, reason })),
+      ...files.map((target) => ({ operation: 'blob.delete', target, reason })),
+      ...documents.map((target) => ({ operation: 'docs.delete', target, reason })),
+    ]
+    const refused: string[] = []
+    let done = 0
+    const total = left.length
+    // The first alone: where it is refused nothing else is tried.
+    for (let size = 1; left.length > 0; size = batchMax) {
+      const batch = left.splice(0, size)
+      const options = { signer: this.#signer, serviceId, nowSeconds: this.#terminal.clock.wallSeconds() }
+      const answers = await this.#client.commands(batch.map((fields) => signCommand(fields, options).body))
+      let waitSeconds = 0
+      for (const [n, answer] of answers.entries()) {
+        if (answer instanceof Refused && answer.code === 'wrong_state') continue
+        if (answer instanceof Refused && answer.status === 429) {
+          left.push(batch[n]!)
+          waitSeconds = Math.max(waitSeconds, answer.retryAfterSeconds ?? 1)
+          continue
+        }
+        if (answer instanceof Refused && batch[n]!.operation === 'identity.erase') throw answer
+        if (answer === undefined) throw new CommandFailed('The board did not answer. Run the same command again.')
+        if (answer instanceof Refused) refused.push(`${batch[n]!.operation}: ${answer.message}`)
+        else done++
+      }
+      this.#progress.update(total - left.length, total, waitSeconds > 0 ? 'waiting for the limits of the board' : '')
+      if (waitSeconds > 0) await new Promise<void>((resolve) => systemClock.later(resolve, waitSeconds * 1_000))
+    }
+    return { done, refused }
+  }
+}

@@ -55,6 +55,8 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly again: (board: Board, first: Frame) => Readonly<Record<string, unknown>>
   /** Unix seconds of the wall clock. */
   readonly wallSeconds: () => number
+  /** Newest frame of the log's journal that is durable: at least that of everything that was answered. Left out: not known. */
+  readonly logDurable?: () => number
   /** True while the disk has room for more. */
   readonly diskHasRoom: () => boolean
   /** Records damage of the disk; returns what its caller is answered. */
@@ -260,6 +262,7 @@ export class Shard {
 
     const { journal } = this.#options
     if (this.#frames.length === 0) return this.#endTurn(answers)
+    journal.peerSeq = this.#options.logDurable?.() ?? 0
     if (this.#options.isBusy !== true || letters.length < lettersWorthAWait) {
       journal.append(this.#frames)
       return this.#endTurn(answers)

@@ -27,7 +27,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { type Frame, KEYED, type NewFrame } from '../../storage/journal.ts'
+import { type Frame, type Journal, KEYED, type NewFrame } from '../../storage/journal.ts'
 
 export const logFrameType = 1
 export const closeFrameType = 2
@@ -69,6 +69,8 @@ export type ClosedLog = {
   readonly last: number
   /** It was not closed: what it had after this head is lost. */
   readonly isLost?: true
+  /** Where the journals of the shards ended when it was given up; absent in logs of old releases. */
+  readonly ends?: readonly number[]
 }
 
 /** `closed`: of the first frame of a log that follows others, those. */
@@ -104,6 +106,13 @@ export function encodeLogFrame(frame: LogFrame, closed: readonly ClosedLog[] = [
 export function closedBefore({ type, payload }: Frame): ClosedLog[] {
   if (type !== openFrameType) throw new Error(`a log frame of type ${type} opens no log`)
   return JSON.parse(payload.toString('utf8', 20, 20 + payload.readUInt32LE(16))) as ClosedLog[]
+}
+
+/** The logs before the one that grows, as its first frame lists them. */
+export function closedLogs(journal: Pick<Journal, 'findKey' | 'read'>): ClosedLog[] {
+  const seq = journal.findKey(openKey)
+  const frame = seq === undefined ? undefined : journal.read(seq)
+  return frame?.type === openFrameType ? closedBefore(frame) : []
 }
 
 /** Reads a log frame; `bundle` and `root` are views of the frame's payload. */

@@ -39,7 +39,7 @@ import { readBlob } from '../../storage/blob-files.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
-import { newestDurable } from '../../storage/recovery.ts'
+import { newestDurable } from '../../storage/durable-mark.ts'
 import { badSnapshots, reachOf } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
@@ -51,7 +51,7 @@ import {
   snapshotDirectories,
 } from '../board-directory.ts'
 import { lostLog } from '../log/beginning.ts'
-import { durableOf } from '../log/covered.ts'
+import { durableOf, logBehind } from '../log/covered.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { damageIn, putAside, storeFile } from '../webhooks/store.ts'
 import { CreditCheck } from './credits.ts'
@@ -159,6 +159,8 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
   const log = logDirectory(options.path)
   const lost = isLogSound && ends.at(-1) === 0 ? lostLog(options.path, ends.slice(0, -1)) : undefined
   if (lost !== undefined) tell({ kind: 'damage', where: log, what: lost })
+  const behind = isLogSound ? logBehind(options.disk, options.path, facts.shards) : undefined
+  if (behind !== undefined) tell({ kind: 'damage', where: log, what: behind })
   const leaves = new LogCheck(options, { ends, isLogSound, origin: facts.origin, tell }).run()
   return { frames, bytes, leaves }
 }

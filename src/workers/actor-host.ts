@@ -118,6 +118,8 @@ export class ActorHost implements Actors {
   #seen = 0
   /** Grows before anything new is announced: threads that share it know whether what they have is still current. */
   readonly turns = new Int32Array(new SharedArrayBuffer(4))
+  /** Newest frame of the log that is durable: every frame of a shard says so of what was answered before it. */
+  readonly #logDurable = new BigUint64Array(new SharedArrayBuffer(8))
 
   private constructor(options: ActorHostOptions) {
     this.#options = options
@@ -333,6 +335,7 @@ export class ActorHost implements Actors {
       queues,
       limitsOn,
       firstRooms: firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number),
+      logDurable: this.#logDurable,
       front: front.port2,
     }
   }
@@ -380,6 +383,7 @@ export class ActorHost implements Actors {
       origin: directory.facts.origin,
       segmentBytesMax,
       marks: this.#options.marks,
+      durable: this.#logDurable,
       front: front.port2,
       feed,
     }

@@ -21,6 +21,7 @@ import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
+import { IdleMark } from './idle-mark.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { answerRead } from './reads.ts'
 import { SnapshotKeeper } from './snapshots.ts'
@@ -49,6 +50,8 @@ export type ShardStart = {
   readonly queues: Queues
   /** Rates and quotas hold. */
   readonly limitsOn: boolean
+  /** Shared with the log, which keeps the newest frame of its journal in it that is durable. */
+  readonly logDurable: BigUint64Array
   /** Rooms of this shard that exist from the first start. */
   readonly firstRooms: readonly FirstRoom[]
   readonly front: Port
@@ -92,6 +95,7 @@ export class ShardRun {
   readonly #log: Teller<ToLog>
   readonly #front: Link
   readonly #snapshots: SnapshotKeeper
+  readonly #mark: IdleMark
   readonly #shard: Shard
   readonly #compactor: Compactor
   readonly #context: ReadContext
@@ -133,6 +137,7 @@ export class ShardRun {
       onTell: (body) => this.#hear(body as ShardTell),
     })
     const { id } = this.#journal
+    this.#mark = new IdleMark(here, data.directory, this.#journal)
     this.#snapshots = SnapshotKeeper.open(here, shardSnapshotsDirectory(data.directory), id, opened)
     this.#shard = new Shard(this.#shardOptions())
     this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
@@ -167,6 +172,7 @@ export class ShardRun {
     this.#log.close()
     this.#snapshots.keep(this.#journal.nextSeq - 1, () => this.#shard.pack())
     this.#journal.close()
+    this.#mark.close()
   }
 
   #tell(news: ShardNews): void {
@@ -185,6 +191,7 @@ export class ShardRun {
         this.#held = []
         for (const show of held) show()
         this.#snapshots.after(seq, () => this.#shard.pack())
+        this.#mark.after()
         this.#news.afterTurn(acted)
       },
       firstRooms: data.firstRooms,
@@ -195,6 +202,7 @@ export class ShardRun {
       deciders: eachNamed(deciders),
       again,
       wallSeconds: this.#here.clock.wallSeconds,
+      logDurable: () => Number(Atomics.load(data.logDurable, 0)),
       soon: this.#here.clock.soon,
       isBusy: this.#isBusy,
       diskHasRoom: diskWatch(data, this.#here),

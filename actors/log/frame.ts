@@ -149,6 +149,17 @@ export function decodeLogFrame({ type, payload: whole }: Frame): LogFrame {
   }
 }
 
+/** The entries of a bundle in their order: views of it. */
+export function entriesIn(bundle: Buffer): Buffer[] {
+  const entries: Buffer[] = []
+  for (let at = 0; at < bundle.length; ) {
+    const end = at + 2 + bundle.readUInt16BE(at)
+    entries.push(bundle.subarray(at + 2, end))
+    at = end
+  }
+  return entries
+}
+
 /** The entries of a frame in their order: views of its bundle. */
 export function* entriesOf({ bundle, entries }: LogFrame): Generator<Buffer, void, undefined> {
   let at = 0

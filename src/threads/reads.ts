@@ -14,6 +14,7 @@ import {
 import {
   badCursor,
   limitOf,
+  listed,
   mutedAuthors,
   ok,
   opened,
@@ -25,7 +26,6 @@ import {
   refused,
   soonest,
   unending,
-  view,
   withinPage,
   withRoom,
 } from '../reads/read.ts'
@@ -98,7 +98,7 @@ type ThreadList = {
 
 function threadView(context: ReadContext, index: ThreadIndex, root: number) {
   const { events } = context.board
-  const first = view(context, root, false)
+  const first = listed(context, root)
   const { replies, participants, last } = index.sums(root)
   const { event_id: thread, room, page, kind, author, created_at, edited_at = 0, source } = first
   return {

@@ -88,6 +88,7 @@ export class FeedAnswers {
       serviceId,
       handleOf: (identity) => state.board.authors.get(identity)?.handle,
       now: clock.readingSeconds,
+      fault: this.#fault,
       applied: () => feed.applied,
       visibility: 'public',
     }
@@ -125,11 +126,13 @@ export class FeedAnswers {
     return logRead({ ...this.context, ...this.#proving, isCommand: request.isCommand === true }, request)
   }
 
+  readonly #fault = (error: unknown): string => readFault(this.#report, error).refusal.message
+
   get #archiving() {
     return {
       leafHashes: (log: BookedLog, start: number, end: number) => this.#feed.leafHashes(log, start, end),
       entries: this.#proving.entries,
-      fault: (error: unknown) => readFault(this.#report, error).refusal.message,
+      fault: this.#fault,
     }
   }
 

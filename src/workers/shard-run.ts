@@ -249,6 +249,7 @@ export class ShardRun {
       serviceId,
       handleOf: (identity) => this.#handles.get(identity),
       now: clock.readingSeconds,
+      fault: (error) => readFault(this.#here.report, error).refusal.message,
       visibility: 'private',
     }
   }

@@ -133,6 +133,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
     shards,
     durable: data.through,
     monotonicMs: clock.monotonicMs,
+    onBad: (problem) => report('warn', 'search.index_made_again', { problem }),
   })
   let soon: Cancel | undefined
   let later: Cancel | undefined

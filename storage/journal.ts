@@ -17,7 +17,7 @@
 import { randomBytes } from 'node:crypto'
 import { Chain } from './chain.ts'
 import { type CompactionStep, compactSegment, removeUnfinished } from './compaction.ts'
-import { Damage, type Disk, type DiskFile, DiskFull } from './disk.ts'
+import { Damage, type Disk, type DiskFile, DiskFull, isUnreadable } from './disk.ts'
 import { type Durable, markedDurable, newestDurable } from './durable-mark.ts'
 import {
   encodeFrame,
@@ -70,7 +70,7 @@ export type JournalEvent =
   | RecoveryEvent
   /** An index was missing or did not match its segment, and was made again. */
   | { readonly kind: 'index-rebuilt'; readonly path: string }
-  /** The disk had no space for an index; it is kept in memory and made again when needed. */
+  /** The disk had no space for an index, or did not take it; it is kept in memory and made again when needed. */
   | { readonly kind: 'index-not-kept'; readonly path: string }
   | { readonly kind: 'segment-sealed'; readonly path: string; readonly firstSeq: number; readonly count: number }
 
@@ -406,7 +406,7 @@ export class Journal {
     try {
       this.#disk.writeAtomic(path, bytes)
     } catch (error) {
-      if (!(error instanceof DiskFull)) throw error
+      if (!(error instanceof DiskFull) && !isUnreadable(error)) throw error
       this.#report({ kind: 'index-not-kept', path })
     }
   }

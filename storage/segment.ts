@@ -93,7 +93,12 @@ export function encodeSegmentHeader(header: Omit<SegmentHeader, 'seed' | 'isOld'
 /** The header of a segment file, or undefined when the bytes are not one. */
 export function readSegmentHeader(file: DiskFile): SegmentHeader | undefined {
   const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES)
-  if (file.readAt(bytes, 0) < SEGMENT_HEADER_BYTES) return undefined
+  return file.readAt(bytes, 0) < SEGMENT_HEADER_BYTES ? undefined : headerOf(bytes)
+}
+
+/** The header in the first bytes of a segment file; undefined: they are not one. */
+export function headerOf(bytes: Buffer): SegmentHeader | undefined {
+  if (bytes.length < SEGMENT_HEADER_BYTES) return undefined
   const found = bytes[versionAt]
   if (!bytes.subarray(0, versionAt).equals(magic) || found === undefined || found < versionWithoutSeed || found > version)
     return undefined

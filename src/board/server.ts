@@ -26,6 +26,8 @@ import { AuthorPosts } from '../moderation/author-posts.ts'
 import { httpClassifier } from '../moderation/classifier.ts'
 import { hideBy, resumeScreening, Screening, ScreeningQueue } from '../moderation/screening.ts'
 import { Counters, DurationHistograms, log, setLogLevel } from '../observe.ts'
+import { Scrubber } from '../fsck/scrubber.ts'
+import { Notices } from '../notices.ts'
 import { Parts } from '../parts.ts'
 import { machine, type Platform } from '../platform.ts'
 import { Throttle } from '../rates/throttle.ts'
@@ -33,6 +35,7 @@ import { Deliveries } from '../receive-urls/deliveries.ts'
 import { ItemPosts } from '../receive-urls/item-posts.ts'
 import { chooseBackend } from '../verify/backends.ts'
 import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verifier.ts'
+import type { ActorHost } from '../workers/actor-host.ts'
 import { WebhookThread } from '../workers/webhook-thread.ts'
 import { boardRoutes } from './board-routes.ts'
 import { CommandRouter } from './command-router.ts'
@@ -48,6 +51,8 @@ export type RunningServer = {
   readonly address: string
   /** The text of /metrics; undefined: it could not be told. */
   metrics(): Promise<string | undefined>
+  /** The text of /healthz. */
+  health(): string
   close(): Promise<void>
 }
 
@@ -91,6 +96,7 @@ export async function startServer(config: Config, platform: Platform = machine):
     address,
     metrics: () =>
       new Promise((resolve) => figures.tell((found) => resolve(found === undefined ? undefined : metricsText(found)))),
+    health: () => figures.health,
     close: () => {
       closing ??= stop(parts)
       return closing
@@ -132,6 +138,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     ...portOptions(connections, place.clock),
     socketPath: streamPath,
   })
+  const scrubber = scrubberOf(base, actorHost)
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
     { name: 'pages', stop: () => pages.close() },
@@ -151,6 +158,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
           report: log,
         }),
     },
+    { name: 'scrubber', start: () => scrubber.start(), stop: () => scrubber.stop() },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
     { name: 'author posts', start: () => authorPosts.resume(), stop: () => authorPosts.close() },
     { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },
@@ -172,6 +180,20 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   sayLogName(place, actors.log.origin, news.head.size)
   resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
   return services.figures
+}
+
+function scrubberOf({ disk, clock, directory, config, notices, counters }: ReturnType<typeof baseOf>, actorHost: ActorHost): Scrubber {
+  return new Scrubber({
+    disk,
+    clock,
+    directory: directory.path,
+    shards: directory.facts.shards,
+    bytesPerSecond: config.scrubBytesPerSecond,
+    mendTree: (path) => actorHost.askFeed(['mend', path, 0], () => {}),
+    notices,
+    counters,
+    report: log,
+  })
 }
 
 /** The name of a log is signed with each of its heads: it stays what it was when the log began. */
@@ -209,6 +231,7 @@ function baseOf(place: Place) {
   const addresses = new ClientAddresses(config.trustedProxy, (event, facts) => log('warn', event, facts))
   const addressOf = (exchange: Exchange) => addresses.of(exchange)
   const counters = new Counters()
+  const notices = new Notices()
   const durations = new DurationHistograms()
   const replies = new Replies({ throttle, addressOf, onReply: (status) => counters.reply(status) })
   const files = new BlobFiles(place.disk, blobsDirectory(directory.path), (file, problem) =>
@@ -216,7 +239,7 @@ function baseOf(place: Place) {
   )
   const connections: OpenConnections = { open: 0 }
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
-  return { ...place, news, throttle, addressOf, counters, durations, replies, files, connections, secret }
+  return { ...place, news, throttle, addressOf, counters, notices, durations, replies, files, connections, secret }
 }
 
 /** A backend in JavaScript takes milliseconds a signature: it never checks in the main thread. */
@@ -279,10 +302,10 @@ async function servicesOf(base: Base) {
     report: (facts) => log('warn', 'author_posts.not_marked', facts),
   })
   const { itemPosts, deliveries } = receivingOf(base, voice)
-  const { connections, verifier, counters, throttle } = base
+  const { connections, verifier, counters, throttle, notices } = base
   const { tails } = followers
   const streams = openStreams(base, { followers, front })
-  const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle }
+  const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle, notices }
   const diskFree = () => base.disk.freeBytes(base.directory.path)
   const figures = new BoardFigures({ ...parts, durations: base.durations, diskFree, now: clock.monotonicMs })
   const answering = { followers, webhookThread, screeningQueue, authorPosts, works, calling }

@@ -113,6 +113,7 @@ async function startThreads(
     diskReserveBytes: config.diskReserveBytes,
     segmentBytesMax: config.segmentBytesMax,
     compactSeconds: config.compactSeconds,
+    scrubBytesPerSecond: config.scrubBytesPerSecond,
     queues: queuesOf(config.queueMax),
     limitsOn: config.limitsOn,
     marks,

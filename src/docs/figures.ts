@@ -31,6 +31,8 @@ export type Figures = {
   /** How long signed commands took, by operation. */
   readonly durations: readonly (readonly [operation: string, durations: Durations])[]
   readonly counters: readonly (readonly [name: string, count: number])[]
+  /** What the operator has to know. */
+  readonly notices: readonly string[]
   /** What limits refused since the start, by the name of the limit. */
   readonly limited: readonly (readonly [limit: string, count: number])[]
 }
@@ -55,6 +57,10 @@ export function statsData(figures: Figures) {
   const log = { log_size: treeSize, checkpoint_at: checkpointAt }
   return { stats: { ...counts, ...log, streams_open: figures.streamsOpen, uptime_seconds: figures.uptimeSeconds } }
 }
+
+/** Counters of the scrubber: what it has read, and the beginning of the names for what it found. */
+export const scrubbedCounter = 'scrubbed_bytes'
+export const scrubFoundCounter = 'scrub_found_'
 
 /** Begins the name of a counter of closed connections, before the code. */
 export const closedCounter = 'sockets_closed_'
@@ -123,6 +129,21 @@ export function metricsText(figures: Figures): string {
       'counter',
       'Ended connections of /v1/stream by the code that the board closed them with, 0: it did not.',
       counted(closedCounter, 'code'),
+    ),
+    family('scrubbed_bytes_total', 'counter', 'Bytes that the scrubber has read again.', [
+      ['', figures.counters.find(([name]) => name === scrubbedCounter)?.[1] ?? 0],
+    ]),
+    family(
+      'scrub_found_total',
+      'counter',
+      'Files that the scrubber found not to be what was written, by kind.',
+      counted(scrubFoundCounter, 'kind'),
+    ),
+    family(
+      'notice',
+      'gauge',
+      'What the operator has to know, as /healthz says it in words.',
+      figures.notices.map((name): Sample => [`name="${name}"`, 1]),
     ),
     family(
       'limited_total',

@@ -45,6 +45,8 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
   readonly compactSeconds: number
+  /** How much of the search index is compared with its sums in a second; left out: nothing. */
+  readonly scrubBytesPerSecond?: number
   readonly queues: Queues
   /** Rates and quotas hold. */
   readonly limitsOn: boolean
@@ -132,7 +134,8 @@ export class ActorHost implements Actors {
       through: this.#published,
       logId: this.#logId,
     })
-    this.#search = this.#late('search', (front) => ({ ...following(), front }) satisfies SearchThread)
+    const { scrubBytesPerSecond = 0 } = options
+    this.#search = this.#late('search', (front) => ({ ...following(), scrubBytesPerSecond, front }) satisfies SearchThread)
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 

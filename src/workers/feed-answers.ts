@@ -27,6 +27,8 @@ export type FeedAsk =
   | readonly ['updates', UpdatesRequest, seen: number]
   | readonly ['tile', TileRequest, seen: number]
   | readonly ['hooks', HooksAsk, seen: number]
+  /** The tree file with this path is not what was written. */
+  | readonly ['mend', path: string, seen: number]
   | readonly ['stats', nothing: null, seen: number]
 
 /** A tile of the log with this name, such as 2026a. */
@@ -115,6 +117,8 @@ export class FeedAnswers {
         return answerHooks(this.context, asked[1])
       case 'tile':
         return this.#tile(asked[1])
+      case 'mend':
+        return this.#trees.mendFile(asked[1])
       case 'stats':
         return this.#stats()
     }

@@ -15,6 +15,7 @@ import { JournalReader } from '../../storage/journal.ts'
 import { logDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import { Follower } from '../search/follower.ts'
+import { checkPages } from '../search/page-sums.ts'
 import type { Search, SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ThreadStarter } from './thread.ts'
 
@@ -24,6 +25,8 @@ export type SearchThread = {
   /** Newest durable frame of the log, and the id of its journal. */
   readonly through: number
   readonly logId: Uint8Array
+  /** How much of the index is compared with its sums in a second, 0 for nothing. */
+  readonly scrubBytesPerSecond: number
   readonly front: Port
 }
 
@@ -33,6 +36,8 @@ export type SearchTell = number
 
 /** How long news may lie before they are indexed without being asked for. */
 const leisureMs = 500
+/** Between two checks of all pages. */
+const checkPauseMs = 3_600_000
 /** Timers reach no further than this. */
 const expiryMsMax = 86_400_000
 /** An ask that would have to wait longer for an index that is being made is refused. */
@@ -139,6 +144,32 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
   let later: Cancel | undefined
   let expiry: Cancel | undefined
 
+  const startOver = (error: unknown): void => {
+    const problem = error instanceof Error ? error.message : String(error)
+    report('warn', 'search.index_made_again', { problem })
+    follower.startOver()
+    turns.giveUp()
+  }
+
+  /** Compares pages of the index with their sums, some at a time. */
+  let pages: ReturnType<typeof checkPages> | undefined
+  let cancelCheck: Cancel | undefined
+  const checkLater = (ms: number): void => {
+    cancelCheck = clock.later(() => {
+      try {
+        pages ??= checkPages(disk, searchDirectory(data.dataDirectory))
+        const { done, value } = pages.next()
+        if (done !== true) return checkLater((value / data.scrubBytesPerSecond) * 1_000)
+      } catch (error) {
+        startOver(error)
+        schedule(0)
+      }
+      pages = undefined
+      checkLater(checkPauseMs)
+    }, ms)
+  }
+  if (data.scrubBytesPerSecond > 0) checkLater(leisureMs)
+
   const turn = (): void => {
     soon?.()
     later?.()
@@ -151,10 +182,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
       turns.begin()
       turns.step()
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error)
-      report('warn', 'search.index_made_again', { problem })
-      follower.startOver()
-      turns.giveUp()
+      startOver(error)
     }
     if (turns.isAwaited || turns.areRunning) schedule(0)
     else if (follower.isBehind) schedule(leisureMs)
@@ -196,6 +224,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
   return {
     facts: { applied: follower.index.applied },
     stop: () => {
+      cancelCheck?.()
       front.close()
       follower.index.close()
     },

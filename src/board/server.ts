@@ -9,6 +9,7 @@ import { lockDirectory } from '../../storage/lock.ts'
 import { BlobIntake } from '../attachments/intake.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../board-directory.ts'
 import { drained } from '../clock.ts'
+import { ClockWatch } from '../clock-jumps.ts'
 import { LiveFacts } from '../command/live-facts.ts'
 import { BoardAuthor } from '../command/ports.ts'
 import type { Config, Placement } from '../config.ts'
@@ -36,8 +37,10 @@ import { ItemPosts } from '../receive-urls/item-posts.ts'
 import { chooseBackend } from '../verify/backends.ts'
 import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verifier.ts'
 import type { ActorHost } from '../workers/actor-host.ts'
+import type { FeedStats } from '../workers/feed-answers.ts'
 import { WebhookThread } from '../workers/webhook-thread.ts'
 import { boardRoutes } from './board-routes.ts'
+import { ClockNotice } from './clock-notice.ts'
 import { CommandRouter } from './command-router.ts'
 import { BoardFigures } from './figures-routes.ts'
 import { Followers } from './followers.ts'
@@ -139,6 +142,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     socketPath: streamPath,
   })
   const scrubber = scrubberOf(base, actorHost)
+  const clockNotice = await clockNoticeOf(base, actorHost)
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
     { name: 'pages', stop: () => pages.close() },
@@ -158,6 +162,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
           report: log,
         }),
     },
+    { name: 'clock', stop: () => clockNotice.stop() },
     { name: 'scrubber', start: () => scrubber.start(), stop: () => scrubber.stop() },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
     { name: 'author posts', start: () => authorPosts.resume(), stop: () => authorPosts.close() },
@@ -180,6 +185,20 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   sayLogName(place, actors.log.origin, news.head.size)
   resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
   return services.figures
+}
+
+/** The newest entry of the log says when the board last ran. */
+async function clockNoticeOf(
+  { disk, clock, directory, notices }: ReturnType<typeof baseOf>,
+  actorHost: ActorHost,
+): Promise<ClockNotice> {
+  const newest = await new Promise<number>((resolve) =>
+    actorHost.askFeed<FeedStats>(['stats', null, 0], (told) =>
+      resolve(told === undefined || 'refusal' in told ? 0 : told.checkpointAt),
+    ),
+  )
+  const watch = new ClockWatch({ clock, disk, directory: directory.path, newest })
+  return new ClockNotice(watch, clock, notices, log)
 }
 
 function scrubberOf({ disk, clock, directory, config, notices, counters }: ReturnType<typeof baseOf>, actorHost: ActorHost): Scrubber {

@@ -11,6 +11,7 @@ import { readBlob } from '../../storage/blob-files.ts'
 import type { Journal } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
+import { ClockWatch } from '../clock-jumps.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -103,6 +104,8 @@ export class ShardRun {
   /** Identity -> handle, from the main thread: the claims are in the journal of the registry's shard. */
   readonly #handles = new Map<string, string>()
   #delivery: WorkDelivery | undefined
+  /** Undefined until the state is made, which says when the newest record was. */
+  #watch: ClockWatch | undefined
   /** What waits until a turn is on disk. */
   #held: (() => void)[] = []
 
@@ -140,6 +143,7 @@ export class ShardRun {
     this.#mark = new IdleMark(here, data.directory, this.#journal)
     this.#snapshots = SnapshotKeeper.open(here, shardSnapshotsDirectory(data.directory), id, opened)
     this.#shard = new Shard(this.#shardOptions())
+    this.#watch = new ClockWatch({ clock, disk, directory: data.dataDirectory, newest: this.#shard.newest })
     this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
     this.#compactor = new Compactor({
       shard: data.number,
@@ -202,6 +206,7 @@ export class ShardRun {
       deciders: eachNamed(deciders),
       again,
       wallSeconds: this.#here.clock.wallSeconds,
+      clockJump: () => this.#watch?.jump,
       logDurable: () => Number(Atomics.load(data.logDurable, 0)),
       soon: this.#here.clock.soon,
       isBusy: this.#isBusy,
@@ -266,6 +271,7 @@ export class ShardRun {
   }
 
   #answer([kind, asked]: ShardAsk): unknown {
+    this.#shard.state.market.timeoutsHeldAt = this.#watch?.jump?.heldAt
     try {
       if (kind === 'updates') return updatesPage(this.#context, asked)
       if (kind === 'hooks') return answerHooks(this.#context, asked)

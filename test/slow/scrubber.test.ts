@@ -42,7 +42,7 @@ async function made(): Promise<string> {
 test('damage is told where it is, in the log, by /healthz and by /metrics; what is derived is made again', async () => {
   const directory = await made()
   const segment = filesIn(join(directory, 'shard-00'), '.log')[0]!
-  const index = filesIn(join(directory, 'log'), '.idx')[0]!
+  const index = filesIn(join(directory, 'shard-00'), '.idx')[1]!
   const nodes = join(directory, 'log', 'nodes.bin')
   const [room] = readdirSync(join(directory, 'blobs'))
   const attachment = filesIn(join(directory, 'blobs', room!), '')[0]!

@@ -100,12 +100,23 @@ export function readSegmentHeader(file: DiskFile): SegmentHeader | undefined {
 export function headerOf(bytes: Buffer): SegmentHeader | undefined {
   if (bytes.length < SEGMENT_HEADER_BYTES) return undefined
   const found = bytes[versionAt]
-  if (!bytes.subarray(0, versionAt).equals(magic) || found === undefined || found < versionWithoutSeed || found > version)
+  if (
+    !bytes.subarray(0, versionAt).equals(magic) ||
+    found === undefined ||
+    found < versionWithoutSeed ||
+    found > version
+  )
     return undefined
   if (crc32(bytes.subarray(0, crcAt)) !== bytes.readUInt32LE(crcAt)) return undefined
   const journalId = bytes.subarray(4, 20)
   const seed = found === versionWithoutSeed ? 0 : seedOf(journalId)
-  return { journalId, firstSeq: readSeq(bytes, 20), previousChain: bytes.subarray(28, crcAt), seed, isOld: found < version }
+  return {
+    journalId,
+    firstSeq: readSeq(bytes, 20),
+    previousChain: bytes.subarray(28, crcAt),
+    seed,
+    isOld: found < version,
+  }
 }
 
 /** What a segment has to follow: undefined fields are not known yet. */

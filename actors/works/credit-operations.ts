@@ -44,7 +44,9 @@ const creditBalance = declare({
 
 /** Of a board whose disk is damaged. */
 const Unreadable = Type.Optional(
-  count('acts on this page whose postings are missing, because bytes on the disk of the board are not what was written'),
+  count(
+    'acts on this page whose postings are missing, because bytes on the disk of the board are not what was written',
+  ),
 )
 
 const creditHistory = declare({

@@ -16,6 +16,7 @@ import type { Config, Placement } from '../config.ts'
 import { metricsText } from '../docs/figures.ts'
 import { BadConfig, prepareEngineEnvironment } from '../environment.ts'
 import { BoardSigner } from '../format/signer.ts'
+import { Scrubber } from '../fsck/scrubber.ts'
 import { ClientAddresses } from '../http/client-address.ts'
 import { createHttpServer, logFault, portOptions } from '../http/engine.ts'
 import { type Exchange, headBytesMax, type OpenConnections } from '../http/port.ts'
@@ -26,9 +27,8 @@ import { judge } from '../moderation/advertising.ts'
 import { AuthorPosts } from '../moderation/author-posts.ts'
 import { httpClassifier } from '../moderation/classifier.ts'
 import { hideBy, resumeScreening, Screening, ScreeningQueue } from '../moderation/screening.ts'
-import { Counters, DurationHistograms, log, setLogLevel } from '../observe.ts'
-import { Scrubber } from '../fsck/scrubber.ts'
 import { Notices } from '../notices.ts'
+import { Counters, DurationHistograms, log, setLogLevel } from '../observe.ts'
 import { Parts } from '../parts.ts'
 import { machine, type Platform } from '../platform.ts'
 import { Throttle } from '../rates/throttle.ts'
@@ -201,7 +201,10 @@ async function clockNoticeOf(
   return new ClockNotice(watch, clock, notices, log)
 }
 
-function scrubberOf({ disk, clock, directory, config, notices, counters }: ReturnType<typeof baseOf>, actorHost: ActorHost): Scrubber {
+function scrubberOf(
+  { disk, clock, directory, config, notices, counters }: ReturnType<typeof baseOf>,
+  actorHost: ActorHost,
+): Scrubber {
   return new Scrubber({
     disk,
     clock,

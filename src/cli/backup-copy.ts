@@ -257,7 +257,8 @@ function newestWithin(disk: Disk, directory: string, ends: readonly number[]): n
   try {
     log.advance(end.seq)
     let seq = end.seq
-    const covers = (): boolean => decodeLogFrame(log.read(seq)!).ranges.every(({ shard, last }) => last <= (ends[shard] ?? 0))
+    const covers = (): boolean =>
+      decodeLogFrame(log.read(seq)!).ranges.every(({ shard, last }) => last <= (ends[shard] ?? 0))
     while (seq > 1 && !covers()) seq--
     return seq
   } finally {

@@ -25,7 +25,11 @@ export const clockCommand: Command = {
     } catch (error) {
       throw new CommandFailed(explainFailure(error).problem)
     }
-    print(terminal, { accepted: at }, `Accepted: it is ${new Date(at * 1_000).toISOString()}. A running board follows within seconds.\n`)
+    print(
+      terminal,
+      { accepted: at },
+      `Accepted: it is ${new Date(at * 1_000).toISOString()}. A running board follows within seconds.\n`,
+    )
     return exitCodes.ok
   },
 }

@@ -37,9 +37,9 @@ import {
 import { ReadableFrames } from '../../storage/around-damage.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import type { Disk } from '../../storage/disk.ts'
+import { newestDurable } from '../../storage/durable-mark.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
-import { newestDurable } from '../../storage/durable-mark.ts'
 import { badSnapshots, reachOf } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,

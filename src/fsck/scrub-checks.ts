@@ -31,7 +31,8 @@ export const checkSegment: Check = async (source) => {
   for (;;) {
     const frame = decodeFrame(bytes, 0, bytes.length, header.seed)
     if (frame.frameBytes === undefined) {
-      const more = frame.fault === 'short' ? await source.next(Math.max(stepBytes, frame.needs - bytes.length)) : undefined
+      const more =
+        frame.fault === 'short' ? await source.next(Math.max(stepBytes, frame.needs - bytes.length)) : undefined
       if (more === undefined || more.length === 0) return { problem: `frame ${seq} is not what was written`, at }
       bytes = Buffer.concat([bytes, more])
       continue

@@ -12,7 +12,15 @@ import type { Clock } from '../clock.ts'
 import { scrubbedCounter, scrubFoundCounter } from '../docs/figures.ts'
 import type { Notices } from '../notices.ts'
 import type { Counters, log } from '../observe.ts'
-import { type Check, checkAttachment, checkIndex, checkSegment, checkTree, type Found, type Source } from './scrub-checks.ts'
+import {
+  type Check,
+  checkAttachment,
+  checkIndex,
+  checkSegment,
+  checkTree,
+  type Found,
+  type Source,
+} from './scrub-checks.ts'
 
 type ScrubberOptions = {
   readonly disk: Disk
@@ -165,8 +173,15 @@ export class Scrubber {
     if (found !== undefined && !wasDamaged) {
       const { problem, at } = found
       counters.add(`${scrubFoundCounter}${kind}`)
-      report(mend === undefined ? 'error' : 'warn', 'scrub.found', { path, offset: at, kind, problem, derived: mend !== undefined })
-      if (mend === undefined) this.#damaged.set(path, kind === 'attachment' ? kind : `${relative(directory, path)} at byte ${at}`)
+      report(mend === undefined ? 'error' : 'warn', 'scrub.found', {
+        path,
+        offset: at,
+        kind,
+        problem,
+        derived: mend !== undefined,
+      })
+      if (mend === undefined)
+        this.#damaged.set(path, kind === 'attachment' ? kind : `${relative(directory, path)} at byte ${at}`)
       else this.#mend(path, mend)
     }
     this.#tell()

@@ -51,7 +51,11 @@ export async function withOwnPorts<Board extends Running>(
       // "/" too: HAProxy asks for it by default.
       const answer: Answer = async (path) =>
         path === '/healthz' || path === '/'
-          ? { status: state === 'ok' ? 200 : 503, type: words, text: state === 'ok' ? (board?.health?.() ?? 'ok\n') : `${state}\n` }
+          ? {
+              status: state === 'ok' ? 200 : 503,
+              type: words,
+              text: state === 'ok' ? (board?.health?.() ?? 'ok\n') : `${state}\n`,
+            }
           : undefined
       servers.push(await listen({ name: 'HEALTH_PORT', event: 'health', host, port: healthPort, answer }))
     }

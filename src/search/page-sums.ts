@@ -47,7 +47,9 @@ export function* checkPages(disk: Disk, directory: string): Generator<number, vo
         const found = bytes.subarray(at * pageBytes, Math.min(filled, (at + 1) * pageBytes))
         // Between two steps the log may have been put into the file.
         if (crc32(found) !== sums[page + at] && isWrong(disk, directory, page + at, found))
-          throw new BadPage(`page ${page + at + 1} of ${file.path} (byte ${(page + at) * pageBytes}) is not what was written`)
+          throw new BadPage(
+            `page ${page + at + 1} of ${file.path} (byte ${(page + at) * pageBytes}) is not what was written`,
+          )
       }
       yield filled
     }

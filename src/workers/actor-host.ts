@@ -135,7 +135,10 @@ export class ActorHost implements Actors {
       logId: this.#logId,
     })
     const { scrubBytesPerSecond = 0 } = options
-    this.#search = this.#late('search', (front) => ({ ...following(), scrubBytesPerSecond, front }) satisfies SearchThread)
+    this.#search = this.#late(
+      'search',
+      (front) => ({ ...following(), scrubBytesPerSecond, front }) satisfies SearchThread,
+    )
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 

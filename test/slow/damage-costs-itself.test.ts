@@ -118,22 +118,25 @@ test('a changed byte in a posting: the ledger stays whole, and a history has all
 test.each([
   ['private', 'den', 'secret 2', {}],
   ['public', 'hall', 'public 17 ', { before: 31 }],
-])('a changed byte in a %s post: a page of its room shows all others, and a tombstone in its place', async (_visibility, room, text, more) => {
-  const [path] = sealedOf('shard-00')
-  type Listed = { type: string; text?: string; event_id: string; seq: number; reason?: string }
-  const list = async () => {
-    const answer = await client.command(ada, { operation: 'events.list', room, limit: 30, ...more })
-    expect([answer.status, answer.text]).toEqual([200, expect.any(String)])
-    return (answer.data as unknown as { events: Listed[] }).events
-  }
-  const before = await list()
-  const place = before.findIndex((event) => event.text?.startsWith(text) === true)
-  expect(place).toBeGreaterThanOrEqual(0)
-  await withFlipped(path!, readFileSync(path!).indexOf(text), async () => {
-    const after = await list()
-    const { event_id, seq } = before[place]!
-    const reason = expect.stringContaining('bytes on the disk of this board are not what was written')
-    expect(after[place]).toMatchObject({ type: 'tombstone', event_id, seq, reason })
-    expect(after.toSpliced(place, 1)).toEqual(before.toSpliced(place, 1))
-  })
-})
+])(
+  'a changed byte in a %s post: a page of its room shows all others, and a tombstone in its place',
+  async (_visibility, room, text, more) => {
+    const [path] = sealedOf('shard-00')
+    type Listed = { type: string; text?: string; event_id: string; seq: number; reason?: string }
+    const list = async () => {
+      const answer = await client.command(ada, { operation: 'events.list', room, limit: 30, ...more })
+      expect([answer.status, answer.text]).toEqual([200, expect.any(String)])
+      return (answer.data as unknown as { events: Listed[] }).events
+    }
+    const before = await list()
+    const place = before.findIndex((event) => event.text?.startsWith(text) === true)
+    expect(place).toBeGreaterThanOrEqual(0)
+    await withFlipped(path!, readFileSync(path!).indexOf(text), async () => {
+      const after = await list()
+      const { event_id, seq } = before[place]!
+      const reason = expect.stringContaining('bytes on the disk of this board are not what was written')
+      expect(after[place]).toMatchObject({ type: 'tombstone', event_id, seq, reason })
+      expect(after.toSpliced(place, 1)).toEqual(before.toSpliced(place, 1))
+    })
+  },
+)

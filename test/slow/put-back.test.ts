@@ -91,7 +91,9 @@ test('journals that are all cut to half of their frames are refused', async () =
     rmSync(join(directory, part, 'durable'), { force: true })
     cut(directory, part, half)
   }
-  expect(await refusal(directory)).toMatch(/though the signed log \(frame \d+, byte \d+ of \S+\) holds frame|was durable/)
+  expect(await refusal(directory)).toMatch(
+    /though the signed log \(frame \d+, byte \d+ of \S+\) holds frame|was durable/,
+  )
 })
 
 test('what is known to be lost can be given up: the next log begins, and later starts find nothing', async () => {

@@ -24,7 +24,11 @@ async function made(): Promise<string> {
   const board = await startBoard({ directory, env: { ...env, SCRUB_BYTES_PER_SECOND: '0' } })
   const client = await Client.of(board)
   await client.command(ada, { operation: 'room.create', room: 'den', visibility: 'private' })
-  const file = { data: Buffer.from('bytes of a file').toString('base64url'), filename: 'a.txt', media_type: 'text/plain' }
+  const file = {
+    data: Buffer.from('bytes of a file').toString('base64url'),
+    filename: 'a.txt',
+    media_type: 'text/plain',
+  }
   const put = await client.command(ada, { operation: 'blob.put', room: 'den', ...file })
   expect([put.status, put.text]).toEqual([200, expect.any(String)])
   for (let n = 0; ['log', 'shard-00'].some((part) => filesIn(join(directory, part), '.log').length < 3); n++) {

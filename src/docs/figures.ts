@@ -100,10 +100,7 @@ export function metricsText(figures: Figures): string {
       figures.checkpointAt,
     ],
   ]
-  const counted = (prefix: string, label: string): Sample[] =>
-    figures.counters
-      .filter(([name]) => name.startsWith(prefix))
-      .map(([name, count]): Sample => [`${label}="${name.slice(prefix.length)}"`, count])
+  const counted = (prefix: string, label: string): Sample[] => countedBy(figures, prefix, label)
   const perThread = (figureOf: (usage: ThreadUsage) => number): Sample[] =>
     figures.threads.map(([thread, usage]): Sample => [`thread="${thread}"`, figureOf(usage)])
   return [
@@ -130,29 +127,44 @@ export function metricsText(figures: Figures): string {
       'Ended connections of /v1/stream by the code that the board closed them with, 0: it did not.',
       counted(closedCounter, 'code'),
     ),
-    family('scrubbed_bytes_total', 'counter', 'Bytes that the scrubber has read again.', [
-      ['', figures.counters.find(([name]) => name === scrubbedCounter)?.[1] ?? 0],
-    ]),
-    family(
-      'scrub_found_total',
-      'counter',
-      'Files that the scrubber found not to be what was written, by kind.',
-      counted(scrubFoundCounter, 'kind'),
-    ),
-    family(
-      'notice',
-      'gauge',
-      'What the operator has to know, as /healthz says it in words.',
-      figures.notices.map((name): Sample => [`name="${name}"`, 1]),
-    ),
     family(
       'limited_total',
       'counter',
       'Requests that a rate or quota refused, by its name at /capabilities.',
       figures.limited.map(([limit, count]): Sample => [`reason="${limit}"`, count]),
     ),
+    ...found(figures),
     durations(figures),
   ].join('')
+}
+
+/** The counters whose names begin so. */
+function countedBy({ counters }: Figures, prefix: string, label: string): Sample[] {
+  return counters
+    .filter(([name]) => name.startsWith(prefix))
+    .map(([name, count]): Sample => [`${label}="${name.slice(prefix.length)}"`, count])
+}
+
+/** What the board has found out about its disk and its clock. */
+function found(figures: Figures): string[] {
+  const { counters, notices } = figures
+  return [
+    family('scrubbed_bytes_total', 'counter', 'Bytes that the scrubber has read again.', [
+      ['', counters.find(([name]) => name === scrubbedCounter)?.[1] ?? 0],
+    ]),
+    family(
+      'scrub_found_total',
+      'counter',
+      'Files that the scrubber found not to be what was written, by kind.',
+      countedBy(figures, scrubFoundCounter, 'kind'),
+    ),
+    family(
+      'notice',
+      'gauge',
+      'What the operator has to know, as /healthz says it in words.',
+      notices.map((name): Sample => [`name="${name}"`, 1]),
+    ),
+  ]
 }
 
 type Sample = readonly [labels: string, value: number]

@@ -28,7 +28,6 @@ import {
   type ReadRequest,
   type Reads,
   refused,
-  view,
   withRoom,
 } from '../reads/read.ts'
 import { highlighter, matcher, rankOf, readQuery, wordsOf } from './query.ts'

@@ -17,7 +17,7 @@ import type { Clock } from '../clock.ts'
 import { Follower } from '../search/follower.ts'
 import { checkPages } from '../search/page-sums.ts'
 import type { Search, SearchAnswer, SearchAsk } from '../search/search.ts'
-import type { ThreadStarter } from './thread.ts'
+import type { ThreadPlatform, ThreadStarter } from './thread.ts'
 
 export type SearchThread = {
   readonly dataDirectory: string
@@ -131,15 +131,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
   const shards = Array.from({ length: data.shards }, (_, shard) =>
     JournalReader.open(disk, shardDirectory(data.dataDirectory, shard)),
   )
-  const follower = new Follower({
-    directory: searchDirectory(data.dataDirectory),
-    logId: Buffer.from(data.logId).toString('hex'),
-    log: JournalReader.open(disk, logDirectory(data.dataDirectory)),
-    shards,
-    durable: data.through,
-    monotonicMs: clock.monotonicMs,
-    onBad: (problem) => report('warn', 'search.index_made_again', { problem }),
-  })
+  const follower = followerOf(data, shards, { clock, disk, report })
   let soon: Cancel | undefined
   let later: Cancel | undefined
   let expiry: Cancel | undefined
@@ -151,24 +143,10 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
     turns.giveUp()
   }
 
-  /** Compares pages of the index with their sums, some at a time. */
-  let pages: ReturnType<typeof checkPages> | undefined
-  let cancelCheck: Cancel | undefined
-  const checkLater = (ms: number): void => {
-    cancelCheck = clock.later(() => {
-      try {
-        pages ??= checkPages(disk, searchDirectory(data.dataDirectory))
-        const { done, value } = pages.next()
-        if (done !== true) return checkLater((value / data.scrubBytesPerSecond) * 1_000)
-      } catch (error) {
-        startOver(error)
-        schedule(0)
-      }
-      pages = undefined
-      checkLater(checkPauseMs)
-    }, ms)
-  }
-  if (data.scrubBytesPerSecond > 0) checkLater(leisureMs)
+  const stopChecking = checkPagesSlowly(data, { clock, disk }, (error) => {
+    startOver(error)
+    schedule(0)
+  })
 
   const turn = (): void => {
     soon?.()
@@ -224,11 +202,53 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
   return {
     facts: { applied: follower.index.applied },
     stop: () => {
-      cancelCheck?.()
+      stopChecking()
       front.close()
       follower.index.close()
     },
   }
+}
+
+function followerOf(
+  data: SearchThread,
+  shards: readonly JournalReader[],
+  { clock, disk, report }: Pick<ThreadPlatform, 'clock' | 'disk' | 'report'>,
+): Follower {
+  return new Follower({
+    directory: searchDirectory(data.dataDirectory),
+    logId: Buffer.from(data.logId).toString('hex'),
+    log: JournalReader.open(disk, logDirectory(data.dataDirectory)),
+    shards,
+    durable: data.through,
+    monotonicMs: clock.monotonicMs,
+    onBad: (problem) => report('warn', 'search.index_made_again', { problem }),
+  })
+}
+
+/** Compares the pages of the index with their sums, some at a time; `onBad` gets what was found. Gives what ends it. */
+function checkPagesSlowly(
+  { dataDirectory, scrubBytesPerSecond }: SearchThread,
+  { clock, disk }: Pick<ThreadPlatform, 'clock' | 'disk'>,
+  onBad: (error: unknown) => void,
+): () => void {
+  let pages: ReturnType<typeof checkPages> | undefined
+  let cancel: Cancel | undefined
+  const step = (): number => {
+    try {
+      pages ??= checkPages(disk, searchDirectory(dataDirectory))
+      const { done, value } = pages.next()
+      if (done !== true) return (value / scrubBytesPerSecond) * 1_000
+    } catch (error) {
+      onBad(error)
+    }
+    pages = undefined
+    return checkPauseMs
+  }
+  const after = (ms: number): void => {
+    cancel = clock.later(() => after(step()), ms)
+  }
+  if (scrubBytesPerSecond > 0) after(leisureMs)
+  return () => cancel?.()
 }
 
 /** `leftMs`: how long it will take, where that is known. */

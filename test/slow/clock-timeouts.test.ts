@@ -37,13 +37,13 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
         data,
       })
       expect([made.status, made.text]).toEqual([200, expect.any(String)])
-      const { work_id } = (made.data as unknown as { work: { work_id: string } }).work
+      const { id } = (made.data as unknown as { work: { id: string } }).work
       const state = async () => {
-        const { status, data: found } = await client.get(`/api/works/${work_id}`)
+        const { status, data: found } = await client.get(`/api/work/${id}`)
         expect(status).toBe(200)
         return (found as unknown as { work: { state: string } }).work.state
       }
-      const claim = { operation: 'work.claim', event_id: work_id, ttl: 7_200, data: '{"schema":1}' }
+      const claim = { operation: 'work.claim', event_id: id, ttl: 7_200, data: '{"schema":1}' }
       const claimed = await client.command(person('ben'), claim)
       expect([claimed.status, claimed.text]).toEqual([200, expect.any(String)])
       expect(await state()).toBe('claimed')

@@ -6,12 +6,12 @@
  * the change it has already seen; the feed catches up to that before it answers, so a reader never reads the past.
  */
 
-import type { Frame, JournalReader } from '../storage/journal.ts'
-import { HASH_BYTES } from '../storage/merkle.ts'
+import { Damage, type Frame, type JournalReader } from '../storage/journal.ts'
+import { HASH_BYTES, leafHash } from '../storage/merkle.ts'
 import type { Image } from '../storage/snapshot.ts'
 import type { BookedLog, LogBook } from './log/book.ts'
-import { decodeLogFrame, entriesOf } from './log/frame.ts'
-import { advanceTo, noLeaf, publicRecords } from './log/public-records.ts'
+import { decodeLogFrame, entriesIn, entriesOf, type LogFrame } from './log/frame.ts'
+import { advanceTo, entriesBetween, type FramedEntries, noLeaf, publicRecords } from './log/public-records.ts'
 import { leafBatches } from './log/tree.ts'
 import type { Head } from './records/answer.ts'
 import { type BoardRecord, frameKey, fromFrame } from './records/record.ts'
@@ -92,6 +92,16 @@ export class Feed {
 
   /** The hashes of leaves start..end-1 of a log, one after the other, made from its entries. 0 <= start <= end <= its size. */
   leafHashes(log: BookedLog, start: number, end: number): Buffer {
+    try {
+      return this.#leafHashes(log, start, end)
+    } catch (error) {
+      if (!(error instanceof Damage)) throw error
+      const entries = entriesIn(this.entries(log, start, end))
+      return Buffer.concat(entries.map((entry) => leafHash(entry)))
+    }
+  }
+
+  #leafHashes(log: BookedLog, start: number, end: number): Buffer {
     const hashes = Buffer.allocUnsafe((end - start) * HASH_BYTES)
     if (start === end) return hashes
     const frames = this.#options.log.scan(log.frameOf(start), log.frameOf(end - 1))
@@ -108,15 +118,28 @@ export class Feed {
     const parts: Buffer[] = []
     let at = start
     while (at < end) {
-      const frame = decodeLogFrame(this.#options.log.read(log.frameOf(at))!)
-      let index = frame.firstLeaf
-      for (const entry of entriesOf(frame)) {
+      const { firstLeaf, entries } = this.#entriesOf(log.frameOf(at))
+      let index = firstLeaf
+      for (const entry of entries) {
         if (index >= start && index < end) parts.push(lengthOf(entry), entry)
         index++
       }
       at = index
     }
     return Buffer.concat(parts)
+  }
+
+  /** The entries of a frame of the log; where it is damaged, made again from the records that it covers. Throws Damage. */
+  #entriesOf(seq: number): FramedEntries {
+    const { log, shards } = this.#options
+    const decoded = (at: number): LogFrame => decodeLogFrame(log.read(at)!)
+    try {
+      const frame = decoded(seq)
+      return { firstLeaf: frame.firstLeaf, entries: [...entriesOf(frame)] }
+    } catch (error) {
+      if (!(error instanceof Damage) || seq === 1 || seq >= this.applied) throw error
+      return entriesBetween(decoded(seq - 1), decoded(seq + 1), shards) ?? raise(error)
+    }
   }
 
   #apply(logFrame: Frame): void {
@@ -128,6 +151,10 @@ export class Feed {
       this.#options.onRecord(record, frame, change)
     }
   }
+}
+
+function raise(error: Damage): never {
+  throw error
 }
 
 function lengthOf(entry: Buffer): Buffer {

@@ -55,6 +55,10 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly again: (board: Board, first: Frame) => Readonly<Record<string, unknown>>
   /** Unix seconds of the wall clock. */
   readonly wallSeconds: () => number
+  /** The wall clock has jumped: timeouts of works stand still at `heldAt`. Left out: it never does. */
+  readonly clockJump?: () => { readonly heldAt: number } | undefined
+  /** Newest frame of the log's journal that is durable: at least that of everything that was answered. Left out: not known. */
+  readonly logDurable?: () => number
   /** True while the disk has room for more. */
   readonly diskHasRoom: () => boolean
   /** Records damage of the disk; returns what its caller is answered. */
@@ -105,6 +109,9 @@ const lettersWorthATurn = 64
  * disk syncs. (64 posts in flight, in turn: 12 percent more posts, 9 percent less processor time; 256: 15 and 13 percent.)
  */
 const lettersWorthAWait = 6
+
+/** A stamp so far ahead of the clock was made by a clock that was wrong. */
+const absurdSeconds = 30 * 86_400
 
 type PackedShard = readonly [now: number, acceptance: PackedRetryGuard]
 type Letter = { readonly write: WriteLetter; readonly answer: Answer }
@@ -246,7 +253,7 @@ export class Shard {
     if (!this.#isResumed) return
     const letters = this.#mailbox.take(this.#options.lettersPerTurnMax)
     this.#hurries = false
-    this.#now = Math.max(this.#now, this.#options.wallSeconds())
+    this.#takeTime()
     const room = this.#options.diskHasRoom()
     const answers: (() => void)[] = []
     this.#delivered = 0
@@ -260,6 +267,7 @@ export class Shard {
 
     const { journal } = this.#options
     if (this.#frames.length === 0) return this.#endTurn(answers)
+    journal.peerSeq = this.#options.logDurable?.() ?? 0
     if (this.#options.isBusy !== true || letters.length < lettersWorthAWait) {
       journal.append(this.#frames)
       return this.#endTurn(answers)
@@ -270,6 +278,20 @@ export class Shard {
       this.#isWriting = false
       this.#endTurn(answers)
     })
+  }
+
+  /** Stamps do not go back, unless a clock once was so far ahead that they would never be right again. */
+  #takeTime(): void {
+    const { wallSeconds, clockJump } = this.#options
+    const jump = clockJump?.()
+    const wall = wallSeconds()
+    this.state.market.timeoutsHeldAt = jump?.heldAt
+    this.#now = this.#now > wall + absurdSeconds ? wall : Math.max(this.#now, wall)
+  }
+
+  /** Time of the newest record, Unix seconds; 0: there is none. */
+  get newest(): number {
+    return this.#now
   }
 
   /** Takes no more turns. Resolves when none is on its way to the disk. */

@@ -59,6 +59,8 @@ export type Config = {
   readonly segmentBytesMax: number
   /** Seconds between two looks for texts that were redacted or have expired and have to leave the disk. */
   readonly compactSeconds: number
+  /** What the scrubber reads again in a second, 0 for nothing. */
+  readonly scrubBytesPerSecond: number
   /** Letters that may wait in a shard; the other queues inside follow from it. */
   readonly queueMax: number
   /** Origins whose pages may call /mcp, beside the board's own. */
@@ -250,9 +252,11 @@ function networkOf(env: Environment): Pick<Config, Network> {
   }
 }
 
-type Storage = 'dataDirectory' | 'markFile' | 'blobBytesPerIdentity' | 'diskReserveBytes' | 'compactSeconds'
+type Storage =
+  | ('dataDirectory' | 'markFile' | 'blobBytesPerIdentity' | 'diskReserveBytes' | 'compactSeconds')
+  | ('segmentBytesMax' | 'scrubBytesPerSecond')
 
-function storageOf(env: Environment, data: string): Pick<Config, Storage | 'segmentBytesMax'> {
+function storageOf(env: Environment, data: string): Pick<Config, Storage> {
   const dataDirectory = resolve(data === '' ? env.text('DATA_DIR', './data') : data)
   const { MAX_SAFE_INTEGER } = Number
   return {
@@ -266,6 +270,7 @@ function storageOf(env: Environment, data: string): Pick<Config, Storage | 'segm
     ),
     diskReserveBytes: env.number('DISK_RESERVE_BYTES', 256 * 1024 * 1024, 0, MAX_SAFE_INTEGER),
     compactSeconds: env.number('COMPACT_SECONDS', 60, 1, 86_400),
+    scrubBytesPerSecond: env.number('SCRUB_BYTES_PER_SECOND', 1024 * 1024, 0, 1024 * 1024 * 1024),
     segmentBytesMax: env.number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
   }
 }

@@ -37,6 +37,7 @@ export const settings = {
   QUEUE_MAX: 'writes that may wait for one shard',
   SCREEN_URL: 'HTTP classifier that screens posts for advertisements',
   COMPACT_SECONDS: 'how often redacted and expired texts are removed from the disk',
+  SCRUB_BYTES_PER_SECOND: 'how much of the data directory is read again in a second, to find damage',
   MARK_FILE: 'where the newest signed checkpoint is kept, outside of DATA_DIR',
   MCP_ORIGINS: 'origins of other web pages that may call /mcp and /v1/stream',
   WITNESS_POLICY: 'tlog-policy file: witnesses that cosign the checkpoints of this board',

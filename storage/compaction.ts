@@ -111,8 +111,8 @@ function stubFrame(frame: FoundFrame, kept: Uint8Array, seed: number): Buffer {
   payload.set(frame.payload.subarray(0, key), DIGEST_BYTES)
   payload.set(kept, DIGEST_BYTES + key)
   const bytes = Buffer.allocUnsafe(frame.frameBytes)
-  const { type, flags, seq, durableSeq } = frame
-  encodeFrame(bytes, 0, { type, flags: flags | STUB, payload }, { seq, durableSeq, seed })
+  const { type, flags, seq, durableSeq, peerSeq } = frame
+  encodeFrame(bytes, 0, { type, flags: flags | STUB, payload }, { seq, durableSeq, peerSeq, seed })
   return bytes
 }
 

@@ -55,6 +55,11 @@ export class NewerFormat extends Error {
   }
 }
 
+/** The disk does not give back, or take, what a file holds (EIO). What is derived is made again then. */
+export function isUnreadable(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EIO'
+}
+
 /** One open file. */
 export interface DiskFile {
   readonly path: string

@@ -9,9 +9,13 @@
  *        3      1  flags        KEYED, STUB, MORE, the rest for the owner of the journal
  *        4      4  length       of the payload, 1 or more
  *        8      8  seq          number of the frame in the journal, from 1, without gaps
- *       16      8  durable seq  highest seq that was known to be on disk when this frame was written
+ *       16      8  durable seq  highest seq that was known to be on disk when this frame was written, or packed, see below
  *       24      4  crc          CRC-32 (IEEE polynomial, zlib.crc32) of the journal's id, bytes 0..24 and the payload
  *       28      n  payload
+ *
+ * Where the highest bit of the durable seq is set, the field holds two numbers: bits 40..62 are the seq less the durable
+ * seq, and bits 0..39 the peer seq: the newest frame of another journal, the one that this journal is checked against,
+ * which was known to be on disk when this frame was written. Only segments from version 3 on have such frames.
  *
  * The CRC finds accidents only; malice is found by the chain hash (chain.ts) and the Merkle tree above. It begins with the
  * id because recovery searches torn bytes for frames: no sender of a payload knows the id, so nothing inside one is a
@@ -49,7 +53,12 @@ export type Frame = { readonly seq: number; readonly type: number; readonly flag
 export type NewFrame = { readonly type: number; readonly flags: number; readonly payload: Uint8Array }
 
 /** A frame that was found in bytes; `frameBytes` counts header and payload. */
-export type FoundFrame = Frame & { readonly durableSeq: number; readonly frameBytes: number }
+export type FoundFrame = Frame & {
+  readonly durableSeq: number
+  /** Newest frame of the other journal that was durable when this one was written; 0: not known. */
+  readonly peerSeq: number
+  readonly frameBytes: number
+}
 
 /** Why bytes are not a frame. `short`: the frame would extend beyond the bytes at hand. */
 type FrameFault = 'short' | 'magic' | 'length' | 'crc'
@@ -64,19 +73,25 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 const twoTo32 = 2 ** 32
+const isPacked = 0x80
+const distanceMax = 2 ** 23 - 1
+const peerSeqMax = 2 ** 40 - 1
 
 /** For a search of frames in unknown bytes. */
 export const FRAME_MAGIC: Uint8Array = Uint8Array.of(magic0, magic1)
 
+/** What a frame says of itself. `peerSeq` 0 or absent: nothing of another journal. `seed`: of the segment's header. */
+type Place = { readonly seq: number; readonly durableSeq: number; readonly peerSeq?: number; readonly seed: number }
+
 /**
  * Writes one frame into `into` at `at` and returns the position after it. The caller reserved FRAME_HEADER_BYTES +
- * payload bytes and checked the values with `frameRefusal`. `seed`: of the segment's header.
+ * payload bytes and checked the values with `frameRefusal`.
  */
 export function encodeFrame(
   into: Buffer,
   at: number,
   frame: NewFrame,
-  { seq, durableSeq, seed }: { readonly seq: number; readonly durableSeq: number; readonly seed: number },
+  { seq, durableSeq, peerSeq = 0, seed }: Place,
 ): number {
   const { payload } = frame
   into[at] = magic0
@@ -85,7 +100,7 @@ export function encodeFrame(
   into[at + 3] = frame.flags
   into.writeUInt32LE(payload.length, at + 4)
   writeSeq(into, seq, at + 8)
-  writeSeq(into, durableSeq, at + 16)
+  writeKnown(into, seq - durableSeq, peerSeq, durableSeq, at + 16)
   const crc = crc32(payload, headerCrc(into, at, seed))
   into.writeUInt32LE(crc, at + crcOffset)
   into.set(payload, at + FRAME_HEADER_BYTES)
@@ -111,7 +126,17 @@ export function decodeFrame(bytes: Buffer, at: number, limit: number, seed: numb
   const type = bytes[at + 2]!
   if (type === 0) return refuse('magic', 0)
   const seq = readSeq(bytes, at + 8)
-  return { seq, type, flags: bytes[at + 3]!, payload, durableSeq: readSeq(bytes, at + 16), frameBytes }
+  const isPlain = bytes[at + 23]! < isPacked
+  const durableSeq = isPlain ? readSeq(bytes, at + 16) : seq - (bytes.readUIntLE(at + 21, 3) - isPacked * 0x1_00_00)
+  const peerSeq = isPlain ? 0 : bytes.readUIntLE(at + 16, 5)
+  return { seq, type, flags: bytes[at + 3]!, payload, durableSeq, peerSeq, frameBytes }
+}
+
+/** A distance that does not fit, which no batch has, costs what is known of the other journal. */
+function writeKnown(into: Buffer, distance: number, peerSeq: number, durableSeq: number, at: number): void {
+  if (peerSeq === 0 || peerSeq > peerSeqMax || distance > distanceMax) return writeSeq(into, durableSeq, at)
+  into.writeUIntLE(peerSeq, at, 5)
+  into.writeUIntLE(isPacked * 0x1_00_00 + distance, at + 5, 3)
 }
 
 /** CRC-32 of bytes 0..24 of a header after `seed`: a view and a call of zlib for so few bytes cost three times as much. */

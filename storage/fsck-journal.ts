@@ -8,8 +8,9 @@
 import { framesAround, type Gap } from './around-damage.ts'
 import { CHAIN_START } from './chain.ts'
 import { Damage, type Disk, type DiskFile } from './disk.ts'
+import { type Durable, markedDurable, newestDurable } from './durable-mark.ts'
 import { FOOTER } from './frame.ts'
-import { type Durable, damageBehind, wasBorn } from './recovery.ts'
+import { damageBehind, wasBorn } from './recovery.ts'
 import { buildIndex } from './sealed-index.ts'
 import { SealedSegment } from './sealed-segment.ts'
 import {
@@ -78,7 +79,8 @@ export function verifyJournal(
     }
     const file = disk.openFile(segmentPath(directory, firstSeq), 'read')
     try {
-      const checked = verifySegment(file, { position, knownDurable }, { ...before, nextSeq: firstSeq }, tell)
+      const known = (id: Buffer) => newestDurable(knownDurable(id), markedDurable(disk, directory, id))
+      const checked = verifySegment(file, { position, knownDurable: known }, { ...before, nextSeq: firstSeq }, tell)
       if (!checked) {
         const next = firsts[i + 1]
         before = { ...before, nextSeq: next ?? firstSeq, chain: next === undefined ? before.chain : undefined }

@@ -17,7 +17,8 @@
 import { randomBytes } from 'node:crypto'
 import { Chain } from './chain.ts'
 import { type CompactionStep, compactSegment, removeUnfinished } from './compaction.ts'
-import { Damage, type Disk, type DiskFile, DiskFull } from './disk.ts'
+import { Damage, type Disk, type DiskFile, DiskFull, isUnreadable } from './disk.ts'
+import { type Durable, markedDurable, newestDurable } from './durable-mark.ts'
 import {
   encodeFrame,
   FRAME_BYTES_LIMIT,
@@ -28,7 +29,7 @@ import {
   type NewFrame,
 } from './frame.ts'
 import { LiveIndex } from './live-index.ts'
-import { type ActiveSegment, type Durable, type Recovered, type RecoveryEvent, recover } from './recovery.ts'
+import { type ActiveSegment, type Recovered, type RecoveryEvent, recover } from './recovery.ts'
 import { scanFrames } from './scan.ts'
 import { buildIndex, type SealedFacts } from './sealed-index.ts'
 import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
@@ -69,7 +70,7 @@ export type JournalEvent =
   | RecoveryEvent
   /** An index was missing or did not match its segment, and was made again. */
   | { readonly kind: 'index-rebuilt'; readonly path: string }
-  /** The disk had no space for an index; it is kept in memory and made again when needed. */
+  /** The disk had no space for an index, or did not take it; it is kept in memory and made again when needed. */
   | { readonly kind: 'index-not-kept'; readonly path: string }
   | { readonly kind: 'segment-sealed'; readonly path: string; readonly firstSeq: number; readonly count: number }
 
@@ -83,7 +84,7 @@ export type JournalOptions = {
   readonly report?: (event: JournalEvent) => void
   /** Gives the id of a journal that begins; by default it is the machine's chance. */
   readonly random?: (bytes: number) => Buffer
-  /** Up to which frame of the journal with this id a snapshot says that it was durable; 0 or absent: none does. */
+  /** Up to which frame of the journal with this id something beside its directory says that it was durable. */
   readonly knownDurable?: (journalId: Buffer) => Durable
 }
 
@@ -112,6 +113,11 @@ export class Journal {
   #nextSeq: number
   /** Newest frame that a sync has covered. */
   #durableSeq: number
+  /**
+   * Newest frame of the journal that this one is checked against that is known to be durable; 0: none is. Every frame
+   * that is written from now on says so.
+   */
+  peerSeq = 0
   /** The file that is synced beside other work. */
   #syncing: DiskFile | undefined
   /** The position up to which the active segment was written, with frames or with zeros. */
@@ -128,7 +134,8 @@ export class Journal {
   static open(options: JournalOptions): Journal {
     const report = options.report ?? (() => {})
     const { disk, directory, knownDurable = () => nothingDurable, random = randomBytes } = options
-    const recovered = recover({ disk, random, directory, knownDurable, report })
+    const known = (id: Buffer) => newestDurable(knownDurable(id), markedDurable(disk, directory, id))
+    const recovered = recover({ disk, random, directory, knownDurable: known, report })
     removeUnfinished(disk, directory)
     const journal = new Journal(options, recovered)
     try {
@@ -281,7 +288,7 @@ export class Journal {
     const batchBytes = this.#measure(frames)
     try {
       const active = this.#makeRoom(batchBytes)
-      const bytes = this.#encode(frames, batchBytes, active.seed)
+      const bytes = this.#encode(frames, batchBytes, active)
       active.file.writeAt(bytes, active.live.end)
       this.#fillAhead(active, active.live.end + batchBytes)
       return active
@@ -313,13 +320,15 @@ export class Journal {
     return batchBytes
   }
 
-  #encode(frames: readonly NewFrame[], batchBytes: number, seed: number): Buffer {
+  #encode(frames: readonly NewFrame[], batchBytes: number, { seed, isOld }: ActiveSegment): Buffer {
     if (batchBytes > this.#batch.length) this.#batch = Buffer.allocUnsafe(Math.max(batchBytes, this.#batch.length * 2))
     const durableSeq = this.#durableSeq
+    // An older release, which may open this segment again, would not know what the frame says.
+    const peerSeq = isOld ? 0 : this.peerSeq
     let at = 0
     let seq = this.#nextSeq
     for (const frame of frames) {
-      at = encodeFrame(this.#batch, at, frame, { seq, durableSeq, seed })
+      at = encodeFrame(this.#batch, at, frame, { seq, durableSeq, peerSeq, seed })
       seq++
     }
     return this.#batch.subarray(0, batchBytes)
@@ -365,7 +374,8 @@ export class Journal {
     const active = this.#active
     if (active) {
       const { live } = active
-      if (live.count === 0 || live.end + batchBytes + FOOTER_BYTES <= this.#segmentBytesMax) return active
+      const hasRoom = live.end + batchBytes + FOOTER_BYTES <= this.#segmentBytesMax
+      if (live.count === 0 || (hasRoom && !active.isOld)) return active
       this.#seal(active)
     }
     // Without an active segment an earlier roll stopped half way for lack of space, or a crash cut it short.
@@ -396,7 +406,7 @@ export class Journal {
     try {
       this.#disk.writeAtomic(path, bytes)
     } catch (error) {
-      if (!(error instanceof DiskFull)) throw error
+      if (!(error instanceof DiskFull) && !isUnreadable(error)) throw error
       this.#report({ kind: 'index-not-kept', path })
     }
   }
@@ -416,7 +426,7 @@ export class Journal {
       throw error
     }
     const seed = seedOf(this.id)
-    this.#active = { file, live: new LiveIndex(firstSeq), chain: new Chain(this.#chainBefore), seed }
+    this.#active = { file, live: new LiveIndex(firstSeq), chain: new Chain(this.#chainBefore), seed, isOld: false }
     this.#filled = this.#active.live.end
     return this.#active
   }

@@ -5,7 +5,7 @@
  * everything after it is searched for whole frames:
  *
  *   some later frame says that X was durable      damage: refuse, touch nothing
- *   a snapshot or the signed log holds X, or more the same, wherever the frames end
+ *   a snapshot, the signed log or the durable mark holds X, or more   the same, wherever the frames end
  *   bytes, but no frame that says so              a torn tail that was never acknowledged: save it aside, cut it
  *   nothing but zeros                             space made in advance (journal.ts): cut it, there is nothing to save
  *
@@ -16,6 +16,7 @@
 import { join } from 'node:path'
 import { CHAIN_START, type Chain } from './chain.ts'
 import { Damage, type Disk, type DiskFile, DiskFull } from './disk.ts'
+import { type Durable, markedDurable, newestDurable } from './durable-mark.ts'
 import { decodeFrame, type FoundFrame, FRAME_HEADER_BYTES, FRAME_MAGIC, readSeq } from './frame.ts'
 import type { LiveIndex } from './live-index.ts'
 import { SealedSegment } from './sealed-segment.ts'
@@ -51,6 +52,7 @@ export type ActiveSegment = {
   readonly chain: Chain
   /** Of the segment's header. */
   readonly seed: number
+  readonly isOld: boolean
 }
 
 export type Recovered = {
@@ -60,13 +62,6 @@ export type Recovered = {
   readonly chain: Buffer
   /** Undefined when the next segment has to be made first. */
   readonly active: ActiveSegment | undefined
-}
-
-/** What says up to which frame a journal was durable: `by` names it in sentences. `seq` 0: nothing does. */
-export type Durable = { readonly seq: number; readonly by: string }
-
-export function newestDurable(...known: readonly Durable[]): Durable {
-  return known.reduce((newest, each) => (each.seq > newest.seq ? each : newest))
 }
 
 type Recovery = {
@@ -144,7 +139,7 @@ function recoverNewest(recovery: Recovery, firstSeq: number, older: Older): Reco
         journalId,
         sealed,
         chain: before.chain,
-        active: { file, live: walk.live, chain: walk.running, seed: walk.seed },
+        active: { file, live: walk.live, chain: walk.running, seed: walk.seed, isOld: header!.isOld },
       }
     }
     file.close()
@@ -203,6 +198,26 @@ export function damageBehind(file: DiskFile, walk: Walk, known: Durable): Damage
   if (!proof) return undefined
   const found = `${stop.found}, though the later frame ${proof.seq} states that it was durable`
   return new Damage({ path: file.path, offset: live.end, expected: `frame ${missing}`, found })
+}
+
+/** What is damaged in the newest segment of a journal, as opening it would find; reads only. Undefined: nothing that is known. */
+export function newestDamage(
+  disk: Disk,
+  directory: string,
+  knownDurable: (journalId: Buffer) => Durable,
+): Damage | undefined {
+  const newest = disk.fileExists(directory) ? listSegments(disk, directory, 'log').at(-1) : undefined
+  if (newest === undefined) return undefined
+  const file = disk.openFile(segmentPath(directory, newest), 'read')
+  try {
+    const header = readSegmentHeader(file)
+    if (header === undefined) return undefined
+    const { journalId } = header
+    const known = newestDurable(knownDurable(journalId), markedDurable(disk, directory, journalId))
+    return damageBehind(file, walkSegment(file, header, file.size()), known)
+  } finally {
+    file.close()
+  }
 }
 
 function foundBehind({ live, stop }: Walk, size: number): string {

@@ -1,9 +1,10 @@
 /**
  * One sealed segment, opened: its facts, its frames by seq, its keys.
  *
- * Its index file is a cache. An index that is missing, broken or of another segment is made again from the frames.
+ * Its index file is a cache. An index that is missing, broken, of another segment or not given back by the disk is made
+ * again from the frames.
  */
-import { Damage, type Disk, type DiskFile } from './disk.ts'
+import { Damage, type Disk, type DiskFile, isUnreadable } from './disk.ts'
 import type { Frame } from './frame.ts'
 import { type ByteSource, buildIndex, type SealedFacts, SealedIndex } from './sealed-index.ts'
 import {
@@ -74,7 +75,7 @@ export class SealedSegment {
     const path = indexPath(this.#options.directory, this.facts.firstSeq)
     if (!this.#options.disk.fileExists(path)) return false
     const file = this.#options.disk.openFile(path, 'read')
-    const index = SealedIndex.open(file, this.facts)
+    const index = unlessUnreadable(() => SealedIndex.open(file, this.facts))
     if (!index) {
       file.close()
       return false
@@ -86,7 +87,7 @@ export class SealedSegment {
 
   /** Reads all of the index and compares its CRC. */
   indexIsIntact(): boolean {
-    return this.#index?.isIntact() === true
+    return unlessUnreadable(() => this.#index?.isIntact()) === true
   }
 
   /** Makes the index again from the frames. Throws Damage when they are not as they were written. */
@@ -109,22 +110,42 @@ export class SealedSegment {
 
   /** One frame in memory of its own. Needs the index. Throws Damage. */
   read(seq: number): Frame {
-    return readFrameAt(this.file, { ...this.#index!.placeOf(seq), seed: this.header.seed })
+    return readFrameAt(this.file, { ...this.#ask((index) => index.placeOf(seq)), seed: this.header.seed })
   }
 
   /** Newest seq of this segment with the 16-byte key. Needs the index. */
   findKey(key: Buffer): number | undefined {
-    return this.#index!.find(key)
+    return this.#ask((index) => index.find(key))
   }
 
   /** Position of a frame. Only the first one is known without the index. */
   offsetOf(seq: number): number {
-    return seq === this.facts.firstSeq ? SEGMENT_HEADER_BYTES : this.#index!.placeOf(seq).offset
+    return seq === this.facts.firstSeq ? SEGMENT_HEADER_BYTES : this.#ask((index) => index.placeOf(seq)).offset
+  }
+
+  #ask<Answer>(ask: (index: SealedIndex) => Answer): Answer {
+    try {
+      return ask(this.#index!)
+    } catch (error) {
+      if (!isUnreadable(error)) throw error
+      this.rebuildIndex()
+      return ask(this.#index!)
+    }
   }
 
   close(): void {
     this.#indexFile?.close()
     this.file.close()
+  }
+}
+
+/** Undefined where the disk does not give it back. */
+function unlessUnreadable<Found>(read: () => Found): Found | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    return undefined
   }
 }
 

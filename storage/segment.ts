@@ -9,7 +9,7 @@
  *
  *   offset  bytes  field
  *        0      3  magic           "BSJ"
- *        3      1  version         2 (frames as in frame.ts), or 1 (their CRCs without the journal's id); later ones keep the crc
+ *        3      1  version         3 (frames as in frame.ts), 2 (none is packed), or 1 (CRCs without the journal's id too); later ones keep the crc
  *        4     16  journal id      random, the same in all segments of a journal
  *       20      8  first seq       of the frames after it; equal to the file's name
  *       28     32  previous chain  chain hash of the segment before (chain.ts)
@@ -48,12 +48,14 @@ export type SegmentHeader = {
   readonly previousChain: Buffer
   /** The start value for the CRCs of its frames. */
   readonly seed: number
+  /** Written by a release whose frames do not say what they know of another journal. */
+  readonly isOld: boolean
 }
 type SegmentFooter = { readonly count: number; readonly chain: Buffer }
 
 const magic = Buffer.from('BSJ', 'latin1')
 const versionAt = magic.length
-const version = 2
+const version = 3
 const versionWithoutSeed = 1
 const crcAt = 60
 const digits = 20
@@ -77,7 +79,7 @@ export function seedOf(journalId: Uint8Array): number {
   return crc32(journalId)
 }
 
-export function encodeSegmentHeader(header: Omit<SegmentHeader, 'seed'>): Buffer {
+export function encodeSegmentHeader(header: Omit<SegmentHeader, 'seed' | 'isOld'>): Buffer {
   const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES)
   magic.copy(bytes)
   bytes[versionAt] = version
@@ -91,14 +93,25 @@ export function encodeSegmentHeader(header: Omit<SegmentHeader, 'seed'>): Buffer
 /** The header of a segment file, or undefined when the bytes are not one. Throws NewerFormat for a sound header of a later version. */
 export function readSegmentHeader(file: DiskFile): SegmentHeader | undefined {
   const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES)
-  if (file.readAt(bytes, 0) < SEGMENT_HEADER_BYTES) return undefined
+  return file.readAt(bytes, 0) < SEGMENT_HEADER_BYTES ? undefined : headerOf(bytes, file.path)
+}
+
+/** The header in the first bytes of the segment file at `path`; undefined: they are not one. Throws NewerFormat as above. */
+export function headerOf(bytes: Buffer, path: string): SegmentHeader | undefined {
+  if (bytes.length < SEGMENT_HEADER_BYTES) return undefined
   const found = bytes[versionAt]!
   if (!bytes.subarray(0, versionAt).equals(magic) || found < versionWithoutSeed) return undefined
   if (crc32(bytes.subarray(0, crcAt)) !== bytes.readUInt32LE(crcAt)) return undefined
-  if (found > version) throw new NewerFormat(file.path, `is a segment of version ${found}`)
+  if (found > version) throw new NewerFormat(path, `is a segment of version ${found}`)
   const journalId = bytes.subarray(4, 20)
   const seed = found === versionWithoutSeed ? 0 : seedOf(journalId)
-  return { journalId, firstSeq: readSeq(bytes, 20), previousChain: bytes.subarray(28, crcAt), seed }
+  return {
+    journalId,
+    firstSeq: readSeq(bytes, 20),
+    previousChain: bytes.subarray(28, crcAt),
+    seed,
+    isOld: found < version,
+  }
 }
 
 /** What a segment has to follow: undefined fields are not known yet. */

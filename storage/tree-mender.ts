@@ -4,7 +4,7 @@
  * That is safe because no byte of the file ever changes: each place has one valid value, which is written here, and the
  * writer works after the leaves that are repaired. Readers keep what they have read: they must forget it afterwards.
  */
-import type { Disk, DiskFile } from './disk.ts'
+import { type Disk, type DiskFile, isUnreadable } from './disk.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX } from './merkle.ts'
 
 export class TreeMender {
@@ -45,12 +45,22 @@ export class TreeMender {
       )
     }
     const found = Buffer.alloc(nodes.length)
-    this.#file.readAt(found, this.#position)
+    this.#readInto(found)
     if (!found.equals(nodes)) {
       this.wrong += nodes.reduce((count, byte, at) => (byte === found[at] ? count : count + 1), 0)
       this.#file.writeAt(nodes, this.#position)
     }
     this.#position += nodes.length
+  }
+
+  /** What the disk does not give back is wrong: written once more, it may be readable. */
+  #readInto(found: Buffer): void {
+    try {
+      this.#file.readAt(found, this.#position)
+    } catch (error) {
+      if (!isUnreadable(error)) throw error
+      found.fill(0)
+    }
   }
 
   close(): void {

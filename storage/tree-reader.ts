@@ -6,7 +6,7 @@
  * nodes above, which are between chunks, one by one.
  */
 import { BoundedMap } from './bounded-map.ts'
-import type { Disk, DiskFile } from './disk.ts'
+import { type Disk, type DiskFile, isUnreadable } from './disk.ts'
 import {
   consistencyPathOf,
   type EdgeHashes,
@@ -187,8 +187,18 @@ export class TreeReader {
     return { bytes, length: 0 }
   }
 
+  /** What the disk does not give back is missing. */
+  #read(into: Buffer, position: number): number {
+    try {
+      return this.#file.readAt(into, position)
+    } catch (error) {
+      if (!isUnreadable(error)) throw error
+      return 0
+    }
+  }
+
   #readExactly(into: Buffer, position: number): void {
-    const read = this.#file.readAt(into, position)
+    const read = this.#read(into, position)
     if (read !== into.length) {
       throw new TreeFileShort({ path: this.#path, expected: position + into.length, found: position + read })
     }

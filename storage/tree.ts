@@ -7,7 +7,7 @@
  * in tree-reader.ts, repair while others read in tree-mender.ts.
  */
 import { dirname } from 'node:path'
-import type { Disk, DiskFile } from './disk.ts'
+import { type Disk, type DiskFile, isUnreadable } from './disk.ts'
 import { CompactRange, edgeLevels, HASH_BYTES, LEVELS_MAX } from './merkle.ts'
 import { nodePosition, nodesIn, TreeFileShort } from './tree-layout.ts'
 
@@ -20,6 +20,8 @@ export class TreeWriter {
   readonly #range: CompactRange
   #buffer = Buffer.allocUnsafe(64 * 1024)
   #broken: unknown
+  /** The disk does not take it: roots are right all the same, and proofs wait for the file to be mended. */
+  #isLost = false
 
   private constructor(file: DiskFile, range: CompactRange) {
     this.#file = file
@@ -75,9 +77,14 @@ export class TreeWriter {
     if (this.#buffer.length < room) this.#buffer = Buffer.allocUnsafe(room)
     const position = nodesIn(this.#range.size) * HASH_BYTES
     const length = this.#range.append(hashes, this.#buffer)
+    if (this.#isLost) return
     try {
       this.#file.writeAt(this.#buffer.subarray(0, length), position)
     } catch (error) {
+      if (isUnreadable(error)) {
+        this.#isLost = true
+        return
+      }
       // The edge in memory is ahead of the file now, and must not be used.
       this.#broken = error
       throw error
@@ -91,7 +98,7 @@ export class TreeWriter {
 
   /** Makes the file durable. Nothing depends on it; it saves a rebuild after a power cut. */
   sync(): void {
-    this.#file.sync()
+    if (!this.#isLost) this.#file.sync()
   }
 
   close(): void {

@@ -28,7 +28,7 @@
 
 import { createHash } from 'node:crypto'
 import { NewerFormat } from '../../storage/disk.ts'
-import { type Frame, KEYED, type NewFrame } from '../../storage/journal.ts'
+import { type Frame, type Journal, KEYED, type NewFrame } from '../../storage/journal.ts'
 
 export const logFrameType = 1
 export const closeFrameType = 2
@@ -70,6 +70,8 @@ export type ClosedLog = {
   readonly last: number
   /** It was not closed: what it had after this head is lost. */
   readonly isLost?: true
+  /** Where the journals of the shards ended when it was given up; absent in logs of old releases. */
+  readonly ends?: readonly number[]
 }
 
 /** `closed`: of the first frame of a log that follows others, those. */
@@ -107,6 +109,13 @@ export function closedBefore({ type, payload }: Frame): ClosedLog[] {
   return JSON.parse(payload.toString('utf8', 20, 20 + payload.readUInt32LE(16))) as ClosedLog[]
 }
 
+/** The logs before the one that grows, as its first frame lists them. */
+export function closedLogs(journal: Pick<Journal, 'findKey' | 'read'>): ClosedLog[] {
+  const seq = journal.findKey(openKey)
+  const frame = seq === undefined ? undefined : journal.read(seq)
+  return frame?.type === openFrameType ? closedBefore(frame) : []
+}
+
 /** Reads a log frame; `bundle` and `root` are views of the frame's payload. */
 export function decodeLogFrame({ type, payload: whole }: Frame): LogFrame {
   if (type < logFrameType || type > openFrameType) throw new NewerFormat('the log', `has a frame of type ${type}`)
@@ -138,6 +147,17 @@ export function decodeLogFrame({ type, payload: whole }: Frame): LogFrame {
     entries,
     checkpoint: payload.toString('utf8', end),
   }
+}
+
+/** The entries of a bundle in their order: views of it. */
+export function entriesIn(bundle: Buffer): Buffer[] {
+  const entries: Buffer[] = []
+  for (let at = 0; at < bundle.length; ) {
+    const end = at + 2 + bundle.readUInt16BE(at)
+    entries.push(bundle.subarray(at + 2, end))
+    at = end
+  }
+  return entries
 }
 
 /** The entries of a frame in their order: views of its bundle. */

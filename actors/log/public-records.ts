@@ -3,8 +3,8 @@
  * Who follows the log (the feed, the search index) reads them here.
  */
 import type { Frame, JournalReader } from '../../storage/journal.ts'
-import { leavesOf, PUBLIC } from '../records/record.ts'
-import { decodeLogFrame } from './frame.ts'
+import { frameEntries, leavesOf, PUBLIC } from '../records/record.ts'
+import { decodeLogFrame, type LogFrame } from './frame.ts'
 
 /** `leaf`: of a record with several leaves the first, 0xffff_ffff where it has none. */
 type PublicRecord = {
@@ -34,6 +34,27 @@ export function* publicRecords(logFrame: Frame, shards: readonly JournalReader[]
       leaf += leaves
     }
   }
+}
+
+/** The entries of a frame of the log, and the leaf that the first of them is. */
+export type FramedEntries = { readonly firstLeaf: number; readonly entries: readonly Buffer[] }
+
+/**
+ * The entries of the one frame between two others, from the records that it covers: between the end of the one and the beginning of
+ * the other. Undefined: they are not as many as it had, so it covered no records, or more frames are missing. Throws Damage.
+ */
+export function entriesBetween(
+  before: LogFrame,
+  after: LogFrame,
+  shards: readonly JournalReader[],
+): FramedEntries | undefined {
+  const entries: Buffer[] = []
+  for (const { shard, first } of after.ranges) {
+    const last = before.ranges.find((range) => range.shard === shard)?.last ?? 0
+    for (const frame of shards[shard]!.scan(last + 1, first - 1))
+      if ((frame.flags & PUBLIC) !== 0) entries.push(...frameEntries(frame).map((entry) => Buffer.from(entry)))
+  }
+  return entries.length === after.firstLeaf - before.size ? { firstLeaf: before.size, entries } : undefined
 }
 
 /** Lets the readers see what the log's frame `seq` speaks of: every frame names the position of every shard. */

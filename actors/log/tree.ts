@@ -6,7 +6,7 @@
  * more: looking at every node of a million leaves costs half a second and makes nothing safer, because a proof is
  * checked against its signed head before it is given, a tile against what is below it, and leaf hashes come from the frames.
  */
-import type { Disk } from '../../storage/disk.ts'
+import { type Disk, isUnreadable } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from '../../storage/merkle.ts'
 import { verifyConsistency } from '../../storage/merkle-verify.ts'
@@ -87,9 +87,20 @@ export function openTree(options: OpenTree): TreeWriter {
   return remakeTree(options)
 }
 
+/** A disk that does not take the file may take another in its place. */
+function emptyTree(disk: Disk, path: string): TreeWriter {
+  try {
+    return TreeWriter.open(disk, path, 0)
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    disk.removeFile(path)
+    return TreeWriter.open(disk, path, 0)
+  }
+}
+
 /** Makes the whole file again, whatever it holds. Throws like openTree. */
 export function remakeTree({ disk, path, frames, report }: Omit<OpenTree, 'newest'>): TreeWriter {
-  const tree = TreeWriter.open(disk, path, 0)
+  const tree = emptyTree(disk, path)
   for (const { leaves, size, root } of leafBatches(frames())) {
     tree.append(leaves)
     if (tree.root().equals(root)) continue

@@ -31,6 +31,8 @@ export type Share = {
   readonly scarce: number
 }
 
+const absurdSeconds = 30 * 86_400
+
 const unshared: Share = { most: Number.POSITIVE_INFINITY, scarce: Number.POSITIVE_INFINITY }
 
 /** An open-addressed table from fingerprints to numbers above 0. */
@@ -187,7 +189,8 @@ export class RetryMemory {
 
   #turn(at: number): void {
     const age = at - this.#now.startedAt
-    if (age < this.#spanSeconds) return
+    // A clock that was far ahead must not keep a generation until its own time has come.
+    if (age < this.#spanSeconds && age > -absurdSeconds) return
     this.#now.owners = new Table()
     this.#before = age >= 2 * this.#spanSeconds ? new Generation(at) : this.#now
     this.#now = new Generation(at)

@@ -42,6 +42,13 @@ const creditBalance = declare({
   example: { operation: 'credit.balance' },
 })
 
+/** Of a board whose disk is damaged. */
+const Unreadable = Type.Optional(
+  count(
+    'acts on this page whose postings are missing, because bytes on the disk of the board are not what was written',
+  ),
+)
+
 const creditHistory = declare({
   name: 'credit.history',
   group,
@@ -53,7 +60,7 @@ const creditHistory = declare({
   optional: ['target', 'cursor', 'limit'],
   narrowed: { target: account },
   refusals: ['unsigned', 'forbidden', 'not_found'],
-  result: listOf('entries', CreditEntry, { resolved: Resolved }),
+  result: listOf('entries', CreditEntry, { resolved: Resolved, unreadable: Unreadable }),
   example: { operation: 'credit.history', target: 'mint' },
   get: {
     path: '/api/credits',

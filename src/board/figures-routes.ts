@@ -7,6 +7,7 @@ import type { Tails } from '../follow/tail-routes.ts'
 import { metricsType, plain } from '../http/answers.ts'
 import type { Exchange, OpenConnections, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
+import type { Notices } from '../notices.ts'
 import type { Counters, DurationHistograms } from '../observe.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { dataOf } from '../reads/read.ts'
@@ -25,6 +26,7 @@ type BoardFiguresOptions = {
   readonly verifier: Checks
   readonly webhookThread: WebhookThread
   readonly counters: Counters
+  readonly notices: Notices
   readonly throttle: Throttle
   readonly durations: Pick<DurationHistograms, 'entries'>
   /** Of the disk with the data directory, in bytes. */
@@ -44,6 +46,11 @@ export class BoardFigures {
   constructor(options: BoardFiguresOptions) {
     this.#options = options
     this.#startedAt = options.now()
+  }
+
+  /** What a health check is answered. */
+  get health(): string {
+    return this.#options.notices.health
   }
 
   /** Undefined: they could not be told. */
@@ -112,6 +119,7 @@ export class BoardFigures {
       threads: [['front', front], ...(await webhookThread.usage())],
       durations: durations.entries(),
       counters: counters.entries(),
+      notices: this.#options.notices.names,
       limited: [...throttle.refusals],
     }
   }
@@ -140,6 +148,6 @@ export function figureDoors(options: FigureDoors): Readonly<Record<string, Route
       !hasMetrics || (proxyHeader !== '' && exchange.header(proxyHeader) !== undefined)
         ? replies.refuse(exchange, refusal('no_such_path', 'metrics are answered to the host of this board alone'))
         : told(exchange, (found) => exchange.reply(200, plain(metricsType), metricsText(found))),
-    '/healthz': (exchange) => exchange.reply(200, plain('text/plain; charset=utf-8'), 'ok\n'),
+    '/healthz': (exchange) => exchange.reply(200, plain('text/plain; charset=utf-8'), figures.health),
   }
 }

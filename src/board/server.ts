@@ -10,12 +10,14 @@ import { BlobIntake } from '../attachments/intake.ts'
 import { Takedowns } from '../attachments/takedowns.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../board-directory.ts'
 import { drained } from '../clock.ts'
+import { ClockWatch } from '../clock-jumps.ts'
 import { LiveFacts } from '../command/live-facts.ts'
 import { BoardAuthor } from '../command/ports.ts'
 import type { Config, Placement } from '../config.ts'
 import { metricsText } from '../docs/figures.ts'
 import { BadConfig, prepareEngineEnvironment } from '../environment.ts'
 import { BoardSigner } from '../format/signer.ts'
+import { Scrubber } from '../fsck/scrubber.ts'
 import { ClientAddresses } from '../http/client-address.ts'
 import { createHttpServer, logFault, portOptions } from '../http/engine.ts'
 import { type Exchange, headBytesMax, type OpenConnections } from '../http/port.ts'
@@ -26,6 +28,7 @@ import { judge } from '../moderation/advertising.ts'
 import { AuthorPosts } from '../moderation/author-posts.ts'
 import { httpClassifier } from '../moderation/classifier.ts'
 import { hideBy, resumeScreening, Screening, ScreeningQueue } from '../moderation/screening.ts'
+import { Notices } from '../notices.ts'
 import { Counters, DurationHistograms, log, setLogLevel } from '../observe.ts'
 import { Parts } from '../parts.ts'
 import { machine, type Platform } from '../platform.ts'
@@ -34,8 +37,11 @@ import { Deliveries } from '../receive-urls/deliveries.ts'
 import { ItemPosts } from '../receive-urls/item-posts.ts'
 import { chooseBackend } from '../verify/backends.ts'
 import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verifier.ts'
+import type { ActorHost } from '../workers/actor-host.ts'
+import type { FeedStats } from '../workers/feed-answers.ts'
 import { WebhookThread } from '../workers/webhook-thread.ts'
 import { boardRoutes } from './board-routes.ts'
+import { ClockNotice } from './clock-notice.ts'
 import { CommandRouter } from './command-router.ts'
 import { BoardFigures } from './figures-routes.ts'
 import { Followers } from './followers.ts'
@@ -49,6 +55,8 @@ export type RunningServer = {
   readonly address: string
   /** The text of /metrics; undefined: it could not be told. */
   metrics(): Promise<string | undefined>
+  /** The text of /healthz. */
+  health(): string
   close(): Promise<void>
 }
 
@@ -92,6 +100,7 @@ export async function startServer(config: Config, platform: Platform = machine):
     address,
     metrics: () =>
       new Promise((resolve) => figures.tell((found) => resolve(found === undefined ? undefined : metricsText(found)))),
+    health: () => figures.health,
     close: () => {
       closing ??= stop(parts)
       return closing
@@ -144,6 +153,8 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     ...portOptions(connections, place.clock),
     socketPath: streamPath,
   })
+  const scrubber = scrubberOf(base, actorHost)
+  const clockNotice = await clockNoticeOf(base, actorHost)
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
     { name: 'pages', stop: () => pages.close() },
@@ -163,6 +174,8 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
           report: log,
         }),
     },
+    { name: 'clock', stop: () => clockNotice.stop() },
+    { name: 'scrubber', start: () => scrubber.start(), stop: () => scrubber.stop() },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
     { name: 'author posts', start: () => authorPosts.resume(), stop: () => authorPosts.close() },
     { name: 'takedowns', start: () => takedowns.resume(), stop: () => takedowns.close() },
@@ -185,6 +198,37 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   sayLogName(place, actors.log.origin, news.head.size)
   resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
   return services.figures
+}
+
+/** The newest entry of the log says when the board last ran. */
+async function clockNoticeOf(
+  { disk, clock, directory, notices }: ReturnType<typeof baseOf>,
+  actorHost: ActorHost,
+): Promise<ClockNotice> {
+  const newest = await new Promise<number>((resolve) =>
+    actorHost.askFeed<FeedStats>(['stats', null, 0], (told) =>
+      resolve(told === undefined || 'refusal' in told ? 0 : told.checkpointAt),
+    ),
+  )
+  const watch = new ClockWatch({ clock, disk, directory: directory.path, newest })
+  return new ClockNotice(watch, clock, notices, log)
+}
+
+function scrubberOf(
+  { disk, clock, directory, config, notices, counters }: ReturnType<typeof baseOf>,
+  actorHost: ActorHost,
+): Scrubber {
+  return new Scrubber({
+    disk,
+    clock,
+    directory: directory.path,
+    shards: directory.facts.shards,
+    bytesPerSecond: config.scrubBytesPerSecond,
+    mendTree: (path) => actorHost.askFeed(['mend', path, 0], () => {}),
+    notices,
+    counters,
+    report: log,
+  })
 }
 
 /** The name of a log is signed with each of its heads: it stays what it was when the log began. */
@@ -222,6 +266,7 @@ function baseOf(place: Place) {
   const addresses = new ClientAddresses(config.trustedProxy, (event, facts) => log('warn', event, facts))
   const addressOf = (exchange: Exchange) => addresses.of(exchange)
   const counters = new Counters()
+  const notices = new Notices()
   const durations = new DurationHistograms()
   const replies = new Replies({ throttle, addressOf, onReply: (status) => counters.reply(status) })
   const files = new BlobFiles(place.disk, blobsDirectory(directory.path), (file, problem) =>
@@ -229,7 +274,7 @@ function baseOf(place: Place) {
   )
   const connections: OpenConnections = { open: 0 }
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
-  return { ...place, news, throttle, addressOf, counters, durations, replies, files, connections, secret }
+  return { ...place, news, throttle, addressOf, counters, notices, durations, replies, files, connections, secret }
 }
 
 /** A backend in JavaScript takes milliseconds a signature: it never checks in the main thread. */
@@ -300,10 +345,10 @@ async function servicesOf(base: Base) {
     report: (facts) => log('warn', 'takedown.not_done', facts),
   })
   const { itemPosts, deliveries } = receivingOf(base, voice)
-  const { connections, verifier, counters, throttle } = base
+  const { connections, verifier, counters, throttle, notices } = base
   const { tails } = followers
   const streams = openStreams(base, { followers, front })
-  const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle }
+  const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle, notices }
   const diskFree = () => base.disk.freeBytes(base.directory.path)
   const figures = new BoardFigures({ ...parts, durations: base.durations, diskFree, now: clock.monotonicMs })
   const answering = { followers, webhookThread, screeningQueue, authorPosts, takedowns, works, calling }

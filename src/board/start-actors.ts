@@ -10,6 +10,7 @@ import type { LiveFacts } from '../command/live-facts.ts'
 import type { Config, Placement } from '../config.ts'
 import { toldByRegistry } from '../delegations/plans.ts'
 import { explainFailure } from '../failure.ts'
+import { checkProofs } from '../log/covered.ts'
 import { Heads } from '../log/heads.ts'
 import { type HighWaterMark, MarkKeeper } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -48,6 +49,7 @@ type ActorsOptions = Platform & {
 /** Resolves when every actor answers and what the front keeps of the registry is known. */
 export async function startActors(parts: Parts, options: ActorsOptions): Promise<StartedActors> {
   const { config, clock, random, disk, news, files, address } = options
+  checkProofs(disk, config.dataDirectory, options.directory.facts.shards)
   const mark = new MarkKeeper(config, options)
   await parts.start({ name: 'mark', stop: () => mark.close() })
   const workNews = new HeldNews(['carry', 'at rest', 'requested'])
@@ -111,6 +113,7 @@ async function startThreads(
     diskReserveBytes: config.diskReserveBytes,
     segmentBytesMax: config.segmentBytesMax,
     compactSeconds: config.compactSeconds,
+    scrubBytesPerSecond: config.scrubBytesPerSecond,
     queues: queuesOf(config.queueMax),
     limitsOn: config.limitsOn,
     marks,

@@ -2,8 +2,8 @@
  * A backup of a board, running or stopped: a new directory that is complete and checked before it takes the place of the last one.
  *
  * The order makes it consistent. What may only be older than the journals comes first: delivery positions, cosignatures, files.
- * Then the end of the log is noted, then those of the shards at one moment: what the log covers is in them, and no shard has the
- * consequence of what another lacks. The segments are copied up to there. Attachments are copied once more, since records may name
+ * Then the ends of the shards are noted at one moment, so that no shard has the consequence of what another lacks, and then the newest
+ * frame of the log that covers nothing after them: it is one that they may say was durable. The segments are copied up to there. Attachments are copied once more, since records may name
  * new ones. A file that was deleted in between is reported as missing by the check, and the backup is taken again.
  *
  * A sealed segment of the last backup is linked and not copied, as long as no compaction has put another file in its place.
@@ -11,7 +11,9 @@
 import { createHash } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { decodeLogFrame } from '../../actors/log/frame.ts'
 import type { Disk } from '../../storage/disk.ts'
+import { JournalReader } from '../../storage/journal.ts'
 import { copyFile, copySegment, endsAtOneMoment, JournalEnd, segmentsThrough } from '../../storage/journal-copy.ts'
 import { segmentPath } from '../../storage/segment.ts'
 import { lostActsFile } from '../board/lost-acts.ts'
@@ -139,18 +141,15 @@ class BackupCopy {
     return { manifest, copiedBytes: this.#copiedBytes, linkedBytes: this.#linkedBytes }
   }
 
-  /** The log's first: what it covers by then is in the journals that are looked at afterwards. */
+  /** The shards' first: no frame of theirs knows of a later frame of the log than there is then, and the log is cut to what they have. */
   #ends(directories: readonly string[]): { readonly log: number; readonly shards: readonly number[] } {
     const { disk, source } = this.#options
-    const log = new JournalEnd(disk, logDirectory(source))
-    log.advance()
-    log.close()
     const journals = directories.map((directory) => new JournalEnd(disk, directory))
     const shards = endsAtOneMoment(journals)
     for (const journal of journals) journal.close()
     if (shards === undefined)
       throw new CommandFailed('The shards of this board never stood still together. Try again when it has less to do.')
-    return { log: log.seq, shards }
+    return { log: newestWithin(disk, logDirectory(source), shards), shards }
   }
 
   async #smallFiles(withKeys: boolean): Promise<void> {
@@ -245,6 +244,25 @@ class BackupCopy {
     const sha256 = createHash('sha256').update(bytes).digest('hex')
     this.#files[path] = { bytes: bytes.length, sha256, ...(revision !== undefined && { revision }) }
     this.#copiedBytes += bytes.length
+  }
+}
+
+/** The newest frame of the log that covers no record after these ends. */
+function newestWithin(disk: Disk, directory: string, ends: readonly number[]): number {
+  const end = new JournalEnd(disk, directory)
+  end.advance()
+  end.close()
+  if (end.seq === 0) return 0
+  const log = JournalReader.open(disk, directory)
+  try {
+    log.advance(end.seq)
+    let seq = end.seq
+    const covers = (): boolean =>
+      decodeLogFrame(log.read(seq)!).ranges.every(({ shard, last }) => last <= (ends[shard] ?? 0))
+    while (seq > 1 && !covers()) seq--
+    return seq
+  } finally {
+    log.close()
   }
 }
 

@@ -13,22 +13,29 @@ export const fsckCommand: Command = {
   name: 'fsck',
   summary:
     'Recomputes every entry, root and checkpoint of a stopped board from its files, and reports what differs and where.',
-  usage: 'fsck [--data DIR] [--signatures] [--repair]',
+  usage: 'fsck [--data DIR] [--signatures] [--repair] [--explain]',
   optionHelp: [
     ...settingsHelp,
+    ['--explain', 'say of each finding what is damaged, what it costs and what to do'],
     ['--signatures', 'check every author’s signature too (60 microseconds each)'],
     [
       '--repair',
       'rebuild derived data that differs (node hashes, indexes), and remove bad snapshots; changes nothing if there is damage',
     ],
   ],
-  example: 'broadside fsck --data ./data',
-  options: { ...settingsOptions, signatures: { type: 'boolean' }, repair: { type: 'boolean' } },
+  example: 'broadside fsck --data ./data --explain',
+  options: {
+    ...settingsOptions,
+    signatures: { type: 'boolean' },
+    repair: { type: 'boolean' },
+    explain: { type: 'boolean' },
+  },
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
     const { dataDirectory: path, markFile } = await boardSettings(args)
-    const [{ checkBoard }, { readFacts }, { lockDirectory }, { chooseBackend }] = await Promise.all([
+    const [{ checkBoard }, { explanationOf }, { readFacts }, { lockDirectory }, { chooseBackend }] = await Promise.all([
       import('../fsck/fsck.ts'),
+      import('../fsck/explain.ts'),
       import('../board-directory.ts'),
       import('../../storage/lock.ts'),
       import('../verify/backends.ts'),
@@ -51,9 +58,16 @@ export const fsckCommand: Command = {
         verify:
           backend === undefined ? undefined : (signature, message, key) => backend.verify(signature, message, key),
         onProgress: (done, total) => progress.update(done, total),
-        onFinding: ({ kind, where, what }) => {
+        onFinding: (finding) => {
+          const { kind, where, what } = finding
+          const meaning = args.flag('explain') ? explanationOf(finding) : undefined
+          const told = { finding: kind, where, what, ...(meaning !== undefined && { meaning }) }
           if (++shown <= findingsShownMax || terminal.json !== undefined)
-            print(terminal, { finding: kind, where, what }, `${kind.padEnd(8)} ${inertLine(`${where}: ${what}`)}\n`)
+            print(
+              terminal,
+              told,
+              `${kind.padEnd(8)} ${inertLine(`${where}: ${what}`)}\n${meaning === undefined ? '' : `         ${meaning}\n`}`,
+            )
         },
         ...(args.flag('repair') && { onRepaired: ({ where }) => repaired.push(where) }),
       })

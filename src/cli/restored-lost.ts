@@ -17,7 +17,7 @@ import { keepLostActs } from '../board/lost-acts.ts'
 import { beginEpoch, readFacts, restoredFile, signInKeysFile, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import { foreignJson } from '../format/foreign-json.ts'
-import { newerThanLog } from '../log/covered.ts'
+import { logBehind, newerThanLog } from '../log/covered.ts'
 import { readMarks } from '../log/mark.ts'
 import { type FoundLog, findLog, type LossPlan, loseLog, unusedOrigin } from '../log/rotation.ts'
 import type { Platform } from '../platform.ts'
@@ -102,6 +102,7 @@ export function lossBegun(disk: Disk, path: string): Plan | undefined {
 function refuseWhole(disk: Disk, config: Config, { newest, lost }: FoundLog): void {
   const { dataDirectory } = config
   if (disk.fileExists(restoredFile(dataDirectory))) return
+  if (logBehind(disk, dataDirectory, readFacts(disk, dataDirectory).shards) !== undefined) return
   const marks = readMarks(disk, config)
   const isKnown = ({ vkey, size }: { readonly vkey: string; readonly size: number }): boolean =>
     vkey === newest.vkey ? size <= newest.size : vkey === lost?.vkey

@@ -68,16 +68,17 @@ export const restoredCommand: Command = {
 
 /** The log continues: nothing was signed after the backup. */
 async function goOn(config: Config, terminal: Terminal): Promise<0> {
-  const [{ SignedLog }, { readMarks }, { newerThanLog }, { lossBegun }] = await Promise.all([
+  const [{ SignedLog }, { readMarks }, { checkProofs, newerThanLog }, { lossBegun }] = await Promise.all([
     import('../log/signed-log.ts'),
     import('../log/mark.ts'),
     import('../log/covered.ts'),
     import('./restored-lost.ts'),
   ])
   const { dataDirectory } = config
-  const { origin, generation } = readFacts(machine.disk, dataDirectory)
+  const { origin, generation, shards } = readFacts(machine.disk, dataDirectory)
   if (lossBegun(machine.disk, dataDirectory) !== undefined)
     throw new CommandFailed(`"broadside restored --lost" was begun in ${dataDirectory}: run it again to complete it.`)
+  checkProofs(machine.disk, dataDirectory, shards)
   const log = SignedLog.open({
     disk: machine.disk,
     dataDirectory,

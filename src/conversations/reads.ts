@@ -17,13 +17,13 @@ import {
   type KnownAnswer,
   known,
   limitOf,
+  listed,
   ok,
   placeInList,
   type ReadContext,
   type ReadRequest,
   type Reads,
   type Share,
-  view,
   withinPage,
   withRoom,
 } from '../reads/read.ts'
@@ -236,7 +236,7 @@ function eventItem(context: ReadContext, request: ReadRequest, blocked: Readonly
   const { reader, args, handle = '' } = request
   const author = board.authorList[board.events.author[slot]!]!.id
   if (author === reader || blocked.has(author)) return undefined
-  const event = view(context, state.marks.original(slot), false)
+  const event = listed(context, state.marks.original(slot))
   if (event.hidden || event.type === 'tombstone') return undefined
   const target = event.reply_to === undefined ? none : board.events.find(Buffer.from(event.reply_to, 'hex'))
   const isReply = target !== none && board.authorList[board.events.author[target]!]!.id === reader

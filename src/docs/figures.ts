@@ -37,6 +37,8 @@ export type Figures = {
   /** How long signed commands took, by operation. */
   readonly durations: readonly (readonly [operation: string, durations: Durations])[]
   readonly counters: readonly (readonly [name: string, count: number])[]
+  /** What the operator has to know. */
+  readonly notices: readonly string[]
   /** What limits refused since the start, by the name of the limit. */
   readonly limited: readonly (readonly [limit: string, count: number])[]
 }
@@ -61,6 +63,10 @@ export function statsData(figures: Figures) {
   const log = { log_size: treeSize, checkpoint_at: checkpointAt }
   return { stats: { ...counts, ...log, streams_open: figures.streamsOpen, uptime_seconds: figures.uptimeSeconds } }
 }
+
+/** Counters of the scrubber: what it has read, and the beginning of the names for what it found. */
+export const scrubbedCounter = 'scrubbed_bytes'
+export const scrubFoundCounter = 'scrub_found_'
 
 /** Begins the name of a counter of closed connections, before the code. */
 export const closedCounter = 'sockets_closed_'
@@ -107,10 +113,7 @@ function singles(figures: Figures): readonly Metric[] {
 }
 
 export function metricsText(figures: Figures): string {
-  const counted = (prefix: string, label: string): Sample[] =>
-    figures.counters
-      .filter(([name]) => name.startsWith(prefix))
-      .map(([name, count]): Sample => [`${label}="${name.slice(prefix.length)}"`, count])
+  const counted = (prefix: string, label: string): Sample[] => countedBy(figures, prefix, label)
   const perThread = (figureOf: (usage: ThreadUsage) => number): Sample[] =>
     figures.threads.map(([thread, usage]): Sample => [`thread="${thread}"`, figureOf(usage)])
   return [
@@ -143,8 +146,38 @@ export function metricsText(figures: Figures): string {
       'Requests that a rate or quota refused, by its name at /capabilities.',
       figures.limited.map(([limit, count]): Sample => [`reason="${limit}"`, count]),
     ),
+    ...found(figures),
     durations(figures),
   ].join('')
+}
+
+/** The counters whose names begin so. */
+function countedBy({ counters }: Figures, prefix: string, label: string): Sample[] {
+  return counters
+    .filter(([name]) => name.startsWith(prefix))
+    .map(([name, count]): Sample => [`${label}="${name.slice(prefix.length)}"`, count])
+}
+
+/** What the board has found out about its disk and its clock. */
+function found(figures: Figures): string[] {
+  const { counters, notices } = figures
+  return [
+    family('scrubbed_bytes_total', 'counter', 'Bytes that the scrubber has read again.', [
+      ['', counters.find(([name]) => name === scrubbedCounter)?.[1] ?? 0],
+    ]),
+    family(
+      'scrub_found_total',
+      'counter',
+      'Files that the scrubber found not to be what was written, by kind.',
+      countedBy(figures, scrubFoundCounter, 'kind'),
+    ),
+    family(
+      'notice',
+      'gauge',
+      'What the operator has to know, as /healthz says it in words.',
+      notices.map((name): Sample => [`name="${name}"`, 1]),
+    ),
+  ]
 }
 
 type Sample = readonly [labels: string, value: number]

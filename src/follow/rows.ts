@@ -14,7 +14,7 @@ import { mayWrite } from '../../actors/rooms/policy.ts'
 import type { State } from '../../actors/state.ts'
 import { answerOf, blockedBy, hasLeft } from '../conversations/blocks.ts'
 import { eventOf, names } from '../reads/event-view.ts'
-import { type ReadContext, view } from '../reads/read.ts'
+import { listed, type ReadContext } from '../reads/read.ts'
 
 export type Position = { readonly next: number; readonly taken: number }
 
@@ -242,7 +242,7 @@ function updateJson(
   if (type === 'reply' && !isReplyTo(context, slot, reader)) return undefined
   if (type === 'mention' && !speaksTo(context.state, slot, reader, handle)) return undefined
   // A mention is shown as an inbox shows it: the event it stands in, with its newest text.
-  const event = view(context, type === 'mention' ? context.state.marks.original(slot) : slot, false)
+  const event = listed(context, type === 'mention' ? context.state.marks.original(slot) : slot)
   const mayName = isReplyTo(context, slot, reader) || event.version_id !== undefined
   if (type === 'mention' && mayName && !names(event, reader, handle)) return undefined
   return JSON.stringify({ type, at, ...where, event })

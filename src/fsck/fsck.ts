@@ -37,9 +37,9 @@ import {
 import { ReadableFrames } from '../../storage/around-damage.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import type { Disk } from '../../storage/disk.ts'
+import { newestDurable } from '../../storage/durable-mark.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
-import { newestDurable } from '../../storage/recovery.ts'
 import { badSnapshots, reachOf } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
@@ -47,12 +47,15 @@ import {
   logDirectory,
   logKeyFile,
   readFacts,
+  searchDirectory,
   shardDirectory,
   snapshotDirectories,
 } from '../board-directory.ts'
 import { lostLog } from '../log/beginning.ts'
-import { durableOf } from '../log/covered.ts'
+import { durableOf, logBehind } from '../log/covered.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
+import { BadPage, checkPages } from '../search/page-sums.ts'
+import { wipe } from '../search/search-index.ts'
 import { damageIn, putAside, storeFile } from '../webhooks/store.ts'
 import { CreditCheck } from './credits.ts'
 import { type Finding, LogChainCheck, type NodesOf } from './log.ts'
@@ -156,9 +159,12 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
     checkSnapshots(options.disk, snapshots, check, tell)
   }
   checkDelivery(options.disk, deliveryDirectory(options.path), tell)
+  checkSearch(options.disk, searchDirectory(options.path), tell)
   const log = logDirectory(options.path)
   const lost = isLogSound && ends.at(-1) === 0 ? lostLog(options.path, ends.slice(0, -1)) : undefined
   if (lost !== undefined) tell({ kind: 'damage', where: log, what: lost })
+  const behind = isLogSound ? logBehind(options.disk, options.path, facts.shards) : undefined
+  if (behind !== undefined) tell({ kind: 'damage', where: log, what: behind })
   const leaves = new LogCheck(options, { ends, isLogSound, origin: facts.origin, tell }).run()
   return { frames, bytes, leaves }
 }
@@ -446,6 +452,17 @@ export class BlobCheck {
       const isRedacted = events.length > 0 && events.every((id) => this.#redacted.has(id))
       if (isMissing && !isRedacted) this.#damage(where, `its file ${room}/${sha256} is missing`)
     }
+  }
+}
+
+/** The pages of the search index against their sums. */
+function checkSearch(disk: Disk, directory: string, tell: (finding: Finding) => void): void {
+  try {
+    for (const _ of checkPages(disk, directory)) void _
+  } catch (error) {
+    if (!(error instanceof BadPage)) throw error
+    const what = `a damaged search index, which can answer wrongly: ${error.message}`
+    tell({ kind: 'derived', where: directory, what, remake: () => wipe(directory) })
   }
 }
 

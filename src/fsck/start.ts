@@ -4,7 +4,7 @@
  * Heads that were signed and are not there are damage. All else here stops a start and takes nothing away: what is to be done
  * stands in the sentence that the start would say.
  */
-import { decodeLogFrame } from '../../actors/log/frame.ts'
+import { closedLogs, decodeLogFrame } from '../../actors/log/frame.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
@@ -26,7 +26,7 @@ import {
   readMarks,
   UnusableMark,
 } from '../log/mark.ts'
-import { closedLogs, type LogIdentity } from '../log/signed-log.ts'
+import type { LogIdentity } from '../log/signed-log.ts'
 import type { Finding } from './log.ts'
 
 type Tell = (finding: Finding) => void

@@ -19,7 +19,7 @@ type OwnPorts = {
   readonly metricsPort: number | undefined
 }
 
-type Running = { metrics(): Promise<string | undefined>; close(): Promise<void> }
+type Running = { metrics(): Promise<string | undefined>; health?(): string; close(): Promise<void> }
 type Answered = { readonly status: number; readonly type: string; readonly text: string }
 /** What is answered at a port: undefined for a path that is not there. */
 type Answer = (path: string) => Promise<Answered | undefined>
@@ -51,7 +51,11 @@ export async function withOwnPorts<Board extends Running>(
       // "/" too: HAProxy asks for it by default.
       const answer: Answer = async (path) =>
         path === '/healthz' || path === '/'
-          ? { status: state === 'ok' ? 200 : 503, type: words, text: `${state}\n` }
+          ? {
+              status: state === 'ok' ? 200 : 503,
+              type: words,
+              text: state === 'ok' ? (board?.health?.() ?? 'ok\n') : `${state}\n`,
+            }
           : undefined
       servers.push(await listen({ name: 'HEALTH_PORT', event: 'health', host, port: healthPort, answer }))
     }

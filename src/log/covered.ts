@@ -1,20 +1,23 @@
 /**
- * What the signed log proves of the journals before any of them is opened: a frame of it is written only once the records that it
- * covers are durable. So what it covers was on disk, whatever is found there now.
+ * What the journals prove of each other before any of them is opened. A frame of the log is written only once the records that it
+ * covers are durable, and a frame of a shard says which frame of the log was durable when it was written. So that was on disk,
+ * whatever is found there now.
  */
 
-import { decodeLogFrame, entriesOf, type LogFrame } from '../../actors/log/frame.ts'
+import { closedLogs, decodeLogFrame, entriesOf, type LogFrame } from '../../actors/log/frame.ts'
 import { frameEntries, PUBLIC } from '../../actors/records/record.ts'
 import type { Disk } from '../../storage/disk.ts'
-import { FOOTER } from '../../storage/frame.ts'
+import { type Durable, newestDurable } from '../../storage/durable-mark.ts'
+import { FOOTER, type FoundFrame } from '../../storage/frame.ts'
 import { FrameWindow } from '../../storage/frame-window.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { JournalEnd } from '../../storage/journal-copy.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX, leafHash } from '../../storage/merkle.ts'
-import { type Durable, newestDurable } from '../../storage/recovery.ts'
+import { newestDamage } from '../../storage/recovery.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { reachOf } from '../../storage/snapshot.ts'
 import { logDirectory, shardDirectory, shardSnapshotsDirectory, UnusableDirectory } from '../board-directory.ts'
+import { RolledBack } from './mark.ts'
 
 const nothing: Durable = { seq: 0, by: '' }
 
@@ -24,33 +27,112 @@ export function durableOf(disk: Disk, directory: string, shard: number, journalI
   return newestDurable(covered(disk, directory, shard), { seq: snapshot, by: 'a snapshot' })
 }
 
-/** By the newest whole frame of the log; a newest segment without one says nothing, and the one before it does. */
+/** By the newest whole frame of the log. */
 function covered(disk: Disk, directory: string, shard: number): Durable {
-  const path = logDirectory(directory)
-  const segments = disk.fileExists(path) ? listSegments(disk, path, 'log') : []
-  for (const firstSeq of segments.toReversed().slice(0, 2)) {
-    const seq = lastCovered(disk, segmentPath(path, firstSeq), shard)
-    if (seq !== undefined) return { seq, by: 'the signed log' }
-  }
-  return nothing
+  const newest = newestFrame(disk, logDirectory(directory))
+  const range = newest && decodeLogFrame(newest.frame).ranges.find((each) => each.shard === shard)
+  return range === undefined
+    ? nothing
+    : { seq: range.last, by: `the signed log (frame ${newest!.frame.seq}, byte ${newest!.at} of ${newest!.path})` }
 }
 
-function lastCovered(disk: Disk, path: string, shard: number): number | undefined {
+function newestFrame(disk: Disk, directory: string): Standing | undefined {
+  let newest: Standing | undefined
+  for (const standing of newestFrames(disk, directory)) newest = standing
+  return newest
+}
+
+/** A frame, and where it stands. */
+type Standing = { readonly frame: FoundFrame; readonly path: string; readonly at: number }
+
+/** The whole frames of the newest segment; one without any says nothing, and the one before it does. */
+function* newestFrames(disk: Disk, directory: string): Generator<Standing, void, undefined> {
+  const segments = disk.fileExists(directory) ? listSegments(disk, directory, 'log') : []
+  for (const firstSeq of segments.toReversed().slice(0, 2)) {
+    let isEmpty = true
+    for (const standing of framesIn(disk, segmentPath(directory, firstSeq))) {
+      isEmpty = false
+      yield standing
+    }
+    if (!isEmpty) return
+  }
+}
+
+function* framesIn(disk: Disk, path: string): Generator<Standing, void, undefined> {
   const file = disk.openFile(path, 'read')
   try {
     const header = readSegmentHeader(file)
-    if (header === undefined) return undefined
+    if (header === undefined) return
     const window = new FrameWindow(file, { limit: file.size(), seed: header.seed })
-    let last: number | undefined
     for (let at = SEGMENT_HEADER_BYTES; ; ) {
       const frame = window.at(at)
-      if (frame.frameBytes === undefined || frame.type === FOOTER) return last
-      last = decodeLogFrame(frame).ranges.find((range) => range.shard === shard)?.last
+      if (frame.frameBytes === undefined || frame.type === FOOTER) return
+      yield { frame, path, at }
       at += frame.frameBytes
     }
   } finally {
     file.close()
   }
+}
+
+/**
+ * Throws what is wrong where one journal proves that another has lost what it had: Damage of a shard's journal, or RolledBack where the
+ * log was put back. Reads only, so a start that asks this first leaves all files as they are. With one shard nothing is asked: its
+ * recovery comes before anything is written, and the log is made again from its journal, with the same leaves. `directory`: of the board.
+ */
+export function checkProofs(disk: Disk, directory: string, shards: number): void {
+  if (shards === 1) return
+  const newest = newestFrame(disk, logDirectory(directory))
+  const ranges = newest === undefined ? [] : decodeLogFrame(newest.frame).ranges
+  for (const { shard, last } of ranges.filter((range) => range.shard < shards)) {
+    const journal = shardDirectory(directory, shard)
+    if ((newestFrame(disk, journal)?.frame.seq ?? 0) >= last) continue
+    const damage = newestDamage(disk, journal, (id) => durableOf(disk, directory, shard, id))
+    if (damage !== undefined) throw damage
+  }
+  const missing = logBehind(disk, directory, shards)
+  if (missing !== undefined) throw new RolledBack(missing)
+}
+
+/** What the shards' journals prove of the log that it has lost; undefined: nothing. `directory`: of the board. */
+export function logBehind(disk: Disk, directory: string, shards: number): string | undefined {
+  if (shards === 1) return undefined
+  const path = logDirectory(directory)
+  const end = newestFrame(disk, path)
+  const last = end?.frame.seq ?? 0
+  const endsAt = end === undefined ? path : `byte ${end.at + end.frame.frameBytes} of ${end.path}`
+  let lost: readonly number[] | undefined
+  for (let shard = 0; shard < shards; shard++)
+    for (const { frame, path: file, at } of newestFrames(disk, shardDirectory(directory, shard))) {
+      if (frame.peerSeq <= last) continue
+      lost ??= knownLost(disk, path, last)
+      if (frame.seq <= (lost[shard] ?? 0)) continue
+      return `the log ends at frame ${last} (${endsAt}), but frame ${frame.seq} of shard ${shard} (byte ${at} of ${file}) was written when frame ${frame.peerSeq} of the log was durable`
+    }
+  return undefined
+}
+
+/** Where the journals of the shards ended when the log was last given up: what they know of it until there does not count. */
+function knownLost(disk: Disk, path: string, through: number): readonly number[] {
+  if (through === 0) return []
+  const journal = JournalReader.open(disk, path)
+  try {
+    journal.advance(through)
+    return closedLogs(journal).findLast(({ ends }) => ends !== undefined)?.ends ?? []
+  } finally {
+    journal.close()
+  }
+}
+
+/** Where the journals of all shards end. `directory`: of the board. */
+export function shardEnds(disk: Disk, directory: string, shards: number): number[] {
+  return Array.from({ length: shards }, (_, shard) => {
+    const journal = new JournalEnd(disk, shardDirectory(directory, shard))
+    journal.advance()
+    const { seq } = journal
+    journal.close()
+    return seq
+  })
 }
 
 /**
@@ -63,11 +145,9 @@ export function newerThanLog(
   ranges: readonly { readonly shard: number; readonly last: number }[],
 ): number {
   let newer = 0
+  const ends = shardEnds(disk, directory, ranges.length)
   for (const { shard, last } of ranges) {
-    const journal = new JournalEnd(disk, shardDirectory(directory, shard))
-    journal.advance()
-    const { seq } = journal
-    journal.close()
+    const seq = ends[shard]!
     newer += seq - last
     if (seq < last)
       throw new UnusableDirectory(

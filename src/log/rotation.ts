@@ -21,7 +21,7 @@ import { openWhole } from '../../storage/whole-decisions.ts'
 import { logKeyFile, readFacts, refuseUndeclared, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import type { Platform } from '../platform.ts'
-import { durableOf } from './covered.ts'
+import { checkProofs, durableOf, shardEnds } from './covered.ts'
 import { Heads } from './heads.ts'
 import { MarkKeeper, readMarks } from './mark.ts'
 import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
@@ -43,6 +43,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   const { disk } = options.platform
   refuseUndeclared(disk, dataDirectory)
   const facts = readFacts(disk, dataDirectory)
+  checkProofs(disk, dataDirectory, facts.shards)
   const log = SignedLog.open({
     disk,
     dataDirectory,
@@ -131,7 +132,7 @@ export function loseLog(options: LossOptions, { next, at }: LossPlan): void {
   try {
     if (log.origin !== next) {
       makeLogKey(options, next)
-      log.lose(next, at)
+      log.lose(next, at, shardEnds(disk, dataDirectory, log.newest.ranges.length))
     }
   } finally {
     log.close()

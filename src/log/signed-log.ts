@@ -10,26 +10,24 @@ import type { Timers } from '../../actors/kernel/timers.ts'
 import { nameOf } from '../../actors/log/book.ts'
 import {
   type ClosedLog,
-  closedBefore,
+  closedLogs,
   closeFrameType,
   decodeLogFrame,
   encodeLogFrame,
   entriesOf,
   type LogFrame,
   logFrameType,
-  openFrameType,
-  openKey,
 } from '../../actors/log/frame.ts'
 import { Log, type LogOptions, stateAfter } from '../../actors/log/log.ts'
 import { closeEntry, closeFrame, nextOf, openEntry, openFrame } from '../../actors/log/rotation.ts'
 import { openTree, provenRoot, remakeTree } from '../../actors/log/tree.ts'
 import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
 import type { Disk } from '../../storage/disk.ts'
+import { newestDurable } from '../../storage/durable-mark.ts'
 import { type Frame, Journal, type JournalReader } from '../../storage/journal.ts'
 import { EMPTY_ROOT, leafHash, writeLeafHash } from '../../storage/merkle.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
 import { createNoteKey, type NoteKey } from '../../storage/note-signer.ts'
-import { newestDurable } from '../../storage/recovery.ts'
 import { reachOf } from '../../storage/snapshot.ts'
 import { TreeWriter } from '../../storage/tree.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
@@ -197,11 +195,12 @@ export class SignedLog {
    *
    * @param next origin of the next log
    * @param time Unix seconds
+   * @param ends where the journals of the shards end: what they know of the log until there counts no more
    */
-  lose(next: string, time: number): void {
+  lose(next: string, time: number, ends: readonly number[]): void {
     const { size, root, checkpoint } = this.#newest
     const first = openEntry(time, { origin: this.origin, size, root: Buffer.from(root), isLost: true })
-    this.#follow({ first, next, ended: { origin: this.origin, vkey: this.vkey, size, checkpoint, isLost: true } })
+    this.#follow({ first, next, ended: { origin: this.origin, vkey: this.vkey, size, checkpoint, isLost: true, ends } })
     this.#dropOldKeys()
   }
 
@@ -384,13 +383,6 @@ export function nextOrigin(origin: string, now: number, baseUrl: string): string
 /** `host/log/2026a`, the first line of a checkpoint. */
 function originOf(checkpoint: string): string {
   return checkpoint.slice(0, checkpoint.indexOf('\n'))
-}
-
-/** The logs before the one that grows, as its first frame lists them. */
-export function closedLogs(journal: Pick<Journal, 'findKey' | 'read'>): ClosedLog[] {
-  const seq = journal.findKey(openKey)
-  const frame = seq === undefined ? undefined : journal.read(seq)
-  return frame?.type === openFrameType ? closedBefore(frame) : []
 }
 
 /** The newest frame's checkpoint must be signed by this log's key. */

@@ -12,6 +12,7 @@ import {
   type KnownAnswer,
   known,
   limitOf,
+  listed,
   type Made,
   mutedAuthors,
   ok,
@@ -109,7 +110,9 @@ function history(context: ReadContext, { args }: ReadRequest, slot: number): Rea
   const shown = slots.slice(first, first + limitOf(args))
   const next = first + shown.length < slots.length ? shown.at(-1) : undefined
   const how = showing(context, true)
-  const { views: events, cut } = withinPage(shown, (each) => versionView(context.state, each, context.body(each), how))
+  const { views: events, cut } = withinPage(shown, (each) =>
+    listed(context, each, () => versionView(context.state, each, context.body(each), how)),
+  )
   const data = {
     event_id: board.events.idHex(original),
     versions: slots.length,
@@ -141,7 +144,7 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
   const { views: events, cut } = eventsWithin(context, unmuted)
   const index = context.state.threads.at(context.now())
   const { replies, participants, until: changes } = index.sums(found.root)
-  const root = unmuted[0] === found.root ? events[0]! : view(context, found.root, false)
+  const root = unmuted[0] === found.root ? events[0]! : listed(context, found.root)
   const data = {
     root_id: board.events.idHex(found.root),
     requested_event_id: board.events.idHex(slot),

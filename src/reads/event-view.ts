@@ -239,32 +239,57 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
   return eventView(shown, body, payload)
 }
 
+/** An event whose record the disk no longer gives back, as a list shows it: a tombstone that says so. */
+export function unreadableView(state: State, slot: number, reason: string, { handleOf }: Showing): EventView {
+  const { board, marks } = state
+  const { events, authorList, roomList } = board
+  const { id, key } = authorList[events.author[slot]!]!
+  const known = {
+    room: roomList[events.room[slot]!]!.name,
+    page: board.page(slot),
+    seq: events.seq[slot]!,
+    kind: board.kind(slot),
+    at: events.at[slot]!,
+    via: 'unknown',
+  }
+  const facts = {
+    ...standingOf(state, slot, known, { id, publicKey: key, handle: handleOf(id) }),
+    ...{ supersedes: '', supersededBy: '', versionId: '', versions: 0, editedAt: 0 },
+    ...(marks.isEdit(slot) ? { supersedes: events.idHex(marks.original(slot)) } : {}),
+  }
+  return eventView(facts, { gone: { reason, by: undefined }, to: undefined }, false)
+}
+
 type Standing = Omit<EventFacts, 'supersedes' | 'supersededBy' | 'versionId' | 'versions' | 'editedAt'>
 
 function slotFacts(state: State, slot: number, record: PostRecord, { handleOf }: Showing): Standing {
-  const { board, marks } = state
-  const { events } = board
-  const { id: author } = board.authorList[events.author[slot]!]!
-  const handle = handleOf(author)
+  const { events, authorList } = state.board
+  const { id } = authorList[events.author[slot]!]!
+  return standingOf(state, slot, record, { id, publicKey: base64url(record.by.key), handle: handleOf(id) })
+}
+
+function standingOf(
+  { board: { events, roomList }, marks, book }: State,
+  slot: number,
+  record: Pick<PostRecord, 'room' | 'page' | 'seq' | 'kind' | 'at' | 'via'>,
+  author: { readonly id: string; readonly publicKey: string; readonly handle: string | undefined },
+): Standing {
+  const { id, publicKey, handle } = author
   const parent = events.parent[slot]!
-  const isPublic = board.roomList[events.room[slot]!]!.visibility === 'public'
+  const isPublic = roomList[events.room[slot]!]!.visibility === 'public'
   return {
     id: events.idHex(slot),
     room: record.room,
     page: record.page,
     seq: record.seq,
     kind: record.kind,
-    author: {
-      id: author,
-      public_key: base64url(record.by.key),
-      ...(handle === undefined ? {} : { handle }),
-    },
+    author: { id, public_key: publicKey, ...(handle === undefined ? {} : { handle }) },
     replyTo: parent === none ? '' : events.idHex(parent),
     thread: events.idHex(events.rootOf(slot)),
     at: record.at,
     expires: events.expires[slot]!,
     via: record.via,
-    leaf: isPublic ? state.book.placeOf(events.leaf[slot]!) : undefined,
+    leaf: isPublic ? book.placeOf(events.leaf[slot]!) : undefined,
     votes: marks.votes(slot),
   }
 }

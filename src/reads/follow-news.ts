@@ -4,7 +4,7 @@ import type { Room } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import type { Followed } from '../../actors/subscriptions/subscriptions.ts'
-import { type ReadContext, view } from './read.ts'
+import { listed, type ReadContext } from './read.ts'
 import { titleOf } from './thread-title.ts'
 
 /** More are not counted. */
@@ -72,7 +72,7 @@ function newsOf(
   const { events, authorList } = context.board
   return {
     room,
-    ...(thread === '' ? {} : { thread, title: titleOf(view(context, place.root, false)).title }),
+    ...(thread === '' ? {} : { thread, title: titleOf(listed(context, place.root)).title }),
     followed_at: at,
     seen,
     readable: true,

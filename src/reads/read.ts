@@ -10,8 +10,9 @@ import type { Board, Room, Visibility } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import type { State } from '../../actors/state.ts'
+import { Damage } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
-import { type EventView, itemView, type Showing } from './event-view.ts'
+import { type EventView, itemView, type Showing, unreadableView } from './event-view.ts'
 
 /** A read on its way: fields already checked against the operation's declaration. */
 export type ReadRequest<Name extends AnyReadName = AnyReadName> = {
@@ -116,6 +117,8 @@ export type ReadContext = {
   readonly handleOf: (identity: string) => string | undefined
   /** Unix seconds. */
   readonly now: () => number
+  /** Notes damage for the operator; the sentence that a reader is given. */
+  readonly fault?: (error: unknown) => string
   /** Newest frame of the log that is applied, where this board follows it. */
   readonly applied?: () => number
   /** Which rooms this board answers for; all others are absent here. */
@@ -232,6 +235,21 @@ export function view(context: ReadContext, slot: number, payload: boolean): Even
   return itemView(context.state, slot, context.body, showing(context, payload))
 }
 
+/** The same for a list, of which one damaged record costs no other: it stands as a tombstone that says so. */
+export function listed(
+  context: ReadContext,
+  slot: number,
+  show: () => EventView = () => view(context, slot, false),
+): EventView {
+  try {
+    return show()
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error
+    const reason = context.fault?.(error) ?? 'its record is damaged'
+    return unreadableView(context.state, slot, reason, showing(context, false))
+  }
+}
+
 /** How an event is shown here and now, with its signed payload or without. */
 export function showing({ now, handleOf }: Pick<ReadContext, 'now' | 'handleOf'>, payload: boolean): Showing {
   return { payload, now: now(), handleOf }
@@ -289,7 +307,7 @@ export function eventsWithin(
   context: ReadContext,
   slots: readonly number[],
 ): { readonly views: EventView[]; readonly cut: number | undefined } {
-  return withinPage(slots, (slot) => view(context, slot, false))
+  return withinPage(slots, (slot) => listed(context, slot))
 }
 
 /**

@@ -15,6 +15,8 @@ type FollowerOptions = {
   readonly logId: string
   readonly log: JournalReader
   readonly shards: readonly JournalReader[]
+  /** Called when the index is damaged and is made again. */
+  readonly onBad: (problem: string) => void
   /** Newest durable frame of the log. */
   readonly durable: number
 }
@@ -88,8 +90,8 @@ export class Follower {
   }
 
   #open(): SearchIndex {
-    const { directory, logId, log, shards } = this.#options
-    const opened = SearchIndex.open(directory, logId, this.#durable)
+    const { directory, logId, log, shards, onBad } = this.#options
+    const opened = SearchIndex.open(directory, logId, this.#durable, undefined, onBad)
     if (opened.applied > 0) advanceTo(opened.applied, log, shards)
     return opened
   }

@@ -18,6 +18,7 @@ import {
   type KnownAnswer,
   known,
   limitOf,
+  listed,
   mutedAuthors,
   ok,
   opened,
@@ -27,7 +28,6 @@ import {
   type ReadRequest,
   type Reads,
   refused,
-  view,
   withRoom,
 } from '../reads/read.ts'
 import { highlighter, matcher, rankOf, readQuery, wordsOf } from './query.ts'
@@ -198,7 +198,7 @@ function searchRoom(context: ReadContext, request: ReadRequest, room: Room): Rea
       context.now(),
     )
     for (const [at, slot] of slots.entries()) {
-      const event = view(context, slot, false)
+      const event = listed(context, slot)
       if (!isShown(event) || event.created_at < Number(since) || event.created_at >= Number(until)) continue
       const { text = '' } = event
       lookedBytes += Buffer.byteLength(text)

@@ -14,6 +14,8 @@
  * large the board is. No positions are kept (detail=none), which halves the index; phrases are looked for in the texts that hold
  * their words. Beginnings of two and three letters have an index of their own.
  *
+ * Its pages have sums (page-sums.ts), which are compared when it is opened.
+ *
  * Every batch of changes is one transaction with the frame it comes to, so after a crash it goes on from what it has.
  */
 
@@ -23,6 +25,7 @@ import type { AuthorFacts, HideFacts, RedactFacts, RestoreFacts } from '../../ac
 import { ActsOf, type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/records/record.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { type DatabaseSync, openDatabase } from '../sqlite.ts'
+import { BadPage, checkPages, PageSums } from './page-sums.ts'
 import { wordsOf } from './query.ts'
 import { type Part, Search, type SearchAsk, tableOf } from './search.ts'
 
@@ -71,12 +74,24 @@ export class SearchIndex {
   /** In ascending order; rows are added to the last. */
   readonly #parts: Part[] = []
   readonly #partMax: typeof partMaxDefault
+  readonly #sums: PageSums
 
-  /** Opens the index in this directory, made again when it is of another log or format, ahead of the log, or damaged. */
-  static open(directory: string, logId: string, through: number, partMax = partMaxDefault): SearchIndex {
+  /**
+   * Opens the index in this directory, made again when it is of another log or format, ahead of the log, or damaged. `onBad`: called
+   * with the damage.
+   */
+  static open(
+    directory: string,
+    logId: string,
+    through: number,
+    partMax = partMaxDefault,
+    onBad: (problem: string) => void = () => {},
+  ): SearchIndex {
     try {
+      for (const _ of checkPages(machineDisk, directory)) void _
       return new SearchIndex(directory, logId, through, partMax)
-    } catch {
+    } catch (error) {
+      if (error instanceof BadPage) onBad(error.message)
       wipe(directory)
       return new SearchIndex(directory, logId, through, partMax)
     }
@@ -89,6 +104,7 @@ export class SearchIndex {
     this.#database = openDatabase(join(directory, 'index.db'))
     try {
       this.#database.exec(schema)
+      this.#sums = new PageSums(machineDisk, directory, this.#database)
       const isOurs = this.#meta('format') === format && this.#meta('log') === logId
       this.#applied = isOurs ? Number(this.#meta('applied')) : 0
       if ((this.#meta('format') !== undefined && !isOurs) || this.#applied > through)
@@ -148,7 +164,7 @@ export class SearchIndex {
     this.#open = false
     this.#applied = applied
     this.#due = this.#nextDue()
-    if (!this.#deleted) return
+    if (!this.#deleted) return this.#sums.afterCommit()
     this.#emptyLog()
     this.#deleted = false
   }
@@ -160,6 +176,13 @@ export class SearchIndex {
 
   /** What was not settled is gone: after some faults (a full disk) SQLite has taken it back already. */
   close(): void {
+    try {
+      // SQLite would put the log into the file by itself, and no sum would know of it.
+      if (this.#open) this.#database.exec('ROLLBACK')
+      this.#sums.putIn()
+    } catch {
+      // On a full disk, say: the next start makes the index again.
+    }
     this.#database.close()
   }
 
@@ -213,7 +236,7 @@ export class SearchIndex {
 
   /** What was deleted is not to stay readable in the write-ahead log either. */
   #emptyLog(): void {
-    this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    this.#sums.putIn()
   }
 
   #nextDue(): number {

@@ -19,6 +19,7 @@ import {
   type KnownAnswer,
   known,
   limitOf,
+  listed,
   listScope,
   mutedAuthors,
   ok,
@@ -31,7 +32,6 @@ import {
   refused,
   soonest,
   unending,
-  view,
   withinPage,
   withRoom,
 } from '../reads/read.ts'
@@ -127,7 +127,7 @@ type ThreadList = {
 
 function threadView(context: ReadContext, index: ThreadIndex, root: number) {
   const { events } = context.board
-  const first = view(context, root, false)
+  const first = listed(context, root)
   const { replies, participants, last } = index.sums(root)
   const moved = context.state.threadFlags.moveOf(root)
   const { event_id: thread, room, page, kind, author, created_at, edited_at = 0, source } = first

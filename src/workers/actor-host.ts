@@ -45,6 +45,8 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
   readonly compactSeconds: number
+  /** How much of the search index is compared with its sums in a second; left out: nothing. */
+  readonly scrubBytesPerSecond?: number
   readonly queues: Queues
   /** Rates and quotas hold. */
   readonly limitsOn: boolean
@@ -118,6 +120,8 @@ export class ActorHost implements Actors {
   #seen = 0
   /** Grows before anything new is announced: threads that share it know whether what they have is still current. */
   readonly turns = new Int32Array(new SharedArrayBuffer(4))
+  /** Newest frame of the log that is durable: every frame of a shard says so of what was answered before it. */
+  readonly #logDurable = new BigUint64Array(new SharedArrayBuffer(8))
 
   private constructor(options: ActorHostOptions) {
     this.#options = options
@@ -130,7 +134,11 @@ export class ActorHost implements Actors {
       through: this.#published,
       logId: this.#logId,
     })
-    this.#search = this.#late('search', (front) => ({ ...following(), front }) satisfies SearchThread)
+    const { scrubBytesPerSecond = 0 } = options
+    this.#search = this.#late(
+      'search',
+      (front) => ({ ...following(), scrubBytesPerSecond, front }) satisfies SearchThread,
+    )
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 
@@ -333,6 +341,7 @@ export class ActorHost implements Actors {
       queues,
       limitsOn,
       firstRooms: firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number),
+      logDurable: this.#logDurable,
       front: front.port2,
     }
   }
@@ -380,6 +389,7 @@ export class ActorHost implements Actors {
       origin: directory.facts.origin,
       segmentBytesMax,
       marks: this.#options.marks,
+      durable: this.#logDurable,
       front: front.port2,
       feed,
     }

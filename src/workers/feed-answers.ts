@@ -8,6 +8,7 @@ import type { Disk } from '../../storage/disk.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
 import { blobsDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
+import { ClockWatch, type Jump } from '../clock-jumps.ts'
 import { type ExportRequest, exportChunk } from '../export/chunks.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
@@ -27,6 +28,8 @@ export type FeedAsk =
   | readonly ['updates', UpdatesRequest, seen: number]
   | readonly ['tile', TileRequest, seen: number]
   | readonly ['hooks', HooksAsk, seen: number]
+  /** The tree file with this path is not what was written. */
+  | readonly ['mend', path: string, seen: number]
   | readonly ['stats', nothing: null, seen: number]
 
 /** A tile of the log with this name, such as 2026a. */
@@ -66,6 +69,8 @@ export class FeedAnswers {
   readonly #report: Report
   readonly #trees: Trees
   readonly #proving: Pick<ProofContext, 'treeOf' | 'vkeyOf' | 'headOf' | 'entries'>
+  readonly #watching: Pick<FeedAnswersOptions, 'clock' | 'disk' | 'dataDirectory'>
+  #watch: ClockWatch | undefined
   /** What takes a walk or a read of the log to know, as of the newest frame that is applied. */
   #ofFrame = { applied: -1, tools: 0, checkpointAt: 0 }
 
@@ -76,6 +81,7 @@ export class FeedAnswers {
     const blobs = blobsDirectory(dataDirectory)
     this.#feed = feed
     this.#report = options.report
+    this.#watching = options
     this.#trees = trees
     this.context = {
       state,
@@ -88,6 +94,7 @@ export class FeedAnswers {
       serviceId,
       handleOf: (identity) => state.board.authors.get(identity)?.handle,
       now: clock.readingSeconds,
+      fault: this.#fault,
       applied: () => feed.applied,
       visibility: 'public',
     }
@@ -101,6 +108,7 @@ export class FeedAnswers {
 
   /** Throws what stands in the way of an answer. */
   answer(asked: FeedAsk): unknown {
+    this.#feed.state.market.timeoutsHeldAt = this.#jump()?.heldAt
     switch (asked[0]) {
       case 'read':
         return this.#read(asked[1])
@@ -114,9 +122,18 @@ export class FeedAnswers {
         return answerHooks(this.context, asked[1])
       case 'tile':
         return this.#tile(asked[1])
+      case 'mend':
+        return this.#trees.mendFile(asked[1])
       case 'stats':
         return this.#stats()
     }
+  }
+
+  /** The first time that it is asked, everything that was there at the start is applied. */
+  #jump(): Jump | undefined {
+    const { clock, disk, dataDirectory } = this.#watching
+    this.#watch ??= new ClockWatch({ clock, disk, directory: dataDirectory, newest: this.#counted().checkpointAt })
+    return this.#watch.jump
   }
 
   #read(request: ReadRequest): ReadAnswer {
@@ -125,11 +142,13 @@ export class FeedAnswers {
     return logRead({ ...this.context, ...this.#proving, isCommand: request.isCommand === true }, request)
   }
 
+  readonly #fault = (error: unknown): string => readFault(this.#report, error).refusal.message
+
   get #archiving() {
     return {
       leafHashes: (log: BookedLog, start: number, end: number) => this.#feed.leafHashes(log, start, end),
       entries: this.#proving.entries,
-      fault: (error: unknown) => readFault(this.#report, error).refusal.message,
+      fault: this.#fault,
     }
   }
 

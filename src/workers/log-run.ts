@@ -6,11 +6,12 @@ import type { Timers } from '../../actors/kernel/timers.ts'
 import { type Log, type LogState, stateAfter } from '../../actors/log/log.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { JournalReader } from '../../storage/journal.ts'
-import { shardDirectory, UnusableDirectory } from '../board-directory.ts'
+import { logDirectory, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import { lostLog } from '../log/beginning.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import { SignedLog } from '../log/signed-log.ts'
+import { IdleMark } from './idle-mark.ts'
 import type { FromLog, Teller, ToLog } from './shard-run.ts'
 import type { ThreadPlatform } from './thread.ts'
 
@@ -21,6 +22,8 @@ export type LogStart = {
   readonly segmentBytesMax: number
   /** High-water marks: log/mark.ts. */
   readonly marks: readonly HighWaterMark[]
+  /** Shared with the shards: the newest frame that is durable. */
+  readonly durable: BigUint64Array
   readonly front: Port
   readonly feed: Port
 }
@@ -44,6 +47,7 @@ const frontPaceMs = 20
 export class LogRun {
   readonly #signed: SignedLog
   readonly #log: Log
+  readonly #mark: IdleMark
   readonly #front: Link
   readonly #feed: Link
   readonly #readers: readonly JournalReader[]
@@ -56,6 +60,7 @@ export class LogRun {
     this.#signed = openSigned(start, here, through)
     const { journal, newest } = this.#signed
     checkShards(stateAfter(newest), through)
+    this.#mark = new IdleMark(here, logDirectory(start.dataDirectory), journal)
     this.#front = linkOver(start.front, clock)
     this.#feed = linkOver(start.feed, clock)
     this.#readers = through.map((_, shard) => JournalReader.open(disk, shardDirectory(start.dataDirectory, shard)))
@@ -63,9 +68,11 @@ export class LogRun {
     this.#log = this.#signed.writer({
       shards: this.#readers,
       confirm: (shard, confirmation) => {
+        Atomics.store(start.durable, 0, BigInt(journal.durableSeq))
         const toShard = this.#toShards[shard]!
         toShard.tell(['confirm', confirmation])
         toShard.flush()
+        this.#mark.after()
       },
       published: (seq, head, change) => {
         this.#feed.tell({ seq, head, change } satisfies Published)
@@ -77,6 +84,7 @@ export class LogRun {
     this.#toShards = through.map((_, shard) => this.#link(shard))
     for (const [shard, end] of through.entries()) this.#log.hint(shard, end)
     this.#log.catchUp()
+    Atomics.store(start.durable, 0, BigInt(journal.durableSeq))
     // An earlier thread may have made frames durable without announcing them: readers wait for the newest that a writer knows.
     const { head, change } = this.#log
     this.#feed.tell({ seq: journal.nextSeq - 1, head, change } satisfies Published)
@@ -100,6 +108,7 @@ export class LogRun {
     await this.#log.stop()
     for (const each of [...this.#toShards, this.#front, this.#feed]) each.close()
     this.#signed.close()
+    this.#mark.close()
   }
 
   #link(shard: number): Teller<FromLog> {

@@ -15,8 +15,9 @@ import { JournalReader } from '../../storage/journal.ts'
 import { logDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import { Follower } from '../search/follower.ts'
+import { checkPages } from '../search/page-sums.ts'
 import type { Search, SearchAnswer, SearchAsk } from '../search/search.ts'
-import type { ThreadStarter } from './thread.ts'
+import type { ThreadPlatform, ThreadStarter } from './thread.ts'
 
 export type SearchThread = {
   readonly dataDirectory: string
@@ -24,6 +25,8 @@ export type SearchThread = {
   /** Newest durable frame of the log, and the id of its journal. */
   readonly through: number
   readonly logId: Uint8Array
+  /** How much of the index is compared with its sums in a second, 0 for nothing. */
+  readonly scrubBytesPerSecond: number
   readonly front: Port
 }
 
@@ -33,6 +36,8 @@ export type SearchTell = number
 
 /** How long news may lie before they are indexed without being asked for. */
 const leisureMs = 500
+/** Between two checks of all pages. */
+const checkPauseMs = 3_600_000
 /** Timers reach no further than this. */
 const expiryMsMax = 86_400_000
 /** An ask that would have to wait longer for an index that is being made is refused. */
@@ -126,17 +131,22 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
   const shards = Array.from({ length: data.shards }, (_, shard) =>
     JournalReader.open(disk, shardDirectory(data.dataDirectory, shard)),
   )
-  const follower = new Follower({
-    directory: searchDirectory(data.dataDirectory),
-    logId: Buffer.from(data.logId).toString('hex'),
-    log: JournalReader.open(disk, logDirectory(data.dataDirectory)),
-    shards,
-    durable: data.through,
-    monotonicMs: clock.monotonicMs,
-  })
+  const follower = followerOf(data, shards, { clock, disk, report })
   let soon: Cancel | undefined
   let later: Cancel | undefined
   let expiry: Cancel | undefined
+
+  const startOver = (error: unknown): void => {
+    const problem = error instanceof Error ? error.message : String(error)
+    report('warn', 'search.index_made_again', { problem })
+    follower.startOver()
+    turns.giveUp()
+  }
+
+  const stopChecking = checkPagesSlowly(data, { clock, disk }, (error) => {
+    startOver(error)
+    schedule(0)
+  })
 
   const turn = (): void => {
     soon?.()
@@ -150,10 +160,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
       turns.begin()
       turns.step()
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error)
-      report('warn', 'search.index_made_again', { problem })
-      follower.startOver()
-      turns.giveUp()
+      startOver(error)
     }
     if (turns.isAwaited || turns.areRunning) schedule(0)
     else if (follower.isBehind) schedule(leisureMs)
@@ -195,10 +202,53 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
   return {
     facts: { applied: follower.index.applied },
     stop: () => {
+      stopChecking()
       front.close()
       follower.index.close()
     },
   }
+}
+
+function followerOf(
+  data: SearchThread,
+  shards: readonly JournalReader[],
+  { clock, disk, report }: Pick<ThreadPlatform, 'clock' | 'disk' | 'report'>,
+): Follower {
+  return new Follower({
+    directory: searchDirectory(data.dataDirectory),
+    logId: Buffer.from(data.logId).toString('hex'),
+    log: JournalReader.open(disk, logDirectory(data.dataDirectory)),
+    shards,
+    durable: data.through,
+    monotonicMs: clock.monotonicMs,
+    onBad: (problem) => report('warn', 'search.index_made_again', { problem }),
+  })
+}
+
+/** Compares the pages of the index with their sums, some at a time; `onBad` gets what was found. Gives what ends it. */
+function checkPagesSlowly(
+  { dataDirectory, scrubBytesPerSecond }: SearchThread,
+  { clock, disk }: Pick<ThreadPlatform, 'clock' | 'disk'>,
+  onBad: (error: unknown) => void,
+): () => void {
+  let pages: ReturnType<typeof checkPages> | undefined
+  let cancel: Cancel | undefined
+  const step = (): number => {
+    try {
+      pages ??= checkPages(disk, searchDirectory(dataDirectory))
+      const { done, value } = pages.next()
+      if (done !== true) return (value / scrubBytesPerSecond) * 1_000
+    } catch (error) {
+      onBad(error)
+    }
+    pages = undefined
+    return checkPauseMs
+  }
+  const after = (ms: number): void => {
+    cancel = clock.later(() => after(step()), ms)
+  }
+  if (scrubBytesPerSecond > 0) after(leisureMs)
+  return () => cancel?.()
 }
 
 /** `leftMs`: how long it will take, where that is known. */

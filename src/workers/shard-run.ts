@@ -11,6 +11,7 @@ import { readBlob } from '../../storage/blob-files.ts'
 import type { Journal } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
+import { ClockWatch } from '../clock-jumps.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -21,6 +22,7 @@ import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
+import { IdleMark } from './idle-mark.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { answerRead } from './reads.ts'
 import { SnapshotKeeper } from './snapshots.ts'
@@ -49,6 +51,8 @@ export type ShardStart = {
   readonly queues: Queues
   /** Rates and quotas hold. */
   readonly limitsOn: boolean
+  /** Shared with the log, which keeps the newest frame of its journal in it that is durable. */
+  readonly logDurable: BigUint64Array
   /** Rooms of this shard that exist from the first start. */
   readonly firstRooms: readonly FirstRoom[]
   readonly front: Port
@@ -92,6 +96,7 @@ export class ShardRun {
   readonly #log: Teller<ToLog>
   readonly #front: Link
   readonly #snapshots: SnapshotKeeper
+  readonly #mark: IdleMark
   readonly #shard: Shard
   readonly #compactor: Compactor
   readonly #context: ReadContext
@@ -99,6 +104,8 @@ export class ShardRun {
   /** Identity -> handle, from the main thread: the claims are in the journal of the registry's shard. */
   readonly #handles = new Map<string, string>()
   #delivery: WorkDelivery | undefined
+  /** Undefined until the state is made, which says when the newest record was. */
+  #watch: ClockWatch | undefined
   /** What waits until a turn is on disk. */
   #held: (() => void)[] = []
 
@@ -133,8 +140,10 @@ export class ShardRun {
       onTell: (body) => this.#hear(body as ShardTell),
     })
     const { id } = this.#journal
+    this.#mark = new IdleMark(here, data.directory, this.#journal)
     this.#snapshots = SnapshotKeeper.open(here, shardSnapshotsDirectory(data.directory), id, opened)
     this.#shard = new Shard(this.#shardOptions())
+    this.#watch = new ClockWatch({ clock, disk, directory: data.dataDirectory, newest: this.#shard.newest })
     this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
     this.#compactor = new Compactor({
       shard: data.number,
@@ -167,6 +176,7 @@ export class ShardRun {
     this.#log.close()
     this.#snapshots.keep(this.#journal.nextSeq - 1, () => this.#shard.pack())
     this.#journal.close()
+    this.#mark.close()
   }
 
   #tell(news: ShardNews): void {
@@ -185,6 +195,7 @@ export class ShardRun {
         this.#held = []
         for (const show of held) show()
         this.#snapshots.after(seq, () => this.#shard.pack())
+        this.#mark.after()
         this.#news.afterTurn(acted)
       },
       firstRooms: data.firstRooms,
@@ -195,6 +206,8 @@ export class ShardRun {
       deciders: eachNamed(deciders),
       again,
       wallSeconds: this.#here.clock.wallSeconds,
+      clockJump: () => this.#watch?.jump,
+      logDurable: () => Number(Atomics.load(data.logDurable, 0)),
       soon: this.#here.clock.soon,
       isBusy: this.#isBusy,
       diskHasRoom: diskWatch(data, this.#here),
@@ -241,6 +254,7 @@ export class ShardRun {
       serviceId,
       handleOf: (identity) => this.#handles.get(identity),
       now: clock.readingSeconds,
+      fault: (error) => readFault(this.#here.report, error).refusal.message,
       visibility: 'private',
     }
   }
@@ -257,6 +271,7 @@ export class ShardRun {
   }
 
   #answer([kind, asked]: ShardAsk): unknown {
+    this.#shard.state.market.timeoutsHeldAt = this.#watch?.jump?.heldAt
     try {
       if (kind === 'updates') return updatesPage(this.#context, asked)
       if (kind === 'hooks') return answerHooks(this.#context, asked)

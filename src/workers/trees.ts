@@ -46,13 +46,25 @@ export class Trees {
     return false
   }
 
+  /** Mends the file with this path, if it is that of a log. */
+  mendFile(path: string): void {
+    const log = this.#book.logs.find((each) => this.#pathOf(each) === path)
+    if (log === undefined) return
+    const { mending } = this.#open.get(log.name) ?? this.#opened(log)
+    mending.begin(() => {})
+  }
+
   close(): void {
     for (const { tree } of this.#open.values()) tree.close()
   }
 
+  #pathOf(log: BookedLog): string {
+    return nodesFile(this.#directory, this.#book.logs[0] === log ? '' : log.name)
+  }
+
   #opened(log: BookedLog): Open {
     const place = this.#book.logs.indexOf(log)
-    const path = nodesFile(this.#directory, place === 0 ? '' : log.name)
+    const path = this.#pathOf(log)
     const tree = TreeReader.open(this.#here.disk, path)
     const frames = () => {
       const next = this.#book.logs[place + 1]

@@ -5,6 +5,7 @@ import { commandSha, fromFrame } from '../../actors/records/record.ts'
 import { balanceOf, unwritten } from '../../actors/works/market/credits.ts'
 import { user } from '../../actors/works/market/ledger.ts'
 import { isOfMarket, type Posting } from '../../actors/works/market/letters.ts'
+import { Damage } from '../../storage/disk.ts'
 import {
   badCursor,
   type KnownAnswer,
@@ -61,8 +62,13 @@ function history(context: ReadContext, { args, reader, operator }: ReadRequest):
   let place = Math.floor(from / postingsMax)
   let newest = from % postingsMax
   let next: number | undefined
+  let unreadable = 0
   for (; place >= 0 && next === undefined; place--, newest = postingsMax - 1) {
-    const within = entriesAt(context, places[place]!, name)
+    const within = readable(context, () => entriesAt(context, places[place]!, name))
+    if (within === undefined) {
+      unreadable++
+      continue
+    }
     for (let n = Math.min(newest, within.length - 1); n >= 0 && next === undefined; n--) {
       if (entries.length === limit) next = place * postingsMax + n
       else entries.push(within[n]!)
@@ -71,7 +77,10 @@ function history(context: ReadContext, { args, reader, operator }: ReadRequest):
   // What a private room paid for is its members' affair.
   const mayName = (work: string) => isOwn || state.market.find(work)?.is_public === true
   const shown = entries.map((entry) => entryView(entry, mayName))
-  return ok({ entries: shown, ...paging(context, list, next) }, { until: now() })
+  return ok(
+    { entries: shown, ...(unreadable === 0 ? {} : { unreadable }), ...paging(context, list, next) },
+    { until: now() },
+  )
 }
 
 /** Postings of one act that can concern one account, and more. */
@@ -81,6 +90,17 @@ function dueEntries({ state, now }: ReadContext, name: string): Entry[] {
   return unwritten(state.market, now())
     .filter((posting) => concerns(posting, name))
     .reverse()
+}
+
+/** Undefined: the record is damaged, which was reported, and costs only its own entries. */
+function readable<Found>({ fault }: ReadContext, read: () => Found): Found | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error
+    fault?.(error)
+    return undefined
+  }
 }
 
 /** Postings of an act that concern an account, in their order. */

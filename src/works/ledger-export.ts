@@ -3,11 +3,18 @@
  * line says is what its entry says, so a reader of the line can make the entry and hash it.
  */
 
-import type { LogBook } from '../../actors/log/book.ts'
+import type { BookedLog, LogBook } from '../../actors/log/book.ts'
+import { entriesIn } from '../../actors/log/frame.ts'
 import { parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
 import { frameEntries } from '../../actors/records/record.ts'
 import type { LedgerRecord } from '../../actors/works/market/ledger.ts'
+import { Damage } from '../../storage/disk.ts'
 import type { ReadContext } from '../reads/read.ts'
+
+type LedgerContext = Pick<ReadContext, 'state' | 'frame'> & {
+  /** Entries start..end-1 of a log, each after its u16 length. */
+  readonly entries: (log: BookedLog, start: number, end: number) => Buffer
+}
 
 type LedgerLines = {
   readonly lines: readonly string[]
@@ -17,7 +24,7 @@ type LedgerLines = {
 
 /** Lines of the postings from number `first` on, through `last`, until there are `limit` or they have `bytes`. */
 export function ledgerLines(
-  context: Pick<ReadContext, 'state' | 'frame'>,
+  context: LedgerContext,
   { first, last, limit, bytes }: { first: number; last: number; limit: number; bytes: number },
 ): LedgerLines {
   const { ledgerIndex, book } = context.state
@@ -25,7 +32,7 @@ export function ledgerLines(
   let next = first
   let length = 0
   for (const record of ledgerIndex.from(first)) {
-    const entries = frameEntries(context.frame(record.shard, record.place))
+    const entries = entriesOf(context, record)
     for (; next < record.first + record.count; next++) {
       if (next > last || lines.length === limit || length >= bytes) return { lines, next }
       const line = lineOf(book, record, entries[next - record.first]!, next)
@@ -34,6 +41,17 @@ export function ledgerLines(
     }
   }
   return { lines, next }
+}
+
+/** The entries of a record; where its frame is damaged, as the log has them. */
+function entriesOf(context: LedgerContext, { shard, place, leaf, count }: LedgerRecord): Buffer[] {
+  try {
+    return frameEntries(context.frame(shard, place))
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error
+    const log = context.state.book.holding(leaf)
+    return entriesIn(context.entries(log, leaf - log.base, leaf - log.base + count))
+  }
 }
 
 function lineOf(book: LogBook, { first, leaf }: LedgerRecord, entry: Buffer, seq: number): string {

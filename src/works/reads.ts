@@ -22,6 +22,7 @@ import {
   type KnownAnswer,
   known,
   limitOf,
+  listed,
   ok,
   type ReadAnswer,
   type ReadContext,
@@ -29,7 +30,6 @@ import {
   type Reads,
   type Scope,
   unending,
-  view,
   withRoom,
 } from '../reads/read.ts'
 import { release } from '../release.ts'
@@ -388,7 +388,7 @@ export function previewOf(context: ReadContext, id: string): Preview {
   const found = isShown ? known.get(version) : undefined
   if (found !== undefined) return found
   known.delete(version)
-  const begun = beginningOf(view(context, slot, false).text)
+  const begun = beginningOf(listed(context, slot).text)
   if (!isShown || begun === nothingShown) return begun
   if (known.size >= beginningsMax) known.clear()
   known.set(version, begun)

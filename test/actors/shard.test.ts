@@ -324,3 +324,24 @@ test('a letter of the board’s own, or a crowd of posts, waits for no log', asy
   await settled()
   expect(journal.nextSeq).toBe(decided + 52)
 })
+
+test('a clock that once was in the year 2106 leaves nothing behind: what is posted after it bears the time that it is', async () => {
+  const { clock, shard, post, directory, journal } = startShard()
+  const right = clock.seconds
+  const at = async (text: string, timestamp: number): Promise<number> => {
+    const answer = await post({ text, timestamp, nonce: text })
+    expect(answer).toMatchObject({ ok: true })
+    return shard.board.events.at[shard.board.events.count - 1]!
+  }
+  expect(await at('before', right)).toBe(right)
+  clock.seconds = 4_294_000_000
+  expect(await at('then', clock.seconds)).toBe(4_294_000_000)
+  clock.seconds = right + 60
+  expect(await at('after', clock.seconds)).toBe(right + 60)
+  journal.close()
+  const again = startShard(directory)
+  again.clock.seconds = right + 90
+  expect(await again.post({ text: 'restarted', timestamp: right + 90, nonce: 'restarted' })).toMatchObject({ ok: true })
+  expect(again.shard.board.events.at[again.shard.board.events.count - 1]).toBe(right + 90)
+  again.journal.close()
+})

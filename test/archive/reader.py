@@ -180,7 +180,11 @@ def frame_at(data, at, seed):
     payload = data[at + FRAME_HEADER : end]
     if zlib.crc32(payload, zlib.crc32(data[at : at + 24], seed)) != le(data, at + 24, 4):
         return None
-    return Frame(le(data, at + 8, 8), data[at + 2], data[at + 3], le(data, at + 16, 8), payload, end - at)
+    number = le(data, at + 8, 8)
+    durable = le(data, at + 16, 8)
+    if durable >> 63:
+        durable = number - (durable >> 40 & 0x7FFFFF)
+    return Frame(number, data[at + 2], data[at + 3], durable, payload, end - at)
 
 
 def digest_of(frame):
@@ -206,7 +210,7 @@ class Journal:
         with open(path, "rb") as file:
             data = file.read()
         version = data[3] if len(data) >= SEGMENT_HEADER else 0
-        is_header = data[:3] == b"BSJ" and version in (1, 2) and zlib.crc32(data[:60]) == le(data, 60, 4)
+        is_header = data[:3] == b"BSJ" and version in (1, 2, 3) and zlib.crc32(data[:60]) == le(data, 60, 4)
         if not is_header:
             is_empty = is_newest and not data[SEGMENT_HEADER:].strip(b"\0")
             self.problems.check(is_empty, path, "no header")
@@ -217,7 +221,7 @@ class Journal:
         self.problems.check(data[28:60] == self.chain, path, "names another chain hash before it")
         self.problems.check(self.journal_id in (None, data[4:20]), path, "belongs to another journal")
         self.journal_id = data[4:20]
-        offsets, end, footer = self.read_frames(data, zlib.crc32(data[4:20]) if version == 2 else 0)
+        offsets, end, footer = self.read_frames(data, zlib.crc32(data[4:20]) if version > 1 else 0)
         self.seal(path, data, {"first": first, "offsets": offsets, "end": end, "footer": footer, "newest": is_newest})
 
     def read_frames(self, data, seed):

@@ -145,7 +145,7 @@ test('where a snapshot knows more than its journal the end of the journal is dam
   const { code, out } = await fsck(directory, '--repair')
   expect(code).toBe(3)
   expect(out).toContain(`${segment} at byte 64: damage: expected frame `)
-  expect(out).toMatch(/though (a snapshot|the signed log) holds frame /)
+  expect(out).toMatch(/though (a snapshot|the signed log|the mark) .*holds frame /)
   expect(out.match(/^damage/gm)).toHaveLength(1)
   expect(filesOf(directory)).toEqual(wrong)
 })
@@ -229,3 +229,37 @@ function opened(file: string): string {
   chmodSync(file, 0o644)
   return file
 }
+
+test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
+  [
+    'a changed record',
+    (directory) => flipByte(join(directory, named(directory, 'shard-00', '.log')[0]!), 3_000),
+    /^ +Records of the board are damaged\. .* restore the newest backup/m,
+  ],
+  [
+    'a changed log frame',
+    (directory) => flipByte(join(directory, named(directory, 'log', '.log')[0]!), 3_000),
+    /^ +The public log is damaged\. .* restore the newest backup/m,
+  ],
+  [
+    'a lost index',
+    (directory) => rmSync(join(directory, named(directory, 'shard-00', '.idx')[0]!)),
+    /^ +This is made of other files, and costs time only\. .*--repair/m,
+  ],
+  [
+    'the end of a write',
+    (directory) => {
+      const path = join(directory, named(directory, 'log', '.log').at(-1)!)
+      const bytes = readFileSync(path)
+      let end = bytes.length
+      while (bytes[end - 1] === 0) end--
+      writeFileSync(path, Buffer.concat([bytes.subarray(0, end), Buffer.from('half a frame')]))
+    },
+    /^ +The end of a write that was never acknowledged\. It costs nothing/m,
+  ],
+])('--explain says of %s what it costs and what to do', async (_what, harm, meaning) => {
+  const directory = copy()
+  harm(directory)
+  expect((await fsck(directory)).out).not.toMatch(meaning)
+  expect((await fsck(directory, '--explain')).out).toMatch(meaning)
+})

@@ -2,6 +2,10 @@ import { cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writ
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
+import { markedDurable } from '../../storage/durable-mark.ts'
+import { journalIdIn } from '../../storage/journal.ts'
+import { JournalEnd } from '../../storage/journal-copy.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
 import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
@@ -49,7 +53,7 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
   [
     'a journal that lost posts which the log has signed',
     (directory) => truncateSync(segmentOf(directory, 'shard-00'), 200),
-    /shard-00.* is damaged at byte \d+: expected frame \d+, found .*though the signed log holds frame \d+/,
+    /shard-00.* is damaged at byte \d+: expected frame \d+, found .*though the signed log .*holds frame \d+/,
   ],
   [
     'posts, but no log',
@@ -118,10 +122,41 @@ test.each([
     harm(bytes, end)
     writeFileSync(path, bytes)
     expect(await sentenceOf({ directory })).toMatch(
-      /shard-00.* is damaged at byte \d+: expected frame \d+, found .*, though the signed log holds frame \d+/,
+      /shard-00.* is damaged at byte \d+: expected frame \d+, found .*, though the signed log \(frame \d+, byte \d+ of \S+log\/\d{20}\.log\) holds frame \d+/,
     )
     expect(readFileSync(path).equals(bytes)).toBe(true)
     expect(readdirSync(join(directory, 'shard-00'))).not.toContain('lost+tail')
+  },
+)
+
+test.each(['changed', 'zeroed'])(
+  'a private post that was the last thing to happen is not cut when it is %s: a rested journal says that it was durable',
+  async (how) => {
+    const directory = boardDirectory()
+    const board = await startBoard({ directory })
+    const client = await Client.of(board)
+    const ada = person('ada')
+    await client.command(ada, { operation: 'room.create', room: 'den', visibility: 'private' })
+    for (let n = 0; n < 3; n++) expect((await client.post(ada, { room: 'den', text: `private ${n}` })).status).toBe(200)
+    const journal = join(directory, 'shard-00')
+    const end = new JournalEnd(machineDisk, journal)
+    end.advance()
+    end.close()
+    const marked = () => markedDurable(machineDisk, journal, journalIdIn(machineDisk, journal)!).seq
+    await vi.waitUntil(() => marked() === end.seq, patience)
+    await board.kill()
+    client.close()
+    const path = segmentOf(directory, 'shard-00')
+    const bytes = readFileSync(path)
+    let last = bytes.length
+    while (bytes[last - 1] === 0) last--
+    if (how === 'changed') bytes[last - 8]! ^= 1
+    else bytes.fill(0, last - 200, last)
+    writeFileSync(path, bytes)
+    expect(await sentenceOf({ directory })).toMatch(
+      /shard-00.* is damaged at byte \d+: expected frame \d+, found .*, though the mark \S+shard-00\/durable holds frame \d+/,
+    )
+    expect(readFileSync(path).equals(bytes)).toBe(true)
   },
 )
 

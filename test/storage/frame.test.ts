@@ -23,8 +23,25 @@ test('a frame comes back from its bytes as it was written, wherever it stands', 
         payload: Buffer.from(frame.payload),
         seq,
         durableSeq,
+        peerSeq: 0,
         frameBytes: bytes.length - at,
       })
+    }),
+  )
+})
+
+test('what a frame knows of another journal comes back with it, and where that does not fit nothing is known', () => {
+  const distances = fc.oneof(fc.integer({ min: 1, max: 2 ** 23 - 1 }), fc.integer({ min: 2 ** 23, max: 2 ** 30 }))
+  const peers = fc.oneof(fc.integer({ min: 1, max: 2 ** 40 - 1 }), fc.integer({ min: 2 ** 40, max: 2 ** 50 }))
+  fc.assert(
+    fc.property(frames, seqs, distances, peers, (frame, before, distance, peerSeq) => {
+      const seq = Math.min(before, 2 ** 52) + distance
+      const durableSeq = seq - distance
+      const bytes = Buffer.alloc(FRAME_HEADER_BYTES + frame.payload.length)
+      encodeFrame(bytes, 0, frame, { seq, durableSeq, peerSeq, seed })
+      const fits = distance < 2 ** 23 && peerSeq < 2 ** 40
+      const expected = { seq, durableSeq, peerSeq: fits ? peerSeq : 0 }
+      expect(decodeFrame(bytes, 0, bytes.length, seed)).toMatchObject(expected)
     }),
   )
 })

@@ -29,7 +29,7 @@ test('a header comes back as it was written, and with any byte changed it is non
   expect(bytes).toHaveLength(SEGMENT_HEADER_BYTES)
   writeFileSync(path, bytes)
   const file = machineDisk.openFile(path, 'read')
-  expect(readSegmentHeader(file)).toEqual({ ...header, seed: seedOf(header.journalId) })
+  expect(readSegmentHeader(file)).toEqual({ ...header, seed: seedOf(header.journalId), isOld: false })
   for (let offset = 0; offset < bytes.length; offset++) {
     flipByte(path, offset)
     expect(readSegmentHeader(file)).toBeUndefined()
@@ -119,7 +119,7 @@ function makeVersion1(path: string): void {
   writeFileSync(path, bytes)
 }
 
-test('a journal of version 1 is read, appended to, sealed and compacted; its next segment has version 2', () => {
+test('a journal of version 1 is read, appended to, sealed and compacted; its next segment has version 3', () => {
   const directory = scratchDirectory()
   const options = { disk: machineDisk, directory, segmentBytesMax: 3000 }
   const made = Journal.open(options)
@@ -154,7 +154,7 @@ test('a journal of version 1 is read, appended to, sealed and compacted; its nex
     (first) => readFileSync(segmentPath(directory, first))[3],
   )
   expect(versions.slice(0, firsts.length)).toEqual(firsts.map(() => 1))
-  expect(new Set(versions.slice(firsts.length))).toEqual(new Set([2]))
+  expect(new Set(versions.slice(firsts.length))).toEqual(new Set([3]))
   const again = Journal.open(options)
   const reader = JournalReader.open(machineDisk, directory)
   reader.advance(nextSeq - 1)

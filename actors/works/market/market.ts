@@ -73,6 +73,8 @@ type Packed = readonly [
 ]
 
 export class Market implements Projection {
+  /** Unix seconds after which no timeout takes effect, because the clock has jumped; no part of the state. */
+  timeoutsHeldAt: number | undefined
   readonly acts: Projection['acts'] = {
     'market.begin': (act, place) => this.#begin(act, place),
     'work.create': (act, place) => this.#reserve(act, place),
@@ -149,15 +151,21 @@ export class Market implements Projection {
   /** A work as it stands at `now`, and the timeouts that it has passed since it was written. */
   settled(work: Work, now: number): ReturnType<typeof settled> {
     const due = this.#dueOf.get(work)
-    return due === undefined || due.at > now ? { work, steps: [] } : settled(work, now, this.epoch)
+    const until = this.#until(now)
+    return due === undefined || due.at > until ? { work, steps: [] } : settled(work, until, this.epoch)
   }
 
   /** Works that time has changed at `now` and that are not recorded yet, the earliest first. */
   *due(now: number): Generator<Work, void, void> {
     for (const { at, work } of this.#due.walk()) {
-      if (at > now) return
+      if (at > this.#until(now)) return
       yield work
     }
+  }
+
+  /** Timeouts stand still where the clocks last agreed. */
+  #until(now: number): number {
+    return Math.min(now, this.timeoutsHeldAt ?? now)
   }
 
   /** When the next timeout of a work is due; Infinity: never. */

@@ -1,4 +1,4 @@
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -9,7 +9,7 @@ import { SearchIndex } from '../../../src/search/search-index.ts'
 import { openDatabase } from '../../../src/sqlite.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
 import { boardDirectory } from '../../support/board-process.ts'
-import { scratchDirectory } from '../../support/scratch.ts'
+import { flipByte, scratchDirectory } from '../../support/scratch.ts'
 import { corpusAbsent, corpusTexts } from './corpus-rows.ts'
 
 const author = Buffer.alloc(32, 1)
@@ -350,5 +350,67 @@ describe('opening', () => {
     const again = SearchIndex.open(directory, 'log', 5)
     expect(again.applied).toBe(0)
     again.close()
+  })
+})
+
+describe('a byte that changes in the index', () => {
+  /** Words enough for many pages, some of them deleted, put into the file several times. */
+  function made(): string {
+    const directory = scratchDirectory()
+    const index = SearchIndex.open(directory, 'log', 9)
+    for (let change = 1; change <= 600; change++) {
+      index.add(event(`word${change} common text of number ${change % 7}`, change), idOf(change), change)
+      if (change % 50 === 0) index.settle(change / 100, 10)
+      if (change % 200 === 0) {
+        index.add(mark('event.redact', change - 1), idOf(1_000 + change), 1_000 + change)
+        index.settle(change / 100, 10)
+      }
+    }
+    index.close()
+    return directory
+  }
+
+  const problemsOf = (directory: string): string[] => {
+    const problems: string[] = []
+    const index = SearchIndex.open(directory, 'log', 9, undefined, (problem) => problems.push(problem))
+    expect(index.applied).toBe(problems.length === 0 ? 6 : 0)
+    index.close()
+    return problems
+  }
+
+  test('is found on every page when it is opened, and it is made anew', () => {
+    const directory = made()
+    expect(problemsOf(directory)).toEqual([])
+    const size = statSync(join(directory, 'index.db')).size
+    expect(size).toBeGreaterThan(20 * 4_096)
+    for (let offset = 77; offset < size; offset += 4_096) {
+      const copy = scratchDirectory()
+      cpSync(directory, copy, { recursive: true })
+      flipByte(join(copy, 'index.db'), offset)
+      const page = Math.floor(offset / 4_096)
+      expect(problemsOf(copy)).toEqual([expect.stringContaining(`page ${page + 1} of `)])
+    }
+  })
+
+  test('is found in its sums too, and a kill at any moment is no damage', () => {
+    const directory = made()
+    flipByte(join(directory, 'index.sums'), 20)
+    expect(problemsOf(directory)).toEqual([expect.stringContaining('index.sums is not what was written')])
+    const killed = scratchDirectory()
+    const other = scratchDirectory()
+    const index = SearchIndex.open(other, 'log', 9)
+    for (let change = 1; change <= 300; change++) {
+      index.add(event(`word${change}`, change), idOf(change), change)
+      if (change === 200) index.add(mark('event.redact', 5), idOf(900), 900)
+      if (change % 50 !== 0) continue
+      index.settle(change / 50, 10)
+      rmSync(killed, { recursive: true })
+      cpSync(other, killed, { recursive: true })
+      const problems: string[] = []
+      const again = SearchIndex.open(killed, 'log', 9, undefined, (problem) => problems.push(problem))
+      expect([problems, again.applied]).toEqual([[], change / 50])
+      again.close()
+    }
+    index.close()
   })
 })

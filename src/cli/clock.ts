@@ -1,0 +1,35 @@
+/** `broadside clock accept`: the operator says that the clock of the machine is right after it has jumped. */
+import { acceptClock } from '../clock-jumps.ts'
+import { explainFailure } from '../failure.ts'
+import { machine } from '../platform.ts'
+import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
+import { type Command, CommandFailed, exitCodes, print, UsageError } from './command-line.ts'
+
+export const clockCommand: Command = {
+  name: 'clock',
+  summary:
+    'Says that the clock of this machine is right. A board whose clock has jumped reports it, and time-outs of works wait: until this, until the clocks agree again, or for 24 hours. The board may be running.',
+  usage: 'clock accept [--data DIR]',
+  optionHelp: [...settingsHelp],
+  example: 'broadside clock accept --data ./data',
+  options: { ...settingsOptions },
+  positionals: { min: 1, max: 1 },
+  async run(args, terminal) {
+    if (args.positionals[0] !== 'accept') throw new UsageError('The only action is "accept".')
+    const { dataDirectory } = await boardSettings(args)
+    const at = terminal.clock.wallSeconds()
+    try {
+      const { readFacts } = await import('../board-directory.ts')
+      readFacts(machine.disk, dataDirectory)
+      acceptClock(machine.disk, dataDirectory, at)
+    } catch (error) {
+      throw new CommandFailed(explainFailure(error).problem)
+    }
+    print(
+      terminal,
+      { accepted: at },
+      `Accepted: it is ${new Date(at * 1_000).toISOString()}. A running board follows within seconds.\n`,
+    )
+    return exitCodes.ok
+  },
+}

@@ -1,0 +1,43 @@
+/** `fsck --explain`: of each finding, in a sentence, what is damaged, what it costs, and what to do. */
+import type { Finding } from './log.ts'
+
+/** By where a finding stands and what it says; the first that fits. */
+const explanations: readonly (readonly [fits: RegExp, sentence: string])[] = [
+  [
+    /was written when frame \d+ of the log was durable|is newer than the journals/,
+    'The files are not of one moment: an older copy took the place of newer ones. A start is refused, because other entries would be signed under sizes that were given out. Put all newer files back, or restore the newest backup as a whole; broadside restored --lost gives up what is missing.',
+  ],
+  [
+    /head of \d+ was signed|that were signed and published|was closed, and/,
+    'The mark beside the directory has seen a newer log than this one. A start is refused. Restore the newest data directory, or give up what is missing with broadside restored --lost.',
+  ],
+  [
+    /its file .* (is missing|has other content)/,
+    'An attachment is lost, and every post stays. Readers of the attachment get an error. Copy the file of this name from a backup.',
+  ],
+  [
+    /signed log in .* is missing|log\/\d{20}\.log|log frame \d+|^nodes|its checkpoint/,
+    'The public log is damaged. A running board makes an entry of a sealed segment again from its record, and other proofs and exports stay; in the newest segment a start is refused. Keep these files, and restore the newest backup of the whole data directory.',
+  ],
+  [
+    /shard-\d\d|^shard \d+ frame/,
+    'Records of the board are damaged. In a sealed segment each costs itself: it is a tombstone in lists and an unreadable line in exports. In the newest segment a start is refused. Keep these files, and restore the newest backup of the whole data directory.',
+  ],
+]
+
+const byKind: Readonly<Record<Finding['kind'], string>> = {
+  damage:
+    'Something that was promised is not there. Keep these files, and restore the newest backup of the whole data directory.',
+  derived:
+    'This is made of other files, and costs time only. It is made again when it is needed, or now with --repair.',
+  start: 'Nothing is lost, but a start is refused. Do what the sentence before says.',
+}
+
+export function explanationOf({ kind, where, what }: Finding): string {
+  if (kind === 'derived') return what.startsWith('torn-tail') || what.startsWith('unborn') ? tail : byKind.derived
+  const found = kind === 'damage' ? explanations.find(([fits]) => fits.test(where) || fits.test(what)) : undefined
+  return found?.[1] ?? byKind[kind]
+}
+
+const tail =
+  'The end of a write that was never acknowledged. It costs nothing: the next start keeps it in lost+tail and cuts it off.'

@@ -1,0 +1,91 @@
+/**
+ * The durable mark: up to which frame a journal was durable, kept beside its segments once nothing was written for a while.
+ *
+ * Each frame says how far those before it were synced, so nothing says that of the newest. A damaged newest frame looks like a torn
+ * write, which recovery cuts. The mark says it. It is a second opinion: without it, or when it is not whole, nothing is known.
+ *
+ * File `durable` in the directory of the journal, 32 bytes, little-endian, written over in place:
+ *
+ *   offset  bytes  field
+ *        0      4  magic       "BSD" and version 1
+ *        4     16  journal id
+ *       20      8  seq         all frames up to this one are durable
+ *       28      4  crc         CRC-32 (IEEE) of bytes 0..28
+ */
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import type { Disk, DiskFile } from './disk.ts'
+import { readSeq, writeSeq } from './frame.ts'
+
+/** What says up to which frame a journal was durable: `by` names it in sentences. `seq` 0: nothing does. */
+export type Durable = { readonly seq: number; readonly by: string }
+
+const bytesOfMark = 32
+const crcAt = 28
+const magicAndVersion = Buffer.from('BSD\x01', 'latin1')
+const pathIn = (directory: string): string => join(directory, 'durable')
+
+export function newestDurable(...known: readonly Durable[]): Durable {
+  return known.reduce((newest, each) => (each.seq > newest.seq ? each : newest))
+}
+
+/** What the mark says of the journal with this id. */
+export function markedDurable(disk: Disk, directory: string, journalId: Buffer): Durable {
+  const path = pathIn(directory)
+  const bytes = readIfSound(disk, path)
+  const isOfJournal =
+    bytes.length === bytesOfMark &&
+    bytes.readUInt32LE(crcAt) === crc32(bytes.subarray(0, crcAt)) &&
+    bytes.subarray(0, 4).equals(magicAndVersion) &&
+    bytes.subarray(4, 20).equals(journalId)
+  return { seq: isOfJournal ? readSeq(bytes, 20) : 0, by: `the mark ${path}` }
+}
+
+/** What the disk does not give back says nothing: the journal itself does not need it. */
+function readIfSound(disk: Disk, path: string): Buffer {
+  try {
+    return disk.fileExists(path) ? disk.readWhole(path) : Buffer.alloc(0)
+  } catch {
+    return Buffer.alloc(0)
+  }
+}
+
+/** Keeps the mark of a journal. */
+export class DurableMark {
+  readonly #disk: Disk
+  readonly #directory: string
+  readonly #bytes = Buffer.alloc(bytesOfMark)
+  #file: DiskFile | undefined
+  #kept = 0
+
+  constructor(disk: Disk, directory: string, journalId: Buffer) {
+    this.#disk = disk
+    this.#directory = directory
+    magicAndVersion.copy(this.#bytes)
+    journalId.copy(this.#bytes, 4)
+  }
+
+  /** All frames up to `seq` are durable. Throws DiskFull, SyncFailed or a system error; the journal is not affected. */
+  keep(seq: number): void {
+    if (seq === this.#kept) return
+    this.#kept = seq
+    writeSeq(this.#bytes, seq, 20)
+    this.#bytes.writeUInt32LE(crc32(this.#bytes.subarray(0, crcAt)), crcAt)
+    this.#file ??= this.#open()
+    this.#file.writeAt(this.#bytes, 0)
+    this.#file.sync()
+  }
+
+  close(): void {
+    this.#file?.close()
+    this.#file = undefined
+  }
+
+  #open(): DiskFile {
+    const path = pathIn(this.#directory)
+    if (this.#disk.fileExists(path)) return this.#disk.openFile(path, 'write')
+    const file = this.#disk.openFile(path, 'create')
+    this.#disk.syncDirectory(this.#directory)
+    return file
+  }
+}

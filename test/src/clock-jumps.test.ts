@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { acceptClock, ClockWatch } from '../../src/clock-jumps.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
+import { scratchDirectory } from '../support/scratch.ts'
+
+const hour = 3_600
+const day = 24 * hour
+const start = 1_790_000_000
+
+/** Two clocks in the hands of the test. */
+function watched(newest = 0, wall = start) {
+  const directory = scratchDirectory()
+  const time = { wall, monotonic: 5_000 }
+  const clock = { wallSeconds: () => time.wall, monotonicMs: () => time.monotonic * 1_000 }
+  const watch = new ClockWatch({ clock, disk: machineDisk, directory, newest })
+  const pass = (seconds: number): void => {
+    time.wall += seconds
+    time.monotonic += seconds
+  }
+  const accept = (at = time.wall) => acceptClock(machineDisk, directory, at)
+  return { watch, time, pass, accept }
+}
+
+test.each([hour, day, -hour, -40 * day, 80 * 365 * day])(
+  'clocks that are %i s apart while the board runs are a jump, and what is held is the time before it',
+  (by) => {
+    const { watch, time, pass } = watched()
+    pass(500)
+    expect(watch.jump).toBeUndefined()
+    time.wall += by
+    pass(7)
+    expect(watch.jump).toMatchObject({ heldAt: start + 500 + 7, by })
+    pass(2 * hour)
+    expect(watch.jump).toMatchObject({ heldAt: start + 500 + 7 })
+  },
+)
+
+test('a clock that is corrected little by little, or by less than an hour, has not jumped', () => {
+  const { watch, time, pass } = watched()
+  for (let n = 0; n < 100; n++) {
+    pass(60)
+    time.wall += n % 2 === 0 ? 50 * 60 : -20 * 60
+    expect(watch.jump).toBeUndefined()
+  }
+})
+
+test('a jump is over when the clocks agree again', () => {
+  const { watch, time, pass } = watched()
+  time.wall += day
+  expect(watch.jump).toBeDefined()
+  pass(hour)
+  time.wall -= day
+  expect(watch.jump).toBeUndefined()
+})
+
+test('a jump is over after 24 h, and the new time counts from then on', () => {
+  const { watch, time, pass } = watched()
+  time.wall += 3 * day
+  expect(watch.jump).toBeDefined()
+  pass(day - 1)
+  expect(watch.jump).toBeDefined()
+  pass(1)
+  expect(watch.jump).toBeUndefined()
+  pass(hour)
+  expect(watch.jump).toBeUndefined()
+})
+
+test('a jump is over when the operator has accepted the clock as it is now, and no other', () => {
+  const { watch, time, pass, accept } = watched()
+  accept()
+  pass(10)
+  time.wall += day
+  expect(watch.jump).toBeDefined()
+  pass(2)
+  expect(watch.jump).toBeDefined()
+  accept(time.wall + 80 * 365 * day)
+  pass(2)
+  expect(watch.jump).toBeDefined()
+  accept()
+  pass(2)
+  expect(watch.jump).toBeUndefined()
+})
+
+test.each([
+  ['as it stopped', 0, false],
+  ['a month later', 30 * day, false],
+  ['more than a month later', 30 * day + 1, true],
+  ['in another century', 80 * 365 * day, true],
+  ['a minute before', -60, false],
+  ['a day before', -day, true],
+])('a board that starts %s', (_when, by, isJump) => {
+  const { watch } = watched(start, start + by)
+  expect(watch.jump).toEqual(isJump ? expect.objectContaining({ heldAt: start, by }) : undefined)
+})

@@ -1,0 +1,107 @@
+/** EIO on what is derived, indexes of sealed segments and the tree file, costs time and no answer. */
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Disk, DiskFile } from '../../storage/disk.ts'
+import { Journal, JournalReader } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
+import { CompactRange, HASH_BYTES, LEVELS_MAX, leafHash } from '../../storage/merkle.ts'
+import { TreeWriter } from '../../storage/tree.ts'
+import { TreeFileShort } from '../../storage/tree-layout.ts'
+import { TreeMender } from '../../storage/tree-mender.ts'
+import { TreeReader } from '../../storage/tree-reader.ts'
+import { keyOf, numbered } from '../support/frames.ts'
+import { scratchDirectory } from '../support/scratch.ts'
+
+const refusal = () => Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', syscall: 'read' })
+
+/** The files of the machine, of which some cannot be read or written while `isBad`. */
+class BadPlaces {
+  isBad = true
+  readonly disk: Disk
+
+  constructor(suffix: string, refused: 'readAt' | 'writeAt') {
+    this.disk = {
+      ...machineDisk,
+      openFile: (path, mode): DiskFile => {
+        const file = machineDisk.openFile(path, mode)
+        if (!path.endsWith(suffix)) return file
+        const refuse = (): never => {
+          throw refusal()
+        }
+        return new Proxy(file, {
+          get: (target, name) => {
+            if (name === refused && this.isBad) return refuse
+            const value = Reflect.get(target, name, target) as unknown
+            return typeof value === 'function' ? value.bind(target) : value
+          },
+        })
+      },
+    }
+  }
+}
+
+test('indexes that cannot be read are made again from the frames, at start and while reading', () => {
+  const directory = scratchDirectory()
+  const { disk } = new BadPlaces('.idx', 'readAt')
+  const options = { disk, directory, segmentBytesMax: 2_000 }
+  const made = Journal.open(options)
+  while (made.nextSeq < 100) made.append([numbered(made.nextSeq)])
+  made.close()
+  const journal = Journal.open(options)
+  const reader = JournalReader.open(disk, directory)
+  reader.advance(99)
+  for (let seq = 1; seq < 100; seq++) {
+    expect(journal.read(seq)!.payload).toEqual(numbered(seq).payload)
+    expect(reader.read(seq)!.payload).toEqual(numbered(seq).payload)
+    expect(journal.findKey(keyOf(seq))).toBe(seq)
+  }
+  reader.close()
+  journal.close()
+})
+
+const leaves = Buffer.concat(Array.from({ length: 40 }, (_, n) => leafHash(Buffer.from(`leaf ${n}`))))
+
+function rootOf(hashes: Buffer): Buffer {
+  const range = new CompactRange()
+  range.append(hashes, Buffer.alloc(2 * hashes.length + LEVELS_MAX * HASH_BYTES))
+  return range.root()
+}
+
+test('a tree file that cannot be written does not stop its writer, and is mended once it can', () => {
+  const path = join(scratchDirectory(), 'nodes.bin')
+  const places = new BadPlaces('nodes.bin', 'writeAt')
+  const tree = TreeWriter.open(places.disk, path, 0)
+  tree.append(leaves)
+  expect([tree.size, tree.root()]).toEqual([40, rootOf(leaves)])
+  tree.sync()
+  const reader = TreeReader.open(machineDisk, path)
+  reader.advance(40)
+  expect(() => reader.root(40)).toThrow(TreeFileShort)
+  const mender = TreeMender.open(machineDisk, path)
+  mender.mend(leaves, rootOf(leaves))
+  mender.close()
+  reader.forget()
+  expect(reader.root(40)).toEqual(rootOf(leaves))
+  reader.close()
+  tree.close()
+})
+
+test('what cannot be read of a tree file is missing, and is written once more', () => {
+  const directory = scratchDirectory()
+  const path = join(directory, 'nodes.bin')
+  const tree = TreeWriter.open(machineDisk, path, 0)
+  tree.append(leaves)
+  tree.close()
+  copyFileSync(path, join(directory, 'right'))
+  const { disk } = new BadPlaces('nodes.bin', 'readAt')
+  const reader = TreeReader.open(disk, path)
+  reader.advance(40)
+  expect(() => reader.inclusionPath(3, 40)).toThrow(TreeFileShort)
+  reader.close()
+  const mender = TreeMender.open(disk, path)
+  mender.mend(leaves, rootOf(leaves))
+  expect(mender.wrong).toBeGreaterThan(0)
+  mender.close()
+  expect(machineDisk.readWhole(path)).toEqual(machineDisk.readWhole(join(directory, 'right')))
+})

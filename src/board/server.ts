@@ -31,6 +31,7 @@ import { machine, type Platform } from '../platform.ts'
 import { Throttle } from '../rates/throttle.ts'
 import { Deliveries } from '../receive-urls/deliveries.ts'
 import { ItemPosts } from '../receive-urls/item-posts.ts'
+import { completeReshard } from '../reshard/exchange.ts'
 import { chooseBackend } from '../verify/backends.ts'
 import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verifier.ts'
 import { WebhookThread } from '../workers/webhook-thread.ts'
@@ -70,6 +71,7 @@ export async function startServer(config: Config, platform: Platform = machine):
   let figures: BoardFigures
   await parts.start({ name: 'directory lock', stop: () => lock.release() })
   try {
+    completeReshard(platform.disk, config.dataDirectory)
     const marks = readMarks(platform.disk, config)
     const directory = openBoardDirectory({
       disk: platform.disk,

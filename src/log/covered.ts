@@ -45,7 +45,7 @@ function lastCovered(disk: Disk, path: string, shard: number): number | undefine
     for (let at = SEGMENT_HEADER_BYTES; ; ) {
       const frame = window.at(at)
       if (frame.frameBytes === undefined || frame.type === FOOTER) return last
-      last = decodeLogFrame(frame).ranges.find((range) => range.shard === shard)?.last
+      last = decodeLogFrame(frame).ranges.findLast((range) => range.shard === shard)?.last
       at += frame.frameBytes
     }
   } finally {

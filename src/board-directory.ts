@@ -273,7 +273,8 @@ function parseFacts(text: string): BoardFacts | undefined {
     const { check, ...kept } = (JSON.parse(text) ?? {}) as Partial<BoardFacts> & { readonly check?: string }
     facts = kept
     // Boards of older releases have no check; what those of newer ones is over, only they know.
-    if ([1, exchangingFormat].includes(Number(facts.format)) && check !== undefined && check !== checkOf(facts)) return undefined
+    if ([1, exchangingFormat].includes(Number(facts.format)) && check !== undefined && check !== checkOf(facts))
+      return undefined
   } catch {
     return undefined
   }

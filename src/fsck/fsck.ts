@@ -89,7 +89,9 @@ type FsckResult = {
 }
 
 /** What a full check finds in a copy of a board, besides what is derived, which a copy leaves out. */
-export function checkCopy(copy: Pick<FsckOptions, 'disk' | 'path' | 'keysIn' | 'blobsIn'> & Partial<Pick<FsckOptions, 'onProgress'>>): {
+export function checkCopy(
+  copy: Pick<FsckOptions, 'disk' | 'path' | 'keysIn' | 'blobsIn'> & Partial<Pick<FsckOptions, 'onProgress'>>,
+): {
   readonly damages: number
   readonly problems: readonly string[]
 } {

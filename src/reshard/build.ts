@@ -5,7 +5,14 @@
  */
 
 import { join } from 'node:path'
-import { closedBefore, encodeLogFrame, type LogFrame, logFrameType, openFrameType, type Range } from '../../actors/log/frame.ts'
+import {
+  closedBefore,
+  encodeLogFrame,
+  type LogFrame,
+  logFrameType,
+  openFrameType,
+  type Range,
+} from '../../actors/log/frame.ts'
 import { leavesOf, PUBLIC } from '../../actors/records/record.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { type Frame, Journal, type NewFrame } from '../../storage/journal.ts'
@@ -78,14 +85,24 @@ function lastFrame(newest: LogFrame, ranges: readonly Range[]): NewFrame {
   const { size, root, checkpoint } = newest
   const firstChange = newest.ranges.reduce((sum, { changes }) => sum + changes, newest.firstChange)
   const nothing = { bundle: Buffer.alloc(0), entries: 0 }
-  return encodeLogFrame({ type: logFrameType, firstLeaf: size, firstChange, size, root, ranges, ...nothing, checkpoint })
+  return encodeLogFrame({
+    type: logFrameType,
+    firstLeaf: size,
+    firstChange,
+    size,
+    root,
+    ranges,
+    ...nothing,
+    checkpoint,
+  })
 }
 
 /** What else is in the directory of the log: the tree, and what witnesses have signed. */
 function copyBeside({ disk, source, target }: Build): void {
   const from = logDirectory(source)
   for (const name of disk.listFiles(from))
-    if (/^(nodes[^.]*\.bin|cosigned-[^.]+)$/.test(name)) copyFile(disk, join(from, name), join(logDirectory(target), name))
+    if (/^(nodes[^.]*\.bin|cosigned-[^.]+)$/.test(name))
+      copyFile(disk, join(from, name), join(logDirectory(target), name))
   disk.syncDirectory(logDirectory(target))
 }
 

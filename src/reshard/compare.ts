@@ -69,7 +69,11 @@ function nextOf(frames: Generator<Frame>, what: string): Frame {
   return next.value
 }
 
-function compareRecords(place: PlaceInShard, expected: Omit<Frame, 'seq' | 'payload'> & { payload: Uint8Array }, found: Frame) {
+function compareRecords(
+  place: PlaceInShard,
+  expected: Omit<Frame, 'seq' | 'payload'> & { payload: Uint8Array },
+  found: Frame,
+) {
   const isSame =
     found.seq === place.seq &&
     found.type === expected.type &&
@@ -96,13 +100,15 @@ function compareHeads(head: Frame, old: LogFrame, found: Frame): void {
 }
 
 /** As who follows the log reads it. */
-function comparePublic(log: JournalReader, shards: readonly JournalReader[], seq: number, expected: PublicPlace[]): void {
-  const found = [...publicRecords(log.read(seq)!, shards)].map(({ frame, shard, change }) => ({
-    shard,
-    seq: frame.seq,
-    change,
-    leaves: leavesOf(frame),
-  }))
+function comparePublic(
+  log: JournalReader,
+  shards: readonly JournalReader[],
+  seq: number,
+  expected: PublicPlace[],
+): void {
+  const found: PublicPlace[] = []
+  for (const { frame, shard, change } of publicRecords(log.read(seq)!, shards))
+    found.push({ shard, seq: frame.seq, change, leaves: leavesOf(frame) })
   const isSame = (a: PublicPlace, b: PublicPlace | undefined) =>
     a.shard === b?.shard && a.seq === b.seq && a.change === b.change && a.leaves === b.leaves
   if (found.length !== expected.length || !expected.every((each, n) => isSame(each, found[n])))

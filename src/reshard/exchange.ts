@@ -12,10 +12,10 @@ import type { Disk } from '../../storage/disk.ts'
 import {
   type BoardFacts,
   beginExchange,
-  writeBoardFacts,
   exchangeBegun,
   searchDirectory,
   toolsDirectory,
+  writeBoardFacts,
 } from '../board-directory.ts'
 
 export const builtDirectory = (path: string) => join(path, 'reshard.new')

@@ -265,8 +265,7 @@ export function replaceDeliveries(directory: string, { marks, place, epoch }: Ne
       // Of the feed alone it is known that its place is the same to the update.
       { ...each, epoch: epoch(id, each.epoch), marks: marks(each.marks), taken: each.taken.slice(0, 1) },
     ])
-    if (tails !== undefined)
-      store.commit({ tails: marks(tails), places: new Map(places), removed: [], deliveries: [] })
+    if (tails !== undefined) store.commit({ tails: marks(tails), places: new Map(places), removed: [], deliveries: [] })
     store.moveRows((row) => ({ ...row, ...place(row.source, row.position) }))
   } finally {
     store.close()

@@ -55,8 +55,8 @@ const paths = [
   ...['/api/log/checkpoint', '/api/search?q=something', '/api/tools?limit=50', '/api/threads?limit=100', '/api/stats'],
 ]
 
-/** Those who are asked about one thing: some of those who know of it, the operator, a stranger, and nobody. */
-const knowersMax = 3
+/** Who asks about one thing: some of those who know of it, a stranger, and nobody. */
+const knowersMax = 2
 
 type Whose = { readonly operator: Signer; readonly stranger: Signer }
 
@@ -74,7 +74,7 @@ export async function wholeView(
   }
   const knowers = (keys: ReadonlySet<string>) => [
     ...[...keys].slice(0, knowersMax).flatMap((key) => known.people.get(key) ?? []),
-    ...[operator, stranger, undefined],
+    ...[stranger, undefined],
   ]
   for (const [id, keys] of known.ids)
     for (const who of new Set(knowers(keys))) {
@@ -82,7 +82,7 @@ export async function wholeView(
       for (const operation of byTarget) ask({ operation, target: id }, who)
     }
   for (const [room, keys] of known.rooms)
-    for (const who of new Set(knowers(keys))) {
+    for (const who of new Set([...knowers(keys), operator])) {
       for (const operation of byRoom) ask({ operation, room }, who)
       ask({ operation: 'events.list', room, limit: 200, data: '{"schema":1,"order":"asc"}' }, who)
       ask({ operation: 'work.list', room, limit: 100 }, who)

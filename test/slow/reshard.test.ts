@@ -43,8 +43,6 @@ async function reshard(shards: number): Promise<void> {
   const args = ['reshard', '--shards', String(shards), '--data', directory]
   const { code, errors } = await runProgram(directory, process.execPath, [program, ...args])
   expect([code, errors]).toEqual([0, ''])
-  const check = await runProgram(directory, process.execPath, [program, 'fsck', '--signatures', '--data', directory])
-  expect([check.code, check.output]).toEqual([0, expect.stringContaining('Everything agrees.')])
   await startAgain()
 }
 
@@ -83,13 +81,12 @@ beforeAll(async () => {
     })
   people = world.people
   known.close()
-  // What a start does once is done.
-  await board.stop()
-  await startAgain()
 })
 
 afterAll(async () => {
   await board.stop()
+  const check = await runProgram(directory, process.execPath, [program, 'fsck', '--signatures', '--data', directory])
+  expect([check.code, check.output]).toEqual([0, expect.stringContaining('Everything agrees.')])
   await target.close()
 })
 
@@ -117,6 +114,9 @@ test.each([
   [0, 3],
   [1, 2],
 ])('all is as before, and what was begun goes on: %i, with %i shards', async (round, shards) => {
+  // What a start does once is done.
+  await board.stop()
+  await startAgain()
   const before = await view()
   expect(before.size).toBeGreaterThan(2_000)
   await reshard(shards)
@@ -181,7 +181,7 @@ test('webhooks go on where they were: nothing is sent twice, and what was sent c
     await target.until(() => words().length === 3)
     expect(words().slice(0, 2)).toEqual(sent)
     const { deliveries } = await run(client, owner, { operation: 'webhook.deliveries', target: hook })
-    const [, , first] = deliveries as { event: string }[]
+    const first = (deliveries as { event: string }[]).at(-1)
     const again = {
       operation: 'webhook.redeliver',
       target: hook,
@@ -189,8 +189,8 @@ test('webhooks go on where they were: nothing is sent twice, and what was sent c
     }
     await run(client, owner, again)
     await target.until(() => words().length === 4)
-    expect(words()[3]).toBe(sent[0])
-    const ids = target.at('/moved').map(({ id }) => id)
-    expect(ids[3]).toBe(ids[0])
+    const [repeated, ...others] = target.at('/moved').toReversed()
+    const original = others.find(({ id }) => id === repeated!.id)
+    expect([repeated!.body.eventId, repeated!.body.data]).toEqual([first!.event, original!.body.data])
   })
 })

@@ -40,7 +40,7 @@ export const reshardCommand: Command = {
       await Promise.all([
         import('../reshard/reshard.ts'),
         import('../reshard/compare.ts'),
-        import('../reshard/exchange.ts'),
+        import('../exchange.ts'),
         import('../board-directory.ts'),
         import('../../storage/lock.ts'),
       ])

@@ -16,13 +16,13 @@ import {
   UnusableDirectory,
   writeBoardFacts,
 } from '../board-directory.ts'
+import { builtDirectory, completeReshard, exchangeJournals } from '../exchange.ts'
 import { checkCopy } from '../fsck/fsck.ts'
 import { type CoverOptions, openCovered } from '../log/rotation.ts'
 import { copyDatabase } from '../sqlite.ts'
 import { damageIn, replaceDeliveries, storeFile } from '../webhooks/store.ts'
 import { buildJournals } from './build.ts'
 import { compareJournals, Differs } from './compare.ts'
-import { builtDirectory, completeReshard, exchangeJournals } from './exchange.ts'
 import { OldJournals } from './old-journals.ts'
 import { Places } from './places.ts'
 

@@ -179,7 +179,7 @@ export class DeliveryStore {
     const all = this.#database.prepare('SELECT id, rows FROM recent').all() as { id: number; rows: string }[]
     const put = this.#database.prepare('UPDATE recent SET rows = ? WHERE id = ?')
     for (const { id, rows } of all) {
-      const moved = (JSON.parse(rows) as unknown[][]).map(unpacked).map((row) => packed({ ...move(row), n: row.n }))
+      const moved = rowsIn(rows).map((row) => packed({ ...move(row), n: row.n }))
       put.run(JSON.stringify(moved), id)
     }
   }
@@ -218,7 +218,7 @@ export class DeliveryStore {
   /** Oldest first, each event once, no more than are promised. */
   #rows(hook: string): Numbered[] {
     const found = this.#statements.rows.all(hook) as { rows: string }[]
-    return merged(found.flatMap(({ rows }) => (JSON.parse(rows) as unknown[][]).map(unpacked))).slice(-deliveriesKept)
+    return merged(found.flatMap(({ rows }) => rowsIn(rows))).slice(-deliveriesKept)
   }
 }
 
@@ -292,6 +292,10 @@ function merged(rows: readonly Numbered[]): Numbered[] {
 
 function packed(row: Numbered): unknown[] {
   return [row.n, ...columns.map((name) => row[name])]
+}
+
+function rowsIn(text: string): Numbered[] {
+  return (JSON.parse(text) as unknown[][]).map(unpacked)
 }
 
 function unpacked([n, ...values]: unknown[]): Numbered {

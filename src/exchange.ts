@@ -8,7 +8,7 @@
  */
 
 import { basename, join } from 'node:path'
-import type { Disk } from '../../storage/disk.ts'
+import type { Disk } from '../storage/disk.ts'
 import {
   type BoardFacts,
   beginExchange,
@@ -16,7 +16,7 @@ import {
   searchDirectory,
   toolsDirectory,
   writeBoardFacts,
-} from '../board-directory.ts'
+} from './board-directory.ts'
 
 export const builtDirectory = (path: string) => join(path, 'reshard.new')
 const replacedDirectory = (path: string) => join(path, 'reshard.old')

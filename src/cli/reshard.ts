@@ -10,12 +10,14 @@ import { grouped, inertLine } from './terminal.ts'
 
 const shardsMax = 64
 
+/** What is counted at each stage, and what is done. */
 const stages = {
-  read: 'records read (1 of 4)',
-  write: 'records written (2 of 4)',
-  compare: 'records compared (3 of 4)',
-  check: 'log frames checked (4 of 4)',
+  read: ['records', 'read (1 of 4)'],
+  write: ['records', 'written (2 of 4)'],
+  compare: ['records', 'compared (3 of 4)'],
+  check: ['log frames', 'checked (4 of 4)'],
 } as const
+type Stage = keyof typeof stages
 
 export const reshardCommand: Command = {
   name: 'reshard',
@@ -45,14 +47,13 @@ export const reshardCommand: Command = {
         import('../../storage/lock.ts'),
       ])
     const isDry = args.flag('dry-run')
-    const progress = new Progress({ terminal, unit: 'records' })
+    const progress = new Stages(terminal)
     const options = {
       ...config,
       shards,
       platform: machine,
       report: () => {},
-      onProgress: (stage: keyof typeof stages, done: number, total: number) =>
-        progress.update(done, total, stages[stage]),
+      onProgress: (stage: Stage, done: number, total: number) => progress.update(stage, done, total),
     }
     try {
       if (!machine.disk.fileExists(join(dataDirectory, 'board.json'))) readFacts(machine.disk, dataDirectory)
@@ -80,6 +81,31 @@ export const reshardCommand: Command = {
       throw new CommandFailed(`${explainFailure(error).problem} The number of shards is as it was.`)
     }
   },
+}
+
+/** Each stage has a rate of its own. */
+class Stages {
+  readonly #terminal: Terminal
+  #stage: Stage | undefined
+  #progress: Progress | undefined
+
+  constructor(terminal: Terminal) {
+    this.#terminal = terminal
+  }
+
+  update(stage: Stage, done: number, total: number): void {
+    const [unit, note] = stages[stage]
+    if (stage !== this.#stage) {
+      this.clear()
+      this.#stage = stage
+      this.#progress = new Progress({ terminal: this.#terminal, unit })
+    }
+    this.#progress!.update(done, total, note)
+  }
+
+  clear(): void {
+    this.#progress?.clear()
+  }
 }
 
 type Made = {

@@ -51,7 +51,7 @@ export function planReshard(options: ReshardOptions): Resharding {
   refuseUndeclared(disk, dataDirectory)
   const old = new OldJournals(disk, dataDirectory)
   const { counts } = new Places(old, shards, (done) => options.onProgress('read', done, old.records))
-  return { ...resources(disk, dataDirectory), from: old.ends.length, to: shards, records: counts }
+  return { ...resources(options, old), from: old.ends.length, to: shards, records: counts }
 }
 
 /**
@@ -63,9 +63,9 @@ export async function reshard(options: ReshardOptions): Promise<Resharding> {
   const { disk, random } = platform
   completeReshard(disk, dataDirectory)
   openCovered(options).close()
-  refuseTooLarge(disk, dataDirectory)
-  const facts: BoardFacts = { ...readFacts(disk, dataDirectory), shards, layout: random(8).toString('hex') }
   const old = new OldJournals(disk, dataDirectory)
+  refuseTooLarge(options, old)
+  const facts: BoardFacts = { ...readFacts(disk, dataDirectory), shards, layout: random(8).toString('hex') }
   const progress = (stage: ReshardStage) => (done: number) => onProgress(stage, done, old.records)
   const places = new Places(old, shards, progress('read'))
   const source = dataDirectory
@@ -85,31 +85,34 @@ export async function reshard(options: ReshardOptions): Promise<Resharding> {
     disk.removeDirectory(target)
     throw error
   }
-  const made = { ...resources(disk, dataDirectory), from: old.ends.length, to: shards, records: places.counts }
+  const made = { ...resources(options, old), from: old.ends.length, to: shards, records: places.counts }
   exchangeJournals(disk, dataDirectory, facts)
   return made
 }
 
 /** Bytes kept free for all else. */
 const spareBytes = 16 * 1024 * 1024
+/** Of a range in a frame of the log. */
+const rangeBytes = 28
 
-function refuseTooLarge(disk: Disk, path: string): void {
-  const { bytes, freeBytes } = resources(disk, path)
+function refuseTooLarge(options: ReshardOptions, old: OldJournals): void {
+  const { bytes, freeBytes } = resources(options, old)
   if (bytes + spareBytes <= freeBytes) return
   throw new UnusableDirectory(
-    `The new journals need ${bytes + spareBytes} bytes beside the old ones, and the disk of ${path} has ${freeBytes} free. Free space there first.`,
+    `The new journals need ${bytes + spareBytes} bytes beside the old ones, and the disk of ${options.dataDirectory} has ${freeBytes} free. Free space there first.`,
   )
 }
 
-function resources(disk: Disk, path: string): { readonly bytes: number; readonly freeBytes: number } {
-  const { shards } = readFacts(disk, path)
+/** What the new journals need at most: as much as the old ones, and in the log a range for each shard and each record. */
+function resources({ dataDirectory: path, platform: { disk }, shards }: ReshardOptions, old: OldJournals) {
   const log = logDirectory(path)
-  const journals = [log, ...Array.from({ length: shards }, (_, shard) => shardDirectory(path, shard))]
+  const journals = [log, ...old.ends.map((_, shard) => shardDirectory(path, shard))]
   const files = [
     ...journals.flatMap((each) => listSegments(disk, each, 'log').map((first) => segmentPath(each, first))),
     ...disk.listFiles(log).flatMap((name) => (/^nodes[^.]*\.bin$/.test(name) ? [join(log, name)] : [])),
   ]
-  const bytes = files.reduce((sum, file) => sum + sizeOf(disk, file), 0)
+  const ranges = old.logEnd * shards + old.records
+  const bytes = files.reduce((sum, file) => sum + sizeOf(disk, file), ranges * rangeBytes)
   return { bytes, freeBytes: disk.freeBytes(path) }
 }
 

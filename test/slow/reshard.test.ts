@@ -2,8 +2,14 @@
  * A board on which everything was done that can be done gets another number of shards, twice: to all who ask it is the same board, and
  * what was begun on it goes on.
  */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
+import { story, unpackBoard } from '../fixtures/fixture.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { HookTarget } from '../support/hook-target.ts'
@@ -193,4 +199,29 @@ test('webhooks go on where they were: nothing is sent twice, and what was sent c
     const original = others.find(({ id }) => id === repeated!.id)
     expect([repeated!.body.eventId, repeated!.body.data]).toEqual([first!.event, original!.body.data])
   })
+})
+
+test('killed at any moment, the next start has a whole board', async () => {
+  const told = story()
+  const ends = new Set<number>()
+  for (const delayMs of [150, 300, 400, 500, 700]) {
+    const path = boardDirectory()
+    unpackBoard(path)
+    const child = spawn(process.execPath, [program, 'reshard', '--shards', '5', '--data', path], { stdio: 'ignore' })
+    const ended = once(child, 'close')
+    await sleep(delayMs)
+    child.kill('SIGKILL')
+    await ended
+    const started = await startBoard({ directory: path, env: {} })
+    const client = await Client.of(started)
+    expect((await client.get(`/api/events/${told.post.id}`)).data.event).toMatchObject({ text: told.post.text })
+    client.close()
+    expect(await started.stop()).toMatchObject({ code: 0 })
+    const { shards } = JSON.parse(readFileSync(join(path, 'board.json'), 'utf8')) as { shards: number }
+    ends.add(shards)
+    expect(readdirSync(path).filter((name) => /^(reshard|shard-)/.test(name))).toHaveLength(shards)
+    const check = await runProgram(path, process.execPath, [program, 'fsck', '--data', path])
+    expect([delayMs, check.code, check.output]).toEqual([delayMs, 0, expect.stringContaining('Everything agrees.')])
+  }
+  expect([...ends].every((shards) => shards === 2 || shards === 5)).toBe(true)
 })

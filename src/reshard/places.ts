@@ -51,10 +51,15 @@ export class Places {
   }
 
   of(shard: number, seq: number): PlaceInShard {
-    const [shards, seqs] = [this.#shards[shard], this.#seqs[shard]]
-    if (shards === undefined || seqs === undefined || seq < 1 || seq > seqs.length)
-      throw new Error(`no journal of a shard ${shard} has a frame ${seq}`)
-    return { shard: shards[seq - 1]!, seq: seqs[seq - 1]! }
+    const place = this.find(shard, seq)
+    if (place === undefined) throw new Error(`no journal of a shard ${shard} has a frame ${seq}`)
+    return place
+  }
+
+  /** Undefined: the old journals have no such frame. */
+  find(shard: number, seq: number): PlaceInShard | undefined {
+    const to = this.#shards[shard]?.[seq - 1]
+    return to === undefined ? undefined : { shard: to, seq: this.#seqs[shard]![seq - 1]! }
   }
 
   /** Number of a record of the market. */
@@ -65,7 +70,7 @@ export class Places {
   /** Number of the record that made a webhook; 0: there is none of this name. */
   ofHook(hook: string, seq: number): number {
     const shard = this.#hooks.get(hook)
-    return shard === undefined ? 0 : this.of(shard, seq).seq
+    return shard === undefined ? 0 : (this.find(shard, seq)?.seq ?? 0)
   }
 
   /**

@@ -141,8 +141,10 @@ async function copyDeliveries(
     epoch: (hook, epoch) => places.ofHook(hook, epoch),
     place: (source, position) => {
       if (source === 0) return { source, position }
-      const place = places.of(source - 1, position)
-      return { source: place.shard + 1, position: place.seq }
+      const place = places.find(source - 1, position)
+      // A restored board may have delivered what its journals do not have.
+      return place === undefined ? { source: 1, position: 0 } : { source: place.shard + 1, position: place.seq }
     },
   })
+  disk.syncDirectory(to)
 }

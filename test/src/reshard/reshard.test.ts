@@ -2,17 +2,20 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { frameKey } from '../../../actors/records/record.ts'
+import { frameKey, fromFrame } from '../../../actors/records/record.ts'
+import { shardOf } from '../../../actors/shard.ts'
 import { readFacts } from '../../../src/board-directory.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { completeReshard } from '../../../src/exchange.ts'
 import { checkCopy } from '../../../src/fsck/fsck.ts'
 import { machine } from '../../../src/platform.ts'
 import { OldJournals } from '../../../src/reshard/old-journals.ts'
+import { Places } from '../../../src/reshard/places.ts'
 import { reshard } from '../../../src/reshard/reshard.ts'
 import type { Disk } from '../../../storage/disk.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
 import { unpackBoard } from '../../fixtures/fixture.ts'
+import { randomFrom } from '../../support/load.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
@@ -154,4 +157,50 @@ test('a restored backup is declared first', async () => {
   const path = unpacked()
   writeFileSync(join(path, 'restored.json'), '{}')
   await expect(reshard(optionsOf(path, machineDisk, 3))).rejects.toThrow(/run broadside restored/)
+})
+
+test('a webhook misses nothing: what was not before its old places is not before its new ones', () => {
+  const old = new OldJournals(machineDisk, unpacked())
+  const random = randomFrom(71)
+  for (const shards of [1, 3, 5]) {
+    const places = new Places(old, shards, () => {})
+    const [ends, ...others] = [
+      places.marks([9, ...old.ends.map((end) => end + 1)]),
+      places.marks([9]),
+      places.marks([]),
+    ]
+    expect(ends).toEqual([9, ...places.counts.map((count) => count + 1)])
+    expect(others).toEqual([[9], []])
+    for (let round = 0; round < 50; round++) {
+      const marks = old.ends.map((end) => 1 + random(end + 1))
+      const [feed, ...next] = places.marks([7, ...marks])
+      expect([feed, next.length]).toEqual([7, shards])
+      for (const [shard, end] of old.ends.entries())
+        for (let seq = marks[shard]!; seq <= end; seq++) {
+          const place = places.of(shard, seq)
+          expect(place.seq).toBeGreaterThanOrEqual(next[place.shard]!)
+        }
+    }
+  }
+})
+
+test('records stand on the shard that decides them, in the order in which they were decided', async () => {
+  const path = unpacked()
+  const orderIn = () => {
+    const byActor = new Map<string, string[]>()
+    for (const step of new OldJournals(machineDisk, path).inOrder()) {
+      if ('head' in step) continue
+      const { room } = fromFrame(step.frame)
+      expect(step.shard).toBe(shardOf(room, readFacts(machineDisk, path).shards))
+      const own = byActor.get(room) ?? []
+      own.push(frameKey(step.frame).toString('hex'))
+      byActor.set(room, own)
+    }
+    return byActor
+  }
+  const before = orderIn()
+  for (const shards of [7, 2, 1]) {
+    await reshard(optionsOf(path, machineDisk, shards))
+    expect(orderIn()).toEqual(before)
+  }
 })

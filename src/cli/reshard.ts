@@ -78,7 +78,8 @@ export const reshardCommand: Command = {
         throw new Unverified(
           `What was built is not what the board has, and was removed: ${inertLine(error.message)}. The board is as it was. Run broadside fsck; if it finds nothing, report this line.`,
         )
-      throw new CommandFailed(`${explainFailure(error).problem} The number of shards is as it was.`)
+      const { problem } = explainFailure(error)
+      throw new CommandFailed(`${problem.replace(/\.?$/, '.')} The number of shards is as it was.`)
     }
   },
 }

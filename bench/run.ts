@@ -34,6 +34,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['works', async () => (await import('./works.bench.ts')).works],
   ['thread-lists', async () => (await import('./thread-lists.bench.ts')).threadLists],
   ['big-board', async () => (await import('./big-board.bench.ts')).bigBoard],
+  ['reshard', async () => (await import('./reshard.bench.ts')).reshardBench],
   ['work-lists', async () => (await import('./work-lists.bench.ts')).workLists],
   ['hostile', async () => (await import('./hostile.bench.ts')).hostile],
   ['profile', async () => (await import('./profile.bench.ts')).profile],

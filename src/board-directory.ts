@@ -2,8 +2,8 @@
  * The data directory: what is fixed when it is made, and where everything lies in it.
  *
  *   board.json        format, service id, log origin, shards, generation, prints of the keys, and a check over all of it:
- *                     only the generation and delegations_ended may change, by `broadside restored`, and written_by, by
- *                     the first start of a newer release
+ *                     only the generation and delegations_ended may change, by `broadside restored`, shards and layout, by
+ *                     `broadside reshard`, and written_by, by the first start of a newer release
  *   keys/board.key    seed of the board's own identity (hex)      0600
  *   keys/log.key      seed of the log's key (hex), read by the log's thread alone   0600; after a rotation log-2026b.key
  *   keys/cursor.key   key that seals cursors (hex)   0600
@@ -31,6 +31,8 @@ export type BoardFacts = {
   readonly shards: number
   /** The recovery epoch: changes only when a backup is restored. */
   readonly generation: string
+  /** Changes when the number of shards does: cursors with places in shards are good for one layout. Absent: it never did. */
+  readonly layout?: string
   /** Unix seconds. */
   readonly created_at: number
   /** Unix seconds: delegations that were made until then have ended, because a backup took the place of a board that is lost. */
@@ -205,6 +207,11 @@ export function readFacts(disk: Disk, path: string): BoardFacts {
   const facts = parseFacts(disk.readWhole(file).toString('utf8'))
   if (facts === undefined)
     throw new UnusableDirectory(`${file} is not what was written when the board was created. Restore it from a backup.`)
+  if (isExchanging(facts)) {
+    throw new UnusableDirectory(
+      `A reshard of ${path} was cut short while it put the new journals in place. Run broadside reshard again, or start the board: both complete it.`,
+    )
+  }
   refuseNewer(path, facts)
   return facts
 }
@@ -255,13 +262,42 @@ export function beginEpoch(
   return facts
 }
 
-function writeFacts(disk: Disk, path: string, facts: BoardFacts): void {
+/**
+ * Format of board.json while new journals take the places of old ones. No other program may open such a directory, and older releases
+ * refuse it by this number.
+ */
+const exchangingFormat = 2
+
+/** From here on the journals of these facts belong to the board, wherever they stand. The caller holds the lock. */
+export function beginExchange(disk: Disk, path: string, facts: BoardFacts): void {
+  writeFacts(disk, path, { ...facts, format: exchangingFormat })
+}
+
+/** Of a board whose journals are in their places. */
+export function writeBoardFacts(disk: Disk, path: string, facts: BoardFacts): void {
+  writeFacts(disk, path, facts)
+}
+
+/** The facts of a board whose journals are being exchanged; undefined: they are not. */
+export function exchangeBegun(disk: Disk, path: string): BoardFacts | undefined {
+  const file = join(path, 'board.json')
+  const facts = disk.fileExists(file) ? parseFacts(disk.readWhole(file).toString('utf8')) : undefined
+  return facts !== undefined && isExchanging(facts) ? { ...facts, format: 1 } : undefined
+}
+
+function isExchanging({ format }: { readonly format: number }): boolean {
+  return format === exchangingFormat
+}
+
+type WrittenFacts = Omit<BoardFacts, 'format'> & { readonly format: number }
+
+function writeFacts(disk: Disk, path: string, facts: WrittenFacts): void {
   const text = JSON.stringify({ ...facts, check: checkOf(facts) }, null, 2)
   disk.writeAtomic(join(path, 'board.json'), Buffer.from(`${text}\n`))
 }
 
 /** Over the facts in the order in which they are written. */
-function checkOf(facts: Partial<BoardFacts>): string {
+function checkOf(facts: Partial<WrittenFacts>): string {
   return hash('sha256', JSON.stringify(facts)).slice(0, 16)
 }
 
@@ -272,7 +308,8 @@ function parseFacts(text: string): BoardFacts | undefined {
     const { check, ...kept } = (JSON.parse(text) ?? {}) as Partial<BoardFacts> & { readonly check?: string }
     facts = kept
     // Boards of older releases have no check; what those of newer ones is over, only they know.
-    if (facts.format === 1 && check !== undefined && check !== checkOf(facts)) return undefined
+    if ([1, exchangingFormat].includes(Number(facts.format)) && check !== undefined && check !== checkOf(facts))
+      return undefined
   } catch {
     return undefined
   }

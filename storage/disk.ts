@@ -131,6 +131,8 @@ export interface Disk {
   removeUnsynced(path: string): void
   /** Removes a file for good; a missing file is fine. */
   removeFile(path: string): void
+  /** Removes a directory with all that is in it; a power cut may bring some of it back. A missing one is fine. */
+  removeDirectory(path: string): void
   /** Bytes that an unprivileged process may still write on the file system of `directory`. */
   freeBytes(directory: string): number
 }

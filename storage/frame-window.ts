@@ -9,6 +9,9 @@ import { decodeFrame, type FoundFrame, type NoFrame } from './frame.ts'
 /** One read: large enough that its system call costs nothing per frame, small enough for every thread to have one. */
 export const windowBytes = 256 * 1024
 
+/** Read at once for each of a few frames: most are shorter, and one that is longer costs another read. */
+export const frameBytesUsual = 1024
+
 export class FrameWindow {
   readonly #file: DiskFile
   readonly #seed: number

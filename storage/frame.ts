@@ -150,14 +150,19 @@ function refuse(fault: FrameFault, needs: number): NoFrame {
   return { frameBytes: undefined, fault, needs }
 }
 
-/** What is wrong with a frame that is to be appended, or undefined. `frameBytesMax` counts header and payload. */
-export function frameRefusal(frame: NewFrame, frameBytesMax: number): string | undefined {
+/**
+ * What is wrong with a frame that is to be appended, or undefined. `frameBytesMax` counts header and payload; `takesStubs`: the frames
+ * are those of another journal.
+ */
+export function frameRefusal(frame: NewFrame, frameBytesMax: number, takesStubs = false): string | undefined {
   const { type, flags, payload } = frame
   if (!Number.isInteger(type) || type < 1 || type >= FOOTER) return `type ${type} is not 1..254`
   if (!Number.isInteger(flags) || flags < 0 || flags > 255) return `flags ${flags} are not one byte`
-  if ((flags & STUB) !== 0) return 'a stub is made by compaction only'
+  if ((flags & STUB) !== 0 && !takesStubs) return 'a stub is made by compaction only'
   if (payload.length === 0) return 'the payload is empty'
-  if ((flags & KEYED) !== 0 && payload.length < KEY_BYTES) return 'the payload is shorter than its key'
+  if ((flags & STUB) !== 0 && payload.length < DIGEST_BYTES) return 'the stub is shorter than its digest'
+  const key = keyOffset(flags)
+  if (key !== undefined && payload.length < key + KEY_BYTES) return 'the payload is shorter than its key'
   const bytes = FRAME_HEADER_BYTES + payload.length
   if (bytes > frameBytesMax) return `${bytes} bytes are more than the ${frameBytesMax} of a frame`
   return undefined

@@ -6,7 +6,7 @@
  */
 import { Damage, type Disk, type DiskFile } from './disk.ts'
 import { FOOTER, type FoundFrame, type Frame, KEY_BYTES } from './frame.ts'
-import { FrameWindow, windowBytes } from './frame-window.ts'
+import { FrameWindow, frameBytesUsual, windowBytes } from './frame-window.ts'
 import { LiveIndex } from './live-index.ts'
 import { scanFrames } from './scan.ts'
 import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
@@ -188,9 +188,6 @@ export class JournalReader {
     return this.#tail
   }
 }
-
-/** Read at once for each new frame: most are shorter, and what is read beyond them are the zeros that follow. */
-const frameBytesUsual = 1024
 
 /** A window that fits what was appended since the index was made, through frame `last`. */
 function windowOver({ file, live, seed }: Tail, last: number): FrameWindow {

@@ -82,6 +82,8 @@ export type JournalOptions = {
   /** Largest frame that is accepted, header and payload. Default 8 MiB, at most FRAME_BYTES_LIMIT. */
   readonly frameBytesMax?: number
   readonly report?: (event: JournalEvent) => void
+  /** Frames of other journals are appended, stubs among them. */
+  readonly takesStubs?: boolean
   /** Gives the id of a journal that begins; by default it is the machine's chance. */
   readonly random?: (bytes: number) => Buffer
   /** Up to which frame of the journal with this id something beside its directory says that it was durable. */
@@ -104,6 +106,7 @@ export class Journal {
   readonly #directory: string
   readonly #segmentBytesMax: number
   readonly #frameBytesMax: number
+  readonly #takesStubs: boolean
   readonly #disk: Disk
   readonly #report: (event: JournalEvent) => void
   readonly #sealed: SealedSegments
@@ -158,6 +161,7 @@ export class Journal {
     this.#directory = options.directory
     this.#segmentBytesMax = segmentBytesMax
     this.#frameBytesMax = frameBytesMax
+    this.#takesStubs = options.takesStubs === true
     this.#disk = options.disk
     this.#report = options.report ?? (() => {})
     const keepIndex = (path: string, bytes: Buffer) => {
@@ -312,7 +316,7 @@ export class Journal {
   #measure(frames: readonly NewFrame[]): number {
     let batchBytes = 0
     for (const frame of frames) {
-      const refusal = frameRefusal(frame, this.#frameBytesMax)
+      const refusal = frameRefusal(frame, this.#frameBytesMax, this.#takesStubs)
       if (refusal) throw new RangeError(refusal)
       batchBytes += FRAME_HEADER_BYTES + frame.payload.length
     }

@@ -25,6 +25,7 @@ import {
   readFileSync,
   readSync,
   renameSync,
+  rmSync,
   statfsSync,
   statSync,
   unlinkSync,
@@ -314,5 +315,6 @@ export const machineDisk: Disk = {
   renameDurable,
   removeUnsynced: unlinkIfThere,
   removeFile,
+  removeDirectory: (path) => rmSync(path, { recursive: true, force: true }),
   freeBytes,
 }

@@ -3,7 +3,7 @@
  */
 import { Damage, type Disk } from './disk.ts'
 import { FOOTER, type Frame } from './frame.ts'
-import { FrameWindow, windowBytes } from './frame-window.ts'
+import { FrameWindow, frameBytesUsual, windowBytes } from './frame-window.ts'
 import type { ScanPlace } from './sealed-segments.ts'
 
 /**
@@ -25,7 +25,8 @@ export function* scanFrames(scan: {
     try {
       // A scan of the few frames of one batch is the common case: a whole window each time would only make garbage.
       const { end, seed } = place
-      const window = new FrameWindow(file, { limit: end, seed, bytes: Math.min(windowBytes, end - place.offset) })
+      const bytes = Math.min(windowBytes, end - place.offset, (last - seq + 1) * frameBytesUsual)
+      const window = new FrameWindow(file, { limit: end, seed, bytes })
       for (let offset = place.offset; seq <= last; seq++) {
         const frame = window.at(offset)
         if (frame.frameBytes === undefined || frame.seq !== seq || frame.type === FOOTER) {

@@ -44,7 +44,7 @@ export class Followers implements ActorListener {
   constructor({ actorHost, reads, directory, clock, news, throttle, replies, addressOf }: FollowersOptions) {
     const outbox = new Outbox(clock)
     const cursors = new CursorSealer(directory.cursorKey)
-    const { shards, generation } = directory.facts
+    const { shards, generation, layout = '' } = directory.facts
     this.#actorHost = actorHost
     this.#shards = shards
     this.rooms = new OpenRooms((request, answer) => reads.read(request, answer))
@@ -80,7 +80,7 @@ export class Followers implements ActorListener {
     })
     this.updates = new Updates({
       shards,
-      generation,
+      epoch: { generation, layout },
       cursors,
       rooms: this.rooms,
       read: (source, request, answer) =>

@@ -16,6 +16,7 @@ import { BoardAuthor } from '../command/ports.ts'
 import type { Config, Placement } from '../config.ts'
 import { metricsText } from '../docs/figures.ts'
 import { BadConfig, prepareEngineEnvironment } from '../environment.ts'
+import { completeReshard } from '../exchange.ts'
 import { BoardSigner } from '../format/signer.ts'
 import { Scrubber } from '../fsck/scrubber.ts'
 import { ClientAddresses } from '../http/client-address.ts'
@@ -79,6 +80,7 @@ export async function startServer(config: Config, platform: Platform = machine):
   let figures: BoardFigures
   await parts.start({ name: 'directory lock', stop: () => lock.release() })
   try {
+    completeReshard(platform.disk, config.dataDirectory)
     const marks = readMarks(platform.disk, config)
     const directory = openBoardDirectory({
       disk: platform.disk,

@@ -96,6 +96,11 @@ const commands: readonly (readonly [name: string, gist: string, load: Load])[] =
   ['restore', 'make a data directory from a backup', async () => (await import('./restore.ts')).restoreCommand],
   ['restored', 'declare that a backup was restored', async () => (await import('./restored.ts')).restoredCommand],
   ['clock', 'say that the clock is right after a jump', async () => (await import('./clock.ts')).clockCommand],
+  [
+    'reshard',
+    'give a stopped board another number of shards',
+    async () => (await import('./reshard.ts')).reshardCommand,
+  ],
   ['fsck', 'check a data directory', async () => (await import('./fsck.ts')).fsckCommand],
   ['bench', 'measure this machine', async () => (await import('./bench.ts')).benchCommand],
   ['demo', 'run all of it once, on a new board', async () => (await import('./demo.ts')).demoCommand],

@@ -1,15 +1,15 @@
 /**
  * updates.get: what is new since a cursor, at once if there is anything, else as soon as there is.
  *
- * A cursor holds the generation and one mark for the feed; a signed one also a mark for each shard. It is sealed for its
- * reader and opaque to others. It stays good across restarts, for positions are places in files.
+ * A cursor holds the generation and one mark for the feed; a signed one also a mark for each shard, and their layout. It is sealed for
+ * its reader and opaque to others. It stays good across restarts, for positions are places in files.
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { OpenRooms } from '../command/open-rooms.ts'
-import type { CursorSealer } from '../format/cursor.ts'
+import { type CursorSealer, epochText, type PlacesEpoch } from '../format/cursor.ts'
 import { type Reply, type Respond, refused } from '../format/reply.ts'
 import { fromYou, type PlaceKeeper, Places, type Release, streamWaitSeconds } from '../rates/places.ts'
 import type { Position } from './rows.ts'
@@ -17,7 +17,7 @@ import type { Poll } from './wait-limit.ts'
 import { type Found, Waits, type WaitsOptions } from './waits.ts'
 
 type UpdatesOptions = Omit<WaitsOptions, 'reply'> & {
-  readonly generation: string
+  readonly epoch: PlacesEpoch
   readonly cursors: CursorSealer
   readonly rooms: Pick<OpenRooms, 'may'>
   readonly waitersMax: number
@@ -116,7 +116,7 @@ export class Updates {
 
   #reply(reader: string, { updates, marks, more }: Found): Reply {
     const cursor = this.#seal(reader, marks)
-    const { generation } = this.#options
+    const { generation } = this.#options.epoch
     return {
       status: 200,
       body: `{"ok":true,"data":{"schema":1,"updates":[${updates.join(',')}],"cursor":"${cursor}","has_more":${more},"generation":"${generation}"}}`,
@@ -124,7 +124,8 @@ export class Updates {
   }
 
   #seal(reader: string, marks: readonly Position[]): string {
-    return this.#options.cursors.seal(listName(reader), [this.#options.generation, marks.map(markText).join('.')])
+    const { cursors, epoch } = this.#options
+    return cursors.seal(listName(reader), [epochText(epoch, marks.length), marks.map(markText).join('.')])
   }
 
   /** The marks of a cursor. Thousands who were given one answer come back with one cursor. */
@@ -140,7 +141,7 @@ export class Updates {
 
   /** The marks inside a cursor, or why it cannot be served. */
   #read(reader: string, cursor: string): readonly Position[] | Refusal {
-    const { cursors, generation } = this.#options
+    const { cursors, epoch } = this.#options
     const place = cursors.open(listName(reader), cursor) as readonly [string, string] | undefined
     if (place === undefined)
       return refusal(
@@ -150,14 +151,14 @@ export class Updates {
       )
     const count = this.#sources(reader)
     const marks = place[1].split('.').map(markOf)
-    if (place[0] === generation && marks.length === count) return marks
+    if (place[0] === epochText(epoch, count) && marks.length === count) return marks
     const oldest = this.#seal(
       reader,
       Array.from({ length: count }, () => ({ next: 1, taken: 0 })),
     )
     return refusal(
       'expired',
-      `this cursor is from before a restore of this board; the oldest good one is ${oldest}`,
+      `this cursor is from before a restore or a reshard of this board; the oldest good one is ${oldest}`,
       'cursor',
     )
   }

@@ -14,6 +14,14 @@
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto'
 import { decodeBase64url } from './signing.ts'
 
+/** Cursors with places in shards are good for one layout of them; places in the feed outlive it. `layout`: '' before any reshard. */
+export type PlacesEpoch = { readonly generation: string; readonly layout: string }
+
+/** What a cursor names beside its places. `sources`: how many it has a place of; one is the feed's. */
+export function epochText({ generation, layout }: PlacesEpoch, sources: number): string {
+  return sources === 1 || layout === '' ? generation : `${generation}.${layout}`
+}
+
 const nonceBytes = 12
 const tagBytes = 16
 

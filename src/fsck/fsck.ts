@@ -78,6 +78,8 @@ type FsckOptions = {
   readonly markFile?: string
   /** The data directory whose keys sign for this one; left out, its own do. */
   readonly keysIn?: string
+  /** The data directory whose attachments are those of this one; left out, it has its own. */
+  readonly blobsIn?: string
 }
 
 type FsckResult = {
@@ -90,15 +92,17 @@ type FsckResult = {
 }
 
 /** What a full check finds in a copy of a board, besides what is derived, which a copy leaves out. */
-export function checkCopy(copy: Pick<FsckOptions, 'disk' | 'path' | 'keysIn'>): {
+export function checkCopy(
+  copy: Pick<FsckOptions, 'disk' | 'path' | 'keysIn' | 'blobsIn'> & Partial<Pick<FsckOptions, 'onProgress'>>,
+): {
   readonly damages: number
   readonly problems: readonly string[]
 } {
   const problems: string[] = []
   const { damages } = checkBoard({
+    onProgress: () => {},
     ...copy,
     verify: undefined,
-    onProgress: () => {},
     onFinding: ({ kind, where, what }) => {
       if (kind !== 'derived') problems.push(`${where}: ${what}`)
     },
@@ -222,12 +226,12 @@ class LogCheck {
   constructor(options: FsckOptions, setting: Setting) {
     this.#options = options
     this.#setting = setting
-    const { disk, path } = options
+    const { disk, path, blobsIn = path } = options
     const shards = setting.ends.length - 1
     this.#covered = Array<number>(shards).fill(0)
     this.#isDamaged = Array<boolean>(shards).fill(false)
     this.#credits = new CreditCheck((where, what) => this.#damage(where, what))
-    this.#blobs = new BlobCheck(disk, blobsDirectory(path), (where, what) => this.#damage(where, what))
+    this.#blobs = new BlobCheck(disk, blobsDirectory(blobsIn), (where, what) => this.#damage(where, what))
     this.#shards = Array.from({ length: shards }, (_, shard) => new ReadableFrames(disk, shardDirectory(path, shard)))
   }
 

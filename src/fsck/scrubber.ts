@@ -140,7 +140,7 @@ export class Scrubber {
     const handle = await this.#options.disk.openForReading(path)
     if (handle === undefined) return this.#note(looked, undefined)
     try {
-      this.#note(looked, await check(this.#paced(looked.path, handle)))
+      this.#note(looked, await check(this.#paced(path, handle)))
     } catch (error) {
       if (!isUnreadable(error)) throw error
       this.#note(looked, { problem: 'the disk does not give it back (EIO)', at: 0 })

@@ -30,7 +30,7 @@ export function durableOf(disk: Disk, directory: string, shard: number, journalI
 /** By the newest whole frame of the log. */
 function covered(disk: Disk, directory: string, shard: number): Durable {
   const newest = newestFrame(disk, logDirectory(directory))
-  const range = newest && decodeLogFrame(newest.frame).ranges.find((each) => each.shard === shard)
+  const range = newest && decodeLogFrame(newest.frame).ranges.findLast((each) => each.shard === shard)
   return range === undefined
     ? nothing
     : { seq: range.last, by: `the signed log (frame ${newest!.frame.seq}, byte ${newest!.at} of ${newest!.path})` }

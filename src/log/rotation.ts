@@ -30,16 +30,23 @@ type Rotated = { readonly closed: LogIdentity & { readonly size: number }; reado
 
 export type LossOptions = Omit<RotationOptions, 'witnessPolicy'>
 
-type RotationOptions = Pick<Config, 'baseUrl' | 'dataDirectory' | 'markFile' | 'witnessPolicy' | 'segmentBytesMax'> & {
+export type CoverOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'segmentBytesMax'> & {
   readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
-  /** Unix seconds. */
-  readonly now: number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** The caller holds the lock of the directory. Throws UnusableDirectory, RolledBack, and what SignedLog.open throws. */
-export async function rotateLog(options: RotationOptions): Promise<Rotated> {
-  const { dataDirectory, now, report } = options
+type RotationOptions = CoverOptions &
+  Pick<Config, 'baseUrl' | 'witnessPolicy'> & {
+    /** Unix seconds. */
+    readonly now: number
+  }
+
+/**
+ * The log of a stopped board after all that its journals have, as a start leaves it. The caller holds the lock of the directory.
+ * Throws UnusableDirectory, RolledBack, and what SignedLog.open throws.
+ */
+export function openCovered(options: CoverOptions): SignedLog {
+  const { dataDirectory, report } = options
   const { disk } = options.platform
   refuseUndeclared(disk, dataDirectory)
   const facts = readFacts(disk, dataDirectory)
@@ -57,6 +64,18 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   })
   try {
     coverJournals(log, facts.shards, options)
+    return log
+  } catch (error) {
+    log.close()
+    throw error
+  }
+}
+
+/** The caller holds the lock of the directory. Throws as `openCovered` does. */
+export async function rotateLog(options: RotationOptions): Promise<Rotated> {
+  const { now } = options
+  const log = openCovered(options)
+  try {
     const old = { origin: log.origin, vkey: log.vkey }
     const next = originAfter(old.origin, options)
     await agreed(options, log)
@@ -180,7 +199,7 @@ function makeLogKey({ dataDirectory, platform: { disk, random } }: LossOptions, 
  * A power cut may have taken the newest frames of the log, whose heads were handed out. They are made again, the same, before anything
  * else is a leaf of it.
  */
-function coverJournals(log: SignedLog, shards: number, options: RotationOptions): void {
+function coverJournals(log: SignedLog, shards: number, options: CoverOptions): void {
   const { dataDirectory, segmentBytesMax, platform } = options
   const { disk } = platform
   const directories = Array.from({ length: shards }, (_, shard) => shardDirectory(dataDirectory, shard))

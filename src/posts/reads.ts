@@ -24,6 +24,7 @@ import {
   type Reads,
   refused,
   scopeOf,
+  sealedPlace,
   showing,
   soonest,
   view,
@@ -184,7 +185,7 @@ function earlier(
 ) {
   if (first === undefined || context.board.events.root[first] === none) return { has_earlier: false }
   const from = earlierInThread(context.board, first, limit + 1)
-  return { has_earlier: true, ...(from === undefined ? {} : { earlier_cursor: context.cursors.seal(list, from) }) }
+  return { has_earlier: true, ...(from === undefined ? {} : { earlier_cursor: sealedPlace(context, list, from) }) }
 }
 
 /**

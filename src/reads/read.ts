@@ -111,6 +111,8 @@ export type ReadContext = {
   /** The frame with this number in the journal of a shard. */
   readonly frame: (shard: number, seq: number) => Frame
   readonly cursors: Cursors
+  /** In a shard: changes when the number of shards does, and what a cursor holds is another post then. Absent: it never did. */
+  readonly layout?: string | undefined
   readonly generation: string
   readonly serviceId: string
   /** What an identity (64 hex) is called. The registry decides it, whose records no other shard has. */
@@ -334,8 +336,17 @@ export function opened(
   args: ReadRequest['args'],
 ): { from: number | undefined } | undefined {
   if (args.cursor === undefined) return { from: undefined }
-  const from = context.cursors.open(list, String(args.cursor))
+  const from = context.cursors.open(nameOfList(context, list), String(args.cursor))
   return typeof from === 'number' ? { from } : undefined
+}
+
+/** A cursor that `opened` opens. */
+export function sealedPlace(context: ReadContext, list: string, place: number): string {
+  return context.cursors.seal(nameOfList(context, list), place)
+}
+
+function nameOfList({ layout }: ReadContext, list: string): string {
+  return layout === undefined ? list : `${list} ${layout}`
 }
 
 export const badCursor = refused(
@@ -343,7 +354,7 @@ export const badCursor = refused(
 )
 
 export function paging(context: ReadContext, list: string, next: number | undefined) {
-  return next === undefined ? { has_more: false } : { next_cursor: context.cursors.seal(list, next), has_more: true }
+  return next === undefined ? { has_more: false } : { next_cursor: sealedPlace(context, list, next), has_more: true }
 }
 
 /** A list, by its name for cursors, and how each of it is shown. */

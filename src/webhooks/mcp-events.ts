@@ -114,7 +114,7 @@ export class McpEvents {
       cursor: sealPlace(
         webhooks.cursors,
         identity,
-        webhooks.generation,
+        webhooks.epoch,
         known === undefined ? place.marks : (before?.marks ?? place.marks),
       ),
       truncated: place.truncated,
@@ -190,7 +190,7 @@ export class McpEvents {
   #openedOf(identity: string, cursor: string | null): OpenedPlace {
     const { webhooks } = this.#options
     if (cursor === null) return { marks: [] }
-    const opened = openPlace(webhooks.cursors, identity, webhooks.generation, webhooks.sources, cursor)
+    const opened = openPlace(webhooks.cursors, identity, webhooks.epoch, webhooks.sources, cursor)
     if (opened === undefined) throw invalid('this cursor was not issued to this identity: subscribe without one')
     return opened
   }

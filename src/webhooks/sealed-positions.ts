@@ -2,26 +2,27 @@
  * Places in the updates of an identity, sealed in the very form of the cursors of updates.get, so that one continues where the other
  * ended.
  */
-import type { CursorSealer } from '../format/cursor.ts'
+import { type CursorSealer, epochText, type PlacesEpoch } from '../format/cursor.ts'
 
 const updatesList = (reader: string) => `updates:${reader}`
 
 /** `marks`: next place of the feed, then of each shard. */
-export function sealPlace(cursors: CursorSealer, owner: string, generation: string, marks: readonly number[]): string {
-  return cursors.seal(updatesList(owner), [generation, marks.map((mark) => mark.toString(36)).join('.')])
+export function sealPlace(cursors: CursorSealer, owner: string, epoch: PlacesEpoch, marks: readonly number[]): string {
+  const places = marks.map((mark) => mark.toString(36)).join('.')
+  return cursors.seal(updatesList(owner), [epochText(epoch, marks.length), places])
 }
 
 export type OpenedPlace =
   /** Of the feed alone where the cursor was given to an anonymous caller. */
   | { readonly marks: readonly number[] }
-  /** Of another life of this board. */
+  /** Of another life of this board, or of another layout of its shards. */
   | { readonly expired: true }
 
 /** undefined: not made by this board, or not for this owner. Inside a change that was delivered in part it begins with that change again. */
 export function openPlace(
   cursors: CursorSealer,
   owner: string,
-  generation: string,
+  epoch: PlacesEpoch,
   sources: number,
   text: string,
 ): OpenedPlace | undefined {
@@ -31,5 +32,6 @@ export function openPlace(
   if (place === undefined) return undefined
   const marks = place[1].split('.').map((mark) => Number.parseInt(mark, 36))
   const isWhole = marks.length === sources || marks.length === 1
-  return place[0] === generation && isWhole && marks.every(Number.isSafeInteger) ? { marks } : { expired: true }
+  const isOfThisLife = place[0] === epochText(epoch, marks.length)
+  return isOfThisLife && isWhole && marks.every(Number.isSafeInteger) ? { marks } : { expired: true }
 }

@@ -6,7 +6,7 @@
 
 import { timingSafeEqual } from 'node:crypto'
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import type { CursorSealer } from '../format/cursor.ts'
+import type { CursorSealer, PlacesEpoch } from '../format/cursor.ts'
 import type { Failure } from '../outgoing/connection.ts'
 import type { Posted, Poster, PostTarget } from '../outgoing/poster.ts'
 import type { Random } from '../platform.ts'
@@ -28,7 +28,7 @@ type SenderOptions = {
   readonly payload: (pending: Pending, view: HookView, give: Give) => void
   readonly head: () => Promise<Head | undefined>
   readonly cursors: CursorSealer
-  readonly generation: string
+  readonly epoch: PlacesEpoch
   readonly serviceId: string
   /** Of this board, for links. */
   readonly address: string
@@ -180,8 +180,8 @@ export class Sender {
     const name = `${owner} ${marks.join(' ')}`
     const known = this.#places.get(name)
     if (known !== undefined) return known
-    const { cursors, generation } = this.#options
-    const sealed = sealPlace(cursors, owner, generation, marks)
+    const { cursors, epoch } = this.#options
+    const sealed = sealPlace(cursors, owner, epoch, marks)
     this.#places.set(name, sealed)
     return sealed
   }

@@ -9,7 +9,7 @@ import { type InternalWriteName, internalLetter } from '../../actors/records/int
 import { shardOf } from '../../actors/shard.ts'
 import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
 import { type Actors, type NoAnswer, whenDecided } from '../command/ports.ts'
-import type { CursorSealer } from '../format/cursor.ts'
+import type { CursorSealer, PlacesEpoch } from '../format/cursor.ts'
 import { sealSecret, secretDataTag, secretTag } from '../format/sealed-secrets.ts'
 import { addressFault } from '../outgoing/target.ts'
 import { type AnswerOf, dataOf, ok, type ReadAnswer, type ReadRequest, type Take } from '../reads/read.ts'
@@ -56,7 +56,7 @@ type WebhookServiceOptions = {
   readonly actors: Actors
   readonly cursors: CursorSealer
   readonly cursorKey: Uint8Array
-  readonly generation: string
+  readonly epoch: PlacesEpoch
   /** BROADSIDE_LOOPBACK=1. */
   readonly loopback: boolean
   /** Unix seconds. */
@@ -92,8 +92,8 @@ export class WebhookService {
     return this.#options.cursors
   }
 
-  get generation(): string {
-    return this.#options.generation
+  get epoch(): PlacesEpoch {
+    return this.#options.epoch
   }
 
   get wallSeconds(): () => number {

@@ -184,6 +184,16 @@ export class DeliveryStore {
     return this.#rows(hook).find((row) => row.event === event)
   }
 
+  /** Changes every delivery that is remembered. */
+  moveRows(move: (row: DeliveryRow) => DeliveryRow): void {
+    const all = this.#database.prepare('SELECT id, rows FROM recent').all() as { id: number; rows: string }[]
+    const put = this.#database.prepare('UPDATE recent SET rows = ? WHERE id = ?')
+    for (const { id, rows } of all) {
+      const moved = rowsIn(rows).map((row) => packed({ ...move(row), n: row.n }))
+      put.run(JSON.stringify(moved), id)
+    }
+  }
+
   isVerified(owner: string, url: string, now: number): boolean {
     const found = this.#statements.verified.get(owner, url)
     return found !== undefined && (found as { until: number }).until > now
@@ -218,7 +228,7 @@ export class DeliveryStore {
   /** Oldest first, each event once, no more than are promised. */
   #rows(hook: string): Numbered[] {
     const found = this.#statements.rows.all(hook) as { rows: string }[]
-    return merged(found.flatMap(({ rows }) => (JSON.parse(rows) as unknown[][]).map(unpacked))).slice(-deliveriesKept)
+    return merged(found.flatMap(({ rows }) => rowsIn(rows))).slice(-deliveriesKept)
   }
 }
 
@@ -247,6 +257,31 @@ export function damageIn(directory: string): string | undefined {
   }
 }
 
+/** How places in the journals of before are said now. `source`: 0 is the feed, n + 1 is shard n. */
+export type NewPlaces = {
+  readonly marks: (marks: readonly number[]) => readonly number[]
+  readonly place: (source: number, position: number) => { readonly source: number; readonly position: number }
+  /** Number of the record that made a webhook. */
+  readonly epoch: (hook: string, epoch: number) => number
+}
+
+/** The shards have new journals: what the file in this directory says of places in them is said anew. It must not be open elsewhere. */
+export function replaceDeliveries(directory: string, { marks, place, epoch }: NewPlaces): void {
+  const store = DeliveryStore.open(directory)
+  try {
+    const tails = store.tails()
+    const places = [...store.places()].map(([id, each]): [string, Place] => [
+      id,
+      // Of the feed alone it is known that its place is the same to the update.
+      { ...each, epoch: epoch(id, each.epoch), marks: marks(each.marks), taken: each.taken.slice(0, 1) },
+    ])
+    if (tails !== undefined) store.commit({ tails: marks(tails), places: new Map(places), removed: [], deliveries: [] })
+    store.moveRows((row) => ({ ...row, ...place(row.source, row.position) }))
+  } finally {
+    store.close()
+  }
+}
+
 /** Result codes of SQLite. */
 const [corrupt, notADatabase] = [11, 26]
 
@@ -267,6 +302,10 @@ function merged(rows: readonly Numbered[]): Numbered[] {
 
 function packed(row: Numbered): unknown[] {
   return [row.n, ...columns.map((name) => row[name])]
+}
+
+function rowsIn(text: string): Numbered[] {
+  return (JSON.parse(text) as unknown[][]).map(unpacked)
 }
 
 function unpacked([n, ...values]: unknown[]): Numbered {

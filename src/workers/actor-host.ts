@@ -332,6 +332,7 @@ export class ActorHost implements Actors {
       blobs: blobsDirectory(directory.path),
       cursorKey: directory.cursorKey,
       generation: directory.facts.generation,
+      layout: directory.facts.layout,
       serviceId: directory.facts.service_id,
       delegationsEnded: directory.facts.delegations_ended ?? 0,
       identity: directory.identity,

@@ -6,7 +6,7 @@
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { type Clock, pause } from '../clock.ts'
-import { CursorSealer } from '../format/cursor.ts'
+import { CursorSealer, type PlacesEpoch } from '../format/cursor.ts'
 import { Poster } from '../outgoing/poster.ts'
 import type { Random } from '../platform.ts'
 import { Limiter } from '../rates/meters.ts'
@@ -24,7 +24,7 @@ export type DeliveryThread = {
   readonly directory: string
   readonly sources: number
   readonly cursorKey: Uint8Array
-  readonly generation: string
+  readonly epoch: PlacesEpoch
   readonly serviceId: string
   readonly address: string
   readonly loopback: boolean
@@ -90,7 +90,7 @@ class Deliverer {
     this.#report = report
     this.#clock = clock
     this.#random = random
-    const { generation, serviceId, address } = data
+    const { epoch, serviceId, address } = data
     this.#data = data
     this.#suspended = new Set(data.suspended)
     this.#headSize = data.headSize
@@ -117,7 +117,7 @@ class Deliverer {
       payload: (pending, view, give) => this.#payloads.get(pending, view, give),
       head: () => this.#ask<Head>(['head']),
       cursors: new CursorSealer(data.cursorKey),
-      generation,
+      epoch,
       serviceId,
       address,
       wallMs: clock.wallMilliseconds,

@@ -39,6 +39,8 @@ export type ShardStart = {
   readonly blobs: string
   readonly cursorKey: Uint8Array
   readonly generation: string
+  /** Of board.json. */
+  readonly layout: string | undefined
   readonly serviceId: string
   /** Unix seconds: delegations that were made until then have ended; 0: none has for this reason. */
   readonly delegationsEnded: number
@@ -240,7 +242,7 @@ export class ShardRun {
   }
 
   #readContext(): ReadContext {
-    const { blobs, cursorKey, generation, serviceId } = this.#data
+    const { blobs, cursorKey, generation, layout, serviceId } = this.#data
     const shard = this.#shard
     const { clock, disk } = this.#here
     return {
@@ -250,6 +252,7 @@ export class ShardRun {
       blobFile: (room, sha256) => readBlob(disk, blobs, room, sha256),
       frame: (_shard, seq) => shard.read(seq),
       cursors: new CursorSealer(cursorKey),
+      layout,
       generation,
       serviceId,
       handleOf: (identity) => this.#handles.get(identity),

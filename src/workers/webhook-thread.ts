@@ -14,7 +14,7 @@ import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
 import type { Delegate } from '../command/delegates.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { ReadPath } from '../command/ports.ts'
-import { CursorSealer } from '../format/cursor.ts'
+import { CursorSealer, type PlacesEpoch } from '../format/cursor.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
@@ -64,7 +64,7 @@ export class WebhookThread implements ActorListener {
       actors: actorHost,
       cursors: new CursorSealer(directory.cursorKey),
       cursorKey: directory.cursorKey,
-      generation: directory.facts.generation,
+      epoch: epochOf(directory),
       loopback,
       wallSeconds: clock.wallSeconds,
       engine: (ask) => this.#ask(ask),
@@ -190,7 +190,7 @@ export class WebhookThread implements ActorListener {
           directory: deliveryDirectory(directory.path),
           sources: actorHost.shards + 1,
           cursorKey: directory.cursorKey,
-          generation: directory.facts.generation,
+          epoch: epochOf(directory),
           serviceId: directory.facts.service_id,
           address,
           loopback,
@@ -307,4 +307,8 @@ export class WebhookThread implements ActorListener {
       this.#options.actorHost.readPrivate(shard, request, (found) => resolve(found?.ok ? dataOf(found) : undefined)),
     )
   }
+}
+
+function epochOf({ facts: { generation, layout = '' } }: BoardDirectory): PlacesEpoch {
+  return { generation, layout }
 }

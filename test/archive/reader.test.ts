@@ -11,6 +11,7 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { setups, World } from '../support/operation-setups.ts'
+import { program } from '../support/program.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -54,6 +55,31 @@ beforeAll(() => {
   kept = boardDirectory()
   unpackBoard(kept)
 })
+
+test.skipIf(skipped)(
+  `it reads a board that got another number of shards, and finds the same records and logs${note}`,
+  () => {
+    const directory = boardDirectory()
+    cpSync(kept, directory, { recursive: true })
+    const before = read(kept, ['--vkey', told.log.vkey])
+    for (const shards of ['5', '3']) {
+      const args = [program, 'reshard', '--shards', shards, '--data', directory]
+      expect(spawnSync(process.execPath, args, { encoding: 'utf8' }).stderr).toBe('')
+      const after = read(directory, ['--vkey', told.log.vkey])
+      expect(after.problems).toEqual([])
+      expect(Object.keys(after.journals)).toHaveLength(Number(shards) + 1)
+      expect(total(after.records)).toBe(total(before.records))
+      expect(sorted(after.events)).toEqual(sorted(before.events))
+      expect(after.attachments).toBe(before.attachments)
+      expect(after.without_signed_bytes).toBe(before.without_signed_bytes)
+      const known = ({ logs }: Report) => logs.map(({ origin, size, root }) => ({ origin, size, root }))
+      expect(known(after)).toEqual(known(before))
+    }
+  },
+)
+
+const total = (records: Report['records']) => Object.values(records).reduce((sum, each) => sum + each, 0)
+const sorted = (events: Report['events']) => events.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
 test.skipIf(skipped)(`it reads the kept board, and counts what fsck counted${note}`, () => {
   const report = read(kept, ['--vkey', told.log.vkey])

@@ -188,6 +188,16 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
   await stage.again(async () => {})
   await check()
   await stage.board.stop()
+
+  // And with other numbers of shards: what many did at once is written anew in one order.
+  for (const shards of ['3', '1']) {
+    const args = [program, 'reshard', '--shards', shards, '--data', directory]
+    const reshard = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    expect([reshard.status, reshard.stderr]).toEqual([0, expect.not.stringContaining('NOT VERIFIED')])
+    await stage.again(async () => {})
+    await check()
+    expect((await stage.board.stop()).code).toBe(0)
+  }
   const said = [...stage.words, ...stage.board.lines]
   expect(said.filter((line) => line.includes(canary))).toEqual([])
   expect(said.filter((line) => line.includes('"level":"error"'))).toEqual([])

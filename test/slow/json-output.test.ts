@@ -149,7 +149,7 @@ test('copies: import, export, verify, mirror', async () => {
   expect(await linesOf('mirror', board.address, 'copy')).toMatchObject([{ before: 0, pinned: false }])
 })
 
-test('hosts: check-config, serve, backup, restore, restored, fsck, log', async () => {
+test('hosts: check-config, serve, backup, restore, restored, fsck, reshard, log', async () => {
   writeFileSync(join(home, 'settings.json'), '{"BOARD_NAME": "Of the file"}')
   expect(await linesOf('check-config', '--config', 'settings.json')).toContainEqual(
     expect.objectContaining({ name: 'BOARD_NAME', value: 'Of the file', origin: join(home, 'settings.json') }),
@@ -160,6 +160,10 @@ test('hosts: check-config, serve, backup, restore, restored, fsck, log', async (
   expect(await linesOf('restore', 'backup', '--data', 'again')).toMatchObject([{ problems: [] }])
   expect(await linesOf('restored', '--data', 'again')).toMatchObject([{ generation: expect.anything() }])
   expect(await linesOf('fsck', '--data', 'again')).toContainEqual(expect.objectContaining({ damages: 0, refusals: 0 }))
+  expect(await linesOf('reshard', '--shards', '3', '--data', 'again', '--dry-run')).toMatchObject([
+    { to: 3, records: [expect.any(Number), expect.any(Number), expect.any(Number)], done: false },
+  ])
+  expect(await linesOf('reshard', '--shards', '3', '--data', 'again')).toMatchObject([{ to: 3, done: true }])
   expect(await linesOf('log', 'rotate', '--data', 'again')).toMatchObject([{ closed: { size: expect.any(Number) } }])
   const served = await firstLineOf('serve', '--data', 'again', '--port', '0')
   expect(served).toEqual({ address: expect.stringMatching(/^http:/) })

@@ -34,6 +34,7 @@ export class FaultyDisk implements Disk {
   readonly renameDurable = machineDisk.renameDurable
   readonly removeUnsynced = machineDisk.removeUnsynced
   readonly removeFile = machineDisk.removeFile
+  readonly removeDirectory = machineDisk.removeDirectory
   readonly freeBytes = machineDisk.freeBytes
 }
 

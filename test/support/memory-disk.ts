@@ -225,6 +225,13 @@ export class MemoryDisk implements Disk {
     this.syncDirectory(dirname(path))
   }
 
+  removeDirectory(path: string): void {
+    this.spend()
+    const within = (each: string): boolean => each === resolve(path) || each.startsWith(`${resolve(path)}/`)
+    for (const name of [...this.#names.keys()]) if (within(name)) this.#names.delete(name)
+    for (const name of [...this.#directories]) if (within(name)) this.#directories.delete(name)
+  }
+
   freeBytes(): number {
     return Number.MAX_SAFE_INTEGER
   }

@@ -31,9 +31,15 @@ export class World {
   #people = 0
   #target: Promise<HookTarget> | undefined
 
-  constructor(client: Client, operator: Signer) {
+  /** `people`: how many there are already. */
+  constructor(client: Client, operator: Signer, people = 0) {
     this.client = client
     this.operator = operator
+    this.#people = people
+  }
+
+  get people(): number {
+    return this.#people
   }
 
   /** Somebody new. */

@@ -236,6 +236,7 @@ function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
     renameDurable: (from, to) => disk.renameDurable(from, to),
     removeUnsynced: (path) => disk.removeUnsynced(path),
     removeFile: (path) => disk.removeFile(path),
+    removeDirectory: (path) => disk.removeDirectory(path),
     freeBytes: (directory) => disk.freeBytes(directory),
   }
 }

@@ -29,7 +29,7 @@ export const streamPathDescribed: Json = {
       'repeated. `wait` has no effect. A follow of public rooms may be unsigned; private rooms, replies and mentions need a signature.',
       'The right to read is checked again before each message. An answer that is an error ends the follow: `private_room` (you are no',
       'longer a member of a room it names), `key_rotated`, `forbidden` (the delegation has ended or expired), `suspended`, `expired`',
-      '(the cursor is from before a restore), `rate_limited` or `overloaded`.',
+      '(the cursor is from before a restore or a reshard), `rate_limited` or `overloaded`.',
       '',
       'A connection counts as a stream of its network, and each follow as a wait. The board sends a ping every 20 seconds. It starts no',
       'command while the client does not read its answers, and cuts a client that reads nothing for 15 seconds.',

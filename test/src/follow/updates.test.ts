@@ -109,7 +109,7 @@ test('every follower hears everything once and in order', async () => {
         })
       const updates = new Updates({
         shards,
-        generation: '0'.repeat(32),
+        epoch: { generation: '0'.repeat(32), layout: '' },
         cursors: new CursorSealer(key),
         // Whether a room may be followed is told later than what happens in it.
         rooms: {
@@ -255,7 +255,7 @@ test('a push that comes after the page of a read brings nothing that the page he
   let heardOf = 0
   const updates = new Updates({
     shards,
-    generation: '0'.repeat(32),
+    epoch: { generation: '0'.repeat(32), layout: '' },
     cursors: new CursorSealer(key),
     rooms: { may: (_rooms, _reader, answer) => answer('yes') },
     read: (_source, request, answer) => reads.push(() => answer(source.page(request, 100))),

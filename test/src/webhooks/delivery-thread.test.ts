@@ -18,7 +18,13 @@ function delivering() {
   const file = new URL('../../../src/workers/delivery.ts', import.meta.url)
   const front = new MessageChannel()
   const data: DeliveryThread = {
-    ...{ directory: scratchDirectory(), sources: 2, cursorKey: randomBytes(32), generation: '', serviceId: '' },
+    ...{
+      directory: scratchDirectory(),
+      sources: 2,
+      cursorKey: randomBytes(32),
+      epoch: { generation: '', layout: '' },
+      serviceId: '',
+    },
     ...{ address: 'http://127.0.0.1', loopback: true, limitsOn: false, scale: 0.001, suspended: [], headSize: 0 },
     ...{ turns: new Int32Array(new SharedArrayBuffer(4)), front: front.port2 },
   }

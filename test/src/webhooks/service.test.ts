@@ -45,7 +45,7 @@ function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => 
       actors,
       cursors: new CursorSealer(cursorKey),
       cursorKey,
-      generation: '',
+      epoch: { generation: '', layout: '' },
       loopback: false,
       wallSeconds: () => 0,
     },

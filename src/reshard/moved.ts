@@ -1,0 +1,42 @@
+/** A record as it stands in the new journal: byte for byte as before, but for what it says of places in the old ones. */
+
+import {
+  ActsOf,
+  type BoardRecord,
+  frameEntries,
+  frameKey,
+  fromFrame,
+  isStub,
+  PUBLIC,
+  RecordType,
+  toFrame,
+} from '../../actors/records/record.ts'
+import type { SentArgs, TellArgs } from '../../actors/works/letters.ts'
+import type { OpenFacts } from '../../actors/works/market/letters.ts'
+import { MORE } from '../../storage/frame.ts'
+import type { Frame, NewFrame } from '../../storage/journal.ts'
+import { madeHooks, type Places } from './places.ts'
+
+const told = new ActsOf<TellArgs>('work.tell')
+const opened = new ActsOf<OpenFacts>('work.open')
+const sent = new ActsOf<SentArgs>('mail.sent')
+
+/** In memory of its own, and without MORE: every decision is whole on disk, and its records need not stand together any more. */
+export function moved(frame: Frame, places: Places): NewFrame {
+  const flags = frame.flags & ~MORE
+  const record = frame.type === RecordType.act ? placedAnew(fromFrame(frame), places) : undefined
+  if (record === undefined) return { type: frame.type, flags, payload: Buffer.from(frame.payload) }
+  if (isStub(frame)) throw new Error(`frame ${frame.seq} names places of frames, and its text was removed`)
+  return toFrame(record, frameKey(frame), (flags & PUBLIC) !== 0, frameEntries(frame))
+}
+
+/** Undefined: it names no place. */
+function placedAnew(record: BoardRecord, places: Places): BoardRecord | undefined {
+  if (madeHooks.is(record)) return { ...record, facts: { ...record.facts, marks: places.marks(record.facts.marks) } }
+  if (told.is(record)) return { ...record, facts: { ...record.facts, n: places.ofMarket(record.facts.n) } }
+  if (opened.is(record))
+    return { ...record, facts: { ...record.facts, reserved: places.ofMarket(record.facts.reserved) } }
+  if (sent.is(record))
+    return { ...record, facts: { ...record.facts, seqs: record.facts.seqs.map((seq) => places.ofMarket(seq)) } }
+  return undefined
+}

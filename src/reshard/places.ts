@@ -1,0 +1,95 @@
+/**
+ * Where each record of the old journals stands in the new ones: on the shard of the actor that decided it. What records and files say of
+ * places in shards is said anew: the positions of webhooks, and the numbers by which the market and the rooms speak of its records.
+ */
+
+import { ActsOf, fromFrame } from '../../actors/records/record.ts'
+import { shardOf } from '../../actors/shard.ts'
+import type { HookFacts } from '../../actors/webhooks/webhooks.ts'
+import { marketName } from '../../actors/works/market/letters.ts'
+import { UnusableDirectory } from '../board-directory.ts'
+import type { OldJournals } from './old-journals.ts'
+
+/** What makes a webhook, or renews it. */
+export const madeHooks = new ActsOf<HookFacts>('webhook.create', 'hook.subscribe')
+
+export type PlaceInShard = { readonly shard: number; readonly seq: number }
+
+export class Places {
+  /** Records of each new shard. */
+  readonly counts: number[]
+  /** By old shard, by number: the new shard and the number there. */
+  readonly #shards: Uint8Array[]
+  readonly #seqs: Uint32Array[]
+  /** The old shard of the market. */
+  readonly #market: number
+  /** Webhook -> the old shard of its owner's. */
+  readonly #hooks = new Map<string, number>()
+
+  /** Reads all of the journals. */
+  constructor(old: OldJournals, shards: number, onProgress: (records: number) => void) {
+    this.counts = Array<number>(shards).fill(0)
+    this.#shards = old.ends.map((end) => new Uint8Array(end))
+    this.#seqs = old.ends.map((end) => new Uint32Array(end))
+    this.#market = shardOf(marketName, old.ends.length)
+    let done = 0
+    for (const step of old.inOrder()) {
+      if ('head' in step) continue
+      const { shard, frame } = step
+      const record = fromFrame(frame)
+      const { room: actor } = record
+      if (madeHooks.is(record)) this.#hooks.set(record.facts.hook, shard)
+      if (shardOf(actor, old.ends.length) !== shard)
+        throw new UnusableDirectory(
+          `Frame ${frame.seq} of shard ${shard} was decided by an actor of shard ${shardOf(actor, old.ends.length)}: this is not how a board writes. Run broadside fsck.`,
+        )
+      const to = shardOf(actor, shards)
+      this.#shards[shard]![frame.seq - 1] = to
+      this.#seqs[shard]![frame.seq - 1] = ++this.counts[to]!
+      onProgress(++done)
+    }
+  }
+
+  of(shard: number, seq: number): PlaceInShard {
+    const place = this.find(shard, seq)
+    if (place === undefined) throw new Error(`no journal of a shard ${shard} has a frame ${seq}`)
+    return place
+  }
+
+  /** Undefined: the old journals have no such frame. */
+  find(shard: number, seq: number): PlaceInShard | undefined {
+    const to = this.#shards[shard]?.[seq - 1]
+    return to === undefined ? undefined : { shard: to, seq: this.#seqs[shard]![seq - 1]! }
+  }
+
+  /** Number of a record of the market. */
+  ofMarket(seq: number): number {
+    return this.of(this.#market, seq).seq
+  }
+
+  /** Number of the record that made a webhook; 0: there is none of this name. */
+  ofHook(hook: string, seq: number): number {
+    const shard = this.#hooks.get(hook)
+    return shard === undefined ? 0 : (this.find(shard, seq)?.seq ?? 0)
+  }
+
+  /**
+   * Next places of the feed and of each old shard, as next places of the feed and of each new one. Nothing after the old places is
+   * before the new ones; where an old shard was behind the others, what was before may follow again.
+   */
+  marks([feed, ...old]: readonly number[]): number[] {
+    if (feed === undefined) return []
+    if (old.length === 0) return [feed]
+    return [feed, ...this.counts.map((count, shard) => this.#next(shard, count + 1, old))]
+  }
+
+  #next(to: number, end: number, old: readonly number[]): number {
+    let next = end
+    for (const [shard, shards] of this.#shards.entries()) {
+      const from = (old[shard] ?? Number.POSITIVE_INFINITY) - 1
+      const found = from < shards.length ? shards.indexOf(to, Math.max(0, from)) : -1
+      if (found >= 0) next = Math.min(next, this.#seqs[shard]![found]!)
+    }
+    return next
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * A stopped board gets another number of shards. The new journals are built beside the old ones, read and compared in full, and put in
+ * place by one write (exchange.ts). A kill before that leaves the old board, and what was built is thrown away.
+ */
+
+import { join } from 'node:path'
+import type { Disk } from '../../storage/disk.ts'
+import { listSegments, segmentPath } from '../../storage/segment.ts'
+import {
+  type BoardFacts,
+  deliveryDirectory,
+  logDirectory,
+  readFacts,
+  refuseUndeclared,
+  shardDirectory,
+  UnusableDirectory,
+  writeBoardFacts,
+} from '../board-directory.ts'
+import { builtDirectory, completeReshard, exchangeJournals } from '../exchange.ts'
+import { checkCopy } from '../fsck/fsck.ts'
+import { type CoverOptions, openCovered } from '../log/rotation.ts'
+import { copyDatabase } from '../sqlite.ts'
+import { damageIn, replaceDeliveries, storeFile } from '../webhooks/store.ts'
+import { buildJournals } from './build.ts'
+import { compareJournals, Differs } from './compare.ts'
+import { OldJournals } from './old-journals.ts'
+import { Places } from './places.ts'
+
+export type ReshardStage = 'read' | 'write' | 'compare' | 'check'
+
+export type ReshardOptions = CoverOptions & {
+  readonly shards: number
+  /** What is done of a stage, and what there is to do. */
+  readonly onProgress: (stage: ReshardStage, done: number, total: number) => void
+}
+
+export type Resharding = {
+  readonly from: number
+  readonly to: number
+  /** Records that each new shard gets. */
+  readonly records: readonly number[]
+  /** Bytes that the new journals need beside the old ones. */
+  readonly bytes: number
+  readonly freeBytes: number
+}
+
+/** What a reshard would do. Changes nothing. The caller holds the lock of the directory. */
+export function planReshard(options: ReshardOptions): Resharding {
+  const { dataDirectory, platform, shards } = options
+  const { disk } = platform
+  refuseUndeclared(disk, dataDirectory)
+  const old = new OldJournals(disk, dataDirectory)
+  const { counts } = new Places(old, shards, (done) => options.onProgress('read', done, old.records))
+  return { ...resources(options, old), from: old.ends.length, to: shards, records: counts }
+}
+
+/**
+ * The caller holds the lock of the directory. Throws UnusableDirectory, RolledBack, Differs, Damage, DiskFull; the board is then as it
+ * was.
+ */
+export async function reshard(options: ReshardOptions): Promise<Resharding> {
+  const { dataDirectory, platform, shards, segmentBytesMax, onProgress } = options
+  const { disk, random } = platform
+  completeReshard(disk, dataDirectory)
+  openCovered(options).close()
+  const old = new OldJournals(disk, dataDirectory)
+  refuseTooLarge(options, old)
+  const facts: BoardFacts = { ...readFacts(disk, dataDirectory), shards, layout: random(8).toString('hex') }
+  const progress = (stage: ReshardStage) => (done: number) => onProgress(stage, done, old.records)
+  const places = new Places(old, shards, progress('read'))
+  const source = dataDirectory
+  const target = builtDirectory(dataDirectory)
+  disk.makeDirectory(target)
+  try {
+    buildJournals({ disk, source, target, facts, segmentBytesMax, old, places, onProgress: progress('write') })
+    await copyDeliveries(disk, { source, target }, places)
+    writeBoardFacts(disk, target, facts)
+    compareJournals({ disk, old, places, target, onProgress: progress('compare') })
+    const { problems } = checkCopy({
+      ...{ disk, path: target, keysIn: source, blobsIn: source },
+      onProgress: (done, total) => onProgress('check', done, total),
+    })
+    if (problems.length > 0) throw new Differs(problems[0]!)
+  } catch (error) {
+    disk.removeDirectory(target)
+    throw error
+  }
+  const made = { ...resources(options, old), from: old.ends.length, to: shards, records: places.counts }
+  exchangeJournals(disk, dataDirectory, facts)
+  return made
+}
+
+/** Bytes kept free for all else. */
+const spareBytes = 16 * 1024 * 1024
+/** Of a range in a frame of the log. */
+const rangeBytes = 28
+
+function refuseTooLarge(options: ReshardOptions, old: OldJournals): void {
+  const { bytes, freeBytes } = resources(options, old)
+  if (bytes + spareBytes <= freeBytes) return
+  throw new UnusableDirectory(
+    `The new journals need ${bytes + spareBytes} bytes beside the old ones, and the disk of ${options.dataDirectory} has ${freeBytes} free. Free space there first.`,
+  )
+}
+
+/** What the new journals need at most: as much as the old ones, and in the log a range for each shard and each record. */
+function resources({ dataDirectory: path, platform: { disk }, shards }: ReshardOptions, old: OldJournals) {
+  const log = logDirectory(path)
+  const journals = [log, ...old.ends.map((_, shard) => shardDirectory(path, shard))]
+  const files = [
+    ...journals.flatMap((each) => listSegments(disk, each, 'log').map((first) => segmentPath(each, first))),
+    ...disk.listFiles(log).flatMap((name) => (/^nodes[^.]*\.bin$/.test(name) ? [join(log, name)] : [])),
+  ]
+  const ranges = old.logEnd * shards + old.records
+  const bytes = files.reduce((sum, file) => sum + sizeOf(disk, file), ranges * rangeBytes)
+  return { bytes, freeBytes: disk.freeBytes(path) }
+}
+
+function sizeOf(disk: Disk, path: string): number {
+  const file = disk.openFile(path, 'read')
+  try {
+    return file.size()
+  } finally {
+    file.close()
+  }
+}
+
+/** How far webhooks have come. A damaged file is left out, as a start would: each begins where it was made. */
+async function copyDeliveries(
+  disk: Disk,
+  { source, target }: { readonly source: string; readonly target: string },
+  places: Places,
+): Promise<void> {
+  const [from, to] = [deliveryDirectory(source), deliveryDirectory(target)]
+  if (!disk.fileExists(from)) return
+  disk.makeDirectory(to)
+  if (!disk.fileExists(storeFile(from)) || damageIn(from) !== undefined) return
+  await copyDatabase(storeFile(from), storeFile(to))
+  replaceDeliveries(to, {
+    marks: (marks) => places.marks(marks),
+    epoch: (hook, epoch) => places.ofHook(hook, epoch),
+    place: (source, position) => {
+      if (source === 0) return { source, position }
+      const place = places.find(source - 1, position)
+      // A restored board may have delivered what its journals do not have.
+      return place === undefined ? { source: 1, position: 0 } : { source: place.shard + 1, position: place.seq }
+    },
+  })
+  disk.syncDirectory(to)
+}

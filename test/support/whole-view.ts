@@ -1,0 +1,143 @@
+/**
+ * Everything that a board answers about all that was done on it, to everybody who has a part in it: so that two views of it can be
+ * compared, before and after its files were rewritten.
+ */
+import { createHash } from 'node:crypto'
+import { operations } from '../../actors/operations.ts'
+import type { Signer } from '../../src/cli/sign.ts'
+import { type Answer, Client, type Fields, type Signed, type Signing } from './client.ts'
+
+/** A client that remembers who did what, and what came of it. */
+export class RememberingClient extends Client {
+  /** By public key. */
+  readonly people = new Map<string, Signer>()
+  /** Id or name -> public keys of those who were told of it. */
+  readonly ids = new Map<string, Set<string>>()
+  readonly rooms = new Map<string, Set<string>>()
+  /** Commands that were accepted, with the answer. */
+  readonly accepted: { readonly body: string; readonly answer: Answer }[] = []
+
+  override sign(signer: Signer, fields: Fields, signing?: Signing): Signed {
+    this.people.set(signer.publicKey, signer)
+    return super.sign(signer, fields, signing)
+  }
+
+  override async send(body: string | Uint8Array, headers?: Readonly<Record<string, string>>): Promise<Answer> {
+    const answer = await super.send(body, headers)
+    if (answer.status !== 200) return answer
+    const command = JSON.parse(String(body)) as { operation: string; public_key?: string; room?: string }
+    const key = command.public_key ?? ''
+    const isWrite = operations.some(({ name, kind }) => name === command.operation && kind !== 'read')
+    if (isWrite) this.accepted.push({ body: String(body), answer })
+    if (command.room !== undefined) note(this.rooms, command.room, key)
+    for (const [, id] of answer.text.matchAll(/"([0-9a-f]{32})"/g)) note(this.ids, id!, key)
+    for (const [, room] of answer.text.matchAll(/"room":"([^"]+)"/g)) note(this.rooms, room!, key)
+    return answer
+  }
+}
+
+function note(table: Map<string, Set<string>>, name: string, key: string): void {
+  const known = table.get(name)
+  if (known === undefined) table.set(name, new Set([key]))
+  else known.add(key)
+}
+
+/** Reads about one thing, by the field that names it. */
+const byEvent = ['event.get', 'event.history', 'thread.get', 'work.get', 'work.history']
+const byTarget = ['docs.read', 'docs.history', 'blob.get', 'receiver.items', 'webhook.deliveries', 'tools.get']
+const byRoom = ['room.get', 'room.members', 'room.policy.get', 'room.bans', 'room.modlog', 'room.pages', 'docs.list']
+const lists = [
+  ...['inbox.get', 'follows.list', 'mutes.list', 'conversations.list', 'delegation.list', 'docs.list', 'rooms.list'],
+  ...['receiver.list', 'webhook.list', 'credit.balance', 'credit.history', 'events.list', 'work.list', 'threads.list'],
+]
+const paths = [
+  ...['/v1/export', '/v1/export?stream=ledger', '/api/events?limit=200', '/api/rooms?limit=200', '/api/log/history'],
+  ...['/api/identities?limit=200', '/api/works?limit=100', '/api/docs?limit=100', '/api/changes?after=0&limit=200'],
+  ...['/api/log/checkpoint', '/api/search?q=something', '/api/tools?limit=50', '/api/threads?limit=100', '/api/stats'],
+]
+
+/** Who asks about one thing: one of those who know of it, a stranger, and nobody. */
+const knowersMax = 1
+
+type Whose = { readonly operator: Signer; readonly stranger: Signer }
+
+/**
+ * By what was asked and by whom. `known`: what was done before; it is not changed by asking with another client. `most`: of ids and of
+ * accepted commands so many are asked about, spread over all of them.
+ */
+export async function wholeView(
+  client: Client,
+  known: RememberingClient,
+  { operator, stranger }: Whose,
+  most = Number.POSITIVE_INFINITY,
+): Promise<Map<string, string>> {
+  const asks: [name: string, ask: () => Promise<Answer>][] = []
+  const ask = (fields: Fields, who: Signer | undefined) => {
+    const by = who === undefined ? 'nobody' : who.publicKey === stranger.publicKey ? 'a stranger' : who.id
+    const send = () => (who === undefined ? client.send(JSON.stringify(fields)) : client.command(who, fields))
+    asks.push([`${JSON.stringify(fields)} by ${by}`, send])
+  }
+  const knowers = (keys: ReadonlySet<string>) => [
+    ...[...keys].slice(0, knowersMax).flatMap((key) => known.people.get(key) ?? []),
+    ...[stranger, undefined],
+  ]
+  for (const [id, keys] of some([...known.ids], most))
+    for (const who of new Set(knowers(keys))) {
+      for (const operation of byEvent) ask({ operation, event_id: id }, who)
+      for (const operation of byTarget) ask({ operation, target: id }, who)
+    }
+  for (const [room, keys] of known.rooms)
+    for (const who of new Set([...knowers(keys), operator])) {
+      for (const operation of byRoom) ask({ operation, room }, who)
+      ask({ operation: 'events.list', room, limit: 200, data: '{"schema":1,"order":"asc"}' }, who)
+      ask({ operation: 'work.list', room, limit: 100 }, who)
+      ask({ operation: 'threads.list', room, limit: 100 }, who)
+    }
+  for (const who of [...known.people.values(), undefined]) for (const operation of lists) ask({ operation }, who)
+  for (const operation of ['reports.list', 'limits.list']) ask({ operation, limit: 200 }, operator)
+  for (const path of paths) asks.push([path, () => client.get(path)])
+  // What was accepted is known again, and has no second effect.
+  for (const { body } of some(known.accepted, most)) asks.push([`again ${body}`, () => client.send(body)])
+  const view = new Map<string, string>()
+  const next = asks[Symbol.iterator]()
+  const worker = async (): Promise<void> => {
+    for (const [name, send] of next) view.set(name, shown(await send()))
+  }
+  await Promise.all(Array.from({ length: 16 }, worker))
+  return view
+}
+
+function some<Item>(items: readonly Item[], most: number): readonly Item[] {
+  const step = Math.max(1, items.length / most)
+  return items.filter((_, n) => Math.floor(n / step) > Math.floor((n - 1) / step))
+}
+
+/** What is another in each answer: cursors are sealed anew, the rest tells of the process. */
+const passing = /^(.*cursor|token|built_at|checkpoint_at|duration_ms|uptime_seconds|streams_open)$/
+
+/** A whole export is known by its hash. */
+const shownMax = 1024 * 1024
+
+function shown({ status, text }: Answer): string {
+  const lines = text.includes('\n') ? text.trimEnd().split('\n') : [text]
+  const kept = lines.map((line) =>
+    line.startsWith('{')
+      ? JSON.stringify(JSON.parse(line), (key, value: unknown) => (passing.test(key) ? undefined : value))
+      : line,
+  )
+  const answer = `${status} ${kept.join('\n')}`
+  return answer.length > shownMax ? createHash('sha256').update(answer).digest('hex') : answer
+}
+
+/** The first differences of two views, for a person to read. */
+export function differences(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] {
+  const names = new Set([...before.keys(), ...after.keys()])
+  return [...names]
+    .filter((name) => before.get(name) !== after.get(name))
+    .map((name) => {
+      const [a, b] = [before.get(name) ?? 'nothing', after.get(name) ?? 'nothing']
+      const at = [...a].findIndex((_, n) => a[n] !== b[n])
+      const from = Math.max(0, at - 60)
+      return `${name}\n  before …${a.slice(from, at + 160)}\n  after  …${b.slice(from, at + 160)}`
+    })
+}

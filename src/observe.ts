@@ -12,15 +12,16 @@ import { systemClock } from './clock.ts'
 const levels = { error: 0, warn: 1, info: 2, debug: 3 } as const
 type Level = keyof typeof levels
 
-let threshold: Level = 'info'
+let threshold: number = levels.info
 
-export function setLogLevel(level: Level): void {
-  threshold = level
+/** `silent`: nothing is told, as where thousands of boards fail on purpose. */
+export function setLogLevel(level: Level | 'silent'): void {
+  threshold = level === 'silent' ? -1 : levels[level]
 }
 
 /** One structured line: `event` names what happened, `facts` say with what; a `stack` is shown in lines of the source. */
 export function log(level: Level, event: string, facts: Readonly<Record<string, unknown>> = {}): void {
-  if (levels[level] > levels[threshold]) return
+  if (levels[level] > threshold) return
   const line = { time: new Date(systemClock.wallMilliseconds()).toISOString(), level, event, ...facts }
   if (typeof facts.stack === 'string') Object.assign(line, { stack: sourceStack(facts.stack) })
   process.stderr.write(`${JSON.stringify(line)}\n`)

@@ -21,6 +21,8 @@ export type Platform = {
   /** Between two threads. */
   readonly channel: () => Channel
   readonly startPool: StartPool
+  /** Ends the process at once. */
+  readonly exit: (code: number) => void
 }
 
 /** A thread of this process. */
@@ -84,4 +86,5 @@ export const machine: Platform = {
   channel: () => new MessageChannel(),
   // Loaded when it is needed: most threads never do.
   startPool: async (file, options) => new (await import('./runtime/thread-pool.ts')).ThreadPool(file, options),
+  exit: (code) => process.exit(code),
 }

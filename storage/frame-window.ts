@@ -53,6 +53,8 @@ export class FrameWindow {
   #fill(position: number, needs: number): void {
     if (needs > this.#bytes.length) this.#bytes = Buffer.allocUnsafe(needs)
     const wanted = Math.max(0, Math.min(this.#bytes.length, this.#limit - position))
+    // A read that fails has overwritten what was here.
+    this.#filled = 0
     this.#filled = this.#file.readAt(this.#bytes.subarray(0, wanted), position)
     this.#base = position
   }

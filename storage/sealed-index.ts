@@ -164,11 +164,12 @@ export class SealedIndex {
   }
 
   #loadOffsets(): Buffer {
-    if (!this.#offsets) {
-      this.#offsets = Buffer.allocUnsafe(this.#facts.count * 4)
-      this.#source.readAt(this.#offsets, this.#offsetsAt.start)
-    }
-    return this.#offsets
+    if (this.#offsets) return this.#offsets
+    const offsets = Buffer.allocUnsafe(this.#facts.count * 4)
+    // Kept once it is read: what a failed read leaves would be taken for places in the segment.
+    this.#source.readAt(offsets, this.#offsetsAt.start)
+    this.#offsets = offsets
+    return offsets
   }
 
   /**

@@ -75,14 +75,13 @@ export class SealedSegment {
     const path = indexPath(this.#options.directory, this.facts.firstSeq)
     if (!this.#options.disk.fileExists(path)) return false
     const file = this.#options.disk.openFile(path, 'read')
-    const index = unlessUnreadable(() => SealedIndex.open(file, this.facts))
-    if (!index) {
-      file.close()
-      return false
+    try {
+      this.#index = unlessUnreadable(() => SealedIndex.open(file, this.facts))
+    } finally {
+      if (this.#index === undefined) file.close()
     }
-    this.#indexFile = file
-    this.#index = index
-    return true
+    if (this.#index !== undefined) this.#indexFile = file
+    return this.#index !== undefined
   }
 
   /** Reads all of the index and compares its CRC. */

@@ -126,37 +126,48 @@ type Place = Platform & {
   readonly port: number
 }
 
-/** The list of what runs. It is stopped from its end to its beginning. */
-async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
-  const { config } = place
+/** Everything of a board but its port: the actors, and what answers in front of them. */
+export async function openBoard(parts: Parts, place: Place) {
   const base = baseOf(place)
-  const { news, connections } = base
   const actors = await startActors(parts, base)
-  const { actorHost } = actors
   const verifier = await startVerifier(place)
   await parts.start({ name: 'verifier', stop: () => verifier.close() })
   const services = await servicesOf({ ...base, ...actors, verifier })
-  const {
-    followers,
-    streams,
-    webhookThread,
-    works,
-    calling,
-    itemPosts,
-    screeningQueue,
-    authorPosts,
-    takedowns,
-    front,
-    voice,
-  } = services
-  const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
+  return { ...base, ...actors, verifier, ...services }
+}
+
+type OpenBoard = Awaited<ReturnType<typeof openBoard>>
+
+/** What a board does by itself, and what an earlier run has left of it. */
+export async function resumeBoard(parts: Parts, board: OpenBoard): Promise<void> {
+  const { works, authorPosts, takedowns, webhookThread, calling, itemPosts } = board
+  const { disk, directory, voice, front, clock } = board
+  await parts.start(
+    {
+      name: 'acts of a lost board',
+      start: () => doLostActs({ disk, path: directory.path, voice, front, later: clock.later, report: log }),
+    },
+    { name: 'works', start: () => works.resume(), stop: () => works.close() },
+    { name: 'author posts', start: () => authorPosts.resume(), stop: () => authorPosts.close() },
+    { name: 'takedowns', start: () => takedowns.resume(), stop: () => takedowns.close() },
+    { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },
+    { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
+    { name: 'item posts', start: () => itemPosts.resume(), stop: () => itemPosts.close() },
+  )
+}
+
+/** The list of what runs. It is stopped from its end to its beginning. */
+async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
+  const board = await openBoard(parts, place)
+  const { config, news, connections, actorHost, verifier, followers, streams, screeningQueue } = board
+  const { routes, exports, pages, described } = boardRoutes(board)
   prepareEngineEnvironment(headBytesMax)
   const http = await createHttpServer(config.engine, (exchange) => routes.handle(exchange), {
     ...portOptions(connections, place.clock),
     socketPath: streamPath,
   })
-  const scrubber = scrubberOf(base, actorHost)
-  const clockNotice = await clockNoticeOf(base, actorHost)
+  const scrubber = scrubberOf(board, actorHost)
+  const clockNotice = await clockNoticeOf(board, actorHost)
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
     { name: 'pages', stop: () => pages.close() },
@@ -164,26 +175,11 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     // The last answers are on their way through the sockets, and each of them closes its connection.
     { name: 'connections', stop: () => drained(place.clock, () => connections.open === 0, flushMs) },
     { name: 'requests', stop: () => drained(place.clock, isQuiet, drainMs) },
-    {
-      name: 'acts of a lost board',
-      start: () =>
-        doLostActs({
-          disk: place.disk,
-          path: place.directory.path,
-          voice,
-          front,
-          later: place.clock.later,
-          report: log,
-        }),
-    },
     { name: 'clock', stop: () => clockNotice.stop() },
     { name: 'scrubber', start: () => scrubber.start(), stop: () => scrubber.stop() },
-    { name: 'works', start: () => works.resume(), stop: () => works.close() },
-    { name: 'author posts', start: () => authorPosts.resume(), stop: () => authorPosts.close() },
-    { name: 'takedowns', start: () => takedowns.resume(), stop: () => takedowns.close() },
-    { name: 'webhooks', start: () => webhookThread.resume(), stop: () => webhookThread.stop() },
-    { name: 'tool calls', start: () => calling.resume(), stop: () => calling.close() },
-    { name: 'item posts', start: () => itemPosts.resume(), stop: () => itemPosts.close() },
+  )
+  await resumeBoard(parts, board)
+  await parts.start(
     { name: 'followers', stop: () => followers.close() },
     { name: 'streams', stop: () => streams.close() },
     { name: 'listener', start: () => http.listen(config.host, place.port), stop: () => http.stopAccepting() },
@@ -197,9 +193,9 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     service_id: described.serviceId,
     tree_size: news.head.size,
   })
-  sayLogName(place, actors.log.origin, news.head.size)
+  sayLogName(place, board.log.origin, news.head.size)
   resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
-  return services.figures
+  return board.figures
 }
 
 /** The newest entry of the log says when the board last ran. */
@@ -394,7 +390,7 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
     blobs: new BlobIntake({
       files,
       bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,
-      fail: stopForGood,
+      fail: stopForGood(base),
       fault: logFault,
     }),
   })

@@ -65,7 +65,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
     closed: facts.closed,
     publicHost: new URL(address).host,
     consistency: (origin, from, to) => consistencyPath(actorHost, origin, from, to),
-    onRollback: stopForGood,
+    onRollback: stopForGood(options),
   })
   actorHost.listen({ published: ({ head }) => heads.note(head) })
   await parts.start(
@@ -100,7 +100,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
 }
 
 async function startThreads(
-  { config, directory, placement, news, marks, files, clock, disk, startThread, channel }: ActorsOptions,
+  { config, directory, placement, news, marks, files, clock, disk, startThread, channel, exit }: ActorsOptions,
   workNews: HeldNews,
 ) {
   const started = await ActorHost.start({
@@ -135,7 +135,7 @@ async function startThreads(
         },
       },
     ],
-    onFatal: (thread, words) => stopForGood({ ...words, thread }),
+    onFatal: (thread, words) => stopForGood({ exit })({ ...words, thread }),
   })
   const { published, handles, people } = started.facts
   news.noteHead(published.head, published.change)
@@ -151,9 +151,11 @@ async function startThreads(
 }
 
 /** The process cannot go on: its supervisor starts it again, into recovery. */
-export function stopForGood(error: unknown): never {
-  log('error', 'fatal', explainFailure(error))
-  process.exit(70)
+export function stopForGood({ exit }: Pick<Platform, 'exit'>): (error: unknown) => void {
+  return (error) => {
+    log('error', 'fatal', explainFailure(error))
+    exit(70)
+  }
 }
 
 /** Asks the feed as any client would. */

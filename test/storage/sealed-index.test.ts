@@ -2,11 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { ByteBuffer } from 'flatbuffers'
 import { describe, expect, test, vi } from 'vitest'
+import { encodeFrame, FRAME_HEADER_BYTES } from '../../storage/frame.ts'
+import { FrameWindow } from '../../storage/frame-window.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { LiveIndex } from '../../storage/live-index.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { type ByteSource, buildIndex, SealedIndex } from '../../storage/sealed-index.ts'
 import { FOOTER_BYTES, indexPath, listSegments } from '../../storage/segment.ts'
+import { FaultyDisk } from '../support/faulty-disk.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
@@ -96,6 +99,57 @@ test('an index without keys is one, and each frame has its place', () => {
   const index = SealedIndex.open(inMemory(buildIndex(live, one)), one)!
   expect(index.find(keyOf(1))).toBeUndefined()
   expect(index.placeOf(1001)).toEqual({ offset: 64, end: 64 + 77, seq: 1001 })
+})
+
+test('a read that fails once is no damage: the next one answers', () => {
+  const disk = new FaultyDisk()
+  const directory = scratchDirectory()
+  const last = writeJournal(directory)
+  // The first read of each segment opens it, and one of the next reads its offsets, its header or its frame.
+  for (let after = 0; after < 6; after++) {
+    const reader = JournalReader.open(disk, directory)
+    reader.advance(last)
+    disk.readsUntilFailure = after
+    let failures = 0
+    for (let tries = 0; tries < 2; tries++) {
+      try {
+        expect(reader.read(1)).toMatchObject(numbered(1))
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'EIO' })
+        failures++
+      }
+    }
+    expect(failures).toBeLessThan(2)
+    disk.readsUntilFailure = Number.POSITIVE_INFINITY
+    expectAnswers(reader, last)
+    reader.close()
+    expect(disk.open).toBe(0)
+  }
+})
+
+test('a window whose read failed reads again', () => {
+  const disk = new FaultyDisk()
+  const path = `${scratchDirectory()}/frames`
+  const frames = [10, 4_000].map((length, at) => {
+    const bytes = Buffer.alloc(FRAME_HEADER_BYTES + length)
+    encodeFrame(
+      bytes,
+      0,
+      { type: 1, flags: 0, payload: Buffer.alloc(length, 7) },
+      { seq: at + 1, durableSeq: 0, seed: 0 },
+    )
+    return bytes
+  })
+  writeFileSync(path, Buffer.concat(frames))
+  const file = disk.openFile(path, 'read')
+  const window = new FrameWindow(file, { limit: file.size(), seed: 0, bytes: 64 })
+  const first = window.at(0)
+  expect(first).toMatchObject({ seq: 1 })
+  disk.readsUntilFailure = 1
+  // Its header is read, and then memory for all of it.
+  expect(() => window.at(first.frameBytes!)).toThrow('EIO')
+  expect(window.at(first.frameBytes!)).toMatchObject({ seq: 2 })
+  file.close()
 })
 
 test('the file is a FlatBuffer that the runtime of FlatBuffers reads', () => {

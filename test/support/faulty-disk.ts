@@ -13,6 +13,8 @@ export class FaultyDisk implements Disk {
   failNextSync = false
   /** The next write fails with this error after half of its bytes. */
   failNextWrite: Error | undefined
+  /** So many reads of open files from now one fails with EIO, once. */
+  readsUntilFailure = Infinity
 
   readonly openFile: Disk['openFile'] = (path, mode) => {
     const file = new FaultyFile(this, machineDisk.openFile(path, mode))
@@ -56,7 +58,10 @@ class FaultyFile implements DiskFile {
   }
 
   readAt(into: Uint8Array, position: number): number {
-    return this.#file.readAt(into, position)
+    if (this.#disk.readsUntilFailure-- > 0) return this.#file.readAt(into, position)
+    this.#disk.readsUntilFailure = Infinity
+    into.fill(0xff)
+    throw Object.assign(new Error('EIO: a read failed'), { code: 'EIO' })
   }
 
   writeAt(bytes: Uint8Array, position: number): void {

@@ -1,12 +1,12 @@
 /**
- * A disk in memory that loses what was not synced when its power is cut.
+ * A disk in memory that loses what was not synced when its power is cut, and fails on command.
  *
  * It promises what storage/disk.ts says and not a bit more: bytes are durable after a sync of their file, names after one of
  * their directory. A cut may also tear what was on its way: some of the writes since the last sync, in any order, the last of
- * them in part.
+ * them in part; and of the changes of names, which a file system journals, as many as came first.
  */
 import { dirname, join, resolve } from 'node:path'
-import type { Disk, DiskFile, OpenMode, SyncFailed } from '../../storage/disk.ts'
+import { type Disk, type DiskFile, DiskFull, type OpenMode, SyncFailed } from '../../storage/disk.ts'
 
 /** The power went off at this operation: nothing after it happens. */
 export class PowerLost extends Error {
@@ -55,6 +55,13 @@ class Inode {
     this.mode = mode
   }
 
+  /** A file that holds these bytes, all of them durable. */
+  static of(mode: number, bytes: Uint8Array): Inode {
+    const made = new Inode(mode)
+    for (const content of [made.now, made.durable]) content.apply({ bytes: Uint8Array.from(bytes), position: 0 })
+    return made
+  }
+
   change(change: Change): void {
     this.now.apply(change)
     this.pending.push(change)
@@ -73,22 +80,93 @@ class Inode {
   }
 }
 
+/** What a fault can strike: these, each in files of each kind. */
+type Operation = 'create' | 'write' | 'truncate' | 'sync' | 'names' | 'rename' | 'remove' | 'read' | 'directory'
+type FaultName = 'cut' | 'sync fails' | 'write fails' | 'read fails' | 'full'
+
+/** A file by what it is for, so that faults can be counted. */
+function kindOfFile(path: string): string {
+  const kinds: readonly (readonly [RegExp, string])[] = [
+    [/\.mark(\.tmp)?$/, 'mark'],
+    [/lost\+tail/, 'lost tail'],
+    [/snapshots?(\/|$)/, 'snapshot'],
+    [/\/log\/nodes/, 'tree'],
+    [/\/log\/.*\.idx/, 'log index'],
+    [/\/log(\/.*\.log.*)?$/, 'log journal'],
+    [/\/shard-\d+\/.*\.idx/, 'shard index'],
+    [/\/shard-\d+(\/.*\.log.*)?$/, 'shard journal'],
+    [/\/blobs/, 'attachment'],
+  ]
+  return kinds.find(([pattern]) => pattern.test(path))?.[1] ?? 'board'
+}
+
+/** Faults that struck, and operations that were there to be struck. */
+export class FaultPoints {
+  readonly seen = new Map<string, number>()
+  readonly struck = new Map<string, number>()
+  readonly #kinds = new Map<string, string>()
+
+  /** The name of the point. */
+  see(operation: Operation, path: string): string {
+    const point = `${operation} · ${this.#kindOf(path)}`
+    count(this.seen, point)
+    return point
+  }
+
+  strike(fault: FaultName, operation: Operation, path: string): void {
+    count(this.struck, `${fault} · ${operation} · ${this.#kindOf(path)}`)
+  }
+
+  #kindOf(path: string): string {
+    const known = this.#kinds.get(path) ?? kindOfFile(path)
+    this.#kinds.set(path, known)
+    return known
+  }
+}
+
+function count(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1)
+}
+
 export type MemoryDiskOptions = {
-  /** Runs the end of a sync that others do not wait for. */
-  readonly soon: (callback: () => void) => void
+  /** Runs the end of a sync that others do not wait for, so much later than on a quick disk. */
+  readonly soon: (callback: () => void, slowMs: number) => void
   /** A number from 0 up to, and not including, `below`. */
   readonly chance: (below: number) => number
 }
 
+/** A copy of all files, such as a backup. */
+export type Copy = ReadonlyMap<string, { readonly mode: number; readonly bytes: Buffer }>
+
+type Renaming = { readonly directory: string; readonly name: string; readonly inode: Inode | undefined }
+
+const endless = Number.POSITIVE_INFINITY
+
 export class MemoryDisk implements Disk {
+  readonly points = new FaultPoints()
   readonly #options: MemoryDiskOptions
   #names = new Map<string, Inode>()
   #durableNames = new Map<string, Inode>()
+  /** Changes of names that are not durable yet, in order. */
+  #renamings: Renaming[] = []
   readonly #directories = new Set<string>(['/'])
   /** Operations that change something, until the power goes off. */
-  #operationsLeft = Number.POSITIVE_INFINITY
+  #operationsLeft = endless
+  #aim: { readonly point: string; readonly operations: number } | undefined
   #temporary = 0
+  /** Grows with each process that used the disk: what an earlier one waits for never comes. */
+  #life = 0
   syncs = 0
+  /** So many syncs from now one fails, once; the same of writes and reads. */
+  syncFailsAfter = endless
+  writeFailsAfter = endless
+  readFailsAfter = endless
+  /** The next read of this point fails, as `points` names it. */
+  readFailsAt: string | undefined
+  /** Bytes that files may still grow by. */
+  room = endless
+  /** Milliseconds that a sync takes at most, beyond those of a quick disk. */
+  slowMs = 0
 
   constructor(options: MemoryDiskOptions) {
     this.#options = options
@@ -99,16 +177,42 @@ export class MemoryDisk implements Disk {
     this.#operationsLeft = operations
   }
 
+  /** The power goes off after so many operations from the next one on that is of this point, as `points` names them. */
+  cutAt(point: string, operations: number): void {
+    this.#aim = { point, operations }
+  }
+
   get isDark(): boolean {
     return this.#operationsLeft <= 0
   }
 
+  /** No fault is left to come. */
+  heal(): void {
+    this.#operationsLeft = endless
+    this.#aim = undefined
+    this.syncFailsAfter = endless
+    this.writeFailsAfter = endless
+    this.readFailsAfter = endless
+    this.readFailsAt = undefined
+    this.room = endless
+    this.slowMs = 0
+  }
+
+  /** The process that used it has ended; what it wrote stays. */
+  endLife(): void {
+    this.#life++
+  }
+
   /** The power is back: what was not durable is gone, but for what was on its way and arrived. */
   restore(): void {
-    this.#operationsLeft = Number.POSITIVE_INFINITY
+    this.endLife()
+    this.heal()
     const { chance } = this.#options
+    const arrived = this.#renamings.splice(0)
+    for (const { name, inode } of arrived.slice(0, chance(arrived.length + 1)))
+      if (inode === undefined) this.#durableNames.delete(name)
+      else this.#durableNames.set(name, inode)
     const survivors = new Set(this.#durableNames.values())
-    const names = new Map<string, Inode>()
     const reborn = new Map<Inode, Inode>()
     for (const inode of survivors) {
       for (const change of inode.pending.splice(0)) {
@@ -118,25 +222,41 @@ export class MemoryDisk implements Disk {
           isWhole ? change : { ...change, bytes: change.bytes.subarray(0, chance(change.bytes.length + 1)) },
         )
       }
-      const fresh = new Inode(inode.mode)
-      for (const content of [fresh.now, fresh.durable])
-        content.apply({ bytes: Buffer.from(inode.durable.bytes), position: 0 })
-      reborn.set(inode, fresh)
+      reborn.set(inode, Inode.of(inode.mode, inode.durable.bytes))
     }
-    for (const [path, inode] of this.#durableNames) names.set(path, reborn.get(inode)!)
-    this.#names = names
-    this.#durableNames = new Map(names)
+    for (const [path, inode] of this.#durableNames) this.#durableNames.set(path, reborn.get(inode)!)
+    this.#names = new Map(this.#durableNames)
+  }
+
+  /** All files below a directory as they are now. */
+  copy(directory: string): Copy {
+    const inside = [...this.#names].filter(([name]) => name.startsWith(`${directory}/`))
+    return new Map(inside.map(([name, { mode, now }]) => [name, { mode, bytes: Buffer.from(now.bytes) }]))
+  }
+
+  /** In the place of all files below a directory. */
+  putBack(directory: string, copy: Copy): void {
+    this.#renamings = []
+    for (const name of [...this.#names.keys()]) if (name.startsWith(`${directory}/`)) this.#names.delete(name)
+    for (const [name, { mode, bytes }] of copy) this.#names.set(name, Inode.of(mode, bytes))
+    this.#durableNames = new Map(this.#names)
+  }
+
+  /** Flips one bit where it lies: nothing was written. */
+  flip(path: string, byte: number, bit: number): void {
+    const { now, durable } = this.#names.get(resolve(path)) ?? missing(path)
+    for (const { bytes } of [now, durable]) if (byte < bytes.length) bytes[byte]! ^= 1 << bit
   }
 
   openFile(path: string, mode: OpenMode): DiskFile {
     const full = resolve(path)
     const there = this.#names.get(full)
     if (mode !== 'create') return new OpenFile(this, path, there ?? missing(path))
-    this.spend()
+    this.spend('create', path)
     if (there !== undefined) throw systemError('EEXIST', path)
     if (!this.#directories.has(dirname(full))) missing(path)
     const made = new Inode(0o100600)
-    this.#names.set(full, made)
+    this.#name(full, made)
     return new OpenFile(this, path, made)
   }
 
@@ -152,7 +272,9 @@ export class MemoryDisk implements Disk {
   }
 
   readWhole(path: string): Buffer {
-    return Buffer.from((this.#names.get(resolve(path)) ?? missing(path)).now.bytes)
+    const { now } = this.#names.get(resolve(path)) ?? missing(path)
+    this.reading(path)
+    return Buffer.from(now.bytes)
   }
 
   fileExists(path: string): boolean {
@@ -175,16 +297,19 @@ export class MemoryDisk implements Disk {
   }
 
   makeDirectory(path: string): void {
-    for (let each = resolve(path); !this.#directories.has(each); each = dirname(each)) {
-      this.spend()
+    const missing: string[] = []
+    for (let each = resolve(path); !this.#directories.has(each); each = dirname(each)) missing.unshift(each)
+    for (const each of missing) {
+      this.spend('directory', path)
       this.#directories.add(each)
     }
   }
 
   syncDirectory(path: string): void {
-    this.spend()
-    this.syncs++
+    this.spend('names', path)
+    this.syncing(path, 'names')
     const directory = resolve(path)
+    this.#renamings = this.#renamings.filter((each) => each.directory !== directory)
     for (const name of this.#durableNames.keys())
       if (dirname(name) === directory && !this.#names.has(name)) this.#durableNames.delete(name)
     for (const [name, inode] of this.#names) if (dirname(name) === directory) this.#durableNames.set(name, inode)
@@ -216,8 +341,8 @@ export class MemoryDisk implements Disk {
   }
 
   removeUnsynced(path: string): void {
-    this.spend()
-    this.#names.delete(resolve(path))
+    this.spend('remove', path)
+    this.#name(resolve(path), undefined)
   }
 
   removeFile(path: string): void {
@@ -226,47 +351,102 @@ export class MemoryDisk implements Disk {
   }
 
   removeDirectory(path: string): void {
-    this.spend()
+    this.spend('remove', path)
     const within = (each: string): boolean => each === resolve(path) || each.startsWith(`${resolve(path)}/`)
-    for (const name of [...this.#names.keys()]) if (within(name)) this.#names.delete(name)
+    for (const name of [...this.#names.keys()]) if (within(name)) this.#name(name, undefined)
     for (const name of [...this.#directories]) if (within(name)) this.#directories.delete(name)
   }
 
   freeBytes(): number {
-    return Number.MAX_SAFE_INTEGER
+    return Math.min(Math.max(0, this.room), Number.MAX_SAFE_INTEGER)
   }
 
   /** One more operation that changes something. */
-  spend(): void {
+  spend(operation: Operation, path: string): void {
+    const point = this.points.see(operation, path)
+    if (point === this.#aim?.point) {
+      this.#operationsLeft = Math.min(this.#operationsLeft, 1 + this.#aim.operations)
+      this.#aim = undefined
+    }
     this.#operationsLeft--
+    if (this.#operationsLeft === 0) this.points.strike('cut', operation, path)
     if (this.#operationsLeft < 0) throw new PowerLost('the power went off')
   }
 
+  /** One more sync. Throws SyncFailed. */
+  syncing(path: string, operation: 'sync' | 'names' = 'sync'): void {
+    this.syncs++
+    if (this.syncFailsAfter-- > 0) return
+    this.syncFailsAfter = endless
+    this.points.strike('sync fails', operation, path)
+    throw new SyncFailed(path, systemError('EIO', path))
+  }
+
+  /** One more write, by which its file grows by so much: what of it is done, and why not all. */
+  writing(path: string, bytes: Uint8Array, growth: number): { readonly done: Uint8Array; readonly failed?: Error } {
+    if (this.writeFailsAfter-- <= 0) {
+      this.writeFailsAfter = endless
+      this.points.strike('write fails', 'write', path)
+      const half = bytes.subarray(0, this.#options.chance(bytes.length + 1))
+      return { done: half, failed: systemError('EIO', path) }
+    }
+    if (growth > this.room) {
+      this.points.strike('full', 'write', path)
+      return { done: bytes.subarray(0, 0), failed: new DiskFull(path, systemError('ENOSPC', path)) }
+    }
+    this.room -= Math.max(0, growth)
+    return { done: bytes }
+  }
+
+  /** One more read. Throws EIO. */
+  reading(path: string): void {
+    const point = this.points.see('read', path)
+    if (point !== this.readFailsAt && this.readFailsAfter-- > 0) return
+    this.readFailsAfter = endless
+    this.readFailsAt = undefined
+    this.points.strike('read fails', 'read', path)
+    throw systemError('EIO', path)
+  }
+
+  /** What this process waits for. */
   later(callback: () => void): void {
-    this.#options.soon(callback)
+    const life = this.#life
+    const slowMs = this.slowMs === 0 ? 0 : this.#options.chance(this.slowMs)
+    this.#options.soon(() => {
+      if (this.#life === life) callback()
+    }, slowMs)
   }
 
   #moment(): Promise<void> {
-    return new Promise((go) => this.#options.soon(go))
+    return new Promise((go) => this.later(go))
   }
 
   #write(path: string, bytes: Uint8Array, mode: number): void {
-    this.spend()
+    this.spend('write', path)
     const full = resolve(path)
     if (!this.#directories.has(dirname(full))) missing(path)
     const inode = new Inode(0o100000 | mode)
-    inode.change({ bytes: Buffer.from(bytes), position: 0 })
-    this.#names.set(full, inode)
-    this.spend()
-    this.syncs++
+    const { done, failed } = this.writing(path, bytes, bytes.length)
+    if (failed !== undefined) throw failed
+    inode.change({ bytes: Buffer.from(done), position: 0 })
+    this.#name(full, inode)
+    this.spend('sync', path)
+    this.syncing(path)
     inode.settle(inode.changes)
   }
 
   #rename(from: string, to: string): void {
-    this.spend()
+    this.spend('rename', to)
     const inode = this.#names.get(resolve(from)) ?? missing(from)
-    this.#names.delete(resolve(from))
-    this.#names.set(resolve(to), inode)
+    // One change: no name is without its file in between.
+    this.#name(resolve(to), inode)
+    this.#name(resolve(from), undefined)
+  }
+
+  #name(name: string, inode: Inode | undefined): void {
+    if (inode === undefined) this.#names.delete(name)
+    else this.#names.set(name, inode)
+    this.#renamings.push({ directory: dirname(name), name, inode })
   }
 
   #listed(directory: string, names: Iterable<string>): string[] {
@@ -281,6 +461,7 @@ class OpenFile implements DiskFile {
   readonly path: string
   readonly #disk: MemoryDisk
   readonly #inode: Inode
+  #poison: SyncFailed | undefined
   #isClosed = false
 
   constructor(disk: MemoryDisk, path: string, inode: Inode) {
@@ -294,47 +475,66 @@ class OpenFile implements DiskFile {
   }
 
   readAt(into: Uint8Array, position: number): number {
-    return this.#open.now.bytes.copy(into, 0, position, position + into.length)
+    const { bytes } = this.#open.now
+    this.#disk.reading(this.path)
+    return bytes.copy(into, 0, position, position + into.length)
   }
 
   writeAt(bytes: Uint8Array, position: number): void {
-    const inode = this.#open
+    const inode = this.#sound
+    const { done, failed } = this.#disk.writing(this.path, bytes, position + bytes.length - inode.now.length)
     // What is written when the power goes off may arrive.
-    inode.change({ bytes: Uint8Array.from(bytes), position })
-    this.#disk.spend()
+    inode.change({ bytes: Uint8Array.from(done), position })
+    this.#disk.spend('write', this.path)
+    if (failed !== undefined) throw failed
   }
 
   sync(): void {
-    const inode = this.#open
-    this.#disk.spend()
-    this.#disk.syncs++
-    inode.settle(inode.changes)
+    const inode = this.#sound
+    this.#disk.spend('sync', this.path)
+    this.#synced(inode, inode.changes)
+    if (this.#poison !== undefined) throw this.#poison
   }
 
   syncLater(done: (failed?: SyncFailed) => void): void {
-    const inode = this.#open
+    const inode = this.#sound
     const covered = inode.changes
     this.#disk.later(() => {
       if (this.#disk.isDark) return
-      this.#disk.spend()
-      this.#disk.syncs++
-      inode.settle(covered)
-      done()
+      this.#disk.spend('sync', this.path)
+      this.#synced(inode, covered)
+      done(this.#poison)
     })
   }
 
   truncate(size: number): void {
-    this.#open.change({ size })
-    this.#disk.spend()
+    this.#sound.change({ size })
+    this.#disk.spend('truncate', this.path)
   }
 
   close(): void {
     this.#isClosed = true
   }
 
+  #synced(inode: Inode, covered: number): void {
+    try {
+      this.#disk.syncing(this.path)
+      inode.settle(covered)
+    } catch (error) {
+      if (!(error instanceof SyncFailed)) throw error
+      this.#poison = error
+    }
+  }
+
   get #open(): Inode {
     if (this.#isClosed) throw new Error(`${this.path} is closed`)
     return this.#inode
+  }
+
+  /** To be changed. */
+  get #sound(): Inode {
+    if (this.#poison !== undefined) throw this.#poison
+    return this.#open
   }
 }
 
@@ -342,6 +542,6 @@ function missing(path: string): never {
   throw systemError('ENOENT', path)
 }
 
-function systemError(code: 'ENOENT' | 'EEXIST', path: string): Error {
+function systemError(code: 'ENOENT' | 'EEXIST' | 'EIO' | 'ENOSPC', path: string): Error {
   return Object.assign(new Error(`${code}: ${path}`), { code })
 }

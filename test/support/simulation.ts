@@ -5,16 +5,16 @@
  * A thread that dies, or a power cut, takes its timers, its ports and whatever it waited for. The disk is the one that is
  * given: in memory it is cut with the power, and on the machine's only the threads are.
  */
-import { createHash } from 'node:crypto'
 import type { Port } from '../../actors/kernel/link.ts'
 import type { FromThread, Thread, ThreadStart } from '../../actors/kernel/supervisor.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Clock } from '../../src/clock.ts'
 import type { Platform } from '../../src/platform.ts'
 import { threadFile } from '../../src/program.ts'
-import type { StartPool } from '../../src/runtime/thread-pool.ts'
+import type { Pool } from '../../src/runtime/thread-pool.ts'
 import { runThread, type ThreadStarter } from '../../src/workers/thread.ts'
 import type { Disk, DiskFile, SyncFailed } from '../../storage/disk.ts'
+import { Chance } from './chance.ts'
 import { MemoryDisk } from './memory-disk.ts'
 
 type Event = { readonly due: number; readonly turn: number; readonly run: () => void; isOff: boolean }
@@ -288,8 +288,11 @@ class PlacedFile implements DiskFile {
 }
 
 type Starter = ThreadStarter<unknown, unknown>
+type Tasks = Readonly<Record<string, (task: unknown) => unknown>>
+type Loaded = { readonly starters: ReadonlyMap<string, Starter>; readonly tasks: ReadonlyMap<string, Tasks> }
 
 class SimulatedThread implements Thread {
+  readonly name: string
   readonly #supervisor: Place
   readonly #place: Place
   readonly #early: unknown[] = []
@@ -297,9 +300,14 @@ class SimulatedThread implements Thread {
   #onMessage: (message: FromThread) => void = () => {}
   #onExit: (code: number) => void = () => {}
 
-  constructor(agenda: Agenda, startedAt: number, supervisor: Place) {
+  constructor(name: string, agenda: Agenda, startedAt: number, supervisor: Place) {
+    this.name = name
     this.#supervisor = supervisor
-    this.#place = new Place(agenda, startedAt, (error) => this.#die(error))
+    this.#place = new Place(agenda, startedAt, (error) => this.die(error))
+  }
+
+  get isOver(): boolean {
+    return this.#place.isOver
   }
 
   begin(
@@ -320,9 +328,9 @@ class SimulatedThread implements Thread {
           },
           close: () => this.#exit(0),
         }
-        await runThread(starter, given, machine(place), line, (error) => this.#die(error))
+        await runThread(starter, given, machine(place), line, (error) => this.die(error))
       }
-      run().catch((error: unknown) => this.#die(error))
+      run().catch((error: unknown) => this.die(error))
     })
   }
 
@@ -361,7 +369,8 @@ class SimulatedThread implements Thread {
     this.#supervisor.after(0, () => this.#onMessage(given))
   }
 
-  #die(error: unknown): void {
+  /** As one does whose code throws. */
+  die(error: unknown): void {
     const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
     this.#tell({ kind: 'dying', words: { name, message, stack: stack ?? '' } })
     this.#exit(70)
@@ -398,21 +407,28 @@ export class Simulation {
   readonly #disk: Disk
   readonly #waits = { count: 0 }
   readonly #delay: () => number
-  readonly #seed: number
+  readonly #random: Chance
   /** Threads, by their files. */
   readonly #starters: ReadonlyMap<string, Starter>
-  #drawn = 0
+  /** Tasks of pools, by their files. */
+  readonly #tasks: ReadonlyMap<string, Tasks>
+  /** Milliseconds that a message is under way, at most. */
+  delayMs: number
+  /** The board has ended its process. */
+  #hasExited = false
   /** The main thread, until the power is cut. */
   #main = new Place(this.#agenda, this.#startedAt, (error) => this.#fail(error))
   #threads: SimulatedThread[] = []
   #fault: { readonly error: unknown } | undefined
 
-  private constructor({ seed, disk, delayMs = 5 }: SimulationOptions, starters: ReadonlyMap<string, Starter>) {
+  private constructor({ seed, disk, delayMs = 5 }: SimulationOptions, { starters, tasks }: Loaded) {
     this.#starters = starters
-    this.#seed = seed
-    this.#delay = () => (this.chance(1_000) / 1_000) * delayMs
+    this.#tasks = tasks
+    this.#random = new Chance(String(seed))
+    this.delayMs = delayMs
+    this.#delay = () => (this.chance(1_000) / 1_000) * this.delayMs
     this.memory = new MemoryDisk({
-      soon: (callback) => void this.#agenda.add(callback, this.#delay()),
+      soon: (callback, slowMs) => void this.#agenda.add(callback, this.#delay() + slowMs),
       chance: (below) => this.chance(below),
     })
     this.#disk = disk ?? this.memory
@@ -425,12 +441,24 @@ export class Simulation {
       const { thread } = (await import(href)) as { readonly thread: Starter }
       return [href, thread]
     })
-    return new Simulation(options, new Map(await Promise.all(loaded)))
+    const { href } = threadFile('verify')
+    const tasks = new Map([[href, (await import(href)) as Tasks]])
+    return new Simulation(options, { starters: new Map(await Promise.all(loaded)), tasks })
   }
 
   /** A number from 0 up to, and not including, `below`. */
   chance(below: number): number {
-    return this.#random(4).readUInt32LE() % below
+    return this.#random.below(below)
+  }
+
+  /** What happens from here on follows from this text, whatever came before. */
+  reseed(text: string): void {
+    this.#random.reseed(text)
+  }
+
+  /** The power is off, or the process has ended. */
+  get isDown(): boolean {
+    return this.memory.isDark || this.#hasExited
   }
 
   /** Of the main thread as it is now. */
@@ -441,7 +469,7 @@ export class Simulation {
       startThread: (file, start) => {
         const starter = this.#starters.get(file.href)
         if (starter === undefined) throw new Error(`this simulation has no thread ${file.href}`)
-        const thread = new SimulatedThread(this.#agenda, this.#startedAt, main)
+        const thread = new SimulatedThread(start.name, this.#agenda, this.#startedAt, main)
         this.#threads.push(thread)
         thread.begin(starter, start, (place) => this.#machineOf(place))
         return thread
@@ -458,7 +486,20 @@ export class Simulation {
         }
         return { port1, port2 }
       },
-      startPool,
+      // The tasks of a pool are done at once, in the thread that asks.
+      startPool: async ({ href }): Promise<Pool> => {
+        const tasks = this.#tasks.get(href)
+        if (tasks === undefined) throw new Error(`this simulation has no pool ${href}`)
+        return {
+          threads: 1,
+          run: async <Answer>(name: string, task: unknown) => tasks[name]!(task) as Answer,
+          onError: () => {},
+          end: async () => {},
+        }
+      },
+      exit: () => {
+        this.#hasExited = true
+      },
     }
   }
 
@@ -477,7 +518,7 @@ export class Simulation {
     for (;;) {
       // What was resolved goes on before anything else happens.
       await new Promise((go) => setImmediate(go))
-      if (this.memory.isDark) return 'dark'
+      if (this.isDown) return 'dark'
       if (this.#fault !== undefined) throw this.#fault.error
       if (settled !== undefined) {
         if ('error' in settled) throw settled.error
@@ -490,14 +531,40 @@ export class Simulation {
     }
   }
 
+  /** Time goes on by so much at once, as when the machine was asleep. */
+  sleep(ms: number): void {
+    this.#agenda.now += ms
+  }
+
+  /** Does something in the main thread: if it throws, the board has failed. */
+  inMain(work: () => void): void {
+    this.#main.run(work)
+  }
+
   /** Ends every thread, the main one too; a disk in memory loses what it had not synced. */
   async cutPower(): Promise<void> {
+    await this.kill()
+    this.memory.restore()
+  }
+
+  /** Ends every thread, the main one too. The disk keeps what was written. */
+  async kill(): Promise<void> {
     this.#main.end()
     for (const thread of this.#threads) await thread.terminate()
     this.#threads = []
-    this.memory.restore()
+    this.memory.endLife()
+    this.#hasExited = false
     this.#fault = undefined
     this.#main = new Place(this.#agenda, this.#startedAt, (error) => this.#fail(error))
+  }
+
+  /** One thread dies where it stands; undefined: none runs. */
+  killThread(): string | undefined {
+    const living = this.#threads.filter(({ isOver }) => !isOver)
+    if (living.length === 0) return undefined
+    const thread = living[this.chance(living.length)]!
+    thread.die(new Error('it was killed by the simulation'))
+    return thread.name
   }
 
   #fail(error: unknown): void {
@@ -507,28 +574,8 @@ export class Simulation {
   #machineOf(place: Place): Pick<Platform, 'clock' | 'random' | 'disk'> {
     return {
       clock: place.clock,
-      random: (bytes) => this.#random(bytes),
+      random: (bytes) => this.#random.bytes(bytes),
       disk: diskOf(this.#disk, place, this.#waits),
     }
-  }
-
-  #random(bytes: number): Buffer {
-    const blocks = Array.from({ length: Math.ceil(bytes / 32) }, () =>
-      createHash('sha256')
-        .update(`${this.#seed} ${this.#drawn++}`)
-        .digest(),
-    )
-    return Buffer.concat(blocks).subarray(0, bytes)
-  }
-}
-
-/** The tasks of a pool are done at once, in the thread that asks. */
-const startPool: StartPool = async (file) => {
-  const tasks = (await import(file.href)) as Readonly<Record<string, (task: unknown) => unknown>>
-  return {
-    threads: 1,
-    run: async <Answer>(name: string, task: unknown) => (await tasks[name]!(task)) as Answer,
-    onError: () => {},
-    end: async () => {},
   }
 }

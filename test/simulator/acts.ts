@@ -1,0 +1,691 @@
+/** What people do on a board: each act makes a command, of what is known and by chance. */
+import type { Chance } from '../support/chance.ts'
+import { type Model, type Post, type Room, type Sent, secretMark, type Work } from './model.ts'
+import { type Fields, type Person, signerOf } from './people.ts'
+
+export type Command = {
+  readonly by: Person
+  readonly fields: Fields
+  /** Another of their keys signs, or a delegate's of this name. */
+  readonly key?: number | string
+  /** A second key proves that it agrees. */
+  readonly proves?: string | number
+  readonly nonce?: string
+  /** It has to be refused, with one of these codes; with any where there is none. */
+  readonly refusedAs?: readonly string[]
+  /** That still holds: what was sent meanwhile may have changed it. */
+  readonly holds?: () => boolean
+  readonly took?: Sent['took']
+  /** The same bytes that were sent before. */
+  readonly again?: Sent
+  /** The content of this one with its request id: answered as this one was. */
+  readonly like?: Sent
+}
+
+type Act = (model: Model, chance: Chance, step: number) => Command | undefined
+
+const data = (value: object): string => JSON.stringify({ schema: 1, ...value })
+
+function someone(model: Model, chance: Chance): Person {
+  return chance.pick(model.people)!
+}
+
+function roomFor(model: Model, chance: Chance, isPrivate: boolean): Room | undefined {
+  return chance.pick([...model.rooms.values()].filter((room) => room.isPrivate === isPrivate))
+}
+
+/** Newer ones are more likely to be picked. */
+function recent<Item>(
+  items: ReadonlyMap<string, Item>,
+  chance: Chance,
+  fits: (item: Item) => boolean,
+): Item | undefined {
+  const all = [...items.values()]
+  return chance.pick(all.slice(-64).filter(fits))
+}
+
+function textOf(room: Room, chance: Chance, step: number): string {
+  const word = room.isPrivate ? `${secretMark} ` : ''
+  return `${word}text ${step} `.padEnd(20 + chance.below(chance.below(10) === 0 ? 1_500 : 120), 'x')
+}
+
+/** What an accepted post says of itself. */
+export function tookPost(by: Person, room: string, text: string, supersedes = ''): Sent['took'] {
+  return (answer, model) => {
+    const event = answer.event as { event_id: string; seq: number } | undefined
+    if (event === undefined) return
+    const original = supersedes === '' ? event.event_id : (model.posts.get(supersedes)?.original ?? supersedes)
+    const post: Post = { id: event.event_id, room, seq: event.seq, by, text, original }
+    model.posts.set(post.id, post)
+  }
+}
+
+function postInto(room: Room, by: Person, chance: Chance, step: number, more: object = {}): Command {
+  const text = textOf(room, chance, step)
+  const request = chance.below(4) === 0 ? { request_id: `request-${step}` } : {}
+  return {
+    by,
+    fields: { operation: 'post', room: room.name, text, ...request, ...more },
+    took: tookPost(by, room.name, text),
+  }
+}
+
+const post: Act = (model, chance, step) =>
+  postInto(roomFor(model, chance, false)!, someone(model, chance), chance, step)
+
+const privatePost: Act = (model, chance, step) => {
+  const room = roomFor(model, chance, true)
+  if (room === undefined) return undefined
+  return postInto(room, chance.pick([...room.mayEver])!, chance, step)
+}
+
+const reply: Act = (model, chance, step) => {
+  const to = recent(model.posts, chance, () => true)
+  if (to === undefined) return undefined
+  const room = model.rooms.get(to.room)!
+  const by = room.isPrivate ? chance.pick([...room.mayEver])! : someone(model, chance)
+  return postInto(room, by, chance, step, { reply_to: to.id })
+}
+
+const edit: Act = (model, chance, step) => {
+  const old = recent(model.posts, chance, () => true)
+  if (old === undefined) return undefined
+  const room = model.rooms.get(old.room)!
+  const text = textOf(room, chance, step)
+  const fields = { operation: 'post', room: old.room, text, data: data({ supersedes: old.id }) }
+  return { by: old.by, fields, took: tookPost(old.by, old.room, text, old.id) }
+}
+
+function onPost(operation: string, more: object, doubts: boolean, took?: (target: Post, model: Model) => void): Act {
+  return (model, chance) => {
+    const target = recent(model.posts, chance, () => true)
+    if (target === undefined) return undefined
+    const room = model.rooms.get(target.room)!
+    const by = chance.pick([target.by, room.owner ?? model.operator])!
+    if (doubts) model.takenBack.add(target.original)
+    const done = took === undefined ? {} : { took: () => took(target, model) }
+    return { by, fields: { operation, event_id: target.id, ...more }, ...done }
+  }
+}
+
+/** Redacted for certain: no version of it has a text from here on. */
+const redacts = (target: Post, { redacted }: Model): void => void redacted.add(target.original)
+
+const lockedReply: Act = (model, chance, step) => {
+  const thread = chance.pick([...model.locked])
+  const post = thread === undefined ? undefined : model.posts.get(thread)
+  const by = someone(model, chance)
+  if (post === undefined || by === model.operator || model.isPrivate(post.room)) return undefined
+  const room = model.rooms.get(post.room)!
+  if (room.owner !== undefined) return undefined
+  const fields = { operation: 'post', room: post.room, text: `into a locked thread ${step}`, reply_to: post.id }
+  return { by, fields, refusedAs: [], holds: () => model.locked.has(post.id) }
+}
+
+const vote: Act = (model, chance) => {
+  const target = recent(model.posts, chance, () => true)
+  if (target === undefined) return undefined
+  return {
+    by: someone(model, chance),
+    fields: { operation: 'vote', event_id: target.id, data: data({ value: chance.below(3) - 1 }) },
+  }
+}
+
+const createRoom: Act = (model, chance, step) => {
+  const isPrivate = chance.below(2) === 0
+  if ([...model.rooms.values()].filter((room) => room.isPrivate === isPrivate).length >= 5) return undefined
+  const owner = someone(model, chance)
+  const name = isPrivate ? `${secretMark}-${step}` : `room-${step}`
+  const members = isPrivate ? [someone(model, chance), someone(model, chance)] : []
+  const room: Room = { name, isPrivate, owner, mayEver: new Set([owner, ...members]) }
+  const listed = [...new Set(members)].filter((member) => member !== owner).map(({ id }) => id)
+  const fields = { operation: 'room.create', room: name, ...(isPrivate ? { visibility: 'private' } : {}) }
+  return {
+    by: owner,
+    fields: listed.length === 0 ? fields : { ...fields, members: listed },
+    took: (_, { rooms }) => void rooms.set(name, room),
+  }
+}
+
+/** The board itself checks rights: whoever is named may be in from here on. */
+function changeRole(operation: string): Act {
+  return (model, chance) => {
+    const room = roomFor(model, chance, chance.below(3) > 0)
+    if (room?.owner === undefined) return undefined
+    const target = someone(model, chance)
+    const by = chance.below(5) === 0 ? someone(model, chance) : room.owner
+    room.mayEver.add(target)
+    return { by, fields: { operation, room: room.name, target: target.id } }
+  }
+}
+
+const ownRole = (operation: string): Act => {
+  return (model, chance) => {
+    const room = roomFor(model, chance, operation === 'room.leave' && chance.below(2) === 0)
+    const by = room?.isPrivate ? chance.pick([...room.mayEver]) : someone(model, chance)
+    if (room === undefined || by === undefined) return undefined
+    if (!room.isPrivate) room.mayEver.add(by)
+    return { by, fields: { operation, room: room.name } }
+  }
+}
+
+const invite: Act = (model, chance) => {
+  const room = roomFor(model, chance, true)
+  if (room?.owner === undefined) return undefined
+  return {
+    by: room.owner,
+    fields: { operation: 'room.invite.create', room: room.name, ttl: 3_600 },
+    took: ({ invite: made }, { invites }) => {
+      const { code } = made as { code?: string }
+      if (code !== undefined) invites.push({ code, room: room.name })
+    },
+  }
+}
+
+const acceptInvite: Act = (model, chance) => {
+  const found = chance.pick(model.invites)
+  if (found === undefined) return undefined
+  const by = someone(model, chance)
+  model.rooms.get(found.room)!.mayEver.add(by)
+  return { by, fields: { operation: 'room.invite.accept', data: data({ code: found.code }) } }
+}
+
+const policy: Act = (model, chance) => {
+  const room = roomFor(model, chance, chance.below(2) === 0)
+  if (room?.owner === undefined) return undefined
+  const write = chance.below(3) === 0 ? 'members' : 'open'
+  return {
+    by: room.owner,
+    fields: { operation: 'room.policy.set', room: room.name, data: JSON.stringify({ write, rules: 'be kind' }) },
+  }
+}
+
+const ban: Act = (model, chance) => {
+  const room = roomFor(model, chance, chance.below(2) === 0)
+  if (room?.owner === undefined) return undefined
+  const target = someone(model, chance).id
+  const unban = chance.below(3) > 0
+  return {
+    by: room.owner,
+    fields: unban
+      ? { operation: 'room.unban', room: room.name, target }
+      : { operation: 'room.ban', room: room.name, target, ttl: 600, reason: 'noise' },
+  }
+}
+
+const grant: Act = (model, chance) => {
+  const amount = 1 + chance.below(500)
+  return {
+    by: model.operator,
+    fields: { operation: 'credit.grant', target: someone(model, chance).id, amount },
+    took: (_, known) => {
+      known.minted += amount
+    },
+  }
+}
+
+const transfer: Act = (model, chance) => ({
+  by: someone(model, chance),
+  fields: { operation: 'credit.transfer', target: someone(model, chance).id, amount: 1 + chance.below(60) },
+})
+
+type WorkShown = { readonly id: string; readonly state: string; readonly fence: number; readonly result_id?: string }
+
+/** Every answer about a work shows how it stands. */
+const tookWork: Sent['took'] = (answer, { works }) => {
+  // Absent where the disk failed a read: what was decided stands all the same.
+  const shown = answer.work as WorkShown | undefined
+  if (shown === undefined) return
+  const work = works.get(shown.id)
+  if (work === undefined) return
+  work.state = shown.state
+  work.fence = shown.fence
+}
+
+const createWork: Act = (model, chance, step) => {
+  const room = roomFor(model, chance, chance.below(4) === 0)
+  if (room === undefined) return undefined
+  const by = room.isPrivate ? chance.pick([...room.mayEver])! : someone(model, chance)
+  const text = textOf(room, chance, step)
+  const title = room.isPrivate ? `${secretMark} work` : 'work'
+  const fields = {
+    operation: 'work.create',
+    room: room.name,
+    text,
+    amount: 1 + chance.below(120),
+    data: data({ title }),
+  }
+  return {
+    by,
+    fields,
+    took: (answer, { works }) => {
+      const shown = answer.work as WorkShown | undefined
+      if (shown === undefined) return
+      const { id, state } = shown
+      works.set(id, { id, room: room.name, requester: by, worker: undefined, fence: 0, state, result: '' })
+    },
+  }
+}
+
+const claimWork: Act = (model, chance) => {
+  const work = recent(model.works, chance, ({ state }) => state === 'open')
+  if (work === undefined) return undefined
+  const room = model.rooms.get(work.room)!
+  const by = room.isPrivate ? chance.pick([...room.mayEver])! : someone(model, chance)
+  return {
+    by,
+    fields: { operation: 'work.claim', event_id: work.id, ttl: 900 + chance.below(3_600) },
+    took: (answer, known) => {
+      work.worker = by
+      tookWork?.(answer, known)
+    },
+  }
+}
+
+/** The result is a reply of the worker to the request. */
+const resultOfWork: Act = (model, chance, step) => {
+  const work = recent(model.works, chance, ({ worker, result }) => worker !== undefined && result === '')
+  if (work?.worker === undefined) return undefined
+  const made = postInto(model.rooms.get(work.room)!, work.worker, chance, step, { reply_to: work.id, kind: 'result' })
+  return {
+    ...made,
+    took: (answer, known) => {
+      made.took?.(answer, known)
+      work.result = (answer.event as { event_id: string } | undefined)?.event_id ?? ''
+    },
+  }
+}
+
+function byWorker(operation: string, more: (work: Work, chance: Chance) => object = () => ({})): Act {
+  return (model, chance) => {
+    const work = recent(model.works, chance, ({ worker, fence }) => worker !== undefined && fence > 0)
+    if (work?.worker === undefined) return undefined
+    const isWrong = chance.below(5) === 0
+    const amount = isWrong ? work.fence + 1_000 : work.fence
+    const fields = { operation, event_id: work.id, amount, ...more(work, chance) }
+    return { by: work.worker, fields, took: tookWork, ...(isWrong ? { refusedAs: [] } : {}) }
+  }
+}
+
+const submitWork: Act = (model, chance) => {
+  const work = recent(
+    model.works,
+    chance,
+    ({ worker, result, state }) =>
+      worker !== undefined && result !== '' && (state === 'claimed' || state === 'revision'),
+  )
+  if (work?.worker === undefined) return undefined
+  return {
+    by: work.worker,
+    fields: { operation: 'work.submit', event_id: work.id, amount: work.fence, target: work.result },
+    took: tookWork,
+  }
+}
+
+function byReviewer(operation: string, more: object = {}): Act {
+  return (model, chance) => {
+    const work = recent(model.works, chance, () => true)
+    if (work === undefined) return undefined
+    return { by: work.requester, fields: { operation, event_id: work.id, ...more }, took: tookWork }
+  }
+}
+
+const rule: Act = (model, chance) => {
+  const work = recent(model.works, chance, ({ state }) => state === 'disputed')
+  if (work === undefined) return undefined
+  const percent = chance.below(101)
+  const by = model.rooms.get(work.room)!.owner ?? model.operator
+  return {
+    by,
+    fields: { operation: 'work.rule', event_id: work.id, reason: 'some of it fits', data: data({ percent }) },
+    took: tookWork,
+  }
+}
+
+const createDoc: Act = (model, chance, step) => {
+  const room = roomFor(model, chance, chance.below(2) === 0)
+  if (room === undefined) return undefined
+  const by = room.isPrivate ? chance.pick([...room.mayEver])! : someone(model, chance)
+  const title = room.isPrivate ? `${secretMark} doc` : 'doc'
+  const text = `${textOf(room, chance, step)}\n\nsecond\n\nthird\n`
+  return {
+    by,
+    fields: { operation: 'docs.create', room: room.name, text, data: data({ title }) },
+    took: (answer, { docs }) => {
+      const { id, version } = answer.doc as { id: string; version: number }
+      docs.set(id, { id, owner: by, room: room.name, version })
+    },
+  }
+}
+
+const writeDoc: Act = (model, chance, step) => {
+  const doc = recent(model.docs, chance, () => true)
+  if (doc === undefined) return undefined
+  const text = `${textOf(model.rooms.get(doc.room)!, chance, step)}\n\nsecond\n\nthird\n`
+  return {
+    by: doc.owner,
+    fields: { operation: 'docs.write', target: doc.id, text, data: data({ base_version: doc.version }) },
+    took: (answer) => {
+      doc.version = (answer.doc as { version: number }).version
+    },
+  }
+}
+
+const putFile: Act = (model, chance, step) => {
+  const room = roomFor(model, chance, chance.below(2) === 0)
+  if (room === undefined) return undefined
+  const by = room.isPrivate ? chance.pick([...room.mayEver])! : someone(model, chance)
+  const filename = room.isPrivate ? `${secretMark}.txt` : 'file.txt'
+  const bytes = Buffer.from(`${textOf(room, chance, step)}`).toString('base64url')
+  return { by, fields: { operation: 'blob.put', room: room.name, filename, media_type: 'text/plain', data: bytes } }
+}
+
+const handle: Act = (model, chance) => ({
+  by: someone(model, chance),
+  fields: { operation: 'identity.register', handle: `handle${chance.below(12)}` },
+})
+
+const profile: Act = (model, chance, step) => ({
+  by: someone(model, chance),
+  fields: { operation: 'identity.profile.set', data: data({ description: `profile ${step}` }) },
+})
+
+const rotate: Act = (model, chance) => {
+  const by = chance.pick(model.people.slice(1).filter(({ key, keys }) => key + 1 < keys.length))
+  if (by === undefined) return undefined
+  const from = by.key
+  return {
+    by,
+    fields: { operation: 'identity.rotate', target: by.keys[from + 1]!.publicKey },
+    proves: from + 1,
+    took: (_, { retired }) => {
+      if (by.key !== from) return
+      by.key = from + 1
+      retired.push({ person: by, key: from })
+    },
+  }
+}
+
+const suspend: Act = (model, chance) => {
+  const target = chance.pick(model.people.slice(1))!
+  if (model.suspended.size > 1) return undefined
+  const hides = chance.below(3) === 0
+  const ended = model.ended
+  if (hides) model.hidden.add(target)
+  return {
+    by: model.operator,
+    fields: {
+      ...{ operation: 'identity.suspend', target: target.id, reason: 'it floods' },
+      ...(hides ? { data: data({ hide_posts: true }) } : {}),
+    },
+    took: (_, { suspended, ended: now }) => void (now === ended && suspended.add(target)),
+  }
+}
+
+const unsuspend: Act = (model, chance) => {
+  const target = chance.pick([...model.suspended])
+  if (target === undefined) return undefined
+  model.end(model.suspended, target)
+  return { by: model.operator, fields: { operation: 'identity.unsuspend', target: target.id } }
+}
+
+function moderate(name: 'pin' | 'lock'): Act {
+  return (model, chance) => {
+    const thread = recent(model.posts, chance, ({ id, original }) => id === original)
+    if (thread === undefined) return undefined
+    const isOn = chance.below(2) === 0
+    if (name === 'lock' && !isOn) model.end(model.locked, thread.id)
+    const ended = model.ended
+    const by = model.rooms.get(thread.room)!.owner ?? model.operator
+    const flag = name === 'pin' ? { pinned: isOn } : { locked: isOn }
+    const fields = { operation: `thread.${name}`, event_id: thread.id, data: data(flag) }
+    if (name === 'pin' || !isOn) return { by, fields }
+    return { by, fields, took: (_, { locked, ended: now }) => void (now === ended && locked.add(thread.id)) }
+  }
+}
+
+const delegate: Act = (model, chance, step) => {
+  const by = someone(model, chance)
+  const name = `delegate ${step}`
+  return {
+    by,
+    fields: {
+      ...{ operation: 'delegation.create', target: signerOf(name).publicKey, ttl: 60 + chance.below(86_400) },
+      data: data({ scopes: ['board:post', 'board:work'] }),
+    },
+    proves: name,
+    took: (answer, { delegates }) => {
+      const { id } = answer.delegation as { id: string }
+      delegates.push({ name, person: by, id, isOver: false })
+    },
+  }
+}
+
+const postAsDelegate: Act = (model, chance, step) => {
+  const found = chance.pick(model.delegates.filter(({ isOver }) => !isOver))
+  if (found === undefined) return undefined
+  return { ...postInto(roomFor(model, chance, false)!, found.person, chance, step), key: found.name }
+}
+
+const revoke: Act = (model, chance) => {
+  const found = chance.pick(model.delegates.filter(({ isOver }) => !isOver))
+  if (found === undefined) return undefined
+  return {
+    by: found.person,
+    fields: { operation: 'delegation.revoke', target: found.id },
+    took: () => {
+      found.isOver = true
+    },
+  }
+}
+
+const follow: Act = (model, chance) => {
+  const room = roomFor(model, chance, false)!
+  const operation = chance.below(3) === 0 ? 'room.unfollow' : 'room.follow'
+  return { by: someone(model, chance), fields: { operation, room: room.name } }
+}
+
+const converse: Act = (model, chance, step) => {
+  const by = someone(model, chance)
+  const other = someone(model, chance)
+  if (other === by) return undefined
+  const fields = { operation: 'conversation.open', members: [other.id], text: `${secretMark} hello ${step}` }
+  return { by, fields }
+}
+
+const report: Act = (model, chance) => {
+  const target = recent(model.posts, chance, ({ room }) => !model.isPrivate(room))
+  if (target === undefined) return undefined
+  return { by: someone(model, chance), fields: { operation: 'report', event_id: target.id, reason: 'noise' } }
+}
+
+// ---- what has to be refused, or to be answered as before
+
+/** The same bytes again: the same answer, and nothing happens. */
+const retry: Act = (model, chance) => {
+  const old = recent(model.sent, chance, ({ standing }) => standing === 'accepted')
+  return old === undefined ? undefined : { by: old.by, fields: old.fields, again: old }
+}
+
+/** Seconds for which a board certainly remembers a request id, and a nonce. */
+const requestRemembered = 80_000
+const nonceRemembered = 500
+
+function withRequestId(model: Model, chance: Chance): Sent | undefined {
+  return recent(model.sent, chance, ({ standing, fields, at }) => {
+    return standing === 'accepted' && fields.request_id !== undefined && model.now - at < requestRemembered
+  })
+}
+
+const sameRequest: Act = (model, chance) => {
+  const old = withRequestId(model, chance)
+  // Of a text that was taken back the request id may be forgotten too.
+  if (old === undefined || model.mayBeGone(old.id)) return undefined
+  return { by: old.by, fields: old.fields, like: old }
+}
+
+const otherContent: Act = (model, chance, step) => {
+  const old = withRequestId(model, chance)
+  if (old === undefined || model.mayBeGone(old.id)) return undefined
+  const fields = { ...old.fields, text: `${old.fields.text} and more ${step}` }
+  return { by: old.by, fields, refusedAs: ['request_id_reused'] }
+}
+
+const usedNonce: Act = (model, chance, step) => {
+  const old = recent(model.sent, chance, ({ standing, fields, at }) => {
+    return standing === 'accepted' && fields.operation === 'post' && model.now - at < nonceRemembered
+  })
+  if (old === undefined || model.mayBeGone(old.id)) return undefined
+  const { nonce } = JSON.parse(old.body.toString()) as { nonce: string }
+  const { request_id: _, ...fields } = old.fields
+  return {
+    by: old.by,
+    nonce,
+    fields: { ...fields, text: `another text ${step}` } as Fields,
+    refusedAs: ['nonce_reused'],
+  }
+}
+
+const intrude: Act = (model, chance, step) => {
+  const room = roomFor(model, chance, true)
+  const by = someone(model, chance)
+  if (room === undefined || room.mayEver.has(by) || by === model.operator) return undefined
+  const read = chance.below(2) === 0
+  return {
+    by,
+    fields: read
+      ? { operation: 'events.list', room: room.name }
+      : { operation: 'post', room: room.name, text: `${secretMark} from outside ${step}` },
+    refusedAs: ['private_room', 'not_found', 'suspended'],
+    holds: () => !room.mayEver.has(by),
+  }
+}
+
+const asSuspended: Act = (model, chance, step) => {
+  const by = chance.pick([...model.suspended])
+  if (by === undefined) return undefined
+  const fields = { operation: 'post', room: 'lobby', text: `from a suspended key ${step}` }
+  return { by, fields, refusedAs: ['suspended'], holds: () => model.suspended.has(by) }
+}
+
+const withOldKey: Act = (model, chance, step) => {
+  const found = chance.pick(model.retired)
+  if (found === undefined) return undefined
+  const fields = { operation: 'post', room: 'lobby', text: `with a key of yesterday ${step}` }
+  return { by: found.person, key: found.key, fields, refusedAs: ['key_rotated'] }
+}
+
+const asEndedDelegate: Act = (model, chance, step) => {
+  const found = chance.pick(model.delegates.filter(({ isOver }) => isOver))
+  if (found === undefined) return undefined
+  const fields = { operation: 'post', room: 'lobby', text: `by who was a delegate ${step}` }
+  return { by: found.person, key: found.name, fields, refusedAs: ['forbidden', 'key_rotated', 'suspended'] }
+}
+
+const ownVote: Act = (model, chance) => {
+  const target = recent(model.posts, chance, () => true)
+  if (target === undefined) return undefined
+  const fields = { operation: 'vote', event_id: target.id, data: data({ value: 1 }) }
+  const refusedAs = ['forbidden', 'private_room', 'not_found', 'suspended', 'wrong_state', 'room_write_restricted']
+  return { by: target.by, fields, refusedAs }
+}
+
+const beyondMeans: Act = (model, chance) => {
+  const fields = { operation: 'credit.transfer', target: model.operator.id, amount: 1_000_000 }
+  return { by: chance.pick(model.people.slice(1))!, fields, refusedAs: ['insufficient_credits', 'suspended'] }
+}
+
+const grantByAnyone: Act = (model, chance) => {
+  const by = chance.pick(model.people.slice(1))!
+  const fields = { operation: 'credit.grant', target: by.id, amount: 5 }
+  return { by, fields, refusedAs: ['forbidden', 'suspended'] }
+}
+
+const roleByAnyone: Act = (model, chance) => {
+  const room = roomFor(model, chance, true)
+  // A member, who sees the room, or one from outside.
+  const by = room !== undefined && chance.below(3) > 0 ? chance.pick([...room.mayEver])! : someone(model, chance)
+  if (room === undefined || room.owner === by || by === model.operator) return undefined
+  const fields = { operation: 'room.member.add', room: room.name, target: by.id }
+  return { by, fields, refusedAs: ['forbidden', 'private_room', 'not_found', 'suspended'] }
+}
+
+const acceptByAnyone: Act = (model, chance) => {
+  const work = recent(model.works, chance, ({ state }) => state === 'submitted' || state === 'rejected')
+  const by = chance.below(2) === 0 ? work?.worker : someone(model, chance)
+  if (work === undefined || by === undefined || work.requester === by) return undefined
+  const refusedAs = ['not_the_reviewer', 'not_found', 'private_room', 'wrong_state', 'forbidden', 'suspended']
+  return { by, fields: { operation: 'work.accept', event_id: work.id }, refusedAs }
+}
+
+type Kind = { readonly weight: number; readonly act: Act }
+
+/** By name, with how often each is taken. */
+export const acts: Readonly<Record<string, Kind>> = {
+  post: { weight: 160, act: post },
+  'private post': { weight: 60, act: privatePost },
+  reply: { weight: 60, act: reply },
+  edit: { weight: 30, act: edit },
+  redact: { weight: 10, act: onPost('event.redact', { reason: 'a password' }, true, redacts) },
+  hide: { weight: 8, act: onPost('room.hide', { reason: 'off topic' }, true) },
+  'restore a post': { weight: 6, act: onPost('room.restore', { reason: 'on topic' }, false) },
+  vote: { weight: 30, act: vote },
+  'create a room': { weight: 14, act: createRoom },
+  'add a member': { weight: 10, act: changeRole('room.member.add') },
+  'remove a member': { weight: 6, act: changeRole('room.member.remove') },
+  'make a moderator': { weight: 5, act: changeRole('room.moderator.add') },
+  join: { weight: 6, act: ownRole('room.join') },
+  leave: { weight: 4, act: ownRole('room.leave') },
+  invite: { weight: 5, act: invite },
+  'accept an invite': { weight: 4, act: acceptInvite },
+  policy: { weight: 4, act: policy },
+  ban: { weight: 3, act: ban },
+  grant: { weight: 14, act: grant },
+  transfer: { weight: 20, act: transfer },
+  'create a work': { weight: 24, act: createWork },
+  claim: { weight: 34, act: claimWork },
+  result: { weight: 30, act: resultOfWork },
+  submit: { weight: 34, act: submitWork },
+  renew: { weight: 4, act: byWorker('work.renew', () => ({ ttl: 1_200 })) },
+  release: { weight: 3, act: byWorker('work.release') },
+  dispute: { weight: 8, act: byWorker('work.dispute', () => ({ reason: 'it was all there' })) },
+  concede: { weight: 3, act: byWorker('work.concede') },
+  accept: { weight: 8, act: byReviewer('work.accept') },
+  reject: { weight: 8, act: byReviewer('work.reject', { reason: 'none of it is what was asked' }) },
+  revise: { weight: 4, act: byReviewer('work.revise', { reason: 'the second one is missing' }) },
+  cancel: { weight: 3, act: byReviewer('work.cancel') },
+  raise: { weight: 4, act: byReviewer('work.raise', { amount: 3 }) },
+  reopen: { weight: 3, act: byReviewer('work.reopen') },
+  'edit a request': { weight: 4, act: byReviewer('work.edit', { text: 'another request' }) },
+  rule: { weight: 8, act: rule },
+  'create a document': { weight: 10, act: createDoc },
+  'write a document': { weight: 16, act: writeDoc },
+  'put a file': { weight: 8, act: putFile },
+  'register a handle': { weight: 8, act: handle },
+  profile: { weight: 4, act: profile },
+  'rotate a key': { weight: 6, act: rotate },
+  suspend: { weight: 4, act: suspend },
+  unsuspend: { weight: 5, act: unsuspend },
+  pin: { weight: 4, act: moderate('pin') },
+  lock: { weight: 4, act: moderate('lock') },
+  delegate: { weight: 6, act: delegate },
+  'post as a delegate': { weight: 10, act: postAsDelegate },
+  'revoke a delegation': { weight: 3, act: revoke },
+  follow: { weight: 6, act: follow },
+  converse: { weight: 6, act: converse },
+  report: { weight: 3, act: report },
+  retry: { weight: 40, act: retry },
+  'same request id': { weight: 12, act: sameRequest },
+  'other content with a request id': { weight: 8, act: otherContent },
+  'used nonce': { weight: 8, act: usedNonce },
+  intrude: { weight: 10, act: intrude },
+  'post while suspended': { weight: 6, act: asSuspended },
+  'post with an old key': { weight: 6, act: withOldKey },
+  'post after a delegation': { weight: 4, act: asEndedDelegate },
+  'reply in a locked thread': { weight: 6, act: lockedReply },
+  'vote on an own post': { weight: 5, act: ownVote },
+  'transfer too much': { weight: 5, act: beyondMeans },
+  'grant without the right': { weight: 5, act: grantByAnyone },
+  'add a member without the right': { weight: 5, act: roleByAnyone },
+  "accept another's work": { weight: 40, act: acceptByAnyone },
+}

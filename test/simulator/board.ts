@@ -1,0 +1,157 @@
+/** A whole board on a simulated machine, all of it but its port: started, asked, and ended in every way that a process ends. */
+
+import { openBoard, resumeBoard } from '../../src/board/server.ts'
+import { openBoardDirectory } from '../../src/board-directory.ts'
+import { readConfig } from '../../src/config.ts'
+import type { ExportChunk, ExportState } from '../../src/export/chunks.ts'
+import type { Reply } from '../../src/format/reply.ts'
+import { readMarks } from '../../src/log/mark.ts'
+import { Parts } from '../../src/parts.ts'
+import type { Simulation } from '../support/simulation.ts'
+
+export type Layout = { readonly placement: 'back' | 'threads'; readonly shards: number }
+
+export const dataDirectory = '/board/data'
+export const markFile = '/board/data.mark'
+const address = 'http://board.example'
+const door = { via: 'command', address: '192.0.2.1' }
+
+type Open = Awaited<ReturnType<typeof openBoard>>
+
+/** What was found wrong. Its message says what, and is the same whenever the same is found. */
+export class Violation extends Error {
+  override readonly name = 'Violation'
+}
+
+export class SimulatedBoard {
+  readonly sim: Simulation
+  readonly #layout: Layout
+  readonly #operators: readonly string[]
+  /** Roots of all heads that were shown to anybody, by size. */
+  readonly heads = new Map<number, string>()
+  #open: Open | undefined
+  #parts = new Parts()
+
+  constructor(sim: Simulation, layout: Layout, operators: readonly string[]) {
+    this.sim = sim
+    this.#layout = layout
+    this.#operators = operators
+  }
+
+  get serviceId(): string {
+    return this.#running.directory.facts.service_id
+  }
+
+  /** Identity id of the board itself, which posts notices. */
+  get ownId(): string {
+    return this.#running.directory.identity.id
+  }
+
+  get shards(): number {
+    return this.#running.directory.facts.shards
+  }
+
+  /** Leaves of the log, as far as it has told. */
+  get size(): number {
+    return this.#running.news.head.size
+  }
+
+  get vkey(): string {
+    return this.#running.log.vkey
+  }
+
+  /** Rejects with the error that a start ends with. */
+  async start(): Promise<'running' | 'dark'> {
+    return this.sim.until(this.#start())
+  }
+
+  async #start(): Promise<'running'> {
+    const { platform } = this.sim
+    const { disk, clock, random } = platform
+    const { shards, placement } = this.#layout
+    disk.makeDirectory(dataDirectory)
+    const config = {
+      ...readConfig(dataDirectory, {
+        BASE_URL: address,
+        MARK_FILE: markFile,
+        OPERATORS: this.#operators.join(','),
+        SHARDS: String(shards),
+        PLACEMENT: placement,
+        VERIFY_THREADS: '1',
+        BROADSIDE_LIMITS: 'off',
+        LOG_LEVEL: 'error',
+      }),
+      // Small, so that faults meet segments that are being sealed, and a disk that fills up.
+      segmentBytesMax: 24 * 1024,
+      diskReserveBytes: 4 * 1024,
+    }
+    const marks = readMarks(disk, config)
+    const where = { path: dataDirectory, serviceId: 'board', publicHost: 'board.example' }
+    const directory = openBoardDirectory({ disk, ...where, shards, now: clock.wallSeconds(), random })
+    this.#parts = new Parts()
+    const place = { ...platform, config, directory, placement, marks, address, port: 0 }
+    this.#open = await openBoard(this.#parts, place)
+    const { actorHost, news } = this.#open
+    this.noteHead(news.head.checkpoint)
+    actorHost.listen({ published: ({ head }) => this.noteHead(head.checkpoint) })
+    await resumeBoard(this.#parts, this.#open)
+    return 'running'
+  }
+
+  async stop(): Promise<'stopped' | 'dark'> {
+    const stopped = async () => {
+      await this.#parts.stop()
+      return 'stopped' as const
+    }
+    return this.sim.until(stopped())
+  }
+
+  /** Undefined: the outcome is unknown. Never settles when the board ends first. */
+  send(body: Buffer): Promise<Reply | undefined> {
+    const { front } = this.#running
+    return new Promise((resolve) =>
+      this.sim.inMain(() =>
+        front.execute(body, door, (reply) => {
+          // What a machine without power says reaches nobody.
+          if (!this.sim.isDown) resolve(reply)
+        }),
+      ),
+    )
+  }
+
+  /** Everything public, as the export has it. */
+  async exported(stream?: 'ledger'): Promise<Buffer> {
+    const chunks: Uint8Array[] = []
+    let state: ExportState | undefined
+    do {
+      const { actorHost } = this.#running
+      const given = state === undefined ? {} : { state }
+      const request = { filter: {}, limit: 0, cursor: '', ...given, ...(stream === undefined ? {} : { stream }) }
+      const chunk = await new Promise<ExportChunk | undefined>((resolve) =>
+        this.sim.inMain(() =>
+          actorHost.askFeed<ExportChunk>(['export', request, actorHost.seen], (found) =>
+            resolve(found as ExportChunk | undefined),
+          ),
+        ),
+      )
+      if (chunk === undefined) throw new Violation('an export was not answered')
+      if (!chunk.ok) throw new Violation(`an export was refused: ${chunk.refusal.code}`)
+      chunks.push(chunk.bytes)
+      state = chunk.state
+    } while (state !== undefined)
+    return Buffer.concat(chunks)
+  }
+
+  /** Every head that anybody sees: one root for each size, ever. */
+  noteHead(checkpoint: string): void {
+    const [, size = '', root = ''] = checkpoint.split('\n')
+    const known = this.heads.get(Number(size))
+    if (known !== undefined && known !== root) throw new Violation('two heads of one size were handed out')
+    this.heads.set(Number(size), root)
+  }
+
+  get #running(): Open {
+    if (this.#open === undefined) throw new Error('the board was not started')
+    return this.#open
+  }
+}

@@ -1,0 +1,242 @@
+/** What has to be true of a board that is at rest, whatever happened to it: asked of it as anybody may, and of its files. */
+
+import { codes } from '../../actors/works/market/ledger.ts'
+import { splitLines } from '../../src/cli/lines.ts'
+import { checkHere, verifyExport } from '../../src/cli/verify-export.ts'
+import { checkBoard } from '../../src/fsck/fsck.ts'
+import { CompactRange } from '../../storage/merkle.ts'
+import { parseVkey } from '../../storage/note.ts'
+import { dataDirectory, markFile, type SimulatedBoard, Violation } from './board.ts'
+import { type Model, type Post, type Reply, secretMark } from './model.ts'
+import type { Fields, Person } from './people.ts'
+
+/** Asks the board; in the name of whom. Without one nobody signs. */
+export type Ask = (fields: Fields, by?: Person) => Promise<Reply>
+
+type Line = {
+  readonly type: string
+  readonly event_id: string
+  readonly room: string
+  readonly seq: number
+  readonly text?: string
+  readonly supersedes?: string
+  readonly author?: { readonly id: string }
+  readonly hashes?: string
+  readonly log?: { readonly index: number }
+}
+
+function must(isSo: boolean, what: string): asserts isSo {
+  if (!isSo) throw new Violation(what)
+}
+
+async function* one(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes
+}
+
+async function verified(board: SimulatedBoard, bytes: Buffer, what: string) {
+  const key = parseVkey(board.vkey)
+  must(key.ok, 'the vkey of the log cannot be read')
+  const report = await verifyExport({
+    lines: splitLines(one(bytes)),
+    checker: checkHere(),
+    logKey: key.value,
+    progress: () => {},
+  })
+  must(report.failures === 0, `the ${what} does not verify: ${report.first?.reason}`)
+  must(report.hasEnd && report.isSignedByLog === true, `the ${what} has no signed end`)
+  return report
+}
+
+/** Every size that a head was ever shown of has the root of the leaves as they are now. */
+function checkHeads(board: SimulatedBoard, leaves: Buffer): void {
+  const range = new CompactRange()
+  const into = Buffer.alloc(64 + 32 * 54)
+  for (let size = 0; size <= leaves.length / 32; size++) {
+    if (size > 0) range.append(leaves.subarray((size - 1) * 32, size * 32), into)
+    const shown = board.heads.get(size)
+    must(
+      size === 0 || shown === undefined || shown === range.root().toString('base64'),
+      'a head that was shown is not of this log',
+    )
+  }
+  must(Math.max(0, ...board.heads.keys()) <= leaves.length / 32, 'a head of more entries was shown than the log has')
+}
+
+/** The export: what is there was sent, once, as it was acknowledged; and everything that was. */
+async function checkExport(board: SimulatedBoard, model: Model): Promise<void> {
+  const bytes = await board.exported()
+  must(!bytes.includes(secretMark), 'something private is in the export')
+  await verified(board, bytes, 'export')
+  const lines = linesOf(bytes)
+  must(!lines.some(({ type }) => type === 'unreadable'), 'the export has a line that cannot be read')
+  checkHeads(
+    board,
+    Buffer.concat(lines.map(({ type, hashes }) => Buffer.from(type === 'leaves' ? hashes! : '', 'base64'))),
+  )
+  const found = new Map<string, Line>()
+  for (const line of lines) {
+    if (line.type !== 'event' && line.type !== 'tombstone') continue
+    // An event comes once more where it was changed later, as it is now.
+    found.set(line.event_id, line)
+    if (line.author?.id === board.ownId) continue
+    const sent = model.sent.get(line.event_id)
+    must(sent !== undefined, 'the export has what nobody sent')
+    const { error } = sent.reply ?? {}
+    must(sent.standing === 'accepted', `the export has what was refused: ${sent.name}, ${error?.code}`)
+  }
+  const places = new Map<string, Set<number>>()
+  for (const post of model.posts.values()) {
+    if (model.isPrivate(post.room)) continue
+    const line = found.get(post.id)
+    must(line !== undefined, 'an acknowledged post is not in the export')
+    checkPost(line, post, model)
+    if (post.original !== post.id) continue
+    const seqs = places.get(post.room) ?? new Set()
+    places.set(post.room, seqs)
+    must(!seqs.has(post.seq), 'two posts of a room have one number')
+    seqs.add(post.seq)
+  }
+}
+
+function checkPost(line: Line, post: Post, model: Model): void {
+  must(line.room === post.room && line.seq === post.seq, 'a post has moved')
+  const leaf = model.sent.get(post.id)?.reply?.data?.receipt?.log_index
+  must(
+    leaf === undefined || line.log === undefined || line.log.index === leaf,
+    'a post has another leaf than was acknowledged',
+  )
+  const isShown = line.type === 'event'
+  must(!isShown || line.text === post.text, 'a post has another text than was sent')
+  must(!isShown || !model.redacted.has(post.original), 'a text is there that was redacted')
+  if (!isShown) must(model.mayBeGone(post.id), 'a text is gone that nobody took back')
+}
+
+/** With a damaged file: each line of the export is as it was acknowledged, or says that it cannot be read. */
+export async function checkReadable(board: SimulatedBoard, model: Model): Promise<void> {
+  const lines = linesOf(await board.exported())
+  const found = new Map(lines.map((line) => [line.event_id, line]))
+  let unreadable = 0
+  for (const post of model.posts.values()) {
+    if (model.isPrivate(post.room)) continue
+    const line = found.get(post.id)
+    must(line !== undefined, 'beside damage an acknowledged post is not in the export')
+    if (line.type === 'unreadable') unreadable++
+    else checkPost(line, post, model)
+  }
+  // A bit is in one frame.
+  must(unreadable <= 1, 'one bit costs more than the record that it is in')
+}
+
+function linesOf(bytes: Buffer): Line[] {
+  const text = bytes.toString().trimEnd()
+  return text.split('\n').map((line) => JSON.parse(line) as Line)
+}
+
+type Posting = { readonly debit: string; readonly credit: string; readonly code: number; readonly amount: number }
+type Balance = { readonly available: number; readonly held: number }
+
+/** Credits: as many as were made, wherever they are. */
+async function checkCredits(board: SimulatedBoard, model: Model, ask: Ask): Promise<void> {
+  const bytes = await board.exported('ledger')
+  must(!bytes.includes(secretMark), 'something private is in the ledger')
+  const { ledger } = await verified(board, bytes, 'ledger')
+  const supply = ledger?.supply ?? 0
+  const text = bytes.toString().trimEnd()
+  const made = (text === '' ? [] : text.split('\n'))
+    .map((line) => JSON.parse(line) as Posting)
+    .filter(({ debit }) => debit === 'mint')
+  const welcomed = made.filter(({ code }) => code === codes.welcome).map(({ credit }) => credit)
+  must(new Set(welcomed).size === welcomed.length, 'somebody was welcomed twice')
+  const granted = made.filter(({ code, credit }) => code === codes.grant && credit !== 'rewards')
+  const sumGranted = granted.reduce((all, { amount }) => all + amount, 0)
+  must(sumGranted === model.minted, 'another number of credits was made than was granted')
+  let sum = 0
+  for (const account of [...model.people.map(({ id }) => id), 'fees', 'rewards']) {
+    const { ok, data } = await ask({ operation: 'credit.balance', target: account }, model.operator)
+    must(ok, 'a balance is not told')
+    const { available, held } = data as unknown as Balance
+    must(available >= 0 && held >= 0, 'somebody has less than nothing')
+    sum += available + held
+  }
+  must(sum === supply, 'credits were lost or made')
+}
+
+const publicLists: readonly Fields[] = [
+  { operation: 'rooms.list', limit: 100 },
+  { operation: 'events.list', limit: 100 },
+  { operation: 'threads.list', limit: 100 },
+  { operation: 'work.list', limit: 100 },
+  { operation: 'docs.list', limit: 100 },
+  { operation: 'identities.list', limit: 100 },
+  { operation: 'changes.list', limit: 100, data: '{"schema":1,"after":0}' },
+  { operation: 'credit.history', target: 'mint' },
+]
+
+/** Nothing private is in any list, nor in the files of the public log. */
+async function checkSecrets(board: SimulatedBoard, ask: Ask): Promise<void> {
+  for (const fields of publicLists) {
+    const answer = await ask(fields)
+    must(answer.ok, `${fields.operation} is refused: ${answer.error?.code}`)
+    must(!JSON.stringify(answer).includes(secretMark), `something private is in ${fields.operation}`)
+  }
+  for (const [name, { bytes }] of board.sim.memory.copy(`${dataDirectory}/log`))
+    must(!bytes.includes(secretMark), `something private is in ${name}`)
+}
+
+/** Private rooms: what was acknowledged is there once, in the order of its numbers, for those inside. */
+async function checkPrivate(model: Model, ask: Ask): Promise<void> {
+  for (const { name, isPrivate, owner } of model.rooms.values()) {
+    if (!isPrivate || owner === undefined) continue
+    const found = new Map<string, Line>()
+    let after = 0
+    for (;;) {
+      const fields = {
+        operation: 'events.list',
+        room: name,
+        limit: 100,
+        data: JSON.stringify({ schema: 1, order: 'asc', after }),
+      }
+      const { ok, data } = await ask(fields, owner)
+      // Who owns it may have left it to another.
+      if (!ok) break
+      const { events } = data as unknown as { events: readonly Line[] }
+      for (const event of events) {
+        must(!found.has(event.event_id) && event.seq > after, 'a private room lists an event twice')
+        found.set(event.event_id, event)
+        after = event.seq
+      }
+      if (events.length === 0) break
+    }
+    if (found.size === 0) continue
+    for (const post of model.posts.values()) {
+      if (post.room !== name || post.original !== post.id) continue
+      const line = found.get(post.id)
+      must(line !== undefined || model.mayBeGone(post.id), 'an acknowledged private post is gone')
+      must(line === undefined || line.seq === post.seq, 'a private post has moved')
+    }
+  }
+}
+
+/** Everything that the log has signed follows from the files. */
+export function checkFiles(board: SimulatedBoard): void {
+  const found: string[] = []
+  const { damages, refusals } = checkBoard({
+    disk: board.sim.memory,
+    path: dataDirectory,
+    markFile,
+    verify: undefined,
+    onProgress: () => {},
+    onFinding: ({ kind, what }) => {
+      if (kind !== 'derived') found.push(what)
+    },
+  })
+  must(damages + refusals === 0, `fsck finds damage: ${found[0]}`)
+}
+
+export async function checkAll(board: SimulatedBoard, model: Model, ask: Ask): Promise<void> {
+  await checkExport(board, model)
+  await checkCredits(board, model, ask)
+  await checkSecrets(board, ask)
+  await checkPrivate(model, ask)
+  checkFiles(board)
+}

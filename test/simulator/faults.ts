@@ -1,0 +1,209 @@
+/** What goes wrong on the machine of a board. Each kind has a name, and can be switched off by it. */
+import { listSegments, segmentPath } from '../../storage/segment.ts'
+import type { Copy } from '../support/memory-disk.ts'
+import { dataDirectory, Violation } from './board.ts'
+import type { World } from './world.ts'
+
+export type FaultKind = { readonly weight: number; readonly go: (world: World) => Promise<void> | void }
+
+/** Not yet survived: switched off until they are. */
+export const offUntilMended: readonly string[] = ['log put back', 'newest frame damaged', 'bit rot in the log']
+
+export const faults: Readonly<Record<string, FaultKind>> = {
+  'power cut': { weight: 4, go: ({ sim, chance }) => sim.memory.cutAfter(1 + chance.below(60)) },
+  // Points that are seldom met get as many cuts as the others.
+  'power cut at a point': {
+    weight: 6,
+    go: ({ sim, chance }) => {
+      const { points } = sim.memory
+      const point = chance.pick([...points.seen.keys()].filter((name) => !name.startsWith('read')))
+      if (point !== undefined) sim.memory.cutAt(point, chance.below(4))
+    },
+  },
+  'process killed': { weight: 2, go: (world) => killed(world) },
+  'stopped and started': { weight: 1, go: (world) => stopped(world) },
+  'thread killed': {
+    weight: 3,
+    go: (world) => {
+      const name = world.sim.killThread()
+      world.count(`thread ${name} killed`)
+    },
+  },
+  'sync fails': {
+    weight: 2,
+    go: (world) => {
+      world.mayFault = true
+      world.sim.memory.syncFailsAfter = world.chance.below(30)
+    },
+  },
+  'write fails': {
+    weight: 2,
+    go: (world) => {
+      world.mayFault = true
+      world.sim.memory.writeFailsAfter = world.chance.below(30)
+    },
+  },
+  'read fails': {
+    weight: 4,
+    go: (world) => {
+      world.mayFault = true
+      const { memory } = world.sim
+      // Half of them at a kind of file, however seldom it is read.
+      const kinds = [...memory.points.seen.keys()].filter((name) => name.startsWith('read'))
+      if (world.chance.below(2) === 0) memory.readFailsAfter = world.chance.below(30)
+      else memory.readFailsAt = world.chance.pick(kinds)
+    },
+  },
+  'disk full': { weight: 2, go: ({ sim, chance }) => set(sim.memory, 'room', chance.below(200_000)) },
+  'disk has room': { weight: 3, go: ({ sim }) => set(sim.memory, 'room', Number.POSITIVE_INFINITY) },
+  'slow disk': { weight: 2, go: ({ sim, chance }) => set(sim.memory, 'slowMs', chance.below(400)) },
+  'slow links': { weight: 2, go: ({ sim, chance }) => set(sim, 'delayMs', chance.below(200)) },
+  'quick machine': {
+    weight: 3,
+    go: ({ sim }) => {
+      sim.memory.slowMs = 0
+      sim.delayMs = 5
+    },
+  },
+  'copy taken': { weight: 2, go: (world) => copied(world) },
+  'old copy put back': { weight: 1, go: (world) => putBack(world) },
+  'bit rot in a shard': { weight: 1, go: (world) => rot(world, 'shard') },
+  'bit rot in the log': { weight: 4, go: (world) => rot(world, 'log') },
+  'newest frame damaged': { weight: 4, go: (world) => damagedTail(world) },
+  'log put back': { weight: 4, go: (world) => logPutBack(world) },
+}
+
+function set<Name extends string>(of: Record<Name, number>, name: Name, value: number): void {
+  of[name] = value
+}
+
+async function killed(world: World): Promise<void> {
+  await world.sim.kill()
+  await world.startAgain()
+}
+
+/** As a service manager stops it: every file is closed in order. */
+async function stopped(world: World): Promise<void> {
+  await world.settle()
+  if ((await world.board.stop()) === 'dark') return world.recover()
+  await world.sim.kill()
+  await world.startAgain()
+}
+
+/** Everything is on disk, and what was shown of it is in the mark. False: the board went down before. */
+async function atRest(world: World): Promise<boolean> {
+  await world.settle()
+  world.sim.memory.heal()
+  world.sim.delayMs = 5
+  await world.wait(2_500)
+  return world.model.isCertain
+}
+
+async function copied(world: World): Promise<void> {
+  if (!(await atRest(world))) return
+  world.copy = { size: world.board.size, files: world.sim.memory.copy(dataDirectory) }
+}
+
+/** What an error of a start is called; undefined: it runs. */
+async function startError(world: World): Promise<Error | undefined> {
+  try {
+    await world.board.start()
+    return undefined
+  } catch (error) {
+    if (error instanceof Violation) throw error
+    return error as Error
+  }
+}
+
+/** A directory of yesterday in the place of today's: the mark beside it knows more, so no start may sign on. */
+async function putBack(world: World): Promise<void> {
+  const old = world.copy
+  if (old === undefined || !(await atRest(world))) return
+  if (old.size === world.board.size) return
+  const today = await endToday(world)
+  world.sim.memory.putBack(dataDirectory, old.files)
+  const error = await startError(world)
+  if (error?.name !== 'RolledBack')
+    throw new Violation(`an old copy was put back and the start says ${error?.name ?? 'nothing'}`)
+  world.count('old copies noticed')
+  await backToToday(world, today)
+}
+
+type Today = { readonly files: Copy; readonly heads: ReadonlyMap<number, string> }
+
+/** The process ends, and all that it left is kept. */
+async function endToday({ sim, board }: World): Promise<Today> {
+  await sim.kill()
+  return { files: sim.memory.copy(dataDirectory), heads: new Map(board.heads) }
+}
+
+/** What a board with other files has done since is not of this board. */
+async function backToToday(world: World, { files, heads }: Today): Promise<void> {
+  await world.sim.kill()
+  world.sim.memory.putBack(dataDirectory, files)
+  for (const size of [...world.board.heads.keys()]) if (!heads.has(size)) world.board.heads.delete(size)
+  await world.startAgain()
+}
+
+/** One bit of a sealed segment: it costs what it is in, and changes nothing else. */
+async function rot(world: World, where: 'shard' | 'log'): Promise<void> {
+  const { chance, sim } = world
+  if (!(await atRest(world))) return
+  const directory =
+    where === 'log' ? `${dataDirectory}/log` : `${dataDirectory}/shard-0${chance.below(world.board.shards)}`
+  const sealed = listSegments(sim.memory, directory, 'log').slice(0, -1)
+  const first = chance.pick(sealed)
+  if (first === undefined) return
+  const today = await endToday(world)
+  const path = segmentPath(directory, first)
+  sim.memory.flip(path, 64 + chance.below(sim.memory.readWhole(path).length - 64), chance.below(8))
+  const error = await startError(world)
+  if (error === undefined) {
+    world.count(`boards that run with a damaged ${where}`)
+    await world.checkDamaged()
+  } else {
+    world.count(`boards that refuse a damaged ${where}`)
+    if (!error.message.includes(path)) throw new Violation(`a damaged file is not named: ${error.name}`)
+  }
+  await backToToday(world, today)
+}
+
+/** The newest acknowledged frame of a shard: the log proves it, so it is not cut but named. */
+async function damagedTail(world: World): Promise<void> {
+  const { chance, sim } = world
+  if (!(await atRest(world))) return
+  const today = await endToday(world)
+  const directory = `${dataDirectory}/shard-0${chance.below(world.board.shards)}`
+  const path = segmentPath(directory, listSegments(sim.memory, directory, 'log').at(-1)!)
+  const bytes = sim.memory.readWhole(path)
+  let end = bytes.length
+  while (end > 64 && bytes[end - 1] === 0) end--
+  if (end > 64) {
+    sim.memory.flip(path, end - 1, chance.below(8))
+    const before = sim.memory.readWhole(path)
+    const error = await startError(world)
+    if (error === undefined) await world.checkDamaged()
+    else if (!error.message.includes(path)) throw new Violation(`a damaged newest frame is not named: ${error.name}`)
+    else if (!sim.memory.readWhole(path).equals(before)) throw new Violation('a refused start has cut a journal')
+  }
+  await backToToday(world, today)
+}
+
+/** The journal of the log alone is that of a moment ago; no mark was written since. */
+async function logPutBack(world: World): Promise<void> {
+  const { sim, board } = world
+  if (!(await atRest(world))) return
+  const directory = `${dataDirectory}/log`
+  const old = sim.memory.copy(directory)
+  const size = board.size
+  await world.postSome()
+  if (!world.model.isCertain || board.size === size) return
+  const today = await endToday(world)
+  sim.memory.putBack(directory, old)
+  if ((await startError(world)) === undefined) {
+    // It may go on where the same leaves follow, and sign the same heads.
+    await world.checkDamaged()
+    await world.postUnnoticed()
+  }
+  await backToToday(world, today)
+}

@@ -1,0 +1,138 @@
+/** What those who use a board know of it: what they sent, what was answered, and what follows from that. */
+import type { Fields, Person } from './people.ts'
+
+/** What is known of a command. `doubtful`: it was sent, and the board ended before it answered. */
+type Standing = 'open' | 'doubtful' | 'accepted' | 'refused'
+
+export type Reply = {
+  readonly ok: boolean
+  readonly data?: Readonly<Record<string, unknown>> & { readonly receipt?: Receipt }
+  readonly error?: { readonly code: string; readonly message: string }
+}
+
+type Receipt = {
+  readonly event_id: string
+  readonly accepted_at: number
+  readonly duplicate?: boolean
+  readonly log_index?: number
+  readonly checkpoint?: string
+}
+
+export type Sent = {
+  /** What it was meant as. */
+  readonly name: string
+  readonly id: string
+  readonly body: Buffer
+  readonly fields: Fields
+  readonly by: Person
+  /** Virtual seconds. */
+  readonly at: number
+  standing: Standing
+  /** What makes it refused still holds. */
+  readonly holds?: () => boolean
+  /** It was sent before, and may have been done then. */
+  mayBeDone: boolean
+  reply?: Reply
+  /** It changes what is known when it is accepted. */
+  readonly took?: (data: Readonly<Record<string, unknown>>, model: Model) => void
+}
+
+export type Room = {
+  readonly name: string
+  readonly isPrivate: boolean
+  /** Everyone who was ever given a way in, asked for or not: none but these may see or do anything in it. */
+  readonly mayEver: Set<Person>
+  readonly owner: Person | undefined
+}
+
+export type Post = {
+  readonly id: string
+  readonly room: string
+  readonly seq: number
+  readonly by: Person
+  readonly text: string
+  readonly original: string
+}
+
+export type Work = {
+  readonly id: string
+  readonly room: string
+  readonly requester: Person
+  worker: Person | undefined
+  fence: number
+  state: string
+  result: string
+}
+
+export type Doc = { readonly id: string; readonly owner: Person; readonly room: string; version: number }
+
+/** In every text that only members may read, and in every name of a private room. */
+export const secretMark = 'zqsecretqz'
+
+export class Model {
+  readonly people: readonly Person[]
+  /** Virtual seconds. */
+  now = 0
+  readonly sent = new Map<string, Sent>()
+  readonly rooms = new Map<string, Room>()
+  readonly posts = new Map<string, Post>()
+  readonly works = new Map<string, Work>()
+  readonly docs = new Map<string, Doc>()
+  readonly invites: { readonly code: string; readonly room: string }[] = []
+  /** First versions of posts whose text may be gone: somebody asked for it. */
+  readonly takenBack = new Set<string>()
+  /** Of these it is gone for certain. */
+  readonly redacted = new Set<string>()
+  /** All of whose posts may be hidden. */
+  readonly hidden = new Set<Person>()
+  /** Suspended for certain: it was answered, and nothing that ends it was sent since. */
+  readonly suspended = new Set<Person>()
+  /** Threads that are locked for certain. */
+  readonly locked = new Set<string>()
+  /** How often something of this was to end. */
+  ended = 0
+  /** Keys that were left for certain, with whose they were. */
+  readonly retired: { readonly person: Person; readonly key: number }[] = []
+  /** Credits that the operator made. */
+  minted = 0
+  /** Names of delegates' keys, and whose they are. */
+  readonly delegates: { readonly name: string; readonly person: Person; readonly id: string; isOver: boolean }[] = []
+
+  constructor(people: readonly Person[]) {
+    this.people = people
+    this.rooms.set('lobby', { name: 'lobby', isPrivate: false, mayEver: new Set(), owner: undefined })
+  }
+
+  get operator(): Person {
+    return this.people[0]!
+  }
+
+  /** The outcome of everything that was sent is known. */
+  get isCertain(): boolean {
+    for (const { standing } of this.sent.values()) if (standing === 'open' || standing === 'doubtful') return false
+    return true
+  }
+
+  /** Something that held for certain is to end. What was under way then says no more whether it holds. */
+  end<Item>(held: Set<Item>, item: Item): void {
+    held.delete(item)
+    this.ended++
+  }
+
+  /** It is none of those that are known, or somebody asked that its text goes. */
+  mayBeGone(id: string): boolean {
+    const post = this.posts.get(id)
+    return post === undefined || this.takenBack.has(post.original) || this.hidden.has(post.by)
+  }
+
+  /** It names something of a private room, and not the room. */
+  isHiddenThing({ fields }: Sent): boolean {
+    const thing = String(fields.event_id ?? fields.target ?? fields.reply_to ?? '')
+    const found = this.posts.get(thing) ?? this.docs.get(thing) ?? this.works.get(thing)
+    return fields.room === undefined && found !== undefined && this.isPrivate(found.room)
+  }
+
+  isPrivate(room: string): boolean {
+    return this.rooms.get(room)?.isPrivate === true
+  }
+}

@@ -1,0 +1,266 @@
+/** Faults to put into the code, each in one place, by what it takes away. Each of them has to be found. */
+
+export type Mutation = {
+  readonly name: string
+  readonly file: string
+  /** Stands in the file exactly once. */
+  readonly from: string
+  readonly to: string
+}
+
+const journal = 'storage/journal.ts'
+const recovery = 'storage/recovery.ts'
+const shard = 'actors/shard.ts'
+const log = 'actors/log/log.ts'
+const write = 'actors/records/write.ts'
+const room = 'actors/rooms/room.ts'
+const market = 'actors/works/market-decide.ts'
+
+export const mutations: readonly Mutation[] = [
+  {
+    name: 'a batch is not synced',
+    file: journal,
+    from: '    try {\n      active.file.sync()\n    } catch (error) {\n      this.#afterFailure(error)\n      throw error\n    }\n    this.#add(active, frames)',
+    to: '    this.#add(active, frames)',
+  },
+  {
+    name: 'a batch beside other work is not synced',
+    file: journal,
+    from: '    active.file.syncLater((failed) => {\n      this.#isAppending = false',
+    to: '    const soon = (done: (failed?: Error) => void) => queueMicrotask(() => done())\n    soon((failed) => {\n      this.#isAppending = false',
+  },
+  {
+    name: 'the name of a new segment is not synced',
+    file: journal,
+    from: '      file.sync()\n      this.#disk.syncDirectory(this.#directory)',
+    to: '      file.sync()',
+  },
+  {
+    name: 'the header of a new segment is not synced',
+    file: journal,
+    from: '      file.sync()\n      this.#disk.syncDirectory(this.#directory)',
+    to: '      this.#disk.syncDirectory(this.#directory)',
+  },
+  {
+    name: 'a footer is not synced',
+    file: journal,
+    from: 'live.nextSeq, active.seed), live.end)\n    file.sync()',
+    to: 'live.nextSeq, active.seed), live.end)',
+  },
+  {
+    name: 'the frames of a batch are written in another order',
+    file: journal,
+    from: '    for (const frame of frames) {\n      at = encodeFrame(',
+    to: '    for (const frame of frames.toReversed()) {\n      at = encodeFrame(',
+  },
+  {
+    name: 'a start does not make durable what it found',
+    file: recovery,
+    from: '    confirm(file, walk)\n    recovery.disk.syncDirectory',
+    to: '    recovery.disk.syncDirectory',
+  },
+  {
+    name: 'a torn tail stays in the journal',
+    file: recovery,
+    from: '  file.truncate(end)\n}',
+    to: '}',
+  },
+  {
+    name: 'a sealed index is kept before it is read',
+    file: 'storage/sealed-index.ts',
+    from: '    const offsets = Buffer.allocUnsafe(this.#facts.count * 4)',
+    to: '    const offsets = Buffer.allocUnsafe(this.#facts.count * 4)\n    this.#offsets = offsets',
+  },
+  {
+    name: 'with several shards a head leaves before its sync',
+    file: log,
+    from: 'if (shards.length === 1) journal.appendUnsynced',
+    to: 'if (shards.length > 0) journal.appendUnsynced',
+  },
+  {
+    name: 'a public write is answered before the log has it',
+    file: shard,
+    from: 'if (last === 0 || decision.isAnsweredEarly === true) answers',
+    to: 'if (last >= 0 || decision.isAnsweredEarly === true) answers',
+  },
+  {
+    name: 'a leaf is counted wrong in receipts',
+    file: shard,
+    from: '      change++\n      leaf += leaves',
+    to: '      change++\n      leaf += 1',
+  },
+  {
+    name: 'the log covers a frame twice after a start',
+    file: log,
+    from: 'covered: frame.ranges.map(({ last }) => last) }',
+    to: 'covered: frame.ranges.map(({ last }) => Math.max(0, last - 1)) }',
+  },
+  {
+    name: 'the feed skips a frame of the log',
+    file: 'actors/feed.ts',
+    from: '      this.#next = frame.seq + 1\n',
+    to: '      this.#next = frame.seq + (frame.seq % 50 === 0 ? 2 : 1)\n',
+  },
+  {
+    name: 'a retry is forgotten',
+    file: write,
+    from: '    const place = this.#place(letter)\n',
+    to: '    const place: number | undefined = undefined as number | undefined\n',
+  },
+  {
+    name: 'a retry of an act is forgotten at a restart',
+    file: write,
+    from: 'if (!use.isEvent) this.#commands.set(Buffer.from(use.id)',
+    to: 'if (!use.isEvent && use.nonce === "") this.#commands.set(Buffer.from(use.id)',
+  },
+  {
+    name: 'a nonce may be used again',
+    file: write,
+    from: '    if (nonceUsed)\n',
+    to: '    if (nonceUsed && letter.nonce === "")\n',
+  },
+  {
+    name: 'nonces are forgotten at a restart',
+    file: write,
+    from: 'this.remember({ to: record.room, author, nonce, requestId,',
+    to: "this.remember({ to: record.room, author, nonce: '', requestId,",
+  },
+  {
+    name: 'request ids are forgotten at a restart',
+    file: write,
+    from: 'this.remember({ to: record.room, author, nonce, requestId,',
+    to: "this.remember({ to: record.room, author, nonce, requestId: '',",
+  },
+  {
+    name: 'a request id takes other content',
+    file: write,
+    from: '    if (repeated !== undefined) return repeated\n',
+    to: '',
+  },
+  {
+    name: 'a request id is answered whatever the content is',
+    file: write,
+    from: '  return files[0] === files[1] && contentOf(',
+    to: '  return files[0] === files[1] || contentOf(',
+  },
+  {
+    name: 'a suspended identity may write',
+    file: write,
+    from: "    if (letter.suspended) return refuse('suspended'",
+    to: "    if (letter.suspended && letter.nonce === '') return refuse('suspended'",
+  },
+  {
+    name: 'an old key may write',
+    file: write,
+    from: '    if (letter.rotated)\n',
+    to: "    if (letter.rotated && letter.nonce === '')\n",
+  },
+  {
+    name: 'a delegation that has ended still acts',
+    file: write,
+    from: '    if (letter.delegated?.isOver === true) return',
+    to: "    if (letter.delegated?.isOver === true && letter.nonce === '') return",
+  },
+  {
+    name: 'a delegate acts in public before its delegation is there',
+    file: shard,
+    from: 'if (write.delegated?.isPublished === false && isSeen) {',
+    to: "if (write.delegated?.isPublished === false && isSeen && write.nonce === '') {",
+  },
+  {
+    name: 'anyone posts into a private room',
+    file: room,
+    from: 'if (room !== undefined && !mayWrite(room, letter.author) && !isOfBoard(letter)) {',
+    to: 'if (room !== undefined && !mayWrite(room, letter.author) && isOfBoard(letter)) {',
+  },
+  {
+    name: 'anyone reads a private room',
+    file: 'src/reads/read.ts',
+    from: "!mayWrite(room, reader)) return privateRoom('room')",
+    to: "!mayWrite(room, reader) && reader === '') return privateRoom('room')",
+  },
+  {
+    name: 'anyone adds members',
+    file: 'actors/rooms/policy.ts',
+    from: "operator && room.visibility === 'public' : room.owner === author",
+    to: "operator && room.visibility === 'public' : room.owner !== ''",
+  },
+  {
+    name: 'the name of a private room is in the public order',
+    file: room,
+    from: "return accept([{ record, key: letter.id, isPublic: visibility === 'public' }], {",
+    to: 'return accept([{ record, key: letter.id, isPublic: true }], {',
+  },
+  {
+    name: 'a locked thread takes replies',
+    file: room,
+    from: "  if (letter.op !== 'post' || !state.threadFlags",
+    to: "  if (letter.op === 'post' || !state.threadFlags",
+  },
+  {
+    name: 'an author votes for themselves',
+    file: 'actors/posts/decide.ts',
+    from: '  if (author === letter.author) return refuse(',
+    to: '  if (author === letter.author && value < -1) return refuse(',
+  },
+  {
+    name: 'a balance is not checked',
+    file: 'actors/works/market/rows.ts',
+    from: '  if (cost <= available) return undefined',
+    to: '  if (cost <= available + 10_000_000) return undefined',
+  },
+  {
+    name: 'anyone makes credits',
+    file: 'actors/works/market/credits.ts',
+    from: "  if (!letter.operator) return refuse('forbidden', 'only an operator of this board can make credits')\n",
+    to: '',
+  },
+  {
+    name: 'a credit is lost on its way',
+    file: 'actors/works/market/ledger.ts',
+    from: '      this.#of(ledger, credit).posted += amount\n    } else {',
+    to: '      this.#of(ledger, credit).posted += Math.max(1, amount - 1)\n    } else {',
+  },
+  {
+    name: 'anyone accepts a result',
+    file: market,
+    from: "    case 'reviewer':\n      return author === work.reviewer\n",
+    to: "    case 'reviewer':\n      return author !== ''\n",
+  },
+  {
+    name: 'an old claim still counts',
+    file: market,
+    from: '      if (fence !== work.fence)\n',
+    to: '      if (fence < work.fence)\n',
+  },
+  {
+    name: 'an answer of the market is not heard',
+    file: 'actors/works/delivery.ts',
+    from: '    if (answer.ok) return this.#go(line, answer)\n',
+    to: '    if (answer.ok) return this.#drop(line)\n',
+  },
+  {
+    name: 'the mark of the log is not written',
+    file: 'src/log/mark.ts',
+    from: '    const text = this.#wanted\n    if (text === this.#kept) return',
+    to: "    const text = this.#wanted\n    if (text !== '') return",
+  },
+  {
+    name: 'an older log is taken for whole',
+    file: 'src/log/mark.ts',
+    from: '  if (size > log.size)\n    throw new RolledBack(',
+    to: '  if (size > log.size + 1_000_000)\n    throw new RolledBack(',
+  },
+  {
+    name: 'a cursor begins one place too late',
+    file: 'src/follow/rows.ts',
+    from: '  const first = changes.after(from.next - 1)',
+    to: '  const first = changes.after(from.next)',
+  },
+  {
+    name: 'a cursor begins one update too early',
+    file: 'src/follow/rows.ts',
+    from: 'if (next === from.next && taken <= from.taken) continue',
+    to: 'if (next === from.next && taken < from.taken) continue',
+  },
+]

@@ -1,0 +1,208 @@
+/**
+ * Runs boards on simulated machines until something is found: `npm run simulate`.
+ *
+ * `-- [--seed S] [--steps N] [--board B] [--only STEPS] [--shards N] [--off FAULTS] [--jobs N] [--brief] [--json]`. Exit code 1 when
+ * something was found, 2 when it could not run.
+ */
+import { randomInt } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { setLogLevel } from '../../src/observe.ts'
+import type { Layout } from './board.ts'
+import { faults, offUntilMended } from './faults.ts'
+import { shrink } from './shrink.ts'
+import { type Outcome, type Run, runWorld, stepsEach } from './world.ts'
+
+const shrinkRunsMax = 200
+
+type Plan = {
+  readonly seed: string
+  readonly steps: number
+  readonly board: number | undefined
+  readonly only: ReadonlySet<number> | undefined
+  readonly layout: Layout | undefined
+  readonly off: ReadonlySet<string>
+  readonly jobs: number
+  /** A failure is not made short. */
+  readonly brief: boolean
+}
+
+type Done = { readonly board: number; readonly outcome: Outcome }
+
+function runOf({ seed, steps, only, layout, off }: Plan, board: number): Run {
+  const left = steps - board * stepsEach
+  return {
+    seed: `${seed}.${board}`,
+    steps: Math.min(stepsEach, Math.max(1, left)),
+    off,
+    ...(only === undefined ? {} : { only }),
+    ...(layout === undefined ? {} : { layout }),
+  }
+}
+
+/** What all boards together came to. */
+class Sum {
+  readonly counts = new Map<string, number>()
+  readonly seen = new Map<string, number>()
+  readonly struck = new Map<string, number>()
+  steps = 0
+
+  add({ counts, seen, struck }: Outcome, steps: number): void {
+    this.steps += steps
+    for (const [into, from] of [
+      [this.counts, counts],
+      [this.seen, seen],
+      [this.struck, struck],
+    ] as const)
+      for (const [name, count] of from) into.set(name, (into.get(name) ?? 0) + count)
+  }
+
+  /** Operations of the disk that met a cut, and those that never did. */
+  get coverage(): { readonly struck: number; readonly missed: readonly string[] } {
+    const points = [...this.seen.keys()].filter((point) => !point.startsWith('read'))
+    const missed = points.filter((point) => !this.struck.has(`cut · ${point}`))
+    return { struck: points.length - missed.length, missed }
+  }
+}
+
+/** All boards of a plan, on so many threads at a time; it stops at the first that fails. */
+async function runAll(plan: Plan, sum: Sum): Promise<Done | undefined> {
+  const count = plan.board === undefined ? Math.ceil(plan.steps / stepsEach) : 1
+  const first = plan.board ?? 0
+  let next = first
+  let found: Done | undefined
+  const take = (done: Done): void => {
+    sum.add(done.outcome, runOf(plan, done.board).steps)
+    if (done.outcome.found !== undefined && (found === undefined || done.board < found.board)) found = done
+  }
+  if (count === 1) {
+    take({ board: first, outcome: await runWorld(runOf(plan, first)) })
+    return found
+  }
+  const works = Array.from({ length: Math.min(plan.jobs, count) }, async () => {
+    const worker = new Worker(new URL(import.meta.url), { workerData: plan })
+    const ended = Promise.withResolvers<void>()
+    const go = (): void => {
+      if (found !== undefined || next >= first + count) void worker.terminate()
+      else worker.postMessage(next++)
+    }
+    worker.on('message', (done: Done) => {
+      take(done)
+      go()
+    })
+    worker.on('error', ended.reject)
+    worker.on('exit', () => ended.resolve())
+    go()
+    await ended.promise
+  })
+  await Promise.all(works)
+  return found
+}
+
+/** What was found, in as few steps as it takes, for people. */
+async function explain(plan: Plan, { board, outcome }: Done): Promise<object> {
+  const { seed } = plan
+  const layout = plan.layout === undefined ? '' : ` --shards ${plan.layout.shards}`
+  const off = ` --off '${[...plan.off].join(',')}'`
+  const same = `npm run simulate -- --seed ${seed} --board ${board}${layout}${off}`
+  console.error(`Found with seed ${seed}, board ${board}, step ${outcome.found!.step}: ${outcome.found!.message}`)
+  console.error(`Again: ${same}`)
+  if (plan.brief) return { board, ...outcome.found }
+  const short = await shrink(runOf({ ...plan, steps: (board + 1) * stepsEach }, board), outcome, {
+    again: runWorld,
+    runsMax: shrinkRunsMax,
+  })
+  console.error(`The same in ${short.steps.length} steps, after ${short.runs} runs:`)
+  for (const line of short.outcome.story) console.error(`  ${line}`)
+  console.error(short.outcome.found!.stack.split('\n').slice(1, 6).join('\n'))
+  console.error(`Again: ${same} --only ${short.steps.join(',')}`)
+  return { board, ...outcome.found, shrunk: short.steps }
+}
+
+function stopWith(problem: string): never {
+  console.error(problem)
+  process.exit(2)
+}
+
+function count(flag: string, given: string): number {
+  return /^\d{1,10}$/.test(given) ? Number(given) : stopWith(`--${flag} is a whole number, not ${given}`)
+}
+
+function readPlan(): { readonly plan: Plan; readonly json: boolean } {
+  const text = { type: 'string' } as const
+  const options = { seed: text, steps: text, board: text, only: text, shards: text, off: text, jobs: text }
+  const { values } = parseArgs({ options: { ...options, json: { type: 'boolean' }, brief: { type: 'boolean' } } })
+  const {
+    seed = String(randomInt(2 ** 31)),
+    steps = '100000',
+    shards,
+    jobs = '2',
+    json = false,
+    brief = false,
+  } = values
+  const off = new Set(values.off === undefined ? offUntilMended : values.off.split(',').filter((name) => name !== ''))
+  for (const name of off)
+    if (!(name in faults)) stopWith(`--off names ${name}, which is none of: ${Object.keys(faults).join(', ')}`)
+  const plan: Plan = {
+    seed,
+    steps: count('steps', steps),
+    board: values.board === undefined ? undefined : count('board', values.board),
+    only: values.only === undefined ? undefined : new Set(values.only.split(',').map((step) => count('only', step))),
+    layout: shards === undefined ? undefined : { placement: 'threads', shards: count('shards', shards) },
+    off,
+    jobs: count('jobs', jobs),
+    brief,
+  }
+  // A board that is named has all its steps, however many others have.
+  return { plan: plan.board === undefined ? plan : { ...plan, steps: (plan.board + 1) * stepsEach }, json }
+}
+
+async function main(): Promise<void> {
+  const { plan, json } = readPlan()
+  const sum = new Sum()
+  const begun = performance.now()
+  console.error(`seed ${plan.seed}, ${plan.steps} steps`)
+  const done = await runAll(plan, sum)
+  const seconds = (performance.now() - begun) / 1_000
+  const { user, system } = process.cpuUsage()
+  const { struck, missed } = sum.coverage
+  const found = done === undefined ? undefined : await explain(plan, done)
+  const { seed, steps } = plan
+  const report = {
+    seed,
+    steps: sum.steps,
+    seconds,
+    steps_per_second: sum.steps / seconds,
+    cpu_ms_per_step: (user + system) / 1_000 / sum.steps,
+    found,
+  }
+  if (json) {
+    const maps = { counts: sum.counts, seen: sum.seen, struck: sum.struck }
+    const plain = Object.fromEntries(
+      Object.entries(maps).map(([name, map]) => [name, Object.fromEntries([...map].sort())]),
+    )
+    console.log(JSON.stringify({ ...report, planned: steps, ...plain }))
+  } else {
+    console.log(
+      `${sum.steps} steps in ${seconds.toFixed(1)} s, ${(sum.steps / seconds).toFixed(0)} a second, ${report.cpu_ms_per_step.toFixed(2)} ms of a processor each`,
+    )
+    console.log(`${sum.counts.get('starts') ?? 0} starts after a fault, ${sum.counts.get('audits') ?? 0} full checks`)
+    for (const fault of ['cut', 'sync fails', 'write fails', 'read fails', 'full'])
+      console.log(
+        `${fault}: ${[...sum.struck].filter(([point]) => point.startsWith(`${fault} · `)).reduce((all, [, times]) => all + times, 0)}`,
+      )
+    console.log(`the power was cut at ${struck} of ${struck + missed.length} points of the disk`)
+    if (missed.length > 0) console.log(`never at: ${missed.join(', ')}`)
+  }
+  process.exitCode = found === undefined ? 0 : 1
+}
+
+setLogLevel('silent')
+if (isMainThread) await main()
+else {
+  const plan = workerData as Plan
+  parentPort!.on('message', async (board: number) => {
+    const outcome = await runWorld(runOf(plan, board))
+    parentPort!.postMessage({ board, outcome } satisfies Done)
+  })
+}

@@ -1,0 +1,498 @@
+/**
+ * One run: people use a board and it fails under them, step by step. Every step draws its chances from the seed and its own
+ * number, so that a run without some of its steps is still much the same run: this is how a failure is made short.
+ */
+import { createHash } from 'node:crypto'
+import { pause } from '../../src/clock.ts'
+import { envelopeOf } from '../../src/format/reply.ts'
+import { Chance } from '../support/chance.ts'
+import type { Copy } from '../support/memory-disk.ts'
+import { Simulation } from '../support/simulation.ts'
+import { acts, type Command, tookPost } from './acts.ts'
+import { type Layout, SimulatedBoard, Violation } from './board.ts'
+import { type Ask, checkAll, checkReadable } from './checks.ts'
+import { type FaultKind, faults } from './faults.ts'
+import { Follower } from './followers.ts'
+import { Model, type Reply, type Sent } from './model.ts'
+import { type Fields, makePeople, type Signed, signed, signerOf } from './people.ts'
+
+/** Of one board: more make its starts slow, and fewer leave little to go wrong. */
+export const stepsEach = 400
+
+export type Run = {
+  readonly seed: string
+  readonly steps: number
+  readonly layout?: Layout
+  /** All other steps are left out. */
+  readonly only?: ReadonlySet<number>
+  /** Kinds of faults that do not happen. */
+  readonly off: ReadonlySet<string>
+}
+
+export type Found = { readonly step: number; readonly message: string; readonly stack: string }
+
+export type Outcome = {
+  readonly found?: Found
+  /** Hash of everything that was answered. */
+  readonly trace: string
+  /** Steps that were done, in words. */
+  readonly story: readonly string[]
+  readonly counts: ReadonlyMap<string, number>
+  readonly seen: ReadonlyMap<string, number>
+  readonly struck: ReadonlyMap<string, number>
+}
+
+const layouts: readonly Layout[] = [
+  { placement: 'back', shards: 1 },
+  { placement: 'threads', shards: 1 },
+  { placement: 'threads', shards: 2 },
+  { placement: 'threads', shards: 3 },
+]
+const threads = ['shard', 'log', 'back', 'feed']
+const pendingMax = 16
+
+type Kind = { readonly name: string; readonly weight: number; readonly go: (world: World) => Promise<void> | void }
+
+const ofTime: readonly Kind[] = [
+  { name: 'settle', weight: 60, go: (world) => world.settle() },
+  { name: 'a moment', weight: 60, go: (world) => world.wait(1 + world.chance.below(2_000)) },
+  { name: 'minutes', weight: 4, go: (world) => world.jump(60 + world.chance.below(600)) },
+  { name: 'hours', weight: 1, go: (world) => world.jump(3_600 + world.chance.below(40_000)) },
+  { name: 'poll', weight: 30, go: (world) => world.poll() },
+  { name: 'audit', weight: 1, go: (world) => world.audit() },
+]
+
+function kindsOf(off: ReadonlySet<string>): readonly Kind[] {
+  const ofActs = Object.entries(acts).map(([name, { weight, act }]): Kind => {
+    return {
+      name,
+      weight,
+      go: (world) => {
+        world.model.now = world.now
+        return world.act(name, act(world.model, world.chance, world.step))
+      },
+    }
+  })
+  const ofFaults = Object.entries(faults).filter(([name]) => !off.has(name))
+  const happening = ofFaults.map(
+    ([name, fault]): Kind => ({ name, weight: fault.weight, go: (world) => world.fault(fault) }),
+  )
+  return [...ofActs, ...ofTime, ...happening]
+}
+
+export class World {
+  readonly sim: Simulation
+  readonly board: SimulatedBoard
+  readonly model: Model
+  readonly chance = new Chance('')
+  readonly counts = new Map<string, number>()
+  readonly story: string[] = []
+  readonly #seed: string
+  readonly #trace = createHash('sha256')
+  readonly #followers: readonly Follower[]
+  step = 0
+  #pending: Promise<void>[] = []
+  #asked = 0
+  #failed: { readonly error: unknown } | undefined
+  /** All files as they were at some time, and how many leaves the log had. */
+  copy: { readonly size: number; readonly files: Copy } | undefined
+  /** What may be answered as `internal`: a fault that a read met. */
+  mayFault = false
+
+  private constructor(seed: string, sim: Simulation, board: SimulatedBoard, model: Model) {
+    this.#seed = seed
+    this.sim = sim
+    this.board = board
+    this.model = model
+    this.#followers = [new Follower(undefined), new Follower(model.people[1])]
+  }
+
+  static async begin({ seed, layout }: Run): Promise<World> {
+    const sim = await Simulation.begin({ seed: 0 }, threads)
+    sim.reseed(seed)
+    const people = makePeople()
+    const drawn = layout ?? new Chance(seed).pick(layouts)!
+    return new World(seed, sim, new SimulatedBoard(sim, drawn, [people[0]!.id]), new Model(people))
+  }
+
+  count(name: string): void {
+    this.counts.set(name, (this.counts.get(name) ?? 0) + 1)
+  }
+
+  get trace(): string {
+    return this.#trace.copy().digest('hex')
+  }
+
+  /** Its outcome becomes part of the trace. */
+  note(what: string): void {
+    this.#trace.update(`${this.step} ${what}\n`)
+  }
+
+  get now(): number {
+    return this.sim.platform.clock.wallSeconds()
+  }
+
+  // ---- commands
+
+  async act(name: string, command: Command | undefined): Promise<void> {
+    if (command === undefined) return
+    this.story.push(`${this.step}: ${name}: ${describe(command)}`)
+    this.#send(name, command)
+    if (this.#pending.length >= pendingMax) return this.settle()
+    if (this.chance.below(2) === 0) await this.#until(pause(this.sim.platform.clock, this.chance.below(8)))
+  }
+
+  #send(name: string, command: Command): void {
+    const { by, fields, again, like, proves, nonce = `nonce-${this.step}-of-the-simulation`, key = by.key } = command
+    if (again !== undefined) return this.#pend(this.#repeat(again))
+    const signer = typeof key === 'string' ? signerOf(key) : by.keys[key]!
+    const second = proves === undefined ? undefined : typeof proves === 'string' ? signerOf(proves) : by.keys[proves]!
+    const stamp = { serviceId: this.board.serviceId, timestamp: this.now, nonce }
+    const made = signed(fields, signer, stamp, second)
+    if (this.model.sent.has(made.id)) return
+    if (like !== undefined) return this.#pend(this.#sendLike(made, like))
+    const sent: Sent = {
+      ...made,
+      name,
+      by,
+      fields,
+      at: this.now,
+      standing: 'open',
+      mayBeDone: false,
+      ...(command.took === undefined ? {} : { took: command.took }),
+      ...(command.holds === undefined ? {} : { holds: command.holds }),
+    }
+    this.model.sent.set(sent.id, sent)
+    this.#pend(this.#deliver(sent, command.refusedAs))
+  }
+
+  #pend(work: Promise<void>): void {
+    // What is found counts, also when the board goes down before it is waited for.
+    const kept = work.catch((error: unknown) => {
+      this.#failed ??= { error }
+    })
+    this.#pending.push(kept)
+  }
+
+  /** Throws what was found meanwhile. */
+  look(): void {
+    if (this.#failed !== undefined) throw this.#failed.error
+  }
+
+  async #deliver(sent: Sent, refusedAs?: readonly string[]): Promise<void> {
+    const given = await this.board.send(sent.body)
+    if (given === undefined) {
+      sent.standing = 'doubtful'
+      sent.mayBeDone = true
+      return
+    }
+    const reply = envelopeOf(given) as Reply
+    if (
+      refusedAs !== undefined &&
+      sent.holds?.() !== false &&
+      (reply.ok ||
+        !(
+          refusedAs.length === 0 ||
+          allowed(reply, [...refusedAs, ...ofTheSigner, ...(this.mayFault ? ['internal'] : [])])
+        ))
+    )
+      throw new Violation(
+        `what has to be refused is ${reply.ok ? 'accepted' : `refused as ${reply.error?.code}`}: ${sent.name}`,
+      )
+    this.#take(sent, reply)
+  }
+
+  #take(sent: Sent, reply: Reply): void {
+    const { id, fields, took } = sent
+    const code = reply.error?.code
+    this.note(`${id} ${code ?? JSON.stringify(reply.data?.receipt)}`)
+    this.count(`${fields.operation} ${code ?? 'accepted'}`)
+    if (code === 'internal' && !this.mayFault)
+      throw new Violation(`${fields.operation} is answered with internal: ${reply.error?.message}`)
+    // Who is too busy to look does not say what became of it before.
+    if (!reply.ok && sent.mayBeDone && allowed(reply, ['internal'])) {
+      sent.standing = 'doubtful'
+      return
+    }
+    const { receipt } = reply.data ?? {}
+    if (isPublicPost(sent, this.model) && receipt !== undefined && receipt.duplicate !== true)
+      if (receipt.log_index === undefined || receipt.checkpoint === undefined)
+        throw new Violation('a public post is answered before the log has it')
+    sent.reply = reply
+    sent.standing = reply.ok ? 'accepted' : 'refused'
+    if (reply.data?.receipt === undefined) return
+    const { checkpoint } = reply.data.receipt
+    if (checkpoint !== undefined) this.board.noteHead(checkpoint)
+    took?.(reply.data, this.model)
+  }
+
+  /** The same bytes as before. */
+  async #repeat(old: Sent): Promise<void> {
+    const given = await this.board.send(old.body)
+    if (given !== undefined) this.#same(envelopeOf(given) as Reply, old)
+  }
+
+  #same(reply: Reply, old: Sent): void {
+    const { operation } = old.fields
+    if (!reply.ok && allowed(reply, [])) return
+    // Who has left a private room is not told where things of it are, so what named one cannot be found again.
+    if (reply.error?.code === 'not_found' && this.model.isHiddenThing(old)) return
+    if (reply.error?.code === 'internal' && this.mayFault) return
+    if (!reply.ok) throw new Violation(`the same ${operation} again is refused as ${reply.error?.code}`)
+    const [first, second] = [old.reply?.data?.receipt, reply.data?.receipt]
+    if (first === undefined || second === undefined) return
+    this.note(`again ${second.event_id} ${second.accepted_at}`)
+    if (second.duplicate !== true) throw new Violation(`the same ${operation} again is done again`)
+    if (second.event_id !== first.event_id || second.accepted_at !== first.accepted_at)
+      throw new Violation(`the same ${operation} again is answered otherwise`)
+    if (first.log_index !== undefined && second.log_index !== undefined && first.log_index !== second.log_index)
+      throw new Violation(`the same ${operation} again has another leaf`)
+    if (second.checkpoint !== undefined) this.board.noteHead(second.checkpoint)
+  }
+
+  /** The same content under the same request id. */
+  async #sendLike({ body }: Signed, old: Sent): Promise<void> {
+    const given = await this.board.send(body)
+    if (given === undefined) return
+    const reply = envelopeOf(given) as Reply
+    // What was taken back since cannot be compared.
+    if (reply.error?.code === 'request_id_reused' && this.model.mayBeGone(old.id)) return
+    this.#same(reply, old)
+  }
+
+  readonly ask: Ask = async (fields, by) => {
+    const stamp = {
+      serviceId: this.board.serviceId,
+      timestamp: this.now,
+      nonce: `nonce-${++this.#asked}-of-a-question`,
+    }
+    const body = by === undefined ? Buffer.from(JSON.stringify(fields)) : signed(fields, by.keys[by.key]!, stamp).body
+    const given = await this.board.send(body)
+    if (given === undefined) throw new Unanswered()
+    return envelopeOf(given) as Reply
+  }
+
+  // ---- time
+
+  async wait(ms: number): Promise<void> {
+    await this.#until(pause(this.sim.platform.clock, ms))
+  }
+
+  /** The machine sleeps so long, with nothing under way: what fell due is done when it wakes. */
+  async jump(seconds: number): Promise<void> {
+    await this.settle()
+    this.sim.sleep(1_000 * seconds)
+    await this.wait(10)
+  }
+
+  /** Waits until all that is under way is answered; what has no answer is sent again. */
+  async settle(): Promise<void> {
+    const pending = this.#pending.splice(0)
+    if (!(await this.#until(Promise.all(pending)))) return
+    await this.#insist()
+  }
+
+  async poll(): Promise<void> {
+    const follower = this.chance.pick(this.#followers)!
+    await this.#until(unlessUnanswered(follower.poll(this.ask, this.model)))
+  }
+
+  /** Everything is checked. The board is at rest meanwhile. */
+  async audit(): Promise<void> {
+    await this.settle()
+    this.sim.memory.heal()
+    this.sim.delayMs = 5
+    await this.wait(1_500)
+    if (!this.model.isCertain) await this.#insist()
+    if (!this.model.isCertain) return
+    this.count('audits')
+    await this.#until(checkAll(this.board, this.model, this.ask))
+    for (const follower of this.#followers) await this.#until(follower.check(this.ask, this.model))
+  }
+
+  // ---- faults
+
+  async fault(fault: FaultKind): Promise<void> {
+    await fault.go(this)
+  }
+
+  /** With a damaged file: what is shown is what was acknowledged, or that it cannot be read. */
+  async checkDamaged(): Promise<void> {
+    await this.#until(checkReadable(this.board, this.model))
+  }
+
+  /** Some posts of the operator, answered. */
+  async postSome(): Promise<void> {
+    const by = this.model.operator
+    for (const { room, text, fields } of this.#somePosts()) {
+      this.#send('post', { by, fields, nonce: text, took: tookPost(by, room, text) })
+      // One by one: each has a head of its own.
+      await this.settle()
+    }
+  }
+
+  /** The same on a board that is not this one: only its heads count. */
+  async postUnnoticed(): Promise<void> {
+    for (const { fields } of this.#somePosts()) {
+      const posted = async () => {
+        const { checkpoint } = (await this.ask(fields, this.model.operator)).data?.receipt ?? {}
+        if (checkpoint !== undefined) this.board.noteHead(checkpoint)
+      }
+      await this.#until(posted())
+    }
+  }
+
+  /** In rooms of as many shards as there are. */
+  #somePosts() {
+    const rooms = [...this.model.rooms.values()].filter(({ isPrivate }) => !isPrivate)
+    return Array.from({ length: 4 }, (_, n) => {
+      const { name: room } = rooms[n % rooms.length]!
+      const text = `one of some posts ${this.step} ${++this.#asked}`
+      return { room, text, fields: { operation: 'post', room, text } }
+    })
+  }
+
+  /** Lets it go on until it is settled. False: the board went down, and is up again. */
+  async #until(work: Promise<unknown>): Promise<boolean> {
+    if ((await this.sim.until(work)) !== 'dark') return true
+    await this.recover()
+    return false
+  }
+
+  /** A board that is made: the power may go off in the middle of it. */
+  async firstStart(): Promise<void> {
+    this.chance.reseed(`${this.#seed} first`)
+    for (let cuts = this.chance.below(3); cuts > 0; cuts--) {
+      this.sim.memory.cutAfter(1 + this.chance.below(80))
+      if ((await this.board.start()) === 'dark') this.count('cuts of a new board')
+      await this.sim.cutPower()
+    }
+    await this.board.start()
+  }
+
+  /** The board is down, by whatever: it starts again from what the disk has. */
+  async recover(): Promise<void> {
+    this.#forgetPending()
+    if (this.sim.memory.isDark || this.chance.below(3) === 0) await this.sim.cutPower()
+    else await this.sim.kill()
+    await this.startAgain()
+  }
+
+  #forgetPending(): void {
+    this.#pending = []
+    for (const sent of this.model.sent.values())
+      if (sent.standing === 'open') Object.assign(sent, { standing: 'doubtful', mayBeDone: true })
+  }
+
+  async startAgain(): Promise<void> {
+    this.#forgetPending()
+    this.sim.memory.heal()
+    this.sim.delayMs = 5
+    this.mayFault = false
+    this.count('starts')
+    // The next cut may come while the board finds out what the last one left.
+    for (let cuts = this.chance.below(4) === 0 ? 1 + this.chance.below(3) : 0; cuts > 0; cuts--) {
+      this.sim.memory.cutAfter(1 + this.chance.below(40))
+      if ((await this.board.start()) === 'dark') this.count('cuts during a start')
+      await this.sim.cutPower()
+    }
+    if ((await this.board.start()) === 'dark') return this.recover()
+    await this.#insist()
+    const accepted = [...this.model.sent.values()].filter(({ standing }) => standing === 'accepted')
+    const asked = [...accepted.slice(-12), ...Array.from({ length: 4 }, () => this.chance.pick(accepted))]
+    await this.#until(Promise.all(asked.map((old) => (old === undefined ? undefined : this.#repeat(old)))))
+  }
+
+  /** What had no answer is sent again: it is done once, whatever was done of it before. */
+  async #insist(): Promise<void> {
+    for (let tries = 0; tries < 8; tries++) {
+      const doubtful = [...this.model.sent.values()].filter(({ standing }) => standing === 'doubtful')
+      if (doubtful.length === 0) return
+      if (tries > 0) await this.wait(1_000)
+      // As long as the disk is full nobody can say more: the operator makes room.
+      if (tries === 2) this.sim.memory.room = Number.POSITIVE_INFINITY
+      for (const sent of doubtful) if (sent.standing === 'doubtful') sent.standing = 'open'
+      if (
+        !(await this.#until(
+          Promise.all(doubtful.filter(({ standing }) => standing === 'open').map((sent) => this.#deliver(sent))),
+        ))
+      )
+        return
+    }
+    throw new Violation('a command is not answered, however often it is sent')
+  }
+}
+
+/** The board was asked, and its thread died. */
+class Unanswered extends Error {}
+
+async function unlessUnanswered(work: Promise<unknown>): Promise<void> {
+  await work.catch((error: unknown) => {
+    if (!(error instanceof Unanswered)) throw error
+  })
+}
+
+function isPublicPost({ fields }: Sent, model: Model): boolean {
+  return fields.operation === 'post' && !model.isPrivate(String(fields.room))
+}
+
+/** A key may be left, and its identity suspended, while something of it is under way. */
+const ofTheSigner = ['key_rotated', 'suspended']
+
+/** A board that is too busy, or whose disk is full, may say so at any time. */
+function allowed({ error }: Reply, codes: readonly string[]): boolean {
+  return ['overloaded', 'storage_full', ...codes].includes(error?.code ?? '')
+}
+
+function describe({ by, fields, again, like }: Command): string {
+  const {
+    operation,
+    room,
+    event_id: target,
+  } = fields as Fields & { readonly room?: string; readonly event_id?: string }
+  const what = again !== undefined ? ', the same bytes again' : like !== undefined ? ', the same request again' : ''
+  return `${by.name}, ${operation}${room === undefined ? '' : ` in ${room}`}${target === undefined ? '' : ` of ${target.slice(0, 8)}`}${what}`
+}
+
+/** The same for the same fault, whichever event it struck. */
+function withoutNames(message: string): string {
+  return message.replaceAll(/[0-9a-f-]{32,}/g, 'ID').replaceAll(/\d+/g, 'N')
+}
+
+/** One run from its beginning to its end, or to what was found. */
+export async function runWorld(run: Run): Promise<Outcome> {
+  const world = await World.begin(run)
+  const kinds = kindsOf(run.off)
+  const places = kinds.flatMap(({ weight }, at) => Array.from({ length: weight }, () => at))
+  let found: Found | undefined
+  try {
+    await world.firstStart()
+    for (world.step = 1; world.step <= run.steps; world.step++) {
+      if (run.only?.has(world.step) === false) continue
+      world.chance.reseed(`${run.seed} ${world.step}`)
+      world.sim.reseed(`${run.seed} machine ${world.step}`)
+      const kind = kinds[places[world.chance.below(places.length)]!]!
+      if (!(kind.name in acts)) {
+        world.story.push(`${world.step}: ${kind.name}`)
+        world.count(kind.name)
+      }
+      await kind.go(world)
+      world.look()
+    }
+    await world.audit()
+    world.look()
+  } catch (error) {
+    const { message, stack = '', name } = error as Error
+    found = { step: world.step, message: withoutNames(name === 'Violation' ? message : `${name}: ${message}`), stack }
+  }
+  const { seen, struck } = world.sim.memory.points
+  await world.sim.kill()
+  return {
+    ...(found === undefined ? {} : { found }),
+    trace: world.trace,
+    story: world.story,
+    counts: world.counts,
+    seen,
+    struck,
+  }
+}

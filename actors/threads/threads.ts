@@ -377,7 +377,9 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   /** Both its own room and the one that lists it are: no room puts another's threads there. */
   #isOnFront(root: number): boolean {
     const own = this.#core.board.roomList[this.#core.board.events.room[root]!]!
-    return this.#isFrontRoom(own) && (this.#flags.moveOf(root) === undefined || this.#isFrontRoom(this.#flags.roomOf(root)))
+    return (
+      this.#isFrontRoom(own) && (this.#flags.moveOf(root) === undefined || this.#isFrontRoom(this.#flags.roomOf(root)))
+    )
   }
 
   #isFrontRoom({ name, visibility }: Room): boolean {

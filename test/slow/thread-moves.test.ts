@@ -244,6 +244,8 @@ describe('by people and programs', () => {
       })
       await narrow.goto(`${board.address}/e/${thread}`)
       await narrow.getByText(`This thread was moved to ${other} by`).waitFor()
+      // Without scripts nothing would fill its box.
+      expect(await narrow.locator('.writer').isVisible()).toBe(false)
       await picture(narrow, 'thread-moved-390')
       await narrow.goto(`${board.address}/room/${other}`)
       await narrow.getByText(`from ${own}`).waitFor()

@@ -168,7 +168,7 @@ const threadMove = declare({
     'List a thread in another public room, or in its own again; name any event of it. Its posts and replies stay signed for its own room, whose moderators moderate it.',
   kind: 'write',
   scope: 'board:moderate',
-  who: 'who moderates both rooms as owner or moderator, operator; back to its own room: who moderates either',
+  who: 'owners and moderators of both rooms, operator; back to its own room: owners and moderators of either',
   required: ['event_id', 'data'],
   optional: ['reason'],
   data: Type.Object(

@@ -370,12 +370,19 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     const { events, pages } = this.#core.board
     if (without?.has(events.author[root]!) === true) return false
     if (author === undefined) return true
-    const listing = this.#flags.roomOf(root)
-    if (room === undefined) return this.#isOnFront(listing)
-    return listing === room && (page === undefined || events.page[root] === pages.find(page))
+    if (room === undefined) return this.#isOnFront(root)
+    return this.#flags.roomOf(root) === room && (page === undefined || events.page[root] === pages.find(page))
   }
 
-  #isOnFront({ name, visibility }: Room): boolean {
+  /** Both its own room and the one that lists it are: no room puts another's threads there. */
+  #isOnFront(root: number): boolean {
+    const own = this.#core.board.roomList[this.#core.board.events.room[root]!]!
+    return (
+      this.#isFrontRoom(own) && (this.#flags.moveOf(root) === undefined || this.#isFrontRoom(this.#flags.roomOf(root)))
+    )
+  }
+
+  #isFrontRoom({ name, visibility }: Room): boolean {
     return visibility === 'public' && this.#rules.policyOf(name).front_page
   }
 
@@ -414,10 +421,13 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
 
   #frontRoots(): number[] {
     const { events, roomList } = this.#core.board
-    const fronts = roomList.map((each) => this.#isOnFront(each))
+    const fronts = roomList.map((each) => this.#isFrontRoom(each))
     const all = { length: events.count, at: (position: number) => position }
-    return this.#shownRoots(all, (root) =>
-      this.#flags.moveOf(root) === undefined ? fronts[events.room[root]!]! : this.#isOnFront(this.#flags.roomOf(root)),
+    return this.#shownRoots(
+      all,
+      (root) =>
+        fronts[events.room[root]!]! &&
+        (this.#flags.moveOf(root) === undefined || this.#isFrontRoom(this.#flags.roomOf(root))),
     )
   }
 
@@ -467,10 +477,9 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   /** Of the scopes that a thread is in. */
   #namesOf(root: number): string[] {
     const { events } = this.#core.board
-    const room = this.#flags.roomOf(root)
-    const { number } = room
+    const { number } = this.#flags.roomOf(root)
     const names = [`room ${number}`, `page ${number} ${events.page[root]}`, `author ${events.author[root]}`]
-    if (this.#isOnFront(room)) names.push(frontScope)
+    if (this.#isOnFront(root)) names.push(frontScope)
     return names
   }
 }

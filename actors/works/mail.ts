@@ -247,11 +247,11 @@ const texts: Readonly<Record<TransitionName, (facts: NoticeFacts) => string>> = 
   dispute: ({ set }) => `Disputed by the worker. ${ruledUntil(set)}`,
   concede_reopen: () => 'Conceded by the worker: open again.',
   concede: () => 'Conceded by the worker: what was held went back.',
-  wish: () => 'Wished open again by who asked for it, if the worker does not dispute.',
+  wish: () => 'To be reopened, as the requester asked, if the worker does not dispute.',
   undisputed_reopen: () => 'Not disputed in time: open again.',
   undisputed: () => 'Not disputed in time: what was held went back.',
   rule_all: ({ paid }) => `Ruled for the worker: ${credits(paid)} paid.`,
-  rule_none: () => 'Ruled for who asked for it: what was held went back.',
+  rule_none: () => 'Ruled for the requester: what was held went back.',
   rule_split: ({ set, paid }) =>
     `Ruled ${set.percent ?? 0} percent for the worker: ${credits(paid)} paid, the rest went back.`,
   unruled_split: ({ paid }) =>

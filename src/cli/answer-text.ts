@@ -12,7 +12,7 @@ const unshown: ReadonlySet<string> = new Set([
   ...['signature', 'signed_payload', 'command_sha256', 'checkpoint', 'tree_size', 'delegation', 'public_key'],
   ...['next_cursor', 'has_more', 'generation', 'service_generation', 'service_id', 'requester_author'],
 ])
-const timeName = /(_at|_due|_until|^deadline|_expires_at)$/
+const timeName = /((^|_)at|_due|_until|^deadline|^last_seen|(^|_)since)$/
 
 /** Of an answer, or of an item of one. */
 export function answerText(answer: unknown): string {

@@ -154,27 +154,36 @@ export function printReport(
     `${grouped(posted)} posted in ${durationText(seconds)} (${grouped(posted / Math.max(seconds, 0.001))} posts/s), ` +
       `p50 ${latencies.percentileMs(0.5).toFixed(1)} ms, p99 ${latencies.percentileMs(0.99).toFixed(1)} ms.`,
   ]
-  if (before > 0) lines.push(`${grouped(before)} were posted by an earlier run of this import.`)
-  if (report.duplicates > 0) lines.push(`${grouped(report.duplicates)} of them were already on the board.`)
+  const count = (found: number, one: string, more: string) => {
+    if (found > 0) lines.push(found === 1 ? one : `${grouped(found)} ${more}`)
+  }
+  count(before, '1 was posted by an earlier run of this import.', 'were posted by an earlier run of this import.')
+  count(report.duplicates, '1 of them was already on the board.', 'of them were already on the board.')
   lines.push(...namesOf(report.tooLong, 'too long (over 32,768 bytes), not posted', true))
   lines.push(...namesOf(report.refused, 'refused by the board', listAll))
   lines.push(...namesOf(report.badLines, `${entriesName} that are not messages`, listAll))
-  if (report.others > 0) lines.push(`${grouped(report.others)} lines of an export that contain no text were skipped.`)
+  count(
+    report.others,
+    '1 line of an export that contains no text was skipped.',
+    'lines of an export that contain no text were skipped.',
+  )
   if (!takesSources && posted > 0) lines.push(noSources)
-  for (const [what, count] of report.notes) lines.push(`${grouped(count)} ${what}.`)
-  if (report.reattached > 0) {
-    lines.push(
-      `${grouped(report.reattached)} replies were attached to the nearest posted ancestor: their parent was not posted.`,
-    )
-  }
-  if (report.rootless > 0) {
-    lines.push(
-      `${grouped(report.rootless)} replies start a thread: none of their ancestors was posted or is in the file.`,
-    )
-  }
-  if (report.handlesNotApplied > 0) {
-    lines.push(`${grouped(report.handlesNotApplied)} authors post without a handle: the board could not assign it.`)
-  }
+  for (const [what, found] of report.notes) lines.push(`${grouped(found)} ${what}.`)
+  count(
+    report.reattached,
+    '1 reply was attached to the nearest posted ancestor: its parent was not posted.',
+    'replies were attached to the nearest posted ancestor: their parent was not posted.',
+  )
+  count(
+    report.rootless,
+    '1 reply starts a thread: none of its ancestors was posted or is in the file.',
+    'replies start a thread: none of their ancestors was posted or is in the file.',
+  )
+  count(
+    report.handlesNotApplied,
+    '1 author posts without a handle: the board could not assign it.',
+    'authors post without a handle: the board could not assign it.',
+  )
   if (report.pausedSeconds > 0)
     lines.push(`${durationText(report.pausedSeconds)} were spent waiting as the board asked.`)
   print(terminal, factsOf(report, takesSources), `${lines.join('\n')}\n`)

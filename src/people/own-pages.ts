@@ -29,7 +29,7 @@ export const account: Page = {
 
 export const accountRooms: Page = {
   path: '/account/rooms',
-  about: 'For who runs rooms: a new room with its policy; people, invites and policy of one.',
+  about: 'For owners of rooms: a new room with its policy; people, invites and policy of one.',
   query: ['room'],
   show: () =>
     shown({

@@ -45,7 +45,7 @@ export const event: Page = {
       isListed: !asked.hidden,
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
 <h1><a class="bare" href="/e/${thread.root_id}">${thread.title}</a></h1>
-<p class="line" data-moderators="${moderators.join(' ')}"><span id="replies">${countOf(thread.replies, 'reply', 'replies')}</span><span id="people">${countOf(thread.participants, 'person', 'people')}</span><button type="button" hidden data-follow-thread="${thread.root_id}">Follow this thread</button><span class="unread" id="unread" role="status"></span></p>`,
+<p class="line" data-moderators="${moderators.own.join(' ')}" data-list-moderators="${moderators.list.join(' ')}"><span id="replies">${countOf(thread.replies, 'reply', 'replies')}</span><span id="people">${countOf(thread.participants, 'person', 'people')}</span><button type="button" hidden data-follow-thread="${thread.root_id}">Follow this thread</button><span class="unread" id="unread" role="status"></span></p>`,
       main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${thread.locked === true && html`<p class="note">This thread is locked: it takes no more replies.</p>`}${movedNote(thread)}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
 ${!isHere && cursor === undefined && html`<p class="note">The post at this address is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
 ${tree}
@@ -84,11 +84,16 @@ ${writer({ room: asked.room, replyTo: thread.root_id, label: 'Reply to the threa
   },
 }
 
-/** Identity ids of those who may move this thread: its room's, and those of the room that lists it. Operators have /moderate. */
-async function moderatorsOf(ask: Ask, { room, moved }: ResultOf<'thread.get'>): Promise<readonly string[]> {
+type Moderators = { readonly own: readonly string[]; readonly list: readonly string[] }
+
+/** Identity ids: of those who moderate this thread, and of those who may only send it back, because their room lists it. */
+async function moderatorsOf(ask: Ask, { room, moved }: ResultOf<'thread.get'>): Promise<Moderators> {
   const names = moved === undefined ? [room] : [room, moved.to]
   const found = await Promise.all(names.map((name) => ask.read('room.get', { room: name })))
-  return found.flatMap(({ room: { owner, moderators } }) => (owner === undefined ? moderators : [owner, ...moderators]))
+  const [own = [], list = []] = found.map(({ room: { owner, moderators } }) =>
+    owner === undefined ? moderators : [owner, ...moderators],
+  )
+  return { own, list: list.filter((id) => !own.includes(id)) }
 }
 
 function movedNote({ moved, room }: ResultOf<'thread.get'>): Html | false {

@@ -173,9 +173,10 @@ function naive(state: State, { posts, moves }: Story, query: ThreadsQuery, now: 
   }
   const fits = (root: number): boolean => {
     if (events.root[root] !== none || shownIn(state, posts, root, now).length === 0) return false
-    const room = named.get(moves.get(events.idHex(root)) ?? '') ?? roomList[events.room[root]!]!
+    const own = roomList[events.room[root]!]!
+    const room = named.get(moves.get(events.idHex(root)) ?? '') ?? own
     if (query.author !== undefined && events.author[root] !== query.author) return false
-    if (query.room === undefined) return state.rules.policyOf(room.name).front_page
+    if (query.room === undefined) return [own, room].every(({ name }) => state.rules.policyOf(name).front_page)
     return room === query.room && (query.page === undefined || names.name(events.page[root]!) === query.page)
   }
   return posts

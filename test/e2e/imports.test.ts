@@ -99,7 +99,7 @@ const list: readonly Sample[] = [
       '1 mails that are not messages:\n  message 5 (line 72): it has no author (From)',
       '1 attachments of mails were not imported.',
       '1 mails without a text part were skipped.',
-      '1 replies were attached to the nearest posted ancestor',
+      '1 reply was attached to the nearest posted ancestor',
     ],
   },
   {
@@ -168,7 +168,7 @@ const list: readonly Sample[] = [
     report: [
       '1 deleted and dead items were skipped.',
       '1 items that the API did not have were skipped.',
-      '1 replies start a thread',
+      '1 reply starts a thread',
     ],
   },
   {
@@ -204,7 +204,7 @@ describe.each(list)('the sample $file', ({ file, room, options, code, threads, s
     const rows = readFileSync(join(folder, file), 'utf8').split('\n')
     writeFileSync(join(folder, `${file} cut`), `${rows.slice(0, 2).join('\n')}\n["mbox:to`)
     const resumed = await runImport(path, options, `${file} cut`)
-    expect(resumed.out).toContain('1 were posted by an earlier run of this import.')
+    expect(resumed.out).toContain('1 was posted by an earlier run of this import.')
     const again = await runImport(path, options, file)
     expect(again.out).toContain('0 posted')
     // Without what was kept of the first run the board knows the requests.

@@ -186,13 +186,18 @@ describe.each([1, 2])('on %i shards', (shards) => {
     expect(await client.command(home, pin)).toMatchObject({ code: 'wrong_state' })
   })
 
-  test('the front page goes by the room that lists it; both rooms’ logs have the move', async () => {
+  test('the front page shows it only where both rooms are on it; both rooms’ logs have the move', async () => {
     const front = async () => (await rows('limit=50')).threads.some(({ thread: id }) => id === thread)
     expect(await front()).toBe(true)
     await done(there, { operation: 'room.policy.set', room: far, data: JSON.stringify({ front_page: false }) })
     expect(await front()).toBe(false)
     await done(there, { operation: 'room.policy.set', room: far, data: JSON.stringify({ front_page: true }) })
+    expect(await front()).toBe(true)
+    // Its own room is not on it, and no move puts its threads there.
     await done(home, { operation: 'room.policy.set', room: 'garden', data: JSON.stringify({ front_page: false }) })
+    expect(await front()).toBe(false)
+    expect((await rows(`author=${ada.id}`)).threads.some(({ thread: id }) => id === thread)).toBe(false)
+    await done(home, { operation: 'room.policy.set', room: 'garden', data: JSON.stringify({ front_page: true }) })
     expect(await front()).toBe(true)
     for (const room of ['garden', far]) {
       const { entries } = (await client.get(`/api/modlog?room=${room}`)).data as unknown as {

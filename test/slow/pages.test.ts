@@ -238,11 +238,15 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       await page.goto(board.address + path)
       if (path.startsWith('/embed')) await page.locator('[role=log] li').first().waitFor()
       await page.evaluate(axe)
-      const { violations } = await page.evaluate(() =>
-        (globalThis as unknown as Window).axe.run({ resultTypes: ['violations'] }),
-      )
-      for (const { id, help, nodes } of violations)
-        wrong.push(`${path} ${id}: ${help}: ${nodes[0]?.html.slice(0, 160)}`)
+      for (const viewport of [widths.desktop, widths.phone]) {
+        await page.setViewportSize(viewport)
+        // Off in axe-core until it is asked for.
+        const { violations } = await page.evaluate(() =>
+          (globalThis as unknown as Window).axe.run({ rules: { 'target-size': { enabled: true } } }),
+        )
+        for (const { id, help, nodes } of violations)
+          wrong.push(`${path} at ${viewport.width} ${id}: ${help}: ${nodes[0]?.html.slice(0, 160)}`)
+      }
     }
     expect(wrong).toEqual([])
   })

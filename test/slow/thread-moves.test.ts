@@ -215,6 +215,20 @@ describe('by people and programs', () => {
       await page.locator(`[data-thread="${thread}"] h3 a`).click()
       await page.getByText(`This thread was moved to ${other} by`).waitFor()
       await picture(page, 'thread-moved')
+      // A list that is open counts what comes to a thread that was moved into it.
+      const list = await openPage({ viewport: { width: 1280, height: 900 } })
+      const following = list.waitForRequest(
+        (request) => request.url().includes('/api/updates?') && request.url().includes('wait='),
+      )
+      await list.goto(`${board.address}/room/${other}`)
+      await following
+      await client.post(ada, { room: own, text: 'Of no concern to the other room.' })
+      await client.post(ada, { text: 'Is a bow saw better?', reply_to: thread })
+      await button(list, '1 new post: show').click()
+      const { replies } = (await client.get(`/api/thread/${thread}?limit=1`)).data as unknown as { replies: number }
+      const count = list.locator(`[data-thread="${thread}"] .count b`)
+      await expect.poll(() => count.textContent()).toBe(String(replies))
+      await list.context().close()
       // The reply is signed for the thread's own room.
       await page.getByLabel(/^Reply to the thread/).fill('Or a bow saw.')
       await page
@@ -230,10 +244,23 @@ describe('by people and programs', () => {
       })
       await narrow.goto(`${board.address}/e/${thread}`)
       await narrow.getByText(`This thread was moved to ${other} by`).waitFor()
+      // Without scripts nothing would fill its box.
+      expect(await narrow.locator('.writer').isVisible()).toBe(false)
       await picture(narrow, 'thread-moved-390')
       await narrow.goto(`${board.address}/room/${other}`)
       await narrow.getByText(`from ${own}`).waitFor()
       await picture(narrow, 'room-with-moved-390')
+      // Who moderates only the room that lists it may send it back, and is offered no more.
+      const removal = { operation: 'room.moderator.remove', room: own, target: identity.id }
+      expect((await client.command(owner, removal)).status).toBe(200)
+      await menu()
+      expect(await button(page, 'Moderate').count()).toBe(0)
+      await button(page, 'Send back').click()
+      await page.getByLabel('Reason').fill('Not about tools')
+      await picture(page, 'thread-send-back')
+      await button(page, `List this thread in ${own} again`).click()
+      await page.getByText('This thread was moved to').waitFor({ state: 'detached' })
+      expect(await listsOf(client, thread)).toEqual([own])
       // /moderate asks for reports, which are the operator's.
       expect(complaints.filter((each) => !each.includes('403 (Forbidden)'))).toEqual([])
     },

@@ -32,6 +32,12 @@ import { policyForm } from './policy.js'
 const place = document.getElementById('moderate')
 const input = (name, more = {}) => make('input', { name, autocomplete: 'off', ...more })
 
+/** By name, where one is known. */
+const personAt = async (id) => {
+  const { identity } = await get(`/api/identities/${id}`).catch(() => ({}))
+  return person(identity ?? { id })
+}
+
 /** The id of a post in an address or by itself. */
 const postIn = (text) => /[0-9a-f]{32}/.exec(text)?.[0] ?? text.trim()
 
@@ -77,7 +83,7 @@ const reportLine = async (key, { id, event_id: event, room, reason, reporter, cr
       time(at),
     ),
     make('p', {}, link(`/e/${event}`, visible((found?.text ?? 'The text is gone').slice(0, 300)))),
-    make('p', { class: 'quiet' }, `Reported by ${reporter.slice(0, 8)}: ${visible(reason)}`),
+    make('p', { class: 'quiet' }, 'Reported by ', await personAt(reporter), `: ${visible(reason)}`),
     why,
     doing(
       [
@@ -148,10 +154,13 @@ const peopleSection = (key) => {
   )
 }
 
-/** A field for a post: the one that this page was opened for. */
-const postInput = () => {
-  const value = new URLSearchParams(location.search).get('post') ?? ''
-  return input('post', { required: '', placeholder: 'its address or id', value })
+/** The post that this page was opened for. */
+const wanted = new URLSearchParams(location.search).get('post') ?? ''
+const postInput = () => input('post', { required: '', placeholder: 'its address or id', value: wanted })
+const wantedPost = async () => {
+  const { event } = await get(`/api/events/${postIn(wanted)}`)
+  const words = link(`/e/${event.event_id}`, visible((event.text ?? 'The text is gone').slice(0, 300)))
+  return make('div', {}, make('div', { class: 'line' }, person(event.author), `in ${event.room}`), make('p', {}, words))
 }
 
 const postSection = (key) => {
@@ -217,7 +226,7 @@ const roomSection = (key) => {
       policyForm(key, named, policy),
       banForm(key, named),
       banned(key, named, bans),
-      modlog(entries),
+      await modlog(entries),
     )
     announce(found)
     return ' '
@@ -272,19 +281,19 @@ const banned = (key, room, bans) =>
       ),
     ),
   )
-const modlog = (entries) =>
-  make(
-    'ul',
-    { class: 'rows' },
-    ...entries.map(({ action, actor, reason = '', target = '', created_at: at }) =>
-      make(
-        'li',
-        {},
-        make('div', { class: 'line' }, make('code', {}, action), person(actor), time(at)),
-        quiet(visible(`${target.slice(0, 32)} ${reason}`)),
-      ),
-    ),
-  )
+/** What an entry of the log is about: a person, a post or anything else. */
+const targetOf = (action, id) => {
+  if (/^[0-9a-f]{64}$/.test(id)) return personAt(id)
+  if (action === 'blob.delete') return 'a file'
+  return /^[0-9a-f]{32}$/.test(id) ? link(`/e/${id}`, 'a post') : visible(id)
+}
+const modlog = async (entries) => {
+  const lines = entries.map(async ({ action, actor, reason = '', target = '', created_at: at }) => {
+    const about = make('div', { class: 'line' }, make('code', {}, action), person(actor), time(at))
+    return make('li', {}, about, make('p', { class: 'quiet' }, await targetOf(action, target), ` ${visible(reason)}`))
+  })
+  return make('ul', { class: 'rows' }, ...(await Promise.all(lines)))
+}
 
 /** How an operator gets a key for this page. */
 const operatorSection = (isThere) => {
@@ -352,6 +361,7 @@ const build = async () => {
     if (!(error instanceof Refused)) throw error
     if (operating !== undefined) parts.unshift(make('p', { class: 'problem', role: 'alert' }, said(error)))
   }
+  if (wanted !== '') parts.unshift(await wantedPost().catch(() => quiet('There is no public post at this address.')))
   place.replaceChildren(...parts, operatorSection(operating !== undefined))
   announce(place)
 }

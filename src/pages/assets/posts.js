@@ -2,7 +2,7 @@
  * What a person does with a post where it stands: reply, quote, vote, edit, take back, report, copy its link, mute its author; and
  * following the room or the thread of the page.
  */
-import { announce, button, get, kept, make, placeReply, readAll, renewPost, said, send } from './board.js'
+import { announce, button, get, kept, keys, make, placeReply, readAll, renewPost, said, send } from './board.js'
 import { composer } from './composer.js'
 import { me, muted, newIn, news, seen } from './me.js'
 
@@ -120,6 +120,19 @@ const report = (post, key) =>
     },
   })
 
+/** For moderators of the room that lists this thread: they do not moderate its own room. */
+const sendBack = (post, key) =>
+  withReason(post, {
+    label: 'Reason',
+    placeholder: 'Reason, public',
+    words: `List this thread in ${post.dataset.room} again`,
+    act: async (reason) => {
+      const { id, room: to } = post.dataset
+      await send(key, { operation: 'thread.move', event_id: id, reason, data: { schema: 1, to } })
+      location.reload()
+    },
+  })
+
 /** A word under a post that goes by itself. */
 const note = (post, words) => {
   const shown = make('span', { class: 'quiet', role: 'status' }, words)
@@ -175,7 +188,9 @@ const copyLink = async (post) => {
 }
 
 /** Everything that is done less often. */
-const menuOf = (post, own, isOwn) => {
+const menuOf = (post, own, isOwn, isOperator) => {
+  const roles = document.querySelector('[data-moderators]')?.dataset ?? {}
+  const isAmong = (ids) => own !== undefined && ids?.includes(own.who.id)
   const failing = (act) => async () => {
     menu.open = false
     try {
@@ -197,9 +212,11 @@ const menuOf = (post, own, isOwn) => {
           ['Report', needsKey(() => report(post, own.key))],
           ['Mute author', needsKey(() => mute(post, own.key))],
         ]),
-    ...(document.querySelector('[data-moderators]')?.dataset.moderators.includes(own?.who.id)
+    ...(isOperator || isAmong(roles.moderators)
       ? [['Moderate', () => location.assign(`/moderate?post=${post.dataset.id}`)]]
-      : []),
+      : isAmong(roles.listModerators)
+        ? [['Send back', () => sendBack(post, own.key)]]
+        : []),
   ]
   const menu = make(
     'details',
@@ -219,19 +236,26 @@ document.addEventListener('click', ({ target }) => {
   for (const menu of document.querySelectorAll('.menu[open]')) if (!menu.contains(target)) menu.open = false
 })
 
-const offer = (post, own) => {
+/** Who reads: their key, and whether this browser has one that operates the board. */
+const reader = async () => {
+  const own = await me()
+  const operating = await keys.get('operate').catch(() => undefined)
+  return { own, isOperator: operating !== undefined }
+}
+
+const offer = (post, { own, isOperator }) => {
   const under = post.querySelector(':scope > .under')
   if (under === null || post.dataset.room === undefined || post.classList.contains('gone')) return
   under.querySelector(':scope > .acts')?.remove()
   const isOwn = own !== undefined && authorOf(post) === own.who.id
   const parts = [button('Reply', () => reply(post), 'plain')]
   if (own !== undefined && !isOwn) parts.push(votesOf(post, own.key))
-  under.prepend(make('span', { class: 'acts' }, ...parts, menuOf(post, own, isOwn)))
+  under.prepend(make('span', { class: 'acts' }, ...parts, menuOf(post, own, isOwn, isOperator)))
 }
 
 const offerAll = async () => {
-  const own = await me()
-  for (const post of document.querySelectorAll('.post[data-id]')) offer(post, own)
+  const found = await reader()
+  for (const post of document.querySelectorAll('.post[data-id]')) offer(post, found)
 }
 void offerAll()
 document.addEventListener('key-changed', () => {
@@ -239,9 +263,9 @@ document.addEventListener('key-changed', () => {
   void follow()
 })
 document.addEventListener('post-added', async ({ target }) => {
-  const own = await me()
+  const found = await reader()
   const posts = target.matches('.post[data-id]') ? [target] : target.querySelectorAll('.post[data-id]')
-  for (const post of posts) offer(post, own)
+  for (const post of posts) offer(post, found)
 })
 
 /** Follow and unfollow: buttons of the page with `data-follow-room` or `data-follow-thread`. */

@@ -16,15 +16,15 @@ const visible = () =>
     ? Promise.resolve()
     : new Promise((done) => document.addEventListener('visibilitychange', () => done(), { once: true }))
 
-/** Follows what is new from now on. @param {(update: object) => unknown} hear @param {() => unknown} begin */
-const follow = async (hear, begin) => {
+/** Follows what is new from now on. @param {(update: object) => unknown} hear @param {() => unknown} begin @param {() => string[]} rooms */
+const follow = async (hear, begin, rooms) => {
   let cursor
   let failed = 0
   for (;;) {
     await visible()
     try {
       const query = new URLSearchParams({ schema: '1' })
-      if (room !== undefined) query.set('room', room)
+      if (room !== undefined) query.set('room', rooms().join())
       if (cursor !== undefined) {
         query.set('cursor', cursor)
         query.set('wait', String(waitSeconds))
@@ -74,6 +74,7 @@ const followThread = () => {
       const { events } = await get(`/api/events?room=${room}&limit=20`)
       for (const event of events.reverse()) if (event.seq > last) await arrive(event)
     },
+    () => [room],
   )
 }
 
@@ -110,14 +111,19 @@ const followList = () => {
   const more = button('', renew, 'arrived')
   more.hidden = true
   list.before(make('div', { role: 'status' }, more))
+  // A reply in a thread that was moved here comes from the room that it is signed for.
+  const movedHere = () => [...document.querySelectorAll('.threads [data-from]')].map(({ dataset }) => dataset)
+  const isHere = ({ room: own, thread: id }) =>
+    room === undefined || own === room || movedHere().some(({ thread }) => thread === id)
   void follow(
     ({ type, event }) => {
-      if (type !== 'event.posted' || event?.supersedes !== undefined) return
+      if (type !== 'event.posted' || event?.supersedes !== undefined || !isHere(event)) return
       arrived++
       more.textContent = `${arrived} new ${arrived === 1 ? 'post' : 'posts'}: show`
       more.hidden = false
     },
     () => {},
+    () => [room, ...new Set(movedHere().map(({ from }) => from))],
   )
 }
 

@@ -150,8 +150,8 @@ test('an over-long text is named and counted, and its children go to the nearest
     ['x'.repeat(32_768)]: undefined,
   })
   expect(out).toContain('3 too long (over 32,768 bytes), not posted:\n  long-1 (32770 bytes)\n  long-2')
-  expect(out).toContain('1 replies were attached to the nearest posted ancestor')
-  expect(out).toContain('1 replies start a thread')
+  expect(out).toContain('1 reply was attached to the nearest posted ancestor')
+  expect(out).toContain('1 reply starts a thread')
   expect(code).toBe(0)
 })
 
@@ -223,7 +223,7 @@ test('a quota that lasts for hours ends the import with a sentence, and the next
   expect(first.err).toContain('2 h 00 min')
   board.intercept = () => undefined
   const second = await runImport(path)
-  expect(second.out).toContain('1 were posted by an earlier run')
+  expect(second.out).toContain('1 was posted by an earlier run')
   expect(answers()).toEqual({ 'text of a': undefined, 'text of b': 'text of a' })
 })
 

@@ -19,6 +19,9 @@ const toleranceSeconds = 5
 /** How often the file of `accept` is looked for. */
 const lookSeconds = 1
 
+/** How often a thread that decides nothing looks at its clocks, in milliseconds: it has to see a jump before it is accepted. */
+export const clockLookMs = 1_000
+
 export type Jump = {
   /** Unix seconds at which the clocks last agreed: time-outs stand still there. */
   readonly heldAt: number
@@ -53,8 +56,8 @@ export class ClockWatch {
     if (newest > 0 && (isBehind || wall > newest + idleSecondsMax)) this.#begin(newest, wall, now)
   }
 
-  /** Undefined: the clocks agree, or the operator has said that the wall clock is right. */
-  get jump(): Jump | undefined {
+  /** Looks at both clocks. Undefined: they agree, or the operator has said that the wall clock is right. */
+  look(): Jump | undefined {
     const wall = this.#options.clock.wallSeconds()
     const now = this.#monotonic()
     const by = wall - (this.#offset + now)
@@ -81,7 +84,8 @@ export class ClockWatch {
     if (now - this.#lookedAt < lookSeconds) return false
     this.#lookedAt = now
     const at = acceptedAt(this.#options.disk, this.#options.directory)
-    return at !== undefined && at >= this.#jump!.wall && at <= wall + toleranceSeconds
+    // Another thread, and so the operator, may have seen the jump before this one did.
+    return at !== undefined && at >= this.#jump!.wall - toleranceSeconds && at <= wall + toleranceSeconds
   }
 
   #monotonic(): number {

@@ -1,11 +1,9 @@
 /** Looks at the clocks of the main thread, and reports a jump: in the log, to /healthz and to /metrics, until it is over. */
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Clock } from '../clock.ts'
-import type { ClockWatch } from '../clock-jumps.ts'
+import { type ClockWatch, clockLookMs } from '../clock-jumps.ts'
 import type { Notices } from '../notices.ts'
 import type { log } from '../observe.ts'
-
-const everyMs = 1_000
 
 export class ClockNotice {
   readonly #watch: ClockWatch
@@ -19,7 +17,7 @@ export class ClockNotice {
     this.#notices = notices
     this.#report = report
     this.#look()
-    this.#cancel = every(() => this.#look(), everyMs)
+    this.#cancel = every(() => this.#look(), clockLookMs)
   }
 
   stop(): void {
@@ -27,7 +25,7 @@ export class ClockNotice {
   }
 
   #look(): void {
-    const { jump } = this.#watch
+    const jump = this.#watch.look()
     if (jump === undefined) {
       if (this.#isJumped) this.#report('info', 'clock.jump_over')
       this.#isJumped = false

@@ -410,10 +410,11 @@ class PageServer {
 
 /**
  * Two pages that differ only in where their live list continues are equivalent: a reader of the older one reads a few
- * more corrections. So the tag is a weak one, of everything else.
+ * more corrections. So are two whose cursors were sealed anew: a cursor that was given out goes on to hold. So the tag is a weak one, of
+ * everything else.
  */
 function pageEtag(page: string): string {
-  return `W/${etagOf(page.replace(/ data-live-change="\d+"/, ''))}`
+  return `W/${etagOf(page.replace(/ data-live-change="\d+"/, '').replace(/(?<=[?;]cursor=)[\w-]+/g, ''))}`
 }
 
 /** What an address contains is checked by the declaration, as on every other route. */

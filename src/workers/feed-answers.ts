@@ -1,6 +1,7 @@
 /** What the feed's thread answers about public things: reads, exports, tails, proofs, figures. */
 
 import type { Feed } from '../../actors/feed.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
 import { parseEntry } from '../../actors/log/entry.ts'
 import { readBlob } from '../../storage/blob-files.ts'
@@ -8,7 +9,7 @@ import type { Disk } from '../../storage/disk.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
 import { blobsDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
-import { ClockWatch, type Jump } from '../clock-jumps.ts'
+import { ClockWatch, clockLookMs, type Jump } from '../clock-jumps.ts'
 import { type ExportRequest, exportChunk } from '../export/chunks.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
@@ -71,6 +72,7 @@ export class FeedAnswers {
   readonly #proving: Pick<ProofContext, 'treeOf' | 'vkeyOf' | 'headOf' | 'entries'>
   readonly #watching: Pick<FeedAnswersOptions, 'clock' | 'disk' | 'dataDirectory'>
   #watch: ClockWatch | undefined
+  readonly #stopWatching: Cancel
   /** What takes a walk or a read of the log to know, as of the newest frame that is applied. */
   #ofFrame = { applied: -1, tools: 0, checkpointAt: 0 }
 
@@ -82,6 +84,7 @@ export class FeedAnswers {
     this.#feed = feed
     this.#report = options.report
     this.#watching = options
+    this.#stopWatching = clock.every(() => this.#watch?.look(), clockLookMs)
     this.#trees = trees
     this.context = {
       state,
@@ -129,11 +132,15 @@ export class FeedAnswers {
     }
   }
 
+  close(): void {
+    this.#stopWatching()
+  }
+
   /** The first time that it is asked, everything that was there at the start is applied. */
   #jump(): Jump | undefined {
     const { clock, disk, dataDirectory } = this.#watching
     this.#watch ??= new ClockWatch({ clock, disk, directory: dataDirectory, newest: this.#counted().checkpointAt })
-    return this.#watch.jump
+    return this.#watch.look()
   }
 
   #read(request: ReadRequest): ReadAnswer {

@@ -170,6 +170,7 @@ class FeedFollower {
   }
 
   close(): void {
+    this.#answers.close()
     this.#front.close()
     this.#log.close()
     this.#snapshots.keep(this.#feed.applied, () => this.#feed.pack())

@@ -3,6 +3,7 @@
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import { type Shares, scarceShare, type WriteLetter } from '../../actors/records/write.ts'
 import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
@@ -11,7 +12,7 @@ import { readBlob } from '../../storage/blob-files.ts'
 import type { Journal } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
-import { ClockWatch } from '../clock-jumps.ts'
+import { ClockWatch, clockLookMs } from '../clock-jumps.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -108,6 +109,7 @@ export class ShardRun {
   #delivery: WorkDelivery | undefined
   /** Undefined until the state is made, which says when the newest record was. */
   #watch: ClockWatch | undefined
+  readonly #stopWatching: Cancel
   /** What waits until a turn is on disk. */
   #held: (() => void)[] = []
 
@@ -146,6 +148,7 @@ export class ShardRun {
     this.#snapshots = SnapshotKeeper.open(here, shardSnapshotsDirectory(data.directory), id, opened)
     this.#shard = new Shard(this.#shardOptions())
     this.#watch = new ClockWatch({ clock, disk, directory: data.dataDirectory, newest: this.#shard.newest })
+    this.#stopWatching = clock.every(() => this.#watch?.look(), clockLookMs)
     this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
     this.#compactor = new Compactor({
       shard: data.number,
@@ -173,6 +176,7 @@ export class ShardRun {
 
   async stop(): Promise<void> {
     this.#compactor.close()
+    this.#stopWatching()
     await this.#shard.stop()
     this.#front.close()
     this.#log.close()
@@ -208,7 +212,7 @@ export class ShardRun {
       deciders: eachNamed(deciders),
       again,
       wallSeconds: this.#here.clock.wallSeconds,
-      clockJump: () => this.#watch?.jump,
+      clockJump: () => this.#watch?.look(),
       logDurable: () => Number(Atomics.load(data.logDurable, 0)),
       soon: this.#here.clock.soon,
       isBusy: this.#isBusy,
@@ -274,7 +278,7 @@ export class ShardRun {
   }
 
   #answer([kind, asked]: ShardAsk): unknown {
-    this.#shard.state.market.timeoutsHeldAt = this.#watch?.jump?.heldAt
+    this.#shard.state.market.timeoutsHeldAt = this.#watch?.look()?.heldAt
     try {
       if (kind === 'updates') return updatesPage(this.#context, asked)
       if (kind === 'hooks') return answerHooks(this.#context, asked)

@@ -86,10 +86,10 @@ test('a wrong hash that no start looks at gives no root of an older size, until 
   const file = { disk: machineDisk, path }
   const tree = { ...file, frames: () => journal.scan(1), report: () => {} }
   remakeTree(tree).close()
-  const older = Array.from(journal.scan(1), (frame) => decodeLogFrame(frame)).map(({ size, root }) => ({
-    size,
-    root: Buffer.from(root),
-  }))
+  const older = Array.from(journal.scan(1), (frame) => {
+    const { size, root } = decodeLogFrame(frame)
+    return { size, root: Buffer.from(root) }
+  })
   for (const { size, root } of older) expect(provenRoot(file, size, newest)?.equals(root)).toBe(true)
   flipByte(path, 3)
   for (const { size, root } of older) {

@@ -24,9 +24,10 @@ async function say(fields: Readonly<Record<string, string>>): Promise<string> {
   return data.event_id!
 }
 
-/** Gets a page twice: the second time it is sent as it stands. */
+/** Gets a page again: from the second request for it on it is sent as it stands. */
 async function page(path: string): Promise<string> {
-  const [first, again] = [await client.get(path), await client.get(path)]
+  const [once, first, again] = [await client.get(path), await client.get(path), await client.get(path)]
+  expect(once.headers.etag).toBe(first.headers.etag)
   expect(first.status).toBe(200)
   expect(Buffer.byteLength(first.text)).toBeLessThan(pageBytesMax)
   expect(again.text).toBe(first.text)

@@ -74,13 +74,13 @@ test('every command refuses a directory that a newer release has opened, and nam
 })
 
 test('another format is refused with the release that wrote it, where that is written down', async () => {
-  const named = copyWith((facts) => ({ ...facts, format: 2, written_by: '2.0.0', more: 'of that release' }))
+  const named = copyWith((facts) => ({ ...facts, format: 3, written_by: '2.0.0', more: 'of that release' }))
   expect((await refusedBoard({ directory: named })).words).toMatch(
-    /written by Broadside 2\.0\.0, in format 2\. .*Install 2\.0\.0 or newer, or restore a backup from before the upgrade/,
+    /written by Broadside 2\.0\.0, in format 3\. .*Install 2\.0\.0 or newer, or restore a backup from before the upgrade/,
   )
-  const unnamed = copyWith(({ written_by, ...facts }) => ({ ...facts, format: 2 }))
+  const unnamed = copyWith(({ written_by, ...facts }) => ({ ...facts, format: 3 }))
   expect((await refusedBoard({ directory: unnamed })).words).toMatch(
-    /written by a newer release of Broadside, in format 2\. .*Install the release that wrote it/,
+    /written by a newer release of Broadside, in format 3\. .*Install the release that wrote it/,
   )
 })
 
@@ -123,11 +123,11 @@ test.each<[what: string, change: (directory: string) => void, sentence: RegExp]>
     (directory) => {
       const file = segmentOf(directory, 'shard-00')
       const bytes = readFileSync(file)
-      bytes[3] = 3
+      bytes[3] = 4
       bytes.writeUInt32LE(crc32(bytes.subarray(0, 60)), 60)
       writeFileSync(file, bytes)
     },
-    /shard-00\/0+1\.log is a segment of version 3, which this release does not know/,
+    /shard-00\/0+1\.log is a segment of version 4, which this release does not know/,
   ],
   [
     'an act of a name that is not known',

@@ -1,11 +1,11 @@
-/** Time works by itself: on a board whose clock jumps, a silent reviewer pays, and the board writes it down though nobody asks. */
+/** Time works by itself: once the operator has said that a jump of the clock is right, a silent reviewer pays, though no one asks. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
+import { acceptClock, fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
 import { workAt } from '../support/work-stages.ts'
@@ -22,7 +22,8 @@ test.skipIf(skipWithout(missingFakeClock))(
       OPERATORS: operator.id,
       ...fakeClock(clockFile),
     }
-    const board = await startBoard({ directory: boardDirectory(), env })
+    const directory = boardDirectory()
+    const board = await startBoard({ directory, env })
     const client = await Client.of(board)
     const { work } = await workAt(new World(client, operator), 'submitted')
     type Record = {
@@ -35,6 +36,9 @@ test.skipIf(skipWithout(missingFakeClock))(
     const read = async () => ((await client.get(`/api/work/${work}`)).data as unknown as { work: Record }).work
     const { review_due: due } = await read()
     writeFileSync(clockFile, '+259300\n')
+    await vi.waitUntil(async () => (await client.get('/healthz')).text.includes('clock accept'), patience)
+    expect((await read()).state).toBe('submitted')
+    await acceptClock(directory, 259_300)
     await vi.waitUntil(async () => (await read()).state === 'accepted', patience)
     // At its due time, whenever it was noticed; and written down soon, though only readers asked.
     await vi.waitUntil(async () => (await read()).stored_state === 'accepted', patience)

@@ -2,13 +2,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { main } from '../../src/cli/main.ts'
-import { systemClock } from '../../src/clock.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
-import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, now, person } from '../support/client.ts'
-import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
+import { acceptClock, fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
@@ -57,8 +54,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
       const grant = { operation: 'credit.grant', target: ada.id, amount: 1 }
       expect((await client.command(op, grant, { timestamp: now() + day })).status).toBe(200)
       expect(await state()).toBe('claimed')
-      const terminal = { ...capturedTerminal(), clock: { ...systemClock, wallSeconds: () => now() + day } }
-      expect([await main(['clock', 'accept', '--data', directory], terminal), terminal.said.err]).toEqual([0, ''])
+      await acceptClock(directory, day)
       await vi.waitUntil(async () => (await state()) !== 'claimed', patience)
       await vi.waitUntil(async () => (await client.get('/healthz')).text === 'ok\n', patience)
       expect(board.lines.some((line) => line.includes('"clock.jump_over"'))).toBe(true)

@@ -1,5 +1,9 @@
 /** A board's wall clock in the hands of a test, by libfaketime. */
+import { main } from '../../src/cli/main.ts'
+import { systemClock } from '../../src/clock.ts'
 import { findLibrary, missingLibrary } from '../peers/peers.ts'
+import { capturedTerminal } from '../src/cli/captured-terminal.ts'
+import { now } from './client.ts'
 
 const library = 'faketime/libfaketimeMT.so.1'
 
@@ -17,4 +21,11 @@ export function fakeClock(clockFile: string): Readonly<Record<string, string>> {
     FAKETIME_NO_CACHE: '1',
     FAKETIME_DONT_FAKE_MONOTONIC: '1',
   }
+}
+
+/** The operator says that the clock of a running board, which shows so many seconds more than the machine's, is right. */
+export async function acceptClock(directory: string, secondsAhead: number): Promise<void> {
+  const terminal = { ...capturedTerminal(), clock: { ...systemClock, wallSeconds: () => now() + secondsAhead } }
+  const code = await main(['clock', 'accept', '--data', directory], terminal)
+  if (code !== 0) throw new Error(`clock accept ended with ${code}: ${terminal.said.err}`)
 }

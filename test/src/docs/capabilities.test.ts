@@ -65,6 +65,7 @@ test('refusals that any signed command may meet are listed by each, and what mus
     'receiver.items',
     'receiver.list',
     'reports.list',
+    'reports.summary',
     'room.read_token',
     'webhook.deliveries',
     'webhook.list',

@@ -61,6 +61,7 @@ function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => se
     board: { events: { place } },
     marks: { takenBack: () => events },
     mail: { takenBack: () => commands },
+    people: { takenBack: () => [] },
   }
   const compactor = new Compactor({
     disk: machineDisk,

@@ -282,9 +282,10 @@ const shortTextMax = 256
 /** Characters of JSON that a value takes, about. */
 function charsIn(value: unknown): number {
   if (typeof value === 'string') return value.length <= shortTextMax ? value.length + 2 : JSON.stringify(value).length
-  if (typeof value !== 'object' || value === null) return 8
-  let chars = 2
-  for (const name in value) chars += name.length + 4 + charsIn(value[name as keyof typeof value])
+  if (typeof value !== 'object' || value === null) return String(value).length
+  let chars = 1
+  if (Array.isArray(value)) for (const item of value) chars += 1 + charsIn(item)
+  else for (const name in value) chars += name.length + 4 + charsIn(value[name as keyof typeof value])
   return chars
 }
 

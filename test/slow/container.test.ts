@@ -1,5 +1,5 @@
 /**
- * The Containerfile: built and run where Buildah or Podman is at hand. Everywhere its commands are run by hand, in a directory that
+ * The Containerfile: built and run where Podman is at hand. Everywhere its commands are run by hand, in a directory that
  * holds what it copies and nothing else: what they make is a board that starts, with one Node and one binary of each library.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -7,7 +7,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test, vi } from 'vitest'
-import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { findProgram } from '../peers/peers.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -102,18 +102,21 @@ test('the image runs as another user than root, on one volume, on the Node that 
   for (const [from] of stages) expect(from).toContain(`node:${devDependencies.node}-`)
 })
 
-const missing = missingProgram('podman') ?? missingProgram('buildah')
-test.skipIf(skipWithout(missing))(`Podman builds it, and the board in it answers${skipNote(missing)}`, async () => {
-  shell('podman build -t broadside-test .', project)
-  const id = shell('podman run -d -P broadside-test', project).trim()
-  try {
-    const [, port] = /:(\d+)$/m.exec(shell(`podman port ${id} 8787`, project).trim())!
-    await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200), {
-      timeout: 120_000,
-      interval: 500,
-    })
-    expect(shell(`podman exec ${id} id -u`, project).trim()).not.toBe('0')
-  } finally {
-    shell(`podman rm -f ${id}`, project)
-  }
-})
+// The image comes from a registry of images, which CI does not reach: where there is a builder it is built, and nowhere else.
+const builder = findProgram('podman')
+if (builder === undefined) console.warn('the image is not built: there is no podman on this machine')
+else
+  test('Podman builds it, and the board in it answers', async () => {
+    shell('podman build -t broadside-test .', project)
+    const id = shell('podman run -d -P broadside-test', project).trim()
+    try {
+      const [, port] = /:(\d+)$/m.exec(shell(`podman port ${id} 8787`, project).trim())!
+      await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200), {
+        timeout: 120_000,
+        interval: 500,
+      })
+      expect(shell(`podman exec ${id} id -u`, project).trim()).not.toBe('0')
+    } finally {
+      shell(`podman rm -f ${id}`, project)
+    }
+  })

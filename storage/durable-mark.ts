@@ -14,7 +14,7 @@
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import type { Disk, DiskFile } from './disk.ts'
+import type { Disk, DiskFile, SyncFailed } from './disk.ts'
 import { readSeq, writeSeq } from './frame.ts'
 
 /** What says up to which frame a journal was durable: `by` names it in sentences. `seq` 0: nothing does. */
@@ -56,7 +56,11 @@ export class DurableMark {
   readonly #directory: string
   readonly #bytes = Buffer.alloc(bytesOfMark)
   #file: DiskFile | undefined
+  /** What the file says, synced or being synced. */
   #kept = 0
+  /** What it has to say next, where a sync is under way. */
+  #wanted = 0
+  #isSyncing = false
 
   constructor(disk: Disk, directory: string, journalId: Buffer) {
     this.#disk = disk
@@ -67,18 +71,36 @@ export class DurableMark {
 
   /** All frames up to `seq` are durable. Throws DiskFull, SyncFailed or a system error; the journal is not affected. */
   keep(seq: number): void {
-    if (seq === this.#kept) return
+    if (seq !== this.#kept || this.#isSyncing) this.#write(seq).sync()
+  }
+
+  /** The same, synced beside other work: on a slow disk the owner of the journal does not wait for it. `failed`: of the sync. */
+  keepLater(seq: number, failed: (error: SyncFailed) => void): void {
+    this.#wanted = seq
+    if (seq === this.#kept || this.#isSyncing) return
+    const file = this.#write(seq)
+    this.#isSyncing = true
+    file.syncLater((error) => {
+      this.#isSyncing = false
+      // The number of a file that is closed under a sync could be another file's.
+      if (this.#file === undefined) file.close()
+      else if (error !== undefined) failed(error)
+      else this.keepLater(this.#wanted, failed)
+    })
+  }
+
+  close(): void {
+    if (!this.#isSyncing) this.#file?.close()
+    this.#file = undefined
+  }
+
+  #write(seq: number): DiskFile {
     this.#kept = seq
     writeSeq(this.#bytes, seq, 20)
     this.#bytes.writeUInt32LE(crc32(this.#bytes.subarray(0, crcAt)), crcAt)
     this.#file ??= this.#open()
     this.#file.writeAt(this.#bytes, 0)
-    this.#file.sync()
-  }
-
-  close(): void {
-    this.#file?.close()
-    this.#file = undefined
+    return this.#file
   }
 
   #open(): DiskFile {

@@ -29,7 +29,7 @@ export class IdleMark {
   /** Call it when the journal is closed. */
   close(): void {
     this.#cancel?.()
-    this.#keep()
+    this.#attempt(() => this.#mark.keep(this.#journal.durableSeq))
     this.#mark.close()
   }
 
@@ -44,10 +44,18 @@ export class IdleMark {
   }
 
   #keep(): void {
+    this.#attempt(() => this.#mark.keepLater(this.#journal.durableSeq, (error) => this.#say(error)))
+  }
+
+  #attempt(keep: () => void): void {
     try {
-      this.#mark.keep(this.#journal.durableSeq)
+      keep()
     } catch (error) {
-      this.#here.report('warn', 'durable_mark.not_kept', { directory: this.#directory, problem: String(error) })
+      this.#say(error)
     }
+  }
+
+  #say(error: unknown): void {
+    this.#here.report('warn', 'durable_mark.not_kept', { directory: this.#directory, problem: String(error) })
   }
 }

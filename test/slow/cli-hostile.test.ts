@@ -148,7 +148,7 @@ const replacements: readonly Json[] = [
   '\u202e\u001b[31m',
   { toString: null, valueOf: null },
 ]
-/** Verbs are made in one way: of these, every twelfth place. */
+/** Verbs are made in one way: of these, few places. */
 const alike: readonly string[] = ['whoami', 'call for a list']
 /** A third of them, another one for the next place. */
 const some = (place: number) => replacements.filter((_, n) => (n + place) % 3 === 0)
@@ -167,7 +167,7 @@ describe('whatever stands in any place of a JSON answer', () => {
       // What commands read of the capabilities stands near their beginning.
       const places = placesIn(answer).filter((place) => path !== '/capabilities' || isRead(place))
       for (const [n, place] of places.entries())
-        for (const to of alike.includes(name) && n % 12 !== 0 ? [] : some(n)) {
+        for (const to of alike.includes(name) && n % 36 !== 0 ? [] : some(n)) {
           change = (url, body) =>
             pathOf(url) === path
               ? Buffer.from(JSON.stringify(changed(JSON.parse(body.toString()) as Json, place, to)))

@@ -1,4 +1,4 @@
-/** A minute of kills; `npm run kills` takes as many rounds as it is asked for. */
+/** Three quarters of a minute of kills; `npm run kills` takes as many rounds as it is asked for. */
 import { expect, test, vi } from 'vitest'
 import { runKills } from '../crashes/kills.ts'
 import { boardDirectory } from '../support/board-process.ts'
@@ -14,7 +14,7 @@ test.each([
   'with %s, after each kill at random moments under load every acknowledged post is there once, at its place, and proves',
   async (_name, where) => {
     const seed = chooseSeed('kills under load')
-    const summary = await runKills({ ...where, rounds: 300, seconds: 20, seed, directory: boardDirectory() })
+    const summary = await runKills({ ...where, rounds: 300, seconds: 14, seed, directory: boardDirectory() })
     console.info(summary)
     expect(summary).toContain('nothing found')
   },

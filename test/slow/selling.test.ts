@@ -29,6 +29,10 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
   /** Hears of what the facilitator is asked, before and after it does that. */
   let when: (asked: Asked, moment: 'before' | 'after') => unknown = () => {}
 
+  // It takes seconds to load, in which the connections that are kept become too old.
+  beforeAll(async () => {
+    await loadPeer('mppx/client')
+  })
   beforeAll(async () => {
     chain = await X402Seller.open()
     const asked =

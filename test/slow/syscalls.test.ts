@@ -137,8 +137,9 @@ describe.skipIf(skipWithout(missing))(`with failing system calls${skipNote(missi
     })
   })
 
-  test('killed at each of the first 16 syncs of its shard and of its log it keeps what it acknowledged', async () => {
-    await inPairs(['shard-00', 'log'], (part) => killAtEach({ env: {}, call: 'fdatasync', part, numbers: upTo(16) }))
+  test('killed at many of the first 16 syncs of its shard and of its log it keeps what it acknowledged', async () => {
+    const numbers = [...upTo(6), 9, 12, 16]
+    await inPairs(['shard-00', 'log'], (part) => killAtEach({ env: {}, call: 'fdatasync', part, numbers }))
   })
 
   test('killed at any call while it seals segments and begins new ones it keeps what it acknowledged', async () => {

@@ -21,7 +21,7 @@
  * I5 acknowledged entries stay, over kills and power cuts
  *   - slow/kill-under-load.test.ts "with %s, after each kill…"
  *   - slow/power-cut.test.ts "at any moment…"
- *   - slow/syscalls.test.ts "killed at each of the first 16 syncs…"
+ *   - slow/syscalls.test.ts "killed at many of the first 16 syncs…"
  * I6 the sync returns before the answer
  *   - slow/power-cut.test.ts "at any moment…"
  *   - slow/syscalls.test.ts "after the third sync of %s failed (EIO)…"

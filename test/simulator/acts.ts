@@ -52,10 +52,11 @@ function textOf(room: Room, chance: Chance, step: number): string {
 /** What an accepted post says of itself. */
 export function tookPost(by: Person, room: string, text: string, supersedes = ''): Sent['took'] {
   return (answer, model) => {
-    const event = answer.event as { event_id: string; seq: number } | undefined
+    const event = answer.event as { event_id: string; seq: number; thread: string } | undefined
     if (event === undefined) return
     const original = supersedes === '' ? event.event_id : (model.posts.get(supersedes)?.original ?? supersedes)
-    const post: Post = { id: event.event_id, room, seq: event.seq, by, text, original }
+    const { event_id: id, seq, thread } = event
+    const post: Post = { id, room, seq, by, text, original, thread }
     model.posts.set(post.id, post)
   }
 }
@@ -434,13 +435,14 @@ function moderate(name: 'pin' | 'lock'): Act {
     const thread = recent(model.posts, chance, ({ id, original }) => id === original)
     if (thread === undefined) return undefined
     const isOn = chance.below(2) === 0
-    if (name === 'lock' && !isOn) model.end(model.locked, thread.id)
+    // Any post names its thread.
+    if (name === 'lock' && !isOn) model.end(model.locked, thread.thread)
     const ended = model.ended
     const by = model.rooms.get(thread.room)!.owner ?? model.operator
     const flag = name === 'pin' ? { pinned: isOn } : { locked: isOn }
     const fields = { operation: `thread.${name}`, event_id: thread.id, data: data(flag) }
     if (name === 'pin' || !isOn) return { by, fields }
-    return { by, fields, took: (_, { locked, ended: now }) => void (now === ended && locked.add(thread.id)) }
+    return { by, fields, took: (_, { locked, ended: now }) => void (now === ended && locked.add(thread.thread)) }
   }
 }
 

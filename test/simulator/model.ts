@@ -52,6 +52,8 @@ export type Post = {
   readonly by: Person
   readonly text: string
   readonly original: string
+  /** Id of the first post of its thread. */
+  readonly thread: string
 }
 
 export type Work = {

@@ -1,13 +1,13 @@
 /**
  * Carries out takedowns: every blob with the bytes that an operator took down goes, in the rooms of every shard, private ones too.
  *
- * The registry decides once, and from then on nobody is served the bytes and nobody may upload them. Each room marks its own blobs as
+ * The registry decides once, and from then on the bytes are not served and cannot be uploaded. Each room marks its own blobs as
  * gone, in records of its journal, and its files are removed. What is left to do is never written down: a start asks every shard again.
  */
 import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { nameOn } from '../../actors/shard.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, pause } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { type Actors, whenDecided } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'
@@ -65,7 +65,7 @@ export class Takedowns {
       const isDone = await this.#removeEverywhere(sha256)
       if (this.#closed) return
       if (isDone) this.#done(sha256)
-      else await new Promise<void>((resolve) => this.#options.later(resolve, againMs))
+      else await pause(this.#options, againMs)
     }
     if (this.#wanted.size > 0) return this.#carryOut()
   }
@@ -80,13 +80,17 @@ export class Takedowns {
 
   /** False: an actor gives no answer now. */
   async #removeEverywhere(sha256: string): Promise<boolean> {
-    const { actors } = this.#options
+    const { actors, news } = this.#options
     for (let shard = 0; shard < actors.shards; shard++) {
       // An upload that was under way when the file was taken down is decided first.
       const isDecided = await new Promise((resolve) => whenDecided(actors, nameOn(shard, actors.shards), resolve))
       const rooms = isDecided === true ? await this.#roomsHolding(shard, sha256) : undefined
       if (rooms === undefined) return false
-      for (const room of rooms) if (!(await this.#removeFrom(room, sha256))) return false
+      for (const room of rooms) {
+        // The takedown may have ended: from then on the bytes may be uploaded again.
+        if (!news.takenDown.has(sha256)) return true
+        if (!(await this.#removeFrom(room, sha256))) return false
+      }
     }
     return true
   }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
 import type { Signer } from '../../src/cli/sign.ts'
@@ -229,6 +230,22 @@ describe('a file that is taken down', () => {
     expect((await client.send(put(bob, 'lobby').body)).status).toBe(200)
     await isGone(0)
     expect(await client.command(operator, ended)).toMatchObject({ code: 'wrong_state' })
+  })
+
+  test('what was uploaded again stays, though the board looks once more for what it took down', async () => {
+    const mistaken = Buffer.from('taken down by mistake')
+    const target = createHash('sha256').update(mistaken).digest('hex')
+    const upload = { operation: 'blob.put', data: mistaken.toString('base64url'), room: 'pond' }
+    await done(ada, upload)
+    const takedown = { operation: 'blob.takedown', target, reason: 'a mistake' }
+    await done(operator, takedown)
+    const holding = () => [...filesUnder(join(directory, 'blobs'))].some(([, content]) => content.equals(mistaken))
+    await vi.waitFor(() => expect(holding()).toBe(false), patience)
+    await done(operator, { ...takedown, data: '{"schema":1,"ended":true}' })
+    await done(bob, upload)
+    // Longer than the board waits before it looks again.
+    await sleep(6_500)
+    expect(holding()).toBe(true)
   })
 })
 

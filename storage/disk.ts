@@ -60,6 +60,16 @@ export function isUnreadable(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EIO'
 }
 
+/** Bytes of a file. Throws ENOENT. */
+export function sizeOfFile(disk: Disk, path: string): number {
+  const file = disk.openFile(path, 'read')
+  try {
+    return file.size()
+  } finally {
+    file.close()
+  }
+}
+
 /** One open file. */
 export interface DiskFile {
   readonly path: string

@@ -33,8 +33,8 @@ const takedown = ({ state, now }: Situation, letter: WriteLetter<TakedownArgs>) 
 export const moderationDeciders = { 'blob.takedown': takedown } satisfies Deciders
 
 /**
- * The same decider, whose public acts of moderation are leaves of the public log: nobody who runs a room or the board can say later that
- * they did something else, or leave an act out.
+ * The same decider, whose public acts of moderation are leaves of the public log: those who run a room or the board cannot say later
+ * that they did something else, or leave an act out.
  */
 export function provable(decide: Decider): Decider {
   return (situation, letter) => {

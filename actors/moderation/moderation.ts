@@ -12,7 +12,7 @@ export type TakedownFacts = { readonly target: string; readonly reason: string; 
 
 export const takedowns = new ActsOf<TakedownFacts>('blob.takedown')
 
-/** A file that no room serves and nobody may upload. */
+/** A file that no room serves and no one may upload. */
 type Takedown = { readonly reason: string /** Unix seconds. */; readonly at: number }
 
 /** An act, by the id (32 hex) of its command. `leaf`: through all public logs (in the feed alone). */

@@ -7,7 +7,7 @@
 import { join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
 import { UnusableDirectory } from '../board-directory.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, pause } from '../clock.ts'
 import type { BoardAuthor, CommandPath } from '../command/ports.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { envelopeOf, type Reply } from '../format/reply.ts'
@@ -126,6 +126,6 @@ async function one(
     }
     if (tries === triesMax)
       throw new Error(`what was taken back before the restoration could not be done again: ${what}`)
-    await new Promise<void>((resolve) => later(resolve, againMs))
+    await pause({ later }, againMs)
   }
 }

@@ -5,7 +5,7 @@
 import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readFacts } from '../board-directory.ts'
-import { systemClock } from '../clock.ts'
+import { pause, systemClock } from '../clock.ts'
 import { explainFailure } from '../failure.ts'
 import { signingBytes } from '../format/signing.ts'
 import { machine } from '../platform.ts'
@@ -233,7 +233,7 @@ class Eraser {
         else done++
       }
       this.#progress.update(total - left.length, total, waitSeconds > 0 ? 'waiting for the limits of the board' : '')
-      if (waitSeconds > 0) await new Promise<void>((resolve) => systemClock.later(resolve, waitSeconds * 1_000))
+      if (waitSeconds > 0) await pause(systemClock, waitSeconds * 1_000)
     }
     return { done, refused }
   }

@@ -8,7 +8,7 @@
 
 import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { nameOn } from '../../actors/shard.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, pause } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { type Actors, whenDecided } from '../command/ports.ts'
 import { type AnswerOf, dataOf } from '../reads/read.ts'
@@ -60,7 +60,7 @@ export class AuthorPosts {
     for (let shard = 0; shard < actors.shards; ) {
       const authors = await this.#ended(shard)
       if (this.#closed) return
-      if (authors === undefined) await this.#pause()
+      if (authors === undefined) await pause(this.#options, againMs)
       else shard++
       for (const identity of authors ?? []) if (!news.hidden.has(identity)) this.#want(identity, false)
     }
@@ -88,7 +88,7 @@ export class AuthorPosts {
       if (isDone) {
         this.#wanted.delete(identity)
         if (isHidden) this.#lookAgain(identity)
-      } else await this.#pause()
+      } else await pause(this.#options, againMs)
     }
   }
 
@@ -162,9 +162,5 @@ export class AuthorPosts {
         resolve(answer.reply.next)
       }),
     )
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => this.#options.later(resolve, againMs))
   }
 }

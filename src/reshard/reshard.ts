@@ -4,7 +4,7 @@
  */
 
 import { join } from 'node:path'
-import type { Disk } from '../../storage/disk.ts'
+import { type Disk, sizeOfFile } from '../../storage/disk.ts'
 import { listSegments, segmentPath } from '../../storage/segment.ts'
 import {
   type BoardFacts,
@@ -112,17 +112,8 @@ function resources({ dataDirectory: path, platform: { disk }, shards }: ReshardO
     ...disk.listFiles(log).flatMap((name) => (/^nodes[^.]*\.bin$/.test(name) ? [join(log, name)] : [])),
   ]
   const ranges = old.logEnd * shards + old.records
-  const bytes = files.reduce((sum, file) => sum + sizeOf(disk, file), ranges * rangeBytes)
+  const bytes = files.reduce((sum, file) => sum + sizeOfFile(disk, file), ranges * rangeBytes)
   return { bytes, freeBytes: disk.freeBytes(path) }
-}
-
-function sizeOf(disk: Disk, path: string): number {
-  const file = disk.openFile(path, 'read')
-  try {
-    return file.size()
-  } finally {
-    file.close()
-  }
 }
 
 /** How far webhooks have come. A damaged file is left out, as a start would: each begins where it was made. */

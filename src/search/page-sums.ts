@@ -10,7 +10,7 @@
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import type { Disk, DiskFile } from '../../storage/disk.ts'
+import { type Disk, type DiskFile, sizeOfFile } from '../../storage/disk.ts'
 import type { DatabaseSync } from '../sqlite.ts'
 
 const magicAndVersion = Buffer.from('BSP\x01', 'latin1')
@@ -83,7 +83,7 @@ export class PageSums {
   /** Puts the write-ahead log into the file when it is large. */
   afterCommit(): void {
     const wal = walIn(this.#directory)
-    if (this.#disk.fileExists(wal) && sizeOf(this.#disk, wal) > walBytesMax) this.putIn()
+    if (this.#disk.fileExists(wal) && sizeOfFile(this.#disk, wal) > walBytesMax) this.putIn()
   }
 
   /** Puts the write-ahead log into the file and empties it. No transaction is open. */
@@ -126,15 +126,6 @@ function sumsOf(disk: Disk, path: string): number[] {
     return Array.from({ length: Math.ceil(file.size() / pageBytes) }, (_, page) =>
       crc32(bytes.subarray(0, file.readAt(bytes, page * pageBytes))),
     )
-  } finally {
-    file.close()
-  }
-}
-
-function sizeOf(disk: Disk, path: string): number {
-  const file = disk.openFile(path, 'read')
-  try {
-    return file.size()
   } finally {
     file.close()
   }

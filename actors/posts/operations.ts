@@ -146,6 +146,12 @@ const eventsList = declare({
           'matches of a search of public events, on its first page; 1000: at least so many; absent: not counted',
       }),
     ),
+    indexing: Type.Optional(
+      Type.Object(
+        { percent: Type.Integer({ minimum: 0, maximum: 99 }), seconds: Type.Integer({ minimum: 1 }) },
+        { description: 'the search index is being built: the newest events are not found for about so many seconds' },
+      ),
+    ),
   }),
   example: { operation: 'events.list', room: 'lobby', limit: 20 },
   get: {

@@ -5,6 +5,7 @@
 import { advanceTo, publicRecords } from '../../actors/log/public-records.ts'
 import { frameKey, fromFrame } from '../../actors/records/record.ts'
 import type { JournalReader } from '../../storage/journal.ts'
+import type { Indexing } from './search.ts'
 import { SearchIndex, wipe } from './search-index.ts'
 
 type FollowerOptions = {
@@ -79,6 +80,12 @@ export class Follower {
   get leftMs(): number | undefined {
     if (this.#spentMs < paceMs) return undefined
     return (this.#spentMs * (this.#durable - this.#index.applied)) / this.#frames
+  }
+
+  /** How far an index is that is being made; `otherwise`: seconds that are said where its pace is not known yet. */
+  progress(otherwise = 5): Indexing {
+    const percent = Math.min(99, Math.floor((100 * this.#index.applied) / this.#durable))
+    return { percent, seconds: Math.max(1, Math.ceil((this.leftMs ?? otherwise * 1_000) / 1_000)) }
   }
 
   startOver(): void {

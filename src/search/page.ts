@@ -3,6 +3,7 @@
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
 import { type Html, html } from '../pages/pieces/html.ts'
 import { empty, pager } from '../pages/pieces/listing.ts'
+import { countOf } from '../pages/pieces/time.ts'
 import { postsHtml } from '../pages/post.ts'
 
 const names = ['q', 'room', 'kind', 'author', 'cursor'] as const
@@ -47,13 +48,20 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
       ...(target === undefined ? {} : { target }),
       ...(cursor === undefined ? {} : { cursor }),
     })
-    if (list.events.length === 0 && list.next_cursor === undefined) return empty('No public posts match.')
-    return html`<h2 class="unseen">Posts found</h2><div class="posts">${await postsHtml(ask, list.events, { isListed: true, withRoom: true, withPage: true })}</div>${pager('/search', asked, list)}`
+    const note = list.indexing && indexingNote(list.indexing)
+    if (list.events.length === 0 && list.next_cursor === undefined) return note ?? empty('No public posts match.')
+    return html`${note}<h2 class="unseen">Posts found</h2><div class="posts">${await postsHtml(ask, list.events, { isListed: true, withRoom: true, withPage: true })}</div>${pager('/search', asked, list)}`
   } catch (error) {
     // What was asked for wrongly is said beside the form, where it can be put right.
     if (!(error instanceof Refused) || error.refusal.field === 'cursor') throw error
     return html`<p class="note" role="alert">${error.refusal.message}.</p>`
   }
+}
+
+function indexingNote({ percent, seconds }: { readonly percent: number; readonly seconds: number }): Html {
+  const minutes = Math.ceil(seconds / 60)
+  const wait = seconds < 90 ? countOf(seconds, 'second') : countOf(minutes, 'minute')
+  return html`<p class="note" role="status">The search index is being built. It has ${percent} % of all posts, the oldest first. Try again in about ${wait}.</p>`
 }
 
 async function identityOf(ask: Ask, author: string): Promise<string> {

@@ -97,12 +97,12 @@ export function unreadable(fault: string) {
   return refused(refusal('invalid_field', fault, 'query'))
 }
 
-/** The hits of a page as arguments of `search.show`, `total` where it is known. */
+/** The hits of a page as arguments of `search.show`, `total` where it is known, `percent` and `seconds` while the index is being made. */
 export function shownHits(
-  { hits, reached, total }: Extract<SearchAnswer, { ok: true }>,
+  { hits, reached, total, indexing }: Extract<SearchAnswer, { ok: true }>,
   { limit, order, from = 0, count }: SearchAsk,
-): { hits: string; next: number; from: number; total?: number } {
-  const counted = total === undefined || count === undefined ? {} : { total }
+): { hits: string; next: number; from: number; total?: number; percent?: number; seconds?: number } {
+  const counted = { ...(total === undefined || count === undefined ? {} : { total }), ...indexing }
   if (order === 'relevance') {
     const ranked = hits.toSorted((a, b) => b.rank! - a.rank! || b.change - a.change)
     const end = from + limit - 1
@@ -140,12 +140,13 @@ function answer(
   events: readonly EventView[],
   next: number | undefined,
 ): ReadAnswer<EventList> {
-  const { room, total, query } = request.args
+  const { room, total, query, percent, seconds } = request.args
   const read = readQuery(String(query))
   const highlightsOf = read.ok ? highlighter(read.query) : () => []
   const data = {
     events: events.map((event) => ({ ...event, highlights: highlightsOf(event.text ?? '') })),
     ...(total === undefined ? {} : { total: Number(total) }),
+    ...(percent === undefined ? {} : { indexing: { percent: Number(percent), seconds: Number(seconds) } }),
     ...paging(context, listName(request), next),
     generation: context.generation,
   }

@@ -5,8 +5,9 @@
  * number is the change of the event's first version, so the newest event has the greatest; its text is that of the newest
  * version. What is redacted or has expired is deleted and overwritten (secure_delete), what is hidden is kept and not found.
  *
- *   meta(name, value)    format, which log it follows, and the log's frame it has come to
- *   docs(change, id, room, page, kind, author, seq, expires, hidden)
+ *   meta(name, value)    format, which log it follows, the log's frame it has come to, and how many names there are
+ *   names(name, number)  rooms, pages, kinds and authors, each once
+ *   docs(change, id, room, page, kind, author, seq, expires, hidden), by the numbers of their names
  *   parts(first, rows, bytes)
  *   texts_<first>(text)  FTS5: the words of a text, folded, by the same row numbers, from `first` on to the next part
  *
@@ -23,6 +24,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AuthorFacts, HideFacts, RedactFacts, RestoreFacts } from '../../actors/posts/marks.ts'
 import { ActsOf, type BoardRecord, commandIn, type PostRecord, RecordType } from '../../actors/records/record.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { type DatabaseSync, openDatabase } from '../sqlite.ts'
 import { BadPage, checkPages, PageSums } from './page-sums.ts'
@@ -37,7 +39,7 @@ const withAuthor = new ActsOf<AuthorFacts>('author.hide')
 const againWithAuthor = new ActsOf<AuthorFacts>('author.show')
 const redactions = new ActsOf<RedactFacts>('event.redact')
 
-const format = '2'
+const format = '3'
 /** Of one part, in rows and in bytes of words: a beginning that every text has is looked up in some 20 ms then. */
 const partMaxDefault = { rows: 65_536, bytes: 16 * 1024 * 1024 }
 
@@ -47,13 +49,20 @@ const schema = `
   PRAGMA secure_delete = ON;
   PRAGMA cache_size = -2048;
   CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS names (name BLOB PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS docs (
-    change INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, room TEXT NOT NULL, page TEXT NOT NULL, kind TEXT NOT NULL,
-    author BLOB NOT NULL, seq INTEGER NOT NULL, expires INTEGER NOT NULL, hidden INTEGER NOT NULL
+    change INTEGER PRIMARY KEY, id BLOB NOT NULL, room INTEGER NOT NULL, page INTEGER NOT NULL, kind INTEGER NOT NULL,
+    author INTEGER NOT NULL, seq INTEGER NOT NULL, expires INTEGER NOT NULL, hidden INTEGER NOT NULL
   );
+  CREATE INDEX IF NOT EXISTS docs_id ON docs (substr(id, 1, 4));
   CREATE INDEX IF NOT EXISTS docs_expires ON docs (expires) WHERE expires > 0;
   CREATE TABLE IF NOT EXISTS parts (first INTEGER PRIMARY KEY, rows INTEGER NOT NULL, bytes INTEGER NOT NULL);
 `
+
+/** By its first bytes, which have an index, and by the whole. */
+const byId = 'substr(id, 1, 4) = substr(?1, 1, 4) AND id = ?1'
+/** Of those used last. */
+const numbersKeptMax = 16_384
 
 /** The tokenizer parts words at the spaces alone: whatever is not ASCII belongs to a word, and words are folded before. */
 const textsOf = (table: string) => `
@@ -75,6 +84,9 @@ export class SearchIndex {
   readonly #parts: Part[] = []
   readonly #partMax: typeof partMaxDefault
   readonly #sums: PageSums
+  /** Names have the numbers up to this one. */
+  #lastNumber: number
+  readonly #numbers = new BoundedMap<string, number>(numbersKeptMax)
 
   /**
    * Opens the index in this directory, made again when it is of another log or format, ahead of the log, or damaged. `onBad`: called
@@ -116,6 +128,7 @@ export class SearchIndex {
       }
       const parts = this.#prepare('SELECT first, rows, bytes FROM parts ORDER BY first').all() as Part[]
       this.#parts.push(...parts.map((part) => ({ ...part })))
+      this.#lastNumber = Number(this.#meta('names') ?? 0)
       this.#due = this.#nextDue()
       // A kill may have come between a deletion and this.
       this.#emptyLog()
@@ -146,12 +159,12 @@ export class SearchIndex {
       if (record.original === undefined) this.#post(record, key, change)
       else this.#edit(record, record.original)
     } else if (record.type === RecordType.act) {
-      if (hides.is(record)) this.#run('UPDATE docs SET hidden = hidden | 1 WHERE id = ?', record.facts.id)
-      else if (restores.is(record)) this.#run('UPDATE docs SET hidden = hidden & ~1 WHERE id = ?', record.facts.id)
-      else if (withAuthor.is(record)) this.#run('UPDATE docs SET hidden = hidden | 2 WHERE id = ?', record.facts.id)
+      if (hides.is(record)) this.#run(`UPDATE docs SET hidden = hidden | 1 WHERE ${byId}`, record.facts.id)
+      else if (restores.is(record)) this.#run(`UPDATE docs SET hidden = hidden & ~1 WHERE ${byId}`, record.facts.id)
+      else if (withAuthor.is(record)) this.#run(`UPDATE docs SET hidden = hidden | 2 WHERE ${byId}`, record.facts.id)
       else if (againWithAuthor.is(record))
-        this.#run('UPDATE docs SET hidden = hidden & ~2 WHERE id = ?', record.facts.id)
-      else if (redactions.is(record)) this.#delete('id = ?', record.facts.id)
+        this.#run(`UPDATE docs SET hidden = hidden & ~2 WHERE ${byId}`, record.facts.id)
+      else if (redactions.is(record)) this.#delete(byId, record.facts.id)
     }
   }
 
@@ -159,6 +172,7 @@ export class SearchIndex {
   settle(applied: number, now: number): void {
     this.#begin()
     this.#delete('expires > 0 AND expires <= ?', now)
+    this.#note('names', String(this.#lastNumber))
     this.#note('applied', String(applied))
     this.#database.exec('COMMIT')
     this.#open = false
@@ -190,7 +204,8 @@ export class SearchIndex {
     const text = textOf(event)
     if (text === undefined) return
     const { room, page, kind, author, seq, expires = 0 } = event
-    const fields = [change, key, room, page, kind, author, seq, expires] as const
+    const [inRoom, onPage, ofKind, by] = [room, page, kind, author].map((name) => this.#numberOf(name))
+    const fields = [change, key, inRoom!, onPage!, ofKind!, by!, seq, expires] as const
     this.#run('INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)', ...fields)
     const words = wordsOf(text).join(' ')
     const part = this.#partFor(change)
@@ -198,6 +213,19 @@ export class SearchIndex {
     part.bytes += words.length
     this.#run(`INSERT INTO ${tableOf(part)} (rowid, text) VALUES (?, ?)`, change, words)
     this.#run('UPDATE parts SET rows = ?, bytes = ? WHERE first = ?', part.rows, part.bytes, part.first)
+  }
+
+  /** The number of a room, page, kind or author, given to it now if it has none. */
+  #numberOf(name: string | Uint8Array): number {
+    // No text of a command holds a NUL.
+    const key = typeof name === 'string' ? name : `\0${Buffer.from(name).toString('latin1')}`
+    let number = this.#numbers.get(key)
+    if (number !== undefined) return number
+    const found = this.#prepare('SELECT number FROM names WHERE name = ?').get(name) as { number: number } | undefined
+    number = found?.number ?? ++this.#lastNumber
+    if (found === undefined) this.#run('INSERT INTO names VALUES (?, ?)', name, number)
+    this.#numbers.set(key, number)
+    return number
   }
 
   /** The last part, or a new one where that is full. */
@@ -218,7 +246,7 @@ export class SearchIndex {
 
   #edit(event: PostRecord, original: Uint8Array): void {
     const text = textOf(event)
-    const found = this.#prepare('SELECT change FROM docs WHERE id = ?').get(original) as { change: number } | undefined
+    const found = this.#prepare(`SELECT change FROM docs WHERE ${byId}`).get(original) as { change: number } | undefined
     if (text === undefined || found === undefined) return
     const table = this.#tableWith(found.change)
     this.#run(`UPDATE ${table} SET text = ? WHERE rowid = ?`, wordsOf(text).join(' '), found.change)

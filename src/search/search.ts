@@ -36,8 +36,12 @@ export type SearchAnswer =
       readonly reached?: number
       /** All matches, or `count` of them where there are more; absent: it is not known. */
       readonly total?: number
+      readonly indexing?: Indexing
     }
   | { readonly ok: false; readonly refusal: Refusal }
+
+/** The index is being made, the newest posts last. `percent`: of the log that it holds, 0 to 99; `seconds`: until it holds all. */
+export type Indexing = { readonly percent: number; readonly seconds: number }
 
 type Hit = { readonly id: string; readonly change: number; readonly rank?: number }
 
@@ -95,10 +99,11 @@ export class Search {
       conditions.push(condition)
       values.push(value)
     }
-    also('docs.room = ?', room)
-    also('docs.page = ?', page)
-    also('docs.kind = ?', kind)
-    also('docs.author = ?', author === undefined ? undefined : Buffer.from(author, 'hex'))
+    const named = (column: string) => `docs.${column} = (SELECT number FROM names WHERE name = ?)`
+    also(named('room'), room)
+    also(named('page'), page)
+    also(named('kind'), kind)
+    also(named('author'), author === undefined ? undefined : Buffer.from(author, 'hex'))
     also('docs.change >= ?', since)
     also('docs.change < ?', until)
     also('docs.seq < ?', before)

@@ -16,7 +16,7 @@ import { logDirectory, searchDirectory, shardDirectory } from '../board-director
 import type { Clock } from '../clock.ts'
 import { Follower } from '../search/follower.ts'
 import { checkPages } from '../search/page-sums.ts'
-import type { Search, SearchAnswer, SearchAsk } from '../search/search.ts'
+import type { Indexing, Search, SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ThreadPlatform, ThreadStarter } from './thread.ts'
 
 export type SearchThread = {
@@ -40,16 +40,18 @@ const leisureMs = 500
 const checkPauseMs = 3_600_000
 /** Timers reach no further than this. */
 const expiryMsMax = 86_400_000
-/** An ask that would have to wait longer for an index that is being made is refused. */
+/** An ask that would have to wait longer for an index that is being made is answered with what the index holds, and says so. */
 const patienceMs = 10_000
-const retrySecondsMax = 3_600
+/** Between two lines of the log about an index that is being made. */
+const progressMs = 10_000
 /** Rows that a search looks at in one step: about 20 ms where each text has to be read. */
 const rowsPerStep = 2_048
 /** Time of this thread that one answer may take. Within the first part no search is given up, so small boards answer whole. */
 const answerMs = 400
 
 type Open = { readonly ask: SearchAsk; readonly through: number; readonly id: number; readonly since: number }
-type Running = { readonly id: number; readonly search: Search; usedMs: number }
+/** `indexing`: what it is answered with does not reach to the newest posts. */
+type Running = { readonly id: number; readonly search: Search; readonly indexing?: Indexing; usedMs: number }
 
 /** The searches that were asked for: those the index has to catch up for, and those under way, which take turns. */
 class Turns {
@@ -58,7 +60,7 @@ class Turns {
   readonly #answer: (id: number, answer: SearchAnswer) => void
   #waiting: Open[] = []
   #running: Running[] = []
-  /** A caller was advised when to come again: until then it does not follow in the background. */
+  /** A caller got less than there is: until the index has caught up it does not follow in the background. */
   #isAwaited = false
 
   constructor(follower: Follower, clock: Clock, answer: (id: number, answer: SearchAnswer) => void) {
@@ -80,7 +82,7 @@ class Turns {
     this.#waiting.push(open)
   }
 
-  /** Begins those that the index has caught up for, and refuses those that would wait too long. */
+  /** Begins those that the index has caught up for, and with what it holds those that would wait too long. */
   begin(): void {
     const { index, leftMs } = this.#follower
     const asked = this.#waiting
@@ -89,12 +91,15 @@ class Turns {
     for (const open of asked) {
       const isTooLong =
         this.#clock.monotonicMs() - open.since > patienceMs || (leftMs !== undefined && leftMs > patienceMs)
-      if (open.through <= index.applied)
-        this.#running.push({ id: open.id, search: index.search(open.ask, this.#clock.readingSeconds()), usedMs: 0 })
-      else if (isTooLong) {
-        this.#isAwaited = true
-        this.#answer(open.id, beingMade(leftMs))
-      } else this.#waiting.push(open)
+      const isCaughtUp = open.through <= index.applied
+      if (!isCaughtUp && !isTooLong) {
+        this.#waiting.push(open)
+        continue
+      }
+      this.#isAwaited ||= !isCaughtUp
+      const indexing = isCaughtUp ? {} : { indexing: this.#follower.progress() }
+      const search = index.search(open.ask, this.#clock.readingSeconds())
+      this.#running.push({ id: open.id, search, ...indexing, usedMs: 0 })
     }
   }
 
@@ -103,7 +108,7 @@ class Turns {
     const [first, ...others] = this.#running
     if (first === undefined) return
     const turned = others.reduce((least, each) => (each.usedMs < least.usedMs ? each : least), first)
-    const { id, search } = turned
+    const { id, search, indexing } = turned
     const since = this.#clock.monotonicMs()
     search.step(rowsPerStep)
     turned.usedMs += this.#clock.monotonicMs() - since
@@ -115,13 +120,14 @@ class Turns {
       ok: true,
       hits,
       ...(isGivenUp ? { reached: reached! } : {}),
-      ...(total === undefined ? {} : { total }),
+      ...(indexing === undefined ? {} : { indexing }),
+      ...(total === undefined || indexing !== undefined ? {} : { total }),
     })
   }
 
   /** The index is made again, and none of them can continue. */
   giveUp(): void {
-    for (const { id } of [...this.#waiting, ...this.#running]) this.#answer(id, beingMade())
+    for (const { id } of [...this.#waiting, ...this.#running]) this.#answer(id, beingMade)
     this.#waiting = []
     this.#running = []
   }
@@ -148,6 +154,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
     schedule(0)
   })
 
+  const tellProgress = progressTeller(follower, { clock, report })
   const turn = (): void => {
     soon?.()
     later?.()
@@ -157,6 +164,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
     const now = clock.readingSeconds()
     try {
       if (turns.isAwaited || !turns.areRunning || follower.index.isDue(now)) follower.step(now)
+      tellProgress()
       turns.begin()
       turns.step()
     } catch (error) {
@@ -209,6 +217,17 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
   }
 }
 
+/** Gives what tells of an index that is being made, now and then. */
+function progressTeller(follower: Follower, { clock, report }: Pick<ThreadPlatform, 'clock' | 'report'>): () => void {
+  let toldAt = clock.monotonicMs()
+  return () => {
+    if (follower.leftMs === undefined || clock.monotonicMs() - toldAt < progressMs) return
+    toldAt = clock.monotonicMs()
+    const { percent, seconds } = follower.progress()
+    report('info', 'search.indexing', { percent, seconds_left: seconds })
+  }
+}
+
 function followerOf(
   data: SearchThread,
   shards: readonly JournalReader[],
@@ -251,9 +270,12 @@ function checkPagesSlowly(
   return () => cancel?.()
 }
 
-/** `leftMs`: how long it will take, where that is known. */
-function beingMade(leftMs = 5_000): SearchAnswer {
-  const seconds = Math.min(retrySecondsMax, Math.max(1, Math.ceil(leftMs / 1_000)))
-  const sentence = `the search index of this board is being built: try again in ${seconds} s`
-  return { ok: false, refusal: refusal('overloaded', sentence, undefined, seconds) }
+const beingMade: SearchAnswer = {
+  ok: false,
+  refusal: refusal(
+    'overloaded',
+    'the search index of this board was damaged and is being built: try again',
+    undefined,
+    5,
+  ),
 }

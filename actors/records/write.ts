@@ -361,6 +361,15 @@ export class RetryGuard {
     this.remember({ to: record.room, author, nonce, requestId, id: frameKey(frame), isEvent }, frame.seq, record.at)
   }
 
+  /** The actor that accepted the command of this id (32 hex). */
+  acceptedBy(command: string): string | undefined {
+    const { events, roomList } = this.#board
+    const slot = events.find(Buffer.from(command, 'hex'))
+    if (slot !== none) return roomList[events.room[slot]!]!.name
+    const seq = this.#commands.get(command)
+    return seq === undefined ? undefined : this.#record(seq).room
+  }
+
   #place({ id, to }: WriteLetter): number | undefined {
     const { events, roomList } = this.#board
     const slot = events.find(id)

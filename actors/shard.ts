@@ -294,6 +294,11 @@ export class Shard {
     return this.#now
   }
 
+  /** The actor that accepted the command of this id (32 hex). */
+  acceptedBy(command: string): string | undefined {
+    return this.#acceptance.acceptedBy(command)
+  }
+
   /** Takes no more turns. Resolves when none is on its way to the disk. */
   stop(): Promise<void> {
     this.#isResumed = false

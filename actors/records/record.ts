@@ -13,7 +13,7 @@
  * A body is hashed and served as stored and never encoded again. What a person signed lies in it byte for byte (`signed`).
  */
 
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { MORE } from '../../storage/frame.ts'
 import { type Frame, type NewFrame, STUB } from '../../storage/journal.ts'
 import type { Command } from '../kernel/fields.ts'
@@ -69,6 +69,22 @@ type Cut = {
   readonly file: Uint8Array
   /** SHA-256 of the whole signing bytes. */
   readonly sha: Uint8Array
+  /** Of a stub: `useMark` of its nonce. Absent where an older release made the stub, and where another actor remembers the command. */
+  readonly nonce?: Uint8Array
+  /** The same of its request id; absent where it has none. */
+  readonly request?: Uint8Array
+}
+
+/** Commands that the market decides and remembers, and of which a room makes an event. */
+export const requestsOfWork: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
+
+/**
+ * What is kept of a nonce or a request id whose command is destroyed: 16 bytes of a SHA-256, by which it is known again. The text itself
+ * must go: a nonce that is known lets anyone try out which text the hash of the command is of.
+ * `author`: 64 hex.
+ */
+export function useMark(use: 'nonce' | 'request', room: string, author: string, text: string): Buffer {
+  return hash('sha256', JSON.stringify([use, room, author, text]), 'buffer').subarray(0, 16)
 }
 
 /** The command in signed bytes; what is kept of one was checked before it was accepted. */
@@ -313,7 +329,7 @@ export function isStub(frame: Frame): boolean {
 export function stubOf(frame: Frame): Buffer {
   const { type, by, ...rest } = fromFrame(frame) as PostRecord | FactRecord
   if (by === undefined) throw new Error(`frame ${frame.seq} has no signed text to remove`)
-  const cut: Cut = { at: 0, file: nothing, sha: commandSha(by) }
+  const cut: Cut = { at: 0, file: nothing, sha: commandSha(by), ...usesOf(by.signed, rest) }
   const body = encoder.pack({ ...rest, by: { ...by, sig: nothing, signed: nothing, cut } })
   const block = entryBlock(frame)
   const kept = Buffer.allocUnsafe(6 + block.length + body.length)
@@ -322,6 +338,18 @@ export function stubOf(frame: Frame): Buffer {
   kept.writeUInt32LE(body.length, 2 + block.length)
   kept.set(body, 6 + block.length)
   return kept
+}
+
+/** Marks of the nonce and the request id by which a retry is known. */
+function usesOf(
+  signed: Uint8Array,
+  record: Pick<PostRecord | FactRecord, 'room' | 'author'>,
+): Pick<Cut, 'nonce' | 'request'> {
+  const { operation, nonce = '', request_id: request = '' } = commandIn(signed)
+  if ('seq' in record && requestsOfWork.has(operation)) return {}
+  const author = Buffer.from(record.author).toString('hex')
+  const mark = (use: 'nonce' | 'request', text: string) => useMark(use, record.room, author, text)
+  return { nonce: mark('nonce', nonce), ...(request === '' ? {} : { request: mark('request', request) }) }
 }
 
 /** Where the key stands: after the digest of a stub. */

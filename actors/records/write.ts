@@ -21,7 +21,9 @@ import {
   frameKey,
   fromFrame,
   RecordType,
+  requestsOfWork,
   type Signed,
+  useMark,
 } from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, type Share } from './retry-memory.ts'
 
@@ -194,6 +196,9 @@ export function unlessDamaged(judge: () => Known | Decision, fault: (damage: Dam
   }
 }
 
+/** What is used once. */
+type Use = 'nonce' | 'request'
+
 /** A command that was accepted before: where its first record lies. */
 export type Known = { readonly known: number }
 
@@ -269,17 +274,7 @@ export class RetryGuard {
         ? { known: place }
         : refuse('conflict', 'another command has the same first 128 bits of its hash: sign again with a fresh nonce')
     }
-    const nonceUsed = this.#nonces.find(
-      fingerprint(this.#seeds, `n${letter.to}`, letter.author, letter.nonce),
-      (seq) => {
-        if (this.#voided.has(seq)) return false
-        const fields = this.#fields(seq)
-        // Of a command whose text was destroyed the fingerprint is all there is: 52 bits that no user can choose.
-        const isSame = isDestroyed(fields.by) || fields.nonce === letter.nonce
-        return isSame && fields.author === letter.author && now - fields.at < nonceSeconds
-      },
-    )
-    if (nonceUsed)
+    if (this.#used('nonce', letter, now) !== undefined)
       return refuse(
         'nonce_reused',
         'this nonce was used for another command: sign again with a fresh one (16 random bytes)',
@@ -355,11 +350,24 @@ export class RetryGuard {
       if (!isEvent) this.#commands.set(frameKey(frame).toString('hex'), frame.seq)
       return
     }
-    if (isDestroyed(record.by)) return
-    const { operation, nonce, requestId } = commandOf(record.by.signed)
+    // A stub of an older release says nothing of its nonce and request id.
+    if (isDestroyed(record.by) && record.by.cut?.nonce === undefined) {
+      if (!isEvent) this.#commands.set(frameKey(frame).toString('hex'), frame.seq)
+      return
+    }
+    const { operation, nonce, requestId } = isDestroyed(record.by) ? marksOf(record.by) : commandOf(record.by.signed)
     // The market has taken these, and remembers them: the room got them by a letter of the board's own.
     if (isEvent && requestsOfWork.has(operation)) return
     this.remember({ to: record.room, author, nonce, requestId, id: frameKey(frame), isEvent }, frame.seq, record.at)
+  }
+
+  /** The actor that accepted the command of this id (32 hex). */
+  acceptedBy(command: string): string | undefined {
+    const { events, roomList } = this.#board
+    const slot = events.find(Buffer.from(command, 'hex'))
+    if (slot !== none) return roomList[events.room[slot]!]!.name
+    const seq = this.#commands.get(command)
+    return seq === undefined ? undefined : this.#record(seq).room
   }
 
   #place({ id, to }: WriteLetter): number | undefined {
@@ -371,33 +379,40 @@ export class RetryGuard {
   }
 
   #request(letter: WriteLetter, now: number): Known | Decision | undefined {
-    let decision: Known | Decision | undefined
-    this.#requests.find(fingerprint(this.#seeds, `r${letter.to}`, letter.author, letter.requestId), (seq) => {
+    const seq = this.#used('request', letter, now)
+    if (seq === undefined) return undefined
+    const by = signedOf(this.#record(seq))
+    if (!isDestroyed(by) && sameContent(by, letter.by)) return { known: seq }
+    const what = isDestroyed(by) ? 'a text that has been removed since' : 'other content'
+    const message = `this request_id was used for ${what} within 24 h: choose a fresh one`
+    return refuse('request_id_reused', message, 'request_id')
+  }
+
+  /** The number of the record whose command used this nonce or request id lately, and did not come to nothing. */
+  #used(use: Use, { to, author, nonce, requestId }: WriteLetter, now: number): number | undefined {
+    const [memory, scope, seconds, text] =
+      use === 'nonce'
+        ? ([this.#nonces, `n${to}`, nonceSeconds, nonce] as const)
+        : ([this.#requests, `r${to}`, requestSeconds, requestId] as const)
+    const mark = useMark(use, to, author, text)
+    let found: number | undefined
+    const take = (seq: number): boolean => {
       if (this.#voided.has(seq)) return false
-      const fields = this.#fields(seq)
-      const isSame = isDestroyed(fields.by) || fields.requestId === letter.requestId
-      if (!isSame || fields.author !== letter.author || now - fields.at >= requestSeconds) return false
-      decision =
-        !isDestroyed(fields.by) && sameContent(fields.by, letter.by)
-          ? { known: seq }
-          : refuse(
-              'request_id_reused',
-              'this request_id was used for other content within 24 h: choose a fresh one',
-              'request_id',
-            )
+      const record = this.#record(seq)
+      const by = signedOf(record)
+      if (authorOf(record, by.key) !== author || now - record.at >= seconds || !isUsedBy(by, use, text, mark))
+        return false
+      found = seq
       return true
-    })
-    return decision
+    }
+    // What a replay found as a stub is remembered by its mark.
+    if (!memory.find(fingerprint(this.#seeds, scope, author, text), take))
+      memory.find(fingerprint(this.#seeds, scope, author, mark.toString('hex')), take)
+    return found
   }
 
   #record(seq: number): BoardRecord {
     return fromFrame(this.#read(seq))
-  }
-
-  #fields(seq: number): { nonce: string; requestId: string; author: string; at: number; by: Signed } {
-    const record = this.#record(seq)
-    const by = signedOf(record)
-    return { ...commandOf(by.signed), author: authorOf(record, by.key), at: record.at, by }
   }
 }
 
@@ -418,15 +433,25 @@ function isDestroyed({ signed }: Signed): boolean {
   return signed.length === 0
 }
 
-/** Commands that the market decides, and of which a room makes an event. */
-export const requestsOfWork: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
-
-/** Of a command whose bytes were destroyed: nothing. */
 function commandOf(signed: Uint8Array): { operation: string; nonce: string; requestId: string } {
-  if (signed.length === 0) return { operation: '', nonce: '', requestId: '' }
   const command = commandIn(signed)
   const { operation, nonce, request_id } = command
   return { operation: String(operation ?? ''), nonce: String(nonce ?? ''), requestId: String(request_id ?? '') }
+}
+
+/** What a stub keeps in their place, as hex. */
+function marksOf({ cut }: Signed): ReturnType<typeof commandOf> {
+  const [nonce, requestId] = [cut?.nonce, cut?.request].map((mark) => Buffer.from(mark ?? []).toString('hex'))
+  return { operation: '', nonce: nonce!, requestId: requestId! }
+}
+
+/** The command with this nonce or request id, whose author and actor are the same. */
+function isUsedBy(by: Signed, use: Use, text: string, mark: Buffer): boolean {
+  if (!isDestroyed(by)) return commandOf(by.signed)[use === 'nonce' ? 'nonce' : 'requestId'] === text
+  // Of a stub of an older release the fingerprint is all there is: 52 bits that no user can choose.
+  if (by.cut?.nonce === undefined) return true
+  const kept = by.cut[use]
+  return kept !== undefined && mark.equals(kept)
 }
 
 /** Two signed commands say the same but for nonce, timestamp and key. */

@@ -4,7 +4,7 @@
  * A public write is answered only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
 
-import { refusal } from '../../actors/kernel/refusals.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { ReadName, WriteName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import type { Visibility } from '../../actors/records/board.ts'
@@ -17,7 +17,7 @@ import type { LiveFacts } from '../command/live-facts.ts'
 import type { AnyPlan, Asked, Decided, Services } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { addresseeOf, given, postArgs, supersedesOf, unproven } from '../command/post-args.ts'
-import { laterReply, receiptJson, withReceipt } from '../command/reply.ts'
+import { fromActor, laterReply, receiptJson, withReceipt } from '../command/reply.ts'
 import { signedBy, type Verified } from '../command/verified.ts'
 import { type Respond, refused } from '../format/reply.ts'
 import type { Screened } from '../moderation/screening.ts'
@@ -94,7 +94,7 @@ export class Writes {
       if (plan.ask === undefined) return this.#carryOut(plan, verified, actor, nothingAsked, respond)
       plan.ask(verified, services, (found) => {
         if (found === undefined) return respond(undefined)
-        if ('refusal' in found) return respond(refused(found.refusal))
+        if ('refusal' in found) return this.#unlessAccepted(verified, actor, found.refusal, respond)
         this.#carryOut(plan, verified, actor, found, respond)
       })
     }
@@ -121,17 +121,31 @@ export class Writes {
     this.#write(verified, actor, args, respond, accepted, { ...asked, isFree })
   }
 
-  /** Finds the actor that decides over a thing; what the reader may not see does not exist. */
+  /** What is refused before its actor is asked may have been accepted earlier: then its signer gets the receipt again. */
+  #unlessAccepted(verified: Verified, actor: string, instead: Refusal, respond: Respond): void {
+    const letter = signedLetter(this.#options, verified, { to: actor, args: {}, limited: 0 })
+    sendAs(this.#options, verified.signer.delegate, { ...letter, op: 'nothing' }, (answer, head) => {
+      if (answer === undefined) return respond(undefined)
+      if (!answer.ok) return respond(fromActor(answer.refusal))
+      if (answer.duplicate !== true) return respond(refused(instead))
+      const { at } = answer.reply
+      const told = { at, leaf: answer.leaf, head, duplicate: true }
+      respond(withReceipt({}, receiptJson(shaOf(verified, answer), told)))
+    })
+  }
+
+  /** Finds the actor that decides over a thing; what the reader may not see does not exist, unless this command was accepted there. */
   #locate(
     thing: string,
     field: string,
-    { signer, operation }: Pick<Verified, 'signer' | 'operation'>,
+    { signer, operation, sha }: Pick<Verified, 'signer' | 'operation' | 'sha'>,
     respond: Respond,
     then: (actor: string) => void,
   ): void {
     const operator = deletions.has(operation.name) && isOperator(signer, this.#options.operators)
     const reader = { reader: signer.id, operator }
-    this.#options.read({ op: 'locate', args: { thing }, ...reader }, (found) => {
+    const command = sha.toString('hex', 0, 16)
+    this.#options.read({ op: 'locate', args: { thing, command }, ...reader }, (found) => {
       if (found === undefined) return respond(undefined)
       const place = found.ok ? dataOf(found) : undefined
       const author = place?.hiddenFrom?.author

@@ -2,7 +2,7 @@
 
 import type { Command } from '../../actors/kernel/fields.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { requestsOfWork } from '../../actors/records/write.ts'
+import { requestsOfWork } from '../../actors/records/record.ts'
 import { proofWanted } from '../../actors/rooms/policy.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { provenBits } from '../format/signing.ts'

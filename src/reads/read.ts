@@ -121,6 +121,8 @@ export type ReadContext = {
   readonly now: () => number
   /** Notes damage for the operator; the sentence that a reader is given. */
   readonly fault?: (error: unknown) => string
+  /** In a shard: the actor that accepted the command of this id (32 hex). */
+  readonly acceptedBy?: (command: string) => string | undefined
   /** Newest frame of the log that is applied, where this board follows it. */
   readonly applied?: () => number
   /** Which rooms this board answers for; all others are absent here. */

@@ -113,9 +113,13 @@ function listOrSearch(context: ReadContext, request: ReadRequest): ReadAnswer<Ev
     : searchInRoom(context, request)
 }
 
-/** The house asks itself which actor decides over a thing; what the reader may not see is not there. */
+/**
+ * The house asks itself which actor decides over a thing; what the reader may not see is not there. A `command` (32 hex) that was
+ * accepted is with the actor that accepted it: only its signer has it, and they get their answer again, also where they may not read
+ * any more.
+ */
 function locate(
-  { state, board, visibility }: ReadContext,
+  { state, board, visibility, acceptedBy }: ReadContext,
   { args, reader, operator = false }: ReadRequest,
 ): KnownAnswer<{ actor: string; hiddenFrom?: { author: string } }> {
   const report = state.rules.report(String(args.thing))
@@ -130,7 +134,8 @@ function locate(
   const author = isHidden && operator && !isElsewhere ? state.makerOf(String(args.thing)) : undefined
   // Who asks finds out whether the author was erased: only then may an operator delete what they cannot read.
   if (actor !== undefined && author !== undefined) return known({ actor, hiddenFrom: { author } })
-  if (actor === undefined || isHidden || isElsewhere)
-    return { ok: false, absent: refusal('not_found', `there is nothing with the id ${args.thing}`) }
-  return known({ actor })
+  if (actor !== undefined && !isHidden && !isElsewhere) return known({ actor })
+  const before = args.command === undefined ? undefined : acceptedBy?.(String(args.command))
+  if (before !== undefined) return known({ actor: before })
+  return { ok: false, absent: refusal('not_found', `there is nothing with the id ${args.thing}`) }
 }

@@ -262,6 +262,7 @@ export class ShardRun {
       handleOf: (identity) => this.#handles.get(identity),
       now: clock.readingSeconds,
       fault: (error) => readFault(this.#here.report, error).refusal.message,
+      acceptedBy: (command) => shard.acceptedBy(command),
       visibility: 'private',
     }
   }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
+import { registryName, stubOf } from '../../actors/records/record.ts'
 import type { Decider, WriteLetter } from '../../actors/records/write.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { Shard, shardOf } from '../../actors/shard.ts'
@@ -49,6 +50,16 @@ function letter({ text, nonce, timestamp, request_id = '' }: Fields): WriteLette
       proofBits: 0,
     } satisfies PostArgs,
   }
+}
+
+function profileLetter(timestamp: number, text = 'a profile'): WriteLetter {
+  const data = JSON.stringify({ schema: 1, description: text })
+  const stamp = { public_key: ada.publicKey, timestamp, nonce: 'n' }
+  const signed = signingBytes('test', { operation: 'identity.profile.set', data, ...stamp })
+  const sha = createHash('sha256').update(signed).digest()
+  const { by, ...rest } = letter({ text, nonce: 'n', timestamp })
+  const id = sha.subarray(0, 16)
+  return { ...rest, op: 'identity.profile.set', to: registryName, id, sha, by: { ...by, signed }, args: {} }
 }
 
 /** A shard on a real journal, with a clock that the test sets; its log confirms at once, and has all that it was told of before. */
@@ -218,6 +229,46 @@ test('what the market has taken uses up no nonce and no request id of the room t
   const second = startShard(first.directory)
   const again = await second.post({ ...use, text: 'a post', nonce: 'another' })
   expect(again).toMatchObject({ ok: true, duplicate: true })
+  second.journal.close()
+})
+
+test('a nonce and a request id stay used when their text has left the disk, before a replay and after it', async () => {
+  const first = startShard()
+  const { seconds: timestamp } = first.clock
+  const fields = { text: 'a password', nonce: 'n', request_id: 'r', timestamp }
+  const posted = await first.post(fields)
+  const seq = first.journal.nextSeq - 1
+  const profile = profileLetter(timestamp)
+  const set = await new Promise((done) => first.shard.post(profile, done))
+  expect([posted, set]).toMatchObject([{ ok: true }, { ok: true }])
+  const removed = new Set([seq, first.journal.nextSeq - 1])
+  for (const _ of first.journal.compact(removed, stubOf, () => expect.unreachable()));
+
+  const uses = async ({ post, shard }: Pick<ReturnType<typeof startShard>, 'post' | 'shard'>) => {
+    const answers = await Promise.all([
+      post(fields),
+      post({ ...fields, text: 'other', request_id: '' }),
+      post({ ...fields, nonce: 'other' }),
+      new Promise((done) => shard.post(profile, done)),
+      new Promise((done) => shard.post(profileLetter(timestamp, 'another profile'), done)),
+    ])
+    expect(answers).toMatchObject([
+      { ok: true, duplicate: true, reply: { seq: 1 } },
+      { refusal: { code: 'nonce_reused' } },
+      { refusal: { code: 'request_id_reused', message: expect.stringContaining('removed') } },
+      { ok: true, duplicate: true },
+      { refusal: { code: 'nonce_reused' } },
+    ])
+  }
+  await uses(first)
+  first.journal.close()
+  const second = startShard(first.directory)
+  await uses(second)
+  const others = await Promise.all([
+    second.post({ ...fields, text: 'free', nonce: 'free', request_id: 'free' }),
+    second.post({ ...fields, text: 'without', nonce: 'without', request_id: '' }),
+  ])
+  expect(others).toMatchObject([{ reply: { seq: 2 } }, { reply: { seq: 3 } }])
   second.journal.close()
 })
 

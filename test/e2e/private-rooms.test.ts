@@ -199,6 +199,42 @@ test('whoever was put out and sends a post again is told that it stands, and whe
   expect(own).toMatchObject({ status: 400, code: 'not_found' })
 })
 
+test('whoever has left and sends a command about a thing of the room again gets its receipt again, and nothing newer', async () => {
+  const inner = 'left-room'
+  await client.command(owner, { operation: 'room.create', room: inner, visibility: 'private', members: [member.id] })
+  const root = (await client.post(owner, { room: inner, text })).data.event_id!
+  const own = (await client.post(member, { room: inner, text: 'please', kind: 'request' })).data.event_id!
+  const titled = { data: JSON.stringify({ schema: 1, title: 'canary-doc' }) }
+  const made = await client.command(member, { operation: 'docs.create', room: inner, text, ...titled })
+  const doc = (made.data as { readonly doc: { readonly id: string } }).doc.id
+  const data = (more: object) => JSON.stringify({ schema: 1, ...more })
+  const about: Fields[] = [
+    { operation: 'vote', event_id: root, data: data({ value: 1 }) },
+    { operation: 'post', text: `${text} reply`, reply_to: root },
+    { operation: 'docs.write', target: doc, text: 'canary-second', data: data({ base_version: 1 }) },
+    { operation: 'work.create', event_id: own, amount: 1, data: data({ title: 'canary-work', simulated: true }) },
+  ]
+  const sent: { readonly body: string; readonly first: Awaited<ReturnType<Client['send']>> }[] = []
+  for (const fields of about) {
+    const { body } = client.sign(member, fields)
+    const first = await client.send(body)
+    expect(first.text).toContain('"receipt"')
+    sent.push({ body, first })
+  }
+  await client.command(member, { operation: 'room.leave', room: inner })
+  await client.post(owner, { room: inner, text: 'later', data: data({ supersedes: root }) })
+  const later = { text: 'later', data: data({ base_version: 2, title: 'later' }) }
+  expect((await client.command(owner, { operation: 'docs.write', target: doc, ...later })).status).toBe(200)
+  for (const { body, first } of sent) {
+    const again = await client.send(body)
+    expect(again).toMatchObject({ status: 200, data: { receipt: { ...first.data.receipt, duplicate: true } } })
+    expect(again.text).not.toContain('later')
+    expect(again.text).not.toContain(text)
+  }
+  for (const fields of about)
+    expect(await client.command(member, fields)).toMatchObject({ status: 400, code: 'not_found' })
+})
+
 test('whoever gave the room away and left hears of a retry of room.create what was told when it was made', async () => {
   const fields = { operation: 'room.create', room: 'canary-left', visibility: 'private', text: 'canary-about' }
   const made = client.sign(owner, { ...fields, members: [member.id, owner.id] })

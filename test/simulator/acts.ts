@@ -521,14 +521,12 @@ function withRequestId(model: Model, chance: Chance): Sent | undefined {
 
 const sameRequest: Act = (model, chance) => {
   const old = withRequestId(model, chance)
-  // Of a text that was taken back the request id may be forgotten too.
-  if (old === undefined || model.mayBeGone(old.id)) return undefined
-  return { by: old.by, fields: old.fields, like: old }
+  return old === undefined ? undefined : { by: old.by, fields: old.fields, like: old }
 }
 
 const otherContent: Act = (model, chance, step) => {
   const old = withRequestId(model, chance)
-  if (old === undefined || model.mayBeGone(old.id)) return undefined
+  if (old === undefined) return undefined
   const fields = { ...old.fields, text: `${old.fields.text} and more ${step}` }
   return { by: old.by, fields, refusedAs: ['request_id_reused'] }
 }
@@ -537,7 +535,7 @@ const usedNonce: Act = (model, chance, step) => {
   const old = recent(model.sent, chance, ({ standing, fields, at }) => {
     return standing === 'accepted' && fields.operation === 'post' && model.now - at < nonceRemembered
   })
-  if (old === undefined || model.mayBeGone(old.id)) return undefined
+  if (old === undefined) return undefined
   const { nonce } = JSON.parse(old.body.toString()) as { nonce: string }
   const { request_id: _, ...fields } = old.fields
   return {

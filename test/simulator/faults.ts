@@ -6,9 +6,6 @@ import type { World } from './world.ts'
 
 export type FaultKind = { readonly weight: number; readonly go: (world: World) => Promise<void> | void }
 
-/** Not yet survived: switched off until they are. */
-export const offUntilMended: readonly string[] = ['log put back', 'newest frame damaged', 'bit rot in the log']
-
 export const faults: Readonly<Record<string, FaultKind>> = {
   'power cut': { weight: 4, go: ({ sim, chance }) => sim.memory.cutAfter(1 + chance.below(60)) },
   // Points that are seldom met get as many cuts as the others.

@@ -127,13 +127,6 @@ export class Model {
     return post === undefined || this.takenBack.has(post.original) || this.hidden.has(post.by)
   }
 
-  /** It names something of a private room, and not the room. */
-  isHiddenThing({ fields }: Sent): boolean {
-    const thing = String(fields.event_id ?? fields.target ?? fields.reply_to ?? '')
-    const found = this.posts.get(thing) ?? this.docs.get(thing) ?? this.works.get(thing)
-    return fields.room === undefined && found !== undefined && this.isPrivate(found.room)
-  }
-
   isPrivate(room: string): boolean {
     return this.rooms.get(room)?.isPrivate === true
   }

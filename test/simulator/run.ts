@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { setLogLevel } from '../../src/observe.ts'
 import type { Layout } from './board.ts'
-import { faults, offUntilMended } from './faults.ts'
+import { faults } from './faults.ts'
 import { shrink } from './shrink.ts'
 import { type Outcome, type Run, runWorld, stepsEach } from './world.ts'
 
@@ -103,7 +103,7 @@ async function runAll(plan: Plan, sum: Sum): Promise<Done | undefined> {
 async function explain(plan: Plan, { board, outcome }: Done): Promise<object> {
   const { seed } = plan
   const layout = plan.layout === undefined ? '' : ` --shards ${plan.layout.shards}`
-  const off = ` --off '${[...plan.off].join(',')}'`
+  const off = plan.off.size === 0 ? '' : ` --off '${[...plan.off].join(',')}'`
   const same = `npm run simulate -- --seed ${seed} --board ${board}${layout}${off}`
   console.error(`Found with seed ${seed}, board ${board}, step ${outcome.found!.step}: ${outcome.found!.message}`)
   console.error(`Again: ${same}`)
@@ -140,7 +140,7 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     json = false,
     brief = false,
   } = values
-  const off = new Set(values.off === undefined ? offUntilMended : values.off.split(',').filter((name) => name !== ''))
+  const off = new Set(values.off?.split(',') ?? [])
   for (const name of off)
     if (!(name in faults)) stopWith(`--off names ${name}, which is none of: ${Object.keys(faults).join(', ')}`)
   const plan: Plan = {

@@ -235,8 +235,6 @@ export class World {
   #same(reply: Reply, old: Sent): void {
     const { operation } = old.fields
     if (!reply.ok && allowed(reply, [])) return
-    // Who has left a private room is not told where things of it are, so what named one cannot be found again.
-    if (reply.error?.code === 'not_found' && this.model.isHiddenThing(old)) return
     if (reply.error?.code === 'internal' && this.mayFault) return
     if (!reply.ok) throw new Violation(`the same ${operation} again is refused as ${reply.error?.code}`)
     const [first, second] = [old.reply?.data?.receipt, reply.data?.receipt]

@@ -13,6 +13,7 @@ import { capabilities, type Described, limitsOf } from '../docs/capabilities.ts'
 import { statsData } from '../docs/figures.ts'
 import { exampleLibraries } from '../docs/operation-examples.ts'
 import { agentCard, openSearch, securityText } from '../docs/site-files.ts'
+import { boardSchema, boardSchemaPath } from '../export/board-schema.ts'
 import { exportGate } from '../export/gate.ts'
 import { Exports } from '../export/routes.ts'
 import { updatesDoors } from '../follow/updates-routes.ts'
@@ -278,6 +279,7 @@ function documentPaths(
   return {
     '/capabilities': serve(json, () => jsonOf({ ok: true, data: capabilities(board) })),
     '/openapi.json': serve(json, () => jsonOf(openapi(board))),
+    [boardSchemaPath]: serve('application/schema+json; charset=utf-8', () => jsonOf(boardSchema(board.address))),
     '/for-agents': serve(text, () => forAgents(board)),
     '/llms.txt': serve(text, () => llmsText(board)),
     '/robots.txt': serve(text, () => robotsText(board.address)),

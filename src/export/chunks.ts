@@ -12,9 +12,11 @@ import type { BookedLog } from '../../actors/log/book.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import type { State } from '../../actors/state.ts'
 import { Damage } from '../../storage/disk.ts'
+import type { Frame } from '../../storage/journal.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
 import type { ReadContext } from '../reads/read.ts'
 import { ledgerLines } from '../works/ledger-export.ts'
+import { boardChunk } from './board-stream.ts'
 import {
   closedLine,
   delegationEndLine,
@@ -53,8 +55,8 @@ export type ExportRequest = {
   readonly filter: ExportFilter
   /** Lines at most; 0 = everything. */
   readonly limit: number
-  /** The postings of the public ledger in place of messages. */
-  readonly stream?: 'ledger'
+  /** The postings of the public ledger in place of messages, or every public record. */
+  readonly stream?: 'ledger' | 'board'
   /** Sealed cursor of the page before, or ''. */
   readonly cursor: string
   readonly state?: ExportState
@@ -69,6 +71,10 @@ export type ExportContext = ReadContext & {
   readonly leafHashes: (log: BookedLog, start: number, end: number) => Buffer
   /** Its entries start..end-1, each after its u16 length. */
   readonly entries: (log: BookedLog, start: number, end: number) => Buffer
+  /** Newest frame of the log that is applied. */
+  readonly applied: () => number
+  /** The public records that this frame of the log covers; their frames are views that the next one overwrites. */
+  readonly recordsOf: (seq: number) => Iterable<{ readonly frame: Frame }>
   /** Notes an error for the operator; the sentence that a reader is given. */
   readonly fault: (error: unknown) => string
 }
@@ -85,6 +91,7 @@ const listName = ({ room, since, until }: ExportFilter) => `export:${room ?? ''}
 export function exportChunk(context: ExportContext, request: ExportRequest): ExportChunk {
   const { filter, limit } = request
   if (request.stream === 'ledger') return ledgerChunk(context, request)
+  if (request.stream === 'board') return boardChunk(context, request)
   const begun = request.state ?? begin(context, request)
   if (begun === undefined) return badCursor
   if (filter.room !== undefined && !context.board.rooms.has(filter.room)) {

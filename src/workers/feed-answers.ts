@@ -155,6 +155,7 @@ export class FeedAnswers {
     return {
       leafHashes: (log: BookedLog, start: number, end: number) => this.#feed.leafHashes(log, start, end),
       entries: this.#proving.entries,
+      recordsOf: (seq: number) => this.#feed.recordsOf(seq),
       fault: this.#fault,
     }
   }

@@ -35,7 +35,10 @@ export function closeEntry(time: number, { origin, vkey }: Next): Buffer {
 }
 
 export function importEntry(time: number, { origin, size, root }: Previous): Buffer {
-  return Buffer.concat([formatEntry({ ...noCommand, kind: 'import', time }), Buffer.from(previousLines(origin, size, root))])
+  return Buffer.concat([
+    formatEntry({ ...noCommand, kind: 'import', time }),
+    Buffer.from(previousLines(origin, size, root)),
+  ])
 }
 
 function previousLines(origin: string, size: number, root: Buffer): string {

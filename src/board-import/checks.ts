@@ -5,7 +5,14 @@
 import { createHash } from 'node:crypto'
 import { formatEntry, parseEntry } from '../../actors/log/entry.ts'
 import { none } from '../../actors/records/event-index.ts'
-import { type BoardRecord, commandIn, commandSha, ownKey, RecordType, type Signed } from '../../actors/records/record.ts'
+import {
+  type BoardRecord,
+  commandIn,
+  commandSha,
+  ownKey,
+  RecordType,
+  type Signed,
+} from '../../actors/records/record.ts'
 import { authorOf } from '../../actors/records/write.ts'
 import type { State } from '../../actors/state.ts'
 import type { TakenRecord } from '../export/board-lines.ts'
@@ -70,10 +77,13 @@ export class RecordChecks {
   check(taken: TakenRecord, line: RecordLine, isKnown: boolean): void {
     const { record, key, entries } = taken
     this.#follows(record, key)
-    for (const entry of entries) if (parseEntry(entry) === undefined) throw new BadLine('entries are not those of a log')
+    for (const entry of entries)
+      if (parseEntry(entry) === undefined) throw new BadLine('entries are not those of a log')
     const { by } = record
     if (by === undefined) return
     const sha = commandSha(by)
+    if (line.signed?.command_sha256 !== sha.toString('hex'))
+      throw new BadLine('signed/command_sha256 is not the hash of signed/signed_payload')
     if (!sha.subarray(0, 16).equals(key) && by.signed.length > 0)
       throw new BadLine('id is not the first half of signed/command_sha256')
     if (record.type === RecordType.event) this.#entryOfEvent(record, sha, entries)
@@ -96,6 +106,9 @@ export class RecordChecks {
     if (isRoom && board.rooms.has(record.room)) throw new BadLine(`room ${record.room} was made by a line before it`)
     if (!isRoom && !record.room.startsWith('@') && !board.rooms.has(record.room))
       throw new BadLine(`room ${record.room} is made by no line before it`)
+    const about = record.type === RecordType.act ? record.facts.id : undefined
+    if (about instanceof Uint8Array && board.events.find(about) === none)
+      throw new BadLine(`facts/id ${Buffer.from(about).toString('hex')} is on no line before it`)
     if (record.type !== RecordType.event) return
     if (board.events.find(key) !== none) throw new BadLine('its event is on a line before it')
     for (const name of ['reply', 'root', 'original'] as const) {
@@ -108,11 +121,7 @@ export class RecordChecks {
     this.#seqs.set(record.room, next)
   }
 
-  #entryOfEvent(
-    record: Extract<BoardRecord, { seq: number }>,
-    sha: Buffer,
-    entries: readonly Uint8Array[],
-  ): void {
+  #entryOfEvent(record: Extract<BoardRecord, { seq: number }>, sha: Buffer, entries: readonly Uint8Array[]): void {
     const { room, seq, at: time } = record
     const command = sha.toString('hex')
     const entry = formatEntry({ kind: 'post', event: command.slice(0, 32), room, seq, time, command })
@@ -130,7 +139,7 @@ export class RecordChecks {
   #signatures({ key, sig, for: delegated, signed }: Signed, { signed: shown }: RecordLine, sha: Buffer): void {
     const message = Buffer.from(shown!.signed_payload!)
     if (!createHash('sha256').update(message).digest().equals(sha))
-      throw new BadLine('signed/command_sha256 is not the hash of signed_payload')
+      throw new BadLine('signed/command_sha256 is not the hash of signed/signed_payload')
     this.#verified('signed/signature', key, sig, message)
     commandOf('signed/signed_payload', signed)
     if (delegated === undefined) return

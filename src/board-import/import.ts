@@ -7,8 +7,8 @@
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { importEntry } from '../../actors/log/rotation.ts'
 import { noLeaf } from '../../actors/log/public-records.ts'
+import { importEntry } from '../../actors/log/rotation.ts'
 import type { ImportedVotesFacts } from '../../actors/posts/marks.ts'
 import {
   type BoardRecord,
@@ -21,7 +21,7 @@ import {
 } from '../../actors/records/record.ts'
 import { State } from '../../actors/state.ts'
 import type { SentArgs } from '../../actors/works/letters.ts'
-import { codes, changeOf, transferId } from '../../actors/works/market/ledger.ts'
+import { changeOf, codes, transferId } from '../../actors/works/market/ledger.ts'
 import { isOfMarket, type MarketFacts, marketName, movesWork, type Posting } from '../../actors/works/market/letters.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { Journal, JournalReader, type NewFrame, STUB } from '../../storage/journal.ts'
@@ -85,7 +85,9 @@ export function importBegun(disk: Disk, path: string): Begun | undefined {
   if (disk.fileExists(file)) return foreignJson(disk.readWhole(file).toString('utf8')) as Begun
   const found = disk.fileExists(path) ? [...disk.listFiles(path), ...disk.listDirectories(path)] : []
   if (found.some((name) => name !== 'LOCK'))
-    throw new UnusableDirectory(`${path} is not empty, and an import overwrites nothing. Name a new directory with --data.`)
+    throw new UnusableDirectory(
+      `${path} is not empty, and an import overwrites nothing. Name a new directory with --data.`,
+    )
   return undefined
 }
 
@@ -125,7 +127,9 @@ export class BoardImport {
         `${path} holds an import of another file, which was cut short. Import that file again, or name a new directory with --data.`,
       )
     this.#facts = disk.fileExists(join(path, 'board.json')) ? readFacts(disk, path) : this.#make(head)
-    this.#identity = createHash('sha256').update(readSecret(disk, boardKeyFile(path))).digest()
+    this.#identity = createHash('sha256')
+      .update(readSecret(disk, boardKeyFile(path)))
+      .digest()
     disk.makeDirectory(shardDirectory(path, 0))
     this.#journal = Journal.open({ disk, directory: shardDirectory(path, 0), segmentBytesMax, takesStubs: true })
     this.#known = this.#journal.nextSeq - 1
@@ -254,7 +258,9 @@ export class BoardImport {
   /** Works of private rooms are in no export: who was paid for one has their credits all the same. */
   #pay({ steps = [], postings = [] }: MarketFacts): void {
     const { ledger } = this.#state.market
-    const moved = [...steps.flatMap((step) => step.postings), ...postings].filter(({ id }) => ledger.hold(id) === undefined)
+    const moved = [...steps.flatMap((step) => step.postings), ...postings].filter(
+      ({ id }) => ledger.hold(id) === undefined,
+    )
     for (const name of new Set(moved.map(({ debit }) => debit))) {
       if (name === 'mint' || name === 'escrow') continue
       const change = changeOf(moved, name, 1, (id) => ledger.hold(id)?.amount ?? heldIn(moved, id))
@@ -294,7 +300,10 @@ export class BoardImport {
   /** A record that this import makes. */
   #own(op: string, room: string, facts: Facts): TakenRecord {
     const record: FactRecord = { type: RecordType.act, room, at: this.#begun.at, author: this.#identity, op, facts }
-    const key = createHash('sha256').update(`${op} ${this.#seq + 1}`).digest().subarray(0, 16)
+    const key = createHash('sha256')
+      .update(`${op} ${this.#seq + 1}`)
+      .digest()
+      .subarray(0, 16)
     return { record, key, entries: [], isGone: false, file: undefined }
   }
 

@@ -19,7 +19,10 @@ export const exportCommand: Command = {
   optionHelp: [
     urlOptionHelp,
     ['--out FILE', 'write there (gzip when the name ends in .gz); default, and for -: standard output'],
-    ['--stream NAME', 'board: all that it takes to make the same board again (import --as-it-was); ledger: movements of credits'],
+    [
+      '--stream NAME',
+      'board: all that it takes to make the same board again (import --as-it-was); ledger: movements of credits',
+    ],
     ['--room NAME', 'only this room'],
     ['--since TIME', 'changes at or after this Unix time'],
     ['--until TIME', 'changes before this Unix time'],

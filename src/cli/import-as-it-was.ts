@@ -1,7 +1,7 @@
 /** `broadside import --as-it-was`: a new data directory out of the whole-board export of another board. */
 import { join } from 'node:path'
-import type { BoardImport, ImportOptions } from '../board-import/import.ts'
 import type { Line } from '../board-import/checks.ts'
+import type { BoardImport, ImportOptions } from '../board-import/import.ts'
 import type { Config } from '../config.ts'
 import { explainFailure } from '../failure.ts'
 import { hostText } from '../listening.ts'

@@ -143,7 +143,8 @@ type AnyLine = Pick<RecordLine, 'type' | 'id'> & {
 export function takenRecord(line: RecordLine, reserved?: number): TakenRecord {
   const { type, id, entries = [], signed, reserved: _, ...rest } = line as AnyLine
   const fields = Object.entries(rest).map(([name, value]) => {
-    if (name === 'facts') return [name, { ...(unmarked(value) as object), ...(reserved === undefined ? {} : { reserved }) }]
+    if (name === 'facts')
+      return [name, { ...(unmarked(value) as object), ...(reserved === undefined ? {} : { reserved }) }]
     return [name, bytesFields.has(name) ? bytesOf(value as string | readonly string[]) : value]
   })
   const cutOut = signed === undefined ? undefined : fileIn(signed)

@@ -1,5 +1,11 @@
 /** The JSON Schema of `/v1/export?stream=board`, at `/export/board-1.schema.json`: what each line is allowed to be. */
-import { base64url32Pattern, base64url64Pattern, hashPattern, idPattern, slugPattern } from '../../actors/kernel/fields.ts'
+import {
+  base64url32Pattern,
+  base64url64Pattern,
+  hashPattern,
+  idPattern,
+  slugPattern,
+} from '../../actors/kernel/fields.ts'
 import { type Infer, Type } from '../../actors/kernel/schema.ts'
 import type { Json } from '../format/plain-schema.ts'
 
@@ -174,7 +180,9 @@ export type BoardHead = Infer<typeof lineSchemas.board>
 export type EndLine = Infer<typeof lineSchemas.end>
 export type VotesLine = Infer<typeof lineSchemas.votes>
 /** `reserved` of an act is one of these too. */
-export type RecordLine = Infer<typeof lineSchemas.room | typeof lineSchemas.event | typeof lineSchemas.handle | typeof lineSchemas.act>
+export type RecordLine = Infer<
+  typeof lineSchemas.room | typeof lineSchemas.event | typeof lineSchemas.handle | typeof lineSchemas.act
+>
 
 /** The document that boards publish. */
 export function boardSchema(address: string): Json {

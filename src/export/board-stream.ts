@@ -5,10 +5,21 @@
  * files that were deleted, profiles that were replaced, and whatever erased identities said of themselves. Votes are sums. Of networks,
  * which a few records name by keyed hashes, nothing is told.
  */
-import { ActsOf, actIn, type BoardRecord, type FactRecord, type Facts, frameEntries, frameKey, fromFrame, RecordType } from '../../actors/records/record.ts'
-import { none } from '../../actors/records/event-index.ts'
+
 import type { BlobFacts } from '../../actors/attachments/attachments.ts'
 import type { VersionFacts } from '../../actors/documents/documents.ts'
+import { none } from '../../actors/records/event-index.ts'
+import {
+  ActsOf,
+  actIn,
+  type BoardRecord,
+  type FactRecord,
+  type Facts,
+  frameEntries,
+  frameKey,
+  fromFrame,
+  RecordType,
+} from '../../actors/records/record.ts'
 import { type CreditFacts, isOfMarket } from '../../actors/works/market/letters.ts'
 import { release } from '../release.ts'
 import { boardStreamVersion, type Head, type HeldRecord, opened, recordLine, votesLine } from './board-lines.ts'
@@ -119,7 +130,8 @@ function eventLine({ state, now }: ExportContext, held: HeldRecord): RecordLine 
   const { record } = held
   const slot = board.events.find(held.key)
   const original = marks.original(slot)
-  const isGone = marks.gone(slot, now()) !== undefined || board.events.expires[original]! > 0 || !isArchived(state, record.room)
+  const isGone =
+    marks.gone(slot, now()) !== undefined || board.events.expires[original]! > 0 || !isArchived(state, record.room)
   // A text that is not here is gone for good wherever these lines go, also where a hide has ended.
   const isLost = isGone && marks.redactionOf(original) === undefined
   const expired = isLost ? { ...record, expires: board.events.at[original]! + 1 } : record
@@ -160,7 +172,8 @@ function openLine(context: ExportContext, held: HeldRecord, place: number): Reco
   const record = actIn(withoutNetworks(held.record))
   const { reserved: _, ...facts } = record.facts
   const slot = state.board.events.find(Buffer.from(String(facts.work), 'hex'))
-  const isGone = slot === none || state.marks.gone(slot, now()) !== undefined || !isArchived(state, roomOf(context, slot))
+  const isGone =
+    slot === none || state.marks.gone(slot, now()) !== undefined || !isArchived(state, roomOf(context, slot))
   const request = context.frame(state.market.find(String(facts.work))!.shard, place)
   const reservation = { record: withoutNetworks(fromFrame(request)), key: frameKey(request), entries: [] }
   const reserved = recordLine(reservation, { isGone })

@@ -16,7 +16,7 @@ import {
 import { authorOf } from '../../actors/records/write.ts'
 import type { State } from '../../actors/state.ts'
 import type { TakenRecord } from '../export/board-lines.ts'
-import { lineSchemas, type RecordLine, type VotesLine } from '../export/board-schema.ts'
+import { lineSchemas, type RecordLine, type VotesLine } from '../format/board-schema.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import { identityId } from '../format/signing.ts'

@@ -39,7 +39,7 @@ import {
 } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import { type Head, opened, type TakenRecord, takenRecord } from '../export/board-lines.ts'
-import type { EndLine, RecordLine, VotesLine } from '../export/board-schema.ts'
+import type { EndLine, RecordLine, VotesLine } from '../format/board-schema.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { SignedLog } from '../log/signed-log.ts'
 import type { Platform } from '../platform.ts'

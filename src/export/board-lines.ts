@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto'
 import { ActsOf, type BoardRecord, commandSha, joined, RecordType, type Signed } from '../../actors/records/record.ts'
 import type { OpenFacts } from '../../actors/works/market/letters.ts'
-import type { BoardHead, EndLine, RecordLine, SignedPart, VotesLine } from './board-schema.ts'
+import type { BoardHead, EndLine, RecordLine, SignedPart, VotesLine } from '../format/board-schema.ts'
 
 /** The version of the lines. */
 export const boardStreamVersion = 1

@@ -21,10 +21,10 @@ import {
   RecordType,
 } from '../../actors/records/record.ts'
 import { type CreditFacts, isOfMarket } from '../../actors/works/market/letters.ts'
+import type { RecordLine } from '../format/board-schema.ts'
 import { release } from '../release.ts'
 import { boardStreamVersion, type Head, type HeldRecord, opened, recordLine, votesLine } from './board-lines.ts'
-import type { RecordLine } from './board-schema.ts'
-import type { ExportChunk, ExportContext, ExportRequest, ExportState } from './chunks.ts'
+import type { ExportChunk, ExportContext, ExportRequest, ExportState } from './chunk.ts'
 
 const chunkBytes = 256 * 1024
 /** Records looked at for one chunk. */

@@ -11,7 +11,7 @@ import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { parseQuery, unknownParameter } from '../http/query.ts'
 import { openHeaders } from '../http/replies.ts'
 import { takesGzip } from '../http/wire.ts'
-import type { ExportChunk, ExportRequest } from './chunks.ts'
+import type { ExportChunk, ExportRequest } from './chunk.ts'
 import type { Enter } from './gate.ts'
 
 /** A reader whose socket has taken nothing for so long is not one that a stop waits for. */

@@ -7,7 +7,7 @@ import {
   slugPattern,
 } from '../../actors/kernel/fields.ts'
 import { type Infer, Type } from '../../actors/kernel/schema.ts'
-import type { Json } from '../format/plain-schema.ts'
+import type { Json } from './plain-schema.ts'
 
 export const boardSchemaPath = '/export/board-1.schema.json'
 

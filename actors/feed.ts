@@ -11,7 +11,14 @@ import { HASH_BYTES, leafHash } from '../storage/merkle.ts'
 import type { Image } from '../storage/snapshot.ts'
 import type { BookedLog, LogBook } from './log/book.ts'
 import { decodeLogFrame, entriesIn, entriesOf, type LogFrame } from './log/frame.ts'
-import { advanceTo, entriesBetween, type FramedEntries, noLeaf, publicRecords } from './log/public-records.ts'
+import {
+  advanceTo,
+  entriesBetween,
+  type FramedEntries,
+  noLeaf,
+  type PublicRecord,
+  publicRecords,
+} from './log/public-records.ts'
 import { leafBatches } from './log/tree.ts'
 import type { Head } from './records/answer.ts'
 import { type BoardRecord, frameKey, fromFrame } from './records/record.ts'
@@ -59,6 +66,12 @@ export class Feed {
       this.#apply(frame)
       this.#next = frame.seq + 1
     }
+  }
+
+  /** The public records that frame `seq` of the log, which is applied, covers; their frames are views that the next one overwrites. */
+  recordsOf(seq: number): Generator<PublicRecord, void, void> {
+    const { log, shards } = this.#options
+    return publicRecords(log.read(seq)!, shards)
   }
 
   /** Sealed segments of this shard were rewritten. */

@@ -87,6 +87,8 @@ export const boardKeyFile = (path: string) => join(path, 'keys', 'board.key')
 export const cursorKeyFile = (path: string) => join(path, 'keys', 'cursor.key')
 /** Stands in a directory that was restored from a backup of a board that went on: it must not be continued unasked. */
 export const restoredFile = (path: string) => join(path, 'restored.json')
+/** Stands in a directory while a board is imported into it. */
+export const importFile = (path: string) => join(path, 'import.json')
 /** The key that signs a log; `name` as in `nodesFile`. */
 export const logKeyFile = (path: string, name = '') => join(path, 'keys', name === '' ? 'log.key' : `log-${name}.key`)
 
@@ -109,7 +111,7 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   disk.makeDirectory(wanted.path)
   refuseUndeclared(disk, wanted.path)
   const file = join(wanted.path, 'board.json')
-  const facts = disk.fileExists(file) ? takeOver(disk, wanted.path) : createFacts(wanted)
+  const facts = disk.fileExists(file) ? takeOver(disk, wanted.path) : makeBoard(wanted)
   if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
     throw new UnusableDirectory(
       `SERVICE_ID is ${wanted.serviceId}, but this board was created as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
@@ -125,8 +127,12 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   }
 }
 
-/** A board that continued after its backup has signed what this directory does not know. Throws UnusableDirectory. */
+/** A board that continued after its backup has signed what this directory does not know; of an imported one a part is missing. Throws UnusableDirectory. */
 export function refuseUndeclared(disk: Disk, path: string): void {
+  if (disk.fileExists(importFile(path)))
+    throw new UnusableDirectory(
+      `An import into ${path} was cut short. Run the same broadside import --as-it-was again: it goes on where it ended.`,
+    )
   if (!disk.fileExists(restoredFile(path))) return
   throw new UnusableDirectory(
     `${path} was restored from a backup of a board that was running. If that board stopped right after the backup and wrote nothing more, run broadside restored. If what it wrote later is lost, run broadside restored --lost: its log ends where the backup does, and a new one begins.`,
@@ -168,7 +174,8 @@ const factsLost = (path: string) =>
     `${join(path, 'board.json')} is missing, but the journals of a board are there. Restore it from a backup: it is written once, and a new one would name another log, other shards and another epoch.`,
   )
 
-function createFacts(wanted: Wanted): BoardFacts {
+/** Keys and board.json of a new board. */
+export function makeBoard(wanted: Wanted): BoardFacts {
   const { disk } = wanted
   if (holdsJournals(disk, wanted.path)) throw factsLost(wanted.path)
   const origin = `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a`

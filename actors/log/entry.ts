@@ -13,7 +13,7 @@
  *                        (<64 hex>) that was acted on; absent where it is the room itself. seq is -, and room where there is none
  *   action <operation>   of kind moderate
  *
- * Of kinds close and open, which tie a log to the next one, see rotation.ts.
+ * Of kinds close and open, which tie a log to the next one, and import, which names the log of another board, see rotation.ts.
  *
  * Lines end with LF, in this order. Readers hash the bytes as they are, so an unknown kind still proves.
  */

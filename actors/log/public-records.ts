@@ -7,7 +7,7 @@ import { frameEntries, leavesOf, PUBLIC } from '../records/record.ts'
 import { decodeLogFrame, type LogFrame } from './frame.ts'
 
 /** `leaf`: of a record with several leaves the first, 0xffff_ffff where it has none. */
-type PublicRecord = {
+export type PublicRecord = {
   readonly frame: Frame
   readonly shard: number
   readonly change: number

@@ -8,6 +8,7 @@
  *   kind close   adds `next <origin> <vkey>`
  *   kind open    adds `previous <origin>`, `size <n>`, `root <64 hex>`, and `lost after <n>` where the old log has no last entry:
  *                a backup took the place of a board that is lost, with whatever its log had after this size
+ *   kind import  the same lines as open: the first entry of a board that was imported names the head of the board that it is from
  *
  * Neither is made by a command: event, room, seq and command are `-`.
  */
@@ -33,14 +34,22 @@ export function closeEntry(time: number, { origin, vkey }: Next): Buffer {
   return Buffer.concat([entry, Buffer.from(`next ${origin} ${vkey}\n`, 'latin1')])
 }
 
+export function importEntry(time: number, { origin, size, root }: Previous): Buffer {
+  return Buffer.concat([
+    formatEntry({ ...noCommand, kind: 'import', time }),
+    Buffer.from(previousLines(origin, size, root)),
+  ])
+}
+
+function previousLines(origin: string, size: number, root: Buffer): string {
+  return `previous ${origin}\nsize ${size}\nroot ${root.toString('hex')}\n`
+}
+
 export function openEntry(time: number, { origin, size, root, isLost = false }: Previous): Buffer {
   const entry = formatEntry({ ...noCommand, kind: 'open', time })
   return Buffer.concat([
     entry,
-    Buffer.from(
-      `previous ${origin}\nsize ${size}\nroot ${root.toString('hex')}\n${isLost ? `lost after ${size}\n` : ''}`,
-      'latin1',
-    ),
+    Buffer.from(`${previousLines(origin, size, root)}${isLost ? `lost after ${size}\n` : ''}`, 'latin1'),
   ])
 }
 

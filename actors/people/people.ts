@@ -77,6 +77,8 @@ export class People implements Projection {
       this.#suspended.delete(act.facts.target)
     },
     'identity.erase': (act) => this.#erase(act),
+    // The entry in the log is all there is of it.
+    'board.import': () => {},
   }
   readonly #core: Core
   readonly #profiles = new Map<string, Profile>()
@@ -108,6 +110,11 @@ export class People implements Projection {
   /** Numbers of acts whose signed bytes are taken back. A list that grows at its end alone. */
   takenBack(): readonly number[] {
     return this.#takenBack
+  }
+
+  /** Number of the newest act that holds its profile; undefined: it has none, or was erased. */
+  profileAct(identity: string): number | undefined {
+    return this.#profileActs.get(identity)?.at(-1)
   }
 
   profile(identity: string): Profile | undefined {

@@ -9,7 +9,7 @@ import { eventChange, type Page } from '../records/board.ts'
 import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { none } from '../records/event-index.ts'
 import type { FactRecord, PostRecord } from '../records/record.ts'
-import { type Cast, type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
+import { type Cast, type Counted, type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
 
 /** Who took the text away: its author, the room (owner, moderators, the room's own rules), or the operator of the board. */
 export type GoneBy = 'author' | 'room' | 'operator'
@@ -35,6 +35,8 @@ export type RedactFacts = { readonly id: Uint8Array; readonly reason: string; re
 /** A suspension of its author hides a post, or no longer does. */
 export type AuthorFacts = { readonly id: Uint8Array }
 export type VoteFacts = { readonly id: Uint8Array; readonly value: Value; readonly up: number; readonly down: number }
+/** The sums of an imported event, by the word of the board that it is from. */
+export type ImportedVotesFacts = Pick<VoteFacts, 'id' | 'up' | 'down'>
 
 type Packed = readonly [
   versions: readonly (readonly [original: number, edits: readonly number[]])[],
@@ -51,7 +53,7 @@ export type MarksWatcher = {
   posted(slot: number): void
   /** A mark was set or taken off: whether its text is shown may have changed. */
   marked(slot: number): void
-  voted(slot: number, before: Cast, after: Cast): void
+  voted(slot: number, before: Counted, after: Counted): void
 }
 
 export const hourSeconds = 3_600
@@ -66,6 +68,7 @@ export class PostMarks implements Projection {
     'author.show': (act, place) => this.#showWithAuthor(act, place),
     'event.redact': (act, place) => this.#redact(act, place),
     vote: (act) => this.#vote(act),
+    'votes.import': (act) => this.#importVotes(act),
   }
   readonly #core: Core
   /** Slot of an edit -> slot of its original. */
@@ -194,7 +197,7 @@ export class PostMarks implements Projection {
   }
 
   /** Every vote that was ever cast, by the slot of the original. */
-  casts(): Iterable<Cast & { readonly event: number }> {
+  casts(): Iterable<Counted & { readonly event: number }> {
     return this.#votes.all()
   }
 
@@ -323,6 +326,12 @@ export class PostMarks implements Projection {
     const after: Cast = value === before.value ? before : { value, hour: Math.floor(act.at / hourSeconds) }
     this.#votes.set(slot, voter.number, after)
     this.watcher?.voted(slot, before, after)
+  }
+
+  #importVotes({ facts: { id, ...sums } }: FactRecord<ImportedVotesFacts>): void {
+    const slot = this.#core.board.events.find(id)
+    this.#votes.begin(slot, sums)
+    this.watcher?.voted(slot, { value: 0, hour: 0 }, { value: sums.up - sums.down, hour: 0 })
   }
 
   #setRedaction(slot: number, redaction: Redaction): void {

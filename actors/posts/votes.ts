@@ -2,12 +2,14 @@
  * Votes: one of each identity on each event, and the sums. Three columns of typed arrays, 9 bytes a row, found by an open
  * table of row numbers (4 to 8 bytes a row, at most 3/4 full); a row is never removed, a vote taken back is 0.
  *
- * The sums of an event are two rows of their own, whose voters are numbers that no identity has. The row of a vote also says in
- * which hour it was cast: its number is the value times one more than the hour since 1970.
+ * The sums of an event are two rows of their own, whose voters are numbers that no identity has; so is the score that it had on
+ * another board. The row of a vote also says in which hour it was cast: its number is the value times one more than the hour since 1970.
  */
 
 const forVoter = 0xffff_ffff
 const againstVoter = 0xffff_fffe
+/** Of an imported event: the score of the votes on the board that it is from. */
+const otherBoard = 0xffff_fffd
 const empty = 0xffff_ffff
 const initialRows = 64
 
@@ -15,6 +17,8 @@ export type Sums = { readonly up: number; readonly down: number; readonly score:
 export type Value = 1 | -1 | 0
 /** A vote as it stands, and when it was cast: hours since 1970. */
 export type Cast = { readonly value: Value; readonly hour: number }
+/** The same, or the score of all votes on another board, at hour 0. */
+export type Counted = Omit<Cast, 'value'> & { readonly value: number }
 export type PackedVotes = readonly [event: Uint8Array, voter: Uint8Array, value: Uint8Array]
 
 export class Votes {
@@ -36,9 +40,12 @@ export class Votes {
   }
 
   /** Every vote that was ever cast, those withdrawn as 0. */
-  *all(): Generator<Cast & { readonly event: number }> {
-    for (let row = 0; row < this.#rows; row++)
-      if (this.#voter[row]! < againstVoter) yield { event: this.#event[row]!, ...castIn(this.#value[row]!) }
+  *all(): Generator<Counted & { readonly event: number }> {
+    for (let row = 0; row < this.#rows; row++) {
+      const [event, voter, value] = [this.#event[row]!, this.#voter[row]!, this.#value[row]!]
+      if (voter === otherBoard) yield { event, value, hour: 0 }
+      else if (voter < otherBoard) yield { event, ...castIn(value) }
+    }
   }
 
   sums(event: number): Sums {
@@ -62,6 +69,13 @@ export class Votes {
     this.#write(event, voter, value * (hour + 1))
     this.#write(event, forVoter, up)
     this.#write(event, againstVoter, down)
+  }
+
+  /** The sums that an event had on the board that it is from, before any vote on it here. */
+  begin(event: number, { up, down }: Pick<Sums, 'up' | 'down'>): void {
+    this.#write(event, forVoter, up)
+    this.#write(event, againstVoter, down)
+    this.#write(event, otherBoard, up - down)
   }
 
   pack(): PackedVotes {

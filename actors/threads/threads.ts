@@ -11,7 +11,7 @@
  */
 
 import { hourSeconds, type MarksWatcher, type PostMarks, SoonestFirst } from '../posts/marks.ts'
-import type { Cast, Sums } from '../posts/votes.ts'
+import type { Counted, Sums } from '../posts/votes.ts'
 import type { Room } from '../records/board.ts'
 import type { Core } from '../records/core.ts'
 import { type EventIndex, none } from '../records/event-index.ts'
@@ -250,7 +250,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     this.#list(root, none, this.#lastOf(root))
   }
 
-  voted(slot: number, before: Cast, after: Cast): void {
+  voted(slot: number, before: Counted, after: Counted): void {
     const root = this.#core.board.events.rootOf(slot)
     if (before.value !== 0) this.#vote(root, before.hour, -before.value)
     if (after.value !== 0) this.#vote(root, after.hour, after.value)

@@ -16,6 +16,7 @@ import { agentCard, openSearch, securityText } from '../docs/site-files.ts'
 import { exportGate } from '../export/gate.ts'
 import { Exports } from '../export/routes.ts'
 import { updatesDoors } from '../follow/updates-routes.ts'
+import { boardSchema, boardSchemaPath } from '../format/board-schema.ts'
 import { spellUnseen } from '../format/printable.ts'
 import type { Respond } from '../format/reply.ts'
 import { decodeBase64url } from '../format/signing.ts'
@@ -278,6 +279,7 @@ function documentPaths(
   return {
     '/capabilities': serve(json, () => jsonOf({ ok: true, data: capabilities(board) })),
     '/openapi.json': serve(json, () => jsonOf(openapi(board))),
+    [boardSchemaPath]: serve('application/schema+json; charset=utf-8', () => jsonOf(boardSchema(board.address))),
     '/for-agents': serve(text, () => forAgents(board)),
     '/llms.txt': serve(text, () => llmsText(board)),
     '/robots.txt': serve(text, () => robotsText(board.address)),

@@ -10,7 +10,7 @@ import { type Arguments, type Command, CommandFailed, exitCodes, print } from '.
 import { urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
 
-const filters = ['room', 'since', 'until', 'cursor', 'limit'] as const
+const filters = ['stream', 'room', 'since', 'until', 'cursor', 'limit'] as const
 
 export const exportCommand: Command = {
   name: 'export',
@@ -19,6 +19,10 @@ export const exportCommand: Command = {
   optionHelp: [
     urlOptionHelp,
     ['--out FILE', 'write there (gzip when the name ends in .gz); default, and for -: standard output'],
+    [
+      '--stream NAME',
+      'board: all that it takes to make the same board again (import --as-it-was); ledger: movements of credits',
+    ],
     ['--room NAME', 'only this room'],
     ['--since TIME', 'changes at or after this Unix time'],
     ['--until TIME', 'changes before this Unix time'],

@@ -28,7 +28,7 @@ import { Progress } from './progress.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, freshNonce, type Signer, signCommand } from './sign.ts'
 import { recordOf, textOf } from './signed-line.ts'
-import { grouped, inertJson, inertLine } from './terminal.ts'
+import { counted, grouped, inertJson, inertLine } from './terminal.ts'
 
 export const identityCommand: Command = {
   name: 'identity',
@@ -174,8 +174,6 @@ async function erase(identity: string, args: Arguments, terminal: Terminal): Pro
     client.close()
   }
 }
-
-const counted = (number: number, word: string): string => `${grouped(number)} ${word}${number === 1 ? '' : 's'}`
 
 const refusedShownMax = 10
 const remains =

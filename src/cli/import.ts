@@ -1,6 +1,7 @@
 /** `broadside import`: posts messages of other systems in their threads, one derived key per author, resumable. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { configHelp, settingsOptions } from './board-settings.ts'
 import { BoardClient, type Capabilities } from './client.ts'
 import { CommandBatches } from './command-batches.ts'
 import {
@@ -13,6 +14,7 @@ import {
   UsageError,
 } from './command-line.ts'
 import { roomName } from './corpus.ts'
+import { importAsItWas } from './import-as-it-was.ts'
 import { importForecast } from './import-forecast.ts'
 import { formats, openSource } from './import-formats.ts'
 import { ImportState } from './import-state.ts'
@@ -26,7 +28,7 @@ export const importCommand: Command = {
   name: 'import',
   summary:
     'Posts messages of other systems in their threads, each signed with a key derived for its author: JSON lines (id, room, author, parent, title, text), a board’s export, mail (mbox), Discourse, Slack, Hacker News.',
-  usage: 'import FILE|DIRECTORY [options]',
+  usage: 'import FILE|DIRECTORY [options]\n       broadside import FILE --as-it-was [--data DIR] [--keys DIR]',
   optionHelp: [
     urlOptionHelp,
     ['--format FORMAT', `${formats.join(', ')} (default: recognized by content)`],
@@ -38,6 +40,13 @@ export const importCommand: Command = {
     ['--seed TEXT', 'authors’ keys derive from it; 64 hex digits or any text (default: random, saved in FILE.seed)'],
     ['--state FILE', 'progress, so that an interrupted import can resume (default: next to the input, FILE.import)'],
     ['--in-flight N', 'posts in flight at once (default 512 in batches; 128, a connection each, on an older board)'],
+    [
+      '--as-it-was',
+      'the file is a whole-board export (/v1/export?stream=board): make a new data directory of it, with the same ids, authors, signatures, times and threads',
+    ],
+    ['--data DIR', 'with --as-it-was: the directory to make (default DATA_DIR or ./data)'],
+    ['--keys DIR', 'with --as-it-was: keys of the old board; with its board.key the board keeps its service id'],
+    configHelp,
     ['--list', 'list every message that was not posted, not only the first ten of each kind'],
   ],
   example: 'broadside import archive.mbox --room mailing-list --url http://127.0.0.1:8787',
@@ -47,6 +56,9 @@ export const importCommand: Command = {
   ],
   options: {
     ...urlOption,
+    ...settingsOptions,
+    'as-it-was': { type: 'boolean' },
+    keys: { type: 'string' },
     format: { type: 'string' },
     room: { type: 'string' },
     system: { type: 'string' },
@@ -58,6 +70,9 @@ export const importCommand: Command = {
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
     const path = args.positionals[0]!.replace(/(?<=.)\/+$/, '')
+    if (args.flag('as-it-was')) return importAsItWas(path, args, terminal)
+    const ofNewBoard = (['data', 'keys', 'config'] as const).find((option) => args.text(option) !== undefined)
+    if (ofNewBoard !== undefined) throw new UsageError(`--${ofNewBoard} goes with --as-it-was.`)
     const inFlight = args.integer('in-flight', { fallback: 0, min: 1, max: 4096 })
     const source = await openSource(path, sourceOptionsOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: inFlight || inFlightAlone })

@@ -52,6 +52,11 @@ export function grouped(number: number): string {
   return String(Math.round(number)).replace(/\B(?=(\d{3})+(?!\d))/g, ',')
 }
 
+/** How many of what there are: "1 post", "1,200 posts". */
+export function counted(number: number, one: string, more = `${one}s`): string {
+  return `${grouped(number)} ${number === 1 ? one : more}`
+}
+
 /** Bytes in the unit a person would say: "512 B", "1.4 KB", "23.0 MB". Decimal units. */
 export function bytesText(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`

@@ -87,6 +87,8 @@ type ExportVerifyOptions = {
   readonly logKey: VerifierKey | undefined
   /** The log itself, to prove the lines of a filtered or paged export against. */
   readonly tiles?: LogTiles | undefined
+  /** Service id of the board that this one was imported from: its lines were signed for that. */
+  readonly importedFrom?: string | undefined
   /** Called after each line. */
   readonly progress: (lines: number) => void
 }
@@ -175,10 +177,13 @@ class ExportVerification {
     const check = checkLine(value, this.#owners)
     if (!check.ok) return this.#fail(number, check.problem)
     const { kind, leaves, serviceId, signatures, version, successor, renamed, untied, delegation } = check.line
-    if (serviceId !== undefined) {
+    if (serviceId !== undefined && serviceId !== this.#options.importedFrom) {
       report.serviceId ??= serviceId
       if (serviceId !== report.serviceId)
-        return this.#fail(number, 'it was signed for another board than the preceding lines')
+        return this.#fail(
+          number,
+          'it was signed for another board than the preceding lines; where this board was imported, name the service id of the one before with --imported-from',
+        )
     }
     for (const { index, leafHash, origin } of leaves) this.#logs.claim(origin, index, leafHash, number)
     if (version !== undefined) this.#versions.set(version.id, version.original)

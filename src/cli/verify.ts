@@ -76,6 +76,7 @@ export const verifyCommand: Command = {
     ['--url URL', 'take the key from this board instead (the board is then trusted for it)'],
     ['--from URL', 'prove the lines of a filtered or paged export against the log’s tiles at this board'],
     ['--unpinned', 'accept the key that the file itself names: it proves that nothing is broken, not whose log it is'],
+    ['--imported-from ID', 'of a board that was imported without its old keys: the service id that it had before'],
     ['--threads N', 'threads that check signatures (default: one per core; none for a small file)'],
   ],
   example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
@@ -86,6 +87,7 @@ export const verifyCommand: Command = {
     url: { type: 'string' },
     from: { type: 'string' },
     unpinned: { type: 'boolean' },
+    'imported-from': { type: 'string' },
     threads: { type: 'string' },
   },
   positionals: { min: 1, max: 1 },
@@ -102,7 +104,13 @@ export const verifyCommand: Command = {
     }
     const from = args.text('from')
     const tiles = from === undefined ? undefined : await LogTiles.open(from, key!.key)
-    const report = await checkExport(source, { key, tiles, threads, terminal })
+    const report = await checkExport(source, {
+      key,
+      tiles,
+      threads,
+      importedFrom: args.text('imported-from'),
+      terminal,
+    })
     if (args.flag('ledger') && report.ledger === undefined)
       throw new CommandFailed(`${path} is not a ledger: get one with /v1/export?stream=ledger.`)
     if (report.first === undefined) return endOf(key, args)
@@ -229,13 +237,15 @@ type ExportCheck = {
   /** The log, where a part of an export is to be proved against it. */
   readonly tiles?: LogTiles | undefined
   readonly threads: number
+  /** Service id that the board had before it was imported. */
+  readonly importedFrom?: string | undefined
   readonly terminal: Terminal
 }
 
 /** Checks an export and prints its table; failures are in the report. Also used by `demo`. */
 export async function checkExport(
   source: LineSource,
-  { key, tiles, threads, terminal }: ExportCheck,
+  { key, tiles, threads, importedFrom, terminal }: ExportCheck,
 ): Promise<ExportReport> {
   const checker = threads === 0 ? checkHere() : await Verifier.start({ threads, startPool: machine.startPool })
   const progress = new Progress({ terminal, unit: 'lines' })
@@ -245,6 +255,7 @@ export async function checkExport(
       checker,
       logKey: key?.key,
       tiles,
+      importedFrom,
       progress: (lines) => {
         const share = source.share()
         progress.update(lines, share === 0 ? undefined : lines / share)

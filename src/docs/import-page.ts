@@ -1,6 +1,7 @@
 /** `/docs/import`: what `broadside import` takes, format by format, and what becomes of it. */
 
 import { sizes, sourceSizes } from '../../actors/kernel/limits.ts'
+import { boardSchemaPath } from '../format/board-schema.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { docsTabs } from '../pages/pieces/docs-tabs.ts'
 import { type Html, html } from '../pages/pieces/html.ts'
@@ -79,10 +80,18 @@ export const docsImport: Page = {
 <li>At the end it reports what was not imported and why: what is broken, what is too long (${sizes.text_bytes} bytes), what the format leaves out. <code>--list</code> names each.</li></ul>
 <h2 id="source">What a post says</h2><p>Each post has a signed source in <code>data</code>, shown as “imported: alice, 2019-03-02”:</p><pre tabindex="0"><code>{"schema":1,"source":{"system":"mbox","id":"key-1@harbour.example","author":"alice","at":1551518100}}</code></pre>
 <ul><li>It is the claim of the key that signed it. The board does not check it.</li><li><code>id</code> has at most ${sourceSizes.id_characters} characters, <code>author</code> ${sourceSizes.author_characters}; <code>at</code> is in Unix seconds and may be absent. <code>--system</code> names another system than the format.</li><li>It does not order or rank posts, and gives nobody a handle. Lists use the time at which the board accepted a post.</li><li>A room whose <a href="/docs/room.policy.set">policy</a> has <code>imports</code> false refuses posts with a source.</li></ul>
-${formats.map(formatHtml)}`,
-      aside: html`<section><h2>Formats</h2><ul>${formats.map(({ id, name }) => html`<li><a href="#${id}">${name}</a></li>`)}</ul></section><section><h2>Limits</h2><p>The <a href="/docs/limits">limits of the board</a> hold for imports. The command says before it begins how long they make it take.</p></section>`,
+${formats.map(formatHtml)}${wholeBoard}`,
+      aside: html`<section><h2>Formats</h2><ul>${formats.map(({ id, name }) => html`<li><a href="#${id}">${name}</a></li>`)}<li><a href="#as-it-was">A whole board</a></li></ul></section><section><h2>Limits</h2><p>The <a href="/docs/limits">limits of the board</a> hold for imports. The command says before it begins how long they make it take.</p></section>`,
     }),
 }
+
+const wholeBoard = html`<h2 id="as-it-was">A whole board, as it was</h2><p><a href="/v1/export?stream=board"><code>/v1/export?stream=board</code></a> has everything public of this board as JSON lines, and <code>broadside import --as-it-was</code> makes a new board of them: the same ids, authors, signatures, times and threads.</p><pre tabindex="0"><code>broadside export --stream board --out board.jsonl.gz
+BASE_URL=https://board.example broadside import board.jsonl.gz --as-it-was --data ./board</code></pre>
+<p>The <a href="${boardSchemaPath}">JSON Schema</a> describes each line. The first has type <code>board</code>: version, service id, and head of the log. The last has type <code>end</code>, and counts the lines. Between them, in the order of the log:</p>
+<ul><li><code>room</code>, <code>event</code> (a post or a version of one), <code>handle</code>, and <code>act</code>: all else, named by <code>op</code>: roles, policies, bans, profiles, keys, documents, attachments with their bytes, moderation, works, credits, tools.</li>
+<li><code>signed</code> is what was signed, with its signature. <code>entries</code> are its entries in the public log. Bytes are hex, in <code>facts</code> <code>{"hex": "…"}</code>.</li>
+<li><code>votes</code>, after all others: sums. Who voted is not told.</li></ul>
+<p>Texts that no reader is shown are in no line: only their hash is. So it is with posts that are hidden, redacted, expiring or in rooms with <code>archive</code> false, with deleted documents and files, and with erased identities. Private rooms are left out altogether. The import verifies every signature, and says what is the word of the old board alone.</p>`
 
 function formatHtml({ id, name, command, file, threads, authors, left }: Described): Html {
   return html`<h2 id="${id}">${name}</h2><p>${file}</p><pre tabindex="0"><code>${command}</code></pre><ul><li><b>Threads:</b> ${threads}</li><li><b>Authors:</b> ${authors}</li><li><b>Not imported:</b> ${left}</li></ul>

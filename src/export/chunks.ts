@@ -8,13 +8,13 @@
 
 import type { DelegationEnd } from '../../actors/delegations/delegations.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { BookedLog } from '../../actors/log/book.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import type { State } from '../../actors/state.ts'
 import { Damage } from '../../storage/disk.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
-import type { ReadContext } from '../reads/read.ts'
 import { ledgerLines } from '../works/ledger-export.ts'
+import { boardChunk } from './board-stream.ts'
+import type { ExportChunk, ExportContext, ExportFilter, ExportRequest, ExportState } from './chunk.ts'
 import {
   closedLine,
   delegationEndLine,
@@ -25,53 +25,6 @@ import {
   rotationLine,
   unreadableLine,
 } from './lines.ts'
-
-type ExportFilter = {
-  readonly room?: string
-  /** Unix seconds, inclusive and exclusive. */
-  readonly since?: number
-  readonly until?: number
-}
-
-/** Where an export stands; made by the first chunk and handed back unread. */
-export type ExportState = {
-  /** Next row of the changes, next act on a key, and how many lines of that row or act were given already. */
-  readonly row: number
-  readonly rotation: number
-  readonly given: number
-  /** Number of the newest change that belongs to this export. */
-  readonly end: number
-  readonly size: number
-  readonly checkpoint: string
-  readonly count: number
-  /** Next leaf to list, and the place of its log among those of the board; only a whole export lists them. */
-  readonly log: number
-  readonly leaf: number
-}
-
-export type ExportRequest = {
-  readonly filter: ExportFilter
-  /** Lines at most; 0 = everything. */
-  readonly limit: number
-  /** The postings of the public ledger in place of messages. */
-  readonly stream?: 'ledger'
-  /** Sealed cursor of the page before, or ''. */
-  readonly cursor: string
-  readonly state?: ExportState
-}
-
-export type ExportChunk =
-  | { readonly ok: true; readonly bytes: Uint8Array; readonly state?: ExportState; readonly nextCursor?: string }
-  | { readonly ok: false; readonly refusal: ReturnType<typeof refusal> }
-
-export type ExportContext = ReadContext & {
-  /** The hashes of leaves start..end-1 of a log, one after the other. */
-  readonly leafHashes: (log: BookedLog, start: number, end: number) => Buffer
-  /** Its entries start..end-1, each after its u16 length. */
-  readonly entries: (log: BookedLog, start: number, end: number) => Buffer
-  /** Notes an error for the operator; the sentence that a reader is given. */
-  readonly fault: (error: unknown) => string
-}
 
 const chunkBytes = 256 * 1024
 /** Changes examined for one chunk, so that a filter that fits little does not hold up other readers. */
@@ -85,6 +38,7 @@ const listName = ({ room, since, until }: ExportFilter) => `export:${room ?? ''}
 export function exportChunk(context: ExportContext, request: ExportRequest): ExportChunk {
   const { filter, limit } = request
   if (request.stream === 'ledger') return ledgerChunk(context, request)
+  if (request.stream === 'board') return boardChunk(context, request)
   const begun = request.state ?? begin(context, request)
   if (begun === undefined) return badCursor
   if (filter.room !== undefined && !context.board.rooms.has(filter.room)) {

@@ -11,7 +11,7 @@ import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { parseQuery, unknownParameter } from '../http/query.ts'
 import { openHeaders } from '../http/replies.ts'
 import { takesGzip } from '../http/wire.ts'
-import type { ExportChunk, ExportRequest } from './chunks.ts'
+import type { ExportChunk, ExportRequest } from './chunk.ts'
 import type { Enter } from './gate.ts'
 
 /** A reader whose socket has taken nothing for so long is not one that a stop waits for. */
@@ -194,13 +194,16 @@ function readRequest(text: string): ExportRequest | Refusal {
     if (!parameters.includes(name)) return unknownParameter('/v1/export', parameters, name)
   }
   const stream = query.get('stream')
-  if (stream !== undefined && stream !== 'ledger')
-    return refusal('invalid_field', 'stream must be ledger, or left out for messages', 'stream')
-  const filtered = ['room', 'since', 'until'].find((name) => query.has(name))
-  if (stream === 'ledger' && filtered !== undefined)
+  if (stream !== undefined && stream !== 'ledger' && stream !== 'board')
+    return refusal('invalid_field', 'stream must be ledger or board, or left out for messages', 'stream')
+  const filters = ['room', 'since', 'until', ...(stream === 'board' ? ['cursor', 'limit'] : [])]
+  const filtered = filters.find((name) => query.has(name))
+  if (stream !== undefined && filtered !== undefined)
     return refusal(
       'invalid_field',
-      'the ledger is exported whole, or by cursor and limit: leave the other parameters out',
+      stream === 'ledger'
+        ? 'the ledger is exported whole, or by cursor and limit: leave the other parameters out'
+        : 'the board is exported whole: leave the other parameters out',
       filtered,
     )
   const room = query.get('room')
@@ -232,6 +235,6 @@ function readRequest(text: string): ExportRequest | Refusal {
     },
     limit: numbers.limit ?? (cursor === undefined ? 0 : sizes.page_default),
     cursor: cursor ?? '',
-    ...(stream === 'ledger' ? { stream } : {}),
+    ...(stream === undefined ? {} : { stream }),
   }
 }

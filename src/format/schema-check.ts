@@ -21,6 +21,7 @@ export type Check = {
   readonly errors?:
     | readonly {
         readonly instancePath: string
+        readonly message?: string | undefined
         readonly params?: { readonly additionalProperty?: string; readonly missingProperty?: string }
       }[]
     | null

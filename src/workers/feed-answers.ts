@@ -10,7 +10,8 @@ import type { TilePath } from '../../storage/tile-path.ts'
 import { blobsDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import { ClockWatch, clockLookMs, type Jump } from '../clock-jumps.ts'
-import { type ExportRequest, exportChunk } from '../export/chunks.ts'
+import type { ExportRequest } from '../export/chunk.ts'
+import { exportChunk } from '../export/chunks.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -155,6 +156,7 @@ export class FeedAnswers {
     return {
       leafHashes: (log: BookedLog, start: number, end: number) => this.#feed.leafHashes(log, start, end),
       entries: this.#proving.entries,
+      recordsOf: (seq: number) => this.#feed.recordsOf(seq),
       fault: this.#fault,
     }
   }

@@ -3,7 +3,7 @@
 import { openBoard, resumeBoard } from '../../src/board/server.ts'
 import { openBoardDirectory } from '../../src/board-directory.ts'
 import { readConfig } from '../../src/config.ts'
-import type { ExportChunk, ExportState } from '../../src/export/chunks.ts'
+import type { ExportChunk, ExportState } from '../../src/export/chunk.ts'
 import type { Reply } from '../../src/format/reply.ts'
 import { readMarks } from '../../src/log/mark.ts'
 import { Parts } from '../../src/parts.ts'

@@ -3,6 +3,7 @@
 import { fields } from '../../../actors/kernel/fields.ts'
 import { sizes } from '../../../actors/kernel/limits.ts'
 import { id } from '../../../actors/kernel/results.ts'
+import { boardSchemaPath } from '../../format/board-schema.ts'
 import { type Json, plainSchema, type Shapes } from '../../format/plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 import { refused, success } from './responses.ts'
@@ -45,6 +46,15 @@ export function boardPaths(shapes: Shapes): Json {
       },
     },
     '/v1/export': { get: exportPath },
+    [boardSchemaPath]: {
+      get: {
+        operationId: 'boardSchema',
+        tags: ['streams'],
+        summary: 'The JSON Schema of the lines of /v1/export?stream=board.',
+        description: 'JSON Schema 2020-12. The first line of such an export names its version, 1.',
+        responses: { '200': text('application/schema+json', 'The schema.', '{"title":"A line of …"}'), ...refused },
+      },
+    },
     '/tail/{room}': { get: tailPath },
     '/a/{id}': { get: filePath },
     '/healthz': {
@@ -209,9 +219,14 @@ const exportPath: Json = {
     '/capabilities (`exports_per_network`, `export_starts_per_network_per_hour`); pages of it count as reads.',
     'With `stream=ledger`, alone or with `cursor` and `limit`: every posting of credits of public works, every grant and transfer',
     'instead of messages, numbered without gaps by `seq`, each with its leaf; complete, with the same lines of leaves and end.',
+    'With `stream=board`, alone: every public record, from which `broadside import --as-it-was` makes the same board again;',
+    'each line is described by the JSON Schema at /export/board-1.schema.json.',
   ].join('\n'),
   parameters: [
-    query('stream', 'ledger: credit transfers instead of messages', { type: 'string', enum: ['ledger'] }),
+    query('stream', 'ledger: credit transfers instead of messages; board: every public record', {
+      type: 'string',
+      enum: ['ledger', 'board'],
+    }),
     query('room', 'only this room', { type: 'string', pattern: (fields.room.schema as { pattern?: string }).pattern }),
     query('since', 'only from this time on, Unix seconds', { type: 'integer', minimum: 0, maximum: safe }),
     query('until', 'only before this time, Unix seconds', { type: 'integer', minimum: 0, maximum: safe }),

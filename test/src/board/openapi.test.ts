@@ -143,6 +143,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /embed",
       "get /embed/v1.js",
       "get /embed/v1.json",
+      "get /export/board-1.schema.json",
       "get /faq",
       "get /favicon.ico",
       "get /for-agents",

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { formatEntry } from '../../../actors/log/entry.ts'
 import { type BoardRecord, RecordType, toFrame } from '../../../actors/records/record.ts'
 import { State } from '../../../actors/state.ts'
-import { type ExportContext, type ExportState, exportChunk } from '../../../src/export/chunks.ts'
+import type { ExportContext, ExportState } from '../../../src/export/chunk.ts'
+import { exportChunk } from '../../../src/export/chunks.ts'
 import type { Frame } from '../../../storage/journal.ts'
 
 const at = 1_790_000_000

@@ -1,6 +1,6 @@
 /** Exports: what a stop waits for, and to whom they go as gzip. */
 import { expect, test } from 'vitest'
-import type { ExportChunk } from '../../../src/export/chunks.ts'
+import type { ExportChunk } from '../../../src/export/chunk.ts'
 import { Exports } from '../../../src/export/routes.ts'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
 import { takesGzip } from '../../../src/http/wire.ts'

@@ -1,0 +1,165 @@
+/**
+ * What each line of a whole-board export must be before anything of it is kept: of the shape that the schema declares, signed by who it
+ * says, under the id that its signed bytes have, and about things that the lines before it have told of.
+ */
+import { createHash } from 'node:crypto'
+import { formatEntry, parseEntry } from '../../actors/log/entry.ts'
+import { none } from '../../actors/records/event-index.ts'
+import {
+  type BoardRecord,
+  commandIn,
+  commandSha,
+  ownKey,
+  RecordType,
+  type Signed,
+} from '../../actors/records/record.ts'
+import { authorOf } from '../../actors/records/write.ts'
+import type { State } from '../../actors/state.ts'
+import type { TakenRecord } from '../export/board-lines.ts'
+import { lineSchemas, type RecordLine, type VotesLine } from '../format/board-schema.ts'
+import { foreignJson } from '../format/foreign-json.ts'
+import { type Check, compile } from '../format/schema-check.ts'
+import { identityId } from '../format/signing.ts'
+import { chooseBackend } from '../verify/backends.ts'
+
+/** A line that is not what it must be, in words that follow its number. */
+export class BadLine extends Error {
+  override name = 'BadLine'
+}
+
+type LineType = keyof typeof lineSchemas
+export type Line = { readonly type: LineType }
+
+const checks = new Map<LineType, Check>()
+
+function checkOf(type: LineType): Check {
+  const known = checks.get(type) ?? compile(lineSchemas[type])
+  checks.set(type, known)
+  return known
+}
+
+/** The line, which has the shape of its type. Throws BadLine. */
+export function parseLine(text: string): Line {
+  const value = foreignJson(text)
+  if (typeof value !== 'object' || value === null) throw new BadLine('it is not one JSON object')
+  const { type } = value as { readonly type?: unknown }
+  const known = (Object.keys(lineSchemas) as LineType[]).find((each) => each === type)
+  if (known === undefined) throw new BadLine(`its type must be one of ${Object.keys(lineSchemas).join(', ')}`)
+  const version: unknown = known === 'board' ? Object(value).version : undefined
+  if (known === 'board' && version !== 1)
+    throw new BadLine(`it has version ${JSON.stringify(version)} of the export, and this release reads version 1`)
+  refuseShape(known, value)
+  const { reserved } = value as { readonly reserved?: unknown }
+  if (reserved !== undefined) refuseShape('act', reserved)
+  return value as Line
+}
+
+function refuseShape(type: LineType, value: unknown): void {
+  const check = checkOf(type)
+  if (check(value)) return
+  const { instancePath = '', message = 'has another shape', params } = check.errors?.[0] ?? {}
+  const more = params?.additionalProperty === undefined ? '' : ` (${params.additionalProperty})`
+  throw new BadLine(`${instancePath === '' ? `a line of type ${type}` : instancePath.slice(1)} ${message}${more}`)
+}
+
+/** Throws BadLine where the record cannot follow what `state` has, or is not what its author signed. */
+export class RecordChecks {
+  readonly #state: State
+  readonly #verify = chooseBackend()
+  /** Room -> number of its newest event. */
+  readonly #seqs = new Map<string, number>()
+
+  constructor(state: State) {
+    this.#state = state
+  }
+
+  /** `isKnown`: an earlier run has checked its signatures. */
+  check(taken: TakenRecord, line: RecordLine, isKnown: boolean): void {
+    const { record, key, entries } = taken
+    this.#follows(record, key)
+    for (const entry of entries)
+      if (parseEntry(entry) === undefined) throw new BadLine('entries are not those of a log')
+    const { by } = record
+    if (by === undefined) return
+    const sha = commandSha(by)
+    if (line.signed?.command_sha256 !== sha.toString('hex'))
+      throw new BadLine('signed/command_sha256 is not the hash of signed/signed_payload')
+    if (!sha.subarray(0, 16).equals(key) && by.signed.length > 0)
+      throw new BadLine('id is not the first half of signed/command_sha256')
+    if (record.type === RecordType.event) this.#entryOfEvent(record, sha, entries)
+    if (taken.isGone) return
+    this.#signer(record, by)
+    if (!isKnown) this.#signatures(by, line, sha)
+  }
+
+  votes({ event }: VotesLine): void {
+    if (this.#find(event) === none) throw new BadLine(`event ${event} is on no line before it`)
+  }
+
+  #find(event: string): number {
+    return this.#state.board.events.find(Buffer.from(event, 'hex'))
+  }
+
+  #follows(record: BoardRecord, key: Uint8Array): void {
+    const { board } = this.#state
+    const isRoom = record.type === RecordType.roomCreated
+    if (isRoom && board.rooms.has(record.room)) throw new BadLine(`room ${record.room} was made by a line before it`)
+    if (!isRoom && !record.room.startsWith('@') && !board.rooms.has(record.room))
+      throw new BadLine(`room ${record.room} is made by no line before it`)
+    const about = record.type === RecordType.act ? record.facts.id : undefined
+    if (about instanceof Uint8Array && board.events.find(about) === none)
+      throw new BadLine(`facts/id ${Buffer.from(about).toString('hex')} is on no line before it`)
+    if (record.type !== RecordType.event) return
+    if (board.events.find(key) !== none) throw new BadLine('its event is on a line before it')
+    for (const name of ['reply', 'root', 'original'] as const) {
+      const other = record[name]
+      if (other !== undefined && board.events.find(other) === none)
+        throw new BadLine(`${name} ${Buffer.from(other).toString('hex')} is on no line before it`)
+    }
+    const next = (this.#seqs.get(record.room) ?? 0) + 1
+    if (record.seq !== next) throw new BadLine(`seq is ${record.seq}, and the next of room ${record.room} is ${next}`)
+    this.#seqs.set(record.room, next)
+  }
+
+  #entryOfEvent(record: Extract<BoardRecord, { seq: number }>, sha: Buffer, entries: readonly Uint8Array[]): void {
+    const { room, seq, at: time } = record
+    const command = sha.toString('hex')
+    const entry = formatEntry({ kind: 'post', event: command.slice(0, 32), room, seq, time, command })
+    if (entries.length !== 1 || !entry.equals(entries[0]!))
+      throw new BadLine('entries/0 is not the entry of this event in the log')
+  }
+
+  /** The key is that of the identity in whose name the record stands. */
+  #signer(record: BoardRecord, by: Signed): void {
+    const key = Buffer.from(ownKey(by))
+    const identity = this.#state.people.identityOf(key.toString('base64url')) ?? identityId(key)
+    if (identity !== authorOf(record, key)) throw new BadLine('signed/public_key is not a key of its author')
+  }
+
+  #signatures({ key, sig, for: delegated, signed }: Signed, { signed: shown }: RecordLine, sha: Buffer): void {
+    const message = Buffer.from(shown!.signed_payload!)
+    if (!createHash('sha256').update(message).digest().equals(sha))
+      throw new BadLine('signed/command_sha256 is not the hash of signed/signed_payload')
+    this.#verified('signed/signature', key, sig, message)
+    commandOf('signed/signed_payload', signed)
+    if (delegated === undefined) return
+    const made = commandOf('signed/delegation/signed_payload', delegated.signed)
+    const id = createHash('sha256').update(delegated.signed).digest().subarray(0, 16)
+    if (!id.equals(delegated.id)) throw new BadLine('signed/delegation/id is not the hash of its signed_payload')
+    if (made.operation !== 'delegation.create' || made.target !== Buffer.from(key).toString('base64url'))
+      throw new BadLine('signed/delegation is not for the key that signed')
+    this.#verified('signed/delegation/signature', delegated.key, delegated.sig, Buffer.from(delegated.signed))
+  }
+
+  #verified(what: string, publicKey: Uint8Array, signature: Uint8Array, message: Uint8Array): void {
+    if (!this.#verify.verify(signature, message, publicKey)) throw new BadLine(`${what} does not verify`)
+  }
+}
+
+function commandOf(what: string, signed: Uint8Array): ReturnType<typeof commandIn> {
+  try {
+    return commandIn(signed)
+  } catch {
+    throw new BadLine(`${what} is not a signed command`)
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * `/v1/export?stream=board`: every public record of the board in the order of the log, and what it takes to make the same board again.
+ *
+ * What no reader is shown is left out: texts that are hidden, redacted, expired or in rooms that are kept out of archives, documents and
+ * files that were deleted, profiles that were replaced, and whatever erased identities said of themselves. Votes are sums. Of networks,
+ * which a few records name by keyed hashes, nothing is told.
+ */
+
+import type { BlobFacts } from '../../actors/attachments/attachments.ts'
+import type { VersionFacts } from '../../actors/documents/documents.ts'
+import { none } from '../../actors/records/event-index.ts'
+import {
+  ActsOf,
+  actIn,
+  type BoardRecord,
+  type FactRecord,
+  type Facts,
+  frameEntries,
+  frameKey,
+  fromFrame,
+  RecordType,
+} from '../../actors/records/record.ts'
+import { type CreditFacts, isOfMarket } from '../../actors/works/market/letters.ts'
+import type { RecordLine } from '../format/board-schema.ts'
+import { release } from '../release.ts'
+import { boardStreamVersion, type Head, type HeldRecord, opened, recordLine, votesLine } from './board-lines.ts'
+import type { ExportChunk, ExportContext, ExportRequest, ExportState } from './chunk.ts'
+
+const chunkBytes = 256 * 1024
+/** Records looked at for one chunk. */
+const chunkRecordsMax = 5_000
+
+/** `row`: the next frame of the log, and after the last one the next slot of an event, less that; `given`: records of the frame that are done. */
+export function boardChunk(context: ExportContext, { state: begun }: ExportRequest): ExportChunk {
+  const at = begun ?? begin(context)
+  const lines = new Lines()
+  if (begun === undefined) lines.add(headLine(context, at))
+  const next = at.row <= at.end ? records(context, at, lines) : votes(context, at, lines)
+  const state = next === undefined ? undefined : { ...next, count: at.count + lines.count }
+  if (state === undefined) lines.add({ type: 'end', lines: at.count + lines.count })
+  return { ok: true, bytes: lines.bytes(), ...(state === undefined ? {} : { state }) }
+}
+
+class Lines {
+  readonly #lines: string[] = []
+  size = 0
+
+  get count(): number {
+    return this.#lines.length
+  }
+
+  add(line: object): void {
+    const text = `${JSON.stringify(line)}\n`
+    this.#lines.push(text)
+    this.size += text.length
+  }
+
+  bytes(): Buffer {
+    return Buffer.from(this.#lines.join(''))
+  }
+}
+
+function begin({ state, applied }: ExportContext): ExportState {
+  const { size, checkpoint } = state.book.newest.head
+  return { row: 1, rotation: 0, given: 0, end: applied(), size, checkpoint, count: 0, log: 0, leaf: 0 }
+}
+
+function headLine({ state, serviceId, now }: ExportContext, { size, checkpoint }: ExportState): Head {
+  const { origin } = state.book.newest
+  const log = { origin, size, root: Buffer.from(checkpoint.split('\n')[2]!, 'base64').toString('hex'), checkpoint }
+  return { type: 'board', version: boardStreamVersion, service_id: serviceId, release, exported_at: now(), log }
+}
+
+function records(context: ExportContext, at: ExportState, lines: Lines): ExportState {
+  let looked = 0
+  for (let { row, given } = at; row <= at.end; row++, given = 0) {
+    let place = 0
+    for (const { frame } of context.recordsOf(row)) {
+      if (place++ < given) continue
+      if (looked++ === chunkRecordsMax || lines.size >= chunkBytes) return { ...at, row, given: place - 1 }
+      const held = { record: fromFrame(frame), key: frameKey(frame), entries: frameEntries(frame) }
+      const line = lineOf(context, held, frame.seq)
+      if (line !== undefined) lines.add(line)
+    }
+  }
+  return { ...at, row: at.end + 1, given: 0 }
+}
+
+/** Undefined: there are no more. */
+function votes({ state: { marks, board } }: ExportContext, at: ExportState, lines: Lines): ExportState | undefined {
+  let looked = 0
+  for (let slot = at.leaf; slot < board.events.count; slot++) {
+    if (looked++ === chunkRecordsMax) return { ...at, leaf: slot }
+    const sums = marks.isEdit(slot) ? undefined : marks.votes(slot)
+    if (sums !== undefined && sums.up + sums.down > 0) lines.add(votesLine(board.events.idHex(slot), sums))
+  }
+  return undefined
+}
+
+const put = new ActsOf<BlobFacts>('blob.put')
+const versions = new ActsOf<VersionFacts>('docs.create', 'docs.write')
+const begun = new ActsOf<CreditFacts>('market.begin')
+
+/** Undefined: readers are not to have it. */
+function lineOf(context: ExportContext, held: HeldRecord, seq: number): RecordLine | undefined {
+  const { state } = context
+  const { record } = held
+  switch (record.type) {
+    case RecordType.event:
+      return eventLine(context, held)
+    case RecordType.handleClaimed:
+      return state.people.isErased(hexOf(record.author)) ? undefined : recordLine(held, shown)
+    case RecordType.roomCreated:
+      return recordLine(held, shown)
+  }
+  if (record.op === 'vote' || record.op === 'votes.import') return undefined
+  // The recovery epochs of a board are its own; the first one funds its rewards.
+  if (begun.is(record) && record.facts.postings.length === 0) return undefined
+  if (record.op === 'identity.profile.set' && state.people.profileAct(hexOf(record.author)) !== seq) return undefined
+  if (put.is(record)) return fileLine(context, held, record)
+  if (versions.is(record)) return versionLine(context, held, record)
+  if (opened.is(record)) return openLine(context, held, record.facts.reserved)
+  return recordLine({ ...held, record: withoutNetworks(record) }, shown)
+}
+
+const shown = { isGone: false }
+
+function eventLine({ state, now }: ExportContext, held: HeldRecord): RecordLine {
+  const { board, marks } = state
+  const { record } = held
+  const slot = board.events.find(held.key)
+  const original = marks.original(slot)
+  const isGone =
+    marks.gone(slot, now()) !== undefined || board.events.expires[original]! > 0 || !isArchived(state, record.room)
+  // A text that is not here is gone for good wherever these lines go, also where a hide has ended.
+  const isLost = isGone && marks.redactionOf(original) === undefined
+  const expired = isLost ? { ...record, expires: board.events.at[original]! + 1 } : record
+  return recordLine({ ...held, record: inOrder(expired) }, { isGone })
+}
+
+/** The fields of a record in one order, however it came to be. */
+function inOrder(record: BoardRecord): BoardRecord {
+  return Object.fromEntries(Object.entries(record).sort(([one], [other]) => (one < other ? -1 : 1))) as BoardRecord
+}
+
+function isArchived({ rules, board }: ExportContext['state'], room: string): boolean {
+  return !board.rooms.has(room) || rules.policyOf(room).archive
+}
+
+function fileLine(context: ExportContext, held: HeldRecord, record: FactRecord<BlobFacts>): RecordLine {
+  const { state, now, blobFile } = context
+  const blob = state.blobs.find(hexOf(held.key))!
+  const isServed =
+    state.blobs.goneReason(blob, now()) === undefined &&
+    state.moderation.takedown(blob.sha256) === undefined &&
+    isArchived(state, record.room)
+  const file = isServed ? blobFile(blob.room, blob.sha256) : undefined
+  if (file !== undefined) return recordLine(held, { isGone: false, file })
+  const facts = { ...record.facts, filename: '', media_type: '', is_image: false }
+  return recordLine({ ...held, record: { ...record, facts } }, { isGone: true })
+}
+
+function versionLine({ state }: ExportContext, held: HeldRecord, record: FactRecord<VersionFacts>): RecordLine {
+  const { doc, version, visibility, size, sha256 } = record.facts
+  if (state.documents.find(doc)?.isDeleted !== true && isArchived(state, record.room)) return recordLine(held, shown)
+  const facts = { doc, version, title: '', visibility, size, sha256 }
+  return recordLine({ ...held, record: { ...record, facts } }, { isGone: true })
+}
+
+function openLine(context: ExportContext, held: HeldRecord, place: number): RecordLine {
+  const { state, now } = context
+  const record = actIn(withoutNetworks(held.record))
+  const { reserved: _, ...facts } = record.facts
+  const slot = state.board.events.find(Buffer.from(String(facts.work), 'hex'))
+  const isGone =
+    slot === none || state.marks.gone(slot, now()) !== undefined || !isArchived(state, roomOf(context, slot))
+  const request = context.frame(state.market.find(String(facts.work))!.shard, place)
+  const reservation = { record: withoutNetworks(fromFrame(request)), key: frameKey(request), entries: [] }
+  const reserved = recordLine(reservation, { isGone })
+  return recordLine({ ...held, record: { ...record, facts } }, { isGone: false, reserved })
+}
+
+function roomOf({ state: { board } }: ExportContext, slot: number): string {
+  return board.roomList[board.events.room[slot]!]!.name
+}
+
+/** Networks are known by keyed hashes, and only to the board that has the key. */
+function withoutNetworks(record: BoardRecord): BoardRecord {
+  if (!isOfMarket(record)) return record
+  const { from: _from, wider: _wider, counted: _counted, ...facts }: Facts = record.facts
+  return { ...record, facts: 'network' in facts ? { ...facts, network: '' } : facts }
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}

@@ -2,8 +2,9 @@
  * Reading a board: which slots answer a question. Pure walks over the index with a bound on each;
  * what a slot looks like to a reader is not decided here.
  */
-import type { Active, Board, ByActivity, Room } from './records/board.ts'
+import type { Board, Room } from './records/board.ts'
 import { type EventIndex, none } from './records/event-index.ts'
+import type { Slots as List } from './records/slot-lists.ts'
 import type { State } from './state.ts'
 
 export type EventsQuery = {
@@ -61,9 +62,6 @@ export function findEvents(state: State, query: EventsQuery, now: number): Slots
   const bounds = cursorBounds(list, query)
   return walk(list, ofRoom === undefined ? bounds : seqBounds(events, list, bounds, query), query, matches)
 }
-
-/** Slots in rising order. */
-type List = { readonly length: number; at(position: number): number; lowerBound(slot: number): number }
 
 /** First position, and the one after the last. */
 type Bounds = { readonly low: number; readonly high: number }
@@ -212,8 +210,8 @@ export function pagesOf({ board: { events }, marks }: State, room: Room, now: nu
 export const looksPerPage = 20_000
 
 /** Entries by latest activity whose version is below `below`. The page ends early where too few are accepted. */
-export function byActivity<Entry extends Active<Entry>>(
-  list: ByActivity<Entry>,
+export function byActivity<Entry extends { readonly version: number }>(
+  list: { below(version: number): Iterable<Entry> },
   { limit, below, accept }: { limit: number; below: number; accept: (entry: Entry) => boolean },
 ): { entries: Entry[]; next: number | undefined } {
   const entries: Entry[] = []

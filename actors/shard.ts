@@ -32,6 +32,7 @@ import {
   registryName,
   toFrame,
 } from './records/record.ts'
+import type { Shelf } from './records/retry-memory.ts'
 import {
   authorOf,
   type Decider,
@@ -72,6 +73,8 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
    * `acted`: the rooms and other actors in which something but posts was done.
    */
   readonly afterTurn: (seq: number, acted: ReadonlySet<string>) => void
+  /** Where retry memory goes that is old; left out: all of it stays in memory. */
+  readonly shelf?: Shelf
   /** Rooms that every board has. */
   readonly firstRooms: readonly FirstRoom[]
   readonly mailboxMax: number
@@ -144,19 +147,31 @@ export class Shard {
     this.#options = options
     this.#mailbox = new Mailbox(options.mailboxMax)
     this.#worthATurn = Math.min(lettersWorthATurn, Math.ceil(options.mailboxMax / 2))
-    const snapshot = options.snapshot()
-    const kept = snapshot === undefined ? undefined : State.unpack(snapshot)
-    this.state = kept?.state ?? new State()
-    this.#acceptance = new RetryGuard(this.board, (seq) => this.read(seq), undefined, options.shares)
-    const more = kept?.more as PackedShard | undefined
-    if (more !== undefined) {
-      this.#now = more[0]
-      this.#acceptance.restore(more[1], kept!.columns)
-    }
     const now = options.wallSeconds()
-    for (const frame of options.journal.scan(kept === undefined ? 1 : snapshot!.seq + 1)) this.#replay(frame, now)
+    const kept = this.#restored(now)
+    this.state = kept?.state ?? new State()
+    this.#acceptance = kept?.acceptance ?? this.#guard(this.state)
+    this.#now = kept?.now ?? 0
+    for (const frame of options.journal.scan((kept?.seq ?? 0) + 1)) this.#replay(frame, now)
     this.#makeFirstRooms()
     this.#mail = options.mail?.(this.state, (seq) => fromFrame(this.read(seq)))
+  }
+
+  /** What the snapshot holds, at `at` (Unix seconds); undefined: there is none, or it is of no use. */
+  #restored(at: number) {
+    const snapshot = this.#options.snapshot()
+    const kept = snapshot === undefined ? undefined : State.unpack(snapshot)
+    if (kept === undefined) return undefined
+    const [now, packed] = kept.more as PackedShard
+    const acceptance = this.#guard(kept.state)
+    return acceptance.restore(packed, kept.columns, at)
+      ? { seq: snapshot!.seq, state: kept.state, acceptance, now }
+      : undefined
+  }
+
+  #guard({ board }: State): RetryGuard {
+    const { shares, shelf } = this.#options
+    return new RetryGuard(board, (seq) => this.read(seq), shares, shelf)
   }
 
   /** The state after the newest durable frame. Call it between turns. */

@@ -172,9 +172,9 @@ export class State implements Core {
 
   /** The identity that made the event, document or blob with this id (32 hex), if it is here. */
   makerOf(id: string): string | undefined {
-    const { events, authorList } = this.board
+    const { events, authors } = this.board
     const slot = events.find(Buffer.from(id, 'hex'))
-    if (slot !== none) return authorList[events.author[slot]!]!.id
+    if (slot !== none) return authors.idOf(events.author[slot]!)
     return this.blobs.find(id)?.author ?? this.documents.find(id)?.owner
   }
 

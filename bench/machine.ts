@@ -134,9 +134,19 @@ export function residentMib(pid: number): number {
   return Math.round(residentKib(pid) / 1024)
 }
 
+/** VmHWM of a process, MiB: the most it ever had. */
+export function peakMib(pid: number): number {
+  return Math.round(statusKib(pid, 'VmHWM') / 1024)
+}
+
 export function residentKib(pid: number): number {
+  return statusKib(pid, 'VmRSS')
+}
+
+function statusKib(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   try {
-    return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+    return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1])
   } catch {
     return Number.NaN
   }

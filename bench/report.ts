@@ -16,6 +16,8 @@ export type BenchOptions = {
   readonly warmup?: number
   /** Times that each load is measured. */
   readonly rounds?: number
+  /** How many posts the boards have that are made. */
+  readonly sizes?: readonly number[]
 }
 
 export type Bench = {

@@ -1,6 +1,6 @@
 /**
  * Runs the benches: all, or those named. `npm run bench -- [--quick] [--keep] [--json] [NAME ...]`; of `posts` also
- * `[--against DIRECTORY] [--warm POSTS] [--rounds COUNT]`.
+ * `[--against DIRECTORY] [--warm POSTS] [--rounds COUNT]`; of `scale` also `[--sizes POSTS,POSTS]`.
  *
  * Prints a table for each and writes them with machine, Node and commit to bench/results/latest.json; `--quick` is a look in
  * under a minute, `--keep` also writes a file to commit. Whatever else runs on the machine lowers the rates: the load
@@ -34,6 +34,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['works', async () => (await import('./works.bench.ts')).works],
   ['thread-lists', async () => (await import('./thread-lists.bench.ts')).threadLists],
   ['big-board', async () => (await import('./big-board.bench.ts')).bigBoard],
+  ['scale', async () => (await import('./scale.bench.ts')).scale],
   ['reshard', async () => (await import('./reshard.bench.ts')).reshardBench],
   ['work-lists', async () => (await import('./work-lists.bench.ts')).workLists],
   ['hostile', async () => (await import('./hostile.bench.ts')).hostile],
@@ -41,8 +42,8 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['fanout', async () => (await import('./fanout.bench.ts')).fanout],
 ]
 
-/** They measure nothing to compare. */
-const onlyByName: readonly string[] = ['profile']
+/** They measure nothing to compare, or take an hour. */
+const onlyByName: readonly string[] = ['profile', 'scale']
 
 const options = {
   json: { type: 'boolean', default: false },
@@ -51,6 +52,7 @@ const options = {
   against: { type: 'string' },
   warm: { type: 'string' },
   rounds: { type: 'string' },
+  sizes: { type: 'string' },
 } as const
 
 async function runOne(bench: Bench, options: BenchOptions, say: (text: string) => void): Promise<Result> {
@@ -74,7 +76,9 @@ function given(): { names: readonly string[]; isKept: boolean; isJson: boolean; 
     const against = values.against === undefined ? undefined : resolve(values.against)
     if (against !== undefined && !existsSync(join(against, 'dist', 'src', 'cli', 'main.js')))
       throw new Error(`--against: ${against} holds no built Broadside: run \`npm run build\` there`)
-    const counts = { warmup: countOf('warm', values.warm), rounds: countOf('rounds', values.rounds) }
+    const optional = (option: 'warm' | 'rounds') =>
+      values[option] === undefined ? undefined : countOf(option, values[option])
+    const counts = { warmup: optional('warm'), rounds: optional('rounds') }
     return {
       names,
       isKept: values.keep,
@@ -83,6 +87,7 @@ function given(): { names: readonly string[]; isKept: boolean; isJson: boolean; 
         isQuick: values.quick,
         ...(against === undefined ? {} : { against }),
         ...(counts.warmup === undefined ? {} : { warmup: counts.warmup }),
+        ...(values.sizes === undefined ? {} : { sizes: values.sizes.split(',').map((size) => countOf('sizes', size)) }),
         ...(counts.rounds === undefined ? {} : { rounds: counts.rounds }),
       },
     }
@@ -92,12 +97,12 @@ function given(): { names: readonly string[]; isKept: boolean; isJson: boolean; 
       `usage: npm run bench -- [--quick] [--keep] [--json] [${benches.map(([name]) => name).join('|')} ...]`,
     )
     console.error('       npm run bench -- posts [--against DIRECTORY] [--warm POSTS] [--rounds COUNT]')
+    console.error('       npm run bench -- scale [--sizes POSTS,POSTS]')
     process.exit(2)
   }
 }
 
-function countOf(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
+function countOf(option: string, text: string): number {
   const count = Number(text)
   if (!Number.isSafeInteger(count) || count < 1) throw new Error(`--${option}: ${text} is no whole number above zero`)
   return count

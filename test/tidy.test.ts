@@ -330,7 +330,7 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     // Beside the command line: names of files, secret seeds of hash tables, and ids of faults, on which no answer depends.
     'chance comes from src/platform.ts: be handed it',
     /\b(randomBytes|randomUUID|randomInt|getRandomValues|Math\.random)\(/,
-    /^(src\/(platform|cli\/.*|client\/broadside|http\/engine|workers\/thread|docs\/for-agents\/programs)|storage\/(machine-disk|journal)|actors\/records\/(event-index|retry-memory))\.ts$/,
+    /^(src\/(platform|cli\/.*|client\/broadside|http\/engine|workers\/thread|docs\/for-agents\/programs)|storage\/(machine-disk|journal)|actors\/records\/(id-table|retry-memory))\.ts$/,
   ],
   [
     'only src/environment.ts reads the environment (and limits, which schemas need before there is a configuration)',

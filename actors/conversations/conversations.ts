@@ -15,8 +15,10 @@ import type { PostMarks } from '../posts/marks.ts'
 import type { Room } from '../records/board.ts'
 import type { Columns, Kept } from '../records/columns.ts'
 import type { Core, Projection, RecordPlace } from '../records/core.ts'
-import { none, SlotList } from '../records/event-index.ts'
+import { SlotList } from '../records/event-index.ts'
+import { IdTable, none, type PackedIds } from '../records/id-table.ts'
 import { commandIn, type FactRecord, type PostRecord } from '../records/record.ts'
+import { has, type PackedSlotLists, SlotLists, type Slots } from '../records/slot-lists.ts'
 
 export type Answer = 'accept' | 'decline' | 'block'
 
@@ -36,6 +38,9 @@ export type Conversation = {
   sent: number
 }
 
+/** Of an identity. */
+const idBytes = 32
+
 /** Mentions that one event may make. */
 const mentionsMax = 8
 
@@ -50,7 +55,7 @@ type Packed = readonly [
     sent: number,
     order?: number,
   ])[],
-  inboxes: readonly (readonly [identity: string, slots: Kept])[],
+  inboxes: readonly [readers: PackedIds, slots: PackedSlotLists],
   mentions: readonly (readonly [handle: string, slots: Kept])[],
 ]
 
@@ -64,7 +69,10 @@ export class Direct implements Projection {
   readonly #conversations = new Map<string, Conversation>()
   /** identity id -> rooms of its conversations. */
   readonly #byMember = new Map<string, Set<string>>()
-  readonly #inboxes = new Map<string, SlotList>()
+  /** Identities that have an inbox. */
+  readonly #readers = new IdTable(idBytes)
+  /** By the number of the reader. */
+  readonly #inboxes = new SlotLists()
   /** Mentions in private rooms, by handle. */
   readonly #mentions = new Map<string, SlotList>()
 
@@ -82,12 +90,13 @@ export class Direct implements Projection {
   }
 
   /** Slots of the events that speak to an identity, oldest first. */
-  inbox(identity: string): SlotList | undefined {
-    return this.#inboxes.get(identity)
+  inbox(identity: string): Slots | undefined {
+    const reader = this.#readers.find(Buffer.from(identity, 'hex'))
+    return reader === none ? undefined : this.#inboxes.of(reader)
   }
 
   /** Slots of the events in private rooms that mention a handle, oldest first. */
-  privateMentions(handle: string): SlotList | undefined {
+  privateMentions(handle: string): Slots | undefined {
     return this.#mentions.get(handle)
   }
 
@@ -99,23 +108,38 @@ export class Direct implements Projection {
     const said = spokenTo(event)
     const identities = new Set<string>(said.to === '' ? [] : [said.to])
     const target = event.reply === undefined ? none : this.#core.board.events.find(event.reply)
-    if (target !== none) identities.add(this.#core.board.authorList[this.#core.board.events.author[target]!]!.id)
+    if (target !== none) identities.add(this.#core.board.authors.idOf(this.#core.board.events.author[target]!))
     for (const handle of said.handles) {
-      if (room.visibility === 'private') this.#note(listOf(this.#mentions, handle), slot)
+      if (room.visibility === 'private') this.#mentioned(handle, slot)
       else {
         const holder = this.#core.board.handles.get(handle)
         if (holder !== undefined) identities.add(holder)
       }
     }
     identities.delete(author)
-    for (const identity of identities) this.#note(listOf(this.#inboxes, identity), slot)
+    for (const identity of identities) this.#spokenTo(Buffer.from(identity, 'hex'), slot)
+  }
+
+  #spokenTo(identity: Buffer, slot: number): void {
+    if (identity.length !== idBytes) return
+    let reader = this.#readers.find(identity)
+    if (reader === none) {
+      reader = this.#readers.add(identity)
+      this.#inboxes.add()
+    }
+    if (!this.#isIn(this.#inboxes.of(reader), slot)) this.#inboxes.push(reader, slot)
+  }
+
+  #mentioned(handle: string, slot: number): void {
+    const list = this.#mentions.get(handle) ?? new SlotList()
+    this.#mentions.set(handle, list)
+    if (!this.#isIn(list, slot)) list.push(slot)
   }
 
   /** An event is in a list once: under the first of its versions that speaks to whom the list is of. */
-  #note(list: SlotList, slot: number): void {
+  #isIn(list: Slots, slot: number): boolean {
     const original = this.#marks.original(slot)
-    if (slot !== original && [original, ...this.#marks.edits(original)].some((each) => list.has(each))) return
-    list.push(slot)
+    return slot !== original && [original, ...this.#marks.edits(original)].some((each) => has(list, each))
   }
 
   pack(columns: Columns): Packed {
@@ -130,7 +154,7 @@ export class Direct implements Projection {
         each.sent,
         each.order,
       ]),
-      [...this.#inboxes].map(([identity, slots]) => [identity, slots.pack(columns)]),
+      [this.#readers.pack(columns), this.#inboxes.pack(columns)],
       [...this.#mentions].map(([handle, slots]) => [handle, slots.pack(columns)]),
     ]
   }
@@ -138,7 +162,8 @@ export class Direct implements Projection {
   restore([conversations, inboxes, mentions]: Packed, columns: Columns): void {
     for (const [room, kind, opener, openedAt, answers, accepted, sent, order = 0] of conversations)
       this.#add({ room, kind, opener, openedAt, order, answers: new Map(answers), accepted, sent })
-    for (const [identity, slots] of inboxes) this.#inboxes.set(identity, SlotList.of(slots, columns))
+    this.#readers.restore(inboxes[0], columns)
+    this.#inboxes.restore(inboxes[1], columns)
     for (const [handle, slots] of mentions) this.#mentions.set(handle, SlotList.of(slots, columns))
   }
 
@@ -184,15 +209,6 @@ export class Direct implements Projection {
       conversation.answers.set(author, 'accept')
     } else if (!conversation.accepted) conversation.sent++
   }
-}
-
-function listOf(lists: Map<string, SlotList>, name: string): SlotList {
-  let list = lists.get(name)
-  if (list === undefined) {
-    list = new SlotList()
-    lists.set(name, list)
-  }
-  return list
 }
 
 /** A handle after an @ that does not follow a word: `mail@host` is none. */

@@ -219,9 +219,9 @@ const rateDefaults = {
   writes_per_identity_burst: 60,
   bytes_per_identity_per_day: 16 * 1024 * 1024,
   /**
-   * Request ids and nonces that a shard remembers of one identity: half a percent of 4,000,000 of each, and behind that only this
-   * identity is refused. Its bytes are enough for some 70,000 commands a day, its rate for 1,260 nonces in their ten minutes.
-   * A network has five identities' worth of request ids a day: /docs/limits has what it takes to fill the memory.
+   * Request ids and nonces that a shard remembers of one identity: beyond that only this identity is refused. Its bytes are enough
+   * for some 70,000 commands a day, its rate for 1,260 nonces in their ten minutes. A network has five identities' worth of request
+   * ids a day. All together have no bound: what is old lies on disk.
    */
   request_ids_per_identity_per_day: 20_000,
   request_ids_per_network_per_day: 100_000,

@@ -55,7 +55,7 @@ export function about<Args extends { readonly event: string }, Reply extends obj
       return refuse('not_found', `there is no event ${letter.args.event}`, 'event_id')
     const slot = state.marks.original(named)
     const id = Buffer.from(board.events.id(slot))
-    const author = board.authorList[board.events.author[slot]!]!.id
+    const author = board.authors.idOf(board.events.author[slot]!)
     return decide({ slot, id, room, isPublic: room.visibility === 'public', author }, situation, letter)
   }
 }

@@ -7,7 +7,8 @@
 
 import { hex } from '../kernel/hex.ts'
 import { encode, Packr } from '../kernel/msgpack.ts'
-import { bytesOf, type Columns, type Kept } from './columns.ts'
+import { Authors, type PackedAuthors } from './authors.ts'
+import { bytesOf, type Columns, grown, type Kept } from './columns.ts'
 import { EventIndex, Names, none, type PackedEvents, SlotList } from './event-index.ts'
 import { Handles } from './handles.ts'
 import {
@@ -66,17 +67,6 @@ export interface Room extends Active<Room> {
   readonly pages: Map<string, Page>
   threads: number
   updatedAt: number
-}
-
-export interface Author extends Active<Author> {
-  readonly number: number
-  readonly id: string
-  /** base64url of the public key. */
-  key: string
-  handle: string | undefined
-  readonly createdAt: number
-  lastSeen: number
-  readonly events: SlotList
 }
 
 /** Where a record lies, and its number in the order of everything public (in a shard: the journal's own number). */
@@ -142,9 +132,7 @@ export class Board {
   readonly rooms = new Map<string, Room>()
   readonly roomList: Room[] = []
   readonly roomsByActivity = new ByActivity<Room>()
-  readonly authors = new Map<string, Author>()
-  readonly authorList: Author[] = []
-  readonly authorsByActivity = new ByActivity<Author>()
+  readonly authors = new Authors()
   readonly handles = new Handles()
   readonly pages = new Names()
   readonly kinds = new Names()
@@ -170,7 +158,7 @@ export class Board {
         break
       case RecordType.act:
         // Who acts exists: an identity begins with its first accepted command. What it did is kept by the parts of the state.
-        if (record.by !== undefined) this.#seen(hex(record.author), ownKey(record.by), record.at, place)
+        if (record.by !== undefined) this.authors.seen(record.author, ownKey(record.by), record.at, place.change)
         break
     }
   }
@@ -206,13 +194,13 @@ export class Board {
     this.roomList.push(room)
     this.roomsByActivity.touch(room, place.change)
     if (record.by !== undefined && record.owner !== undefined)
-      this.#seen(hex(record.owner), ownKey(record.by), record.at, place)
+      this.authors.seen(record.owner, ownKey(record.by), record.at, place.change)
   }
 
   #event(record: PostRecord, key: Uint8Array, place: Place): void {
     const room = this.rooms.get(record.room)
     if (room === undefined) throw new Error(`event in a room that no record created: ${record.room}`)
-    const author = this.#seen(hex(record.author), ownKey(record.by), record.at, place)
+    const author = this.authors.seen(record.author, ownKey(record.by), record.at, place.change)
     const page = this.#page(room, record.page)
     const slot = this.events.add({
       id: key,
@@ -221,7 +209,7 @@ export class Board {
       room: room.number,
       page: this.pages.number(record.page),
       kind: this.kinds.number(record.kind),
-      author: author.number,
+      author,
       seq: record.seq,
       at: record.at,
       root: record.root === undefined ? none : this.events.find(record.root),
@@ -235,7 +223,7 @@ export class Board {
     room.updatedAt = record.at
     this.roomsByActivity.touch(room, place.change)
     if (record.original !== undefined) return
-    author.events.push(slot)
+    this.authors.posts.push(author, slot)
     page.events.push(slot)
     page.count++
     page.last = slot
@@ -247,32 +235,9 @@ export class Board {
   }
 
   #handleClaimed(record: HandleClaimed, place: Place): void {
-    const author = this.#seen(hex(record.author), record.key, record.at, place)
-    author.handle = record.handle
-    this.handles.set(record.handle, author.id)
-  }
-
-  #seen(id: string, key: Uint8Array, at: number, place: Place): Author {
-    let author = this.authors.get(id)
-    if (author === undefined) {
-      author = {
-        number: this.authorList.length,
-        id,
-        key: Buffer.from(key).toString('base64url'),
-        handle: undefined,
-        createdAt: at,
-        lastSeen: at,
-        events: new SlotList(),
-        version: 0,
-        newer: undefined,
-        older: undefined,
-      }
-      this.authors.set(id, author)
-      this.authorList.push(author)
-    }
-    author.lastSeen = at
-    this.authorsByActivity.touch(author, place.change)
-    return author
+    const author = this.authors.seen(record.author, record.key, record.at, place.change)
+    this.authors.handles.set(author, record.handle)
+    this.handles.set(record.handle, hex(record.author))
   }
 
   #page(room: Room, name: string): Page {
@@ -414,18 +379,13 @@ export class Changes {
   }
 }
 
-function grown<Column extends Float64Array | Uint8Array | Uint32Array>(from: Column, to: Column): Column {
-  to.set(from)
-  return to
-}
-
 /** The row of a change to an event. */
 export function eventChange(board: Board, slot: number, position: number, at: number): Omit<Change, 'kind'> {
   return { position, room: board.events.room[slot]!, slot, subject: '', at }
 }
 
-/** Formats up to 8 do not say when a vote was cast, nor what came before a reply in its thread: a replay tells both. */
-const snapshotFormat = 9
+/** Formats up to 9 have the identities one by one, and earlier ones do not say all that a replay tells. */
+const snapshotFormat = 10
 const codec = new Packr({ useRecords: false })
 
 type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Kept]
@@ -445,15 +405,6 @@ type PackedRoom = {
   readonly events: Kept
   readonly pages: readonly PackedPage[]
 }
-type PackedAuthor = readonly [
-  id: string,
-  key: string,
-  handle: string | null,
-  at: number,
-  seen: number,
-  version: number,
-  events: Kept,
-]
 type Packed = {
   readonly format: number
   readonly change: number
@@ -461,7 +412,7 @@ type Packed = {
   readonly pages: readonly string[]
   readonly kinds: readonly string[]
   readonly rooms: readonly PackedRoom[]
-  readonly authors: readonly PackedAuthor[]
+  readonly authors: PackedAuthors
   readonly more: unknown
 }
 
@@ -481,7 +432,7 @@ export function packBoard(board: Board, more: unknown, columns: Columns): Buffer
     pages: board.pages.all(),
     kinds: board.kinds.all(),
     rooms: board.roomList.map((room) => packRoom(room, columns)),
-    authors: board.authorList.map((author) => packAuthor(author, columns)),
+    authors: board.authors.pack(columns),
     more,
   }
   return encode(codec, packed)
@@ -500,16 +451,10 @@ export function unpackBoard(bytes: Uint8Array, columns: Columns): { board: Board
     board.roomList[unpacked.number] = unpacked
     board.rooms.set(unpacked.name, unpacked)
   }
-  for (const [number, author] of packed.authors.entries()) {
-    const unpacked = unpackAuthor(author, number, columns)
-    board.authorList.push(unpacked)
-    board.authors.set(unpacked.id, unpacked)
-    if (unpacked.handle !== undefined) board.handles.set(unpacked.handle, unpacked.id)
-  }
+  board.authors.restore(packed.authors, columns)
+  for (const [number, handle] of board.authors.handles) board.handles.set(handle, board.authors.idOf(number))
   for (const room of [...board.roomList].sort((a, b) => a.version - b.version))
     board.roomsByActivity.touch(room, room.version)
-  for (const author of [...board.authorList].sort((a, b) => a.version - b.version))
-    board.authorsByActivity.touch(author, author.version)
   return { board, more: packed.more }
 }
 
@@ -557,28 +502,4 @@ function unpackRoom(packed: PackedRoom, number: number, columns: Columns): Room 
 function unpackPage([name, threads, last, updatedAt, slots]: PackedPage, columns: Columns): Page {
   const events = SlotList.of(slots, columns)
   return { name, count: events.length, threads, last, updatedAt, events }
-}
-
-function packAuthor(author: Author, columns: Columns): PackedAuthor {
-  const { id, key, handle, createdAt, lastSeen, version, events } = author
-  return [id, key, handle ?? null, createdAt, lastSeen, version, events.pack(columns)]
-}
-
-function unpackAuthor(
-  [id, key, handle, createdAt, lastSeen, version, slots]: PackedAuthor,
-  number: number,
-  columns: Columns,
-): Author {
-  return {
-    number,
-    id,
-    key,
-    handle: handle ?? undefined,
-    createdAt,
-    lastSeen,
-    version,
-    events: SlotList.of(slots, columns),
-    newer: undefined,
-    older: undefined,
-  }
 }

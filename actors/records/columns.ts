@@ -46,3 +46,12 @@ export class Columns {
 export function bytesOf(array: Float64Array | Uint32Array | Uint16Array | Uint8Array, count: number): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, count * array.BYTES_PER_ELEMENT)
 }
+
+/** Another array, with what the smaller one holds at its beginning. */
+export function grown<Column extends Float64Array | Uint32Array | Uint16Array | Uint8Array>(
+  from: Column,
+  to: Column,
+): Column {
+  to.set(from)
+  return to
+}

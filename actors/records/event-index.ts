@@ -2,14 +2,15 @@
  * The event index: what memory keeps of each event, in columns of typed arrays, found by id.
  *
  * Bodies stay in the segments; a slot here says where. One slot costs 78 bytes, plus 4 to 8 bytes of hash table
- * (open addressing, linear probing, at most 3/4 full) and 4 bytes in its room's list. Slots are never freed:
+ * and 4 bytes in its room's list. Slots are never freed:
  * a place in a room is forever, only the text can go.
  */
 
-import { randomInt } from 'node:crypto'
-import { bytesOf, type Columns, type Kept } from './columns.ts'
+import { bytesOf, type Columns, grown, type Kept } from './columns.ts'
+import { IdTable, none, type PackedIds } from './id-table.ts'
+import { lowerBound, type Slots } from './slot-lists.ts'
 
-export const none = 0xffff_ffff
+export { none }
 
 type NewSlot = {
   /** 16 bytes. */
@@ -58,11 +59,10 @@ const columnNames = [
   'tail',
 ] as const
 
-export type PackedEvents = readonly [count: number, seed: number, ids: Kept, table: Kept, columns: readonly Kept[]]
+export type PackedEvents = readonly [ids: PackedIds, columns: readonly Kept[]]
 
 export class EventIndex {
-  #count = 0
-  #ids: Buffer = Buffer.alloc(initialCapacity * 16)
+  readonly #ids = new IdTable(16)
   shard = new Uint16Array(initialCapacity)
   place = new Uint32Array(initialCapacity)
   room = new Uint32Array(initialCapacity)
@@ -80,29 +80,21 @@ export class EventIndex {
   next = new Uint32Array(initialCapacity)
   /** On a root: the newest event of its thread. On a reply: the one before it in the thread. */
   tail = new Uint32Array(initialCapacity)
-  #table = new Uint32Array(initialCapacity * 2).fill(none)
-  #seed = processSeed
 
   get count(): number {
-    return this.#count
+    return this.#ids.count
   }
 
   /** Everything, for a snapshot, cut to the slots in use. */
   pack(columns: Columns): PackedEvents {
-    const count = this.#count
-    const ids = columns.put(this.#ids.subarray(0, count * 16))
-    const table = columns.put(bytesOf(this.#table, this.#table.length))
-    return [count, this.#seed, ids, table, columnNames.map((name) => columns.put(bytesOf(this[name], count)))]
+    return [this.#ids.pack(columns), columnNames.map((name) => columns.put(bytesOf(this[name], this.count)))]
   }
 
   /** The index that was packed. */
-  static of([count, seed, ids, table, kept]: PackedEvents, columns: Columns): EventIndex {
+  static of([ids, kept]: PackedEvents, columns: Columns): EventIndex {
     const index = new EventIndex()
     const bufferOf = (n: number, bytesEach: number) => columns.take(kept[n]!, initialCapacity * bytesEach).buffer
-    index.#count = count
-    index.#seed = seed
-    index.#ids = Buffer.from(columns.take(ids, initialCapacity * 16).buffer)
-    index.#table = new Uint32Array(columns.take(table).buffer)
+    index.#ids.restore(ids, columns)
     for (const [n, name] of columnNames.entries()) {
       if (name === 'shard') index.shard = new Uint16Array(bufferOf(n, 2))
       else if (name === 'change') index.change = new Float64Array(bufferOf(n, 8))
@@ -111,23 +103,15 @@ export class EventIndex {
     return index
   }
 
-  /** Slot of the event with this 16-byte id, or `none`. Ids are hashes, so their first bytes are the hash of the table. */
+  /** Slot of the event with this 16-byte id, or `none`. */
   find(id: Uint8Array): number {
-    const mask = this.#table.length - 1
-    let cell = hashOf(this.#seed, id, 0) & mask
-    for (;;) {
-      const slot = this.#table[cell]!
-      if (slot === none) return none
-      if (this.#equals(slot, id)) return slot
-      cell = (cell + 1) & mask
-    }
+    return this.#ids.find(id)
   }
 
   /** Adds an event whose id is not there yet, at the end of its thread; returns its slot. */
   add(event: NewSlot): number {
-    if (this.#count === this.place.length) this.#grow()
-    const slot = this.#count++
-    this.#ids.set(event.id, slot * 16)
+    if (this.count === this.place.length) this.#grow()
+    const slot = this.#ids.add(event.id)
     this.shard[slot] = event.shard
     this.place[slot] = event.place
     this.room[slot] = event.room
@@ -149,13 +133,12 @@ export class EventIndex {
       this.tail[slot] = before
       this.tail[event.root] = slot
     }
-    this.#insert(slot)
     return slot
   }
 
   /** The 16-byte id of a slot, as a view that is good until the next add. */
   id(slot: number): Buffer {
-    return this.#ids.subarray(slot * 16, slot * 16 + 16)
+    return this.#ids.id(slot)
   }
 
   /** Slot of the first event of its thread: itself, if it began one. */
@@ -165,36 +148,11 @@ export class EventIndex {
   }
 
   idHex(slot: number): string {
-    return this.#ids.toString('hex', slot * 16, slot * 16 + 16)
-  }
-
-  #equals(slot: number, id: Uint8Array): boolean {
-    const base = slot * 16
-    for (let i = 0; i < 16; i++) if (this.#ids[base + i] !== id[i]) return false
-    return true
-  }
-
-  #insert(slot: number): void {
-    if (this.#count * 4 > this.#table.length * 3) {
-      this.#table = new Uint32Array(this.#table.length * 2).fill(none)
-      for (let each = 0; each < this.#count; each++) this.#place(each)
-      return
-    }
-    this.#place(slot)
-  }
-
-  #place(slot: number): void {
-    const mask = this.#table.length - 1
-    let cell = hashOf(this.#seed, this.#ids, slot * 16) & mask
-    while (this.#table[cell] !== none) cell = (cell + 1) & mask
-    this.#table[cell] = slot
+    return this.#ids.hex(slot)
   }
 
   #grow(): void {
     const capacity = this.place.length * 2
-    const ids = Buffer.alloc(capacity * 16)
-    ids.set(this.#ids)
-    this.#ids = ids
     this.shard = grown(this.shard, new Uint16Array(capacity))
     this.place = grown(this.place, new Uint32Array(capacity))
     this.room = grown(this.room, new Uint32Array(capacity))
@@ -213,23 +171,8 @@ export class EventIndex {
   }
 }
 
-/** Signers choose ids by trying nonces: a secret seed keeps these from crowding one cell. A snapshot has it, and the table with it. */
-const processSeed = randomInt(0x1_0000_0000 - 1)
-
-function hashOf(seed: number, bytes: Uint8Array, at: number): number {
-  const first = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
-  const second = bytes[at + 4]! | (bytes[at + 5]! << 8) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 24)
-  const mixed = Math.imul(first ^ seed, 0x9e37_79b1) ^ second
-  return (Math.imul(mixed ^ (mixed >>> 15), 0x85eb_ca6b) ^ (mixed >>> 13)) >>> 0
-}
-
-function grown<Column extends Uint16Array | Uint32Array | Float64Array>(from: Column, to: Column): Column {
-  to.set(from)
-  return to
-}
-
 /** A list of slots that only grows. */
-export class SlotList {
+export class SlotList implements Slots {
   #slots = new Uint32Array(8)
   length = 0
 
@@ -240,11 +183,6 @@ export class SlotList {
 
   at(position: number): number {
     return this.#slots[position]!
-  }
-
-  has(slot: number): boolean {
-    const position = this.lowerBound(slot)
-    return position < this.length && this.at(position) === slot
   }
 
   pack(columns: Columns): Kept {
@@ -260,20 +198,12 @@ export class SlotList {
     return list
   }
 
-  /** Position of the first slot whose value is at least `value`; the list is sorted, because slots are given out in order. */
-  lowerBound(value: number): number {
-    let low = 0
-    let high = this.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.#slots[middle]! < value) low = middle + 1
-      else high = middle
-    }
-    return low
+  lowerBound(slot: number): number {
+    return lowerBound(this, slot)
   }
 }
 
-/** Strings that repeat (rooms, pages, kinds, authors), numbered from 0. */
+/** Strings that repeat (pages, kinds), numbered from 0. */
 export class Names {
   readonly #numbers = new Map<string, number>()
   readonly #names: string[] = []

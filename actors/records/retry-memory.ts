@@ -1,41 +1,50 @@
 /**
- * Retry memory: which nonces and request ids were used lately, in typed arrays.
+ * Retry memory: which nonces and request ids were used lately.
  *
  * An entry holds a 52-bit fingerprint of (kind, room, identity, text) and the journal number of the record that used it.
  * A fingerprint may collide, so a hit is only a candidate: the caller reads that record and compares. Two generations
  * are kept and the older one is dropped when the newer has filled its time, so an entry lives between one and two spans.
- * Full is an answer, never an eviction: forgetting early would let a replay through. It ends with the time of the
- * generation that is full. A cell has 12 bytes, and at most two of three are in use: 4,000,000 entries are 100 MB.
  *
- * Each generation also counts the entries of every owner, so that one owner fills its share and not the memory (`Share`).
- * These counts cost another cell per owner, at most as much again where every owner has one entry.
+ * Memory holds the newest entries, in a table of 12 bytes a cell of which at most two of three are in use. A table that is full
+ * goes to the shelf, which is on disk, and is looked up there: nothing is forgotten early, and there is always room.
+ *
+ * Each generation also counts the entries of every owner, so that one owner has its share and no more. These counts cost another
+ * cell per owner.
  */
 import { randomInt } from 'node:crypto'
 import { bytesOf, type Columns, type Kept } from './columns.ts'
 
 type PackedTable = readonly [count: number, fingerprints: Kept, values: Kept]
-/** Without `owners`: written by a release that counted none. */
 type PackedGeneration = readonly [
   startedAt: number,
-  count: number,
-  fingerprints: Kept,
-  places: Kept,
-  owners?: PackedTable,
+  entries: PackedTable,
+  owners: PackedTable,
+  /** Names on the shelf; a table that was not there yet. */
+  full: readonly (string | PackedTable)[],
 ]
 export type PackedMemory = readonly [now: PackedGeneration, before: PackedGeneration]
 
-/** How many entries one owner may have in a generation. */
-export type Share = {
-  readonly most: number
-  /** The same once three quarters of the memory are in use: the rest is for the many who use it little. */
-  readonly scarce: number
+/** A table on the shelf. */
+export type Shelved = {
+  /** Calls `each` with the value of every entry of this fingerprint; true as soon as one call is. */
+  find(fingerprint: number, each: (value: number) => boolean): boolean
+  remove(): void
 }
+
+/** Where tables that are full lie: cells of a fingerprint and a value, as `Table` has them. */
+export type Shelf = {
+  /** Puts a table away beside other work. Undefined: it could not be. */
+  put(name: string, fingerprints: Float64Array, values: Uint32Array): Promise<Shelved | undefined>
+  /** Undefined: it is not there, or not as it was put there. */
+  open(name: string): Shelved | undefined
+}
+
+/** A table in memory goes to the shelf with so many entries. */
+export const shelvedAt = 349_525
 
 const absurdSeconds = 30 * 86_400
 
-const unshared: Share = { most: Number.POSITIVE_INFINITY, scarce: Number.POSITIVE_INFINITY }
-
-/** An open-addressed table from fingerprints to numbers above 0. */
+/** An open-addressed table from fingerprints to numbers above 0: the cell of a fingerprint is its remainder, or one after it. */
 class Table {
   count = 0
   #fingerprints = new Float64Array(256)
@@ -64,6 +73,11 @@ class Table {
     const cell = this.#cellOf(fingerprint)
     if (this.#values[cell] === 0) this.add(fingerprint, 1)
     else this.#values[cell]!++
+  }
+
+  /** Its cells, for the shelf. */
+  get cells(): readonly [fingerprints: Float64Array, values: Uint32Array] {
+    return [this.#fingerprints, this.#values]
   }
 
   pack(columns: Columns): PackedTable {
@@ -107,42 +121,111 @@ class Table {
   }
 }
 
-class Generation {
-  readonly startedAt: number
-  readonly entries: Table
-  /** Owner -> its entries. Nothing is added to a generation that has filled its time, and it needs them no more. */
-  owners: Table
+/** A table that takes no more entries: in memory until it is on the shelf. */
+class Full {
+  #at: Table | Shelved
+  readonly #name: string
+  #isRemoved = false
 
-  constructor(startedAt: number, entries = new Table(), owners = new Table()) {
-    this.startedAt = startedAt
-    this.entries = entries
-    this.owners = owners
+  private constructor(name: string, at: Table | Shelved) {
+    this.#name = name
+    this.#at = at
   }
 
-  pack(columns: Columns): PackedGeneration {
-    return [this.startedAt, ...this.entries.pack(columns), this.owners.pack(columns)]
+  /** On its way to the shelf. */
+  static of(table: Table, name: string, shelf: Shelf): Full {
+    const full = new Full(name, table)
+    shelf.put(name, ...table.cells).then((shelved) => {
+      if (shelved === undefined) return
+      if (full.#isRemoved) shelved.remove()
+      else full.#at = shelved
+    })
+    return full
   }
 
-  static of([startedAt, count, fingerprints, places, owners]: PackedGeneration, columns: Columns): Generation {
-    const entries = Table.of([count, fingerprints, places], columns)
-    return new Generation(startedAt, entries, owners === undefined ? new Table() : Table.of(owners, columns))
+  /** Undefined: the shelf does not have it. */
+  static restored(packed: string | PackedTable, columns: Columns, shelf: Shelf | undefined): Full | undefined {
+    if (typeof packed !== 'string') return new Full('', Table.of(packed, columns))
+    const shelved = shelf?.open(packed)
+    return shelved === undefined ? undefined : new Full(packed, shelved)
+  }
+
+  find(fingerprint: number, each: (value: number) => boolean): boolean {
+    return this.#at.find(fingerprint, each)
+  }
+
+  pack(columns: Columns): string | PackedTable {
+    return this.#at instanceof Table ? this.#at.pack(columns) : this.#name
+  }
+
+  remove(): void {
+    this.#isRemoved = true
+    if (!(this.#at instanceof Table)) this.#at.remove()
   }
 }
 
-export class RetryMemory {
-  readonly #spanSeconds: number
-  readonly #countMax: number
-  readonly #share: Share
-  #now: Generation
-  #before: Generation
+class Generation {
+  readonly startedAt: number
+  entries = new Table()
+  full: Full[] = []
+  /** Owner -> its entries. Nothing is added to a generation that has filled its time, and it needs them no more. */
+  owners = new Table()
 
-  /** Remembers for at least `spanSeconds`; at most `countMax` entries a generation, of which one owner has its `share`. */
-  constructor(options: { spanSeconds: number; countMax: number; share?: Share }) {
-    this.#spanSeconds = options.spanSeconds
-    this.#countMax = options.countMax
-    this.#share = options.share ?? unshared
-    this.#now = new Generation(0)
-    this.#before = new Generation(0)
+  constructor(startedAt: number) {
+    this.startedAt = startedAt
+  }
+
+  find(fingerprint: number, each: (place: number) => boolean): boolean {
+    return this.entries.find(fingerprint, each) || this.full.some((table) => table.find(fingerprint, each))
+  }
+
+  pack(columns: Columns): PackedGeneration {
+    const full = this.full.map((table) => table.pack(columns))
+    return [this.startedAt, this.entries.pack(columns), this.owners.pack(columns), full]
+  }
+
+  /** `mayLack`: what is not on the shelf is over. Undefined: it is not. */
+  static restored(
+    [startedAt, entries, owners, full]: PackedGeneration,
+    columns: Columns,
+    shelf: Shelf | undefined,
+    mayLack: boolean,
+  ): Generation | undefined {
+    const generation = new Generation(startedAt)
+    generation.entries = Table.of(entries, columns)
+    generation.owners = Table.of(owners, columns)
+    for (const packed of full) {
+      const table = Full.restored(packed, columns, shelf)
+      if (table !== undefined) generation.full.push(table)
+      else if (!mayLack) return undefined
+    }
+    return generation
+  }
+
+  remove(): void {
+    for (const table of this.full) table.remove()
+  }
+}
+
+type MemoryOptions = {
+  readonly spanSeconds: number
+  /** How many entries one owner may have in a generation. Left out: no bound. */
+  readonly share?: number
+  /** Left out: everything stays in memory. */
+  readonly shelf?: Shelf
+  /** What the names of its tables on the shelf begin with. */
+  readonly name?: string
+  readonly shelvedAt?: number
+}
+
+export class RetryMemory {
+  readonly #options: MemoryOptions
+  #now = new Generation(0)
+  #before = new Generation(0)
+
+  /** Remembers for at least `spanSeconds`. */
+  constructor(options: MemoryOptions) {
+    this.#options = options
   }
 
   /** The cells as they are, for a snapshot. */
@@ -150,49 +233,54 @@ export class RetryMemory {
     return [this.#now.pack(columns), this.#before.pack(columns)]
   }
 
-  /** Takes over what `pack` gave. */
-  restore([now, before]: PackedMemory, columns: Columns): void {
-    this.#now = Generation.of(now, columns)
-    this.#before = Generation.of(before, columns)
+  /** Takes over what `pack` gave, at `at` (Unix seconds). False: the shelf lacks a table whose time is not over. */
+  restore([now, before]: PackedMemory, columns: Columns, at: number): boolean {
+    const { shelf, spanSeconds } = this.#options
+    const [newer, older] = [now[0], before[0]]
+    const kept = Generation.restored(now, columns, shelf, at - newer >= 2 * spanSeconds)
+    const keptBefore = Generation.restored(before, columns, shelf, at - Math.max(newer, older) >= spanSeconds)
+    if (kept === undefined || keptBefore === undefined) return false
+    this.#now = kept
+    this.#before = keptBefore
+    return true
   }
 
   /**
-   * Unix seconds at which there is room for one more: `at` itself, or when the generation that is full has filled its time.
-   * `factor`: how many times its share this owner may have.
+   * Unix seconds at which this owner may have one more: `at` itself, or when its generation has filled its time. `factor`: how many
+   * times its share it may have.
    */
-  roomAt(at: number, owner = 0, factor = 1): number {
+  roomAt(at: number, owner: number, factor = 1): number {
     this.#turn(at)
-    const { entries, owners, startedAt } = this.#now
-    const isScarce = entries.count * 4 >= this.#countMax * 3
-    const most = this.#share.most * factor
-    const allowed = isScarce ? Math.min(this.#share.scarce, most) : most
-    const hasRoom = entries.count < this.#countMax && owners.get(owner) < allowed
-    return hasRoom ? at : startedAt + this.#spanSeconds
-  }
-
-  /** This owner has used up its share; others still have room. */
-  isSpent(owner: number, factor = 1): boolean {
-    return this.#now.owners.get(owner) >= this.#share.most * factor
+    const { share = Number.POSITIVE_INFINITY, spanSeconds } = this.#options
+    return this.#now.owners.get(owner) < share * factor ? at : this.#now.startedAt + spanSeconds
   }
 
   /** Calls `each` with the journal number of every record that may have used this; true as soon as one call is. */
   find(fingerprint: number, each: (place: number) => boolean): boolean {
-    return this.#now.entries.find(fingerprint, each) || this.#before.entries.find(fingerprint, each)
+    return this.#now.find(fingerprint, each) || this.#before.find(fingerprint, each)
   }
 
   /** `at`: Unix seconds of the record. */
   add(fingerprint: number, place: number, at: number, owner = 0): void {
     this.#turn(at)
-    this.#now.entries.add(fingerprint, place)
-    this.#now.owners.increment(owner)
+    const { shelf, name = '', shelvedAt: full = shelvedAt } = this.#options
+    const now = this.#now
+    now.entries.add(fingerprint, place)
+    now.owners.increment(owner)
+    if (shelf === undefined || now.entries.count < full) return
+    now.full.push(Full.of(now.entries, `${name}-${place}`, shelf))
+    now.entries = new Table()
   }
 
   #turn(at: number): void {
+    const { spanSeconds } = this.#options
     const age = at - this.#now.startedAt
     // A clock that was far ahead must not keep a generation until its own time has come.
-    if (age < this.#spanSeconds && age > -absurdSeconds) return
+    if (age < spanSeconds && age > -absurdSeconds) return
     this.#now.owners = new Table()
-    this.#before = age >= 2 * this.#spanSeconds ? new Generation(at) : this.#now
+    this.#before.remove()
+    if (age >= 2 * spanSeconds) this.#now.remove()
+    this.#before = age >= 2 * spanSeconds ? new Generation(at) : this.#now
     this.#now = new Generation(at)
   }
 }

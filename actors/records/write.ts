@@ -8,9 +8,9 @@ import { Damage } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import type { ActorRefusal } from '../kernel/refusals.ts'
 import type { Board } from './board.ts'
-import type { Columns } from './columns.ts'
+import { bytesOf, type Columns, grown, type Kept } from './columns.ts'
 import type { Parts } from './core.ts'
-import { none } from './event-index.ts'
+import { IdTable, none, type PackedIds } from './id-table.ts'
 import {
   type BoardRecord,
   commandIn,
@@ -25,7 +25,7 @@ import {
   type Signed,
   useMark,
 } from './record.ts'
-import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, type Share } from './retry-memory.ts'
+import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, type Shelf } from './retry-memory.ts'
 
 /** Filled by the list of operations (actors/operations.ts), which stands above the deciders. */
 // biome-ignore lint/suspicious/noEmptyInterface: the list of operations declares its member.
@@ -143,16 +143,8 @@ export const overLimitWords = 'this write is over a limit: wait retry_after seco
 export const windowSeconds = 300
 export const nonceSeconds = 600
 export const requestSeconds = 86_400
-/**
- * Of each in its time, and a shard: 46 commands a second for a whole day, and 6,600 for ten minutes. One identity has its share of
- * it (`Shares`), and one network a quota of request ids a day, which the main thread counts: /docs/limits has what it takes to fill it.
- */
-export const rememberedMax = 4_000_000
-/** Who uses little still finds room when others have filled three quarters. */
-export const scarceShare = 100
-
 /** What one identity may have remembered: request ids in 24 h, nonces in 600 s. Absent: no bound. */
-export type Shares = { readonly requestIds?: Share; readonly nonces?: Share }
+export type Shares = { readonly requestIds?: number; readonly nonces?: number }
 
 /** Of a time that makes sense in milliseconds or microseconds and not in seconds (the year 5138 and later): says so. */
 export function unitHint(time: number): string {
@@ -206,7 +198,7 @@ export type PackedRetryGuard = readonly [
   Seeds,
   PackedMemory,
   PackedMemory,
-  readonly (readonly [id: string, seq: number])[],
+  commands: PackedCommands,
   voided: readonly (readonly [seq: number, at: number])[],
 ]
 
@@ -214,37 +206,40 @@ export type PackedRetryGuard = readonly [
 export class RetryGuard {
   readonly #nonces: RetryMemory
   readonly #requests: RetryMemory
-  /** Accepted commands that made no event: id (hex) -> journal number. */
-  readonly #commands = new Map<string, number>()
+  readonly #commands = new Commands()
   /** Commands that came to nothing in the end, by the number of their record, for as long as a request id is kept. */
   readonly #voided = new Map<number, number>()
   #seeds: Seeds = freshSeeds()
   readonly #board: Board
   readonly #read: (seq: number) => Frame
 
-  /** `countMax`: nonces, and request ids, that are remembered in the time of a generation. */
-  constructor(board: Board, read: (seq: number) => Frame, countMax = rememberedMax, shares: Shares = {}) {
+  /** `shelf`: where what does not fit into memory lies; left out: all stays there. */
+  constructor(board: Board, read: (seq: number) => Frame, shares: Shares = {}, shelf?: Shelf) {
     this.#board = board
     this.#read = read
-    const memory = (spanSeconds: number, share: Share | undefined) =>
-      new RetryMemory({ spanSeconds, countMax, ...(share === undefined ? {} : { share }) })
-    this.#nonces = memory(nonceSeconds, shares.nonces)
-    this.#requests = memory(requestSeconds, shares.requestIds)
+    const memory = (name: string, spanSeconds: number, share: number | undefined) =>
+      new RetryMemory({
+        name,
+        spanSeconds,
+        ...(share === undefined ? {} : { share }),
+        ...(shelf === undefined ? {} : { shelf }),
+      })
+    this.#nonces = memory('nonces', nonceSeconds, shares.nonces)
+    this.#requests = memory('request-ids', requestSeconds, shares.requestIds)
   }
 
   /** Everything remembered, for a snapshot. */
   pack(columns: Columns): PackedRetryGuard {
     const [nonces, requests] = [this.#nonces.pack(columns), this.#requests.pack(columns)]
-    return [this.#seeds, nonces, requests, [...this.#commands], [...this.#voided]]
+    return [this.#seeds, nonces, requests, this.#commands.pack(columns), [...this.#voided]]
   }
 
-  /** Takes over what `pack` gave. */
-  restore([seeds, nonces, requests, commands, voided]: PackedRetryGuard, columns: Columns): void {
+  /** Takes over what `pack` gave, at `at` (Unix seconds). False: the shelf lacks a part of it, and this is of no use. */
+  restore([seeds, nonces, requests, commands, voided]: PackedRetryGuard, columns: Columns, at: number): boolean {
     this.#seeds = seeds
-    this.#nonces.restore(nonces, columns)
-    this.#requests.restore(requests, columns)
-    for (const [id, seq] of commands) this.#commands.set(id, seq)
+    this.#commands.restore(commands, columns)
     for (const [seq, at] of voided) this.#voided.set(seq, at)
+    return this.#nonces.restore(nonces, columns, at) && this.#requests.restore(requests, columns, at)
   }
 
   /**
@@ -252,9 +247,10 @@ export class RetryGuard {
    * consumes nothing, so the command, its nonce and its request id are free again.
    */
   forget(command: string, at: number): void {
-    const seq = this.#commands.get(command)
+    const id = Buffer.from(command, 'hex')
+    const seq = this.#commands.get(id)
     if (seq === undefined) return
-    this.#commands.delete(command)
+    this.#commands.set(id, forgotten)
     for (const [old, since] of this.#voided) {
       if (at - since < requestSeconds) break
       this.#voided.delete(old)
@@ -299,26 +295,20 @@ export class RetryGuard {
     return this.#roomObjection(letter, now, wall)
   }
 
-  /** A memory without room for what this letter would leave in it. What the board says itself has no share. */
+  /** An identity that has used up its share. What the board says itself has none. */
   #roomObjection(letter: WriteLetter, now: number, wall: number): Decision | undefined {
     const owner = isOfBoard(letter) ? 0 : this.#owner(letter.author)
     const { factor } = letter
     const nonces = this.#nonces.roomAt(now, owner, factor)
     if (nonces > now) {
-      const isSpent = this.#nonces.isSpent(owner, factor)
-      const message = isSpent
-        ? `this identity has used as many nonces in ${nonceSeconds} s as this board remembers for one identity: wait retry_after seconds`
-        : `this board remembers nonces for ${nonceSeconds} s and has no room for more: wait retry_after seconds`
-      return refuse(isSpent ? 'quota_exhausted' : 'overloaded', message, undefined, nonces - wall)
+      const message = `this identity has used as many nonces in ${nonceSeconds} s as this board remembers for one identity: wait retry_after seconds`
+      return refuse('quota_exhausted', message, undefined, nonces - wall)
     }
     const requests = letter.requestId === '' ? now : this.#requests.roomAt(now, owner, factor)
     if (requests > now) {
-      const isSpent = this.#requests.isSpent(owner, factor)
       const hours = requestSeconds / 3_600
-      const message = isSpent
-        ? `this identity has used as many request ids in ${hours} h as this board remembers for one identity: wait retry_after seconds, or leave request_id out`
-        : `this board remembers request ids for ${hours} h and has no room for more: wait retry_after seconds, or leave request_id out`
-      return refuse(isSpent ? 'quota_exhausted' : 'overloaded', message, 'request_id', requests - wall)
+      const message = `this identity has used as many request ids in ${hours} h as this board remembers for one identity: wait retry_after seconds, or leave request_id out`
+      return refuse('quota_exhausted', message, 'request_id', requests - wall)
     }
     return undefined
   }
@@ -337,7 +327,7 @@ export class RetryGuard {
     this.#nonces.add(fingerprint(this.#seeds, `n${use.to}`, use.author, use.nonce), seq, at, owner)
     if (use.requestId !== '')
       this.#requests.add(fingerprint(this.#seeds, `r${use.to}`, use.author, use.requestId), seq, at, owner)
-    if (!use.isEvent) this.#commands.set(Buffer.from(use.id).toString('hex'), seq)
+    if (!use.isEvent) this.#commands.set(use.id, seq)
   }
 
   /** The same from the record alone, when a journal is replayed at time `now`; older ones keep only their id. */
@@ -347,7 +337,7 @@ export class RetryGuard {
     // Older releases wrote what was signed with the room of a conversation too: the act after it is what was accepted.
     if (record.type === RecordType.roomCreated && record.room.startsWith(conversationPrefix)) return
     if (now - record.at > requestSeconds) {
-      if (!isEvent) this.#commands.set(frameKey(frame).toString('hex'), frame.seq)
+      if (!isEvent) this.#commands.set(frameKey(frame), frame.seq)
       return
     }
     // A stub of an older release says nothing of its nonce and request id.
@@ -375,7 +365,7 @@ export class RetryGuard {
     const slot = events.find(id)
     // The post that the market had a room make of a work.create is not what the market itself wrote down of it.
     if (slot !== none && roomList[events.room[slot]!]!.name === to) return events.place[slot]
-    return this.#commands.size === 0 ? undefined : this.#commands.get(Buffer.from(id).toString('hex'))
+    return this.#commands.get(id)
   }
 
   #request(letter: WriteLetter, now: number): Known | Decision | undefined {
@@ -413,6 +403,41 @@ export class RetryGuard {
 
   #record(seq: number): BoardRecord {
     return fromFrame(this.#read(seq))
+  }
+}
+
+type PackedCommands = readonly [ids: PackedIds, seqs: Kept]
+
+/** The number of no record: the command came to nothing. */
+const forgotten = 0
+const initialCommands = 64
+
+/** Accepted commands that made no event: their 16-byte ids, and the journal number of each. */
+class Commands {
+  readonly #ids = new IdTable(16)
+  #seqs = new Uint32Array(initialCommands)
+
+  get(id: Uint8Array): number | undefined {
+    const number = this.#ids.find(id)
+    return number === none || this.#seqs[number] === forgotten ? undefined : this.#seqs[number]
+  }
+
+  set(id: Uint8Array, seq: number): void {
+    let number = this.#ids.find(id)
+    if (number === none) {
+      number = this.#ids.add(id)
+      if (number === this.#seqs.length) this.#seqs = grown(this.#seqs, new Uint32Array(number * 2))
+    }
+    this.#seqs[number] = seq
+  }
+
+  pack(columns: Columns): PackedCommands {
+    return [this.#ids.pack(columns), columns.put(bytesOf(this.#seqs, this.#ids.count))]
+  }
+
+  restore([ids, seqs]: PackedCommands, columns: Columns): void {
+    this.#ids.restore(ids, columns)
+    this.#seqs = new Uint32Array(columns.take(seqs, initialCommands * 4).buffer)
   }
 }
 

@@ -10,7 +10,8 @@
  */
 
 import type { RefusalCode } from '../kernel/refusals.ts'
-import type { Author, Ban, Board, Room } from '../records/board.ts'
+import type { Author } from '../records/authors.ts'
+import type { Ban, Board, Room } from '../records/board.ts'
 import { none } from '../records/event-index.ts'
 
 export type Role = 'owner' | 'moderator' | 'member' | 'none'

@@ -127,7 +127,7 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
     )
   const slot = marks.original(named)
   const newest = marks.newest(slot)
-  if (board.authorList[events.author[slot]!]!.id !== letter.author)
+  if (board.authors.idOf(events.author[slot]!) !== letter.author)
     return no('forbidden', 'only the author of an event can post a new version of it', 'data.supersedes')
   const gone = marks.gone(slot, now)
   if (gone !== undefined)

@@ -415,7 +415,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
 
   /** Roots of the threads of a scope in which something is shown, in rising order. */
   #rootsOf({ room, page, author }: ThreadsQuery): number[] {
-    if (author !== undefined) return this.#shownRoots(this.#core.board.authorList[author]!.events, () => true)
+    if (author !== undefined) return this.#shownRoots(this.#core.board.authors.at(author).events, () => true)
     return room === undefined ? this.#frontRoots() : this.#roomRoots(room, page)
   }
 

@@ -377,8 +377,8 @@ export class RoomWorks implements Projection {
   }
 
   #authorOf(slot: number): string {
-    const { events, authorList } = this.#core.board
-    return authorList[events.author[slot]!]!.id
+    const { events, authors } = this.#core.board
+    return authors.idOf(events.author[slot]!)
   }
 }
 

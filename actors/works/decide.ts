@@ -74,7 +74,7 @@ const markRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => 
     return no('not_found', `there is no event ${work}`)
   const banned = banObjection(room, letter.author, now, 'event_id')
   if (banned !== undefined) return no(banned[0], banned[1])
-  if (board.authorList[board.events.author[slot]!]!.id !== letter.author)
+  if (board.authors.idOf(board.events.author[slot]!) !== letter.author)
     return no('forbidden', 'a work needs a request of your own: post one of kind request')
   if (state.marks.isEdit(slot)) return no('wrong_state', 'name the request itself, not a version of it')
   if (board.events.root[slot] !== none || board.kind(slot) !== 'request')
@@ -112,7 +112,7 @@ export const bind = (situation: Situation, letter: WriteLetter<BindArgs>) => {
     return fault('not_found', `there is no event ${result} in the room of this work`)
   const slot = state.marks.original(named)
   const id = board.events.idHex(slot)
-  const author = board.authorList[board.events.author[slot]!]!.id
+  const author = board.authors.idOf(board.events.author[slot]!)
   const reply = (sha256: string): BoundReply => ({ id, author, reply_to: work, sha256 })
   const before = marked.bindings.get(command)
   if (before !== undefined) return accept([], reply(before.sha256))

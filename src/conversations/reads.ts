@@ -5,7 +5,8 @@
 
 import type { Conversation } from '../../actors/conversations/conversations.ts'
 import type { Room } from '../../actors/records/board.ts'
-import { none, type SlotList } from '../../actors/records/event-index.ts'
+import { none } from '../../actors/records/event-index.ts'
+import type { Slots } from '../../actors/records/slot-lists.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import { requestMessagesMax } from '../../actors/rooms/room.ts'
 import type { OwnSubscription } from '../../actors/subscriptions/subscriptions.ts'
@@ -208,7 +209,7 @@ const looksMax = 8_192
 function collect(
   { board, visibility, state }: ReadContext,
   reader: string,
-  list: SlotList,
+  list: Slots,
   below: string,
   batch: Map<string, number>,
 ): void {
@@ -234,12 +235,12 @@ function collect(
 function eventItem(context: ReadContext, request: ReadRequest, blocked: ReadonlySet<string>, slot: number) {
   const { board, state } = context
   const { reader, args, handle = '' } = request
-  const author = board.authorList[board.events.author[slot]!]!.id
+  const author = board.authors.idOf(board.events.author[slot]!)
   if (author === reader || blocked.has(author)) return undefined
   const event = listed(context, state.marks.original(slot))
   if (event.hidden || event.type === 'tombstone') return undefined
   const target = event.reply_to === undefined ? none : board.events.find(Buffer.from(event.reply_to, 'hex'))
-  const isReply = target !== none && board.authorList[board.events.author[target]!]!.id === reader
+  const isReply = target !== none && board.authors.idOf(board.events.author[target]!) === reader
   const type = isReply ? 'reply' : addressee(event) === reader ? 'addressed' : 'mention'
   if (args.kind !== undefined && args.kind !== type) return undefined
   // What was edited is here for what its newest version says.

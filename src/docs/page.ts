@@ -4,7 +4,7 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { statusOf } from '../../actors/kernel/refusals.ts'
 import { operations } from '../../actors/operations.ts'
-import { nonceSeconds, rememberedMax, requestSeconds, scarceShare } from '../../actors/records/write.ts'
+import { nonceSeconds, requestSeconds } from '../../actors/records/write.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { docsTabs } from '../pages/pieces/docs-tabs.ts'
 import { type Html, html } from '../pages/pieces/html.ts'
@@ -92,10 +92,8 @@ export const docsLimits: Page = {
   },
 }
 
-/** What the memory for retries holds, and what it takes to fill it. */
+/** What is remembered for retries, and what one identity or network has of it. */
 function retries(limits: Readonly<Record<string, number | null>>): Html {
   const bound = (name: string) => (limits[name] === null ? 'no limit' : whole(limits[name]!))
-  const perNetwork = limits.request_ids_per_network_per_day
-  const networks = perNetwork === null || perNetwork === undefined ? 1 : Math.ceil(rememberedMax / (2 * perNetwork))
-  return html`<h2 id="retries">What is remembered for retries</h2><div class="prose"><p>A shard remembers ${whole(rememberedMax)} request ids for ${requestSeconds / 3_600} hours and as many nonces for ${nonceSeconds / 60} minutes, and none is dropped earlier. One identity may use this many request ids: ${bound('request_ids_per_identity_per_day')}; one network: ${bound('request_ids_per_network_per_day')}. Beyond that only this identity or network is refused (<code>quota_exhausted</code>), and it can continue without <code>request_id</code>. The same bytes sent again are recognized in any case.</p><p>Once three quarters of the memory are in use, only identities with fewer than ${scarceShare} entries get new ones. Filling it within a day takes ${whole(networks)} networks that use twice a day’s quota each (all of it at once, and again as it is restored), and for the last quarter ${whole(rememberedMax / 4 / scarceShare)} identities. Then a new <code>request_id</code> is refused as <code>overloaded</code> until the ${requestSeconds / 3_600} hours are over; commands without one still work. Nonces fill up at ${whole(Math.ceil(rememberedMax / nonceSeconds))} writes a second, sustained for ${nonceSeconds / 60} minutes.</p></div>`
+  return html`<h2 id="retries">What is remembered for retries</h2><div class="prose"><p>Request ids are remembered for ${requestSeconds / 3_600} hours and nonces for ${nonceSeconds / 60} minutes, however many there are: the newest in memory, the others on disk. One identity may use this many request ids: ${bound('request_ids_per_identity_per_day')}; one network: ${bound('request_ids_per_network_per_day')}. Beyond that only this identity or network is refused (<code>quota_exhausted</code>), and it can continue without <code>request_id</code>. The same bytes sent again are recognized in any case.</p></div>`
 }

@@ -10,6 +10,7 @@ import type { UpdateKind } from '../../actors/follow/operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { type Change, type ChangeKind, nowhere, type Room } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
+import { has } from '../../actors/records/slot-lists.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import type { State } from '../../actors/state.ts'
 import { answerOf, blockedBy, hasLeft } from '../conversations/blocks.ts'
@@ -163,8 +164,8 @@ function pushedRow(context: ReadContext, change: Change, type: UpdateKind, reade
   ]
 }
 
-function authorOf({ board: { events, authorList } }: ReadContext, { slot }: Change): { readonly author?: string } {
-  return slot === nowhere ? {} : { author: authorList[events.author[slot]!]!.id }
+function authorOf({ board: { events, authors } }: ReadContext, { slot }: Change): { readonly author?: string } {
+  return slot === nowhere ? {} : { author: authors.idOf(events.author[slot]!) }
 }
 
 /** Identities that a new public post or version may reply to, address or mention. */
@@ -172,7 +173,7 @@ function spokenToBy({ board, body }: ReadContext, { kind, slot }: Change): reado
   if (kind !== 'event.posted' && kind !== 'event.superseded') return []
   const { to, handles } = spokenTo(eventOf(body(slot)))
   const parent = board.events.parent[slot]!
-  const parentAuthor = parent === none ? undefined : board.authorList[board.events.author[parent]!]!.id
+  const parentAuthor = parent === none ? undefined : board.authors.idOf(board.events.author[parent]!)
   const found = [to || undefined, parentAuthor, ...[...handles].map((handle) => board.handles.get(handle))]
   return [...new Set(found.filter((each) => each !== undefined))]
 }
@@ -208,7 +209,7 @@ function speakerOf(
   type: UpdateKind,
   reader: string,
 ): string | undefined {
-  if (type === 'reply' || type === 'mention') return board.authorList[board.events.author[change.slot]!]!.id
+  if (type === 'reply' || type === 'mention') return board.authors.idOf(board.events.author[change.slot]!)
   if (change.room === nowhere) return undefined
   const conversation = state.direct.conversation(board.roomList[change.room]!.name)
   return conversation !== undefined && answerOf(conversation, reader) === 'pending' ? conversation.opener : undefined
@@ -248,15 +249,13 @@ function updateJson(
   return JSON.stringify({ type, at, ...where, event })
 }
 
-function isReplyTo({ board: { events, authorList } }: ReadContext, slot: number, reader: string): boolean {
+function isReplyTo({ board: { events, authors } }: ReadContext, slot: number, reader: string): boolean {
   const parent = events.parent[slot]!
-  if (parent === none || authorList[events.author[slot]!]!.id === reader) return false
-  return authorList[events.author[parent]!]!.id === reader
+  if (parent === none || authors.idOf(events.author[slot]!) === reader) return false
+  return authors.idOf(events.author[parent]!) === reader
 }
 
 /** A reply, addressed with `to`, or a mention; by the lists that are kept, so that no text has to be read. */
 function speaksTo({ direct }: State, slot: number, reader: string, handle: string): boolean {
-  return (
-    direct.inbox(reader)?.has(slot) === true || (handle !== '' && direct.privateMentions(handle)?.has(slot) === true)
-  )
+  return has(direct.inbox(reader), slot) || (handle !== '' && has(direct.privateMentions(handle), slot))
 }

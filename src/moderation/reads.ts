@@ -241,7 +241,7 @@ function reportView(context: ReadContext, report: Report) {
     id: report.id,
     event_id: report.event,
     room: report.room,
-    author: board.authorList[board.events.author[slot]!]!.id,
+    author: board.authors.idOf(board.events.author[slot]!),
     reporter: report.by,
     reason,
     state: report.settled === undefined ? 'open' : 'resolved',
@@ -275,7 +275,7 @@ function recent(
       const { at, kind, reply, by } = eventOf(context.body(slot))
       const { text = '' } = commandIn(by.signed)
       // A delegate is never an operator, even if its identity is.
-      const author = by.for === undefined ? { author: board.authorList[events.author[slot]!]!.id } : {}
+      const author = by.for === undefined ? { author: board.authors.idOf(events.author[slot]!) } : {}
       posts.push({ id: events.idHex(slot), room: room.name, kind, text, at, isReply: reply !== undefined, ...author })
     }
   }
@@ -284,7 +284,7 @@ function recent(
 
 /** The board asks a shard whose posts a suspension hides there, as far as it was carried out. */
 function hiddenAuthors({ board, state }: ReadContext): KnownAnswer<{ authors: readonly string[] }> {
-  return known({ authors: [...state.marks.hiddenAuthors].map((number) => board.authorList[number]!.id) })
+  return known({ authors: [...state.marks.hiddenAuthors].map((number) => board.authors.idOf(number)) })
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { byActivity } from '../../actors/reading.ts'
-import type { Author } from '../../actors/records/board.ts'
+import type { Author } from '../../actors/records/authors.ts'
 import type { State } from '../../actors/state.ts'
 import { decodeBytes32, identityId } from '../format/signing.ts'
 import { eventsReads } from '../posts/reads.ts'
@@ -42,7 +42,7 @@ function listIdentities(context: ReadContext, { args }: ReadRequest): ReadAnswer
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
   const query = args.query === undefined ? undefined : String(args.query)
-  const { entries, next } = byActivity<Author>(context.board.authorsByActivity, {
+  const { entries, next } = byActivity<Author>(context.board.authors, {
     limit: limitOf(args),
     below: cursor.from ?? Number.POSITIVE_INFINITY,
     accept: (author) => query === undefined || (author.handle?.startsWith(query) ?? false),

@@ -242,8 +242,8 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
 /** An event whose record the disk no longer gives back, as a list shows it: a tombstone that says so. */
 export function unreadableView(state: State, slot: number, reason: string, { handleOf }: Showing): EventView {
   const { board, marks } = state
-  const { events, authorList, roomList } = board
-  const { id, key } = authorList[events.author[slot]!]!
+  const { events, authors, roomList } = board
+  const { id, key } = authors.at(events.author[slot]!)
   const known = {
     room: roomList[events.room[slot]!]!.name,
     page: board.page(slot),
@@ -263,8 +263,8 @@ export function unreadableView(state: State, slot: number, reason: string, { han
 type Standing = Omit<EventFacts, 'supersedes' | 'supersededBy' | 'versionId' | 'versions' | 'editedAt'>
 
 function slotFacts(state: State, slot: number, record: PostRecord, { handleOf }: Showing): Standing {
-  const { events, authorList } = state.board
-  const { id } = authorList[events.author[slot]!]!
+  const { events, authors } = state.board
+  const { id } = authors.at(events.author[slot]!)
   return standingOf(state, slot, record, { id, publicKey: base64url(record.by.key), handle: handleOf(id) })
 }
 

@@ -45,7 +45,7 @@ type Counted = { readonly fresh: number; readonly last: number }
 
 function countOf(context: ReadContext, { seen }: Followed, place: Place): Counted {
   const { board, state } = context
-  const { events, authorList } = board
+  const { events, authors } = board
   const now = context.now()
   let fresh = 0
   let last = none
@@ -56,7 +56,7 @@ function countOf(context: ReadContext, { seen }: Followed, place: Place): Counte
     if (state.marks.isEdit(slot) || state.marks.gone(slot, now) !== undefined) continue
     // Of a room that is followed as a whole: it no longer lists this thread.
     if (place.root === none && state.threadFlags.moveOf(events.rootOf(slot)) !== undefined) continue
-    const author = authorList[events.author[slot]!]!.id
+    const author = authors.idOf(events.author[slot]!)
     if (place.muted.has(author)) continue
     if (last === none) last = slot
     if (!isOld && author !== place.reader) fresh++
@@ -69,7 +69,7 @@ function newsOf(
   { room, thread, at, seen }: Followed,
   { place, fresh, last }: Counted & { readonly place: Place },
 ) {
-  const { events, authorList } = context.board
+  const { events, authors } = context.board
   return {
     room,
     ...(thread === '' ? {} : { thread, title: titleOf(listed(context, place.root)).title }),
@@ -83,7 +83,7 @@ function newsOf(
           last: {
             event_id: events.idHex(last),
             seq: events.seq[last]!,
-            author: authorList[events.author[last]!]!.id,
+            author: authors.idOf(events.author[last]!),
             created_at: events.at[last]!,
           },
         }),

@@ -152,7 +152,7 @@ function threadView(context: ReadContext, index: ThreadIndex, root: number) {
 }
 
 function lastView({ board, handleOf }: ReadContext, slot: number) {
-  const { id, key } = board.authorList[board.events.author[slot]!]!
+  const { id, key } = board.authors.at(board.events.author[slot]!)
   const handle = handleOf(id)
   return {
     event_id: board.events.idHex(slot),

@@ -147,13 +147,12 @@ class FeedFollower {
   begin(): Readonly<Record<string, unknown>> {
     this.#follow()
     const { state, head } = this.#feed
+    const { authors } = state.board
     this.#isLive = true
     this.#shownSize = head.size
     this.#row = state.changes.count
     return {
-      handles: state.board.authorList.flatMap(({ id, handle }): [string, string][] =>
-        handle === undefined ? [] : [[id, handle]],
-      ),
+      handles: [...authors.handles].map(([number, handle]): [string, string] => [authors.idOf(number), handle]),
       people: {
         moved: state.people.rotations.map(movedOf),
         suspended: [...state.people.suspended].map(([id, { hidesPosts = false }]): [string, boolean, boolean] => [

@@ -5,7 +5,7 @@ import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
-import { type Shares, scarceShare, type WriteLetter } from '../../actors/records/write.ts'
+import type { Shares, WriteLetter } from '../../actors/records/write.ts'
 import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
 import { WorkDelivery } from '../../actors/works/delivery.ts'
 import { readBlob } from '../../storage/blob-files.ts'
@@ -26,6 +26,7 @@ import { Compactor } from './compactor.ts'
 import { IdleMark } from './idle-mark.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { answerRead } from './reads.ts'
+import { RetryShelf } from './retry-shelf.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 import { readFault, type ThreadPlatform } from './thread.ts'
 
@@ -83,8 +84,8 @@ export type ShardAsk =
 type FromFront = readonly ['write', WriteLetter] | ShardAsk
 
 const retryShares: Shares = {
-  requestIds: { most: rates.request_ids_per_identity_per_day, scarce: scarceShare },
-  nonces: { most: rates.nonces_per_identity_per_10_minutes, scarce: scarceShare },
+  requestIds: rates.request_ids_per_identity_per_day,
+  nonces: rates.nonces_per_identity_per_10_minutes,
 }
 
 /** How long a reading of the disk's free space counts. */
@@ -145,8 +146,11 @@ export class ShardRun {
     })
     const { id } = this.#journal
     this.#mark = new IdleMark(here, data.directory, this.#journal)
-    this.#snapshots = SnapshotKeeper.open(here, shardSnapshotsDirectory(data.directory), id, opened)
-    this.#shard = new Shard(this.#shardOptions())
+    const directory = shardSnapshotsDirectory(data.directory)
+    this.#snapshots = SnapshotKeeper.open(here, directory, id, opened)
+    const shelf = new RetryShelf({ disk, directory, report })
+    this.#shard = new Shard(this.#shardOptions(shelf))
+    shelf.tidy()
     this.#watch = new ClockWatch({ clock, disk, directory: data.dataDirectory, newest: this.#shard.newest })
     this.#stopWatching = clock.every(() => this.#watch?.look(), clockLookMs)
     this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
@@ -189,7 +193,7 @@ export class ShardRun {
     this.#front.tell(news)
   }
 
-  #shardOptions(): ShardOptions {
+  #shardOptions(shelf: RetryShelf): ShardOptions {
     const data = this.#data
     const signer = new BoardSigner(data)
     return {
@@ -204,6 +208,7 @@ export class ShardRun {
         this.#mark.after()
         this.#news.afterTurn(acted)
       },
+      shelf,
       firstRooms: data.firstRooms,
       mail: (state, record) => {
         this.#delivery = this.#workDelivery(signer, state, record)

@@ -92,11 +92,11 @@ class Story {
     else {
       const post = posts[given.of % Math.max(1, posts.length)]
       if (post === undefined) return
-      const { events, roomList, authorList } = desk.state.board
+      const { events, roomList, authors } = desk.state.board
       const slot = events.find(Buffer.from(post.id, 'hex'))
       const room = roomList[events.room[slot]!]!.name
       if (given.op === 'edit') {
-        const author = people.find((each) => person(each) === authorList[events.author[slot]!]!.id)!
+        const author = people.find((each) => person(each) === authors.idOf(events.author[slot]!))!
         desk.say(author, 'post', room, { text: 'edited', args: { ...plain, supersedes: post.id } })
       } else if (given.op === 'vote') {
         const said = desk.say(given.by, 'vote', room, { args: { event: post.id, value: given.value } })

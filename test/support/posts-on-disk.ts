@@ -30,6 +30,16 @@ type Shape = {
   readonly textBytes?: number
   /** Threads of four in so many rooms, by many people, and one thread with a tenth of all. Left out: one room, one person, no replies. */
   readonly rooms?: number
+  /** What each post is and where it goes, instead of all that; `rooms` says how many rooms that takes. */
+  readonly placeOf?: (n: number) => Place
+}
+
+/** `root`: number of the post that began its thread. */
+export type Place = {
+  readonly room: string
+  readonly root: number
+  readonly key: Buffer
+  readonly text: string
 }
 
 const startedAt = 1_790_000_000
@@ -44,18 +54,21 @@ export function idOf(serviceId: string, n: number, shape: Shape = {}): string {
     .slice(0, 32)
 }
 
-type Place = { readonly room: string; readonly root: number; readonly key: Buffer }
-
-function placeOf(n: number, { rooms }: Shape): Place {
+function placeOf(n: number, { rooms, textBytes = 100, placeOf: given }: Shape): Place {
+  if (given !== undefined) return given(n)
   const root = rooms === undefined ? n : n % 10 === 9 ? 0 : n - (n % 4)
   const key = Buffer.alloc(32, 7)
   if (rooms !== undefined) key.writeUInt32BE(n % authorsMax)
-  return { room: rooms === undefined ? 'many' : `many-${(root / 4) % rooms}`, root, key }
+  return {
+    room: rooms === undefined ? 'many' : `many-${(root / 4) % rooms}`,
+    root,
+    key,
+    text: `post ${n} `.padEnd(textBytes, '.'),
+  }
 }
 
 function signedBytes(serviceId: string, n: number, shape: Shape): Buffer {
-  const { room, root, key } = placeOf(n, shape)
-  const text = `post ${n} `.padEnd(shape.textBytes ?? 100, '.')
+  const { room, root, key, text } = placeOf(n, shape)
   const reply = root === n ? {} : { reply_to: idOf(serviceId, root, shape) }
   const who = { public_key: key.toString('base64url'), timestamp: startedAt, nonce: `nonce-${n}` }
   return signingBytes(serviceId, { operation: 'post', room, text, ...reply, ...who })
@@ -80,7 +93,7 @@ export function writePosts({
   })
   const { service_id: serviceId } = board.facts
   const journal = Journal.open({ disk: machineDisk, directory: shardDirectory(directory, 0), segmentBytesMax })
-  const names = Array.from({ length: shape.rooms ?? 1 }, (_, n) => placeOf(n * 4, shape).room)
+  const names = shape.rooms === undefined ? ['many'] : Array.from({ length: shape.rooms }, (_, n) => `many-${n}`)
   for (const [n, room] of names.entries()) {
     const made: BoardRecord = { type: RecordType.roomCreated, room, at: startedAt, visibility: 'public' }
     journal.append([toFrame(made, Buffer.alloc(16, `room ${n}.`), true, [])])

@@ -83,7 +83,7 @@ function whyFor(
   const author = event.author.id
   if (author === reader || blocked.includes(author)) return undefined
   const target = event.reply_to === undefined ? none : board.events.find(Buffer.from(event.reply_to, 'hex'))
-  const isReply = target !== none && board.authorList[board.events.author[target]!]!.id === reader
+  const isReply = target !== none && board.authors.idOf(board.events.author[target]!) === reader
   const isNamed = names(event, reader, handle)
   if (kind === 'reply') return isReply ? 'reply' : undefined
   if (kind === 'mention') return isNamed ? 'mention' : undefined

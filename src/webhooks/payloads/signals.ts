@@ -135,16 +135,16 @@ function postSignal(
   { spoken, personal }: SignalsRequest,
 ): Signal | undefined {
   const { state, board } = context
-  const { events, authorList } = board
+  const { events, authors } = board
   const original = state.marks.original(slot)
   const isPost = kind === 'event.posted'
-  const author = authorList[events.author[slot]!]!.id
+  const author = authors.idOf(events.author[slot]!)
   const to = new Set<string>()
   const handles = new Set<string>()
   let isReply = false
   if (spoken) {
     const parent = events.parent[slot]!
-    const repliedTo = parent === none ? undefined : authorList[events.author[parent]!]!.id
+    const repliedTo = parent === none ? undefined : authors.idOf(events.author[parent]!)
     if (isPost && repliedTo !== undefined && repliedTo !== author) {
       to.add(repliedTo)
       isReply = true

@@ -1,0 +1,59 @@
+/** Where a shard's retry memory puts what is old: files beside its snapshots, which name them. Derived, as those are. */
+import { join } from 'node:path'
+import type { Shelf, Shelved } from '../../actors/records/retry-memory.ts'
+import type { Disk } from '../../storage/disk.ts'
+import { ShelvedTable, shelvedBytes } from '../../storage/shelved-table.ts'
+import type { Report } from './thread.ts'
+
+const suffix = '.retries'
+
+type Place = { readonly disk: Disk; readonly directory: string; readonly report: Report }
+
+export class RetryShelf implements Shelf {
+  readonly #place: Place
+  /** Names that were opened, or put there, since the start. */
+  readonly #used = new Set<string>()
+
+  constructor(place: Place) {
+    this.#place = place
+  }
+
+  async put(name: string, fingerprints: Float64Array, values: Uint32Array): Promise<Shelved | undefined> {
+    const { disk, report } = this.#place
+    this.#used.add(name)
+    try {
+      await disk.writeAtomicLater(this.#pathOf(name), shelvedBytes(fingerprints, values))
+      return this.open(name)
+    } catch (error) {
+      report('warn', 'retries.not_shelved', { name, problem: String(error) })
+      return undefined
+    }
+  }
+
+  open(name: string): Shelved | undefined {
+    const path = this.#pathOf(name)
+    const table = ShelvedTable.open(this.#place.disk, path)
+    if (table === undefined) return undefined
+    this.#used.add(name)
+    return {
+      find: (fingerprint, each) => table.find(fingerprint, each),
+      remove: () => {
+        table.close()
+        this.#place.disk.removeUnsynced(path)
+      },
+    }
+  }
+
+  /** Removes what an earlier life has left and no snapshot names that was used. */
+  tidy(): void {
+    const { disk, directory } = this.#place
+    for (const file of disk.listFiles(directory)) {
+      const at = file.indexOf(suffix)
+      if (at >= 0 && !this.#used.has(file.slice(0, at))) disk.removeUnsynced(join(directory, file))
+    }
+  }
+
+  #pathOf(name: string): string {
+    return join(this.#place.directory, `${name}${suffix}`)
+  }
+}

@@ -199,6 +199,7 @@ export type PackedRetryGuard = readonly [
   PackedMemory,
   PackedMemory,
   commands: PackedCommands,
+  hasStubs: boolean,
   voided: readonly (readonly [seq: number, at: number])[],
 ]
 
@@ -210,6 +211,8 @@ export class RetryGuard {
   /** Commands that came to nothing in the end, by the number of their record, for as long as a request id is kept. */
   readonly #voided = new Map<number, number>()
   #seeds: Seeds = freshSeeds()
+  /** A replay found stubs, which it remembers by the marks of their nonces and request ids. */
+  #hasStubs = false
   readonly #board: Board
   readonly #read: (seq: number) => Frame
 
@@ -231,12 +234,17 @@ export class RetryGuard {
   /** Everything remembered, for a snapshot. */
   pack(columns: Columns): PackedRetryGuard {
     const [nonces, requests] = [this.#nonces.pack(columns), this.#requests.pack(columns)]
-    return [this.#seeds, nonces, requests, this.#commands.pack(columns), [...this.#voided]]
+    return [this.#seeds, nonces, requests, this.#commands.pack(columns), this.#hasStubs, [...this.#voided]]
   }
 
   /** Takes over what `pack` gave, at `at` (Unix seconds). False: the shelf lacks a part of it, and this is of no use. */
-  restore([seeds, nonces, requests, commands, voided]: PackedRetryGuard, columns: Columns, at: number): boolean {
+  restore(
+    [seeds, nonces, requests, commands, hasStubs, voided]: PackedRetryGuard,
+    columns: Columns,
+    at: number,
+  ): boolean {
     this.#seeds = seeds
+    this.#hasStubs = hasStubs
     this.#commands.restore(commands, columns)
     for (const [seq, at] of voided) this.#voided.set(seq, at)
     return this.#nonces.restore(nonces, columns, at) && this.#requests.restore(requests, columns, at)
@@ -342,10 +350,12 @@ export class RetryGuard {
     }
     // A stub of an older release says nothing of its nonce and request id.
     if (isDestroyed(record.by) && record.by.cut?.nonce === undefined) {
-      if (!isEvent) this.#commands.set(frameKey(frame).toString('hex'), frame.seq)
+      if (!isEvent) this.#commands.set(frameKey(frame), frame.seq)
       return
     }
-    const { operation, nonce, requestId } = isDestroyed(record.by) ? marksOf(record.by) : commandOf(record.by.signed)
+    const isStub = isDestroyed(record.by)
+    this.#hasStubs ||= isStub
+    const { operation, nonce, requestId } = isStub ? marksOf(record.by) : commandOf(record.by.signed)
     // The market has taken these, and remembers them: the room got them by a letter of the board's own.
     if (isEvent && requestsOfWork.has(operation)) return
     this.remember({ to: record.room, author, nonce, requestId, id: frameKey(frame), isEvent }, frame.seq, record.at)
@@ -356,7 +366,7 @@ export class RetryGuard {
     const { events, roomList } = this.#board
     const slot = events.find(Buffer.from(command, 'hex'))
     if (slot !== none) return roomList[events.room[slot]!]!.name
-    const seq = this.#commands.get(command)
+    const seq = this.#commands.get(Buffer.from(command, 'hex'))
     return seq === undefined ? undefined : this.#record(seq).room
   }
 
@@ -384,20 +394,20 @@ export class RetryGuard {
       use === 'nonce'
         ? ([this.#nonces, `n${to}`, nonceSeconds, nonce] as const)
         : ([this.#requests, `r${to}`, requestSeconds, requestId] as const)
-    const mark = useMark(use, to, author, text)
+    let mark: Buffer | undefined
+    const markOf = () => (mark ??= useMark(use, to, author, text))
     let found: number | undefined
     const take = (seq: number): boolean => {
       if (this.#voided.has(seq)) return false
       const record = this.#record(seq)
       const by = signedOf(record)
-      if (authorOf(record, by.key) !== author || now - record.at >= seconds || !isUsedBy(by, use, text, mark))
+      if (authorOf(record, by.key) !== author || now - record.at >= seconds || !isUsedBy(by, use, text, markOf))
         return false
       found = seq
       return true
     }
-    // What a replay found as a stub is remembered by its mark.
-    if (!memory.find(fingerprint(this.#seeds, scope, author, text), take))
-      memory.find(fingerprint(this.#seeds, scope, author, mark.toString('hex')), take)
+    if (!memory.find(fingerprint(this.#seeds, scope, author, text), take) && this.#hasStubs)
+      memory.find(fingerprint(this.#seeds, scope, author, markOf().toString('hex')), take)
     return found
   }
 
@@ -471,12 +481,12 @@ function marksOf({ cut }: Signed): ReturnType<typeof commandOf> {
 }
 
 /** The command with this nonce or request id, whose author and actor are the same. */
-function isUsedBy(by: Signed, use: Use, text: string, mark: Buffer): boolean {
+function isUsedBy(by: Signed, use: Use, text: string, markOf: () => Buffer): boolean {
   if (!isDestroyed(by)) return commandOf(by.signed)[use === 'nonce' ? 'nonce' : 'requestId'] === text
   // Of a stub of an older release the fingerprint is all there is: 52 bits that no user can choose.
   if (by.cut?.nonce === undefined) return true
   const kept = by.cut[use]
-  return kept !== undefined && mark.equals(kept)
+  return kept !== undefined && markOf().equals(kept)
 }
 
 /** Two signed commands say the same but for nonce, timestamp and key. */

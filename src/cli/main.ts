@@ -210,7 +210,13 @@ function processTerminal(): Terminal {
   }
 }
 
-if (import.meta.main) {
+// Node before 22.18 does not know which module is the program, and would end here without a word.
+if (import.meta.main === undefined) {
+  process.stderr.write(
+    `Broadside needs Node 22.18 or newer, and this is ${process.version}. Install a newer one from nodejs.org or with "npm install node@22".\n`,
+  )
+  process.exitCode = exitCodes.usage
+} else if (import.meta.main) {
   const code = await main(process.argv.slice(2), processTerminal())
   // Written answers leave first; threads or sockets that a command has left open must not keep the process.
   process.stdout.write('', (error) => {

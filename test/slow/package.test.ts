@@ -70,3 +70,18 @@ test.each([
   expect(said).toContain(`"engine":"${engine}"`)
   if (engine === 'node') expect(said).toContain('"event":"engine.fallback"')
 })
+
+test('under a Node that is too old it says which one it needs', () => {
+  const directory = scratchDirectory()
+  writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true, allowScripts: { node: true } }))
+  run('npm', ['install', '--no-audit', '--no-fund', 'node@20.20.2'], directory)
+  const node = join(directory, 'node_modules/.bin/node')
+  const { status, stdout, stderr } = spawnSync(node, [join(project, 'dist/src/cli/main.js'), '--help'], {
+    encoding: 'utf8',
+  })
+  expect([status, stdout, stderr]).toEqual([
+    2,
+    '',
+    expect.stringContaining('needs Node 22.18 or newer, and this is v20.20.2'),
+  ])
+})

@@ -100,6 +100,8 @@ type Wanted = {
   readonly serviceId: string
   /** `host[:port]` of the public address. */
   readonly publicHost: string
+  /** Name of the first log. Absent: made from the public address and the year. */
+  readonly origin?: string
   readonly shards: number
   /** Unix seconds. */
   readonly now: number
@@ -220,7 +222,7 @@ const factsLost = (path: string) =>
 export function makeBoard(wanted: Wanted): BoardFacts {
   const { disk } = wanted
   if (holdsJournals(disk, wanted.path)) throw factsLost(wanted.path)
-  const origin = `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a`
+  const { origin = `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a` } = wanted
   if (!isOrigin(origin))
     throw new UnusableDirectory(
       `The log of a new board is named after its public address, and "${origin}" cannot be the name of a log. Set HOST, or set BASE_URL to another address.`,

@@ -52,6 +52,7 @@ export type BoardDirectory = {
   readonly path: string
   readonly facts: BoardFacts
   readonly identity: BoardIdentity
+  /** 32 bytes, and as many for each key that `broadside rekey` has replaced, the newest first. */
   readonly cursorKey: Buffer
 }
 
@@ -99,6 +100,8 @@ type Wanted = {
   readonly serviceId: string
   /** `host[:port]` of the public address. */
   readonly publicHost: string
+  /** Name of the first log. Absent: made from the public address and the year. */
+  readonly origin?: string
   readonly shards: number
   /** Unix seconds. */
   readonly now: number
@@ -123,8 +126,49 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
     path: wanted.path,
     facts,
     identity: identityOf(readSecret(disk, boardKeyFile(wanted.path), facts.prints?.board)),
-    cursorKey: readSecret(disk, cursorKeyFile(wanted.path), facts.prints?.cursor),
+    cursorKey: cursorKeys(disk, wanted.path, facts),
   }
+}
+
+/** The key that seals, and those that it has replaced, the newest first. */
+function cursorKeys(disk: Disk, path: string, { prints }: BoardFacts): Buffer {
+  const current = readSecret(disk, cursorKeyFile(path), prints?.cursor)
+  const replaced = replacedKeys(disk, path).map((number) => readSecret(disk, replacedKeyFile(path, number)))
+  return Buffer.concat([current, ...replaced])
+}
+
+/** Numbers of the keys that were replaced, the newest first. */
+function replacedKeys(disk: Disk, path: string): number[] {
+  const numbers = disk.listFiles(join(path, 'keys')).flatMap((name) => /^cursor-(\d{1,4})\.key$/.exec(name)?.[1] ?? [])
+  return numbers.map(Number).sort((a, b) => b - a)
+}
+
+const replacedKeyFile = (path: string, number: number) => join(path, 'keys', `cursor-${number}.key`)
+
+/**
+ * Gives a stopped board another key that seals, because the one it has was stolen (`isLost`: is gone). What it has sealed in the journals
+ * stays readable by the old one, which is kept. A call that was cut short is completed by the next. The caller holds the lock.
+ */
+export function replaceCursorKey(disk: Disk, path: string, isLost: boolean, random: Random): void {
+  refuseUndeclared(disk, path)
+  const facts = readFacts(disk, path)
+  const file = cursorKeyFile(path)
+  const known = facts.prints?.cursor
+  const isThere = disk.fileExists(file)
+  const replaced = replacedKeys(disk, path)
+  const prints = replaced.map((number) => printOf(readSecret(disk, replacedKeyFile(path, number))))
+  // Cut short before board.json: the new key is there, and the old one beside it.
+  const isBegun = isThere && known !== undefined && prints.includes(known) && printOf(readSecret(disk, file)) !== known
+  if (!isBegun) {
+    if (isThere && !isLost) {
+      const old = readSecret(disk, file, known)
+      if (!prints.includes(printOf(old)))
+        disk.writeAtomic(replacedKeyFile(path, (replaced[0] ?? 0) + 1), Buffer.from(`${old.toString('hex')}\n`), 0o600)
+    } else if (!isThere && !isLost) readSecret(disk, file)
+    disk.writeAtomic(file, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
+  }
+  const board = printOf(readSecret(disk, boardKeyFile(path), facts.prints?.board))
+  writeFacts(disk, path, { ...facts, prints: { board, cursor: printOf(readSecret(disk, file)) } })
 }
 
 /** A board that continued after its backup has signed what this directory does not know; of an imported one a part is missing. Throws UnusableDirectory. */
@@ -178,7 +222,7 @@ const factsLost = (path: string) =>
 export function makeBoard(wanted: Wanted): BoardFacts {
   const { disk } = wanted
   if (holdsJournals(disk, wanted.path)) throw factsLost(wanted.path)
-  const origin = `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a`
+  const { origin = `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a` } = wanted
   if (!isOrigin(origin))
     throw new UnusableDirectory(
       `The log of a new board is named after its public address, and "${origin}" cannot be the name of a log. Set HOST, or set BASE_URL to another address.`,

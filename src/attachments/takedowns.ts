@@ -2,12 +2,14 @@
  * Carries out takedowns: every blob with the bytes that an operator took down goes, in the rooms of every shard, private ones too.
  *
  * The registry decides once, and from then on the bytes are not served and cannot be uploaded. Each room marks its own blobs as
- * gone, in records of its journal, and its files are removed. What is left to do is never written down: a start asks every shard again.
+ * gone, in records of its journal, and its files are removed. A start asks every shard again. An upload that passed the front before the
+ * takedown may be decided after it: so each is looked at once more.
  */
 import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { nameOn } from '../../actors/shard.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
-import { type Clock, pause } from '../clock.ts'
+import type { Clock } from '../clock.ts'
+import { Effects } from '../command/effects.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { type Actors, whenDecided } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'
@@ -22,60 +24,32 @@ type TakedownsOptions = {
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-const againMs = 500
-/** An upload that passed the front before the takedown may be decided after it. */
-const lookAgainMs = 5_000
 const reason = 'an operator took these bytes down'
 
 export class Takedowns {
   readonly #options: TakedownsOptions
-  /** SHA-256 of what is not known to be gone everywhere. */
-  readonly #wanted = new Set<string>()
-  /** Those that are looked at once more. */
-  readonly #lookedAt = new Set<string>()
-  #isRunning = false
-  #closed = true
+  readonly #effects: Effects
 
   constructor(options: TakedownsOptions) {
+    const { news, later } = options
     this.#options = options
-    options.news.onTakedown((sha256) => this.#want(sha256))
+    this.#effects = new Effects({
+      later,
+      // A file that is no longer down may be uploaded again: nothing is brought back.
+      carryOut: (sha256) => this.#removeEverywhere(sha256),
+      isSet: (sha256) => news.takenDown.has(sha256),
+    })
+    news.onTakedown((sha256) => this.#effects.want(sha256, true))
   }
 
   /** Carries on with what an earlier run has left. */
   resume(): void {
-    this.#closed = false
-    for (const sha256 of this.#options.news.takenDown) this.#want(sha256)
+    for (const sha256 of this.#options.news.takenDown) this.#effects.want(sha256, true)
+    this.#effects.begin()
   }
 
   close(): void {
-    this.#closed = true
-  }
-
-  #want(sha256: string): void {
-    this.#wanted.add(sha256)
-    if (this.#isRunning || this.#closed) return
-    this.#isRunning = true
-    void this.#carryOut().finally(() => {
-      this.#isRunning = false
-    })
-  }
-
-  async #carryOut(): Promise<void> {
-    for (const sha256 of this.#wanted) {
-      const isDone = await this.#removeEverywhere(sha256)
-      if (this.#closed) return
-      if (isDone) this.#done(sha256)
-      else await pause(this.#options, againMs)
-    }
-    if (this.#wanted.size > 0) return this.#carryOut()
-  }
-
-  /** What was found gone is looked at once more. */
-  #done(sha256: string): void {
-    this.#wanted.delete(sha256)
-    if (this.#lookedAt.delete(sha256)) return
-    this.#lookedAt.add(sha256)
-    this.#options.later(() => this.#want(sha256), lookAgainMs)
+    this.#effects.close()
   }
 
   /** False: an actor gives no answer now. */
@@ -106,7 +80,7 @@ export class Takedowns {
   async #removeFrom(room: string, sha256: string): Promise<boolean> {
     for (let left: number | undefined = 1; left > 0; ) {
       left = await this.#step(room, sha256)
-      if (left === undefined || this.#closed) return false
+      if (left === undefined || this.#effects.isClosed) return false
     }
     this.#options.files.drop(room, sha256)
     return true

@@ -41,7 +41,7 @@ import type { Config } from '../config.ts'
 import { type Head, opened, type TakenRecord, takenRecord } from '../export/board-lines.ts'
 import type { EndLine, RecordLine, VotesLine } from '../format/board-schema.ts'
 import { foreignJson } from '../format/foreign-json.ts'
-import { SignedLog } from '../log/signed-log.ts'
+import { nextOrigin, SignedLog } from '../log/signed-log.ts'
 import type { Platform } from '../platform.ts'
 import { BadLine, type Line, RecordChecks } from './checks.ts'
 
@@ -205,7 +205,24 @@ export class BoardImport {
       disk.writeAtomic(boardKeyFile(path), Buffer.from(`${boardKey.toString('hex')}\n`), 0o600)
     }
     const serviceId = boardKey === undefined ? this.#options.serviceId : head.service_id
-    return makeBoard({ disk, path, serviceId, publicHost, shards: 1, now: this.#begun.at, random })
+    const now = this.#begun.at
+    // Two logs of one name would contradict each other.
+    const isSameAddress = head.log.origin.startsWith(`${publicHost}/`)
+    const origin = isSameAddress ? nextOrigin(head.log.origin, now, '') : undefined
+    if (isSameAddress && origin === undefined)
+      throw new UnusableDirectory(
+        `The log names of this year are used up at ${publicHost}. Import it next year, or set another BASE_URL.`,
+      )
+    return makeBoard({
+      disk,
+      path,
+      serviceId,
+      publicHost,
+      shards: 1,
+      now,
+      random,
+      ...(origin === undefined ? {} : { origin }),
+    })
   }
 
   #first({ log }: Head): void {

@@ -135,7 +135,7 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
     timers: parts.clock,
     startPool: parts.startPool,
     reads,
-    figures: (answer) => figures.tell((found) => answer(found && statsData(found).stats)),
+    figures: (answer) => figures.stats((found) => answer(statsData(found).stats)),
     now: parts.clock.wallSeconds,
     news,
     throttle: parts.throttle,

@@ -2,7 +2,7 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import { type Figures, metricsText, nothingCounted, statsData } from '../docs/figures.ts'
+import { type Figures, metricsText, nothingCounted, type Stats, statsData } from '../docs/figures.ts'
 import type { Tails } from '../follow/tail-routes.ts'
 import { metricsType, plain } from '../http/answers.ts'
 import type { Exchange, OpenConnections, RouteHandler } from '../http/port.ts'
@@ -53,13 +53,27 @@ export class BoardFigures {
     return this.#options.notices.health
   }
 
+  stats(answer: (stats: Stats) => void): void {
+    this.#count(() => answer(this.#shown()))
+  }
+
   /** Undefined: they could not be told. */
   tell(answer: (figures: Figures | undefined) => void): void {
+    this.#count(() => this.#now().then(answer, () => answer(undefined)))
+  }
+
+  #count(done: () => void): void {
     const { actorHost } = this.#options
     actorHost.askFeed<FeedStats>(['stats', null, actorHost.seen], (told) => {
       if (told !== undefined && !('refusal' in told)) this.#stats = told
-      this.#now().then(answer, () => answer(undefined))
+      done()
     })
+  }
+
+  #shown(): Stats {
+    const { news, tails, now } = this.#options
+    const uptimeSeconds = Math.floor((now() - this.#startedAt) / 1000)
+    return { ...this.#stats, treeSize: news.head.size, streamsOpen: tails.open, uptimeSeconds }
   }
 
   /** Reports lie with their rooms. A shard that gives no answer now counts as it did last. */
@@ -81,19 +95,8 @@ export class BoardFigures {
   }
 
   async #now(): Promise<Figures> {
-    const {
-      actorHost,
-      news,
-      tails,
-      streams,
-      connections,
-      verifier,
-      webhookThread,
-      counters,
-      throttle,
-      durations,
-      now,
-    } = this.#options
+    const { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle, durations } =
+      this.#options
     const memory = process.memoryUsage()
     const processor = process.cpuUsage()
     const front = {
@@ -101,9 +104,8 @@ export class BoardFigures {
       activeSeconds: performance.eventLoopUtilization().active / 1_000,
     }
     return {
-      ...this.#stats,
-      treeSize: news.head.size,
-      streamsOpen: tails.open,
+      ...this.#shown(),
+      change: this.#stats.change,
       streamsDropped: tails.dropped,
       socketsOpen: streams.open,
       connections: connections.open,
@@ -112,7 +114,6 @@ export class BoardFigures {
       deliveriesWaiting: (await webhookThread.backlog()) ?? 0,
       feedLag: Math.max(0, news.change - this.#stats.change),
       signaturesWaiting: verifier.waiting,
-      uptimeSeconds: Math.floor((now() - this.#startedAt) / 1000),
       residentBytes: memory.rss,
       processorSeconds: (processor.user + processor.system) / 1_000_000,
       diskFreeBytes: this.#options.diskFree(),
@@ -136,18 +137,21 @@ type FigureDoors = {
 
 export function figureDoors(options: FigureDoors): Readonly<Record<string, RouteHandler>> {
   const { figures, replies, hasMetrics, proxyHeader } = options
-  const told = (exchange: Exchange, answer: (figures: Figures) => void): void =>
-    figures.tell((found) => (found === undefined ? exchange.drop() : answer(found)))
+  const told = (exchange: Exchange): void =>
+    figures.tell((found) => {
+      if (found === undefined) exchange.drop()
+      else exchange.reply(200, plain(metricsType), metricsText(found))
+    })
   return {
     '/api/stats': (exchange) =>
-      told(exchange, (found) =>
+      figures.stats((found) =>
         replies.send(exchange, { status: 200, body: JSON.stringify({ ok: true, data: statsData(found) }) }),
       ),
     // They are for the host: what a proxy passes on comes from elsewhere.
     '/metrics': (exchange) =>
       !hasMetrics || (proxyHeader !== '' && exchange.header(proxyHeader) !== undefined)
         ? replies.refuse(exchange, refusal('no_such_path', 'metrics are answered to the host of this board alone'))
-        : told(exchange, (found) => exchange.reply(200, plain(metricsType), metricsText(found))),
+        : told(exchange),
     '/healthz': (exchange) => exchange.reply(200, plain('text/plain; charset=utf-8'), figures.health),
   }
 }

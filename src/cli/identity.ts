@@ -166,7 +166,7 @@ async function erase(identity: string, args: Arguments, terminal: Terminal): Pro
     print(
       terminal,
       { identity, done, refused: refused.length },
-      `${identity} is erased: ${what}. ${grouped(done)} acts were signed and accepted, ${grouped(refused.length)} refused.\n${remains}`,
+      `${identity} is erased: ${what}. ${counted(done, 'act')} signed and accepted, ${grouped(refused.length)} refused.\n${remains}`,
     )
     return refused.length === 0 ? exitCodes.ok : exitCodes.failed
   } finally {

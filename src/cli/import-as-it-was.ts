@@ -1,5 +1,6 @@
 /** `broadside import --as-it-was`: a new data directory out of the whole-board export of another board. */
 import { join } from 'node:path'
+import { importFile } from '../board-directory.ts'
 import type { Line } from '../board-import/checks.ts'
 import type { BoardImport, ImportOptions } from '../board-import/import.ts'
 import type { Config } from '../config.ts'
@@ -37,19 +38,27 @@ export async function importAsItWas(path: string, args: Arguments, terminal: Ter
     if (error instanceof CommandFailed) throw error
     if (error instanceof BadLine)
       throw new Unverified(
-        `Line ${grouped(line)} of ${path} was not taken: ${inertLine(error.message)}. The board in ${dataDirectory} is not complete. With the right file, run the same command again.`,
+        `Line ${grouped(line)} of ${path} was not taken: ${inertLine(error.message)}. ${
+          machine.disk.fileExists(importFile(dataDirectory))
+            ? `The board in ${dataDirectory} is not complete. With the right file, run the same command again.`
+            : 'Nothing was written.'
+        }`,
       )
     throw new CommandFailed(explainFailure(error).problem)
   }
 }
 
-type Facts = Pick<ImportOptions, 'platform' | 'publicHost' | 'boardKey'>
+type Facts = Pick<ImportOptions, 'platform' | 'publicHost' | 'boardKey'> & {
+  /** The public address is not known. */
+  readonly isUnnamed: boolean
+}
 
 function facts({ baseUrl, host, port }: Config, keys: string | undefined): Facts {
   const address = baseUrl === '' ? `http://${hostText(host)}:${port}` : baseUrl
   return {
     platform: machine,
     publicHost: new URL(address).host,
+    isUnnamed: baseUrl === '',
     boardKey: keys === undefined ? undefined : boardKeyIn(keys),
   }
 }
@@ -66,7 +75,7 @@ function boardKeyIn(keys: string): Buffer {
 /** `onLine`: the number of the line that is looked at. */
 async function take(
   path: string,
-  options: ImportOptions,
+  options: ImportOptions & Facts,
   terminal: Terminal,
   onLine: (number: number) => void,
 ): Promise<0> {
@@ -82,6 +91,7 @@ async function take(
       onLine(number)
       if (isCut) throw new BadLine(`it has more than ${lineBytesMax} bytes`)
       if (bytes.length === 0) continue
+      if (board === undefined && !bytes.subarray(0, 64).includes('"board"')) throw new BadLine(noWholeBoard)
       const line = parseLine(bytes.toString('utf8'))
       if (board === undefined) board = begun(line, options)
       else board.take(line)
@@ -93,6 +103,10 @@ async function take(
     progress.clear()
     const { facts, vkey, ...counts } = made
     const { service_id, origin } = facts
+    if (options.isUnnamed)
+      terminal.err(
+        'BASE_URL is not set, so the log is named after HOST and PORT, for good. "broadside log rotate" begins another.\n',
+      )
     print(terminal, { data: options.dataDirectory, service_id, log: { origin, vkey }, ...counts }, words(made, options))
     return exitCodes.ok
   } finally {
@@ -101,11 +115,12 @@ async function take(
   }
 
   function begun(line: Line, given: ImportOptions): BoardImport {
-    if (line.type !== 'board')
-      throw new BadLine('the first line must be of type board: this is no export of a whole board (stream=board)')
+    if (line.type !== 'board') throw new BadLine(noWholeBoard)
     return new BoardImport(given, line as Line & ConstructorParameters<typeof BoardImport>[1])
   }
 }
+
+const noWholeBoard = 'the first line must be of type board: this is no export of a whole board (stream=board)'
 
 type Made = ReturnType<BoardImport['finish']>
 

@@ -101,6 +101,7 @@ const commands: readonly (readonly [name: string, gist: string, load: Load])[] =
     'give a stopped board another number of shards',
     async () => (await import('./reshard.ts')).reshardCommand,
   ],
+  ['rekey', 'replace a stolen or lost cursor.key', async () => (await import('./rekey.ts')).rekeyCommand],
   ['fsck', 'check a data directory', async () => (await import('./fsck.ts')).fsckCommand],
   ['bench', 'measure this machine', async () => (await import('./bench.ts')).benchCommand],
   ['demo', 'run all of it once, on a new board', async () => (await import('./demo.ts')).demoCommand],

@@ -6,7 +6,7 @@ import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print, type Terminal, Unverified, UsageError } from './command-line.ts'
 import { Progress } from './progress.ts'
-import { grouped, inertLine } from './terminal.ts'
+import { counted, grouped, inertLine } from './terminal.ts'
 
 const shardsMax = 64
 
@@ -143,7 +143,7 @@ function done(made: Made): string {
 }
 
 function described({ from, to, records }: Made): string {
-  const each = records.map((count, shard) => `shard ${shard}: ${grouped(count)} records`).join(', ')
+  const each = records.map((count, shard) => `shard ${shard}: ${counted(count, 'record')}`).join(', ')
   return `From ${shardsText(from)} to ${shardsText(to)}. ${each}.`
 }
 

@@ -3,7 +3,8 @@ import type { ThreadUsage } from '../../actors/kernel/supervisor.ts'
 import { type Durations, durationBounds } from '../observe.ts'
 import { release } from '../release.ts'
 
-export type Figures = {
+/** What /api/stats shows. */
+export type Stats = {
   readonly rooms: number
   readonly identities: number
   readonly events: number
@@ -14,9 +15,14 @@ export type Figures = {
   readonly checkpointAt: number
   /** Public works by the state that they are in now; those that there are none of are left out. */
   readonly works: Readonly<Record<string, number>>
-  readonly change: number
   readonly treeSize: number
   readonly streamsOpen: number
+  readonly uptimeSeconds: number
+}
+
+/** What /metrics shows. */
+export type Figures = Stats & {
+  readonly change: number
   readonly streamsDropped: number
   readonly socketsOpen: number
   readonly connections: number
@@ -28,7 +34,6 @@ export type Figures = {
   /** Public changes that were accepted and that readers do not see yet. */
   readonly feedLag: number
   readonly signaturesWaiting: number
-  readonly uptimeSeconds: number
   readonly residentBytes: number
   readonly processorSeconds: number
   /** Of the disk with the data directory. */
@@ -56,7 +61,7 @@ export const nothingCounted = {
   change: 0,
 } as const satisfies Partial<Figures>
 
-export function statsData(figures: Figures) {
+export function statsData(figures: Stats) {
   const { rooms, identities, events, blobs, documents, tools, works, treeSize, checkpointAt } = figures
   const byState = Object.fromEntries(Object.entries(works).map(([state, count]) => [`works_${state}`, count]))
   const counts = { rooms, identities, events, blobs, documents, tools, works: sumOf(works), ...byState }

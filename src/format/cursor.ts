@@ -28,14 +28,22 @@ const tagBytes = 16
 /** Cursors hold a few numbers and ids. A longer text is none of ours, and is not even decoded. */
 export const cursorTextMax = 1_024
 
+const keyBytes = 32
+
 export class CursorSealer {
   readonly #key: Uint8Array
+  /** Keys that were replaced, the newest first. */
+  readonly #replaced: readonly Uint8Array[]
   readonly #random: (bytes: number) => Uint8Array
 
-  /** `key`: 32 bytes. `random` gives that many fresh random bytes. */
-  constructor(key: Uint8Array, random: (bytes: number) => Uint8Array = fresh) {
-    if (key.length !== 32) throw new RangeError('a cursor key has 32 bytes')
-    this.#key = key
+  /** `keys`: 32 bytes, and as many for each key that was replaced, the newest first. `random` gives that many fresh random bytes. */
+  constructor(keys: Uint8Array, random: (bytes: number) => Uint8Array = fresh) {
+    if (keys.length === 0 || keys.length % keyBytes !== 0) throw new RangeError(`a cursor key has ${keyBytes} bytes`)
+    const [key, ...replaced] = Array.from({ length: keys.length / keyBytes }, (_, n) =>
+      keys.subarray(n * keyBytes, (n + 1) * keyBytes),
+    )
+    this.#key = key!
+    this.#replaced = replaced
     this.#random = random
   }
 
@@ -53,10 +61,23 @@ export class CursorSealer {
 
   /** What was sealed, or undefined: forged, cut, of another list, another key, or not canonical text. */
   open(listName: string, text: string): unknown {
+    return this.#open(this.#key, listName, text)
+  }
+
+  /** The same of what the board itself has kept, also under a key that was replaced since. */
+  openKept(listName: string, text: string): unknown {
+    for (const key of [this.#key, ...this.#replaced]) {
+      const opened = this.#open(key, listName, text)
+      if (opened !== undefined) return opened
+    }
+    return undefined
+  }
+
+  #open(key: Uint8Array, listName: string, text: string): unknown {
     if (text.length > cursorTextMax) return undefined
     const bytes = decodeBase64url(text)
     if (bytes === undefined || bytes.length <= nonceBytes + tagBytes) return undefined
-    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, nonceBytes), {
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes), {
       authTagLength: tagBytes,
     })
     decipher.setAAD(associated(listName))

@@ -10,11 +10,15 @@ export function sealSecret(cursors: Pick<CursorSealer, 'seal'>, of: SecretOf, ow
   return cursors.seal(secretList(of, owner), secret)
 }
 
-/** Throws where it was not sealed here for this owner. */
-export function openSecret(cursors: Pick<CursorSealer, 'open'>, of: SecretOf, owner: string, sealed: string): string {
-  const secret = cursors.open(secretList(of, owner), sealed)
-  if (typeof secret !== 'string') throw new Error(`a secret of a ${of} was not sealed with this key`)
-  return secret
+/** Undefined: no key of this board has sealed it for this owner. The key was lost, and the owner has to make another secret. */
+export function openSecret(
+  cursors: Pick<CursorSealer, 'openKept'>,
+  of: SecretOf,
+  owner: string,
+  sealed: string,
+): string | undefined {
+  const secret = cursors.openKept(secretList(of, owner), sealed)
+  return typeof secret === 'string' ? secret : undefined
 }
 
 /** What tells two secrets of hooks apart without giving either away. */

@@ -2,13 +2,15 @@
  * Hides all posts of an identity that was suspended with `hide_posts`, and shows them again when that ends.
  *
  * The registry decides once; the posts lie in the rooms of every shard. Each room marks its own, some hundred in a turn, in records of
- * its journal: so every thread that follows has as little to do at a time. What is left to do is never written down. It is the
- * difference between who is suspended and which posts are marked, so a start finds it again.
+ * its journal: so every thread that follows has as little to do at a time. What is left to do is the difference between who is suspended
+ * and which posts are marked. A work that was requested before the suspension may be posted after it, by a letter between shards: so each
+ * is looked at once more.
  */
 
 import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { nameOn } from '../../actors/shard.ts'
 import { type Clock, pause } from '../clock.ts'
+import { Effects } from '../command/effects.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { type Actors, whenDecided } from '../command/ports.ts'
 import { type AnswerOf, dataOf } from '../reads/read.ts'
@@ -25,33 +27,31 @@ type AuthorPostsOptions = {
 type RoomsLeft = AnswerOf<'author.rooms'>
 
 const againMs = 500
-/** A work that was requested before the suspension may be posted after it, by a letter between shards. */
-const lookAgainMs = 5_000
 
 export class AuthorPosts {
   readonly #options: AuthorPostsOptions
-  /** Identity -> whether its posts are to be hidden: what is not known to be done. */
-  readonly #wanted = new Map<string, boolean>()
-  /** Identities that are looked at once more. */
-  readonly #lookedAt = new Set<string>()
-  #isRunning = false
-  #closed = true
+  readonly #effects: Effects
 
   constructor(options: AuthorPostsOptions) {
+    const { news, later } = options
     this.#options = options
-    options.news.onSuspension((identity, hidesPosts) => this.#want(identity, hidesPosts))
+    this.#effects = new Effects({
+      later,
+      carryOut: (identity, isHidden) => this.#mark(identity, isHidden),
+      isSet: (identity) => news.hidden.has(identity),
+    })
+    news.onSuspension((identity, hidesPosts) => this.#effects.want(identity, hidesPosts))
   }
 
   /** Carries on with what an earlier run has left. */
   resume(): void {
-    this.#closed = false
-    for (const identity of this.#options.news.hidden) this.#want(identity, true)
+    for (const identity of this.#options.news.hidden) this.#effects.want(identity, true)
+    this.#effects.begin()
     void this.#findEnded()
-    this.#run()
   }
 
   close(): void {
-    this.#closed = true
+    this.#effects.close()
   }
 
   /** Suspensions that ended, whose posts are not all shown yet. */
@@ -59,46 +59,11 @@ export class AuthorPosts {
     const { actors, news } = this.#options
     for (let shard = 0; shard < actors.shards; ) {
       const authors = await this.#ended(shard)
-      if (this.#closed) return
+      if (this.#effects.isClosed) return
       if (authors === undefined) await pause(this.#options, againMs)
       else shard++
-      for (const identity of authors ?? []) if (!news.hidden.has(identity)) this.#want(identity, false)
+      for (const identity of authors ?? []) if (!news.hidden.has(identity)) this.#effects.want(identity, false)
     }
-  }
-
-  #want(identity: string, isHidden: boolean): void {
-    this.#wanted.set(identity, isHidden)
-    this.#run()
-  }
-
-  #run(): void {
-    if (this.#isRunning || this.#closed) return
-    this.#isRunning = true
-    void this.#carryOut().finally(() => {
-      this.#isRunning = false
-      if (this.#wanted.size > 0) this.#run()
-    })
-  }
-
-  async #carryOut(): Promise<void> {
-    for (const [identity, isHidden] of this.#wanted) {
-      const isDone = await this.#mark(identity, isHidden)
-      if (this.#closed) return
-      if (this.#wanted.get(identity) !== isHidden) continue
-      if (isDone) {
-        this.#wanted.delete(identity)
-        if (isHidden) this.#lookAgain(identity)
-      } else await pause(this.#options, againMs)
-    }
-  }
-
-  #lookAgain(identity: string): void {
-    if (this.#lookedAt.delete(identity)) return
-    this.#lookedAt.add(identity)
-    this.#options.later(() => {
-      if (this.#options.news.hidden.has(identity)) this.#want(identity, true)
-      else this.#lookedAt.delete(identity)
-    }, lookAgainMs)
   }
 
   /** False: an actor gives no answer now, or something else is wanted since. */
@@ -118,7 +83,7 @@ export class AuthorPosts {
 
   async #markIn(room: string, identity: string, isHidden: boolean, begin: number): Promise<boolean> {
     for (let from = begin; ; ) {
-      if (this.#closed || this.#wanted.get(identity) !== isHidden) return false
+      if (this.#effects.isClosed || !this.#effects.isWanted(identity, isHidden)) return false
       const next = await this.#step(room, identity, isHidden, from)
       if (next === undefined || next === 0) return next === 0
       from = next

@@ -93,6 +93,8 @@ export type ReadCall = {
 export type Cursors = {
   seal(list: string, place: unknown): string
   open(list: string, text: string): unknown
+  /** Of what the board itself has kept. */
+  openKept(list: string, text: string): unknown
 }
 
 /** What the board asks itself is answered so. */

@@ -139,6 +139,7 @@ function door({ state, cursors }: ReadContext, { args }: ReadRequest): KnownAnsw
   const { owner, delegation, facts } = receiver!
   const { sealed = '', hmac = '', ...asked } = facts
   const secret = sealed === '' ? hmac : openSecret(cursors, 'receiver', owner, sealed)
+  if (secret === undefined) return { ok: false, absent: refusal('not_found', '') }
   return known({ ...asked, owner, delegation, secret })
 }
 

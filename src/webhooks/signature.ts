@@ -83,11 +83,15 @@ export class DeliveryHead {
   readonly #both: { readonly keys: readonly SigningKey[]; readonly until: number } | undefined
 
   constructor(target: PostTarget | undefined, { sealed, former, owner }: HookView, cursors: CursorSealer) {
-    const opened = (text: string) => new SigningKey(secretKey(openSecret(cursors, 'hook', owner, text))!)
-    this.target = target
-    const key = opened(sealed)
-    this.#keys = [key]
-    if (former !== undefined) this.#both = { keys: [key, opened(former.sealed)], until: former.until * 1000 }
+    const opened = (text: string): SigningKey[] => {
+      const secret = openSecret(cursors, 'hook', owner, text)
+      return secret === undefined ? [] : [new SigningKey(secretKey(secret)!)]
+    }
+    this.#keys = opened(sealed)
+    // What nobody can sign is not sent.
+    this.target = this.#keys.length === 0 ? undefined : target
+    if (former !== undefined)
+      this.#both = { keys: [...this.#keys, ...opened(former.sealed)], until: former.until * 1000 }
   }
 
   /** The one that is good now first. */

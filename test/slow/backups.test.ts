@@ -1,4 +1,4 @@
-/** A minute of backups under load; `npm run backups` takes as many as it is asked for. */
+/** Half a minute of backups under load; `npm run backups` takes as many as it is asked for. */
 import { expect, test, vi } from 'vitest'
 import { runBackups } from '../crashes/backups.ts'
 import { boardDirectory } from '../support/board-process.ts'
@@ -13,7 +13,7 @@ test.each([
   'with %s, each backup under load has every write that was acknowledged before it began',
   async (_name, where) => {
     const seed = chooseSeed('backups under load')
-    const summary = await runBackups({ ...where, rounds: 200, seconds: 15, seed, directory: boardDirectory() })
+    const summary = await runBackups({ ...where, rounds: 200, seconds: 10, seed, directory: boardDirectory() })
     console.info(summary)
     expect(summary).toContain('nothing found')
   },

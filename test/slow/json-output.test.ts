@@ -149,7 +149,7 @@ test('copies: import, export, verify, mirror', async () => {
   expect(await linesOf('mirror', board.address, 'copy')).toMatchObject([{ before: 0, pinned: false }])
 })
 
-test('hosts: check-config, serve, backup, restore, restored, fsck, reshard, clock, log', async () => {
+test('hosts: check-config, serve, backup, restore, restored, fsck, reshard, rekey, clock, log', async () => {
   writeFileSync(join(home, 'settings.json'), '{"BOARD_NAME": "Of the file"}')
   expect(await linesOf('check-config', '--config', 'settings.json')).toContainEqual(
     expect.objectContaining({ name: 'BOARD_NAME', value: 'Of the file', origin: join(home, 'settings.json') }),
@@ -164,6 +164,7 @@ test('hosts: check-config, serve, backup, restore, restored, fsck, reshard, cloc
     { to: 3, records: [expect.any(Number), expect.any(Number), expect.any(Number)], done: false },
   ])
   expect(await linesOf('reshard', '--shards', '3', '--data', 'again')).toMatchObject([{ to: 3, done: true }])
+  expect(await linesOf('rekey', '--data', 'again')).toMatchObject([{ lost: false }])
   expect(await linesOf('clock', 'accept', '--data', 'again')).toMatchObject([{ accepted: expect.any(Number) }])
   expect(await linesOf('log', 'rotate', '--data', 'again')).toMatchObject([{ closed: { size: expect.any(Number) } }])
   const served = await firstLineOf('serve', '--data', 'again', '--port', '0')

@@ -12,6 +12,8 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
 import { opensslSigner, type Signer } from '../../src/cli/sign.ts'
+import { sealReadToken } from '../../src/follow/read-token.ts'
+import { CursorSealer } from '../../src/format/cursor.ts'
 import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
 import { leafHash } from '../../storage/merkle.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
@@ -291,6 +293,65 @@ describe('secrets of webhooks and receive URLs', () => {
       expect.arrayContaining(['by the thief', 'by the sender']),
     )
     mail.client.close()
+  })
+})
+
+describe('the key that seals', () => {
+  let hooked: HookedBoard
+  let stolen: Buffer
+  const room = 'sealed-room'
+  const keys = () => join(hooked.board.directory, 'keys')
+  /** What the thief puts into the address of a private tail, in the name of its owner. */
+  const forged = (): string => {
+    const sealer = new CursorSealer(stolen)
+    const token = { room, reader: ada.id, key: ada.publicKey, expires: Math.floor(Date.now() / 1000) + 600 }
+    return `/tail/${room}?token=${sealReadToken(sealer, token)}`
+  }
+  const opens = async (): Promise<boolean> => {
+    const response = await fetch(`${hooked.client.address}${forged()}`)
+    await response.body?.cancel()
+    return response.status === 200
+  }
+
+  beforeAll(async () => {
+    hooked = await HookedBoard.open()
+    await hooked.client.command(ada, { operation: 'room.create', room, visibility: 'private' })
+    stolen = seedIn(join(keys(), 'cursor.key'))
+  })
+  afterAll(() => hooked.close())
+
+  test('before: the thief makes a read token, and follows a private room', async () => {
+    expect(await opens()).toBe(true)
+  })
+
+  test('after broadside rekey it opens nothing, and webhooks go on with their secrets', async () => {
+    await hooked.made(ada, '/sealed')
+    await hooked.again(async (old) => {
+      await old.stop()
+      expect(await run('rekey', '--data', old.directory)).toMatchObject({ code: 0 })
+    })
+    expect(seedIn(join(keys(), 'cursor.key')).equals(stolen)).toBe(false)
+    expect(seedIn(join(keys(), 'cursor-1.key')).equals(stolen)).toBe(true)
+    expect(await opens()).toBe(false)
+    await hooked.post(ada, { room: 'lobby', text: 'after the new key' })
+    expect((await hooked.arrived('/sealed', 1))[0]).toMatchObject({ verified: true })
+    await proved(hooked.client, await vkeyOf(hooked.client), 'cursor-key')
+  })
+
+  test('where the key is lost, the board starts with another, and what it cannot sign is not sent', async () => {
+    await hooked.again(async (old) => {
+      await old.stop()
+      for (const name of ['cursor.key', 'cursor-1.key']) rmSync(join(keys(), name))
+      expect(await run('rekey', '--data', hooked.board.directory)).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('cursor.key is missing'),
+      })
+      expect(await run('rekey', '--lost', '--data', hooked.board.directory)).toMatchObject({ code: 0 })
+    })
+    await hooked.made(ada, '/again')
+    await hooked.post(ada, { room: 'lobby', text: 'after the lost key' })
+    expect((await hooked.arrived('/again', 1))[0]).toMatchObject({ verified: true })
+    expect(await hooked.arrived('/sealed', 1)).toHaveLength(1)
   })
 })
 

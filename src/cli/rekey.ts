@@ -1,0 +1,42 @@
+/** `broadside rekey`: another key for what a stopped board seals. */
+import { readFacts, replaceCursorKey } from '../board-directory.ts'
+import { explainFailure } from '../failure.ts'
+import { machine } from '../platform.ts'
+import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
+import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
+
+export const rekeyCommand: Command = {
+  name: 'rekey',
+  summary:
+    'Replaces keys/cursor.key of a stopped board, which seals cursors, read tokens and secrets of webhooks and receive URLs. All cursors and read tokens end. Sealed secrets stay readable by the old key, which is kept as keys/cursor-N.key: their owners should change those that a thief can open. With --lost the old key is gone: webhooks send nothing, and receive URLs with a signature take nothing, until their owners make new secrets.',
+  usage: 'rekey [--data DIR] [--lost]',
+  optionHelp: [...settingsHelp, ['--lost', 'keys/cursor.key is gone, or is not the one of this board']],
+  example: 'broadside rekey --data ./data',
+  options: { ...settingsOptions, lost: { type: 'boolean' } },
+  positionals: { min: 0, max: 0 },
+  async run(args, terminal) {
+    const { dataDirectory } = await boardSettings(args)
+    const isLost = args.flag('lost')
+    const { lockDirectory } = await import('../../storage/lock.ts')
+    try {
+      readFacts(machine.disk, dataDirectory)
+      const lock = await lockDirectory(dataDirectory)
+      try {
+        replaceCursorKey(machine.disk, dataDirectory, isLost, machine.random)
+      } finally {
+        lock.release()
+      }
+    } catch (error) {
+      throw new CommandFailed(explainFailure(error).problem)
+    }
+    const secrets = isLost
+      ? 'Webhooks send nothing, and receive URLs with a signature take nothing, until their owners make new secrets.\n'
+      : 'Webhooks and receive URLs go on. Tell their owners to change their secrets: with the old key and the journals a thief can open them.\n'
+    print(
+      terminal,
+      { data: dataDirectory, lost: isLost },
+      `keys/cursor.key is replaced. All cursors and read tokens have ended.\n${secrets}Copy keys/ to where you keep it, encrypted.\n`,
+    )
+    return exitCodes.ok
+  },
+}

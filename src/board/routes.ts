@@ -10,7 +10,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operations, type ReadOperation } from '../../actors/operations.ts'
 import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import { readReply } from '../command/reply.ts'
+import { readReply, replyBytes } from '../command/reply.ts'
 import { meantBy, ruleOf, type Shape, shapeOf } from '../format/data-fault.ts'
 import { refused } from '../format/reply.ts'
 import { type Check, compile } from '../format/schema-check.ts'
@@ -165,8 +165,7 @@ export class Routes {
   }
 
   #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number) {
-    const text = jsonOf(answer)
-    const body = Buffer.from(answer.file === undefined ? `{"ok":true,"data":${text}}` : text)
+    const body = answer.file === undefined ? replyBytes(answer) : Buffer.from(jsonOf(answer))
     const ready = { body, file: answer.file, etag: etagOf(body), room: answer.room, change, until: answer.until }
     this.#ready.keep(url, ready)
     return ready

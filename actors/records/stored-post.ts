@@ -5,10 +5,8 @@
  * in an answer. A record with anything else in it than most posts have is left to `fromFrame`, which reads all of them.
  */
 import type { Frame } from '../../storage/journal.ts'
+import { fromUtf8, toUtf8, type Utf8 } from '../kernel/utf8.ts'
 import { bodyOffset, isStub } from './record.ts'
-
-/** A text with one character for each byte of its UTF-8: cut out of bytes and put into bytes as it is. */
-export type Utf8 = string
 
 /** What most posts are: signed by the author's own key, whole, with no attachments. */
 export type StoredPost = {
@@ -34,18 +32,6 @@ export function storedPost(frame: Frame): StoredPost | undefined {
   if (found === undefined || found.signed === '') return undefined
   const { text, to, data, isPlain } = signedTexts(found.signed)
   return isPlain && text !== undefined ? { ...found, text, to, data } : undefined
-}
-
-export function toUtf8(text: string): Utf8 {
-  return isAscii(text) ? text : Buffer.from(text).toString('latin1')
-}
-
-export function fromUtf8(bytes: Utf8): string {
-  return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString()
-}
-
-function isAscii(text: string): boolean {
-  return /^[\x00-\x7f]*$/.test(text)
 }
 
 type Found = Pick<StoredPost, 'publicKey' | 'signature' | 'signed' | 'toId' | 'via'>

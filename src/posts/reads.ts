@@ -40,7 +40,10 @@ export const eventsReads = {
     withEvent(context, request, (slot) => {
       const plain = plainPostAt(context, slot)
       if (plain !== undefined)
-        return okJson<{ readonly event: EventView }>(`{"event":${eventJson(context.state, plain, true)}}`, scopeOfListed([plain]))
+        return okJson<{ readonly event: EventView }>(
+          ['{"event":', eventJson(context.state, plain, true), '}'],
+          scopeOfListed([plain]),
+        )
       const event = view(context, slot, true)
       return ok({ event }, scopeOf([event]))
     }),

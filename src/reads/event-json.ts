@@ -4,8 +4,9 @@
  * attachments) is shown by `event-view.ts`. `test/src/reads/event-json.test.ts` holds both against each other.
  */
 
+import { fromUtf8, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
 import { none } from '../../actors/records/event-index.ts'
-import { fromUtf8, type StoredPost, storedPost, toUtf8, type Utf8 } from '../../actors/records/stored-post.ts'
+import { type StoredPost, storedPost } from '../../actors/records/stored-post.ts'
 import { type Format, formatOf, sourceOf } from '../../actors/rooms/room.ts'
 import type { State } from '../../actors/state.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'

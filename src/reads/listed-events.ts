@@ -1,6 +1,6 @@
 /** Events as lists and threads answer with them: their JSON, and what an answer has to know of them. */
 
-import { fromUtf8, toUtf8, type Utf8 } from '../../actors/records/stored-post.ts'
+import { fromUtf8, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
 import { Damage } from '../../storage/disk.ts'
 import { eventJson, type PlainPost, plainPost } from './event-json.ts'
 import type { EventView } from './event-view.ts'

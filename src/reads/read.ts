@@ -5,11 +5,11 @@
 
 import { isAscii } from 'node:buffer'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { toUtf8, type Utf8, utf8Bytes } from '../../actors/kernel/utf8.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import type { Board, Room, Visibility } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
-import { toUtf8, type Utf8 } from '../../actors/records/stored-post.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import type { State } from '../../actors/state.ts'
 import { Damage } from '../../storage/disk.ts'
@@ -153,16 +153,25 @@ export function ok<Data>(data: Data, ...[scope]: true extends HoldsText<Data> ? 
   return { ok: true, json: Buffer.from(JSON.stringify(data)), until: unending, ...scope }
 }
 
-/** The same of JSON that was put together. */
-export function okJson<Data>(json: Utf8, scope: Scope): ShownAnswer<Data> {
-  return { ok: true, json: Buffer.from(json, 'latin1'), ...scope }
+/** The same of JSON in parts, each of which is copied once: a long answer is never one text. */
+export function okJson<Data>(parts: readonly Utf8[], scope: Scope): ShownAnswer<Data> {
+  return { ok: true, json: utf8Bytes(parts), ...scope }
 }
 
-/** JSON of an object: some fields, lists by their names with what is in them as JSON, and more fields. */
-export function withLists(before: object, lists: Readonly<Record<string, readonly Utf8[]>>, after: object): Utf8 {
+/** JSON of an object, in parts: some fields, lists by their names with what is in them as JSON, and more fields. */
+export function withLists(
+  before: object,
+  lists: Readonly<Record<string, readonly Utf8[]>>,
+  after: object,
+): readonly Utf8[] {
   const [first, last] = [before, after].map((fields) => toUtf8(JSON.stringify(fields)).slice(1, -1))
-  const middle = Object.entries(lists).map(([name, items]) => `"${name}":[${items.join(',')}]`)
-  return `{${[first, ...middle, last].filter((part) => part !== '').join(',')}}`
+  const parts = [`{${first}`]
+  for (const [name, items] of Object.entries(lists)) {
+    parts.push(`${parts.length === 1 && first === '' ? '' : ','}"${name}":[`)
+    for (const [n, item] of items.entries()) parts.push(n === 0 ? item : `,${item}`)
+    parts.push(']')
+  }
+  return [...parts, `${last === '' ? '' : ','}${last}}`]
 }
 
 /** The same for the board itself, which gets the value and no text of it. */

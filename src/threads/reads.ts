@@ -2,11 +2,11 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Infer } from '../../actors/kernel/schema.ts'
+import { toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
 import type { Declaration } from '../../actors/operations.ts'
 import { countsOf } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
-import { toUtf8, type Utf8 } from '../../actors/records/stored-post.ts'
 import { banObjection, isClosed, mayModerate } from '../../actors/rooms/policy.ts'
 import type { MoveArgs } from '../../actors/threads/decide.ts'
 import {

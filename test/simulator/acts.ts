@@ -34,6 +34,11 @@ function roomFor(model: Model, chance: Chance, isPrivate: boolean): Room | undef
   return chance.pick([...model.rooms.values()].filter((room) => room.isPrivate === isPrivate))
 }
 
+/** Somebody who may be in the room. */
+function insider({ isPrivate, mayEver }: Room, model: Model, chance: Chance): Person {
+  return isPrivate ? chance.pick([...mayEver])! : someone(model, chance)
+}
+
 /** Newer ones are more likely to be picked. */
 function recent<Item>(
   items: ReadonlyMap<string, Item>,
@@ -77,14 +82,14 @@ const post: Act = (model, chance, step) =>
 const privatePost: Act = (model, chance, step) => {
   const room = roomFor(model, chance, true)
   if (room === undefined) return undefined
-  return postInto(room, chance.pick([...room.mayEver])!, chance, step)
+  return postInto(room, insider(room, model, chance), chance, step)
 }
 
 const reply: Act = (model, chance, step) => {
   const to = recent(model.posts, chance, () => true)
   if (to === undefined) return undefined
   const room = model.rooms.get(to.room)!
-  const by = room.isPrivate ? chance.pick([...room.mayEver])! : someone(model, chance)
+  const by = insider(room, model, chance)
   return postInto(room, by, chance, step, { reply_to: to.id })
 }
 
@@ -246,7 +251,7 @@ const tookWork: Sent['took'] = (answer, { works }) => {
 const createWork: Act = (model, chance, step) => {
   const room = roomFor(model, chance, chance.below(4) === 0)
   if (room === undefined) return undefined
-  const by = room.isPrivate ? chance.pick([...room.mayEver])! : someone(model, chance)
+  const by = insider(room, model, chance)
   const text = textOf(room, chance, step)
   const title = room.isPrivate ? `${secretMark} work` : 'work'
   const fields = {
@@ -272,7 +277,7 @@ const claimWork: Act = (model, chance) => {
   const work = recent(model.works, chance, ({ state }) => state === 'open')
   if (work === undefined) return undefined
   const room = model.rooms.get(work.room)!
-  const by = room.isPrivate ? chance.pick([...room.mayEver])! : someone(model, chance)
+  const by = insider(room, model, chance)
   return {
     by,
     fields: { operation: 'work.claim', event_id: work.id, ttl: 900 + chance.below(3_600) },
@@ -346,7 +351,7 @@ const rule: Act = (model, chance) => {
 const createDoc: Act = (model, chance, step) => {
   const room = roomFor(model, chance, chance.below(2) === 0)
   if (room === undefined) return undefined
-  const by = room.isPrivate ? chance.pick([...room.mayEver])! : someone(model, chance)
+  const by = insider(room, model, chance)
   const title = room.isPrivate ? `${secretMark} doc` : 'doc'
   const text = `${textOf(room, chance, step)}\n\nsecond\n\nthird\n`
   return {
@@ -375,7 +380,7 @@ const writeDoc: Act = (model, chance, step) => {
 const putFile: Act = (model, chance, step) => {
   const room = roomFor(model, chance, chance.below(2) === 0)
   if (room === undefined) return undefined
-  const by = room.isPrivate ? chance.pick([...room.mayEver])! : someone(model, chance)
+  const by = insider(room, model, chance)
   const filename = room.isPrivate ? `${secretMark}.txt` : 'file.txt'
   const bytes = Buffer.from(`${textOf(room, chance, step)}`).toString('base64url')
   return { by, fields: { operation: 'blob.put', room: room.name, filename, media_type: 'text/plain', data: bytes } }
@@ -466,7 +471,16 @@ const delegate: Act = (model, chance, step) => {
 const postAsDelegate: Act = (model, chance, step) => {
   const found = chance.pick(model.delegates.filter(({ isOver }) => !isOver))
   if (found === undefined) return undefined
-  return { ...postInto(roomFor(model, chance, false)!, found.person, chance, step), key: found.name }
+  const made = postInto(roomFor(model, chance, false)!, found.person, chance, step)
+  return {
+    ...made,
+    key: found.name,
+    took: (answer, known) => {
+      made.took?.(answer, known)
+      const { event_id: id } = (answer.event ?? {}) as { event_id?: string }
+      if (id !== undefined) known.delegated.set(id, found.id)
+    },
+  }
 }
 
 const revoke: Act = (model, chance) => {
@@ -610,12 +624,14 @@ const roleByAnyone: Act = (model, chance) => {
   return { by, fields, refusedAs: ['forbidden', 'private_room', 'not_found', 'suspended'] }
 }
 
-const acceptByAnyone: Act = (model, chance) => {
+const judgeByAnyone: Act = (model, chance) => {
   const work = recent(model.works, chance, ({ state }) => state === 'submitted' || state === 'rejected')
   const by = chance.below(2) === 0 ? work?.worker : someone(model, chance)
   if (work === undefined || by === undefined || work.requester === by) return undefined
+  const operation = chance.pick(['work.accept', 'work.reject', 'work.revise'])!
+  const more = operation === 'work.accept' ? {} : { reason: 'another was to say it' }
   const refusedAs = ['not_the_reviewer', 'not_found', 'private_room', 'wrong_state', 'forbidden', 'suspended']
-  return { by, fields: { operation: 'work.accept', event_id: work.id }, refusedAs }
+  return { by, fields: { operation, event_id: work.id, ...more }, refusedAs }
 }
 
 type Kind = { readonly weight: number; readonly act: Act }
@@ -687,5 +703,5 @@ export const acts: Readonly<Record<string, Kind>> = {
   'transfer too much': { weight: 5, act: beyondMeans },
   'grant without the right': { weight: 5, act: grantByAnyone },
   'add a member without the right': { weight: 5, act: roleByAnyone },
-  "accept another's work": { weight: 40, act: acceptByAnyone },
+  "judge another's work": { weight: 40, act: judgeByAnyone },
 }

@@ -1,12 +1,17 @@
 /** A whole board on a simulated machine, all of it but its port: started, asked, and ended in every way that a process ends. */
 
+import { nameOf } from '../../actors/log/book.ts'
+import { parseEntry } from '../../actors/log/entry.ts'
 import { openBoard, resumeBoard } from '../../src/board/server.ts'
 import { openBoardDirectory } from '../../src/board-directory.ts'
+import { entriesIn } from '../../src/cli/mirror-store.ts'
 import { readConfig } from '../../src/config.ts'
 import type { ExportChunk, ExportState } from '../../src/export/chunk.ts'
 import type { Reply } from '../../src/format/reply.ts'
 import { readMarks } from '../../src/log/mark.ts'
 import { Parts } from '../../src/parts.ts'
+import type { FeedAsk } from '../../src/workers/feed-answers.ts'
+import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { Simulation } from '../support/simulation.ts'
 
 export type Layout = { readonly placement: 'back' | 'threads'; readonly shards: number }
@@ -124,22 +129,37 @@ export class SimulatedBoard {
     const chunks: Uint8Array[] = []
     let state: ExportState | undefined
     do {
-      const { actorHost } = this.#running
       const given = state === undefined ? {} : { state }
       const request = { filter: {}, limit: 0, cursor: '', ...given, ...(stream === undefined ? {} : { stream }) }
-      const chunk = await new Promise<ExportChunk | undefined>((resolve) =>
-        this.sim.inMain(() =>
-          actorHost.askFeed<ExportChunk>(['export', request, actorHost.seen], (found) =>
-            resolve(found as ExportChunk | undefined),
-          ),
-        ),
-      )
-      if (chunk === undefined) throw new Violation('an export was not answered')
+      const chunk = await this.#askFeed<ExportChunk>((seen) => ['export', request, seen])
       if (!chunk.ok) throw new Violation(`an export was refused: ${chunk.refusal.code}`)
       chunks.push(chunk.bytes)
       state = chunk.state
     } while (state !== undefined)
     return Buffer.concat(chunks)
+  }
+
+  /** The lines of each entry of the log, in its order. */
+  async entries(): Promise<ReadonlyMap<string, string>[]> {
+    const { log, news } = this.#running
+    const { size } = news.head
+    const name = nameOf(log.origin)
+    const entries: ReadonlyMap<string, string>[] = []
+    for (let index = 0; index * TILE_WIDTH < size; index++) {
+      const path = { kind: 'entries', level: 0, index, width: Math.min(TILE_WIDTH, size - index * TILE_WIDTH) } as const
+      const tile = await this.#askFeed<Uint8Array>((seen) => ['tile', { log: name, path }, seen])
+      for (const entry of entriesIn(Buffer.from(tile))!) entries.push(parseEntry(entry)!)
+    }
+    return entries
+  }
+
+  async #askFeed<Answer>(ask: (seen: number) => FeedAsk): Promise<Answer> {
+    const { actorHost } = this.#running
+    const answer = await new Promise<Answer | { readonly ok: false } | undefined>((resolve) =>
+      this.sim.inMain(() => actorHost.askFeed<Answer>(ask(actorHost.seen), resolve)),
+    )
+    if (answer === undefined) throw new Violation('the feed does not answer')
+    return answer as Answer
   }
 
   /** Every head that anybody sees: one root for each size, ever. */

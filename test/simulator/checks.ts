@@ -127,6 +127,18 @@ export async function checkReadable(board: SimulatedBoard, model: Model): Promis
   must(unreadable <= 1, 'one bit costs more than the record that it is in')
 }
 
+/** The log has a delegation before anything public that was done by it. */
+async function checkDelegated(board: SimulatedBoard, { delegated }: Model): Promise<void> {
+  if (delegated.size === 0) return
+  const entries = await board.entries()
+  const places = new Map(entries.map((entry, at) => [`${entry.get('kind')} ${entry.get('event')}`, at]))
+  for (const [post, delegation] of delegated) {
+    const [act, word] = [places.get(`post ${post}`), places.get(`delegate ${delegation}`)]
+    must(act !== undefined, 'a post of a delegate has no entry in the log')
+    must(word !== undefined && word < act, 'a delegate acts in public before its delegation is there')
+  }
+}
+
 function linesOf(bytes: Buffer): Line[] {
   const text = bytes.toString().trimEnd()
   return text.split('\n').map((line) => JSON.parse(line) as Line)
@@ -235,6 +247,7 @@ export function checkFiles(board: SimulatedBoard): void {
 
 export async function checkAll(board: SimulatedBoard, model: Model, ask: Ask): Promise<void> {
   await checkExport(board, model)
+  await checkDelegated(board, model)
   await checkCredits(board, model, ask)
   await checkSecrets(board, ask)
   await checkPrivate(model, ask)

@@ -65,9 +65,9 @@ export const faults: Readonly<Record<string, FaultKind>> = {
   'copy taken': { weight: 2, go: (world) => copied(world) },
   'old copy put back': { weight: 1, go: (world) => putBack(world) },
   'bit rot in a shard': { weight: 1, go: (world) => rot(world, 'shard') },
-  'bit rot in the log': { weight: 4, go: (world) => rot(world, 'log') },
-  'newest frame damaged': { weight: 4, go: (world) => damagedTail(world) },
-  'log put back': { weight: 4, go: (world) => logPutBack(world) },
+  'bit rot in the log': { weight: 1, go: (world) => rot(world, 'log') },
+  'newest frame damaged': { weight: 1, go: (world) => damagedTail(world) },
+  'log put back': { weight: 1, go: (world) => logPutBack(world) },
 }
 
 function set<Name extends string>(of: Record<Name, number>, name: Name, value: number): void {

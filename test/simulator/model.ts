@@ -100,6 +100,9 @@ export class Model {
   /** Names of delegates' keys, and whose they are. */
   readonly delegates: { readonly name: string; readonly person: Person; readonly id: string; isOver: boolean }[] = []
 
+  /** Public posts that a delegate signed, with the id of the delegation. */
+  readonly delegated = new Map<string, string>()
+
   constructor(people: readonly Person[]) {
     this.people = people
     this.rooms.set('lobby', { name: 'lobby', isPrivate: false, mayEver: new Set(), owner: undefined })

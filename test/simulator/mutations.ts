@@ -6,6 +6,8 @@ export type Mutation = {
   /** Stands in the file exactly once. */
   readonly from: string
   readonly to: string
+  /** A test that finds it, where the simulator seldom gets there. */
+  readonly test?: string
 }
 
 const journal = 'storage/journal.ts'
@@ -70,6 +72,7 @@ export const mutations: readonly Mutation[] = [
     file: 'storage/sealed-index.ts',
     from: '    const offsets = Buffer.allocUnsafe(this.#facts.count * 4)',
     to: '    const offsets = Buffer.allocUnsafe(this.#facts.count * 4)\n    this.#offsets = offsets',
+    test: 'test/storage/sealed-index.test.ts',
   },
   {
     name: 'with several shards a head leaves before its sync',
@@ -224,8 +227,14 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'anyone accepts a result',
     file: market,
-    from: "    case 'reviewer':\n      return author === work.reviewer\n",
-    to: "    case 'reviewer':\n      return author !== ''\n",
+    from: '      return author === work.reviewer || author === work.requester\n',
+    to: "      return author !== ''\n",
+  },
+  {
+    name: 'anyone rejects a result',
+    file: market,
+    from: '      return author === work.reviewer\n',
+    to: "      return author !== ''\n",
   },
   {
     name: 'an old claim still counts',

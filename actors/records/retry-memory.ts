@@ -135,7 +135,7 @@ class Full {
   /** On its way to the shelf. */
   static of(table: Table, name: string, shelf: Shelf): Full {
     const full = new Full(name, table)
-    shelf.put(name, ...table.cells).then((shelved) => {
+    void shelf.put(name, ...table.cells).then((shelved) => {
       if (shelved === undefined) return
       if (full.#isRemoved) shelved.remove()
       else full.#at = shelved

@@ -343,7 +343,7 @@ export class Changes {
 
   pack(columns: Columns): PackedChanges {
     const [kind, about] = [bytesOf(this.#kind, this.#count), bytesOf(this.#about, this.#count)]
-    return [this.#count, columns.put(kind), columns.put(about), this.#others.pack(columns)]
+    return [this.#count, columns.putGrowing(kind), columns.putGrowing(about), this.#others.pack(columns)]
   }
 
   /** Takes over what `pack` gave. */
@@ -405,7 +405,7 @@ class Others {
   }
 
   pack(columns: Columns): PackedOthers {
-    const keep = (column: Float64Array | Uint32Array) => columns.put(bytesOf(column, this.#count))
+    const keep = (column: Float64Array | Uint32Array) => columns.putGrowing(bytesOf(column, this.#count))
     const kept = [keep(this.#position), keep(this.#room), keep(this.#about), keep(this.#at)] as const
     return [this.#count, ...kept, this.#subjects]
   }

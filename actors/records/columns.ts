@@ -13,13 +13,24 @@ const columnBytesMin = 16 * 1024
 
 export class Columns {
   readonly all: Uint8Array[]
+  readonly #isLive: boolean
 
-  /** `all`: as they were read, each with room to grow; none for a snapshot that is being made. */
-  constructor(all: readonly Uint8Array[] = []) {
+  /**
+   * `all`: as they were read, each with room to grow; none for a snapshot that is being made. `isLive`: the state goes on while
+   * the snapshot is written, and what may change is copied.
+   */
+  constructor(all: readonly Uint8Array[] = [], isLive = false) {
     this.all = [...all]
+    this.#isLive = isLive
   }
 
   put(bytes: Uint8Array): Kept {
+    if (bytes.length < columnBytesMin) return bytes
+    return this.all.push(this.#isLive ? bytes.slice() : bytes) - 1
+  }
+
+  /** The same of an array that only grows: no number in it is ever another one. */
+  putGrowing(bytes: Uint8Array): Kept {
     return bytes.length < columnBytesMin ? bytes : this.all.push(bytes) - 1
   }
 
@@ -70,9 +81,9 @@ export function longer(column: Narrow, count: number): Narrow {
   return remade(column, column.BYTES_PER_ELEMENT, count)
 }
 
-/** The first `count` of a column; one that is all zeros is nothing. */
+/** The first `count` of a column that only grows; one that is all zeros is nothing. */
 export function keepNarrow(column: Narrow, count: number, columns: Columns): Kept {
-  return columns.put(bytesOf(column, isZero(column, count) ? 0 : count))
+  return columns.putGrowing(bytesOf(column, isZero(column, count) ? 0 : count))
 }
 
 /** The column that was kept with `count` numbers, with room for so many, and at least `roomMin`, a power of two. */

@@ -83,7 +83,10 @@ export class EventIndex {
 
   /** Everything, for a snapshot, cut to the slots in use. */
   pack(columns: Columns): PackedEvents {
-    const wide = wideNames.map((name) => columns.put(bytesOf(this[name], this.count)))
+    const wide = wideNames.map((name) => {
+      const bytes = bytesOf(this[name], this.count)
+      return name === 'next' || name === 'tail' ? columns.put(bytes) : columns.putGrowing(bytes)
+    })
     return [this.#ids.pack(columns), wide, narrowNames.map((name) => keepNarrow(this[name], this.count, columns))]
   }
 
@@ -169,7 +172,7 @@ export class SlotList implements Slots {
   }
 
   pack(columns: Columns): Kept {
-    return columns.put(bytesOf(this.#slots, this.length))
+    return columns.putGrowing(bytesOf(this.#slots, this.length))
   }
 
   /** The list that was packed. */

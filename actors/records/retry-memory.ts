@@ -12,6 +12,7 @@
  * cell per owner.
  */
 import { randomInt } from 'node:crypto'
+import type { Cells } from '../../storage/shelved-table.ts'
 import { bytesOf, type Columns, type Kept } from './columns.ts'
 
 type PackedTable = readonly [count: number, fingerprints: Kept, values: Kept]
@@ -31,10 +32,10 @@ export type Shelved = {
   remove(): void
 }
 
-/** Where tables that are full lie: cells of a fingerprint and a value, as `Table` has them. */
+/** Where tables that are full lie. */
 export type Shelf = {
   /** Puts a table away beside other work. Undefined: it could not be. */
-  put(name: string, fingerprints: Float64Array, values: Uint32Array): Promise<Shelved | undefined>
+  put(name: string, cells: Cells): Promise<Shelved | undefined>
   /** Undefined: it is not there, or not as it was put there. */
   open(name: string): Shelved | undefined
 }
@@ -76,8 +77,8 @@ class Table {
   }
 
   /** Its cells, for the shelf. */
-  get cells(): readonly [fingerprints: Float64Array, values: Uint32Array] {
-    return [this.#fingerprints, this.#values]
+  get cells(): Cells {
+    return { fingerprints: this.#fingerprints, values: this.#values }
   }
 
   pack(columns: Columns): PackedTable {
@@ -135,7 +136,7 @@ class Full {
   /** On its way to the shelf. */
   static of(table: Table, name: string, shelf: Shelf): Full {
     const full = new Full(name, table)
-    void shelf.put(name, ...table.cells).then((shelved) => {
+    void shelf.put(name, table.cells).then((shelved) => {
       if (shelved === undefined) return
       if (full.#isRemoved) shelved.remove()
       else full.#at = shelved

@@ -63,6 +63,16 @@ test('a state whose arrays lie beside its bytes goes on from a file as if it had
   }
 })
 
+test('an image that is written beside the work stays as it was, whatever happens to the state', () => {
+  for (const count of [10, 8_192, 20_000]) {
+    const state = stateOf(count)
+    const before = joined(state.pack('more')).toString('base64')
+    const image = state.pack('more', new Columns([], true))
+    for (let n = count; n < count + 25_000; n++) post(state, n)
+    expect(joined(image).toString('base64') === before).toBe(true)
+  }
+})
+
 test('a column of small numbers is as narrow as they are, wherever it is kept and read again', () => {
   const number = fc.oneof(fc.constant(0), fc.nat(255), fc.nat(65_535), fc.nat(0xffff_ffff))
   fc.assert(

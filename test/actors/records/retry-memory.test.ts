@@ -5,19 +5,20 @@ import { Board } from '../../../actors/records/board.ts'
 import { Columns } from '../../../actors/records/columns.ts'
 import { RetryMemory, type Shelf, type Shelved } from '../../../actors/records/retry-memory.ts'
 import { nonceSeconds, RetryGuard, requestSeconds, type WriteLetter } from '../../../actors/records/write.ts'
+import type { Cells } from '../../../storage/shelved-table.ts'
 
 const span = 100
 const shelvedAt = 8
 
 /** Files, and what is on its way there. */
 class ShelfInMemory implements Shelf {
-  readonly tables = new Map<string, { fingerprints: Float64Array; values: Uint32Array }>()
+  readonly tables = new Map<string, Cells>()
   readonly used = new Set<string>()
   isFull = false
 
-  async put(name: string, fingerprints: Float64Array, values: Uint32Array): Promise<Shelved | undefined> {
+  async put(name: string, cells: Cells): Promise<Shelved | undefined> {
     if (this.isFull) return undefined
-    this.tables.set(name, { fingerprints, values })
+    this.tables.set(name, cells)
     return this.open(name)
   }
 

@@ -34,14 +34,13 @@ export type Shelved = {
 
 /** Where tables that are full lie. */
 export type Shelf = {
+  /** A table in memory goes there with so many entries. */
+  readonly tableEntries: number
   /** Puts a table away beside other work. Undefined: it could not be. */
   put(name: string, cells: Cells): Promise<Shelved | undefined>
   /** Undefined: it is not there, or not as it was put there. */
   open(name: string): Shelved | undefined
 }
-
-/** A table in memory goes to the shelf with so many entries. */
-export const shelvedAt = 349_525
 
 const absurdSeconds = 30 * 86_400
 
@@ -214,9 +213,8 @@ type MemoryOptions = {
   readonly share?: number
   /** Left out: everything stays in memory. */
   readonly shelf?: Shelf
-  /** What the names of its tables on the shelf begin with. */
-  readonly name?: string
-  readonly shelvedAt?: number
+  /** What the names of its tables on the shelf begin with, when they are put there. */
+  readonly name: () => string
 }
 
 export class RetryMemory {
@@ -264,12 +262,12 @@ export class RetryMemory {
   /** `at`: Unix seconds of the record. */
   add(fingerprint: number, place: number, at: number, owner = 0): void {
     this.#turn(at)
-    const { shelf, name = '', shelvedAt: full = shelvedAt } = this.#options
+    const { shelf, name } = this.#options
     const now = this.#now
     now.entries.add(fingerprint, place)
     now.owners.increment(owner)
-    if (shelf === undefined || now.entries.count < full) return
-    now.full.push(Full.of(now.entries, `${name}-${place}`, shelf))
+    if (shelf === undefined || now.entries.count < shelf.tableEntries) return
+    now.full.push(Full.of(now.entries, `${name()}-${place}`, shelf))
     now.entries = new Table()
   }
 

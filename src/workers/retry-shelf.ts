@@ -6,16 +6,20 @@ import { type Cells, ShelvedTable, shelvedBytes } from '../../storage/shelved-ta
 import type { Report } from './thread.ts'
 
 const suffix = '.retries'
+/** Two thirds of the cells of a table of 6 MB: it would double with the next. */
+const tableEntries = 349_525
 
 type Place = { readonly disk: Disk; readonly directory: string; readonly report: Report }
 
 export class RetryShelf implements Shelf {
+  readonly tableEntries: number
   readonly #place: Place
   /** Names that were opened, or put there, since the start. */
   readonly #used = new Set<string>()
 
-  constructor(place: Place) {
+  constructor(place: Place, entries = tableEntries) {
     this.#place = place
+    this.tableEntries = entries
   }
 
   async put(name: string, cells: Cells): Promise<Shelved | undefined> {

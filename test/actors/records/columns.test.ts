@@ -96,12 +96,12 @@ test('a column of small numbers is as narrow as they are, wherever it is kept an
 })
 
 test('a memory of nonces goes on from its columns', () => {
-  const memory = new RetryMemory({ spanSeconds: 100 })
+  const memory = new RetryMemory({ spanSeconds: 100, name: () => '' })
   for (let n = 1; n <= 20_000; n++) memory.add(n * 7_919, n, Math.floor(n / 100))
   const columns = new Columns()
   const packed = memory.pack(columns)
   expect(columns.all.length).toBeGreaterThan(1)
-  const again = new RetryMemory({ spanSeconds: 100 })
+  const again = new RetryMemory({ spanSeconds: 100, name: () => '' })
   again.restore(packed, new Columns(columns.all.map((each) => each.slice())), 200)
   for (let n = 20_001; n <= 30_000; n++) again.add(n * 7_919, n, Math.floor(n / 100))
   for (const n of [20_000, 20_001, 29_999, 30_000]) {

@@ -13,8 +13,8 @@ const entries = 5_000
 const quiet = () => expect.unreachable('nothing goes wrong')
 
 function lifeIn(directory: string) {
-  const shelf = new RetryShelf({ disk: machineDisk, directory, report: quiet })
-  return { shelf, memory: new RetryMemory({ spanSeconds: 100, shelvedAt: 1_000, shelf, name: 'ids' }) }
+  const shelf = new RetryShelf({ disk: machineDisk, directory, report: quiet }, 1_000)
+  return { shelf, memory: new RetryMemory({ spanSeconds: 100, shelf, name: () => 'ids' }) }
 }
 
 const fingerprintOf = (place: number) => (place * 7_919_000_003) % 2 ** 52
@@ -30,6 +30,8 @@ test('entries on the shelf are found, after a start too, and their files go when
   const files = ['ids-1000.retries', 'ids-2000.retries', 'ids-3000.retries', 'ids-4000.retries', 'ids-5000.retries']
   await vi.waitFor(() => expect(readdirSync(directory).sort()).toEqual(files), 20_000)
   expect(found(memory)).toBe(entries)
+  const isOnShelf = () => memory.pack(new Columns())[0][3].every((full) => typeof full === 'string')
+  await vi.waitFor(() => expect(isOnShelf()).toBe(true), 20_000)
   const columns = new Columns()
   const packed = structuredClone(memory.pack(columns))
   const start = () => {

@@ -21,6 +21,7 @@ import {
 } from './log/public-records.ts'
 import { leafBatches } from './log/tree.ts'
 import type { Head } from './records/answer.ts'
+import { Columns } from './records/columns.ts'
 import { type BoardRecord, frameKey, fromFrame } from './records/record.ts'
 import { State } from './state.ts'
 
@@ -30,6 +31,8 @@ type FeedOptions = {
   readonly shards: readonly JournalReader[]
   /** State after a frame of the log to begin with. */
   readonly kept: { readonly seq: number; readonly state: State } | undefined
+  /** Told of each frame of the log that is applied. */
+  readonly onFollowed?: (seq: number) => void
   /** Called for each public record after it is applied, in order of `change`. */
   readonly onRecord: (record: BoardRecord, frame: Frame, change: number) => void
 }
@@ -52,9 +55,9 @@ export class Feed {
     return this.#next - 1
   }
 
-  /** The state after frame `applied` of the log. */
-  pack(): Image {
-    return this.state.pack(null)
+  /** The state after frame `applied` of the log. `isLive`: it goes on before the image is written. */
+  pack(isLive = false): Image {
+    return this.state.pack(null, new Columns([], isLive))
   }
 
   /** Applies the log's frames up to `through` (its journal's numbers), which are durable. */
@@ -65,6 +68,7 @@ export class Feed {
     for (const frame of log.scan(this.#next, through)) {
       this.#apply(frame)
       this.#next = frame.seq + 1
+      this.#options.onFollowed?.(frame.seq)
     }
   }
 

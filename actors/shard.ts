@@ -73,6 +73,8 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
    * `acted`: the rooms and other actors in which something but posts was done.
    */
   readonly afterTurn: (seq: number, acted: ReadonlySet<string>) => void
+  /** Told of each frame that the start replays. */
+  readonly onReplayed?: (seq: number) => void
   /** Where retry memory goes that is old; left out: all of it stays in memory. */
   readonly shelf?: Shelf
   /** Rooms that every board has. */
@@ -152,7 +154,10 @@ export class Shard {
     this.state = kept?.state ?? new State()
     this.#acceptance = kept?.acceptance ?? this.#guard(this.state)
     this.#now = kept?.now ?? 0
-    for (const frame of options.journal.scan((kept?.seq ?? 0) + 1)) this.#replay(frame, now)
+    for (const frame of options.journal.scan((kept?.seq ?? 0) + 1)) {
+      this.#replay(frame, now)
+      options.onReplayed?.(frame.seq)
+    }
     this.#makeFirstRooms()
     this.#mail = options.mail?.(this.state, (seq) => fromFrame(this.read(seq)))
   }
@@ -174,9 +179,9 @@ export class Shard {
     return new RetryGuard(board, (seq) => this.read(seq), shares, shelf)
   }
 
-  /** The state after the newest durable frame. Call it between turns. */
-  pack(): Image {
-    const columns = new Columns()
+  /** The state after the newest durable frame. Call it between turns. `isLive`: it goes on before the image is written. */
+  pack(isLive = false): Image {
+    const columns = new Columns([], isLive)
     const more: PackedShard = [this.#now, this.#acceptance.pack(columns)]
     return this.state.pack(more, columns)
   }

@@ -47,7 +47,7 @@ const recordTypes: ReadonlySet<number> = new Set(Object.values(RecordType))
 
 export class State implements Core {
   readonly board: Board
-  readonly changes = new Changes()
+  readonly changes: Changes
   /** The public logs, where this state follows them; leaves of records are counted through all of them. */
   readonly book: LogBook
   readonly marks: PostMarks
@@ -80,6 +80,7 @@ export class State implements Core {
 
   constructor(board = new Board(), role: Role = 'deciding', book = new LogBook()) {
     this.board = board
+    this.changes = new Changes(board.events)
     this.book = book
     this.marks = new PostMarks(this)
     this.rules = new Rules(this)
@@ -140,10 +141,8 @@ export class State implements Core {
     const { board, changes } = this
     if (record.type === RecordType.event) {
       const slot = board.events.find(key)
-      const room = board.events.room[slot]!
-      if (record.original === undefined)
-        // A new version is reported as a change of its original, by the part that knows versions.
-        changes.add('event.posted', { position: place.change, room, slot, subject: '', at: record.at })
+      // A new version is reported as a change of its original, by the part that knows versions.
+      if (record.original === undefined) changes.posted(slot)
       for (const part of this.#parts) part.onEvent?.(record, slot, from)
     } else if (record.type === RecordType.roomCreated) {
       const room = board.rooms.get(record.room)!.number

@@ -23,8 +23,11 @@ const cellsRead = 32
 const probes = 4
 const twenty = 0x10_0000
 
-/** The bytes of a file. `fingerprints` and `values` have a power of two of cells, of which some are empty. */
-export function shelvedBytes(fingerprints: Float64Array, values: Uint32Array): Buffer {
+/** Cells of a table: a power of two of each, of which some are empty. */
+export type Cells = { readonly fingerprints: Float64Array; readonly values: Uint32Array }
+
+/** The bytes of a file. */
+export function shelvedBytes({ fingerprints, values }: Cells): Buffer {
   const bytes = Buffer.alloc(headerBytes + 12 * values.length)
   magicAndVersion.copy(bytes)
   bytes.writeUInt32LE(values.length, 4)
@@ -39,11 +42,16 @@ export class ShelvedTable {
   readonly #cells: number
   readonly #filter: Uint8Array
 
-  private constructor(file: DiskFile, values: Uint32Array, fingerprints: Float64Array) {
+  private constructor(file: DiskFile, { fingerprints, values }: Cells) {
     this.#file = file
     this.#cells = values.length
     this.#filter = new Uint8Array(values.length)
     for (let cell = 0; cell < values.length; cell++) if (values[cell] !== 0) this.#note(fingerprints[cell]!)
+  }
+
+  /** Of a file that was written a moment ago. */
+  static of(disk: Disk, path: string, cells: Cells): ShelvedTable {
+    return new ShelvedTable(disk.openFile(path, 'read'), cells)
   }
 
   /** Undefined: there is no such file, or it is not as it was written. */
@@ -58,7 +66,7 @@ export class ShelvedTable {
     }
     const cells = bytes.readUInt32LE(4)
     const values = new Uint32Array(bytes.buffer, headerBytes + 8 * cells, cells)
-    return new ShelvedTable(file, values, new Float64Array(bytes.buffer, headerBytes, cells))
+    return new ShelvedTable(file, { fingerprints: new Float64Array(bytes.buffer, headerBytes, cells), values })
   }
 
   /** Calls `each` with the value of every cell of this fingerprint; true as soon as one call is. */

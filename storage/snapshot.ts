@@ -17,7 +17,7 @@
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { Damage, type Disk } from './disk.ts'
+import { Damage, type Disk, type DiskFile } from './disk.ts'
 import { readSeq, writeSeq } from './frame.ts'
 
 /** The one in use, and one more in case it turns out to be unreadable. */
@@ -34,15 +34,98 @@ export type Image = { readonly bytes: Uint8Array; readonly columns: readonly Uin
 /** Each column is at the beginning of an ArrayBuffer of its own, a power of two of bytes long, followed by zeros. */
 export type Snapshot = Image & { readonly seq: number }
 
+/** What a snapshot is made of. `seq`: the durable frame after which the state is like this. */
+type Saved = Image & { readonly journalId: Buffer; readonly seq: number }
+
 /**
- * Saves the state after the durable frame `seq`, atomically, and removes all but the newest two, and what a kill left
- * of one. Throws DiskFull, SyncFailed or a system error; the older snapshots are then unchanged.
+ * Saves a state, atomically, and removes all but the newest two, and what a kill left of one. Throws DiskFull, SyncFailed or a
+ * system error; the older snapshots are then unchanged.
  */
-export function save(
-  disk: Disk,
-  directory: string,
-  { journalId, seq, bytes, columns }: Image & { readonly journalId: Buffer; readonly seq: number },
-): void {
+export function save(disk: Disk, directory: string, saved: Saved): void {
+  const header = begin(disk, directory, saved)
+  const parts = [saved.bytes, ...saved.columns]
+  header.writeUInt32LE(checksum(header, parts), crcAt)
+  disk.writeAtomic(pathOf(directory, saved.seq), [header, ...parts])
+  removeOld(disk, directory)
+}
+
+/** Bytes that are written at once beside other work: some 2 ms. */
+const pieceBytes = 1024 * 1024
+
+/** Saves a state piece by piece, while its owner does other work: nothing in its arrays may change meanwhile. */
+export class SnapshotWriter {
+  readonly #disk: Disk
+  readonly #directory: string
+  readonly #path: string
+  readonly #header: Buffer
+  readonly #file: DiskFile
+  /** What is left to write, first piece first. */
+  readonly #pieces: Generator<Uint8Array>
+  #at: number
+  #crc: number
+  #isGivenUp = false
+
+  /** Throws as `save`. */
+  constructor(disk: Disk, directory: string, saved: Saved) {
+    this.#disk = disk
+    this.#directory = directory
+    this.#path = pathOf(directory, saved.seq)
+    this.#header = begin(disk, directory, saved)
+    this.#crc = checksum(this.#header, [])
+    this.#at = this.#header.length
+    this.#pieces = piecesOf([saved.bytes, ...saved.columns])
+    this.#file = disk.openFile(this.#temporary, 'create')
+  }
+
+  /** Writes a piece; false: there is no more. Throws DiskFull or a system error, after which it is to be given up. */
+  step(): boolean {
+    const { value: piece } = this.#pieces.next()
+    if (piece === undefined) {
+      this.#header.writeUInt32LE(this.#crc, crcAt)
+      this.#file.writeAt(this.#header, 0)
+      return false
+    }
+    this.#crc = crc32(piece, this.#crc)
+    this.#file.writeAt(piece, this.#at)
+    this.#at += piece.length
+    return true
+  }
+
+  /** When everything is written: makes it the newest snapshot, once it is durable. `done` is told what went wrong. */
+  finish(done: (failed?: unknown) => void): void {
+    this.#file.syncLater((failed) => {
+      if (this.#isGivenUp) return
+      this.#file.close()
+      try {
+        if (failed !== undefined) throw failed
+        this.#disk.renameDurable(this.#temporary, this.#path)
+        removeOld(this.#disk, this.#directory)
+        done()
+      } catch (error) {
+        done(error)
+      }
+    })
+  }
+
+  /** Leaves no trace of what was written; `finish` tells nobody any more. */
+  giveUp(): void {
+    this.#isGivenUp = true
+    this.#file.close()
+    this.#disk.removeUnsynced(this.#temporary)
+  }
+
+  get #temporary(): string {
+    return `${this.#path}.tmp`
+  }
+}
+
+function* piecesOf(parts: readonly Uint8Array[]): Generator<Uint8Array> {
+  for (const part of parts)
+    for (let at = 0; at < part.length; at += pieceBytes) yield part.subarray(at, at + pieceBytes)
+}
+
+/** Removes what a kill left of another snapshot; gives the header without its checksum. */
+function begin(disk: Disk, directory: string, { journalId, seq, bytes, columns }: Saved): Buffer {
   disk.makeDirectory(directory)
   // Each has another name: no later one would ever be written over it.
   for (const name of disk.listFiles(directory))
@@ -54,8 +137,10 @@ export function save(
   writeSeq(header, seq, 20)
   header.writeUInt32LE(columns.length, 28)
   for (const [n, { length }] of parts.entries()) writeSeq(header, length, headerBytes + n * lengthBytes)
-  header.writeUInt32LE(checksum(header, parts), crcAt)
-  disk.writeAtomic(pathOf(directory, seq), [header, ...parts])
+  return header
+}
+
+function removeOld(disk: Disk, directory: string): void {
   for (const old of snapshotSeqs(disk, directory).slice(snapshotsKept)) disk.removeFile(pathOf(directory, old))
 }
 
@@ -151,8 +236,10 @@ export function roomFor(bytes: number): number {
 }
 
 function checksum(header: Buffer, parts: readonly Uint8Array[]): number {
-  const ofHeader = crc32(header.subarray(headerBytes), crc32(header.subarray(0, crcAt)))
-  return parts.reduce((crc, part) => crc32(part, crc), ofHeader)
+  let crc = crc32(header.subarray(headerBytes), crc32(header.subarray(0, crcAt)))
+  // An empty part has no piece: zlib begins anew where there is no memory to read.
+  for (const piece of piecesOf(parts)) crc = crc32(piece, crc)
+  return crc
 }
 
 function pathOf(directory: string, seq: number): string {

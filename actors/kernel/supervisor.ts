@@ -149,7 +149,12 @@ export class Supervised {
     this.#stopping = true
     const gone = new Promise<void>((resolve) => thread.onExit(() => resolve()))
     thread.send({ kind: 'stop' }, [])
-    const inTime = this.#options.timers.later(() => void thread.terminate(), withinMs)
+    const { name, onEvent, timers } = this.#options
+    const inTime = timers.later(() => {
+      // What it has kept before stays; what it was writing is left out.
+      onEvent('warn', 'thread.not_stopped', { thread: name, within_ms: withinMs })
+      void thread.terminate()
+    }, withinMs)
     await gone
     inTime()
   }

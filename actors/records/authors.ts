@@ -151,7 +151,7 @@ export class Authors {
     return [
       this.#ids.pack(columns),
       columns.put(this.#keys.subarray(0, this.size * idBytes)),
-      columns.put(bytesOf(this.#createdAt, this.size)),
+      columns.putGrowing(bytesOf(this.#createdAt, this.size)),
       columns.put(bytesOf(this.#lastSeen, this.size)),
       this.posts.pack(columns),
       this.#order.pack(columns),

@@ -285,51 +285,48 @@ export type Change = {
 
 export const nowhere = 0xffff_ffff
 
-type PackedChanges = readonly [count: number, Kept, Kept, Kept, Kept, Kept, subjects: readonly string[]]
+type PackedChanges = readonly [count: number, kind: Kept, about: Kept, others: PackedOthers]
+type PackedOthers = readonly [count: number, Kept, Kept, Kept, Kept, subjects: readonly string[]]
 
 const initialRows = 1024
 
 /**
- * What happened, in order: one row for every change that followers learn about. Columns of typed arrays, 16 bytes a row.
+ * What happened, in order: one row for every change that followers learn about.
  *
  * A row's position is the change number in the feed, and the journal's number in a shard; both grow and are never used twice,
- * so a position is a cursor that survives restarts. The row names its subject: an event by slot, anything else by its id.
+ * so a position is a cursor that survives restarts. A row is 5 bytes: its kind, and the slot of the event that was posted, which says the
+ * rest. Of any other kind it is the number of a row of `Others`.
  */
 export class Changes {
+  readonly #events: EventIndex
   #count = 0
-  #position = new Float64Array(initialRows)
   #kind = new Uint8Array(initialRows)
-  #room = new Uint32Array(initialRows)
   #about = new Uint32Array(initialRows)
-  #at = new Uint32Array(initialRows)
-  /** Ids of subjects that are no events. */
-  readonly #subjects: string[] = []
+  readonly #others = new Others()
+
+  constructor(events: EventIndex) {
+    this.#events = events
+  }
 
   get count(): number {
     return this.#count
   }
 
-  add(kind: ChangeKind, change: Omit<Change, 'kind'>): void {
-    if (this.#count === this.#kind.length) this.#grow()
-    const row = this.#count++
-    this.#position[row] = change.position
-    this.#kind[row] = changeKinds.indexOf(kind)
-    this.#room[row] = change.room
-    this.#about[row] = change.subject === '' ? change.slot : this.#subjects.push(change.subject) - 1
-    this.#at[row] = change.at
+  /** An event of this board was posted: its room, its time and its change are those of the event itself. */
+  posted(slot: number): void {
+    this.#add('event.posted', slot)
+  }
+
+  add(kind: Exclude<ChangeKind, 'event.posted'>, change: Omit<Change, 'kind'>): void {
+    this.#add(kind, this.#others.add(change))
   }
 
   at(row: number): Change {
     const kind = changeKinds[this.#kind[row]!]!
-    const hasSubject = ofSubjects.has(kind)
-    return {
-      position: this.#position[row]!,
-      kind,
-      room: this.#room[row]!,
-      slot: hasSubject ? nowhere : this.#about[row]!,
-      subject: hasSubject ? this.#subjects[this.#about[row]!]! : '',
-      at: this.#at[row]!,
-    }
+    const about = this.#about[row]!
+    if (kind !== 'event.posted') return { kind, ...this.#others.at(about, ofSubjects.has(kind)) }
+    const { room, at } = this.#events
+    return { position: this.#positionOf(row), kind, room: room[about]!, slot: about, subject: '', at: at[about]! }
   }
 
   /** First row after this position, by binary search. */
@@ -338,31 +335,85 @@ export class Changes {
     let high = this.#count
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (this.#position[middle]! <= position) low = middle + 1
+      if (this.#positionOf(middle) <= position) low = middle + 1
       else high = middle
     }
     return low
   }
 
   pack(columns: Columns): PackedChanges {
-    const keep = (column: Float64Array | Uint8Array | Uint32Array) => columns.put(bytesOf(column, this.#count))
-    return [
-      this.#count,
-      keep(this.#position),
-      keep(this.#kind),
-      keep(this.#room),
-      keep(this.#about),
-      keep(this.#at),
-      this.#subjects,
-    ]
+    const [kind, about] = [bytesOf(this.#kind, this.#count), bytesOf(this.#about, this.#count)]
+    return [this.#count, columns.putGrowing(kind), columns.putGrowing(about), this.#others.pack(columns)]
   }
 
   /** Takes over what `pack` gave. */
-  restore([count, position, kind, room, about, at, subjects]: PackedChanges, columns: Columns): void {
+  restore([count, kind, about, others]: PackedChanges, columns: Columns): void {
+    this.#count = count
+    this.#kind = new Uint8Array(columns.take(kind, initialRows).buffer)
+    this.#about = new Uint32Array(columns.take(about, initialRows * 4).buffer)
+    this.#others.restore(others, columns)
+  }
+
+  #add(kind: ChangeKind, about: number): void {
+    if (this.#count === this.#kind.length) {
+      this.#kind = grown(this.#kind, new Uint8Array(this.#count * 2))
+      this.#about = grown(this.#about, new Uint32Array(this.#count * 2))
+    }
+    this.#kind[this.#count] = changeKinds.indexOf(kind)
+    this.#about[this.#count++] = about
+  }
+
+  #positionOf(row: number): number {
+    const about = this.#about[row]!
+    return changeKinds[this.#kind[row]!] === 'event.posted' ? this.#events.change[about]! : this.#others.position(about)
+  }
+}
+
+/** What is to be known of changes that are no new events. Columns of typed arrays, 20 bytes a row. */
+class Others {
+  #count = 0
+  #position = new Float64Array(initialRows)
+  #room = new Uint32Array(initialRows)
+  #about = new Uint32Array(initialRows)
+  #at = new Uint32Array(initialRows)
+  /** Ids of subjects that are no events. */
+  readonly #subjects: string[] = []
+
+  /** Gives the number of the row. */
+  add(change: Omit<Change, 'kind'>): number {
+    if (this.#count === this.#room.length) this.#grow()
+    const row = this.#count++
+    this.#position[row] = change.position
+    this.#room[row] = change.room
+    this.#about[row] = change.subject === '' ? change.slot : this.#subjects.push(change.subject) - 1
+    this.#at[row] = change.at
+    return row
+  }
+
+  at(row: number, hasSubject: boolean): Omit<Change, 'kind'> {
+    return {
+      position: this.#position[row]!,
+      room: this.#room[row]!,
+      slot: hasSubject ? nowhere : this.#about[row]!,
+      subject: hasSubject ? this.#subjects[this.#about[row]!]! : '',
+      at: this.#at[row]!,
+    }
+  }
+
+  position(row: number): number {
+    return this.#position[row]!
+  }
+
+  pack(columns: Columns): PackedOthers {
+    const keep = (column: Float64Array | Uint32Array) => columns.putGrowing(bytesOf(column, this.#count))
+    const kept = [keep(this.#position), keep(this.#room), keep(this.#about), keep(this.#at)] as const
+    return [this.#count, ...kept, this.#subjects]
+  }
+
+  restore([count, position, room, about, at, subjects]: PackedOthers, columns: Columns): void {
     const bufferOf = (kept: Kept, bytesEach: number) => columns.take(kept, initialRows * bytesEach).buffer
     this.#count = count
     this.#position = new Float64Array(bufferOf(position, 8))
-    this.#kind = new Uint8Array(bufferOf(kind, 1))
     this.#room = new Uint32Array(bufferOf(room, 4))
     this.#about = new Uint32Array(bufferOf(about, 4))
     this.#at = new Uint32Array(bufferOf(at, 4))
@@ -370,9 +421,8 @@ export class Changes {
   }
 
   #grow(): void {
-    const rows = this.#kind.length * 2
+    const rows = this.#room.length * 2
     this.#position = grown(this.#position, new Float64Array(rows))
-    this.#kind = grown(this.#kind, new Uint8Array(rows))
     this.#room = grown(this.#room, new Uint32Array(rows))
     this.#about = grown(this.#about, new Uint32Array(rows))
     this.#at = grown(this.#at, new Uint32Array(rows))

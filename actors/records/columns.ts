@@ -13,13 +13,24 @@ const columnBytesMin = 16 * 1024
 
 export class Columns {
   readonly all: Uint8Array[]
+  readonly #isLive: boolean
 
-  /** `all`: as they were read, each with room to grow; none for a snapshot that is being made. */
-  constructor(all: readonly Uint8Array[] = []) {
+  /**
+   * `all`: as they were read, each with room to grow; none for a snapshot that is being made. `isLive`: the state goes on while
+   * the snapshot is written, and what may change is copied.
+   */
+  constructor(all: readonly Uint8Array[] = [], isLive = false) {
     this.all = [...all]
+    this.#isLive = isLive
   }
 
   put(bytes: Uint8Array): Kept {
+    if (bytes.length < columnBytesMin) return bytes
+    return this.all.push(this.#isLive ? bytes.slice() : bytes) - 1
+  }
+
+  /** The same of an array that only grows: no number in it is ever another one. */
+  putGrowing(bytes: Uint8Array): Kept {
     return bytes.length < columnBytesMin ? bytes : this.all.push(bytes) - 1
   }
 
@@ -54,4 +65,48 @@ export function grown<Column extends Float64Array | Uint32Array | Uint16Array | 
 ): Column {
   to.set(from)
   return to
+}
+
+/** Whole numbers from 0, as narrow as the largest of them: the column widens when a larger one comes. */
+export type Narrow = Uint8Array | Uint16Array | Uint32Array
+
+/** The same column, or a wider one, that can hold `value`. */
+export function wideEnough(column: Narrow, value: number): Narrow {
+  if (value < 2 ** (8 * column.BYTES_PER_ELEMENT)) return column
+  return remade(column, value < 0x1_0000 ? 2 : 4, column.length)
+}
+
+/** A column of the same width with more room. */
+export function longer(column: Narrow, count: number): Narrow {
+  return remade(column, column.BYTES_PER_ELEMENT, count)
+}
+
+/** The first `count` of a column that only grows; one that is all zeros is nothing. */
+export function keepNarrow(column: Narrow, count: number, columns: Columns): Kept {
+  return columns.putGrowing(bytesOf(column, isZero(column, count) ? 0 : count))
+}
+
+/** The column that was kept with `count` numbers, with room for so many, and at least `roomMin`, a power of two. */
+export function takeNarrow(kept: Kept, count: number, roomMin: number, columns: Columns): Narrow {
+  const room = Math.max(roomMin, roomFor(count))
+  const { buffer, length } = columns.take(kept)
+  if (length === 0) return new Uint8Array(room)
+  const column = over(buffer, length / count)
+  return column.length < room ? longer(column, room) : column
+}
+
+/** What is zero is not written, and takes no memory until it is. */
+function remade(column: Narrow, bytesEach: number, count: number): Narrow {
+  const to = over(new ArrayBuffer(count * bytesEach), bytesEach)
+  if (!isZero(column, column.length)) to.set(column)
+  return to
+}
+
+function over(buffer: ArrayBuffer, bytesEach: number): Narrow {
+  return bytesEach === 1 ? new Uint8Array(buffer) : bytesEach === 2 ? new Uint16Array(buffer) : new Uint32Array(buffer)
+}
+
+function isZero(column: Narrow, count: number): boolean {
+  for (let at = count - 1; at >= 0; at--) if (column[at] !== 0) return false
+  return true
 }

@@ -1,12 +1,22 @@
 /**
  * The event index: what memory keeps of each event, in columns of typed arrays, found by id.
  *
- * Bodies stay in the segments; a slot here says where. One slot costs 78 bytes, plus 4 to 8 bytes of hash table
+ * Bodies stay in the segments; a slot here says where. One slot costs 56 to 66 bytes, plus 4 to 8 bytes of hash table
  * and 4 bytes in its room's list. Slots are never freed:
  * a place in a room is forever, only the text can go.
  */
 
-import { bytesOf, type Columns, grown, type Kept } from './columns.ts'
+import {
+  bytesOf,
+  type Columns,
+  grown,
+  type Kept,
+  keepNarrow,
+  longer,
+  type Narrow,
+  takeNarrow,
+  wideEnough,
+} from './columns.ts'
 import { IdTable, none, type PackedIds } from './id-table.ts'
 import { lowerBound, type Slots } from './slot-lists.ts'
 
@@ -41,45 +51,31 @@ type NewSlot = {
 
 const initialCapacity = 1024
 
-const columnNames = [
-  'shard',
-  'place',
-  'room',
-  'page',
-  'kind',
-  'author',
-  'seq',
-  'at',
-  'root',
-  'parent',
-  'expires',
-  'change',
-  'leaf',
-  'next',
-  'tail',
-] as const
+const wideNames = ['place', 'author', 'seq', 'at', 'root', 'parent', 'change', 'next', 'tail'] as const
+/** Of small numbers, or mostly zeros. */
+const narrowNames = ['shard', 'room', 'page', 'kind', 'expires', 'leaf'] as const
 
-export type PackedEvents = readonly [ids: PackedIds, columns: readonly Kept[]]
+export type PackedEvents = readonly [ids: PackedIds, wide: readonly Kept[], narrow: readonly Kept[]]
 
 export class EventIndex {
   readonly #ids = new IdTable(16)
-  shard = new Uint16Array(initialCapacity)
   place = new Uint32Array(initialCapacity)
-  room = new Uint32Array(initialCapacity)
-  page = new Uint32Array(initialCapacity)
-  kind = new Uint32Array(initialCapacity)
   author = new Uint32Array(initialCapacity)
   seq = new Uint32Array(initialCapacity)
   at = new Uint32Array(initialCapacity)
   root = new Uint32Array(initialCapacity)
   parent = new Uint32Array(initialCapacity)
-  expires = new Uint32Array(initialCapacity)
-  change = new Float64Array(initialCapacity)
-  leaf = new Uint32Array(initialCapacity)
+  change = new Uint32Array(initialCapacity)
   /** Next event of the same thread, by slot; `none` at its end. */
   next = new Uint32Array(initialCapacity)
   /** On a root: the newest event of its thread. On a reply: the one before it in the thread. */
   tail = new Uint32Array(initialCapacity)
+  shard: Narrow = new Uint8Array(initialCapacity)
+  room: Narrow = new Uint8Array(initialCapacity)
+  page: Narrow = new Uint8Array(initialCapacity)
+  kind: Narrow = new Uint8Array(initialCapacity)
+  expires: Narrow = new Uint8Array(initialCapacity)
+  leaf: Narrow = new Uint8Array(initialCapacity)
 
   get count(): number {
     return this.#ids.count
@@ -87,19 +83,21 @@ export class EventIndex {
 
   /** Everything, for a snapshot, cut to the slots in use. */
   pack(columns: Columns): PackedEvents {
-    return [this.#ids.pack(columns), columnNames.map((name) => columns.put(bytesOf(this[name], this.count)))]
+    const wide = wideNames.map((name) => {
+      const bytes = bytesOf(this[name], this.count)
+      return name === 'next' || name === 'tail' ? columns.put(bytes) : columns.putGrowing(bytes)
+    })
+    return [this.#ids.pack(columns), wide, narrowNames.map((name) => keepNarrow(this[name], this.count, columns))]
   }
 
   /** The index that was packed. */
-  static of([ids, kept]: PackedEvents, columns: Columns): EventIndex {
+  static of([ids, wide, narrow]: PackedEvents, columns: Columns): EventIndex {
     const index = new EventIndex()
-    const bufferOf = (n: number, bytesEach: number) => columns.take(kept[n]!, initialCapacity * bytesEach).buffer
     index.#ids.restore(ids, columns)
-    for (const [n, name] of columnNames.entries()) {
-      if (name === 'shard') index.shard = new Uint16Array(bufferOf(n, 2))
-      else if (name === 'change') index.change = new Float64Array(bufferOf(n, 8))
-      else index[name] = new Uint32Array(bufferOf(n, 4))
-    }
+    for (const [n, name] of wideNames.entries())
+      index[name] = new Uint32Array(columns.take(wide[n]!, initialCapacity * 4).buffer)
+    for (const [n, name] of narrowNames.entries())
+      index[name] = takeNarrow(narrow[n]!, index.count, initialCapacity, columns)
     return index
   }
 
@@ -112,19 +110,14 @@ export class EventIndex {
   add(event: NewSlot): number {
     if (this.count === this.place.length) this.#grow()
     const slot = this.#ids.add(event.id)
-    this.shard[slot] = event.shard
     this.place[slot] = event.place
-    this.room[slot] = event.room
-    this.page[slot] = event.page
-    this.kind[slot] = event.kind
     this.author[slot] = event.author
     this.seq[slot] = event.seq
     this.at[slot] = event.at
     this.root[slot] = event.root
     this.parent[slot] = event.parent
-    this.expires[slot] = event.expires
     this.change[slot] = event.change
-    this.leaf[slot] = event.leaf
+    for (const name of narrowNames) this.#setNarrow(name, slot, event[name])
     this.next[slot] = none
     this.tail[slot] = slot
     if (event.root !== none && !event.isEdit) {
@@ -153,21 +146,14 @@ export class EventIndex {
 
   #grow(): void {
     const capacity = this.place.length * 2
-    this.shard = grown(this.shard, new Uint16Array(capacity))
-    this.place = grown(this.place, new Uint32Array(capacity))
-    this.room = grown(this.room, new Uint32Array(capacity))
-    this.page = grown(this.page, new Uint32Array(capacity))
-    this.kind = grown(this.kind, new Uint32Array(capacity))
-    this.author = grown(this.author, new Uint32Array(capacity))
-    this.seq = grown(this.seq, new Uint32Array(capacity))
-    this.at = grown(this.at, new Uint32Array(capacity))
-    this.root = grown(this.root, new Uint32Array(capacity))
-    this.parent = grown(this.parent, new Uint32Array(capacity))
-    this.expires = grown(this.expires, new Uint32Array(capacity))
-    this.change = grown(this.change, new Float64Array(capacity))
-    this.leaf = grown(this.leaf, new Uint32Array(capacity))
-    this.next = grown(this.next, new Uint32Array(capacity))
-    this.tail = grown(this.tail, new Uint32Array(capacity))
+    for (const name of wideNames) this[name] = grown(this[name], new Uint32Array(capacity))
+    for (const name of narrowNames) this[name] = longer(this[name], capacity)
+  }
+
+  #setNarrow(name: (typeof narrowNames)[number], slot: number, value: number): void {
+    if (value === 0) return
+    this[name] = wideEnough(this[name], value)
+    this[name][slot] = value
   }
 }
 
@@ -186,7 +172,7 @@ export class SlotList implements Slots {
   }
 
   pack(columns: Columns): Kept {
-    return columns.put(bytesOf(this.#slots, this.length))
+    return columns.putGrowing(bytesOf(this.#slots, this.length))
   }
 
   /** The list that was packed. */

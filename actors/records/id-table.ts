@@ -32,7 +32,7 @@ export class IdTable {
 
   /** Everything, for a snapshot, cut to the ids in use. */
   pack(columns: Columns): PackedIds {
-    const ids = columns.put(this.#ids.subarray(0, this.#count * this.#bytes))
+    const ids = columns.putGrowing(this.#ids.subarray(0, this.#count * this.#bytes))
     return [this.#count, this.#seed, ids, columns.put(bytesOf(this.#table, this.#table.length))]
   }
 

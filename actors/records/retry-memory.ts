@@ -12,6 +12,7 @@
  * cell per owner.
  */
 import { randomInt } from 'node:crypto'
+import type { Cells } from '../../storage/shelved-table.ts'
 import { bytesOf, type Columns, type Kept } from './columns.ts'
 
 type PackedTable = readonly [count: number, fingerprints: Kept, values: Kept]
@@ -31,16 +32,15 @@ export type Shelved = {
   remove(): void
 }
 
-/** Where tables that are full lie: cells of a fingerprint and a value, as `Table` has them. */
+/** Where tables that are full lie. */
 export type Shelf = {
+  /** A table in memory goes there with so many entries. */
+  readonly tableEntries: number
   /** Puts a table away beside other work. Undefined: it could not be. */
-  put(name: string, fingerprints: Float64Array, values: Uint32Array): Promise<Shelved | undefined>
+  put(name: string, cells: Cells): Promise<Shelved | undefined>
   /** Undefined: it is not there, or not as it was put there. */
   open(name: string): Shelved | undefined
 }
-
-/** A table in memory goes to the shelf with so many entries. */
-export const shelvedAt = 349_525
 
 const absurdSeconds = 30 * 86_400
 
@@ -76,8 +76,8 @@ class Table {
   }
 
   /** Its cells, for the shelf. */
-  get cells(): readonly [fingerprints: Float64Array, values: Uint32Array] {
-    return [this.#fingerprints, this.#values]
+  get cells(): Cells {
+    return { fingerprints: this.#fingerprints, values: this.#values }
   }
 
   pack(columns: Columns): PackedTable {
@@ -135,7 +135,7 @@ class Full {
   /** On its way to the shelf. */
   static of(table: Table, name: string, shelf: Shelf): Full {
     const full = new Full(name, table)
-    shelf.put(name, ...table.cells).then((shelved) => {
+    void shelf.put(name, table.cells).then((shelved) => {
       if (shelved === undefined) return
       if (full.#isRemoved) shelved.remove()
       else full.#at = shelved
@@ -213,9 +213,8 @@ type MemoryOptions = {
   readonly share?: number
   /** Left out: everything stays in memory. */
   readonly shelf?: Shelf
-  /** What the names of its tables on the shelf begin with. */
-  readonly name?: string
-  readonly shelvedAt?: number
+  /** What the names of its tables on the shelf begin with, when they are put there. */
+  readonly name: () => string
 }
 
 export class RetryMemory {
@@ -263,12 +262,12 @@ export class RetryMemory {
   /** `at`: Unix seconds of the record. */
   add(fingerprint: number, place: number, at: number, owner = 0): void {
     this.#turn(at)
-    const { shelf, name = '', shelvedAt: full = shelvedAt } = this.#options
+    const { shelf, name } = this.#options
     const now = this.#now
     now.entries.add(fingerprint, place)
     now.owners.increment(owner)
-    if (shelf === undefined || now.entries.count < full) return
-    now.full.push(Full.of(now.entries, `${name}-${place}`, shelf))
+    if (shelf === undefined || now.entries.count < shelf.tableEntries) return
+    now.full.push(Full.of(now.entries, `${name()}-${place}`, shelf))
     now.entries = new Table()
   }
 

@@ -222,7 +222,8 @@ export class RetryGuard {
     this.#read = read
     const memory = (name: string, spanSeconds: number, share: number | undefined) =>
       new RetryMemory({
-        name,
+        // Tables of other seeds are of no use, and never taken for these.
+        name: () => `${name}-${fingerprint(this.#seeds, 'tables', '', '').toString(36)}`,
         spanSeconds,
         ...(share === undefined ? {} : { share }),
         ...(shelf === undefined ? {} : { shelf }),

@@ -93,7 +93,8 @@ type Writing = {
 /** What a thread reports when it is ready. */
 type Facts = Readonly<Record<string, unknown>>
 
-const stopWithinMs = 5_000
+/** Container hosts give 10 s in all. */
+const stopWithinMs = 8_500
 
 /** Rooms that exist from the first start. What making them takes, log/beginning.ts counts. */
 function firstRooms({ identity }: BoardDirectory): readonly FirstRoom[] {
@@ -264,12 +265,11 @@ export class ActorHost implements Actors {
     )
   }
 
-  /** Stops feed, log and shards, in that order reversed from their start, each after it has finished what it took. */
+  /** Stops all but the log, and then that, each after it has finished what it took. */
   async stop(): Promise<void> {
-    await this.#search.stop(stopWithinMs)
-    await this.#tools.stop(stopWithinMs)
-    await this.#feedThread?.stop(stopWithinMs)
-    for (const thread of this.#shardThreads) await thread.stop(stopWithinMs)
+    // Those that keep a snapshot do so at the same time.
+    const keeping = [this.#search, this.#tools, this.#feedThread, ...this.#shardThreads]
+    await Promise.all(keeping.map((thread) => thread?.stop(stopWithinMs)))
     await this.#logThread?.stop(stopWithinMs)
     for (const link of [...this.#shardLinks, this.#logLink, this.#feedLink, this.#search, this.#tools]) link?.close()
   }

@@ -23,6 +23,7 @@ import { inTurn } from '../runtime/slow-turns.ts'
 import { FeedAnswers, type FeedAsk } from './feed-answers.ts'
 import type { Published, Rewritten } from './log-run.ts'
 import { Publisher } from './publisher.ts'
+import { replayProgress } from './replay-progress.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 import { type Report, readFault, type ThreadPlatform, type ThreadStarter } from './thread.ts'
 import { Trees } from './trees.ts'
@@ -110,7 +111,11 @@ class FeedFollower {
     const log = JournalReader.open(disk, logDirectory(data.dataDirectory))
     this.#durable = through
     this.#snapshots = snapshots
+    const progress = replayProgress(data, 'log', through)
     this.#feed = new Feed({
+      onFollowed: (seq) => {
+        if (!this.#isLive) progress(seq)
+      },
       log,
       kept,
       shards: Array.from({ length: data.shards }, (_, shard) =>
@@ -180,7 +185,7 @@ class FeedFollower {
     this.#feed.follow(this.#durable)
     // Of a frame whose records are damaged nothing was applied, but its head is signed all the same.
     if (this.#isLive) this.#tellHead(this.#feed.state.board.change)
-    this.#snapshots.after(this.#feed.applied, () => this.#feed.pack())
+    this.#snapshots.after(this.#feed.applied, (isLive) => this.#feed.pack(isLive))
     if (!this.#isLive || this.#changed.size + this.#handles.length === 0) return
     const pushed = { ...this.#publisher.take(), followed: this.#publisher.followed(this.#changed.keys()) }
     const news: FeedNews = ['changed', [...this.#changed], this.#handles, this.#people, pushed]

@@ -2,28 +2,33 @@
 import { join } from 'node:path'
 import type { Shelf, Shelved } from '../../actors/records/retry-memory.ts'
 import type { Disk } from '../../storage/disk.ts'
-import { ShelvedTable, shelvedBytes } from '../../storage/shelved-table.ts'
+import { type Cells, ShelvedTable, shelvedBytes } from '../../storage/shelved-table.ts'
 import type { Report } from './thread.ts'
 
 const suffix = '.retries'
+/** Two thirds of the cells of a table of 6 MB: it would double with the next. */
+const tableEntries = 349_525
 
 type Place = { readonly disk: Disk; readonly directory: string; readonly report: Report }
 
 export class RetryShelf implements Shelf {
+  readonly tableEntries: number
   readonly #place: Place
   /** Names that were opened, or put there, since the start. */
   readonly #used = new Set<string>()
 
-  constructor(place: Place) {
+  constructor(place: Place, entries = tableEntries) {
     this.#place = place
+    this.tableEntries = entries
   }
 
-  async put(name: string, fingerprints: Float64Array, values: Uint32Array): Promise<Shelved | undefined> {
+  async put(name: string, cells: Cells): Promise<Shelved | undefined> {
     const { disk, report } = this.#place
+    const path = this.#pathOf(name)
     this.#used.add(name)
     try {
-      await disk.writeAtomicLater(this.#pathOf(name), shelvedBytes(fingerprints, values))
-      return this.open(name)
+      await disk.writeAtomicLater(path, shelvedBytes(cells))
+      return this.#shelved(path, ShelvedTable.of(disk, path, cells))
     } catch (error) {
       report('warn', 'retries.not_shelved', { name, problem: String(error) })
       return undefined
@@ -35,13 +40,7 @@ export class RetryShelf implements Shelf {
     const table = ShelvedTable.open(this.#place.disk, path)
     if (table === undefined) return undefined
     this.#used.add(name)
-    return {
-      find: (fingerprint, each) => table.find(fingerprint, each),
-      remove: () => {
-        table.close()
-        this.#place.disk.removeUnsynced(path)
-      },
-    }
+    return this.#shelved(path, table)
   }
 
   /** Removes what an earlier life has left and no snapshot names that was used. */
@@ -50,6 +49,16 @@ export class RetryShelf implements Shelf {
     for (const file of disk.listFiles(directory)) {
       const at = file.indexOf(suffix)
       if (at >= 0 && !this.#used.has(file.slice(0, at))) disk.removeUnsynced(join(directory, file))
+    }
+  }
+
+  #shelved(path: string, table: ShelvedTable): Shelved {
+    return {
+      find: (fingerprint, each) => table.find(fingerprint, each),
+      remove: () => {
+        table.close()
+        this.#place.disk.removeUnsynced(path)
+      },
     }
   }
 

@@ -26,6 +26,7 @@ import { Compactor } from './compactor.ts'
 import { IdleMark } from './idle-mark.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { answerRead } from './reads.ts'
+import { replayProgress } from './replay-progress.ts'
 import { RetryShelf } from './retry-shelf.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 import { readFault, type ThreadPlatform } from './thread.ts'
@@ -204,11 +205,12 @@ export class ShardRun {
         const held = this.#held
         this.#held = []
         for (const show of held) show()
-        this.#snapshots.after(seq, () => this.#shard.pack())
+        this.#snapshots.after(seq, (isLive) => this.#shard.pack(isLive))
         this.#mark.after()
         this.#news.afterTurn(acted)
       },
       shelf,
+      onReplayed: replayProgress(this.#here, `shard ${data.number}`, this.#journal.nextSeq - 1),
       firstRooms: data.firstRooms,
       mail: (state, record) => {
         this.#delivery = this.#workDelivery(signer, state, record)

@@ -1,11 +1,17 @@
-/** When a thread keeps a snapshot: every so many frames, and when it stops. A snapshot that cannot be kept is no fault. */
-import { checkReached, type Image, loadNewest, type Snapshot, save } from '../../storage/snapshot.ts'
+/**
+ * When a thread keeps a snapshot: every so many frames, beside its work, and when it stops. A snapshot that cannot be kept is no
+ * fault.
+ */
+import type { Cancel } from '../../actors/kernel/timers.ts'
+import { checkReached, type Image, loadNewest, type Snapshot, SnapshotWriter, save } from '../../storage/snapshot.ts'
 import type { ThreadPlatform } from './thread.ts'
 
-/** Replaying this many frames takes about a second; packing a board of a million events stops its thread for half of one. */
+/** Replaying this many frames takes about a second. */
 const framesBetween = 200_000
+/** Between two pieces of a snapshot that is written beside the work: the disk is there for posts first. */
+const pauseMs = 4
 
-type Here = Pick<ThreadPlatform, 'disk' | 'report'>
+type Here = Pick<ThreadPlatform, 'clock' | 'disk' | 'report'>
 
 export class SnapshotKeeper {
   readonly #here: Here
@@ -13,6 +19,9 @@ export class SnapshotKeeper {
   #found: Snapshot | undefined
   #journalId: Buffer | undefined
   #kept: number
+  /** What is being written. */
+  #writer: SnapshotWriter | undefined
+  #stopStep: Cancel = () => {}
 
   /** Of a journal that is open. `durable`: its newest durable frame; a snapshot beyond it is damage. */
   static open(here: Here, directory: string, journalId: Buffer, durable: number): SnapshotKeeper {
@@ -46,18 +55,54 @@ export class SnapshotKeeper {
     if (this.#kept > 0) checkReached(this.#directory, this.#kept, durable)
   }
 
-  /** Keeps one when enough has happened since the last. */
-  after(seq: number, pack: () => Image): void {
-    if (seq - this.#kept >= framesBetween) this.keep(seq, pack)
+  /** Begins one when enough has happened since the last: `pack(true)` gives an image that does not change while it is written. */
+  after(seq: number, pack: (isLive: boolean) => Image): void {
+    if (this.#writer !== undefined || seq - this.#kept < framesBetween) return
+    this.#kept = seq
+    this.#trying(seq, () => {
+      const { disk } = this.#here
+      this.#writer = new SnapshotWriter(disk, this.#directory, { journalId: this.#journalId!, seq, ...pack(true) })
+      this.#stepLater(seq)
+    })
   }
 
+  /** Keeps one at once, and gives up what is being written. */
   keep(seq: number, pack: () => Image): void {
-    if (seq === this.#kept) return
+    if (seq === this.#kept && this.#writer === undefined) return
+    this.#giveUp()
     this.#kept = seq
+    this.#trying(seq, () => save(this.#here.disk, this.#directory, { journalId: this.#journalId!, seq, ...pack() }))
+  }
+
+  #stepLater(seq: number): void {
+    this.#stopStep = this.#here.clock.later(() => this.#trying(seq, () => this.#step(seq)), pauseMs)
+  }
+
+  #step(seq: number): void {
+    const writer = this.#writer!
+    if (writer.step()) return this.#stepLater(seq)
+    writer.finish((failed) => {
+      this.#writer = undefined
+      if (failed !== undefined) this.#notKept(seq, failed)
+    })
+  }
+
+  #trying(seq: number, write: () => void): void {
     try {
-      save(this.#here.disk, this.#directory, { journalId: this.#journalId!, seq, ...pack() })
+      write()
     } catch (error) {
-      this.#here.report('warn', 'snapshot.not_kept', { directory: this.#directory, seq, problem: String(error) })
+      this.#giveUp()
+      this.#notKept(seq, error)
     }
+  }
+
+  #giveUp(): void {
+    this.#stopStep()
+    this.#writer?.giveUp()
+    this.#writer = undefined
+  }
+
+  #notKept(seq: number, problem: unknown): void {
+    this.#here.report('warn', 'snapshot.not_kept', { directory: this.#directory, seq, problem: String(problem) })
   }
 }

@@ -5,7 +5,7 @@ import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { registryName, stubOf } from '../../actors/records/record.ts'
 import type { Decider, WriteLetter } from '../../actors/records/write.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
-import { Shard, shardOf } from '../../actors/shard.ts'
+import { Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { systemClock } from '../../src/clock.ts'
 import { type Actors, type TakeReply, whenDecided } from '../../src/command/ports.ts'
@@ -16,6 +16,7 @@ import { Damage, Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
+import { ShelfInMemory } from '../support/shelf-in-memory.ts'
 
 const ada = opensslSigner(Buffer.alloc(32, 1))
 
@@ -67,7 +68,7 @@ function startShard(
   directory = scratchDirectory(),
   log: 'confirms' | 'is silent' | 'begins' = 'confirms',
   own: Readonly<Record<string, Decider>> = {},
-  { disk = machineDisk, isBusy = false }: { readonly disk?: Disk; readonly isBusy?: boolean } = {},
+  { disk = machineDisk, isBusy = false, ...more }: Partial<ShardOptions> & { readonly disk?: Disk } = {},
 ) {
   const clock = { seconds: 1_790_000_000 }
   const journal = Journal.open({ disk, directory })
@@ -88,6 +89,7 @@ function startShard(
     lettersPerTurnMax: 100,
     unconfirmedMax: 1000,
     isBusy,
+    ...more,
   })
   const confirm = (through: number) =>
     shard.confirm({ through, firstChange: 1, firstLeaf: 0, head: { size: 1, checkpoint: '' } })
@@ -395,4 +397,30 @@ test('a clock that once was in the year 2106 leaves nothing behind: what is post
   expect(await again.post({ text: 'restarted', timestamp: right + 90, nonce: 'restarted' })).toMatchObject({ ok: true })
   expect(again.shard.board.events.at[again.shard.board.events.count - 1]).toBe(right + 90)
   again.journal.close()
+})
+
+test('a shard that begins with a snapshot knows request ids whose tables are on the shelf, and those that the shelf has lost', async () => {
+  const shelf = new ShelfInMemory(10)
+  const { post, clock, shard, journal, directory } = startShard(undefined, undefined, {}, { shelf })
+  const said = (n: number) => ({ text: `${n}`, nonce: `${n}`, timestamp: clock.seconds, request_id: `id ${n}` })
+  for (let n = 0; n < 35; n++) expect(await post(said(n))).toMatchObject({ ok: true })
+  expect([...shelf.tables.keys()].map((name) => name.split('-')[0]).sort()).toEqual([
+    ...['nonces', 'nonces', 'nonces', 'request', 'request', 'request'],
+  ])
+  const { bytes, columns } = shard.pack(true)
+  const snapshot = { seq: journal.nextSeq - 1, bytes, columns }
+  for (let n = 35; n < 40; n++) await post(said(n))
+  journal.close()
+  for (const isLost of [false, true]) {
+    if (isLost) shelf.tables.delete([...shelf.tables.keys()][0]!)
+    const again = startShard(directory, undefined, {}, { shelf, snapshot: () => snapshot })
+    expect(again.shard.board.events.count).toBe(40)
+    for (let n = 0; n < 40; n++) {
+      const retried = await again.post({ ...said(n), nonce: `again ${n}` })
+      expect([n, retried]).toMatchObject([n, { ok: true, duplicate: true }])
+      const reused = await again.post({ ...said(n), text: 'other', request_id: `other ${n}` })
+      expect([n, reused]).toMatchObject([n, { refusal: { code: 'nonce_reused' } }])
+    }
+    again.journal.close()
+  }
 })

@@ -23,9 +23,8 @@ function cellsOf(entries: readonly (readonly [fingerprint: number, value: number
 }
 
 function written(entries: readonly (readonly [number, number])[]): string {
-  const { fingerprints, values } = cellsOf(entries)
   const path = join(scratchDirectory(), 'table')
-  writeFileSync(path, shelvedBytes(fingerprints, values))
+  writeFileSync(path, shelvedBytes(cellsOf(entries)))
   return path
 }
 

@@ -7,7 +7,7 @@ import { type JournalProblem, verifyJournal } from '../../storage/fsck-journal.t
 import { Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { segmentPath } from '../../storage/segment.ts'
-import { checkReached, loadNewest, reachOf, save } from '../../storage/snapshot.ts'
+import { checkReached, loadNewest, reachOf, SnapshotWriter, save } from '../../storage/snapshot.ts'
 import { numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
@@ -35,6 +35,36 @@ test('what a kill left of a snapshot goes with the next one', () => {
   expect(loadNewest(machineDisk, directory, journalId)?.seq).toBe(5)
   save(machineDisk, directory, { journalId, seq: 1000, ...state(1000) })
   expect(readdirSync(directory).map((name) => Number.parseInt(name, 10))).toEqual([5, 1000])
+})
+
+/** So large that it takes several pieces. */
+const large = { bytes: randomBytes(1_500_000), columns: [randomBytes(0), randomBytes(2_200_000), randomBytes(10)] }
+
+test('a snapshot that is written piece by piece is the same file, and there only when all of it is', async () => {
+  const directory = saved(5)
+  const writer = new SnapshotWriter(machineDisk, directory, { journalId, seq: 80, ...large })
+  let pieces = 0
+  for (; writer.step(); pieces++) expect(loadNewest(machineDisk, directory, journalId)?.seq).toBe(5)
+  expect(pieces).toBe(6)
+  await new Promise<void>((done) => writer.finish((failed) => done(expect(failed).toBeUndefined())))
+  save(machineDisk, directory, { journalId, seq: 1000, ...large })
+  const [beside, atOnce] = readdirSync(directory).map((name) => readFileSync(join(directory, name)))
+  expect(beside!.subarray(36)).toEqual(atOnce!.subarray(36))
+  expect(loadNewest(machineDisk, directory, journalId)?.seq).toBe(1000)
+})
+
+test('one that is given up, before its end or while it is synced, leaves what was there', async () => {
+  const directory = saved(5)
+  for (const steps of [0, 2, Number.POSITIVE_INFINITY]) {
+    const writer = new SnapshotWriter(machineDisk, directory, { journalId, seq: 80, ...large })
+    let isWhole = false
+    for (let step = 0; step < steps && !isWhole; step++) isWhole = !writer.step()
+    if (isWhole) writer.finish(() => expect.unreachable('it was given up'))
+    writer.giveUp()
+    await new Promise((done) => setTimeout(done, 20))
+    expect(readdirSync(directory)).toHaveLength(1)
+    expect(loadNewest(machineDisk, directory, journalId)).toEqual({ seq: 5, ...state(5) })
+  }
 })
 
 test('each column has memory of its own with room to grow', () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Columns } from '../../../actors/records/columns.ts'
+import { Columns, keepNarrow, longer, type Narrow, takeNarrow, wideEnough } from '../../../actors/records/columns.ts'
 import { type BoardRecord, RecordType } from '../../../actors/records/record.ts'
 import { RetryMemory } from '../../../actors/records/retry-memory.ts'
 import { State } from '../../../actors/state.ts'
@@ -52,7 +53,7 @@ test('a state whose arrays lie beside its bytes goes on from a file as if it had
   for (const count of counts) {
     save(machineDisk, directory, { journalId, seq: count, ...stateOf(count).pack('more') })
     const kept = loadNewest(machineDisk, directory, journalId)!
-    expect(kept.columns.length).toBeGreaterThan(20)
+    expect(kept.columns.length).toBeGreaterThan(12)
     const { state, more } = State.unpack(kept)!
     expect(more).toBe('more')
     const whole = stateOf(count + 5_000)
@@ -62,13 +63,45 @@ test('a state whose arrays lie beside its bytes goes on from a file as if it had
   }
 })
 
+test('an image that is written beside the work stays as it was, whatever happens to the state', () => {
+  for (const count of [10, 8_192, 20_000]) {
+    const state = stateOf(count)
+    const before = joined(state.pack('more')).toString('base64')
+    const image = state.pack('more', new Columns([], true))
+    for (let n = count; n < count + 25_000; n++) post(state, n)
+    expect(joined(image).toString('base64') === before).toBe(true)
+  }
+})
+
+test('a column of small numbers is as narrow as they are, wherever it is kept and read again', () => {
+  const number = fc.oneof(fc.constant(0), fc.nat(255), fc.nat(65_535), fc.nat(0xffff_ffff))
+  fc.assert(
+    fc.property(fc.array(number, { minLength: 1, maxLength: 400 }), fc.nat(400), (numbers, keptAt) => {
+      let column: Narrow = new Uint8Array(16)
+      for (const [at, value] of numbers.entries()) {
+        if (at === keptAt) {
+          const columns = new Columns()
+          const kept = structuredClone(keepNarrow(column, at, columns))
+          column = takeNarrow(kept, at, 16, new Columns(columns.all.map((each) => each.slice())))
+        }
+        if (at === column.length) column = longer(column, 2 * at)
+        column = wideEnough(column, value)
+        column[at] = value
+      }
+      expect([...column.subarray(0, numbers.length)]).toEqual(numbers)
+      const largest = Math.max(...numbers)
+      expect(column.BYTES_PER_ELEMENT).toBeLessThanOrEqual(largest < 256 ? 1 : largest < 65_536 ? 2 : 4)
+    }),
+  )
+})
+
 test('a memory of nonces goes on from its columns', () => {
-  const memory = new RetryMemory({ spanSeconds: 100 })
+  const memory = new RetryMemory({ spanSeconds: 100, name: () => '' })
   for (let n = 1; n <= 20_000; n++) memory.add(n * 7_919, n, Math.floor(n / 100))
   const columns = new Columns()
   const packed = memory.pack(columns)
   expect(columns.all.length).toBeGreaterThan(1)
-  const again = new RetryMemory({ spanSeconds: 100 })
+  const again = new RetryMemory({ spanSeconds: 100, name: () => '' })
   again.restore(packed, new Columns(columns.all.map((each) => each.slice())), 200)
   for (let n = 20_001; n <= 30_000; n++) again.add(n * 7_919, n, Math.floor(n / 100))
   for (const n of [20_000, 20_001, 29_999, 30_000]) {

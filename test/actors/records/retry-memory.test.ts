@@ -3,35 +3,12 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Board } from '../../../actors/records/board.ts'
 import { Columns } from '../../../actors/records/columns.ts'
-import { RetryMemory, type Shelf, type Shelved } from '../../../actors/records/retry-memory.ts'
+import { RetryMemory, type Shelf } from '../../../actors/records/retry-memory.ts'
 import { nonceSeconds, RetryGuard, requestSeconds, type WriteLetter } from '../../../actors/records/write.ts'
+import { ShelfInMemory } from '../../support/shelf-in-memory.ts'
 
 const span = 100
 const shelvedAt = 8
-
-/** Files, and what is on its way there. */
-class ShelfInMemory implements Shelf {
-  readonly tables = new Map<string, { fingerprints: Float64Array; values: Uint32Array }>()
-  readonly used = new Set<string>()
-  isFull = false
-
-  async put(name: string, fingerprints: Float64Array, values: Uint32Array): Promise<Shelved | undefined> {
-    if (this.isFull) return undefined
-    this.tables.set(name, { fingerprints, values })
-    return this.open(name)
-  }
-
-  open(name: string): Shelved | undefined {
-    const table = this.tables.get(name)
-    if (table === undefined) return undefined
-    this.used.add(name)
-    return {
-      find: (fingerprint, each) =>
-        table.values.some((value, cell) => value !== 0 && table.fingerprints[cell] === fingerprint && each(value)),
-      remove: () => this.tables.delete(name),
-    }
-  }
-}
 
 type Step = { readonly wait: number; readonly adds: number; readonly packs: boolean; readonly isFull: boolean }
 const steps = fc.array(
@@ -39,7 +16,7 @@ const steps = fc.array(
   { maxLength: 40 },
 )
 
-const fresh = (shelf: Shelf) => new RetryMemory({ spanSeconds: span, shelvedAt, shelf, name: 'some' })
+const fresh = (shelf: Shelf) => new RetryMemory({ spanSeconds: span, shelf, name: () => 'some' })
 
 function kept(memory: RetryMemory) {
   const columns = new Columns()
@@ -60,7 +37,7 @@ function restarted(memory: RetryMemory, shelf: ShelfInMemory, at: number): Retry
 test('whatever comes, wherever it lies and however often it is packed: all is kept for its time, and not for ever', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all: readonly Step[]) => {
-      const shelf = new ShelfInMemory()
+      const shelf = new ShelfInMemory(shelvedAt)
       let memory = fresh(shelf)
       let now = 1_790_000_000
       const added: { place: number; at: number }[] = []
@@ -88,7 +65,7 @@ test('whatever comes, wherever it lies and however often it is packed: all is ke
 })
 
 test('a snapshot whose tables the shelf has lost is of use only when their time is over', async () => {
-  const [shelf, at] = [new ShelfInMemory(), 1_790_000_000]
+  const [shelf, at] = [new ShelfInMemory(shelvedAt), 1_790_000_000]
   const memory = fresh(shelf)
   for (let place = 1; place <= 3 * shelvedAt; place++) memory.add(place * 7_919, place, at)
   await new Promise((done) => setImmediate(done))

@@ -1,0 +1,22 @@
+/** Says how far a long replay is: nothing in the first 2 s, and then every 2 s. */
+import type { ThreadPlatform } from './thread.ts'
+
+const quietMs = 2_000
+/** The clock is not read at every frame. */
+const framesBetween = 64
+
+/** `journal`: whose frames are replayed. Gives what is to be called after each, with its number. */
+export function replayProgress(
+  { clock, report }: Pick<ThreadPlatform, 'clock' | 'report'>,
+  journal: string,
+  frames: number,
+): (seq: number) => void {
+  let saidAt = clock.monotonicMs()
+  return (seq) => {
+    if (seq % framesBetween !== 0) return
+    const now = clock.monotonicMs()
+    if (now - saidAt < quietMs) return
+    saidAt = now
+    report('info', 'replaying', { journal, done: seq, frames })
+  }
+}

@@ -1,0 +1,60 @@
+/** A snapshot beside the work is there when all of it is written, and a stop in its midst leaves a newer one. */
+import { readdirSync } from 'node:fs'
+import { expect, test, vi } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
+import { replayProgress } from '../../../src/workers/replay-progress.ts'
+import { SnapshotKeeper } from '../../../src/workers/snapshots.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
+import { loadNewest } from '../../../storage/snapshot.ts'
+import { scratchDirectory } from '../../support/scratch.ts'
+
+const journalId = Buffer.alloc(16, 3)
+const image = (text: string) => ({ bytes: Buffer.from(text), columns: [Buffer.alloc(3_000_000, text)] })
+const quiet = () => expect.unreachable('nothing goes wrong')
+
+function opened() {
+  const directory = scratchDirectory()
+  const here = { clock: systemClock, disk: machineDisk, report: quiet }
+  const keeper = SnapshotKeeper.open(here, directory, journalId, 0)
+  return { directory, keeper, newest: () => loadNewest(machineDisk, directory, journalId)?.bytes.toString() }
+}
+
+test('it is kept beside the work, one at a time, and the next when as much has happened again', async () => {
+  const { directory, keeper, newest } = opened()
+  keeper.after(199_999, quiet)
+  keeper.after(200_000, () => image('first'))
+  keeper.after(500_000, quiet)
+  expect(newest()).toBeUndefined()
+  await vi.waitFor(() => expect(newest()).toBe('first'), 20_000)
+  keeper.keep(200_000, quiet)
+  keeper.after(400_000, () => image('second'))
+  await vi.waitFor(() => expect(newest()).toBe('second'), 20_000)
+  expect(readdirSync(directory)).toHaveLength(2)
+})
+
+test('a stop meanwhile keeps what is newest, also of the same frame', async () => {
+  for (const seq of [200_000, 200_500]) {
+    const { directory, keeper, newest } = opened()
+    keeper.after(200_000, () => image('beside'))
+    await new Promise((done) => setTimeout(done, 6))
+    keeper.keep(seq, () => image('at the stop'))
+    expect([newest(), readdirSync(directory).length]).toEqual(['at the stop', 1])
+    await new Promise((done) => setTimeout(done, 30))
+    expect([newest(), readdirSync(directory).length]).toEqual(['at the stop', 1])
+  }
+})
+
+test('a long replay says how far it is, and a short one nothing', () => {
+  const said: unknown[] = []
+  let now = 0
+  const clock = { ...systemClock, monotonicMs: () => now }
+  const progress = replayProgress({ clock, report: (...line) => said.push(line) }, 'shard 0', 10_000)
+  for (let seq = 1; seq <= 10_000; seq++) {
+    now += 0.5
+    progress(seq)
+  }
+  expect(said).toEqual([
+    ['info', 'replaying', { journal: 'shard 0', done: 4_032, frames: 10_000 }],
+    ['info', 'replaying', { journal: 'shard 0', done: 8_064, frames: 10_000 }],
+  ])
+})

@@ -8,9 +8,10 @@ import { Damage, type Disk, type DiskFile } from './disk.ts'
 import { FOOTER, type FoundFrame, type Frame, KEY_BYTES } from './frame.ts'
 import { FrameWindow, frameBytesUsual, windowBytes } from './frame-window.ts'
 import { LiveIndex } from './live-index.ts'
+import { NearbyReads } from './nearby-reads.ts'
 import { scanFrames } from './scan.ts'
 import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
-import { listSegments, readFrameAt, readSegmentHeader, segmentPath } from './segment.ts'
+import { listSegments, readSegmentHeader, segmentPath } from './segment.ts'
 
 type Tail = {
   readonly file: DiskFile
@@ -41,6 +42,7 @@ export class JournalReader {
   /** Where its frames are, as far as they were read: kept while the file is closed, because no frame ever moves. */
   #live: LiveIndex | undefined
   #through = 0
+  readonly #nearby = new NearbyReads()
 
   /** Opens the segments that exist. Until `advance` is called nothing can be read. Throws ENOENT. */
   static open(disk: Disk, directory: string): JournalReader {
@@ -65,13 +67,14 @@ export class JournalReader {
     return this.#through
   }
 
-  /** One frame in memory of its own, or undefined when there is none up to `through`. Throws Damage. */
+  /** One frame, or undefined when there is none up to `through`. Neighbors may share the memory that they are in. Throws Damage. */
   read(seq: number): Frame | undefined {
     if (!Number.isSafeInteger(seq) || seq < 1 || seq > this.#through) return undefined
     const tail = this.#reach(seq)
-    if (!tail?.live.has(seq)) return this.#sealed.read(seq)
+    if (!tail?.live.has(seq)) return this.#nearby.read(this.#sealed.framePlace(seq))
     const { file, live, seed } = tail
-    return readFrameAt(file, { offset: live.offsetOf(seq), end: live.offsetOf(seq + 1), seq, seed })
+    const [offset, end] = [live.offsetOf(seq), live.offsetOf(seq + 1)]
+    return this.#nearby.read({ file, offset, end, limit: live.end, seq, seed })
   }
 
   /** Like Journal.scan: `from` to `through` inclusive; payloads are views that the next step overwrites. Throws Damage. */
@@ -140,6 +143,7 @@ export class JournalReader {
     this.#tail?.file.close()
     this.#tail = undefined
     this.#sealed.reopen()
+    this.#nearby.forget()
   }
 
   close(): void {

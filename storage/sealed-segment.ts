@@ -6,6 +6,7 @@
  */
 import { Damage, type Disk, type DiskFile, isUnreadable } from './disk.ts'
 import type { Frame } from './frame.ts'
+import type { FramePlace } from './nearby-reads.ts'
 import { type ByteSource, buildIndex, type SealedFacts, SealedIndex } from './sealed-index.ts'
 import {
   indexPath,
@@ -109,7 +110,13 @@ export class SealedSegment {
 
   /** One frame in memory of its own. Needs the index. Throws Damage. */
   read(seq: number): Frame {
-    return readFrameAt(this.file, { ...this.#ask((index) => index.placeOf(seq)), seed: this.header.seed })
+    return readFrameAt(this.file, this.framePlace(seq))
+  }
+
+  /** Where it is. Needs the index. */
+  framePlace(seq: number): FramePlace {
+    const { offset, end } = this.#ask((index) => index.placeOf(seq))
+    return { file: this.file, offset, end, limit: this.facts.segmentBytes, seq, seed: this.header.seed }
   }
 
   /** Newest seq of this segment with the 16-byte key. Needs the index. */

@@ -6,6 +6,7 @@
  */
 import { BoundedMap } from './bounded-map.ts'
 import type { Frame } from './frame.ts'
+import type { FramePlace } from './nearby-reads.ts'
 import { type SealedOptions, SealedSegment } from './sealed-segment.ts'
 
 /** 64 segments of 64 MiB: two descriptors and about 400 KiB of offsets each. */
@@ -71,6 +72,11 @@ export class SealedSegments {
   /** A frame of a sealed segment in memory of its own. Throws Damage. */
   read(seq: number): Frame {
     return this.#indexed(this.#listedAt(seq)).read(seq)
+  }
+
+  /** Where a frame of a sealed segment is. Throws Damage. */
+  framePlace(seq: number): FramePlace {
+    return this.#indexed(this.#listedAt(seq)).framePlace(seq)
   }
 
   /** Newest seq up to `through` with this key. A frame after `through` hides older ones of its key in the same segment. */

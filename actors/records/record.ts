@@ -294,12 +294,17 @@ function entryBlock(frame: Frame): Buffer {
 
 /** Decodes the body; byte fields are views of the frame's payload. Of a stub: what was kept, without what was signed. */
 export function fromFrame(frame: Frame): BoardRecord {
-  const at = keyAt(frame)
-  const start = at + 18 + frame.payload.readUInt16LE(at + 16)
+  const start = bodyOffset(frame)
   const body = isStub(frame)
     ? frame.payload.subarray(start + 4, start + 4 + frame.payload.readUInt32LE(start))
     : frame.payload.subarray(start)
   return { type: frame.type, ...(decoder.unpack(body) as object) } as BoardRecord
+}
+
+/** Where the body begins in the payload; in a stub, its length. */
+export function bodyOffset(frame: Frame): number {
+  const at = keyAt(frame)
+  return at + 18 + frame.payload.readUInt16LE(at + 16)
 }
 
 export function isStub(frame: Frame): boolean {

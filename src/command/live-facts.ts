@@ -283,7 +283,7 @@ export function resolveRequest(
 export function withResolved(answer: ReadAnswer, resolved: Readonly<Record<string, string>>): ReadAnswer {
   if (!answer.ok) return answer
   const { value: _, ...scope } = answer
-  return { ...scope, json: `${jsonOf(answer).slice(0, -1)},"resolved":${JSON.stringify(resolved)}}` }
+  return { ...scope, json: Buffer.from(`${jsonOf(answer).slice(0, -1)},"resolved":${JSON.stringify(resolved)}}`) }
 }
 
 export type ToldGrant = Pick<GrantFacts, 'target' | 'factor' | 'expires'>

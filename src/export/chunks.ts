@@ -8,6 +8,7 @@
 
 import type { DelegationEnd } from '../../actors/delegations/delegations.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
+import { toUtf8, type Utf8, utf8Bytes } from '../../actors/kernel/utf8.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import type { State } from '../../actors/state.ts'
@@ -160,7 +161,7 @@ function positionOf({ state }: ExportContext, { row, rotation }: ExportState): n
 }
 
 function records(context: ExportContext, { filter, limit }: ExportRequest, begun: ExportState): ExportChunk {
-  const lines: string[] = []
+  const lines: Utf8[] = []
   let bytes = 0
   let at = begun
   for (let looked = 0; looked < chunkRowsMax; looked++) {
@@ -180,7 +181,7 @@ function records(context: ExportContext, { filter, limit }: ExportRequest, begun
     at = next(context, at, position)
     if (limit === 0 && bytes >= chunkBytes) break
   }
-  const chunk = Buffer.from(lines.join(''))
+  const chunk = utf8Bytes(lines)
   if (limit === 0) return { ok: true, bytes: chunk, state: { ...at, count: at.count + lines.length } }
   const position = positionOf(context, at)
   if (position > at.end) return { ok: true, bytes: chunk }
@@ -194,14 +195,15 @@ function next({ state }: ExportContext, at: ExportState, position: number): Expo
 }
 
 /** Lines of the change at this position that are not given yet. */
-function linesAt(context: ExportContext, at: ExportState, position: number, filter: ExportFilter): string[] {
+function linesAt(context: ExportContext, at: ExportState, position: number, filter: ExportFilter): Utf8[] {
   const { state } = context
   const keyAct = keyActsOf(state)[at.rotation]
   if (keyAct?.change === position) {
     const isOutside = !isWithin(keyAct.at, filter) || at.given > 0
     // A reader of a single room needs those of its authors too: they say whose the keys are.
     if (isOutside || !hasLine(context, keyAct.identity, filter)) return []
-    const line = () => ('delegation' in keyAct ? delegationEndLine(context, keyAct) : rotationLine(context, keyAct))
+    const line = () =>
+      toUtf8('delegation' in keyAct ? delegationEndLine(context, keyAct) : rotationLine(context, keyAct))
     return [orUnreadable(context, keyAct, line)]
   }
   const change = state.changes.at(at.row)
@@ -230,13 +232,13 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
 function orUnreadable(
   context: ExportContext,
   { id, room, leaf }: { readonly id: string; readonly room?: string; readonly leaf: number },
-  line: () => string,
-): string {
+  line: () => Utf8,
+): Utf8 {
   try {
     return line()
   } catch (error) {
     if (!(error instanceof Damage)) throw error
-    return unreadableLine(context, { id, room, leaf }, context.fault(error))
+    return toUtf8(unreadableLine(context, { id, room, leaf }, context.fault(error)))
   }
 }
 

@@ -6,14 +6,17 @@
  */
 
 import type { DelegationEnd } from '../../actors/delegations/delegations.ts'
+import { toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
 import { parseEntry } from '../../actors/log/entry.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import type { Redaction } from '../../actors/posts/marks.ts'
+import { none } from '../../actors/records/event-index.ts'
 import { commandIn, frameEntry, fromFrame } from '../../actors/records/record.ts'
 import { formatOf, pageDefault } from '../../actors/rooms/room.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { commandId } from '../format/signing.ts'
+import { beginningOfEvent, plainPost, quoted } from '../reads/event-json.ts'
 import { type EventView, versionView } from '../reads/event-view.ts'
 import { type ReadContext, showing } from '../reads/read.ts'
 
@@ -25,9 +28,31 @@ export function isForArchive({ board: { events, roomList }, rules }: State, slot
 type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now' | 'handleOf'>
 
 /** One version as a line with its line feed. `leaves`: of the board, as many as the export proves. */
-export function exportLine(context: LineContext, slot: number, leaves: number): string {
-  const { state, body, frame: frameAt } = context
-  const frame = body(slot)
+export function exportLine(context: LineContext, slot: number, leaves: number): Utf8 {
+  const frame = context.body(slot)
+  return plainLine(context, slot, frame) ?? toUtf8(viewLine(context, slot, frame, leaves))
+}
+
+/** The line of a post that is shown as it was written, put together from what is stored. */
+function plainLine({ state, now, handleOf }: LineContext, slot: number, frame: Frame): Utf8 | undefined {
+  const plain = plainPost(state, slot, () => frame, { now: now(), handleOf })
+  const isReply = state.board.events.parent[slot] !== none
+  if (plain === undefined || (isReply && plain.page !== pageDefault)) return undefined
+  const { index, origin } = logOf(state, state.board.events.leaf[slot]!)
+  const log = `{"state":"included","index":${index},"origin":${quoted(origin)}}`
+  return `${beginningOfEvent(state, plain, true)}${log},"command_sha256":"${commandOf(frame)}","archive_eligible":true}\n`
+}
+
+const commandLine = '\ncommand '
+
+function commandOf(frame: Frame): string {
+  const entry = frameEntry(frame).toString('latin1')
+  const start = entry.indexOf(commandLine) + commandLine.length
+  return entry.slice(start, entry.indexOf('\n', start))
+}
+
+function viewLine(context: LineContext, slot: number, frame: Frame, leaves: number): string {
+  const { state, frame: frameAt } = context
   const event = versionView(state, slot, frame, showing(context, true))
   const { command } = entryOf(frame)
   const log = logOf(state, state.board.events.leaf[slot]!)

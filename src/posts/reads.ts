@@ -4,11 +4,11 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { type EventsQuery, earlierInThread, findEvents, readThread } from '../../actors/reading.ts'
 import { none } from '../../actors/records/event-index.ts'
 import type { State } from '../../actors/state.ts'
-import { type EventList, versionView } from '../reads/event-view.ts'
+import { eventJson } from '../reads/event-json.ts'
+import { type EventList, type EventView, versionView } from '../reads/event-view.ts'
+import { jsonsOf, listedEvent, listedWithin, plainPostAt, scopeOfListed } from '../reads/listed-events.ts'
 import {
   badCursor,
-  endOf,
-  eventsWithin,
   type KnownAnswer,
   known,
   limitOf,
@@ -16,6 +16,7 @@ import {
   type Made,
   mutedAuthors,
   ok,
+  okJson,
   opened,
   paging,
   type ReadAnswer,
@@ -30,13 +31,19 @@ import {
   view,
   withEvent,
   withinPage,
+  withLists,
   withRoom,
 } from '../reads/read.ts'
-import { titleOf } from '../reads/thread-title.ts'
 
 export const eventsReads = {
   'event.get': (context, request) =>
     withEvent(context, request, (slot) => {
+      const plain = plainPostAt(context, slot)
+      if (plain !== undefined)
+        return okJson<{ readonly event: EventView }>(
+          ['{"event":', eventJson(context.state, plain, true), '}'],
+          scopeOfListed([plain]),
+        )
       const event = view(context, slot, true)
       return ok({ event }, scopeOf([event]))
     }),
@@ -88,9 +95,10 @@ function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer<Even
       without: mutedAuthors(context, request),
     }
     const { slots, next } = findEvents(context.state, query, context.now())
-    const { views: events, cut } = eventsWithin(context, slots)
-    const data = { events, ...paging(context, name, cut ?? next), generation: context.generation }
-    return ok(data, { ...(room === '' ? {} : { room }), until: endOf(events) })
+    const { shown: events, cut } = listedWithin(context, slots)
+    const more = { ...paging(context, name, cut ?? next), generation: context.generation }
+    const { until } = scopeOfListed(events)
+    return okJson(withLists({}, { events: jsonsOf(events) }, more), { ...(room === '' ? {} : { room }), until })
   }
   if (args.room !== undefined) return withRoom(context, request, (room) => list(room.name))
   if (args.before !== undefined || args.after !== undefined) {
@@ -142,28 +150,29 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
   const found = readThread(board, slot, { order, limit, ...(from === undefined ? {} : { from }) })
   const muted = mutedAuthors(context, request)
   const unmuted = found.slots.filter((each) => !muted.has(board.events.author[each]!))
-  const { views: events, cut } = eventsWithin(context, unmuted)
+  const { shown: events, cut } = listedWithin(context, unmuted)
   const index = context.state.threads.at(context.now())
   const { replies, participants, until: changes } = index.sums(found.root)
-  const root = unmuted[0] === found.root ? events[0]! : listed(context, found.root)
-  const data = {
+  const root = unmuted[0] === found.root ? events[0]! : listedEvent(context, found.root)
+  const before = {
     root_id: board.events.idHex(found.root),
     requested_event_id: board.events.idHex(slot),
     room: board.roomList[board.events.room[slot]!]!.name,
     page: board.page(found.root),
-    title: titleOf(root).title,
+    title: root.title().title,
     ...(context.state.threadFlags.isPinned(found.root) ? { pinned: true } : {}),
     ...(context.state.threadFlags.isLocked(found.root) ? { locked: true } : {}),
     ...movedView(context, found.root),
     replies,
     participants,
-    events,
+  }
+  const more = {
     ...(order === 'asc' ? earlier(context, list, { first: found.slots[0], limit }) : {}),
     ...paging(context, list, cut ?? found.next),
   }
-  const { until, ...scope } = scopeOf([root, ...events])
+  const { until, ...scope } = scopeOfListed([root, ...events])
   // A reply on another page of this answer may expire, and is counted here.
-  return ok(data, { ...scope, until: soonest([until, changes]) })
+  return okJson(withLists(before, { events: jsonsOf(events) }, more), { ...scope, until: soonest([until, changes]) })
 }
 
 /** Where moderators have listed a thread, and who did. */

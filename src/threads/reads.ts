@@ -1,6 +1,9 @@
 /** Lists of threads. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
+import type { Infer } from '../../actors/kernel/schema.ts'
+import { toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
+import type { Declaration } from '../../actors/operations.ts'
 import { countsOf } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
@@ -14,6 +17,9 @@ import {
   type VoteWindow,
   voteWindows,
 } from '../../actors/threads/threads.ts'
+import { authorJson, quoted } from '../reads/event-json.ts'
+import type { EventView } from '../reads/event-view.ts'
+import { jsonsOf, jsonWithin, plainPostAt, titleOfPost } from '../reads/listed-events.ts'
 import {
   badCursor,
   type KnownAnswer,
@@ -23,6 +29,7 @@ import {
   listScope,
   mutedAuthors,
   ok,
+  okJson,
   opened,
   paging,
   type ReadAnswer,
@@ -32,10 +39,10 @@ import {
   refused,
   soonest,
   unending,
-  withinPage,
+  withLists,
   withRoom,
 } from '../reads/read.ts'
-import { titleOf } from '../reads/thread-title.ts'
+import { type ThreadTitle, titleOf } from '../reads/thread-title.ts'
 
 export const threadsReads = {
   'threads.list': (context, request) => {
@@ -101,62 +108,55 @@ function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnsw
     without: mutedAuthors(context, request),
   }
   const { roots, next } = index.find(query)
-  const { views: threads, cut } = withinPage(roots, (root) => threadView(context, index, root))
+  const { shown, cut } = jsonWithin(roots, (root) => ({ json: threadJson(context, index, root) }))
   const place = cut === undefined ? next : index.placeOf(query, cut)
   const isFirst = order === 'active' && args.cursor === undefined && args.page === undefined && author === undefined
   const pinned = room === undefined || !isFirst ? [] : pinnedIn(context, index, room)
-  return ok({ threads, ...(pinned.length === 0 ? {} : { pinned }), ...paging(context, name, place) }, scope)
+  const more = paging(context, name, place)
+  const lists = { threads: jsonsOf(shown), ...(pinned.length === 0 ? {} : { pinned }) }
+  return okJson(withLists({}, lists, more), scope)
 }
 
 /** Those in which something is shown. */
-function pinnedIn(context: ReadContext, index: ThreadIndex, room: Room) {
+function pinnedIn(context: ReadContext, index: ThreadIndex, room: Room): Utf8[] {
   const roots = context.state.threadFlags.pinnedIn(room.number)
-  return roots.filter((root) => index.isShown(root)).map((root) => threadView(context, index, root))
+  return roots.filter((root) => index.isShown(root)).map((root) => threadJson(context, index, root))
 }
 
 function isWindow(word: unknown): word is VoteWindow {
   return typeof word === 'string' && Object.hasOwn(voteWindows, word)
 }
 
-type ThreadList = {
-  readonly threads: readonly ReturnType<typeof threadView>[]
-  readonly pinned?: readonly ReturnType<typeof threadView>[]
-  readonly next_cursor?: string
-  readonly has_more: boolean
-}
+type ThreadList = Infer<Declaration<'threads.list'>['result']>
 
-function threadView(context: ReadContext, index: ThreadIndex, root: number) {
+/** A thread in a list, as JSON. */
+function threadJson(context: ReadContext, index: ThreadIndex, root: number): Utf8 {
   const { events } = context.board
-  const first = listed(context, root)
+  const { threadFlags } = context.state
+  const { title, excerpt, room, page, kind, author, source, created_at, edited_at = 0 } = firstOf(context, root)
   const { replies, participants, last } = index.sums(root)
-  const moved = context.state.threadFlags.moveOf(root)
-  const { event_id: thread, room, page, kind, author, created_at, edited_at = 0, source } = first
-  return {
-    thread,
-    room,
-    page,
-    ...titleOf(first),
-    kind,
-    author,
-    ...(source === undefined ? {} : { source }),
-    created_at,
-    replies,
-    participants,
-    last: lastView(context, last),
-    votes: index.votes(root),
-    updated_at: Math.max(events.at[last]!, edited_at),
-    ...(context.state.threadFlags.isPinned(root) ? { pinned: true } : {}),
-    ...(context.state.threadFlags.isLocked(root) ? { locked: true } : {}),
-    ...(moved === undefined ? {} : { listed_in: moved.to }),
-  }
+  const moved = threadFlags.moveOf(root)
+  const votes = index.votes(root)
+  const more = excerpt === undefined ? '' : `,"excerpt":${toUtf8(JSON.stringify(excerpt))}`
+  const from = source === undefined ? '' : `,"source":${toUtf8(JSON.stringify(source))}`
+  const flags = `${threadFlags.isPinned(root) ? ',"pinned":true' : ''}${threadFlags.isLocked(root) ? ',"locked":true' : ''}`
+  const listed = moved === undefined ? '' : `,"listed_in":${quoted(moved.to)}`
+  return `{"thread":"${events.idHex(root)}","room":${quoted(room)},"page":${quoted(page)},"title":${toUtf8(JSON.stringify(title))}${more},"kind":${quoted(kind)},"author":${authorJson(author)}${from},"created_at":${created_at},"replies":${replies},"participants":${participants},"last":${lastJson(context, last)},"votes":{"up":${votes.up},"down":${votes.down},"score":${votes.score}},"updated_at":${Math.max(events.at[last]!, edited_at)}${flags}${listed}}`
 }
 
-function lastView({ board, handleOf }: ReadContext, slot: number) {
+type First = Pick<EventView, 'room' | 'page' | 'kind' | 'author' | 'created_at' | 'edited_at' | 'source'> & ThreadTitle
+
+function firstOf(context: ReadContext, root: number): First {
+  const { board } = context
+  const plain = plainPostAt(context, root)
+  if (plain !== undefined)
+    return { ...plain, ...titleOfPost(plain), kind: board.kind(root), created_at: board.events.at[root]! }
+  const view = listed(context, root)
+  return { ...view, ...titleOf(view) }
+}
+
+function lastJson({ board, handleOf }: ReadContext, slot: number): Utf8 {
   const { id, key } = board.authorList[board.events.author[slot]!]!
-  const handle = handleOf(id)
-  return {
-    event_id: board.events.idHex(slot),
-    author: { id, public_key: key, ...(handle === undefined ? {} : { handle }) },
-    created_at: board.events.at[slot]!,
-  }
+  const author = authorJson({ id, public_key: key, handle: handleOf(id) })
+  return `{"event_id":"${board.events.idHex(slot)}","author":${author},"created_at":${board.events.at[slot]}}`
 }

@@ -11,7 +11,7 @@ export type ToolsAsk =
   /** What is known of who has reviewed it. */
   | readonly ['reviewer', subject: string, reviewer: string]
 export type ToolsAnswer =
-  | { readonly ok: true; readonly json: string }
+  | { readonly ok: true; readonly json: Uint8Array }
   | { readonly ok: true; readonly value: FoundSubject | FoundReviewer; readonly json?: never }
   | { readonly ok: false; readonly refusal: Refusal }
 

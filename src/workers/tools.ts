@@ -280,7 +280,7 @@ class ToolAnswers {
     const page = this.#search.page(asked, now)
     if ('code' in page) return { ok: false, refusal: page }
     const { builtAt } = this.#directory
-    return { ok: true, json: JSON.stringify(pageJson(this.#showing, asked.text, page, builtAt, now)) }
+    return { ok: true, json: Buffer.from(JSON.stringify(pageJson(this.#showing, asked.text, page, builtAt, now))) }
   }
 
   #look(id: string): ToolsAnswer {
@@ -289,7 +289,7 @@ class ToolAnswers {
     }
     const context = { directory: this.#directory, showing: this.#showing, probe, now: this.#now() }
     const look = lookAt(context, id)
-    if (look !== undefined) return { ok: true, json: JSON.stringify(look) }
+    if (look !== undefined) return { ok: true, json: Buffer.from(JSON.stringify(look)) }
     return { ok: false, refusal: refusal('not_found', `there is no tool ${id}: tools.search finds them`, 'target') }
   }
 

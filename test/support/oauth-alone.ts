@@ -54,7 +54,11 @@ export function oauthAlone({
     },
     read: ({ args }, told) => {
       const found = records[String(args.key).split(':')[0]!]
-      told({ ok: true, json: JSON.stringify(found === undefined ? {} : { payload: JSON.stringify(found) }), until: 0 })
+      told({
+        ok: true,
+        json: Buffer.from(JSON.stringify(found === undefined ? {} : { payload: JSON.stringify(found) })),
+        until: 0,
+      })
     },
     front: { execute: (_body, _door, respond) => respond(undefined) },
     wallSeconds: () => 1_790_000_000,

@@ -61,7 +61,7 @@ test('what the registry knows is asked behind every command that it has not deci
       if (isFull) return answer({ ok: false, refusal: { code: 'overloaded', message: '' } }, undefined)
       mailbox.push(() => give({ ok: true, reply: {} }, undefined))
     },
-    readPrivate: (_shard, _request, answer) => answer({ ok: true, json: JSON.stringify(known), until: 0 }),
+    readPrivate: (_shard, _request, answer) => answer({ ok: true, json: Buffer.from(JSON.stringify(known)), until: 0 }),
   }
   const heard: (readonly ToldDelegation[] | undefined)[] = []
   toldByRegistry(actors, 'delegation.known', (found) => heard.push(found))

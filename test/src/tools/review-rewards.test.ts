@@ -104,7 +104,7 @@ function rewardsOf(authors: readonly string[], isDamaged: (tries: number) => boo
     read: ({ op, args }, answer) => {
       if (op === 'tools.subject' && args.subject === 'stuck' && isDamaged(++tries)) return answer(busy)
       const found = op === 'tools.recent_reviews' ? { reviews } : answers[op]
-      answer({ ok: true, json: JSON.stringify(found), until: 0 })
+      answer({ ok: true, json: Buffer.from(JSON.stringify(found)), until: 0 })
     },
     noteChange: () => {},
     limitsOn: true,
@@ -179,7 +179,7 @@ async function asked(more: Readonly<Record<string, object>>, address?: string) {
     } as Actors,
     read: ({ op, args }, answer) => {
       const found = more[op === 'identity.get' ? `identity.get ${args.target}` : op] ?? answers[op]
-      answer({ ok: true, json: JSON.stringify(found), until: 0 })
+      answer({ ok: true, json: Buffer.from(JSON.stringify(found)), until: 0 })
     },
     noteChange: () => {},
     limitsOn: true,

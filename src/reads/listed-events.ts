@@ -1,0 +1,74 @@
+/** Events as lists and threads answer with them: their JSON, and what an answer has to know of them. */
+
+import { textIn, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
+import { Damage } from '../../storage/disk.ts'
+import { eventJson, type PlainPost, plainPost } from './event-json.ts'
+import type { EventView } from './event-view.ts'
+import { endOf, listed, pageSizeMax, type ReadContext, type Scope, soonest } from './read.ts'
+import { type ThreadTitle, titleOf } from './thread-title.ts'
+
+export type ListedEvent = {
+  readonly json: Utf8
+  readonly room: string
+  /** When its text ends, Unix seconds; 0: never. */
+  readonly ends: number
+  /** What a thread that begins with it is called. */
+  readonly title: () => ThreadTitle
+}
+
+/** Of an event that is shown as it was written, its parts as they are stored; undefined: `view` shows it. */
+export function plainPostAt(context: ReadContext, slot: number): PlainPost | undefined {
+  try {
+    return plainPost(context.state, slot, context.body, { now: context.now(), handleOf: context.handleOf })
+  } catch (error) {
+    if (error instanceof Damage) return undefined
+    throw error
+  }
+}
+
+export function titleOfPost({ text, format }: PlainPost): ThreadTitle {
+  return titleOf({ text: textIn(text), format })
+}
+
+export function listedEvent(context: ReadContext, slot: number): ListedEvent {
+  const plain = plainPostAt(context, slot)
+  if (plain === undefined) return viewed(listed(context, slot))
+  const { room, ends } = plain
+  return { json: eventJson(context.state, plain, false), room, ends, title: () => titleOfPost(plain) }
+}
+
+function viewed(view: EventView): ListedEvent {
+  return { json: toUtf8(JSON.stringify(view)), room: view.room, ends: endOf([view]), title: () => titleOf(view) }
+}
+
+export function listedWithin(context: ReadContext, slots: readonly number[]): Within<number, ListedEvent> {
+  return jsonWithin(slots, (slot) => listedEvent(context, slot))
+}
+
+type Within<Item, Shown> = { readonly shown: readonly Shown[]; readonly cut: Item | undefined }
+
+/** Shows items until the answer is large enough, one at least. `cut`: the last one shown, where that was not all of them. */
+export function jsonWithin<Item, Shown extends { readonly json: Utf8 }>(
+  items: readonly Item[],
+  show: (item: Item) => Shown,
+): Within<Item, Shown> {
+  const shown: Shown[] = []
+  let bytes = 0
+  for (const [n, item] of items.entries()) {
+    const each = show(item)
+    shown.push(each)
+    bytes += each.json.length
+    if (bytes > pageSizeMax && n < items.length - 1) return { shown, cut: item }
+  }
+  return { shown, cut: undefined }
+}
+
+export function jsonsOf(events: readonly Pick<ListedEvent, 'json'>[]): Utf8[] {
+  return events.map(({ json }) => json)
+}
+
+/** What an answer of these depends on, when they are all of one room. */
+export function scopeOfListed(events: readonly Pick<ListedEvent, 'room' | 'ends'>[]): Scope {
+  const [first] = events
+  return { ...(first === undefined ? {} : { room: first.room }), until: soonest(events.map(({ ends }) => ends)) }
+}

@@ -329,7 +329,8 @@ class PageServer {
       return { body, etag: etagOf(body), file: shown.type }
     }
     const document = this.#document(shown, request)
-    return { body: Buffer.from(document), etag: pageEtag(document), file: undefined }
+    const body = Buffer.from(document)
+    return { body, etag: pageEtag(document, body), file: undefined }
   }
 
   #isCurrent(ready: Ready): boolean {
@@ -413,8 +414,10 @@ class PageServer {
  * more corrections. So are two whose cursors were sealed anew: a cursor that was given out goes on to hold. So the tag is a weak one, of
  * everything else.
  */
-function pageEtag(page: string): string {
-  return `W/${etagOf(page.replace(/ data-live-change="\d+"/, '').replace(/(?<=[?;]cursor=)[\w-]+/g, ''))}`
+function pageEtag(page: string, body: Buffer): string {
+  const isLasting = !body.includes('cursor=') && !body.includes(' data-live-change="')
+  if (isLasting) return `W/${etagOf(body)}`
+  return `W/${etagOf(page.replace(/ data-live-change="\d+"/, '').replace(/([?;]cursor=)[\w-]+/g, '$1'))}`
 }
 
 /** What an address contains is checked by the declaration, as on every other route. */

@@ -10,7 +10,8 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operations, type ReadOperation } from '../../actors/operations.ts'
 import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import { readReply } from '../command/reply.ts'
+import type { NoAnswer } from '../command/ports.ts'
+import { readReply, replyBytes } from '../command/reply.ts'
 import { meantBy, ruleOf, type Shape, shapeOf } from '../format/data-fault.ts'
 import { refused } from '../format/reply.ts'
 import { type Check, compile } from '../format/schema-check.ts'
@@ -48,12 +49,17 @@ const leadsOn = /^\/tools\/(?!.*%5c)[^\\]*$/i
 /** Reads of the API with a route of their own that takes no parameter. */
 const plainReads: ReadonlySet<string> = new Set(['/api/stats', '/capabilities', '/openapi.json', '/time'])
 
+/** An answer that is being made, and who waits for it: it shows all that was confirmed when they asked. */
+type UnderWay = { readonly change: number; readonly exchanges: Exchange[] }
+
 type Found = { readonly operation: ReadOperation; readonly parameter: string }
 
 export class Routes {
   readonly #options: RoutesOptions
   readonly #replies: Replies
   readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
+  /** By address. */
+  readonly #underWay = new Map<string, UnderWay>()
   readonly #gets = new Map<string, ReadOperation>()
   /** What is before and after the parameter of a path. */
   readonly #patterns: { readonly before: string; readonly behind: string; readonly operation: ReadOperation }[] = []
@@ -152,21 +158,41 @@ export class Routes {
     if (ready !== undefined) return this.#sendReady(exchange, ready)
     const request = queryRequest(operation, exchange.query, parameter)
     if ('code' in request) return this.#replies.send(exchange, refused(request))
+    // A search waits for others of its network: other requests do not wait with it.
+    const isSearch = request.args.query !== undefined || request.op === 'tools.search'
+    const name = isSearch ? undefined : url
     const change = news.settled
+    const running = name === undefined ? undefined : this.#underWay.get(name)
+    if (running !== undefined && running.change >= change) return void running.exchanges.push(exchange)
+    const begun: UnderWay = { change, exchanges: [exchange] }
+    if (name !== undefined) this.#underWay.set(name, begun)
     this.#options.front.read(
       request,
       (answer) => {
-        if (answer === undefined || !answer.ok)
-          return this.#replies.send(exchange, readReply(answer && inWordsOf(operation, answer)))
-        this.#sendReady(exchange, this.#keep(url, answer, change))
+        if (name !== undefined && this.#underWay.get(name) === begun) this.#underWay.delete(name)
+        this.#answer(begun.exchanges, operation, answer, (found) => this.#keep(url, found, change))
       },
       { address: this.#options.addressOf(exchange), onGone: (callback) => exchange.onAbort(callback) },
     )
   }
 
-  #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number) {
-    const text = jsonOf(answer)
-    const body = Buffer.from(answer.file === undefined ? `{"ok":true,"data":${text}}` : text)
+  #answer(
+    exchanges: readonly Exchange[],
+    operation: ReadOperation,
+    answer: ReadAnswer | NoAnswer,
+    keep: (answer: Extract<ReadAnswer, { ok: true }>) => Ready,
+  ): void {
+    if (answer?.ok === true) {
+      const ready = keep(answer)
+      for (const exchange of exchanges) this.#sendReady(exchange, ready)
+      return
+    }
+    const reply = readReply(answer && inWordsOf(operation, answer))
+    for (const exchange of exchanges) this.#replies.send(exchange, reply)
+  }
+
+  #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number): Ready {
+    const body = answer.file === undefined ? replyBytes(answer) : Buffer.from(jsonOf(answer))
     const ready = { body, file: answer.file, etag: etagOf(body), room: answer.room, change, until: answer.until }
     this.#ready.keep(url, ready)
     return ready

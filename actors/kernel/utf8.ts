@@ -12,6 +12,11 @@ export function textIn(json: Utf8): string {
   return JSON.parse(isAscii(json) ? json : Buffer.from(json, 'latin1').toString())
 }
 
+/** How many characters of UTF-16 it is decoded to. */
+export function charsIn(bytes: Utf8): number {
+  return isAscii(bytes) ? bytes.length : Buffer.from(bytes, 'latin1').toString().length
+}
+
 /** Parts as one buffer; each is copied once, and they are never one text. */
 export function utf8Bytes(parts: readonly Utf8[]): Buffer {
   const bytes = Buffer.allocUnsafe(parts.reduce((length, part) => length + part.length, 0))

@@ -7,8 +7,14 @@ export function toUtf8(text: string): Utf8 {
   return isAscii(text) ? text : Buffer.from(text).toString('latin1')
 }
 
-export function fromUtf8(bytes: Utf8): string {
-  return isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString()
+/** The text that a JSON text, quoted, stands for. */
+export function textIn(json: Utf8): string {
+  return JSON.parse(isAscii(json) ? json : Buffer.from(json, 'latin1').toString())
+}
+
+/** How many characters of UTF-16 it is decoded to. */
+export function charsIn(bytes: Utf8): number {
+  return isAscii(bytes) ? bytes.length : Buffer.from(bytes, 'latin1').toString().length
 }
 
 /** Parts as one buffer; each is copied once, and they are never one text. */

@@ -5,7 +5,7 @@
  * in an answer. A record with anything else in it than most posts have is left to `fromFrame`, which reads all of them.
  */
 import type { Frame } from '../../storage/journal.ts'
-import { fromUtf8, toUtf8, type Utf8 } from '../kernel/utf8.ts'
+import { textIn, toUtf8, type Utf8 } from '../kernel/utf8.ts'
 import { bodyOffset, isStub } from './record.ts'
 
 /** What most posts are: signed by the author's own key, whole, with no attachments. */
@@ -210,5 +210,5 @@ function isOfNumber(code: number): boolean {
 
 /** Signing bytes escape U+2028 and U+2029, which no answer does. */
 function asAnswered(text: Utf8): Utf8 {
-  return text.includes('\\u202') ? toUtf8(JSON.stringify(JSON.parse(fromUtf8(text)))) : text
+  return text.includes('\\u202') ? toUtf8(JSON.stringify(textIn(text))) : text
 }

@@ -1,10 +1,10 @@
 /**
  * Events as the JSON texts of answers, most of them put together from the stored bytes: what `event-view.ts` shows, without decoding
  * what was signed only to write it again. What is not as most posts are (edited, hidden, redacted, expired, signed by a delegate, with
- * attachments) is shown by `event-view.ts`. `test/src/reads/event-json.test.ts` holds both against each other.
+ * attachments) is shown by `event-view.ts`. `test/e2e/stored-posts.test.ts` holds both against each other.
  */
 
-import { fromUtf8, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
+import { textIn, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { type StoredPost, storedPost } from '../../actors/records/stored-post.ts'
 import { type Format, formatOf, sourceOf } from '../../actors/rooms/room.ts'
@@ -34,7 +34,7 @@ export function plainPost(
   if (marks.newest(slot) !== slot || marks.isEdit(slot) || marks.gone(slot, now) !== undefined) return undefined
   const stored = storedPost(frame(slot))
   if (stored === undefined) return undefined
-  const data: string | undefined = stored.data === undefined ? undefined : JSON.parse(fromUtf8(stored.data))
+  const data = stored.data === undefined ? undefined : textIn(stored.data)
   if (sourceOf(data) !== undefined) return undefined
   const { events, authors, roomList } = board
   const id = authors.idOf(events.author[slot]!)

@@ -1,10 +1,10 @@
 /** Events as lists and threads answer with them: their JSON, and what an answer has to know of them. */
 
-import { fromUtf8, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
+import { charsIn, textIn, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
 import { Damage } from '../../storage/disk.ts'
 import { eventJson, type PlainPost, plainPost } from './event-json.ts'
 import type { EventView } from './event-view.ts'
-import { endOf, listed, pageSizeMax, type ReadContext, type Scope, soonest } from './read.ts'
+import { endOf, listed, pageCharsMax, type ReadContext, type Scope, soonest } from './read.ts'
 import { type ThreadTitle, titleOf } from './thread-title.ts'
 
 export type ListedEvent = {
@@ -27,7 +27,7 @@ export function plainPostAt(context: ReadContext, slot: number): PlainPost | und
 }
 
 export function titleOfPost({ text, format }: PlainPost): ThreadTitle {
-  return titleOf({ text: JSON.parse(fromUtf8(text)), format })
+  return titleOf({ text: textIn(text), format })
 }
 
 export function listedEvent(context: ReadContext, slot: number): ListedEvent {
@@ -53,12 +53,12 @@ export function jsonWithin<Item, Shown extends { readonly json: Utf8 }>(
   show: (item: Item) => Shown,
 ): Within<Item, Shown> {
   const shown: Shown[] = []
-  let bytes = 0
+  let chars = 0
   for (const [n, item] of items.entries()) {
     const each = show(item)
     shown.push(each)
-    bytes += each.json.length
-    if (bytes > pageSizeMax && n < items.length - 1) return { shown, cut: item }
+    chars += charsIn(each.json)
+    if (chars > pageCharsMax && n < items.length - 1) return { shown, cut: item }
   }
   return { shown, cut: undefined }
 }

@@ -291,11 +291,10 @@ export function showing({ now, handleOf }: Pick<ReadContext, 'now' | 'handleOf'>
 }
 
 /**
- * Characters of JSON that the items of one answer may have, about; of events their bytes: a list of long texts ends early and says that
- * more follows.
+ * Characters of JSON that the items of one answer may have, about: a list of long texts ends early and says that more follows.
  * The front takes over each answer, hashes and sends it: 8 ms of its time at most, where 1 MiB of escapes took 32.
  */
-export const pageSizeMax = 256 * 1024
+export const pageCharsMax = 256 * 1024
 
 /** What the items of an answer have taken of it so far. */
 export class AnswerSize {
@@ -306,7 +305,7 @@ export class AnswerSize {
   }
 
   get isFull(): boolean {
-    return this.#chars > pageSizeMax
+    return this.#chars > pageCharsMax
   }
 }
 

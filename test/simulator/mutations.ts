@@ -119,8 +119,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a nonce may be used again',
     file: write,
-    from: '    if (nonceUsed)\n',
-    to: '    if (nonceUsed && letter.nonce === "")\n',
+    from: "    if (this.#used('nonce', letter, now) !== undefined)\n",
+    to: "    if (letter.nonce === '')\n",
   },
   {
     name: 'nonces are forgotten at a restart',

@@ -1,5 +1,5 @@
 /** Numbers that follow from a text alone: sfc32, seeded by a hash. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 export class Chance {
   readonly #state = new Uint32Array(4)
@@ -9,7 +9,7 @@ export class Chance {
   }
 
   reseed(seed: string): void {
-    const digest = createHash('sha256').update(seed).digest()
+    const digest = hash('sha256', seed, 'buffer')
     for (let at = 0; at < 4; at++) this.#state[at] = digest.readUInt32LE(4 * at)
   }
 

@@ -117,6 +117,8 @@ function lineOf(context: ExportContext, held: HeldRecord, seq: number): RecordLi
   // The recovery epochs of a board are its own; the first one funds its rewards.
   if (begun.is(record) && record.facts.postings.length === 0) return undefined
   if (record.op === 'identity.profile.set' && state.people.profileAct(hexOf(record.author)) !== seq) return undefined
+  // What is signed holds the code, which others may still use.
+  if (record.op === 'room.invite.accept') return recordLine(held, { isGone: true })
   if (put.is(record)) return fileLine(context, held, record)
   if (versions.is(record)) return versionLine(context, held, record)
   if (opened.is(record)) return openLine(context, held, record.facts.reserved)

@@ -86,6 +86,8 @@ test('every line is as the published schema says, and no text that readers do no
   const wrong = lines.filter((line) => !check(JSON.parse(line)))
   expect(wrong).toEqual([])
   expect(lines.filter((line) => line.includes(secret) && line.includes('signed_payload'))).toEqual([])
+  const accepted = lines.filter((line) => line.includes('"op":"room.invite.accept"'))
+  expect(accepted.map((line) => line.includes('signed_payload'))).toEqual(accepted.map(() => false))
   const types = new Set(lines.map((line) => JSON.parse(line).type))
   expect([...types].sort()).toEqual(['act', 'board', 'end', 'event', 'handle', 'room', 'votes'])
 })

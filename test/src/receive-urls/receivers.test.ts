@@ -46,5 +46,5 @@ test('a secret that was sealed for another, or for a webhook, opens nothing', ()
     sealSecret(cursors, 'receiver', 'ef'.repeat(32), 'the secret of it'),
     sealSecret(cursors, 'hook', owner, 'the secret of it'),
   ])
-    expect(() => shown({ sealed })).toThrow('was not sealed with this key')
+    expect(() => shown({ sealed })).toThrow('receiver.door was refused')
 })

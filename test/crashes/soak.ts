@@ -236,7 +236,8 @@ class Attack {
       const connection = await RawConnection.open(this.#port)
       for (let n = 0; n < 8 && !this.#isOver && !connection.isClosed; n++) {
         connection.send(`GET ${expensive[this.#random(expensive.length)]!} HTTP/1.1\r\nHost: x\r\n\r\n`)
-        await Promise.race([connection.answer(), connection.closed(), sleep(5_000)])
+        // A board that closes the connection in place of an answer is as good here: the next one asks on.
+        await Promise.race([connection.answer().catch(() => {}), connection.closed(), sleep(5_000)])
         this.#count++
       }
       connection.socket.destroy()

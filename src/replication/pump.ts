@@ -30,6 +30,9 @@ type PumpOptions = {
 const anotherWrites =
   'Another board writes to the stream of this one, and only one may. If this board has taken its place, stop the other, delete the stream, and start this one again.'
 
+const otherJournals =
+  'The stream has other journals than this board. Was it resharded, or a backup put back? Then stop the board, delete the stream and replication.json, and start it again.'
+
 const retryFirstMs = 200
 const retryMaxMs = 5_000
 
@@ -44,6 +47,9 @@ export class Pump {
   #isStopped = false
   #isIdle = false
   #wake = Promise.withResolvers<void>()
+  readonly #stopped = Promise.withResolvers<void>()
+  /** What was reported last: servers that stay out of reach fill no log. */
+  #problem = ''
 
   constructor(options: PumpOptions) {
     this.#options = options
@@ -61,42 +67,51 @@ export class Pump {
     this.#wake.resolve()
   }
 
-  /** Everything that is durable is in the stream, as far as was heard. */
+  /** Everything that is durable is in the stream, as far as was heard; or no stream is open. */
   get isIdle(): boolean {
-    return this.#isIdle
+    return this.#isIdle || this.#stream === undefined
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true
+    this.#stopped.resolve()
     this.#wake.resolve()
     await this.#stream?.close()
   }
 
   /** Works until it is stopped, or halted for good. What the network does is told and tried again. */
   async run(): Promise<void> {
-    const { clock, report, tell } = this.#options
+    const { report, tell } = this.#options
     let waitMs = retryFirstMs
     while (!this.#isStopped) {
       try {
         await this.#begin()
         tell(undefined)
+        this.#problem = ''
         waitMs = retryFirstMs
         await this.#publishAll()
       } catch (error) {
         if (this.#isStopped) return
         const problem = error instanceof Error ? error.message : String(error)
         const isForGood = error instanceof Halted
-        report('error', isForGood ? 'replication.halted' : 'replication.interrupted', { problem })
+        if (problem !== this.#problem)
+          report('error', isForGood ? 'replication.halted' : 'replication.interrupted', { problem })
+        this.#problem = problem
         tell(
           isForGood || error instanceof UnfitServers ? problem : 'The stream is out of reach. Followers fall behind.',
         )
         await this.#stream?.close()
         this.#stream = undefined
         if (isForGood) return
-        await pause(clock, waitMs)
+        await this.#pause(waitMs)
         waitMs = Math.min(waitMs * 2, retryMaxMs)
       }
     }
+  }
+
+  /** Until then, or until it is stopped. */
+  async #pause(ms: number): Promise<void> {
+    await Promise.race([pause(this.#options.clock, ms), this.#stopped.promise])
   }
 
   /** Opens the stream, and finds where it ends in the journals. */
@@ -130,16 +145,18 @@ export class Pump {
     const isWhole = newest.part === newest.parts
     const lasts = newest.journals.map(({ first, last }) => (isWhole ? last : first - 1))
     const ends = [...this.#ends.shards, this.#ends.log]
-    if (lasts.length !== ends.length || lasts.some((last, index) => last > ends[index]!))
-      throw new Halted('The stream has more than the journals of this board. Was a backup put back?')
+    if (lasts.length !== ends.length) throw new Halted(otherJournals)
+    if (lasts.some((last, index) => last > ends[index]!))
+      throw new Halted(
+        'The stream has more than the journals of this board. Was a backup put back? Then stop the board, delete the stream and replication.json, and start it again.',
+      )
     const from = { shards: lasts.slice(0, -1), log: lasts.at(-1)! }
     const journals = new JournalsOut(disk, directories, this.#ends, from)
     const isSame = journals.places.every(({ id, chain }, index) => {
       const told = newest.journals[index]!
       return id === told.id && (!isWhole || chain === told.chain)
     })
-    if (!isSame)
-      throw new Halted('The stream has other journals than this board. Was it resharded, or a backup put back?')
+    if (!isSame) throw new Halted(otherJournals)
     return journals
   }
 
@@ -162,7 +179,7 @@ export class Pump {
   }
 
   async #publish(part: Part): Promise<void> {
-    const { clock, report } = this.#options
+    const { report } = this.#options
     const stream = this.#stream!
     for (let waitMs = retryFirstMs; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
       if (!stream.isChecked) await stream.check()
@@ -170,11 +187,14 @@ export class Pump {
       if ('seq' in done && done.seq === this.#seq + 1) break
       report('warn', 'replication.unacknowledged', { expected: this.#seq + 1, ...done })
       const there = await stream.read(this.#seq + 1)
-      if (there !== undefined && there !== 'foreign' && isSamePart(there, part)) break
-      if (there !== undefined) throw new Halted(anotherWrites)
+      if (there === 'foreign') throw new Halted(anotherWrites)
+      if (there !== undefined && isSamePart(there, part)) break
+      if (there !== undefined && there.header.leader !== part.header.leader) throw new Halted(anotherWrites)
+      // A server that was no leader any more has said that the stream ends earlier.
+      if (there !== undefined) throw new Error(`message ${this.#seq + 1} is there already`)
       const { lastSeq } = await stream.state()
       if (lastSeq !== this.#seq) throw new Error(`the stream ends with message ${lastSeq}, and not ${this.#seq}`)
-      await pause(clock, waitMs)
+      await this.#pause(waitMs)
       if (this.#isStopped) throw new Error('stopped')
     }
     this.#seq++

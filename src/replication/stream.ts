@@ -2,7 +2,7 @@
  * The stream that carries the journals: NATS JetStream, three servers that sync every message. They are transport and fence, never the
  * only copy. Nothing else here speaks to NATS, and it is loaded only on a board that has REPLICATE.
  */
-import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from '@nats-io/jetstream'
+import { JetStreamApiError, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream'
 import {
   type ConnectionOptions,
   connect,
@@ -32,9 +32,13 @@ export class UnfitServers extends Error {
 /** Before it, 2.10 loses what it has acknowledged; 2.9 knows no `sync_interval: always`. */
 const oldestVersion = [2, 10, 23] as const
 const replicas = 3
-const keptHours = 48
+/** 48 hours. */
+const keptNanoseconds = 48 * 3_600 * 1e9
+const streamNotFound = 10_059
 const headerName = 'Broadside'
 const expectedHeader = 'Nats-Expected-Last-Sequence'
+/** Of one server. */
+const connectWithinMs = 2_000
 const publishWithinMs = 5_000
 const answersWithinMs = 2_000
 const systemPing = '$SYS.REQ.SERVER.PING.VARZ'
@@ -107,7 +111,11 @@ export class JournalStream {
 
   /** Throws UnfitServers unless every server that holds the stream is new enough and syncs every message. */
   async check(): Promise<void> {
-    const { cluster } = await this.#manager.streams.info(this.#name)
+    const { cluster, config } = await this.#manager.streams.info(this.#name)
+    if (config.num_replicas < replicas || config.storage !== 'file')
+      throw new UnfitServers(
+        `The stream ${this.#name} has to keep ${replicas} copies in files. Delete it: the board makes it as it has to be.`,
+      )
     const names = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)].filter(
       (name) => name !== undefined,
     )
@@ -133,25 +141,31 @@ export class JournalStream {
     for await (const { type } of this.#connection.status()) if (type === 'reconnect') this.#isChecked = false
   }
 
-  async #make(): Promise<StreamInfo> {
-    const found = await this.#manager.streams.info(this.#name).catch((error: unknown) => {
-      if (error instanceof JetStreamApiError && error.code === 10_059) return undefined
-      throw error
-    })
-    const nanoseconds = keptHours * 3_600 * 1e9
-    return (
-      found ??
-      this.#manager.streams.add({
+  /** Makes the stream where there is none. */
+  async #make(): Promise<void> {
+    const isThere = await this.#manager.streams.info(this.#name).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof JetStreamApiError && error.code === streamNotFound) return false
+        throw error
+      },
+    )
+    if (isThere) return
+    try {
+      await this.#manager.streams.add({
         name: this.#name,
         subjects: [this.#subject],
         storage: 'file',
         num_replicas: replicas,
-        max_age: nanoseconds,
+        max_age: keptNanoseconds,
         discard: 'old',
         deny_purge: true,
         allow_direct: false,
       })
-    )
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError)) throw error
+      throw new UnfitServers(`The NATS servers do not make a stream with ${replicas} copies: ${error.message}.`)
+    }
   }
 
   /** What each server of the cluster says of itself, by name. */
@@ -178,7 +192,7 @@ type ServerSaid = {
 }
 
 function connecting(servers: readonly string[], seed: Uint8Array): ConnectionOptions {
-  return { servers: [...servers], authenticator: nkeyAuthenticator(seed), name: 'broadside' }
+  return { servers: [...servers], authenticator: nkeyAuthenticator(seed), name: 'broadside', timeout: connectWithinMs }
 }
 
 function refuseOld(name: string, version: string): void {

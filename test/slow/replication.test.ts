@@ -125,6 +125,8 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
     // Without a majority nothing is acknowledged, and the board goes on: what gathers is more than one message can hold.
     await Promise.all(['n1', 'n2'].map((name) => cluster.kill(name)))
     await write(300, 2)
+    const outOfReach = 'replication: The stream is out of reach'
+    await vi.waitFor(async () => expect(await health(board)).toContain(outOfReach), patience)
     await Promise.all(['n1', 'n2'].map((name) => cluster.begin(name)))
     client.close()
     await board.kill()
@@ -164,9 +166,11 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
     await begun(board)
     const first = client.sign(person('one'), { operation: 'post', room: 'a', text: 'first' })
     await client.send(first.body)
+    const name = 'broadside-other_board'
+    const subject = 'broadside.other_board.frames'
     const newest = async () => {
-      const message = await manager.streams.getMessage('broadside-other_board', {
-        last_by_subj: 'broadside.other_board.frames',
+      const message = await manager.streams.getMessage(name, {
+        last_by_subj: subject,
       })
       return parseHeader(message!.header.get('Broadside'))!
     }
@@ -179,13 +183,19 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
       expect(rolls).toEqual([last + 1])
     }
     await vi.waitFor(isToldSealed, patience)
-    expect(await health(board)).toBe('ok\n')
-    await connection.request('broadside.other_board.frames', 'of another')
+    // One of its own that it does not expect there is where it goes on from.
+    const own = await manager.streams.getMessage(name, { last_by_subj: subject })
+    await connection.request(subject, own!.data, { headers: own!.header, timeout: 5_000 })
+    const { last } = (await newest()).journals[0]!
+    await client.send(client.sign(person('one'), { operation: 'post', room: 'a', text: 'between' }).body)
+    await vi.waitFor(async () => expect((await newest()).journals[0]!.last).toBeGreaterThan(last), patience)
+    await vi.waitFor(async () => expect(await health(board)).toBe('ok\n'), patience)
+    await connection.request(subject, 'of another')
     await client.send(client.sign(person('one'), { operation: 'post', room: 'a', text: 'second' }).body)
     await vi.waitFor(async () => expect(await health(board)).toContain('replication: Another board writes'), patience)
     client.close()
     await board.stop()
-    await manager.streams.delete('broadside-other_board')
+    await manager.streams.delete(name)
     board = await startBoard({ directory, env })
     await vi.waitFor(
       async () => expect(await health(board)).toContain('replication: The stream was made anew'),
@@ -201,6 +211,15 @@ describe.skipIf(skipWithout(missing))(`servers that a board refuses${skipNote(mi
     const cluster = await NatsCluster.start(boardDirectory(), { release: 'bookworm', isAlone: true })
     const board = await startBoard({ directory: boardDirectory(), env: cluster.env })
     const sentence = 'replication: The NATS server n1 is 2.9.10. A board needs at least 2.10.23.'
+    await vi.waitFor(async () => expect(await health(board)).toContain(sentence), patience)
+    await board.stop()
+    await cluster.stop()
+  })
+
+  test('one alone, which cannot keep three copies', async () => {
+    const cluster = await NatsCluster.start(boardDirectory(), { isAlone: true })
+    const board = await startBoard({ directory: boardDirectory(), env: cluster.env })
+    const sentence = 'replication: The NATS servers do not make a stream with 3 copies: '
     await vi.waitFor(async () => expect(await health(board)).toContain(sentence), patience)
     await board.stop()
     await cluster.stop()

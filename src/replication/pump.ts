@@ -34,7 +34,7 @@ const otherJournals =
   'The stream has other journals than this board. Was it resharded, or a backup put back? Then stop the board, delete the stream and replication.json, and start it again.'
 
 const retryFirstMs = 200
-const retryMaxMs = 5_000
+const retryMaxMs = 2_000
 
 export class Pump {
   readonly #options: PumpOptions

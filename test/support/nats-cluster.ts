@@ -18,6 +18,11 @@ type ClusterOptions = {
   readonly isAlone?: boolean
 }
 
+const running = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
 export class NatsCluster {
   readonly servers: readonly Server[]
   /** Files with the seeds of the board's user and of the system user. */
@@ -79,6 +84,9 @@ export class NatsCluster {
     const log = openSync(output, 'w')
     server.process = spawn(natsServer(this.#release), ['-c', file], { stdio: ['ignore', log, log] })
     closeSync(log)
+    const child = server.process
+    running.add(child)
+    child.once('exit', () => running.delete(child))
     while (!readFileSync(output, 'utf8').includes('Server is ready')) {
       if (server.process.exitCode !== null) throw new Error(readFileSync(output, 'utf8'))
       await sleep(20)

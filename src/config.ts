@@ -77,8 +77,19 @@ export type Config = {
   readonly sale:
     | { readonly payTo: string; readonly facilitator: string; readonly network: string; readonly micros: number }
     | undefined
+  /** Undefined: the journals are published nowhere. */
+  readonly replication: ReplicationSettings | undefined
   /** Of all waits between attempts to deliver to a webhook: 1 but in tests, which have no hours. */
   readonly deliveryScale: number
+}
+
+/** Where the journals are published, and as whom. */
+export type ReplicationSettings = {
+  /** Addresses of NATS servers. */
+  readonly servers: readonly string[]
+  /** Files with nkey seeds: of the user that publishes, and of the one that asks the servers what they are. */
+  readonly keyFile: string
+  readonly systemKeyFile: string
 }
 
 /** The proxy in front of the board, or several. */
@@ -177,6 +188,7 @@ function configOf(env: Environment, data: string): Config {
     ...storageOf(env, data),
     ...loadOf(env),
     ...paymentsOf(env),
+    replication: replicationOf(env),
     screenUrl: screenUrlOf(env),
     logLevel: env.choice('LOG_LEVEL', ['error', 'warn', 'info', 'debug'] as const, 'info'),
     slowTurnMs: env.number('SLOW_TURN_MS', 0, 0, 60_000),
@@ -301,6 +313,22 @@ function paymentsOf(env: Environment): Pick<Config, 'walletKeyFile' | 'payCapMic
       micros: env.dollars('PAY_PRICE', '0.001'),
     }),
   }
+}
+
+function replicationOf(env: Environment): ReplicationSettings | undefined {
+  const servers = env.list('REPLICATE')
+  for (const server of servers) {
+    if (!URL.canParse(server) || !/^(nats|tls):$/.test(new URL(server).protocol) || new URL(server).username !== '')
+      throw new BadConfig(
+        'REPLICATE must be addresses of NATS servers such as tls://n1.example:4222, separated by commas, without passwords.',
+      )
+  }
+  const keyFile = env.text('REPLICATE_KEY_FILE')
+  const systemKeyFile = env.text('REPLICATE_SYSTEM_KEY_FILE')
+  if (servers.length === 0) return undefined
+  if (keyFile === '' || systemKeyFile === '')
+    throw new BadConfig('REPLICATE needs REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE, two files with nkey seeds.')
+  return { servers, keyFile: resolve(keyFile), systemKeyFile: resolve(systemKeyFile) }
 }
 
 function screenUrlOf(env: Environment): string {

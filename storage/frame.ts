@@ -168,6 +168,11 @@ export function frameRefusal(frame: NewFrame, frameBytesMax: number, takesStubs 
   return undefined
 }
 
+/** All bytes of a frame as they stand where it was found: a view, like its payload. */
+export function bytesOf({ payload, frameBytes }: FoundFrame): Buffer {
+  return Buffer.from(payload.buffer, payload.byteOffset - FRAME_HEADER_BYTES, frameBytes)
+}
+
 /** Where the key of a KEYED frame begins in its payload, or undefined when it has none. */
 export function keyOffset(flags: number): number | undefined {
   if ((flags & KEYED) === 0) return undefined

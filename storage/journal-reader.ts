@@ -78,7 +78,7 @@ export class JournalReader {
   }
 
   /** Like Journal.scan: `from` to `through` inclusive; payloads are views that the next step overwrites. Throws Damage. */
-  *scan(from: number, through: number = Infinity): Generator<Frame, void, undefined> {
+  *scan(from: number, through: number = Infinity): Generator<FoundFrame, void, undefined> {
     const last = Math.min(through, this.#through)
     let seq = Math.max(1, from)
     while (seq <= last) {
@@ -98,7 +98,7 @@ export class JournalReader {
    * Frames that were not read here yet, from the first of them on: each is decoded once, for the index and for the
    * caller.
    */
-  *#follow(last: number): Generator<Frame, void, undefined> {
+  *#follow(last: number): Generator<FoundFrame, void, undefined> {
     let tail = this.#tail ?? this.#openTail()
     let seq = tail.live.nextSeq
     let window = windowOver(tail, last)

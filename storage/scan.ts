@@ -2,7 +2,7 @@
  * Reading frames in order across segments, with large reads. The writer and the readers scan through this one function.
  */
 import { Damage, type Disk } from './disk.ts'
-import { FOOTER, type Frame } from './frame.ts'
+import { FOOTER, type FoundFrame } from './frame.ts'
 import { FrameWindow, frameBytesUsual, windowBytes } from './frame-window.ts'
 import type { ScanPlace } from './sealed-segments.ts'
 
@@ -16,7 +16,7 @@ export function* scanFrames(scan: {
   placeOf: (seq: number) => ScanPlace
   from: number
   through: number
-}): Generator<Frame, void, undefined> {
+}): Generator<FoundFrame, void, undefined> {
   let seq = Math.max(1, scan.from)
   while (seq <= scan.through) {
     const place = scan.placeOf(seq)

@@ -97,6 +97,11 @@ export class Log {
     return this.#covered[shard] ?? 0
   }
 
+  /** Up to where each shard's journal is durable, as far as was said. */
+  get hinted(): readonly number[] {
+    return [...this.#durable]
+  }
+
   /** A shard's journal is durable up to `through`. */
   hint(shard: number, through: number): void {
     if (through > (this.#durable[shard] ?? 0)) this.#durable[shard] = through

@@ -14,6 +14,7 @@ import { checkProofs } from '../log/covered.ts'
 import { Heads } from '../log/heads.ts'
 import { type HighWaterMark, MarkKeeper } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
+import type { Notices } from '../notices.ts'
 import { log } from '../observe.ts'
 import type { Parts } from '../parts.ts'
 import type { Platform } from '../platform.ts'
@@ -41,6 +42,7 @@ type ActorsOptions = Platform & {
   /** Public address of the board. */
   readonly address: string
   readonly news: LiveFacts
+  readonly notices: Notices
   readonly marks: readonly HighWaterMark[]
   /** Files of attachments. */
   readonly files: BlobFiles
@@ -100,7 +102,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
 }
 
 async function startThreads(
-  { config, directory, placement, news, marks, files, clock, disk, startThread, channel, exit }: ActorsOptions,
+  { config, directory, placement, news, notices, marks, files, clock, disk, startThread, channel, exit }: ActorsOptions,
   workNews: HeldNews,
 ) {
   const started = await ActorHost.start({
@@ -116,6 +118,7 @@ async function startThreads(
     scrubBytesPerSecond: config.scrubBytesPerSecond,
     queues: queuesOf(config.queueMax),
     limitsOn: config.limitsOn,
+    replication: config.replication,
     marks,
     news,
     listeners: [
@@ -128,6 +131,10 @@ async function startThreads(
           for (const [room, change] of told[1]) news.noteChange(room, change)
         },
         shardRestarted: (shard) => news.shardRestarted(shard, directory.facts.shards),
+        replicationNews: ({ problem }) => {
+          if (problem === undefined) notices.end('replication')
+          else notices.set('replication', problem)
+        },
       },
       {
         shardNews: (_shard, told) => {

@@ -28,6 +28,19 @@ export function createKeyFile(path: string): Signer {
     id: signer.id,
     seed: seed.toString('base64url'),
   })
+  writeKeyText(path, text)
+  return signer
+}
+
+/** Makes a fresh key of a user of NATS servers and writes its seed to `path`, which must not exist. Gives the public key. Throws CommandFailed. */
+export async function createNatsKeyFile(path: string): Promise<string> {
+  const { nkeys } = await import('@nats-io/transport-node')
+  const pair = nkeys.createUser()
+  writeKeyText(path, Buffer.from(pair.getSeed()).toString('latin1'))
+  return pair.getPublicKey()
+}
+
+function writeKeyText(path: string, text: string): void {
   try {
     writeFileSync(path, `${text}\n`, { flag: 'wx', mode: 0o600 })
   } catch (error) {
@@ -35,7 +48,6 @@ export function createKeyFile(path: string): Signer {
     if (code === 'EEXIST') throw new CommandFailed(`${path} exists and is not overwritten. Choose another name.`)
     throw new CommandFailed(`The key file could not be written: ${message}.`)
   }
-  return signer
 }
 
 /** The text of a key file that only its owner can read. Throws CommandFailed. */

@@ -16,7 +16,7 @@ import { reviewsRoom } from '../../actors/tools/tools.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
-import type { Placement } from '../config.ts'
+import type { Placement, ReplicationSettings } from '../config.ts'
 import type { FollowTell } from '../follow/topics.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -24,6 +24,7 @@ import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
+import type { Ends } from '../replication/journals-out.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
@@ -34,6 +35,7 @@ import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, ShardBegun } from './log.ts'
 import type { LogStart, LogWord, Published } from './log-run.ts'
 import type { ShardNews, ShardTell } from './private-news.ts'
+import type { ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardThread } from './shard.ts'
 import type { ShardAsk, ShardStart } from './shard-run.ts'
@@ -52,6 +54,8 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   readonly limitsOn: boolean
   /** High-water marks, none of which may know more than the log. */
   readonly marks: readonly HighWaterMark[]
+  /** The journals are published there; left out: nowhere. */
+  readonly replication?: ReplicationSettings | undefined
   /** Told of heads, rooms and people before anybody else; knows which handles a shard that starts is told. */
   readonly news: LiveFacts
   /** Those that miss nothing; a part that is made later adds itself by `listen`. */
@@ -70,6 +74,8 @@ export type ActorListener = {
   /** A shard started again and knows nothing of what it was told. */
   shardRestarted?(shard: number): void
   published?(published: Published): void
+  /** Of the thread that publishes the journals. */
+  replicationNews?(news: ReplicationNews): void
 }
 
 type ActorHostFacts = {
@@ -114,6 +120,10 @@ export class ActorHost implements Actors {
   /** Full-text search, and the tools directory. */
   readonly #search: LazyThread
   readonly #tools: LazyThread
+  /** Publishes the journals; undefined: nobody does. */
+  readonly #replication: LazyThread | undefined
+  /** As far as the log has said that the journals are durable. */
+  #ends: Ends | undefined
   #logId: Uint8Array = new Uint8Array()
   /** Newest frame of the log that it has announced. */
   #published = 0
@@ -140,6 +150,7 @@ export class ActorHost implements Actors {
       'search',
       (front) => ({ ...following(), scrubBytesPerSecond, front }) satisfies SearchThread,
     )
+    if (options.replication !== undefined) this.#replication = this.#publishing(options.replication)
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 
@@ -259,6 +270,7 @@ export class ActorHost implements Actors {
       this.#feedThread,
       this.#search.running,
       this.#tools.running,
+      this.#replication?.running,
     ].filter((thread) => thread !== undefined)
     return Promise.all(
       threads.map(async (thread): Promise<[string, ThreadUsage]> => [thread.name, await thread.usage()]),
@@ -271,7 +283,16 @@ export class ActorHost implements Actors {
     const keeping = [this.#search, this.#tools, this.#feedThread, ...this.#shardThreads]
     await Promise.all(keeping.map((thread) => thread?.stop(stopWithinMs)))
     await this.#logThread?.stop(stopWithinMs)
-    for (const link of [...this.#shardLinks, this.#logLink, this.#feedLink, this.#search, this.#tools]) link?.close()
+    await this.#replication?.stop(stopWithinMs)
+    for (const link of [
+      ...this.#shardLinks,
+      this.#logLink,
+      this.#feedLink,
+      this.#search,
+      this.#tools,
+      this.#replication,
+    ])
+      link?.close()
   }
 
   /** Each shard and the log in threads of their own. */
@@ -378,7 +399,9 @@ export class ActorHost implements Actors {
     const { directory, segmentBytesMax } = this.#options
     const front = this.#options.channel()
     this.#logLink = this.#link(front.port1, (body) => {
-      const published = body as Published
+      const told = body as Published | ReplicationTell
+      if (!('seq' in told)) return this.#hearEnds(told)
+      const published = told
       this.#noteNews(published.head, published.change)
       this.#published = Math.max(this.#published, published.seq)
       this.#search.tell(this.#published satisfies SearchTell)
@@ -390,6 +413,7 @@ export class ActorHost implements Actors {
       origin: directory.facts.origin,
       segmentBytesMax,
       marks: this.#options.marks,
+      tellsEnds: this.#replication !== undefined,
       durable: this.#logDurable,
       front: front.port2,
       feed,
@@ -433,13 +457,39 @@ export class ActorHost implements Actors {
     return this.#feedThread.start()
   }
 
-  #late(name: string, data: (front: Port) => unknown): LazyThread {
+  #publishing(settings: ReplicationSettings): LazyThread {
+    const { path, facts } = this.#options.directory
+    const hear = (body: unknown): void => {
+      for (const each of this.#listeners) each.replicationNews?.(body as ReplicationNews)
+    }
+    return this.#late(
+      'replication',
+      (front) =>
+        ({
+          dataDirectory: path,
+          serviceId: facts.service_id,
+          settings,
+          ends: this.#ends!,
+          front,
+        }) satisfies ReplicationThread,
+      hear,
+    )
+  }
+
+  /** The first word of the log starts the thread that publishes: it says where the journals end. */
+  #hearEnds(told: ReplicationTell): void {
+    if (!('rewritten' in told)) this.#ends = told
+    if (this.#ends !== undefined) this.#replication?.wake()
+    this.#replication?.tell(told)
+  }
+
+  #late(name: string, data: (front: Port) => unknown, onTell?: (body: unknown) => void): LazyThread {
     return new LazyThread({
       name,
       file: threadFile(name),
       data,
       channel: this.#options.channel,
-      link: (port) => this.#link(port),
+      link: (port) => this.#link(port, onTell),
       now: this.#options.clock.monotonicMs,
       supervise: (options) => this.#supervise(options),
     })

@@ -11,6 +11,7 @@ import type { Clock } from '../clock.ts'
 import { lostLog } from '../log/beginning.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import { SignedLog } from '../log/signed-log.ts'
+import type { Ends } from '../replication/journals-out.ts'
 import { IdleMark } from './idle-mark.ts'
 import type { FromLog, Teller, ToLog } from './shard-run.ts'
 import type { ThreadPlatform } from './thread.ts'
@@ -22,6 +23,8 @@ export type LogStart = {
   readonly segmentBytesMax: number
   /** High-water marks: log/mark.ts. */
   readonly marks: readonly HighWaterMark[]
+  /** The main thread is told how far each journal is durable: another thread publishes them. */
+  readonly tellsEnds: boolean
   /** Shared with the shards: the newest frame that is durable. */
   readonly durable: BigUint64Array
   readonly front: Port
@@ -53,6 +56,7 @@ export class LogRun {
   readonly #readers: readonly JournalReader[]
   readonly #toShards: Teller<FromLog>[]
   readonly #linkShard: LinkShard
+  readonly #ends: (() => void) | undefined
 
   constructor(start: LogStart, { through }: LogWord, here: ThreadPlatform, linkShard: LinkShard) {
     const { clock, disk } = here
@@ -65,6 +69,8 @@ export class LogRun {
     this.#feed = linkOver(start.feed, clock)
     this.#readers = through.map((_, shard) => JournalReader.open(disk, shardDirectory(start.dataDirectory, shard)))
     const tellFront = paced<Published>(clock, frontPaceMs, (said) => this.#front.tell(said))
+    const tellEnds = paced<Ends>(clock, frontPaceMs, (ends) => this.#front.tell(ends))
+    this.#ends = start.tellsEnds ? () => tellEnds({ log: journal.durableSeq, shards: this.#log.hinted }) : undefined
     this.#log = this.#signed.writer({
       shards: this.#readers,
       confirm: (shard, confirmation) => {
@@ -77,6 +83,7 @@ export class LogRun {
       published: (seq, head, change) => {
         this.#feed.tell({ seq, head, change } satisfies Published)
         tellFront({ seq, head, change })
+        this.#ends?.()
       },
       soon: clock.soon,
       later: clock.later,
@@ -89,6 +96,7 @@ export class LogRun {
     const { head, change } = this.#log
     this.#feed.tell({ seq: journal.nextSeq - 1, head, change } satisfies Published)
     tellFront({ seq: journal.nextSeq - 1, head, change })
+    this.#ends?.()
   }
 
   get facts() {
@@ -106,6 +114,8 @@ export class LogRun {
 
   async stop(): Promise<void> {
     await this.#log.stop()
+    if (this.#ends !== undefined)
+      this.#front.tell({ log: this.#signed.journal.durableSeq, shards: this.#log.hinted } satisfies Ends)
     for (const each of [...this.#toShards, this.#front, this.#feed]) each.close()
     this.#signed.close()
     this.#mark.close()
@@ -118,9 +128,13 @@ export class LogRun {
   }
 
   #hear(shard: number, said: ToLog): void {
-    if (said !== 'rewritten') return this.#log.hint(shard, said)
+    if (said !== 'rewritten') {
+      this.#log.hint(shard, said)
+      return this.#ends?.()
+    }
     this.#readers[shard]!.reopen()
     this.#feed.tell({ rewritten: shard } satisfies Rewritten)
+    if (this.#ends !== undefined) this.#front.tell({ rewritten: shard } satisfies Rewritten)
   }
 }
 

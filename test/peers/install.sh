@@ -14,6 +14,8 @@
 #   wget                        a crawler that obeys robots.txt
 #   python3-cryptography        what the Python of /for-agents and /docs signs with
 #   python3-feedparser          a feed reader; libxml2-utils has xmllint
+#   nats-server                 NATS JetStream, which carries journals to followers: that of Debian's next release, and the
+#                               one of bookworm, which a board refuses; unpacked beside this, not installed
 #   package.json beside this    MCP clients, hosts and conformance, x402 and MPP, a tokenizer, orval, feed readers: from npm
 #
 # Debian bookworm's own packages, through apt, as root; those of npm into node_modules beside this. Safe to run again.
@@ -36,9 +38,16 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   exit 1
 fi
 
+# Go binaries need nothing of their release: they are unpacked here, and nothing else is upgraded.
+nats() { [ -x "nats/$1/usr/sbin/nats-server" ]; }
+
 missing=""
 for package in $packages sigsum-go; do
   installed "$package" || missing="$missing $package"
+done
+
+for release in forky bookworm; do
+  nats "$release" || missing="$missing nats-server/$release"
 done
 
 if [ -z "$missing" ]; then
@@ -60,16 +69,28 @@ apt_get update
 # shellcheck disable=SC2086  # a list of package names, meant to be split
 apt_get install -y --no-install-recommends $packages
 
-if ! installed sigsum-go; then
-  # Only this one package comes from backports, by a source list of its own, so that nothing else is upgraded.
+# Downloads one package of another suite, by a source list of its own, so that nothing else is upgraded.
+from_suite() {
   private="$(mktemp -d)"
-  trap 'rm -rf "$private"' EXIT
   mkdir -p "$private/lists/partial"
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm-backports main" > "$private/sources.list"
-  backports() { apt_get -o Dir::Etc::sourcelist="$private/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$private/lists" "$@"; }
-  backports update
-  (cd "$private" && backports download sigsum-go && dpkg -i sigsum-go*.deb)
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $1 main" > "$private/sources.list"
+  suite() { apt_get -o Dir::Etc::sourcelist="$private/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$private/lists" "$@"; }
+  suite update
+  (cd "$private" && suite download "$2")
+}
+
+if ! installed sigsum-go; then
+  from_suite bookworm-backports sigsum-go
+  dpkg -i "$private"/sigsum-go*.deb
+  rm -rf "$private"
 fi
+for release in forky bookworm; do
+  nats "$release" && continue
+  mkdir -p "nats/$release"
+  from_suite "$release" nats-server
+  dpkg-deb -x "$private"/nats-server*.deb "nats/$release"
+  rm -rf "$private"
+done
 
 for package in $packages sigsum-go; do
   if ! installed "$package"; then

@@ -31,6 +31,17 @@ export function findLibrary(name: string): string | undefined {
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
 }
 
+/** A nats-server as a release of Debian packages it; where `install.sh` unpacks it. */
+export function natsServer(release: 'forky' | 'bookworm'): string {
+  return join(import.meta.dirname, `nats/${release}/usr/sbin/nats-server`)
+}
+
+/** What is missing for a test that needs NATS, as a sentence; nothing when it is there. */
+export function missingNats(): string | undefined {
+  const isThere = existsSync(natsServer('forky')) && existsSync(natsServer('bookworm'))
+  return isThere ? undefined : `nats-server is missing; ${HOW}`
+}
+
 /** What is missing for a test that needs this library, as a sentence; nothing when it is there. */
 export function missingLibrary(name: string): string | undefined {
   return findLibrary(name) === undefined ? `${name} is missing; ${HOW}` : undefined

@@ -26,6 +26,10 @@ test.each([
   ['PAY_NETWORK', 'foo'],
   ['PAY_NODES', 'eip155:8453=file:///etc/passwd'],
   ['SCREEN_URL', 'mailto:somebody'],
+  ['REPLICATE', 'n1.example:4222'],
+  ['REPLICATE', 'https://n1.example'],
+  ['REPLICATE', 'nats://user:pw@n1.example'],
+  ['REPLICATE', 'nats://n1.example'],
 ])('%s=%s is refused in a sentence that names the variable', (name, value) => {
   const refused = () => readConfig('', { [name]: value })
   expect(refused).toThrow(BadConfig)

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { authorSigner, createKeyFile, importSeedOf, openKeyFile } from '../../../src/cli/key-file.ts'
+import { authorSigner, createKeyFile, createNatsKeyFile, importSeedOf, openKeyFile } from '../../../src/cli/key-file.ts'
 import { opensslSigner, signCommand, signerFromSeed } from '../../../src/cli/sign.ts'
 import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 
@@ -18,6 +18,14 @@ test('a key file is for its owner only, is never overwritten, and gives the same
   expect([read.publicKey, read.id]).toEqual([made.publicKey, made.id])
   chmodSync(path, 0o640)
   await expect(openKeyFile(path)).rejects.toThrow(`chmod 600 ${path}`)
+})
+
+test('a key for NATS servers is for its owner only, and is never overwritten', async () => {
+  const path = join(directory, 'board.nk')
+  expect(await createNatsKeyFile(path)).toMatch(/^U[A-Z2-7]{55}$/)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(readFileSync(path, 'utf8')).toMatch(/^SU[A-Z2-7]{56}\n$/)
+  await expect(createNatsKeyFile(path)).rejects.toThrow('not overwritten')
 })
 
 test('a PEM key as OpenSSL writes it works too', async () => {

@@ -1,0 +1,176 @@
+/** Reads batches from the journals' files, behind their syncs. */
+import { decodeLogFrame } from '../../actors/log/frame.ts'
+import { Chain } from '../../storage/chain.ts'
+import { Damage, type Disk } from '../../storage/disk.ts'
+import { bytesOf, type FoundFrame, MORE } from '../../storage/frame.ts'
+import { JournalReader, journalIdIn } from '../../storage/journal.ts'
+import { listSegments, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
+import type { Batch, JournalShare } from './batch.ts'
+
+/** The newest durable frame of each journal. */
+export type Ends = { readonly log: number; readonly shards: readonly number[] }
+
+/** A batch holds at most this much and one decision more: five messages of the stream. */
+const batchBytesUsual = 4 * 1024 * 1024
+
+/** One journal, from the frame after `last` on. */
+class JournalOut {
+  readonly id: Buffer
+  readonly reader: JournalReader
+  readonly #disk: Disk
+  readonly #directory: string
+  #chain: Chain
+  #last: number
+  #rolls: readonly number[] = []
+  #first = 1
+  #frames: Buffer[] = []
+  #bytes = 0
+  #toldRoll = 0
+
+  constructor(disk: Disk, directory: string, last: number) {
+    const id = journalIdIn(disk, directory)
+    if (id === undefined) throw new Error(`there is no journal in ${directory}`)
+    this.id = id
+    this.#disk = disk
+    this.#directory = directory
+    this.reader = JournalReader.open(disk, directory)
+    this.reader.advance(last)
+    this.#last = last
+    this.#chain = this.#chainThrough(last)
+  }
+
+  get last(): number {
+    return this.#last
+  }
+
+  get chain(): string {
+    return this.#chain.digest().toString('hex')
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Begins the next batch, in which no frame after `end` can be. */
+  begin(end: number): void {
+    this.reader.advance(end)
+    this.#first = this.#last + 1
+    this.#frames = []
+    this.#bytes = 0
+    const firsts = listSegments(this.#disk, this.#directory, 'log')
+    this.#rolls = firsts.filter((first) => first >= this.#first && first > 1)
+  }
+
+  /** Takes the frames up to this one, and those that belong to the same decision. False: they would be too many. */
+  take(through: number, bytesLeft: number): boolean {
+    const most = this.#bytes + bytesLeft
+    let isWhole = true
+    if (through <= this.#last) return true
+    for (const frame of this.reader.scan(this.#last + 1)) {
+      if (isWhole && frame.seq > through) return true
+      if (isWhole && this.#bytes > most) return false
+      this.add(frame)
+      isWhole = (frame.flags & MORE) === 0
+    }
+    return this.#last >= through
+  }
+
+  add(frame: FoundFrame): void {
+    if (this.#rolls.includes(frame.seq)) this.#chain = new Chain(this.#chain.digest())
+    this.#chain.add(frame.seq, frame.type, frame.flags, frame.payload)
+    const bytes = Buffer.from(bytesOf(frame))
+    this.#frames.push(bytes)
+    this.#bytes += bytes.length
+    this.#last = frame.seq
+  }
+
+  /** There is something to tell: frames, or that the segment is sealed which they would have been in. */
+  get isNew(): boolean {
+    return this.#last >= this.#first || this.#rolls.some((first) => first > this.#toldRoll)
+  }
+
+  /** What the batch has of this journal. */
+  share(): { readonly share: JournalShare; readonly frames: readonly Buffer[] } {
+    const rolls = this.#rolls.filter((first) => first <= this.#last + 1)
+    this.#toldRoll = rolls.at(-1) ?? this.#toldRoll
+    const place = { first: this.#first, last: this.#last, bytes: this.#bytes }
+    return { share: { id: this.id.toString('hex'), ...place, chain: this.chain, rolls }, frames: this.#frames }
+  }
+
+  /** Reads the segment with this frame from its beginning. */
+  #chainThrough(last: number): Chain {
+    const first = listSegments(this.#disk, this.#directory, 'log').findLast((each) => each <= Math.max(1, last)) ?? 1
+    const path = segmentPath(this.#directory, first)
+    const file = this.#disk.openFile(path, 'read')
+    try {
+      const header = readSegmentHeader(file)
+      if (header === undefined) throw new Damage({ path, offset: 0, expected: 'a segment header', found: 'none' })
+      const chain = new Chain(header.previousChain)
+      for (const frame of this.reader.scan(first, last)) chain.add(frame.seq, frame.type, frame.flags, frame.payload)
+      return chain
+    } finally {
+      file.close()
+    }
+  }
+}
+
+export class JournalsOut {
+  readonly #shards: readonly JournalOut[]
+  readonly #log: JournalOut
+  #ends: Ends
+
+  /** `directories`: of the journals. `ends`: as far as they are durable now. `from`: the next batch begins after these frames. */
+  constructor(
+    disk: Disk,
+    directories: { readonly log: string; readonly shards: readonly string[] },
+    ends: Ends,
+    from: Ends,
+  ) {
+    this.#ends = ends
+    this.#log = new JournalOut(disk, directories.log, from.log)
+    this.#shards = directories.shards.map((directory, shard) => new JournalOut(disk, directory, from.shards[shard]!))
+  }
+
+  /** As a header names them: id and chain of each journal up to where the next batch begins. */
+  get places(): Pick<JournalShare, 'id' | 'last' | 'chain'>[] {
+    return [...this.#shards, this.#log].map(({ id, last, chain }) => ({ id: id.toString('hex'), last, chain }))
+  }
+
+  hear(ends: Ends): void {
+    this.#ends = ends
+  }
+
+  /** Sealed segments of this shard were rewritten, or the segment that grew was sealed for it. */
+  rewritten(shard: number): void {
+    this.#shards[shard]?.reader.reopen()
+  }
+
+  /** What is durable and in no batch yet; undefined: nothing. Throws Damage. */
+  next(): (Pick<Batch, 'payload'> & { readonly journals: readonly JournalShare[] }) | undefined {
+    const { log, shards } = this.#ends
+    for (const [shard, out] of this.#shards.entries()) out.begin(shards[shard]!)
+    this.#log.begin(log)
+    if (this.#takeCovered()) {
+      for (const [shard, out] of this.#shards.entries()) if (!out.take(shards[shard]!, this.#bytesLeft)) break
+    }
+    const outs = [...this.#shards, this.#log]
+    if (!outs.some(({ isNew }) => isNew)) return undefined
+    const taken = outs.map((out) => out.share())
+    return { journals: taken.map(({ share }) => share), payload: Buffer.concat(taken.flatMap(({ frames }) => frames)) }
+  }
+
+  get #bytesLeft(): number {
+    return batchBytesUsual - this.#shards.reduce((sum, { bytes }) => sum + bytes, this.#log.bytes)
+  }
+
+  /** Frames of the log, each after the frames that it covers. False: the batch is full. */
+  #takeCovered(): boolean {
+    for (const frame of this.#log.reader.scan(this.#log.last + 1)) {
+      for (const { shard, last } of decodeLogFrame(frame).ranges)
+        if (!this.#shards[shard]!.take(last, this.#bytesLeft)) return false
+      this.#log.add(frame)
+      if (this.#bytesLeft < 0) return false
+    }
+    return true
+  }
+}

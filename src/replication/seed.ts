@@ -1,0 +1,14 @@
+/** Reads nkey seeds: the keys with which a board proves to NATS servers who it is. */
+import type { Disk } from '../../storage/disk.ts'
+import { Halted } from './halted.ts'
+
+/** The seed of a user, such as `SUAF…`, in a file that nobody else may read. Throws Halted. */
+export function seedIn(disk: Disk, file: string): Uint8Array {
+  if (!disk.fileExists(file)) throw new Halted(`There is no file ${file}. It has to hold an nkey seed.`)
+  if ((disk.look(file).mode & 0o077) !== 0)
+    throw new Halted(`The key file ${file} can be read by others. Run: chmod 600 ${file}`)
+  const seed = disk.readWhole(file).toString('latin1').trim()
+  if (!/^SU[A-Z2-7]{56}$/.test(seed))
+    throw new Halted(`${file} does not hold the nkey seed of a user, which begins with SU.`)
+  return Buffer.from(seed)
+}

@@ -1,0 +1,77 @@
+/** The thread that publishes the journals for followers. Started only on a board that has REPLICATE; it only reads their files. */
+import { inside } from '../../actors/kernel/limits.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
+import { logDirectory, shardDirectory } from '../board-directory.ts'
+import { drained } from '../clock.ts'
+import type { ReplicationSettings } from '../config.ts'
+import type { Ends } from '../replication/journals-out.ts'
+import { Pump } from '../replication/pump.ts'
+import { seedIn } from '../replication/seed.ts'
+import { JournalStream } from '../replication/stream.ts'
+import { StreamWriter } from '../replication/writer.ts'
+import type { Rewritten } from './log-run.ts'
+import type { ThreadStarter } from './thread.ts'
+
+export type ReplicationThread = {
+  readonly dataDirectory: string
+  readonly serviceId: string
+  readonly settings: ReplicationSettings
+  /** As far as the journals are durable when it starts. */
+  readonly ends: Ends
+  readonly front: Port
+}
+
+/** What the log says of the journals: they are durable up to here; or sealed segments of one were rewritten. */
+export type ReplicationTell = Ends | Rewritten
+
+/** What stands in the way of publishing; undefined: nothing. */
+export type ReplicationNews = { readonly problem: string | undefined }
+
+/** What is durable when the board stops is published, if the servers are there. */
+const flushMs = 2_000
+
+export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, random, report }) => {
+  const { dataDirectory, serviceId, settings, ends } = data
+  const { servers, keyFile, systemKeyFile } = settings
+  const front = new Link({
+    port: data.front,
+    openMax: 1,
+    patienceMs: inside.patienceMs,
+    now: clock.monotonicMs,
+    timers: clock,
+    onTell: (body) => {
+      const told = body as ReplicationTell
+      if ('rewritten' in told) pump.rewritten(told.rewritten)
+      else pump.hear(told)
+    },
+  })
+  const pump = new Pump({
+    disk,
+    clock,
+    report,
+    ends,
+    directories: {
+      log: logDirectory(dataDirectory),
+      shards: ends.shards.map((_, shard) => shardDirectory(dataDirectory, shard)),
+    },
+    openWriter: () => new StreamWriter(disk, dataDirectory, random),
+    openStream: () =>
+      JournalStream.open({
+        servers,
+        seed: seedIn(disk, keyFile),
+        systemSeed: seedIn(disk, systemKeyFile),
+        serviceId,
+      }),
+    tell: (problem) => front.tell({ problem } satisfies ReplicationNews),
+  })
+  const running = pump.run()
+  return {
+    facts: {},
+    stop: async () => {
+      await drained(clock, () => pump.isIdle, flushMs)
+      await pump.stop()
+      await running
+      front.close()
+    },
+  }
+}

@@ -113,8 +113,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a retry of an act is forgotten at a restart',
     file: write,
-    from: 'if (!use.isEvent) this.#commands.set(Buffer.from(use.id)',
-    to: 'if (!use.isEvent && use.nonce === "") this.#commands.set(Buffer.from(use.id)',
+    from: 'if (!use.isEvent) this.#commands.set(use.id',
+    to: 'if (!use.isEvent && use.nonce === "") this.#commands.set(use.id',
   },
   {
     name: 'a nonce may be used again',

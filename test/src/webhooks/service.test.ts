@@ -25,10 +25,8 @@ function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => 
   const empty: [actor: string, give: (answer: ShardAnswer | undefined) => void][] = []
   const later: (() => void)[] = []
   const cursorKey = Buffer.alloc(32)
-  const json = JSON.stringify({
-    hooks: [{ hook: 'h1', form: 'webhook', expires: 0, epoch: 1, delegation: 'd' }],
-    ends: [],
-  })
+  const hooks = [{ hook: 'h1', form: 'webhook', expires: 0, epoch: 1, delegation: 'd' }]
+  const json = Buffer.from(JSON.stringify({ hooks, ends: [] }))
   const actors = {
     shards: 1,
     write: ({ op, to }: WriteLetter, give: (answer: ShardAnswer | undefined) => void) =>

@@ -6,8 +6,6 @@ export type Mutation = {
   /** Stands in the file exactly once. */
   readonly from: string
   readonly to: string
-  /** A test that finds it, where the simulator seldom gets there. */
-  readonly test?: string
 }
 
 const journal = 'storage/journal.ts'
@@ -66,13 +64,6 @@ export const mutations: readonly Mutation[] = [
     file: recovery,
     from: '  file.truncate(end)\n}',
     to: '}',
-  },
-  {
-    name: 'a sealed index is kept before it is read',
-    file: 'storage/sealed-index.ts',
-    from: '    const offsets = Buffer.allocUnsafe(this.#facts.count * 4)',
-    to: '    const offsets = Buffer.allocUnsafe(this.#facts.count * 4)\n    this.#offsets = offsets',
-    test: 'test/storage/sealed-index.test.ts',
   },
   {
     name: 'with several shards a head leaves before its sync',

@@ -93,7 +93,7 @@ describe.skipIf(corpusAbsent)(
         fc.property(fc.array(term, { minLength: 1, maxLength: 4 }), (terms) => {
           expect(search(index, terms.join(' '))).toEqual(naive(terms.join(' ')))
         }),
-        { numRuns: 400 },
+        { numRuns: 150 },
       )
     })
 
@@ -155,7 +155,7 @@ test('no query is an error of SQL, whatever it holds', () => {
         expect(found.length).toBeLessThanOrEqual(1)
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: 600 },
   )
   index.close()
 })

@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { scratchDirectory } from './support/scratch.ts'
+import { scratchDirectory } from '../support/scratch.ts'
 
-const project = resolve(import.meta.dirname, '..')
+const project = resolve(import.meta.dirname, '../..')
 
 /** What is changed where, and the file in which the compiler has to object. */
 const faults: readonly { what: string; file: string; from: string; to: string; reported: string }[] = [

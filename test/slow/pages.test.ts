@@ -238,7 +238,8 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       await page.goto(board.address + path)
       if (path.startsWith('/embed')) await page.locator('[role=log] li').first().waitFor()
       await page.evaluate(axe)
-      for (const viewport of [widths.desktop, widths.phone]) {
+      // Of themes only the colors differ.
+      for (const viewport of colorScheme === 'light' ? [widths.desktop, widths.phone] : [widths.desktop]) {
         await page.setViewportSize(viewport)
         // Off in axe-core until it is asked for.
         const { violations } = await page.evaluate(() =>

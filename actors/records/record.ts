@@ -345,11 +345,12 @@ export function stubOf(frame: Frame): Buffer {
   return kept
 }
 
-/** Marks of the nonce and the request id by which a retry is known. */
+/** Marks of the nonce and the request id by which a retry is known; none where the text was gone before (an import of what it left). */
 function usesOf(
   signed: Uint8Array,
   record: Pick<PostRecord | FactRecord, 'room' | 'author'>,
 ): Pick<Cut, 'nonce' | 'request'> {
+  if (signed.length === 0) return {}
   const { operation, nonce = '', request_id: request = '' } = commandIn(signed)
   if ('seq' in record && requestsOfWork.has(operation)) return {}
   const author = Buffer.from(record.author).toString('hex')

@@ -11,7 +11,7 @@ import { operations, type ReadOperation } from '../../actors/operations.ts'
 import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { NoAnswer } from '../command/ports.ts'
-import { readReply, replyBytes } from '../command/reply.ts'
+import { readReply } from '../command/reply.ts'
 import { meantBy, ruleOf, type Shape, shapeOf } from '../format/data-fault.ts'
 import { refused } from '../format/reply.ts'
 import { type Check, compile } from '../format/schema-check.ts'
@@ -19,7 +19,7 @@ import { etagOf, isHeld, type Ready, ReadyAnswers } from '../http/answers.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import { decoded, noQuery, parseQuery, unknownParameter } from '../http/query.ts'
 import { dataHeaders, type Replies } from '../http/replies.ts'
-import { jsonOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import { type ReadAnswer, type ReadRequest, replyOf } from '../reads/read.ts'
 import { inTurn, noteCause } from '../runtime/slow-turns.ts'
 import type { CommandRouter } from './command-router.ts'
 
@@ -192,7 +192,7 @@ export class Routes {
   }
 
   #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number): Ready {
-    const body = answer.file === undefined ? replyBytes(answer) : Buffer.from(jsonOf(answer))
+    const body = replyOf(answer)
     const ready = { body, file: answer.file, etag: etagOf(body), room: answer.room, change, until: answer.until }
     this.#ready.keep(url, ready)
     return ready

@@ -14,7 +14,7 @@ import { registryName } from '../../actors/records/record.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { Clock } from '../clock.ts'
 import type { Factors } from '../rates/throttle.ts'
-import { jsonOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import { jsonOf, type ReadAnswer, type ReadRequest, replyWith } from '../reads/read.ts'
 import { Delegates } from './delegates.ts'
 
 /** An identity that moved from one public key to another. */
@@ -283,7 +283,7 @@ export function resolveRequest(
 export function withResolved(answer: ReadAnswer, resolved: Readonly<Record<string, string>>): ReadAnswer {
   if (!answer.ok) return answer
   const { value: _, ...scope } = answer
-  return { ...scope, json: Buffer.from(`${jsonOf(answer).slice(0, -1)},"resolved":${JSON.stringify(resolved)}}`) }
+  return { ...scope, reply: replyWith(`${jsonOf(answer).slice(0, -1)},"resolved":${JSON.stringify(resolved)}}`) }
 }
 
 export type ToldGrant = Pick<GrantFacts, 'target' | 'factor' | 'expires'>

@@ -18,13 +18,6 @@ export function readReply(answer: ReadAnswer | NoAnswer): Reply | undefined {
   return refused('refusal' in answer ? answer.refusal : answer.absent)
 }
 
-const [before, after] = [Buffer.from('{"ok":true,"data":'), Buffer.from('}')]
-
-/** The body of the reply to a read, as `readReply` has it. */
-export function replyBytes(answer: Extract<ReadAnswer, { ok: true }>): Buffer {
-  return Buffer.concat([before, answer.json ?? Buffer.from(jsonOf(answer)), after])
-}
-
 let lastHead: Head | undefined
 let lastHeadJson = ''
 

@@ -12,6 +12,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
+  replyWith,
   showing,
   soonest,
   unending,
@@ -77,7 +78,7 @@ function listChanges(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   }
   const hasMore = row < state.changes.count
   const end = JSON.stringify({ after: hasMore ? reached : board.change, has_more: hasMore, generation })
-  return { ok: true, json: Buffer.from(`{"changes":[${found.join(',')}],${end.slice(1)}`), until }
+  return { ok: true, reply: replyWith(`{"changes":[${found.join(',')}],${end.slice(1)}`), until }
 }
 
 /** A copy holds versions, as an export has them: all that a correction touches are there. */

@@ -70,7 +70,8 @@ export class ReadyAnswers {
     this.#kept.delete(url)
     const bytes = cost(url, ready)
     if (bytes > this.#bytesMax / 8) return
-    this.#kept.set(url, ready)
+    // A copy: the body may lie in a larger message from another thread.
+    this.#kept.set(url, { ...ready, body: Buffer.from(ready.body) })
     this.#bytes += bytes
     for (const [oldest, answer] of this.#kept) {
       if (this.#bytes <= this.#bytesMax) break

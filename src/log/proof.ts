@@ -105,7 +105,7 @@ function leafOf(
 /** The file that stands alone, with the entry it proves as its `extra`: as the answer of a GET, or inside the answer of a command. */
 function proofFile({ isCommand }: ProofContext, id: string, text: string): ReadAnswer {
   if (isCommand) return ok({ proof_file: text })
-  return { ok: true, json: Buffer.from(text), file: `${id}.tlog-proof`, until: unending }
+  return { ok: true, reply: Buffer.from(text), file: `${id}.tlog-proof`, until: unending }
 }
 
 /** The log that is asked for by its name, or the one that grows; undefined: this board has no such log. */

@@ -48,17 +48,18 @@ export type Scope = {
 export const unending = 0
 
 /**
- * JSON of a value of this type, in UTF-8. The type exists for the compiler alone; as the parameter of a method it fits `unknown` both
+ * A reply that shows a value of this type, as JSON in UTF-8. The type exists for the compiler alone; as the parameter of a method it fits `unknown` both
  * ways, which stands where any read may have been asked.
  */
-type Json<Data> = Uint8Array & { '~value'?(value: Data): void }
+type Reply<Data> = Uint8Array & { '~value'?(value: Data): void }
 
 /** Ready bytes, as clients get them: written once, where the answer is made, and passed on by other threads as they are. */
 export type ShownAnswer<Data> = {
   readonly ok: true
-  readonly json: Json<Data>
+  /** The body of the reply, with the value as its `data`. */
+  readonly reply: Reply<Data>
   readonly value?: never
-  /** For a GET the answer is this file and nothing around it: `json` is its text. */
+  /** For a GET the answer is this file and nothing around it: `reply` is its text. */
   readonly file?: string
   /** What the answer to a write says beside this text, where a write shows it. */
   readonly made?: Made
@@ -68,7 +69,7 @@ export type ShownAnswer<Data> = {
 type ValueAnswer<Data> = {
   readonly ok: true
   readonly value: Data
-  readonly json?: never
+  readonly reply?: never
   readonly file?: never
   readonly made?: never
 } & Scope
@@ -154,12 +155,19 @@ type HoldsText<Data> = unknown extends Data
 
 /** An answer that shows texts, or whose type does not say that it shows none, must say when the first of them ends. */
 export function ok<Data>(data: Data, ...[scope]: true extends HoldsText<Data> ? [Scope] : [Scope?]): ShownAnswer<Data> {
-  return { ok: true, json: Buffer.from(JSON.stringify(data)), until: unending, ...scope }
+  return { ok: true, reply: replyWith(JSON.stringify(data)), until: unending, ...scope }
+}
+
+const [before, after] = ['{"ok":true,"data":', '}']
+
+/** The body of a reply with this JSON as its `data`. */
+export function replyWith(json: string): Buffer {
+  return Buffer.from(`${before}${json}${after}`)
 }
 
 /** The same of JSON in parts, each of which is copied once: a long answer is never one text. */
 export function okJson<Data>(parts: readonly Utf8[], scope: Scope): ShownAnswer<Data> {
-  return { ok: true, json: utf8Bytes(parts), ...scope }
+  return { ok: true, reply: utf8Bytes([before, ...parts, after]), ...scope }
 }
 
 /** JSON of an object, in parts: some fields, lists by their names with what is in them as JSON, and more fields. */
@@ -185,12 +193,21 @@ export function known<Data>(value: Data, scope: Scope = { until: unending }): Kn
 
 /** The value that an answer holds. */
 export function dataOf<Data>(answer: ShownAnswer<Data> | ValueAnswer<Data>): Data {
-  return answer.json === undefined ? answer.value : JSON.parse(textOf(answer.json))
+  return answer.reply === undefined ? answer.value : JSON.parse(jsonOf(answer))
 }
 
-/** The text that a client gets of an answer. */
+/** The JSON of the value that an answer shows; of a file, its text. */
 export function jsonOf(answer: ShownAnswer<unknown> | ValueAnswer<unknown>): string {
-  return answer.json === undefined ? JSON.stringify(answer.value) : textOf(answer.json)
+  if (answer.reply === undefined) return JSON.stringify(answer.value)
+  const text = textOf(answer.reply)
+  return answer.file === undefined ? text.slice(before.length, -after.length) : text
+}
+
+/** The body of the reply to a GET. */
+export function replyOf(answer: ShownAnswer<unknown> | ValueAnswer<unknown>): Buffer {
+  if (answer.reply === undefined) return replyWith(JSON.stringify(answer.value))
+  const { buffer, byteOffset, byteLength } = answer.reply
+  return Buffer.from(buffer, byteOffset, byteLength)
 }
 
 /** Most are ASCII, which takes a third of the time. */

@@ -11,8 +11,8 @@ export type ToolsAsk =
   /** What is known of who has reviewed it. */
   | readonly ['reviewer', subject: string, reviewer: string]
 export type ToolsAnswer =
-  | { readonly ok: true; readonly json: Uint8Array }
-  | { readonly ok: true; readonly value: FoundSubject | FoundReviewer; readonly json?: never }
+  | { readonly ok: true; readonly reply: Uint8Array }
+  | { readonly ok: true; readonly value: FoundSubject | FoundReviewer; readonly reply?: never }
   | { readonly ok: false; readonly refusal: Refusal }
 
 declare module '../command/ports.ts' {

@@ -22,6 +22,7 @@ import { logDirectory, shardDirectory, toolsDirectory } from '../board-directory
 import type { Clock } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { ownTools } from '../own-tools/descriptors.ts'
+import { replyWith } from '../reads/read.ts'
 import type { FoundSubject, ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 import { Directory } from '../tools/directory.ts'
 import { ToolIndex } from '../tools/index.ts'
@@ -280,7 +281,7 @@ class ToolAnswers {
     const page = this.#search.page(asked, now)
     if ('code' in page) return { ok: false, refusal: page }
     const { builtAt } = this.#directory
-    return { ok: true, json: Buffer.from(JSON.stringify(pageJson(this.#showing, asked.text, page, builtAt, now))) }
+    return { ok: true, reply: replyWith(JSON.stringify(pageJson(this.#showing, asked.text, page, builtAt, now))) }
   }
 
   #look(id: string): ToolsAnswer {
@@ -289,7 +290,7 @@ class ToolAnswers {
     }
     const context = { directory: this.#directory, showing: this.#showing, probe, now: this.#now() }
     const look = lookAt(context, id)
-    if (look !== undefined) return { ok: true, json: Buffer.from(JSON.stringify(look)) }
+    if (look !== undefined) return { ok: true, reply: replyWith(JSON.stringify(look)) }
     return { ok: false, refusal: refusal('not_found', `there is no tool ${id}: tools.search finds them`, 'target') }
   }
 

@@ -8,6 +8,7 @@ import { LiveFacts } from '../../src/command/live-facts.ts'
 import type { TakeReply } from '../../src/command/ports.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/request.ts'
 import { machine } from '../../src/platform.ts'
+import { replyWith } from '../../src/reads/read.ts'
 import { Oauth, type OauthResponse } from '../../src/sign-in/oauth.ts'
 import { SignInKeys } from '../../src/sign-in/sign-in-keys.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
@@ -56,7 +57,7 @@ export function oauthAlone({
       const found = records[String(args.key).split(':')[0]!]
       told({
         ok: true,
-        json: Buffer.from(JSON.stringify(found === undefined ? {} : { payload: JSON.stringify(found) })),
+        reply: replyWith(JSON.stringify(found === undefined ? {} : { payload: JSON.stringify(found) })),
         until: 0,
       })
     },

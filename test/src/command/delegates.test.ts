@@ -6,6 +6,7 @@ import { systemClock } from '../../../src/clock.ts'
 import { type Delegate, Delegates } from '../../../src/command/delegates.ts'
 import type { TakeReply } from '../../../src/command/ports.ts'
 import { toldByRegistry } from '../../../src/delegations/plans.ts'
+import { replyWith } from '../../../src/reads/read.ts'
 
 const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation => ({
   ...{ id, identity: 'owner', key: `key of ${id}`, scopes: ['board:post'], expires: 2_000 },
@@ -61,7 +62,7 @@ test('what the registry knows is asked behind every command that it has not deci
       if (isFull) return answer({ ok: false, refusal: { code: 'overloaded', message: '' } }, undefined)
       mailbox.push(() => give({ ok: true, reply: {} }, undefined))
     },
-    readPrivate: (_shard, _request, answer) => answer({ ok: true, json: Buffer.from(JSON.stringify(known)), until: 0 }),
+    readPrivate: (_shard, _request, answer) => answer({ ok: true, reply: replyWith(JSON.stringify(known)), until: 0 }),
   }
   const heard: (readonly ToldDelegation[] | undefined)[] = []
   toldByRegistry(actors, 'delegation.known', (found) => heard.push(found))

@@ -29,7 +29,7 @@ function mailroom(kept: readonly string[] = []) {
     if (loss === undefined || loss.times-- <= 0) answer(found)
     else answer(loss.told)
   }
-  const json = (data: object) => ({ ok: true, json: Buffer.from(JSON.stringify(data)) })
+  const json = (data: object) => ({ ok: true, value: data })
   const decide = ({ op, args }: Asked) => {
     if (op === 'receiver.posted') posted = Math.max(posted, args.item as number)
     if (op !== 'receiver.deliver') return {}

@@ -26,7 +26,7 @@ function desk() {
   } as unknown as Relay
   const read: CallsOptions['read'] = ({ op }, answer) => {
     const found = op === 'tools.listing' ? { listing, subject: 's', listed: true } : { allowance: {}, open: false }
-    answer({ ok: true, json: Buffer.from(JSON.stringify(found)) } as never)
+    answer({ ok: true, value: found } as never)
   }
   const calls = new Calls({
     read,

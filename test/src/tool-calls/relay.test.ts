@@ -56,7 +56,7 @@ function relayOver(steps: readonly (Answered | Error)[], { unwritten = 0, unread
   const read = ({ op }: { op: string }, answer: (found: never) => void) => {
     if (hindered.reads-- > 0) return answer(undefined as never)
     const found = op === 'calls.open' ? open : { mark: { micros: 1000, payees: [payee] } }
-    answer({ ok: true, json: Buffer.from(JSON.stringify(found)) } as never)
+    answer({ ok: true, value: found } as never)
   }
   const relay = new Relay({
     actors: {

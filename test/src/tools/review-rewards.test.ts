@@ -6,6 +6,7 @@ import type { ArgsOf } from '../../../actors/records/write.ts'
 import type { RewardArgs } from '../../../actors/works/market/letters.ts'
 import type { Actors, NoAnswer, TakeReply } from '../../../src/command/ports.ts'
 import type { ReadAnswer, ReadCall, Take } from '../../../src/reads/read.ts'
+import { replyWith } from '../../../src/reads/read.ts'
 import { toolsReads } from '../../../src/tools/reads.ts'
 import { ReviewRewards } from '../../../src/tools/review-rewards.ts'
 
@@ -104,7 +105,7 @@ function rewardsOf(authors: readonly string[], isDamaged: (tries: number) => boo
     read: ({ op, args }, answer) => {
       if (op === 'tools.subject' && args.subject === 'stuck' && isDamaged(++tries)) return answer(busy)
       const found = op === 'tools.recent_reviews' ? { reviews } : answers[op]
-      answer({ ok: true, json: Buffer.from(JSON.stringify(found)), until: 0 })
+      answer({ ok: true, reply: replyWith(JSON.stringify(found)), until: 0 })
     },
     noteChange: () => {},
     limitsOn: true,
@@ -179,7 +180,7 @@ async function asked(more: Readonly<Record<string, object>>, address?: string) {
     } as Actors,
     read: ({ op, args }, answer) => {
       const found = more[op === 'identity.get' ? `identity.get ${args.target}` : op] ?? answers[op]
-      answer({ ok: true, json: Buffer.from(JSON.stringify(found)), until: 0 })
+      answer({ ok: true, reply: replyWith(JSON.stringify(found)), until: 0 })
     },
     noteChange: () => {},
     limitsOn: true,

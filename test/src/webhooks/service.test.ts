@@ -26,12 +26,12 @@ function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => 
   const later: (() => void)[] = []
   const cursorKey = Buffer.alloc(32)
   const hooks = [{ hook: 'h1', form: 'webhook', expires: 0, epoch: 1, delegation: 'd' }]
-  const json = Buffer.from(JSON.stringify({ hooks, ends: [] }))
   const actors = {
     shards: 1,
     write: ({ op, to }: WriteLetter, give: (answer: ShardAnswer | undefined) => void) =>
       op === 'nothing' ? empty.push([to, give]) : give(answer),
-    readPrivate: (_shard: number, _request: unknown, give: (found: object) => void) => give({ ok: true, json }),
+    readPrivate: (_shard: number, _request: unknown, give: (found: object) => void) =>
+      give({ ok: true, value: { hooks, ends: [] } }),
   } as unknown as Actors
   const engine = async (ask: EngineAsk) => {
     asked.push(ask)

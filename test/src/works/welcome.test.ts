@@ -8,8 +8,7 @@ test('those whose address is forgotten are one network together, and ask again w
   const asked: WelcomeArgs[] = []
   const identities = Array.from({ length: 12 }, (_, n) => String(n % 10).repeat(63) + String.fromCharCode(97 + n))
   const actors = {
-    read: (_request: unknown, answer: (found: unknown) => void) =>
-      answer({ ok: true, json: Buffer.from(JSON.stringify({ identities })) }),
+    read: (_request: unknown, answer: (found: unknown) => void) => answer({ ok: true, value: { identities } }),
     write: (letter: { args: unknown }, answer: (answer: unknown) => void) => {
       const args = letter.args as WelcomeArgs
       const before = asked.filter(({ network }) => network === args.network).length

@@ -18,7 +18,7 @@ test('an answer is kept from the second request for its address on', () => {
   expect(find(answers, '/room/lobby')).toBeUndefined()
   const second = answer('a')
   answers.keep('/room/lobby', second)
-  expect(find(answers, '/room/lobby')).toBe(second)
+  expect(find(answers, '/room/lobby')).toEqual(second)
 })
 
 test('an address whose kept answer a change made old is kept again at once', () => {
@@ -28,7 +28,7 @@ test('an address whose kept answer a change made old is kept again at once', () 
   expect(find(answers, '/room/lobby', 2)).toBeUndefined()
   const newer = answer('b', 2)
   answers.keep('/room/lobby', newer)
-  expect(find(answers, '/room/lobby', 2)).toBe(newer)
+  expect(find(answers, '/room/lobby', 2)).toEqual(newer)
 })
 
 test('a crawler that asks for each address once displaces nothing', () => {
@@ -37,7 +37,7 @@ test('a crawler that asks for each address once displaces nothing', () => {
   answers.keep('/', answer('hot'))
   answers.keep('/', hot)
   for (let page = 0; page < 5_000; page++) answers.keep(`/e/${page}`, answer('x'.repeat(1_000)))
-  expect(find(answers, '/')).toBe(hot)
+  expect(find(answers, '/')).toEqual(hot)
 })
 
 test('answers that are kept never take more than their bytes: the one that was used longest ago goes', () => {

@@ -88,7 +88,7 @@ export class Authors {
     return this.#ids.count
   }
 
-  /** `id`: 64 hex; any other text names nobody. */
+  /** `id`: 64 hex; any other text finds none. */
   get(id: string): Author | undefined {
     const number = this.#find(id)
     return number === none ? undefined : new Author(this, number)

@@ -2,7 +2,7 @@
  * A board out of the lines of `/v1/export?stream=board`: the same records under the same ids, in one journal, and a log of its own, whose
  * first entry names the head of the log that they are from.
  *
- * `import.json` stands in the directory until all of it is there, and no board starts from such a directory. The journal grows by one
+ * `import.json` is in the directory until the import is whole, and no board starts from such a directory. The journal grows by one
  * record for each line, so an import that was cut short goes on where the journal ends.
  */
 import { createHash } from 'node:crypto'
@@ -58,7 +58,7 @@ export type ImportOptions = Pick<Config, 'dataDirectory' | 'segmentBytesMax' | '
   readonly now: number
 }
 
-/** What stands in import.json. */
+/** The content of import.json. */
 type Begun = { readonly head: Head; readonly at: number }
 
 export type Imported = {
@@ -75,7 +75,7 @@ export type Imported = {
   readonly before: number
   /** Texts and files that the lines do not have. */
   readonly gone: number
-  /** Credits that were given so that nobody owes any: what works of private rooms had paid. */
+  /** Credits that were given so that no account is negative: what works of private rooms had paid. */
   readonly granted: number
 }
 

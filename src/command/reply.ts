@@ -3,7 +3,7 @@
 import { type ActorRefusal as Decided, forCaller } from '../../actors/kernel/refusals.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { type Reply, refused } from '../format/reply.ts'
-import { jsonOf, type ReadAnswer } from '../reads/read.ts'
+import { type ReadAnswer, replyText } from '../reads/read.ts'
 import type { Give } from './plan.ts'
 import type { NoAnswer } from './ports.ts'
 
@@ -14,7 +14,7 @@ export function fromActor(found: Decided): Reply {
 
 export function readReply(answer: ReadAnswer | NoAnswer): Reply | undefined {
   if (answer === undefined) return undefined
-  if (answer.ok) return { status: 200, body: `{"ok":true,"data":${jsonOf(answer)}}` }
+  if (answer.ok) return { status: 200, body: replyText(answer) }
   return refused('refusal' in answer ? answer.refusal : answer.absent)
 }
 

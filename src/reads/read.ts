@@ -158,16 +158,16 @@ export function ok<Data>(data: Data, ...[scope]: true extends HoldsText<Data> ? 
   return { ok: true, reply: replyWith(JSON.stringify(data)), until: unending, ...scope }
 }
 
-const [before, after] = ['{"ok":true,"data":', '}']
+const [replyStart, replyEnd] = ['{"ok":true,"data":', '}']
 
 /** The body of a reply with this JSON as its `data`. */
 export function replyWith(json: string): Buffer {
-  return Buffer.from(`${before}${json}${after}`)
+  return Buffer.from(`${replyStart}${json}${replyEnd}`)
 }
 
 /** The same of JSON in parts, each of which is copied once: a long answer is never one text. */
 export function okJson<Data>(parts: readonly Utf8[], scope: Scope): ShownAnswer<Data> {
-  return { ok: true, reply: utf8Bytes([before, ...parts, after]), ...scope }
+  return { ok: true, reply: utf8Bytes([replyStart, ...parts, replyEnd]), ...scope }
 }
 
 /** JSON of an object, in parts: some fields, lists by their names with what is in them as JSON, and more fields. */
@@ -200,7 +200,13 @@ export function dataOf<Data>(answer: ShownAnswer<Data> | ValueAnswer<Data>): Dat
 export function jsonOf(answer: ShownAnswer<unknown> | ValueAnswer<unknown>): string {
   if (answer.reply === undefined) return JSON.stringify(answer.value)
   const text = textOf(answer.reply)
-  return answer.file === undefined ? text.slice(before.length, -after.length) : text
+  return answer.file === undefined ? text.slice(replyStart.length, -replyEnd.length) : text
+}
+
+/** The body of the reply to a command. */
+export function replyText(answer: ShownAnswer<unknown> | ValueAnswer<unknown>): string {
+  const isWhole = answer.reply !== undefined && answer.file === undefined
+  return isWhole ? textOf(answer.reply) : `${replyStart}${jsonOf(answer)}${replyEnd}`
 }
 
 /** The body of the reply to a GET. */

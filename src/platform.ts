@@ -8,6 +8,7 @@ import { machineDisk } from '../storage/machine-disk.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { threadFile } from './program.ts'
 import type { StartPool } from './runtime/thread-pool.ts'
+import { youngGarbage } from './runtime/young-garbage.ts'
 
 export type Random = (bytes: number) => Buffer
 
@@ -20,6 +21,8 @@ export type Platform = {
   readonly startThread: StartThread
   /** Between two threads. */
   readonly channel: () => Channel
+  /** Told the bytes of each message that another thread sent to the main thread, when it has been handled. */
+  readonly onReceived: (bytes: number) => void
   readonly startPool: StartPool
   /** Ends the process at once. */
   readonly exit: (code: number) => void
@@ -84,6 +87,7 @@ export const machine: Platform = {
   disk: machineDisk,
   startThread: (file, start) => new WorkerThread(file, start),
   channel: () => new MessageChannel(),
+  onReceived: youngGarbage(),
   // Loaded when it is needed: most threads never do.
   startPool: async (file, options) => new (await import('./runtime/thread-pool.ts')).ThreadPool(file, options),
   exit: (code) => process.exit(code),

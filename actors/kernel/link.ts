@@ -43,6 +43,8 @@ type LinkOptions = {
   readonly timers: Timers
   readonly onAsk?: (body: unknown, id: number) => void
   readonly onTell?: (body: unknown) => void
+  /** Bytes of a message that has been handled. */
+  readonly onReceived?: (bytes: number) => void
 }
 
 /** Answers of this many bytes together are sent at once. */
@@ -159,6 +161,7 @@ export class Link {
     }
     for (const body of tells) this.#options.onTell?.(body)
     for (const [id, body] of asks) this.#options.onAsk?.(body, id)
+    this.#options.onReceived?.(bytes.byteLength)
   }
 
   #expire(): void {

@@ -101,15 +101,15 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
   return { actorHost, workNews, heads, reads, logs: facts.logs, log: growing }
 }
 
-async function startThreads(
-  { config, directory, placement, news, notices, marks, files, clock, disk, startThread, channel, exit }: ActorsOptions,
-  workNews: HeldNews,
-) {
+async function startThreads(options: ActorsOptions, workNews: HeldNews) {
+  const { config, directory, placement, news, notices, marks, files, clock, disk, exit } = options
+  const { startThread, channel, onReceived } = options
   const started = await ActorHost.start({
     clock,
     disk,
     startThread,
     channel,
+    onReceived,
     directory,
     placement,
     diskReserveBytes: config.diskReserveBytes,

@@ -41,7 +41,7 @@ import type { ShardThread } from './shard.ts'
 import type { ShardAsk, ShardStart } from './shard-run.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
-type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel'> & {
+type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel' | 'onReceived'> & {
   readonly directory: BoardDirectory
   readonly placement: Placement
   readonly diskReserveBytes: number
@@ -502,6 +502,7 @@ export class ActorHost implements Actors {
       patienceMs: inside.patienceMs,
       now: this.#options.clock.monotonicMs,
       timers: this.#options.clock,
+      onReceived: this.#options.onReceived,
       ...(onTell === undefined ? {} : { onTell }),
     })
   }

@@ -2,12 +2,17 @@
  * A map of at most so many entries: what was set longest ago makes room for what is new. Where reads go by `touch`, the entry that
  * was used longest ago goes instead. For caches and for facts that a flood of new keys must not turn into a flood of memory.
  */
+
+/** Entries that are moved or removed until the map is made anew, besides as many as it has. */
+const movedMin = 1_024
+
 export class BoundedMap<Key, Value> {
-  readonly #entries = new Map<Key, Value>()
+  #entries = new Map<Key, Value>()
   readonly #max: number
   /**
    * Stands before the oldest entry: a new iterator would first pass the places that deleted entries have left, which makes an
-   * eviction 20 times as slow in a map of 8,192. It is renewed now and then because it holds every table that the map outgrew.
+   * eviction 20 times as slow in a map of 8,192. It holds every table that the map outgrew, and old tables hold what was in them
+   * (storage/turnover-map.ts): both are made anew now and then.
    */
   #oldest: MapIterator<Key> | undefined
   #moved = 0
@@ -33,16 +38,14 @@ export class BoundedMap<Key, Value> {
   /** Gives the value and makes its entry the newest. */
   touch(key: Key): Value | undefined {
     const value = this.#entries.get(key)
-    if (value !== undefined) {
-      this.delete(key)
-      this.#entries.set(key, value)
-    }
+    if (value !== undefined) this.set(key, value)
     return value
   }
 
   /** Makes this entry the newest, and gives the value that had to make room for it. */
   set(key: Key, value: Value): Value | undefined {
     this.delete(key)
+    if (this.#moved > movedMin + this.#entries.size) this.#renew()
     const evicted = this.makeRoom()
     this.#entries.set(key, value)
     return evicted
@@ -54,13 +57,13 @@ export class BoundedMap<Key, Value> {
     this.#oldest ??= this.#entries.keys()
     const { value: key } = this.#oldest.next() as IteratorYieldResult<Key>
     const value = this.#entries.get(key)
-    this.#entries.delete(key)
+    this.delete(key)
     return value
   }
 
   delete(key: Key): boolean {
     if (!this.#entries.delete(key)) return false
-    if (++this.#moved > this.#max) this.#renew()
+    this.#moved++
     return true
   }
 
@@ -79,6 +82,7 @@ export class BoundedMap<Key, Value> {
   }
 
   #renew(): void {
+    this.#entries = new Map(this.#entries)
     this.#oldest = undefined
     this.#moved = 0
   }

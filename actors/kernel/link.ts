@@ -11,6 +11,7 @@
  * Wire form: [asks, answers, tells, notes] with asks = [id, body][], answers = [id, note index or -1, body][]. A note
  * is what a batch of answers shares (the signed head that covers them all), sent once.
  */
+import { TurnoverMap } from '../../storage/turnover-map.ts'
 import { encodeApart, Packr } from './msgpack.ts'
 import type { Cancel, Timers } from './timers.ts'
 
@@ -58,7 +59,7 @@ const codec = new Packr({ useRecords: false, moreTypes: false })
 
 export class Link {
   readonly #options: LinkOptions
-  readonly #open = new Map<number, Open>()
+  readonly #open = new TurnoverMap<number, Open>()
   #nextId = 1
   #asks: [number, unknown][] = []
   #answers: [number, number, unknown][] = []
@@ -167,7 +168,7 @@ export class Link {
   #expire(): void {
     const now = this.#options.now()
     for (const [id, open] of this.#open) {
-      if (open.due > now) break // a Map keeps the order of insertion, and every ask has the same patience
+      if (open.due > now) break // they are in the order of insertion, and every ask has the same patience
       this.#open.delete(id)
       open.answer({ ok: false, silence: 'late' })
     }

@@ -10,6 +10,7 @@
  * the one of the same name.
  */
 
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { hourSeconds, type MarksWatcher, type PostMarks, SoonestFirst } from '../posts/marks.ts'
 import type { Counted, Sums } from '../posts/votes.ts'
 import type { Room } from '../records/board.ts'
@@ -104,7 +105,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   /** Root -> newest post that is shown, or `none`: of threads whose last post is not shown. */
   readonly #last = new Map<number, number>()
   readonly #long = new Map<number, LongThread>()
-  readonly #scopes = new Map<string, Scope>()
+  readonly #scopes = new BoundedMap<string, Scope>(scopesMax)
   readonly #expiring: SoonestFirst
   /** Unix seconds: what expires until then is not shown. */
   #passed: number
@@ -456,13 +457,10 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
 
   #scopeOf(query: ThreadsQuery): Scope {
     const name = scopeName(query, this.#core)
-    const known = this.#scopes.get(name)
-    const scope: Scope = known ?? { top: new Map() }
-    // Read now: the last to be dropped.
-    if (known !== undefined) this.#scopes.delete(name)
+    const known = this.#scopes.touch(name)
+    if (known !== undefined) return known
+    const scope: Scope = { top: new Map() }
     this.#scopes.set(name, scope)
-    const [oldest] = this.#scopes.keys()
-    if (this.#scopes.size > scopesMax && oldest !== undefined) this.#scopes.delete(oldest)
     return scope
   }
 

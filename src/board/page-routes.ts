@@ -16,6 +16,7 @@ import type { Schema } from '../../actors/kernel/schema.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { operationByName } from '../../actors/operations.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
+import { TurnoverMap } from '../../storage/turnover-map.ts'
 import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { refused } from '../format/reply.ts'
@@ -178,7 +179,7 @@ class PageServer {
   readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
   readonly #renderer: Renderer
   /** Pages that are being made, by key. */
-  readonly #underWay = new Map<string, UnderWay>()
+  readonly #underWay = new TurnoverMap<string, UnderWay>()
   /** The same pages, gzipped. */
   readonly #packed = new WeakMap<Ready, Promise<Ready>>()
   readonly #headers: readonly Header[]

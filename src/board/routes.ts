@@ -8,6 +8,7 @@ import { inside, sizes } from '../../actors/kernel/limits.ts'
 import { type Operation, pathField } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operations, type ReadOperation } from '../../actors/operations.ts'
+import { TurnoverMap } from '../../storage/turnover-map.ts'
 import { faultOf } from '../command/check.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { NoAnswer } from '../command/ports.ts'
@@ -59,7 +60,7 @@ export class Routes {
   readonly #replies: Replies
   readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
   /** By address. */
-  readonly #underWay = new Map<string, UnderWay>()
+  readonly #underWay = new TurnoverMap<string, UnderWay>()
   readonly #gets = new Map<string, ReadOperation>()
   /** What is before and after the parameter of a path. */
   readonly #patterns: { readonly before: string; readonly behind: string; readonly operation: ReadOperation }[] = []

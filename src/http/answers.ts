@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip as gzipCallback } from 'node:zlib'
-import { BoundedMap } from '../../storage/bounded-map.ts'
+import { TurnoverMap } from '../../storage/turnover-map.ts'
 import type { Exchange, Header, RouteHandler } from './port.ts'
 import { takesGzip } from './wire.ts'
 
@@ -32,12 +32,28 @@ export function isCurrent({ room, change, until }: Ready, newest: Newest, now: n
   return newest(room) <= change && (until === 0 || until > now)
 }
 
-const askedMax = 8_192
+/** A power of two. */
+const askedMax = 16_384
+
+/** Hashes of addresses that were asked for of late; a newer one takes the place of an older one. Two addresses may have the same hash. */
+class Asked {
+  readonly #hashes = new Uint32Array(askedMax)
+
+  /** Was it there before? */
+  add(url: string): boolean {
+    let hash = 0x811c9dc5
+    for (let n = 0; n < url.length; n++) hash = Math.imul(hash ^ url.charCodeAt(n), 0x01000193)
+    const place = (hash ^ (hash >>> 15)) & (askedMax - 1)
+    if (this.#hashes[place] === hash >>> 0) return true
+    this.#hashes[place] = hash
+    return false
+  }
+}
 
 export class ReadyAnswers {
-  readonly #kept = new Map<string, Ready>()
+  readonly #kept = new TurnoverMap<string, Ready>()
   /** Addresses that were asked for of late: what is asked for once, by a crawler for example, takes no room from the others. */
-  readonly #asked = new BoundedMap<string, true>(askedMax)
+  readonly #asked = new Asked()
   readonly #bytesMax: number
   #bytes = 0
 
@@ -52,7 +68,7 @@ export class ReadyAnswers {
     this.#kept.delete(url)
     if (!isCurrent(ready, newest, now)) {
       this.#bytes -= cost(url, ready)
-      this.#asked.set(url, true)
+      this.#asked.add(url)
       return undefined
     }
     this.#kept.set(url, ready)
@@ -62,10 +78,7 @@ export class ReadyAnswers {
   /** Keeps the answer if its address was asked for before. */
   keep(url: string, ready: Ready): void {
     const before = this.#kept.get(url)
-    if (before === undefined && !this.#asked.has(url)) {
-      this.#asked.set(url, true)
-      return
-    }
+    if (before === undefined && !this.#asked.add(url)) return
     if (before !== undefined) this.#bytes -= cost(url, before)
     this.#kept.delete(url)
     const bytes = cost(url, ready)

@@ -8,6 +8,7 @@
 
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { TurnoverMap } from '../../storage/turnover-map.ts'
 import { NodeSocket } from './node-socket.ts'
 import {
   answerDeadlineMs,
@@ -46,7 +47,7 @@ class NodeServer implements HttpServer {
   readonly engine = 'node'
   readonly options: HttpOptions
   /** Requests not answered yet, oldest first. */
-  readonly pending = new Set<NodeExchange>()
+  readonly pending = new TurnoverMap<NodeExchange, true>()
   /** Connections whose last request has come, or whose last answer was given: nothing after it may be processed (RFC 9112 section 9.6). */
   readonly closing = new WeakSet<Socket>()
   /** Connections that sent something that is not a request: they end when their earlier requests are answered. */
@@ -159,7 +160,7 @@ class NodeServer implements HttpServer {
     // sent.
     if (this.closing.has(req.socket)) return
     const exchange = new NodeExchange(this, req, res, head)
-    this.pending.add(exchange)
+    this.pending.set(exchange, true)
     this.#follow(exchange, req.socket, res)
     try {
       const refused = exchange.read()
@@ -213,7 +214,7 @@ class NodeServer implements HttpServer {
 
   #sweep(deadlineMs: number): void {
     const now = this.options.now()
-    for (const exchange of this.pending) {
+    for (const exchange of this.pending.keys()) {
       if (now - exchange.since < deadlineMs) return
       exchange.overdue()
     }

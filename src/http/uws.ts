@@ -16,6 +16,7 @@
  * wake-up of the reader (`strace -c`: 40,500 `sendto` for 10,000 deliveries, 10,500 in a cork). The loop has one cork, and
  * while a request's callback runs, its promise continuations included, it belongs to that request's connection.
  */
+
 import type {
   HttpRequest,
   HttpResponse,
@@ -24,6 +25,7 @@ import type {
   us_socket_context_t,
   WebSocket,
 } from 'uWebSockets.js'
+import { TurnoverMap } from '../../storage/turnover-map.ts'
 import {
   answerDeadlineMs,
   type BodyResult,
@@ -88,7 +90,7 @@ class UwsServer implements HttpServer {
   readonly options: HttpOptions
   readonly turn = new CorkTurn()
   /** Requests whose handler returned before they were answered, oldest first. */
-  readonly pending = new Set<UwsExchange>()
+  readonly pending = new TurnoverMap<UwsExchange, true>()
   /** Time of the last sweep: a request's age need not be known better than the deadline is checked. */
   coarseNow: number
   draining = false
@@ -204,12 +206,12 @@ class UwsServer implements HttpServer {
     } catch (error) {
       exchange.fault(error)
     }
-    if (!exchange.ended) this.pending.add(exchange)
+    if (!exchange.ended) this.pending.set(exchange, true)
   }
 
   #sweep(deadlineMs: number): void {
     this.coarseNow = this.options.now()
-    for (const exchange of this.pending) {
+    for (const exchange of this.pending.keys()) {
       if (this.coarseNow - exchange.since < deadlineMs) return
       exchange.overdue()
     }

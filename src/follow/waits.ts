@@ -9,6 +9,7 @@
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
+import { TurnoverMap } from '../../storage/turnover-map.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { type Reply, type Respond, refused } from '../format/reply.ts'
 import type { Outbox } from './outbox.ts'
@@ -84,7 +85,7 @@ export class Waits {
   readonly subscriptions: Subscriptions<Waiter>
   readonly #alike = new BoundedMap<string, Alike>(alikeMax)
   /** Reads that are asked for or under way, and that a request may still join. */
-  readonly #shared = new Map<string, Read>()
+  readonly #shared = new TurnoverMap<string, Read>()
   #reading = 0
   #queue: Read[] = []
   #answers: (() => void)[] = []

@@ -3,7 +3,9 @@
  * A client that opens one takes its place before any work is done for it, and leaves it when the work and the connection are over:
  * a client that hangs up at once may not start the next one while the board still works on the last.
  */
+
 import type { Rates } from '../../actors/kernel/limits.ts'
+import { TurnoverMap } from '../../storage/turnover-map.ts'
 import type { Source, Subject } from './meters.ts'
 
 /** Knows whom something that stays open counts against (networks, or the identity of a sign-in), and counts who was refused. */
@@ -37,7 +39,7 @@ export class Places {
   readonly #each: number
   readonly #max: number
   readonly #keeper: PlaceKeeper
-  readonly #open = new Map<string, number>()
+  readonly #open = new TurnoverMap<string, number>()
   taken = 0
 
   constructor({ limit, each, max = Number.POSITIVE_INFINITY, keeper = byAddress }: PlacesOptions) {

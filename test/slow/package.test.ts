@@ -1,8 +1,9 @@
 /** The package: what the tarball holds, and that it runs in an empty directory under each supported release of Node. */
 import { spawnSync } from 'node:child_process'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const project = resolve(import.meta.dirname, '../..')
@@ -13,8 +14,7 @@ function run(command: string, args: readonly string[], cwd: string): string {
   return stdout
 }
 
-function pack(): { readonly tarball: string; readonly paths: readonly string[] } {
-  const directory = scratchDirectory()
+function pack(directory: string): { readonly tarball: string; readonly paths: readonly string[] } {
   const [{ filename, files }] = JSON.parse(
     run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', directory], project),
   ) as [{ filename: string; files: { path: string }[] }]
@@ -22,7 +22,7 @@ function pack(): { readonly tarball: string; readonly paths: readonly string[] }
 }
 
 test('the package holds built code with declarations and source maps, texts for hosts, and nothing else', () => {
-  const { paths } = pack()
+  const { paths } = pack(scratchDirectory())
   const strangers = paths.filter(
     (path) =>
       !/^(dist\/(src|actors|storage)\/.+\.(js|js\.map|d\.ts|css|py)|src\/hosting\/[A-Za-z.]+|package\.json|LICENSE|[A-Z]+\.md)$/.test(
@@ -39,20 +39,34 @@ test('the package holds built code with declarations and source maps, texts for 
     expect(paths).toContain(`dist/src/pages/assets/${asset.replace(/\.ts$/, '.js')}`)
 })
 
-// Node itself comes from npm too. uWebSockets.js has binaries for 22; elsewhere node:http takes over and says so.
+/** Node itself comes from npm too: the directory of its program. */
+function nodeOf(release: string): string {
+  return installed(`node@${release}`, scratchDirectory())
+}
+
+/** Installs a package in an empty directory: where its programs are. */
+function installed(name: string, directory: string): string {
+  writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true, allowScripts: { node: true } }))
+  run('npm', ['install', '--no-audit', '--no-fund', name], directory)
+  return join(directory, 'node_modules/.bin')
+}
+
+const shared = mkdtempSync(join(tmpdir(), 'broadside-'))
+let bin: string
+beforeAll(() => {
+  bin = installed(pack(shared).tarball, shared)
+})
+afterAll(() => rmSync(shared, { recursive: true }))
+
+// uWebSockets.js has binaries for 22; elsewhere node:http takes over and says so.
 test.each([
   ['22.23.3', 'uws'],
   ['24.21.0', 'node'],
   ['26.10.0', 'node'],
 ])('the package installed in an empty directory runs under Node %s on the engine %s', (release, engine) => {
-  const { tarball } = pack()
-  const directory = scratchDirectory()
-  writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true, allowScripts: { node: true } }))
-  run('npm', ['install', '--no-audit', '--no-fund', `node@${release}`, tarball], directory)
-  const bin = join(directory, 'node_modules/.bin')
   const script = `
     set -eu
-    PATH=${bin}:$PATH
+    PATH=${nodeOf(release)}:${bin}:$PATH
     node --version
     broadside keygen me.json
     broadside serve --data data --port 0 > out 2> err &
@@ -64,7 +78,7 @@ test.each([
     broadside export --out board.jsonl --url $url
     broadside verify board.jsonl --unpinned
     cat err`
-  const said = run('bash', ['-c', script], directory)
+  const said = run('bash', ['-c', script], scratchDirectory())
   expect(said).toContain(`v${release}`)
   expect(said).toContain('from an installed package')
   expect(said).toContain(`"engine":"${engine}"`)
@@ -72,10 +86,7 @@ test.each([
 })
 
 test('under a Node that is too old it says which one it needs', () => {
-  const directory = scratchDirectory()
-  writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true, allowScripts: { node: true } }))
-  run('npm', ['install', '--no-audit', '--no-fund', 'node@20.20.2'], directory)
-  const node = join(directory, 'node_modules/.bin/node')
+  const node = join(nodeOf('20.20.2'), 'node')
   const { status, stdout, stderr } = spawnSync(node, [join(project, 'dist/src/cli/main.js'), '--help'], {
     encoding: 'utf8',
   })

@@ -11,11 +11,13 @@ import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import { boardHandle } from '../../actors/records/handles.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
+import type { PostReply } from '../../actors/rooms/room.ts'
 import { type FirstRoom, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
+import type { DraftLetter } from '../command/post-draft.ts'
 import type { Placement, ReplicationSettings } from '../config.ts'
 import type { FollowTell } from '../follow/topics.ts'
 import type { HighWaterMark } from '../log/mark.ts'
@@ -38,7 +40,7 @@ import type { ShardNews, ShardTell } from './private-news.ts'
 import type { ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardThread } from './shard.ts'
-import type { ShardAsk, ShardStart } from './shard-run.ts'
+import type { ShardAsk, ShardStart, WriteAsk } from './shard-run.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
 type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel'> & {
@@ -192,14 +194,22 @@ export class ActorHost implements Actors {
   }
 
   write<Reply extends Facts>(letter: WriteLetter<object, Reply>, answer: TakeReply<Reply>): void {
-    const link = this.#shardLinks[shardOf(letter.to, this.shards)]!
+    this.#send(letter.to, ['write', letter], answer)
+  }
+
+  post(letter: DraftLetter, answer: TakeReply<PostReply>): void {
+    this.#send(letter.to, ['post', letter], answer)
+  }
+
+  #send<Reply extends Facts>(to: string, ask: WriteAsk, answer: TakeReply<Reply>): void {
+    const link = this.#shardLinks[shardOf(to, this.shards)]!
     const given = withCause((answered: Answered<ShardAnswer<Reply>, Head>) => {
       if (!answered.ok) return answer(refusalOf(answered), undefined)
       const { body, note } = answered
       if (body.ok) this.#noteNews(note, body.change ?? 0)
       answer(body, note)
     })
-    link.ask(['write', letter], given)
+    link.ask(ask, given)
   }
 
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void {

@@ -13,6 +13,7 @@ import type { Journal } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
 import { ClockWatch, clockLookMs } from '../clock-jumps.ts'
+import { type DraftLetter, letterOf } from '../command/post-draft.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -82,7 +83,9 @@ export type ShardAsk =
   | readonly ['updates', UpdatesRequest]
   | readonly ['tail', BackfillRequest]
   | readonly ['hooks', HooksAsk]
-type FromFront = readonly ['write', WriteLetter] | ShardAsk
+/** What it is asked to decide. */
+export type WriteAsk = readonly ['write', WriteLetter] | readonly ['post', DraftLetter]
+type FromFront = WriteAsk | ShardAsk
 
 const retryShares: Shares = {
   requestIds: rates.request_ids_per_identity_per_day,
@@ -280,9 +283,10 @@ export class ShardRun {
   }
 
   #ask(asked: FromFront, id: number): void {
-    if (asked[0] !== 'write')
+    if (asked[0] !== 'write' && asked[0] !== 'post')
       return this.#whenOnDisk(() => inTurn(asked[0], () => this.#front.answer(id, this.#answer(asked))))
-    this.#shard.post(asked[1], (answered: ShardAnswer, head?: Head) => this.#front.answer(id, answered, head))
+    const letter = asked[0] === 'post' ? letterOf(asked[1]) : asked[1]
+    this.#shard.post(letter, (answered: ShardAnswer, head?: Head) => this.#front.answer(id, answered, head))
   }
 
   #answer([kind, asked]: ShardAsk): unknown {

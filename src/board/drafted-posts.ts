@@ -7,9 +7,8 @@ import { kindDefault } from '../../actors/rooms/room.ts'
 import { limitReply, mayBeNew, settleWrite, takeNewRoom, unlessMade, writerOf } from '../command/charging.ts'
 import { readCommand } from '../command/check.ts'
 import { standingIn } from '../command/dispatch.ts'
-import { newPostJson } from '../command/new-post.ts'
 import { addresseeOf, given } from '../command/post-args.ts'
-import type { PostDraft } from '../command/post-draft.ts'
+import type { DraftLetter, PostDraft, Posted } from '../command/post-draft.ts'
 import type { CommandSource, Signer } from '../command/verified.ts'
 import { type Respond, refused } from '../format/reply.ts'
 import type { WritesOptions } from './writes.ts'
@@ -42,25 +41,21 @@ export class DraftedPosts {
     const isPlain = signer.delegate === undefined && signer.id !== boardIdentity && !news.delegates.isStale
     if (!isPlain || mayBeNew(drafted, this.#options)) return plainly(door)
     if (door.place === undefined) return this.#send(drafted, respond)
-    door.place.write(Buffer.from(draft[6]).toString('hex', 0, 16), () => this.#send(drafted, respond))
+    door.place.write(idOf(draft), () => this.#send(drafted, respond))
   }
 
   #send(drafted: Drafted, respond: Respond): void {
     const { news, operators, throttle } = this.#options
     const { draft, signer, door } = drafted
-    const [, room, to, ttl, signedBytes, requestIds, sha, packed, ...pieces] = draft
+    const [, room, to, signedBytes, requestIds, , packed] = draft
     const addressee = addresseeOf(to, news.handles)
     if (typeof addressee === 'object') return respond(refused(addressee))
     const newRoom = takeNewRoom(this.#options, drafted, room)
     const charge = throttle.write(writerOf(drafted, operators), signedBytes, false, requestIds)
-    const letter = {
-      packed,
-      to: room,
-      ...standingIn(this.#options, signer),
-      limited: charge.wait,
-      roomWait: newRoom.wait,
-      addressee: addressee ?? '',
-    }
+    const { author, factor = 1, rotated, suspended, operator } = standingIn(this.#options, signer)
+    const handle = news.handles.get(author) ?? ''
+    const standing = [author, handle, charge.wait, factor, rotated, suspended, operator] as const
+    const letter: DraftLetter = [room, ...standing, newRoom.wait, addressee ?? '', packed]
     const { settle, limit } = unlessMade(newRoom)
     this.#options.actors.post(letter, (answer, head) => {
       settle?.(answer)
@@ -70,24 +65,25 @@ export class DraftedPosts {
       if (answer.change !== undefined) news.noteChange(room, answer.change)
       // A retry is shown as it stands now.
       if (answer.duplicate === true) return drafted.plainly(withoutPlace(door))
-      const { reply, leaf } = answer
-      if (reply.isPublic) this.#options.welcome(signer.id, door.address)
-      if (reply.screen === true) this.#screen(drafted, reply.at, reply.replyTo !== '')
-      const handle = news.handles.get(signer.id)
-      const author = { id: signer.id, public_key: signer.text, ...(handle === undefined ? {} : { handle }) }
-      const placed = { sha: Buffer.from(sha).toString('hex'), author, toId: addressee, ttl, reply, leaf, head }
-      respond({ status: 200, body: newPostJson(pieces, placed) })
+      const { body, isPublic, screen } = answer.reply
+      if (isPublic) this.#options.welcome(author, door.address)
+      if (screen !== undefined) this.#screen(drafted, screen)
+      respond({ status: 200, body })
     })
     door.place?.sent()
   }
 
-  #screen({ body, draft }: Drafted, at: number, isReply: boolean): void {
+  #screen({ body, draft }: Drafted, said: NonNullable<Posted['screen']>): void {
     const read = readCommand(body)
     if (!read.ok) return
     const { kind, text = '' } = read.value
-    const id = Buffer.from(draft[6]).toString('hex', 0, 16)
-    this.#options.screen({ id, room: draft[1], kind: given(kind, kindDefault), text, at, isReply })
+    this.#options.screen({ id: idOf(draft), room: draft[1], kind: given(kind, kindDefault), text, ...said })
   }
+}
+
+/** Event id, 32 hex. */
+function idOf([, , , , , sha]: PostDraft): string {
+  return Buffer.from(sha.subarray(0, 16)).toString('hex')
 }
 
 /** Its place among others was given up: the answer is all that is left to give. */

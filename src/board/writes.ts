@@ -234,9 +234,8 @@ export class Writes {
       }
       return this.#readBack(verified, 'event.made', { event_id: id }, { answer, respond, notApplied, head, unread })
     }
-    const sha = verified.sha.toString('hex')
     const { leaf } = answer
-    const placed = { sha, author, toId: args.to, ttl: args.ttl, reply, leaf, head, notApplied }
+    const placed = { sha: verified.sha, author, toId: args.to, ttl: args.ttl, reply, leaf, head, notApplied }
     respond({ status: 200, body: newPostJson(piecesOf(verified, { room, via: door.via, signer }), placed) })
   }
 

@@ -22,8 +22,8 @@ type ClerkOptions = {
 }
 
 /** `via`: the interface that the command came by. */
-export function readAsClerk(body: Buffer, via: string, { serviceId, proofBits, backend }: ClerkOptions): Reading {
-  const found = readCommand(body)
+export function readAsClerk(body: Uint8Array, via: string, { serviceId, proofBits, backend }: ClerkOptions): Reading {
+  const found = readCommand(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
   if (!found.ok || !isWhole(found.value)) return 'unread'
   const command = found.value
   const publicKey = decodeBytes32(command.public_key)

@@ -11,13 +11,12 @@ import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import { boardHandle } from '../../actors/records/handles.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
-import type { PostReply } from '../../actors/rooms/room.ts'
 import { type FirstRoom, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
-import type { DraftLetter } from '../command/post-draft.ts'
+import type { DraftLetter, Posted } from '../command/post-draft.ts'
 import type { Placement, ReplicationSettings } from '../config.ts'
 import type { FollowTell } from '../follow/topics.ts'
 import type { HighWaterMark } from '../log/mark.ts'
@@ -197,8 +196,8 @@ export class ActorHost implements Actors {
     this.#send(letter.to, ['write', letter], answer)
   }
 
-  post(letter: DraftLetter, answer: TakeReply<PostReply>): void {
-    this.#send(letter.to, ['post', letter], answer)
+  post(letter: DraftLetter, answer: TakeReply<Posted>): void {
+    this.#send(letter[0], ['post', letter], answer)
   }
 
   #send<Reply extends Facts>(to: string, ask: WriteAsk, answer: TakeReply<Reply>): void {

@@ -15,7 +15,7 @@ export type ClerkThread = {
 
 /** A command, and the interface that it came by; or one signature of the right length. */
 export type ClerkAsk =
-  | readonly ['read', body: Buffer, via: string]
+  | readonly ['read', body: Uint8Array, via: string]
   | readonly ['verify', signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array]
 
 export const thread: ThreadStarter<ClerkThread> = ({ front, ...facts }, { clock, report }) => {

@@ -13,7 +13,7 @@ import type { Journal } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
 import { ClockWatch, clockLookMs } from '../clock-jumps.ts'
-import { type DraftLetter, letterOf } from '../command/post-draft.ts'
+import { type DraftLetter, openDraft } from '../command/post-draft.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -285,8 +285,13 @@ export class ShardRun {
   #ask(asked: FromFront, id: number): void {
     if (asked[0] !== 'write' && asked[0] !== 'post')
       return this.#whenOnDisk(() => inTurn(asked[0], () => this.#front.answer(id, this.#answer(asked))))
-    const letter = asked[0] === 'post' ? letterOf(asked[1]) : asked[1]
-    this.#shard.post(letter, (answered: ShardAnswer, head?: Head) => this.#front.answer(id, answered, head))
+    if (asked[0] === 'post') return this.#post(asked[1], id)
+    this.#shard.post(asked[1], (answered: ShardAnswer, head?: Head) => this.#front.answer(id, answered, head))
+  }
+
+  #post(draft: DraftLetter, id: number): void {
+    const { letter, take } = openDraft(draft, (answered, head) => this.#front.answer(id, answered, head))
+    this.#shard.post(letter, take)
   }
 
   #answer([kind, asked]: ShardAsk): unknown {

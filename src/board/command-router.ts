@@ -20,7 +20,14 @@ import type { LiveFacts } from '../command/live-facts.ts'
 import type { Services } from '../command/plan.ts'
 import type { Actors, Client, CommandPath, ReadPath } from '../command/ports.ts'
 import { readReply } from '../command/reply.ts'
-import { type CommandSource, envelope, isWhole, KeyCache, type SignedCommand, type Signer } from '../command/verified.ts'
+import {
+  type CommandSource,
+  envelope,
+  isWhole,
+  KeyCache,
+  type SignedCommand,
+  type Signer,
+} from '../command/verified.ts'
 import type { Updates } from '../follow/updates.ts'
 import { pollOf, updatesRead } from '../follow/wait-limit.ts'
 import { type Respond, refused } from '../format/reply.ts'

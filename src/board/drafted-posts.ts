@@ -7,10 +7,11 @@ import { kindDefault } from '../../actors/rooms/room.ts'
 import { limitReply, mayBeNew, settleWrite, takeNewRoom, unlessMade, writerOf } from '../command/charging.ts'
 import { readCommand } from '../command/check.ts'
 import { standingIn } from '../command/dispatch.ts'
+import type { DraftLetter, PostDraft, Posted } from '../command/draft-letter.ts'
 import { addresseeOf, given } from '../command/post-args.ts'
-import type { DraftLetter, PostDraft, Posted } from '../command/post-draft.ts'
 import type { CommandSource, Signer } from '../command/verified.ts'
 import { type Respond, refused } from '../format/reply.ts'
+import { noteCause } from '../runtime/slow-turns.ts'
 import type { WritesOptions } from './writes.ts'
 
 export type Drafted = {
@@ -38,6 +39,7 @@ export class DraftedPosts {
   send(drafted: Drafted, respond: Respond): void {
     const { signer, door, draft, plainly } = drafted
     const { news, boardIdentity } = this.#options
+    noteCause('post')
     const isPlain = signer.delegate === undefined && signer.id !== boardIdentity && !news.delegates.isStale
     if (!isPlain || mayBeNew(drafted, this.#options)) return plainly(door)
     if (door.place === undefined) return this.#send(drafted, respond)
@@ -57,7 +59,7 @@ export class DraftedPosts {
     const standing = [author, handle, charge.wait, factor, rotated, suspended, operator] as const
     const letter: DraftLetter = [room, ...standing, newRoom.wait, addressee ?? '', packed]
     const { settle, limit } = unlessMade(newRoom)
-    this.#options.actors.post(letter, (answer, head) => {
+    this.#options.actors.post(letter, (answer) => {
       settle?.(answer)
       settleWrite(charge, drafted, answer, this.#options)
       if (answer === undefined) return respond(undefined)

@@ -14,7 +14,7 @@ import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/r
 import { limitReply, settleWrite, takeNewRoom, unlessMade, whetherNew, writerOf } from '../command/charging.ts'
 import { type Given, isOperator, type Said, sendAs, signedLetter } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import { newPostJson, piecesOf } from '../command/new-post.ts'
+import { nameJson, newPostJson, piecesOf } from '../command/new-post.ts'
 import type { AnyPlan, Asked, Decided, Services } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { addresseeOf, given, postArgs, supersedesOf, unproven } from '../command/post-args.ts'
@@ -24,6 +24,7 @@ import { type Respond, refused } from '../format/reply.ts'
 import type { Screened } from '../moderation/screening.ts'
 import { Charge } from '../rates/meters.ts'
 import type { Throttle } from '../rates/throttle.ts'
+import { authorJson } from '../reads/event-json.ts'
 import { type EventFacts, type EventView, eventView } from '../reads/event-view.ts'
 import { dataOf, jsonOf, type ReadAnswer } from '../reads/read.ts'
 import { plans } from './plans.ts'
@@ -235,7 +236,9 @@ export class Writes {
       return this.#readBack(verified, 'event.made', { event_id: id }, { answer, respond, notApplied, head, unread })
     }
     const { leaf } = answer
-    const placed = { sha: verified.sha, author, toId: args.to, ttl: args.ttl, reply, leaf, head, notApplied }
+    const receipt = receiptJson(shaOf(verified, answer), { at: reply.at, leaf, head })
+    const shown = { page: nameJson(reply.page), author: authorJson(author), receipt }
+    const placed = { ...shown, toId: args.to, ttl: args.ttl, reply, leaf, notApplied }
     respond({ status: 200, body: newPostJson(piecesOf(verified, { room, via: door.via, signer }), placed) })
   }
 
@@ -374,7 +377,11 @@ function outOfSight(
     versions: 0,
     editedAt: 0,
   }
-  return eventView(shown, { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }, false)
+  return eventView(
+    shown,
+    { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined },
+    false,
+  )
 }
 
 type RoomWanted = {

@@ -8,7 +8,8 @@ import { decodeBytes32, decodeBytes64, signingBytes } from '../format/signing.ts
 import { type Ed25519Backend, judge } from '../verify/backends.ts'
 import { type Verdict, verdictOf } from '../verify/verifier.ts'
 import { checkOperation, readCommand } from './check.ts'
-import { draftOf, type PostDraft } from './post-draft.ts'
+import type { PostDraft } from './draft-letter.ts'
+import { draftOf } from './post-draft.ts'
 import { isOf, isWhole } from './verified.ts'
 
 /** A post that is ready but for what only the main thread knows; or the verdict on the signature; or `unread`: there was none to check. */

@@ -8,7 +8,7 @@ import type { WriteLetter } from '../../actors/records/write.ts'
 import type { Respond } from '../format/reply.ts'
 import type { BoardSigner, Cause, Fields } from '../format/signer.ts'
 import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
-import type { DraftLetter, Posted } from './post-draft.ts'
+import type { DraftLetter, Posted } from './draft-letter.ts'
 import type { CommandSource } from './verified.ts'
 
 /** `undefined`: no answer came, and whether it took effect is unknown; the caller must not get an answer either. */

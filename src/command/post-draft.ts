@@ -4,27 +4,16 @@
  */
 
 import { encodeApart, Packr } from '../../actors/kernel/msgpack.ts'
-import type { Utf8 } from '../../actors/kernel/utf8.ts'
+import { toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
 import type { Answer, Head, ShardAnswer } from '../../actors/records/answer.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import type { PostArgs, PostReply } from '../../actors/rooms/room.ts'
+import { authorJson, quoted } from '../reads/event-json.ts'
+import type { DraftLetter, PostDraft, Posted } from './draft-letter.ts'
 import { newPostJson, type PostPieces, piecesOf } from './new-post.ts'
 import { given, postArgs, supersedesOf } from './post-args.ts'
+import { receiptJson } from './reply.ts'
 import type { CommandRead, SignedCommand } from './verified.ts'
-
-/** An array, and no object: names would cross with each post. */
-export type PostDraft = readonly [
-  publicKey: string,
-  room: string,
-  /** Identity id or `@handle` that it is addressed to, or ''. */
-  to: string,
-  signedBytes: number,
-  requestIds: 0 | 1,
-  /** SHA-256 of the signed bytes. */
-  sha: Uint8Array,
-  /** For the shard. */
-  packed: Uint8Array,
-]
 
 /** What follows from the signed bytes. */
 type Packed = readonly [
@@ -40,33 +29,6 @@ type Packed = readonly [
   publicKey: string,
   ...pieces: readonly [Buffer, Buffer, Buffer, Buffer, Buffer],
 ]
-
-/** A draft as the main thread sends it on. */
-export type DraftLetter = readonly [
-  room: string,
-  author: string,
-  /** Of the author, or ''. */
-  handle: string,
-  limited: number,
-  factor: number,
-  rotated: boolean,
-  suspended: boolean,
-  operator: boolean,
-  roomWait: number,
-  /** Identity id of the handle that it is addressed to, or ''. */
-  addressee: string,
-  packed: Uint8Array,
-]
-
-/** What the main thread is answered; to a retry, what the room replied the first time. */
-export type Posted = {
-  /** JSON: the whole answer to the client. */
-  readonly body: Uint8Array
-  readonly isPublic: boolean
-  readonly madeRoom?: true
-  /** The room wants to know whether it is an advertisement. */
-  readonly screen?: { readonly at: number; readonly isReply: boolean }
-}
 
 const codec = new Packr({ useRecords: false, moreTypes: false })
 
@@ -87,7 +49,7 @@ export function draftOf(
   const [page, author, reply, thread, log] = piecesOf(read, { room, via, signer: { key } })
   const packed: Packed = [
     ...([sha, key, signature, bytes, timestamp, nonce, requestId, via, args, public_key] as const),
-    ...([bytesOf(page), bytesOf(author), bytesOf(reply), bytesOf(thread), bytesOf(log)] as const),
+    ...([Buffer.from(page), Buffer.from(author), Buffer.from(reply), Buffer.from(thread), Buffer.from(log)] as const),
   ]
   const to = given(command.to, '')
   return [public_key, room, to, bytes.length, requestId === '' ? 0 : 1, sha, encodeApart(codec, packed)]
@@ -118,7 +80,9 @@ export function openDraft(
     const by = { id: author, public_key: publicKey, ...(handle === '' ? {} : { handle }) }
     const [a, b, c, d, e] = pieces
     const shown: PostPieces = [textOf(a), textOf(b), textOf(c), textOf(d), textOf(e)]
-    const body = newPostJson(shown, { sha, author: by, reply, leaf, head, ttl: args.ttl, toId: args.to })
+    const placed = { page: quoted(reply.page), author: authorJson(by), ttl: args.ttl, toId: args.to, reply, leaf }
+    const receipt = toUtf8(receiptJson(sha.toString('hex'), { at: reply.at, leaf, head }))
+    const body = bytesOf(newPostJson(shown, { ...placed, receipt }))
     const posted: Posted = {
       body,
       isPublic: reply.isPublic,

@@ -156,7 +156,8 @@ export class ItemPosts {
     this.#options.voice.say({ operation: 'post', room: line.room, text }, cause, (reply: Reply | undefined) => {
       if (reply === undefined) return this.#again(line, againMs)
       if (reply.status === 429) return this.#again(line, (reply.retryAfter ?? 1) * 1_000)
-      if (reply.status !== 200) this.#options.report({ receiver: line.receiver, item: item.item, answer: bodyOf(reply) })
+      if (reply.status !== 200)
+        this.#options.report({ receiver: line.receiver, item: item.item, answer: bodyOf(reply) })
       this.#done(line, item.item)
     })
   }

@@ -13,7 +13,7 @@ import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import { withCause } from '../runtime/slow-turns.ts'
-import { type BackendName, hasRightLengths, publicKeyBytes } from '../verify/backends.ts'
+import { type BackendName, hasRightLengths, isBackendName, publicKeyBytes } from '../verify/backends.ts'
 import { type Checks, type Verdict, type VerdictCallback, waitingBytesMaxDefault } from '../verify/verifier.ts'
 import type { ClerkAsk, ClerkThread } from './clerk.ts'
 
@@ -48,7 +48,8 @@ export class Clerks implements Checks {
   static async start(options: ClerksOptions): Promise<Clerks> {
     const clerks = new Clerks(options)
     const [facts] = await Promise.all(clerks.#threads.map((thread) => thread.start()))
-    clerks.#backend = facts!.backend as BackendName
+    const { backend } = facts!
+    if (isBackendName(backend)) clerks.#backend = backend
     return clerks
   }
 

@@ -42,13 +42,13 @@ test.each(['back', 'clerks'])('placed as %s, the answer to any post is the event
   expect((await board.stop()).code).toBe(0)
 })
 
-/** The first threads are a shard, the log and the feed; SIGUSR2 ends a clerk, as running out of memory would. */
+/** SIGUSR2 ends the youngest clerk, as running out of memory would. */
 const assassin = `
 import { isMainThread } from 'node:worker_threads'
 if (isMainThread) {
   const workers = []
   process.on('worker', (worker) => workers.push(worker))
-  process.on('SIGUSR2', () => workers.slice(3).findLast((worker) => worker.threadId > 0).terminate())
+  process.on('SIGUSR2', () => workers.findLast(({ threadName }) => threadName?.startsWith('clerk-')).terminate())
 }`
 
 test('a clerk that dies is replaced: who was answered has a post, and nobody else waits for ever', async () => {

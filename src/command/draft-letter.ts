@@ -31,6 +31,15 @@ export type DraftLetter = readonly [
   packed: Uint8Array,
 ]
 
+/** From a shard to the main thread, where the post is new. */
+export type PostedLetter = readonly [
+  body: Uint8Array,
+  isPublic: boolean,
+  change: number | undefined,
+  madeRoom: boolean,
+  screen: Posted['screen'],
+]
+
 /** What the main thread is answered; to a retry, what the room replied the first time. */
 export type Posted = {
   /** JSON: the whole answer to the client. */

@@ -9,7 +9,7 @@ import type { Answer, Head, ShardAnswer } from '../../actors/records/answer.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import type { PostArgs, PostReply } from '../../actors/rooms/room.ts'
 import { authorJson, quoted } from '../reads/event-json.ts'
-import type { DraftLetter, PostDraft, Posted } from './draft-letter.ts'
+import type { DraftLetter, PostDraft, Posted, PostedLetter } from './draft-letter.ts'
 import { newPostJson, type PostPieces, piecesOf } from './new-post.ts'
 import { given, postArgs, supersedesOf } from './post-args.ts'
 import { receiptJson } from './reply.ts'
@@ -58,7 +58,7 @@ export function draftOf(
 /** The letter that a shard decides, and what takes its answer: with that of a new post it makes the one to the client, and tells it. */
 export function openDraft(
   draft: DraftLetter,
-  tell: (answer: ShardAnswer, head: Head | undefined) => void,
+  tell: (answer: ShardAnswer | PostedLetter, head: Head | undefined) => void,
 ): { readonly letter: WriteLetter<PostArgs>; readonly take: Answer<PostReply> } {
   const [to, author, handle, limited, factor, rotated, suspended, operator, roomWait, addressee, packed] = draft
   // From a buffer it gives buffers.
@@ -83,15 +83,21 @@ export function openDraft(
     const placed = { page: quoted(reply.page), author: authorJson(by), ttl: args.ttl, toId: args.to, reply, leaf }
     const receipt = toUtf8(receiptJson(sha.toString('hex'), { at: reply.at, leaf, head }))
     const body = bytesOf(newPostJson(shown, { ...placed, receipt }))
-    const posted: Posted = {
-      body,
-      isPublic: reply.isPublic,
-      ...(reply.madeRoom === true ? { madeRoom: true } : {}),
-      ...(reply.screen === true ? { screen: { at: reply.at, isReply: reply.replyTo !== '' } } : {}),
-    }
-    tell({ ok: true, reply: posted, ...(change === undefined ? {} : { change }) }, head)
+    const screen = reply.screen === true ? { at: reply.at, isReply: reply.replyTo !== '' } : undefined
+    tell([body, reply.isPublic, change, reply.madeRoom === true, screen], head)
   }
   return { letter, take }
+}
+
+/** The answer as the main thread takes it. */
+export function postedAnswer([body, isPublic, change, madeRoom, screen]: PostedLetter): ShardAnswer<Posted> {
+  const reply: Posted = {
+    body,
+    isPublic,
+    ...(madeRoom ? { madeRoom } : {}),
+    ...(screen === undefined ? {} : { screen }),
+  }
+  return { ok: true, reply, ...(change === undefined ? {} : { change }) }
 }
 
 function bytesOf(piece: Utf8): Buffer {

@@ -14,9 +14,10 @@ import type { WriteLetter } from '../../actors/records/write.ts'
 import { type FirstRoom, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
-import type { DraftLetter, Posted } from '../command/draft-letter.ts'
+import type { DraftLetter, Posted, PostedLetter } from '../command/draft-letter.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
+import { postedAnswer } from '../command/post-draft.ts'
 import type { Placement, ReplicationSettings } from '../config.ts'
 import type { FollowTell } from '../follow/topics.ts'
 import type { HighWaterMark } from '../log/mark.ts'
@@ -39,7 +40,7 @@ import type { ShardNews, ShardTell } from './private-news.ts'
 import type { ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardThread } from './shard.ts'
-import type { ShardAsk, ShardStart, WriteAsk } from './shard-run.ts'
+import type { ShardAsk, ShardStart } from './shard-run.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
 type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel'> & {
@@ -193,22 +194,27 @@ export class ActorHost implements Actors {
   }
 
   write<Reply extends Facts>(letter: WriteLetter<object, Reply>, answer: TakeReply<Reply>): void {
-    this.#send(letter.to, ['write', letter], answer)
+    const link = this.#shardLinks[shardOf(letter.to, this.shards)]!
+    const given = withCause((answered: Answered<ShardAnswer<Reply>, Head>) => {
+      if (!answered.ok) answer(refusalOf(answered), undefined)
+      else this.#take(answered.body, answered.note, answer)
+    })
+    link.ask(['write', letter], given)
   }
 
   post(letter: DraftLetter, answer: TakeReply<Posted>): void {
-    this.#send(letter[0], ['post', letter], answer)
-  }
-
-  #send<Reply extends Facts>(to: string, ask: WriteAsk, answer: TakeReply<Reply>): void {
-    const link = this.#shardLinks[shardOf(to, this.shards)]!
-    const given = withCause((answered: Answered<ShardAnswer<Reply>, Head>) => {
+    const link = this.#shardLinks[shardOf(letter[0], this.shards)]!
+    const given = withCause((answered: Answered<ShardAnswer<Posted> | PostedLetter, Head>) => {
       if (!answered.ok) return answer(refusalOf(answered), undefined)
       const { body, note } = answered
-      if (body.ok) this.#noteNews(note, body.change ?? 0)
-      answer(body, note)
+      this.#take('ok' in body ? body : postedAnswer(body), note, answer)
     })
-    link.ask(ask, given)
+    link.ask(['post', letter], given)
+  }
+
+  #take<Reply extends Facts>(body: ShardAnswer<Reply>, head: Head | undefined, answer: TakeReply<Reply>): void {
+    if (body.ok) this.#noteNews(head, body.change ?? 0)
+    answer(body, head)
   }
 
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void {

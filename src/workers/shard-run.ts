@@ -84,9 +84,7 @@ export type ShardAsk =
   | readonly ['updates', UpdatesRequest]
   | readonly ['tail', BackfillRequest]
   | readonly ['hooks', HooksAsk]
-/** What it is asked to decide. */
-export type WriteAsk = readonly ['write', WriteLetter] | readonly ['post', DraftLetter]
-type FromFront = WriteAsk | ShardAsk
+type FromFront = readonly ['write', WriteLetter] | readonly ['post', DraftLetter] | ShardAsk
 
 const retryShares: Shares = {
   requestIds: rates.request_ids_per_identity_per_day,

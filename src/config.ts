@@ -14,7 +14,7 @@ import { microsOf } from './money/price.ts'
 export type EngineChoice = 'auto' | 'uws' | 'node'
 
 /** `back`: the one shard and the log in one thread. `threads`: each shard, and the log, in a thread of its own. */
-export type Placement = 'back' | 'threads'
+export type Placement = 'back' | 'clerks' | 'threads'
 
 export type Config = {
   readonly host: string
@@ -294,7 +294,7 @@ function loadOf(
   return {
     shards: env.number('SHARDS', 0, 0, 64),
     verifyThreads: env.number('VERIFY_THREADS', 0, 0, 64),
-    placement: env.choice('PLACEMENT', ['auto', 'back', 'threads'] as const, 'auto'),
+    placement: env.choice('PLACEMENT', ['auto', 'back', 'clerks', 'threads'] as const, 'auto'),
     queueMax: env.number('QUEUE_MAX', queueDefault, 1, 65_536),
     limitsOn: env.choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',
     proofBits: env.number('PROOF_BITS', 0, 0, 28),

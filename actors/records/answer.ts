@@ -15,7 +15,8 @@ export type ShardAnswer<Reply extends Facts = Facts> =
       readonly duplicate?: true
     }
   | { readonly ok: false; readonly refusal: ActorRefusal }
-export type Answer = (answer: ShardAnswer, head?: Head) => void
+/** Who takes an answer knows what such a letter is replied. */
+export type Answer<Reply extends Facts = Facts> = { take(answer: ShardAnswer<Reply>, head?: Head): void }['take']
 
 /** A letter to an actor of this shard, left by a decision. */
 export type Delivery = {

@@ -14,12 +14,20 @@ import type { AnsweredBy, AnyReadName, ReadOperation } from '../../actors/operat
 import { delegationOver, staleWords, windowSeconds } from '../../actors/records/write.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
 import { checkOperation, isGiven, readCommand } from '../command/check.ts'
+import type { Reading } from '../command/clerk.ts'
 import { beyondScope, isOperator } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Services } from '../command/plan.ts'
 import type { Actors, Client, CommandPath, ReadPath } from '../command/ports.ts'
 import { readReply } from '../command/reply.ts'
-import { type CommandSource, KeyCache, type SignedCommand, type Signer } from '../command/verified.ts'
+import {
+  type CommandSource,
+  envelope,
+  isWhole,
+  KeyCache,
+  type SignedCommand,
+  type Signer,
+} from '../command/verified.ts'
 import type { Updates } from '../follow/updates.ts'
 import { pollOf, updatesRead } from '../follow/wait-limit.ts'
 import { type Respond, refused } from '../format/reply.ts'
@@ -32,14 +40,18 @@ import type { Calls } from '../tool-calls/service.ts'
 import type { ToolProbes } from '../tools/service.ts'
 import type { Checks, Verdict } from '../verify/verifier.ts'
 import type { WebhookService } from '../webhooks/service.ts'
+import type { Clerks } from '../workers/clerks.ts'
 import type { Welcome } from '../works/welcome.ts'
+import { DraftedPosts } from './drafted-posts.ts'
 import type { ReadRouter } from './read-router.ts'
-import { Writes } from './writes.ts'
+import { Writes, type WritesOptions } from './writes.ts'
 
 type CommandRouterOptions = {
   readonly serviceId: string
   readonly actors: Actors
   readonly verifier: Pick<Checks, 'verify'>
+  /** Where commands are read away from the main thread. */
+  readonly clerks: Pick<Clerks, 'read'> | undefined
   readonly throttle: Throttle
   readonly news: LiveFacts
   readonly blobs: BlobIntake
@@ -81,12 +93,13 @@ export class CommandRouter implements CommandPath, ReadPath {
   readonly #signers: KeyCache
   readonly #verify: Verify
   readonly #writes: Writes
+  readonly #drafted: DraftedPosts
 
   constructor(options: CommandRouterOptions) {
     this.#options = options
     this.#signers = new KeyCache(options.news)
     this.#verify = (...asked) => options.verifier.verify(...asked)
-    this.#writes = new Writes({
+    const writes = {
       actors: options.actors,
       throttle: options.throttle,
       news: options.news,
@@ -106,28 +119,51 @@ export class CommandRouter implements CommandPath, ReadPath {
       proofBits: options.proofBits,
       random: options.random,
       soon: options.soon,
-    })
+    } satisfies WritesOptions
+    this.#writes = new Writes(writes)
+    this.#drafted = new DraftedPosts(writes)
   }
 
   /** Executes a command given as bytes of JSON. */
   execute(body: Buffer, door: CommandSource, respond: Respond): void {
-    this.#execute(body, door, respond, this.#verify)
+    const { clerks, throttle, now } = this.#options
+    const begun = now()
+    const isRead =
+      clerks !== undefined &&
+      throttle.checksSignatures(door.address) &&
+      clerks.read(body, door.via, (reading) => this.#finish(reading, begun, body, door, respond))
+    if (!isRead) this.#execute(body, door, respond, this.#verify)
+  }
+
+  /** Goes on with what a clerk has read. Its word on the signature stands; all else that is not a post ready to be sent is read here. */
+  #finish(reading: Reading, begun: number, body: Buffer, door: CommandSource, respond: Respond): void {
+    if (reading === 'unread') return this.#execute(body, door, respond, this.#verify)
+    const verdict = typeof reading === 'string' ? reading : 'good'
+    const plainly = (by: CommandSource) =>
+      this.#execute(body, by, respond, (_signature, _key, _message, callback) => callback(verdict))
+    const signer = typeof reading === 'string' ? undefined : this.#signers.of(reading[0])
+    if (typeof reading === 'string' || signer === undefined) return plainly(door)
+    this.#drafted.send({ draft: reading, signer, body, door, plainly }, (reply) => {
+      this.#options.durations.add('post', this.#options.now() - begun)
+      respond(reply)
+    })
   }
 
   /** The same for the board's own identity: what it signed a moment ago is not verified again. */
   executeOwn(body: Buffer, door: CommandSource, respond: Respond): void {
-    this.#execute(body, door, respond, (_signature, key, _message, callback) => {
+    const verify: Verify = (_signature, key, _message, callback) => {
       if (identityId(key) !== this.#options.boardIdentity)
         throw new Error('only the board itself may skip the check of its signature')
       callback('good')
-    })
+    }
+    this.#execute(body, door, respond, verify, true)
   }
 
-  #execute(body: Buffer, door: CommandSource, respond: Respond, verify: Verify): void {
+  #execute(body: Buffer, door: CommandSource, respond: Respond, verify: Verify, isOwn = false): void {
     const read = readCommand(body)
     if (!read.ok) return this.#refuse(door, read.fault, respond)
     const command = read.value
-    if (isGiven(command.public_key) || isGiven(command.signature)) this.#signed(command, door, respond, verify)
+    if (isGiven(command.public_key) || isGiven(command.signature)) this.#signed(command, door, respond, verify, isOwn)
     else this.#unsigned(command, door, respond)
   }
 
@@ -168,7 +204,7 @@ export class CommandRouter implements CommandPath, ReadPath {
     this.read(request, (answer) => respond(readReply(answer)), door)
   }
 
-  #signed(command: Command, door: CommandSource, respond: Respond, verify: Verify): void {
+  #signed(command: Command, door: CommandSource, respond: Respond, verify: Verify, isOwn: boolean): void {
     if (!isWhole(command)) {
       const name = envelope.find((each) => !isGiven(command[each]))!
       const { meaning, rule } = fields[name]
@@ -189,7 +225,7 @@ export class CommandRouter implements CommandPath, ReadPath {
       if (verdict !== 'good') return respond(refused(verdictRefusal(verdict, this.#options.serviceId, bytes)))
       const checked = checkOperation(command)
       if (!checked.ok) return this.#refuse(door, () => checked.refusal, respond)
-      if (signer.id === this.#options.boardIdentity && verify === this.#verify) return respond(refused(notTheBoard))
+      if (signer.id === this.#options.boardIdentity && !isOwn) return respond(refused(notTheBoard))
       const { durations, now } = this.#options
       const { name } = checked.value.operation
       this.#dispatch({ command, ...checked.value, signer, signature: signed, bytes, door }, (reply) => {
@@ -242,13 +278,6 @@ type Checked = Extract<ReturnType<typeof checkOperation>, { ok: true }>['value']
   readonly signature: Buffer
   readonly bytes: Buffer
   readonly door: CommandSource
-}
-
-/** What every signed command has. */
-const envelope = ['public_key', 'signature', 'timestamp', 'nonce'] as const
-
-function isWhole(command: Command): command is SignedCommand {
-  return envelope.every((name) => isGiven(command[name]))
 }
 
 /** Whoever has a copy of its key can do nothing with it here. */

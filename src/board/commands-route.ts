@@ -12,7 +12,7 @@ import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
 import { LineOrder } from '../command/line-order.ts'
 import type { CommandSource } from '../command/verified.ts'
 import { printable } from '../format/printable.ts'
-import type { Reply } from '../format/reply.ts'
+import { bodyOf, type Reply } from '../format/reply.ts'
 import {
   type BodyResult,
   type ByteStream,
@@ -232,7 +232,7 @@ class Batch {
     this.#answered++
     if (this.#isOver) return
     if (reply === undefined) this.#isCut = true
-    else this.#told += `{"line":${line},"status":${reply.status},${reply.body.slice(1)}\n`
+    else this.#told += `{"line":${line},"status":${reply.status},${bodyOf(reply).slice(1)}\n`
     if (this.#isTelling) return
     this.#isTelling = true
     this.#options.timers.soon(() => this.#tell())

@@ -39,6 +39,7 @@ import { ItemPosts } from '../receive-urls/item-posts.ts'
 import { chooseBackend } from '../verify/backends.ts'
 import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verifier.ts'
 import type { ActorHost } from '../workers/actor-host.ts'
+import { Clerks } from '../workers/clerks.ts'
 import type { FeedStats } from '../workers/feed-answers.ts'
 import { WebhookThread } from '../workers/webhook-thread.ts'
 import { boardRoutes } from './board-routes.ts'
@@ -245,6 +246,9 @@ function sayLogName({ config, address }: Place, origin: string, size: number): v
     })
 }
 
+/** From so many on the main thread is what a board waits for. */
+const clerksFromCores = 4
+
 /** With one or two cores a thread more costs more than it carries. */
 function placementOf({ placement }: Config, shards: number): Placement {
   if (placement === 'back' && shards > 1) {
@@ -253,7 +257,9 @@ function placementOf({ placement }: Config, shards: number): Placement {
     )
   }
   if (placement !== 'auto') return placement
-  return shards === 1 && availableParallelism() <= 2 ? 'back' : 'threads'
+  const cores = availableParallelism()
+  if (cores >= clerksFromCores) return 'clerks'
+  return shards === 1 && cores <= 2 ? 'back' : 'threads'
 }
 
 /** What every part may need, and nobody has to start. */
@@ -276,13 +282,25 @@ function baseOf(place: Place) {
 }
 
 /** A backend in JavaScript takes milliseconds a signature: it never checks in the main thread. */
-async function startVerifier({ config, placement, clock, startPool }: Place): Promise<Checks> {
+async function startVerifier({ config, directory, placement, clock, ...machine }: Place): Promise<Checks> {
   const cores = availableParallelism()
+  const threads = config.verifyThreads === 0 ? Math.max(1, cores >> 1) : config.verifyThreads
+  const { signatures: waitingMax } = queuesOf(config.queueMax)
+  if (placement === 'clerks')
+    return Clerks.start({
+      ...machine,
+      clock,
+      threads,
+      waitingMax,
+      serviceId: directory.facts.service_id,
+      proofBits: config.proofBits,
+      onFatal: (thread, words) => stopForGood(machine)({ ...words, thread }),
+    })
   const start = () =>
     Verifier.start({
-      startPool,
-      threads: config.verifyThreads === 0 ? Math.max(1, cores >> 1) : config.verifyThreads,
-      waitingItemsMax: queuesOf(config.queueMax).signatures,
+      startPool: machine.startPool,
+      threads,
+      waitingItemsMax: waitingMax,
       report: ({ kind, ...what }) => log('warn', kind, what),
     })
   if (placement !== 'back' || config.verifyThreads !== 0) return start()
@@ -373,6 +391,7 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
     reads,
     updates: followers.updates,
     verifier,
+    clerks: verifier instanceof Clerks ? verifier : undefined,
     throttle,
     news,
     operators: new Set(config.operators),

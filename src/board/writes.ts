@@ -10,24 +10,26 @@ import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import type { Visibility } from '../../actors/records/board.ts'
 import type { ShownReadName } from '../../actors/records/internal-operations.ts'
 import { type Facts, registryName } from '../../actors/records/record.ts'
-import { kindDefault, type PostArgs } from '../../actors/rooms/room.ts'
+import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import { limitReply, settleWrite, takeNewRoom, unlessMade, whetherNew, writerOf } from '../command/charging.ts'
 import { type Given, isOperator, type Said, sendAs, signedLetter } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
+import { nameJson, newPostJson, piecesOf } from '../command/new-post.ts'
 import type { AnyPlan, Asked, Decided, Services } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { addresseeOf, given, postArgs, supersedesOf, unproven } from '../command/post-args.ts'
 import { fromActor, laterReply, receiptJson, withReceipt } from '../command/reply.ts'
-import { signedBy, type Verified } from '../command/verified.ts'
+import { isOf, type Verified } from '../command/verified.ts'
 import { type Respond, refused } from '../format/reply.ts'
 import type { Screened } from '../moderation/screening.ts'
 import { Charge } from '../rates/meters.ts'
 import type { Throttle } from '../rates/throttle.ts'
-import { type Body, type EventFacts, eventView } from '../reads/event-view.ts'
+import { authorJson } from '../reads/event-json.ts'
+import { type EventFacts, type EventView, eventView } from '../reads/event-view.ts'
 import { dataOf, jsonOf, type ReadAnswer } from '../reads/read.ts'
 import { plans } from './plans.ts'
 
-type WritesOptions = {
+export type WritesOptions = {
   readonly actors: Actors
   readonly throttle: Throttle
   readonly news: LiveFacts
@@ -170,7 +172,7 @@ export class Writes {
     const { command } = verified
     const found = unproven(verified, this.#options)
     if (found !== undefined) return respond(refused(found))
-    const to = addresseeOf(verified, this.#options.news.handles)
+    const to = addresseeOf(given(command.to, ''), this.#options.news.handles)
     if (typeof to === 'object') return respond(refused(to))
     const newRoom = takeNewRoom(this.#options, verified, room)
     const args = postArgs(verified, { roomWait: newRoom.wait, to })
@@ -219,44 +221,25 @@ export class Writes {
     notApplied: string,
   ): void {
     const { reply } = answer
+    const { signer, door } = verified
     const id = shaOf(verified, answer).slice(0, 32)
-    const handle = this.#options.news.handles.get(verified.signer.id)
-    const { signer } = verified
-    const facts: EventFacts = {
-      id,
-      room,
-      page: reply.page,
-      seq: reply.seq,
-      kind: given(args.kind, kindDefault),
-      author: { id: signer.id, public_key: signer.text, ...(handle === undefined ? {} : { handle }) },
-      replyTo: reply.replyTo,
-      thread: reply.thread,
-      at: reply.at,
-      expires: args.ttl === 0 ? 0 : reply.at + args.ttl,
-      via: verified.door.via,
-      leaf: answer.leaf === undefined ? undefined : { index: answer.leaf },
-      ...untouched,
-    }
-    const compose = (body: Body): void => {
-      const receipt = receiptJson(shaOf(verified, answer), { ...answer, at: reply.at, leaf: answer.leaf, head })
-      const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
-      const event = JSON.stringify(eventView(facts, body, false))
-      respond({
-        status: 200,
-        body: `{"ok":true,"data":{"event_id":"${id}","event":${event},${extra}"receipt":${receipt}}}`,
-      })
-    }
+    const handle = this.#options.news.handles.get(signer.id)
+    const author = { id: signer.id, public_key: signer.text, ...(handle === undefined ? {} : { handle }) }
     const isPlain = args.supersedes === '' && args.attachments.length === 0
     if (answer.duplicate || !isPlain) {
-      const unread = () => compose(outOfSight)
+      const unread = () => {
+        const facts = { id, room, author, kind: given(args.kind, kindDefault), via: door.via, ttl: args.ttl }
+        const receipt = receiptJson(shaOf(verified, answer), { ...answer, at: reply.at, leaf: answer.leaf, head })
+        const extra = notApplied === '' ? {} : { handle_not_applied: notApplied }
+        respond(withReceipt({ event_id: id, event: outOfSight(facts, reply, answer.leaf), ...extra }, receipt))
+      }
       return this.#readBack(verified, 'event.made', { event_id: id }, { answer, respond, notApplied, head, unread })
     }
-    compose({
-      post: verified.command,
-      by: signedBy(verified),
-      attachments: [],
-      toId: args.to,
-    })
+    const { leaf } = answer
+    const receipt = receiptJson(shaOf(verified, answer), { at: reply.at, leaf, head })
+    const shown = { page: nameJson(reply.page), author: authorJson(author), receipt }
+    const placed = { ...shown, toId: args.to, ttl: args.ttl, reply, leaf, notApplied }
+    respond({ status: 200, body: newPostJson(piecesOf(verified, { room, via: door.via, signer }), placed) })
   }
 
   #createRoom(verified: Verified<'room.create'>, respond: Respond): void {
@@ -372,21 +355,33 @@ function shaOf(verified: Verified, { reply }: Accepted<Pick<Decided, 'sha'>>): s
   return reply.sha ?? verified.sha.toString('hex')
 }
 
-function isOf<Name extends WriteName>(verified: Verified, name: Name): verified is Verified<Name> {
-  return verified.operation.name === name
-}
-
 /** What the author of a post, put out of its private room since, is shown of it: that it stands, and where. */
-const outOfSight: Body = { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }
-
-/** What a post has of marks when it is new. */
-const untouched = {
-  votes: { up: 0, down: 0, score: 0 },
-  supersedes: '',
-  supersededBy: '',
-  versionId: '',
-  versions: 0,
-  editedAt: 0,
+function outOfSight(
+  { ttl, ...facts }: Pick<EventFacts, 'id' | 'room' | 'kind' | 'author' | 'via'> & { readonly ttl: number },
+  reply: PostReply,
+  leaf: number | undefined,
+): EventView {
+  const shown: EventFacts = {
+    ...facts,
+    page: reply.page,
+    seq: reply.seq,
+    replyTo: reply.replyTo,
+    thread: reply.thread,
+    at: reply.at,
+    expires: ttl === 0 ? 0 : reply.at + ttl,
+    leaf: leaf === undefined ? undefined : { index: leaf },
+    votes: { up: 0, down: 0, score: 0 },
+    supersedes: '',
+    supersededBy: '',
+    versionId: '',
+    versions: 0,
+    editedAt: 0,
+  }
+  return eventView(
+    shown,
+    { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined },
+    false,
+  )
 }
 
 type RoomWanted = {

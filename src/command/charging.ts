@@ -17,16 +17,25 @@ import type { NoAnswer } from './ports.ts'
 import { fromActor } from './reply.ts'
 import type { Verified } from './verified.ts'
 
+/** Who sends a write, and by what way. */
+type Sender = Pick<Verified, 'signer' | 'door'>
+
 /** A sign-in at /mcp sends from its host's address, and an operator has to get through when a network is used up. */
-export function writerOf({ signer, door }: Verified, operators: ReadonlySet<string>): Writer {
+export function writerOf({ signer, door }: Sender, operators: ReadonlySet<string>): Writer {
   const isHosted = door.signedIn === signer.id && !isOperator(signer, operators)
   const isApart = isHosted || isOperator(signer, operators)
   return { identity: signer.id, address: door.address, isApart, isHosted }
 }
 
+/** Whether it matters that nothing of this signer may ever have been accepted. */
+export function mayBeNew({ signer, door }: Sender, { limitsOn }: Pick<Services, 'limitsOn'>): boolean {
+  return limitsOn && !signer.isKnown && door.via !== 'board'
+}
+
 /** Finds out whether anything of this signer was ever accepted. Where the board cannot say now, it is not held to be new. */
-export function whetherNew({ signer, door }: Verified, services: Services, then: (isNew: boolean) => void): void {
-  if (!services.limitsOn || signer.isKnown || door.via === 'board') return then(false)
+export function whetherNew(sender: Sender, services: Services, then: (isNew: boolean) => void): void {
+  if (!mayBeNew(sender, services)) return then(false)
+  const { signer } = sender
   services.read({ op: 'identity.known', args: { target: signer.id }, reader: '' }, (found) => {
     if (found?.ok === true) signer.isKnown = true
     then(found !== undefined && !found.ok && 'absent' in found)
@@ -36,7 +45,7 @@ export function whetherNew({ signer, door }: Verified, services: Services, then:
 /** Settles what a write was charged by what its actor says of it. */
 export function settleWrite(
   charge: Charge,
-  verified: Verified,
+  verified: Sender & Pick<Verified, 'isNew'>,
   answer: ShardAnswer | NoAnswer,
   { throttle, operators }: Pick<Services, 'throttle' | 'operators'>,
 ): void {
@@ -66,9 +75,9 @@ type Options = { readonly news: LiveFacts; readonly throttle: Throttle; readonly
  * Takes one of the day, unless the room is known to exist. The seconds to wait are passed to the room, which alone knows whether
  * it would be made.
  */
-export function takeNewRoom({ news, throttle, operators }: Options, verified: Verified, room: string): Charge {
-  if (news.hasHeardOf(room) || verified.door.via === 'board') return new Charge()
-  return throttle.take('rooms', writerOf(verified, operators))
+export function takeNewRoom({ news, throttle, operators }: Options, sender: Sender, room: string): Charge {
+  if (news.hasHeardOf(room) || sender.door.via === 'board') return new Charge()
+  return throttle.take('rooms', writerOf(sender, operators))
 }
 
 /** What a letter that may make a room is sent with: only a room that was made, and just now, has used one up. */

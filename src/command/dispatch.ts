@@ -114,31 +114,41 @@ export type Said<Name extends AnyWriteName = never> = [Name] extends [never]
   ? Decided
   : ReplyOf<Name> & Pick<Decided, 'sha'>
 
-export function signedLetter<Name extends AnyWriteName = never>(
+/** What the main thread knows of a signer and says in each letter. */
+export function standingIn(
   { news, operators, throttle }: SignedLetterOptions,
+  signer: Signer,
+): Pick<WriteLetter, 'author' | 'factor' | 'rotated' | 'suspended' | 'delegated' | 'operator'> {
+  const { id, text, delegate } = signer
+  const factor = throttle.factorOf(id)
+  return {
+    author: id,
+    ...(factor === 1 ? {} : { factor }),
+    rotated: news.isRetired(text),
+    suspended: news.isSuspended(id),
+    ...(delegate === undefined ? {} : { delegated: standingOf(news, delegate) }),
+    operator: isOperator(signer, operators),
+  }
+}
+
+export function signedLetter<Name extends AnyWriteName = never>(
+  options: SignedLetterOptions,
   verified: Verified,
   { to, args, limited }: { readonly to: string; readonly args: Given<Name>; readonly limited: number },
 ): WriteLetter<Given<Name>, Said<Name>> {
   const { command, operation, signer, sha, door } = verified
-  const { delegate } = signer
-  const factor = throttle.factorOf(signer.id)
   return {
     op: operation.name,
     to,
     id: sha.subarray(0, 16),
     sha,
-    author: signer.id,
     by: signedBy(verified),
     timestamp: command.timestamp,
     nonce: command.nonce,
     requestId: command.request_id ?? '',
     via: door.via,
     limited,
-    ...(factor === 1 ? {} : { factor }),
-    rotated: news.isRetired(signer.text),
-    suspended: news.isSuspended(signer.id),
-    ...(delegate === undefined ? {} : { delegated: standingOf(news, delegate) }),
-    operator: isOperator(signer, operators),
+    ...standingIn(options, signer),
     args,
   }
 }

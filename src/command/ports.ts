@@ -8,6 +8,7 @@ import type { WriteLetter } from '../../actors/records/write.ts'
 import type { Respond } from '../format/reply.ts'
 import type { BoardSigner, Cause, Fields } from '../format/signer.ts'
 import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
+import type { DraftLetter, Posted } from './draft-letter.ts'
 import type { CommandSource } from './verified.ts'
 
 /** `undefined`: no answer came, and whether it took effect is unknown; the caller must not get an answer either. */
@@ -28,6 +29,8 @@ export interface Actors {
   readonly shards: number
   /** Asks the shard that decides over `letter.to`. */
   write<Reply extends Facts>(letter: WriteLetter<object, Reply>, answer: TakeReply<Reply>): void
+  /** The same for a post that a clerk has packed. */
+  post(letter: DraftLetter, answer: TakeReply<Posted>): void
   /** Asks the feed; it answers with nothing older than `seen`. */
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
   /** Asks one shard, for a private room. */

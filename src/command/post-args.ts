@@ -9,7 +9,7 @@ import { provenBits } from '../format/signing.ts'
 import { isGiven } from './check.ts'
 import { isOperator } from './dispatch.ts'
 import { type HandleCache, resolveHandle } from './live-facts.ts'
-import type { Verified } from './verified.ts'
+import type { CommandRead, Verified } from './verified.ts'
 
 /** The text of a field, or `fallback` where it is not given. */
 export function given(value: Command[keyof Command], fallback: string): string {
@@ -17,13 +17,12 @@ export function given(value: Command[keyof Command], fallback: string): string {
 }
 
 /** 32 hex of the event that a post is a new version of, or ''. */
-export function supersedesOf({ data }: Verified<'post'>): string {
+export function supersedesOf({ data }: Pick<CommandRead<'post'>, 'data'>): string {
   return data.supersedes ?? ''
 }
 
-/** The id of the handle that a post is addressed to, or why there is none; undefined: it names no handle. */
-export function addresseeOf({ command }: Verified, handles: HandleCache): string | Refusal | undefined {
-  const to = given(command.to, '')
+/** The id of the handle that a post is addressed `to`, or why there is none; undefined: it names no handle. */
+export function addresseeOf(to: string, handles: HandleCache): string | Refusal | undefined {
   return to.startsWith('@') ? resolveHandle(handles, to, 'to') : undefined
 }
 
@@ -34,13 +33,13 @@ type Found = {
   readonly to: string | undefined
 }
 
-export function postArgs(verified: Verified<'post'>, { roomWait, to }: Found): PostArgs {
-  const { command, data, sha } = verified
+export function postArgs(read: CommandRead<'post'>, { roomWait, to }: Found): PostArgs {
+  const { command, data, sha } = read
   return {
     page: given(command.page, ''),
     kind: given(command.kind, ''),
     replyTo: given(command.reply_to, ''),
-    supersedes: supersedesOf(verified),
+    supersedes: supersedesOf(read),
     ...(data.format === undefined ? {} : { format: data.format }),
     ...(data.source === undefined ? {} : { isImported: true }),
     ...(to === undefined ? {} : { to }),

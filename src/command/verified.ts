@@ -9,6 +9,7 @@ import type { Signed } from '../../actors/records/record.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { decodeBytes32, identityId } from '../format/signing.ts'
 import type { ReadRequest } from '../reads/read.ts'
+import { isGiven } from './check.ts'
 import type { Delegate } from './delegates.ts'
 import type { LinePlace } from './line-order.ts'
 
@@ -96,23 +97,46 @@ export type DataOf<Name extends WriteName> = [Name] extends [never]
       : Readonly<Record<string, never>>
     : never
 
-/** A command whose signature is good, on its way to its actor: of the operation of this name, or of any. */
-export type Verified<Name extends WriteName = never> = {
+/** What a command says whose signature is good: of the operation of this name, or of any. */
+export type CommandRead<Name extends WriteName = never> = {
   readonly command: CommandOf<Name>
   readonly operation: WriteOperation
   readonly data: DataOf<Name>
-  readonly signer: Signer
   readonly signature: Buffer
+  /** Those that were signed. */
   readonly bytes: Buffer
+  /** SHA-256 of them. */
   readonly sha: Buffer
+}
+
+/** The same on its way to its actor. */
+export type Verified<Name extends WriteName = never> = CommandRead<Name> & {
+  readonly signer: Signer
   readonly door: CommandSource
   /** Nothing of the signer's identity was accepted before. */
   readonly isNew?: boolean
 }
 
+export function isOf<Name extends WriteName, Read extends CommandRead>(
+  read: Read,
+  name: Name,
+): read is Read & CommandRead<Name> {
+  return read.operation.name === name
+}
+
+/** What every signed command has. */
+export const envelope = ['public_key', 'signature', 'timestamp', 'nonce'] as const
+
+export function isWhole(command: Command): command is SignedCommand {
+  return envelope.every((name) => isGiven(command[name]))
+}
+
 /** What a record keeps of it. */
-export function signedBy({ signer, signature, bytes }: Verified): Signed {
-  const { key, delegate } = signer
+export function signedBy({
+  signer: { key, delegate },
+  signature,
+  bytes,
+}: Pick<CommandRead, 'signature' | 'bytes'> & { readonly signer: Pick<Signer, 'key' | 'delegate'> }): Signed {
   return { key, sig: signature, signed: bytes, ...(delegate === undefined ? {} : { for: delegate.proof }) }
 }
 

@@ -68,7 +68,8 @@ export class Subscriptions<Each extends Subscriber> {
   }
 
   of(topic: Topic): Iterable<Each> {
-    return this.#entries.get(nameOf(topic))?.subscribers ?? []
+    // Asked of every room that changes, mostly while nobody follows.
+    return this.#entries.size === 0 ? [] : (this.#entries.get(nameOf(topic))?.subscribers ?? [])
   }
 
   all(): Each[] {

@@ -2,7 +2,7 @@
 import { type Refusal, refusalBody, statusOf } from '../../actors/kernel/refusals.ts'
 
 /** What the client gets; `undefined`: nothing, the connection is to be cut (the outcome is unknown). */
-export type Reply = { readonly status: number; readonly body: string; readonly retryAfter?: number }
+export type Reply = { readonly status: number; readonly body: string | Uint8Array; readonly retryAfter?: number }
 /** `error`: in a refusal. */
 type Envelope = {
   readonly ok: boolean
@@ -19,7 +19,12 @@ export function refused(found: Refusal): Reply {
   }
 }
 
-/** What the body of a reply says, for the board's own callers. */
-export function envelopeOf({ body }: Reply): Envelope {
-  return JSON.parse(body)
+/** The body of a reply as text. */
+export function bodyOf({ body }: Pick<Reply, 'body'>): string {
+  return typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
+}
+
+/** What it says, for the board's own callers. */
+export function envelopeOf(reply: Reply): Envelope {
+  return JSON.parse(bodyOf(reply))
 }

@@ -110,12 +110,13 @@ export class Throttle implements PlaceKeeper {
 
   /** Why no signature from this address is checked now: it sent too many bad ones. */
   signaturesObjection(address: string): Refusal | undefined {
-    const meter = this.#networks.bad_signatures
-    for (const subject of this.#networksOf(address)) {
-      const wait = meter.peek(subject)
-      if (wait > 0) return this.#refused(meter, subject, wait)
-    }
-    return undefined
+    const found = this.#usedUp(this.#networks.bad_signatures, address)
+    return found && this.#refused(this.#networks.bad_signatures, found.subject, found.wait)
+  }
+
+  /** Whether there is no such objection. */
+  checksSignatures(address: string): boolean {
+    return this.#usedUp(this.#networks.bad_signatures, address) === undefined
   }
 
   /**
@@ -126,11 +127,8 @@ export class Throttle implements PlaceKeeper {
   largeBodyObjection(address: string): Refusal | undefined {
     const meter = this.#networks.unsigned_commands
     if ((this.#vouched.get(networkOf(address)) ?? 0) > this.#now()) return undefined
-    for (const subject of this.#networksOf(address)) {
-      const wait = meter.peek(subject)
-      if (wait > 0) return meter.refusal(subject, wait)
-    }
-    return undefined
+    const found = this.#usedUp(meter, address)
+    return found && meter.refusal(found.subject, found.wait)
   }
 
   /** A write that is new was accepted. */
@@ -215,6 +213,15 @@ export class Throttle implements PlaceKeeper {
       allowances: allowances(this.#networks, subject),
       places: Object.fromEntries(this.#places.map((places) => [places.limit, places.heldBy(subject)])),
     }))
+  }
+
+  /** The network of an address that has nothing left of this, and the seconds to wait; it takes nothing. */
+  #usedUp(meter: Meter, address: string): { readonly subject: Subject; readonly wait: number } | undefined {
+    for (const subject of this.#networksOf(address)) {
+      const wait = meter.peek(subject)
+      if (wait > 0) return { subject, wait }
+    }
+    return undefined
   }
 
   #taken(charge: Charge): Refusal | undefined {

@@ -10,7 +10,7 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { ownLetter, receiversOf } from '../../actors/receive-urls/decide.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { type Actors, type BoardAuthor, isNotNow, whenDecided } from '../command/ports.ts'
-import type { Reply } from '../format/reply.ts'
+import { bodyOf, type Reply } from '../format/reply.ts'
 import { dataOf, type ReadCall } from '../reads/read.ts'
 import type { Unposted } from './reads.ts'
 
@@ -156,7 +156,8 @@ export class ItemPosts {
     this.#options.voice.say({ operation: 'post', room: line.room, text }, cause, (reply: Reply | undefined) => {
       if (reply === undefined) return this.#again(line, againMs)
       if (reply.status === 429) return this.#again(line, (reply.retryAfter ?? 1) * 1_000)
-      if (reply.status !== 200) this.#options.report({ receiver: line.receiver, item: item.item, answer: reply.body })
+      if (reply.status !== 200)
+        this.#options.report({ receiver: line.receiver, item: item.item, answer: bodyOf(reply) })
       this.#done(line, item.item)
     })
   }

@@ -14,7 +14,7 @@ import type { CommandSource } from '../command/verified.ts'
 import type { Updates } from '../follow/updates.ts'
 import { pollOf, updatesRead } from '../follow/wait-limit.ts'
 import { stringAt } from '../format/json-head.ts'
-import { type Reply, refused } from '../format/reply.ts'
+import { bodyOf, type Reply, refused } from '../format/reply.ts'
 import type { SocketHandlers, WebSocketConnection } from '../http/port.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { ReadRequest } from '../reads/read.ts'
@@ -253,7 +253,7 @@ export class StreamConnection {
       over: (reply) => {
         this.#follows.delete(id)
         if (reply === undefined) release()
-        else this.#tell({ text: messageOf(id, reply.status, reply.body), sent: release })
+        else this.#tell({ text: messageOf(id, reply.status, bodyOf(reply)), sent: release })
         isAnswered()
       },
     })
@@ -272,7 +272,7 @@ export class StreamConnection {
   #answer(id: string, bytes: number, reply: Reply | undefined): void {
     if (this.#socket === undefined) return
     if (reply === undefined) return this.#end(1011)
-    this.#tell({ text: messageOf(id, reply.status, reply.body), sent: () => this.#release(bytes) })
+    this.#tell({ text: messageOf(id, reply.status, bodyOf(reply)), sent: () => this.#release(bytes) })
   }
 
   /** The socket has taken the answer to a message of so many bytes. */

@@ -9,7 +9,7 @@ import type { Timers } from '../../actors/kernel/timers.ts'
 import type { MemberWatch, Subscriptions } from '../follow/subscriptions.ts'
 import type { Updates } from '../follow/updates.ts'
 import type { Poll } from '../follow/wait-limit.ts'
-import { type Reply, refused } from '../format/reply.ts'
+import { bodyOf, type Reply, refused } from '../format/reply.ts'
 import type { Release } from '../rates/places.ts'
 
 export type FollowOptions = {
@@ -116,7 +116,7 @@ export class Follow {
       return
     }
     if (reply.status !== 200) return this.end(reply)
-    const { body } = reply
+    const body = bodyOf(reply)
     // No text of a user comes after it.
     const at = body.lastIndexOf(cursorKey) + cursorKey.length
     this.#next = body.slice(at, body.indexOf('"', at))

@@ -231,6 +231,10 @@ const known = {
 const identityKey = Buffer.from(`01${'00'.repeat(31)}`, 'hex')
 const signatureOfAnything = Buffer.from(`58${'66'.repeat(31)}01${'00'.repeat(31)}`, 'hex')
 
+export function isBackendName(name: unknown): name is BackendName {
+  return makers.some(([known]) => known === name)
+}
+
 /** Two answers that must be yes and four that must be no. Under a millisecond, except for noble (8 ms). */
 export function passesSelfTest(backend: Ed25519Backend): boolean {
   const { publicKey, message, signature } = known

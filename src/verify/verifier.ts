@@ -44,7 +44,7 @@ const batchesPerThread = 2
 
 /** About a quarter of a second of one thread's work: a caller who would wait longer is better asked to come back. */
 const waitingItemsMaxDefault = 4_096
-const waitingBytesMaxDefault = 64 * 1_048_576
+export const waitingBytesMaxDefault = 64 * 1_048_576
 
 /** What checks signatures: other threads (`Verifier`), this one (`ChecksHere`), or both (`SharedChecks`). */
 export interface Checks {
@@ -216,7 +216,7 @@ export class Verifier implements Checks {
   }
 }
 
-function verdictOf(byte: number | undefined): Verdict {
+export function verdictOf(byte: number | undefined): Verdict {
   if (byte === verdictGood) return 'good'
   return byte === verdictBadKey ? 'bad_key' : 'bad_signature'
 }

@@ -14,8 +14,10 @@ import type { WriteLetter } from '../../actors/records/write.ts'
 import { type FirstRoom, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
+import type { DraftLetter, Posted, PostedLetter } from '../command/draft-letter.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
+import { postedAnswer } from '../command/post-draft.ts'
 import type { Placement, ReplicationSettings } from '../config.ts'
 import type { FollowTell } from '../follow/topics.ts'
 import type { HighWaterMark } from '../log/mark.ts'
@@ -194,12 +196,25 @@ export class ActorHost implements Actors {
   write<Reply extends Facts>(letter: WriteLetter<object, Reply>, answer: TakeReply<Reply>): void {
     const link = this.#shardLinks[shardOf(letter.to, this.shards)]!
     const given = withCause((answered: Answered<ShardAnswer<Reply>, Head>) => {
-      if (!answered.ok) return answer(refusalOf(answered), undefined)
-      const { body, note } = answered
-      if (body.ok) this.#noteNews(note, body.change ?? 0)
-      answer(body, note)
+      if (!answered.ok) answer(refusalOf(answered), undefined)
+      else this.#take(answered.body, answered.note, answer)
     })
     link.ask(['write', letter], given)
+  }
+
+  post(letter: DraftLetter, answer: TakeReply<Posted>): void {
+    const link = this.#shardLinks[shardOf(letter[0], this.shards)]!
+    const given = withCause((answered: Answered<ShardAnswer<Posted> | PostedLetter, Head>) => {
+      if (!answered.ok) return answer(refusalOf(answered), undefined)
+      const { body, note } = answered
+      this.#take('ok' in body ? body : postedAnswer(body), note, answer)
+    })
+    link.ask(['post', letter], given)
+  }
+
+  #take<Reply extends Facts>(body: ShardAnswer<Reply>, head: Head | undefined, answer: TakeReply<Reply>): void {
+    if (body.ok) this.#noteNews(head, body.change ?? 0)
+    answer(body, head)
   }
 
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void {

@@ -13,6 +13,8 @@ import type { Journal } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
 import { ClockWatch, clockLookMs } from '../clock-jumps.ts'
+import type { DraftLetter } from '../command/draft-letter.ts'
+import { openDraft } from '../command/post-draft.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -82,7 +84,7 @@ export type ShardAsk =
   | readonly ['updates', UpdatesRequest]
   | readonly ['tail', BackfillRequest]
   | readonly ['hooks', HooksAsk]
-type FromFront = readonly ['write', WriteLetter] | ShardAsk
+type FromFront = readonly ['write', WriteLetter] | readonly ['post', DraftLetter] | ShardAsk
 
 const retryShares: Shares = {
   requestIds: rates.request_ids_per_identity_per_day,
@@ -280,9 +282,15 @@ export class ShardRun {
   }
 
   #ask(asked: FromFront, id: number): void {
-    if (asked[0] !== 'write')
+    if (asked[0] !== 'write' && asked[0] !== 'post')
       return this.#whenOnDisk(() => inTurn(asked[0], () => this.#front.answer(id, this.#answer(asked))))
+    if (asked[0] === 'post') return this.#post(asked[1], id)
     this.#shard.post(asked[1], (answered: ShardAnswer, head?: Head) => this.#front.answer(id, answered, head))
+  }
+
+  #post(draft: DraftLetter, id: number): void {
+    const { letter, take } = openDraft(draft, (answered, head) => this.#front.answer(id, answered, head))
+    this.#shard.post(letter, take)
   }
 
   #answer([kind, asked]: ShardAsk): unknown {

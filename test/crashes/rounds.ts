@@ -5,6 +5,8 @@
  * The plan of a round (load, moment, engine settings) follows from the seed and the number of the round alone. When the
  * strike hits, the machine decides: the same seed repeats the plan, and the moment within a millisecond or so.
  */
+
+import type { Placement } from '../../src/config.ts'
 import { Board, isPortTaken, startBoard, tryBoard } from '../support/board-launch.ts'
 import { Client, type ReceiptJson } from '../support/client.ts'
 import { Heads, logKeyOf, takeReceipt } from '../support/judge.ts'
@@ -14,7 +16,7 @@ import { batchSender, sendBatch, streamSender } from './ways.ts'
 export const ways = ['mixed', 'single', 'batches', 'stream'] as const
 
 export type CrashOptions = {
-  readonly placement: 'back' | 'threads'
+  readonly placement: Placement
   readonly engine?: 'uws' | 'node'
   readonly shards?: number
   /** How posts are sent; `mixed` has all ways at once. */

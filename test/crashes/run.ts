@@ -1,7 +1,7 @@
 /**
  * Runs many kills, power cuts or backups, or a soak: `npm run kills`, `npm run power-cuts`, `npm run backups` and `npm run soak`.
  *
- * `-- [--rounds N] [--seconds S] [--seed S] [--placement back|threads] [--engine uws|node] [--shards N]
+ * `-- [--rounds N] [--seconds S] [--seed S] [--placement back|clerks|threads] [--engine uws|node] [--shards N]
  * [--by mixed|single|batches|stream]`. Exit code 1 when something was found, 2 when it could not run.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -54,7 +54,7 @@ const { run, rounds } = runs[name]
 const planned = {
   rounds: values.rounds === undefined ? rounds : count('rounds', values.rounds),
   seed: values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : count('seed', values.seed),
-  placement: oneOf('placement', values.placement ?? 'back', ['back', 'threads']),
+  placement: oneOf('placement', values.placement ?? 'back', ['back', 'clerks', 'threads']),
   shards: count('shards', values.shards ?? '1'),
   by: oneOf('by', values.by ?? 'mixed', ways),
   ...(values.seconds === undefined ? {} : { seconds: count('seconds', values.seconds) }),

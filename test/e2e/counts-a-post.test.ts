@@ -27,7 +27,11 @@ function within(each: Counts, bounds: Counts): void {
   expect(above.map((name) => `${name}: ${each[name]} a post, at most ${bounds[name]}`)).toEqual([])
 }
 
-describe.each(['back', 'threads'])('a post on a board whose actors are placed as %s', (placement) => {
+// A clerk packs the post, and its message is one more on the way.
+describe.each([
+  ['back', 0],
+  ['clerks', 3],
+])('a post on a board whose actors are placed as %s', (placement, more) => {
   let board: Board
   let client: Client
   let sent = 0
@@ -68,13 +72,15 @@ describe.each(['back', 'threads'])('a post on a board whose actors are placed as
 
   test('alone in flight is answered after one sync, parsed once, and sent on in few messages', async () => {
     const each = await posts(200, 1)
-    within(each, { ...encodings, syncs: 2.1, writes: 3.2, messages: 9, 'msgpack read': 8, 'msgpack written': 8 })
+    const packed = { 'msgpack read': 8 + more, 'msgpack written': 8 + more }
+    within(each, { ...encodings, syncs: 2.1, writes: 3.2, messages: 9, ...packed })
   })
 
   // How many share a turn depends on what else the machine does: alone each of these is twice as many.
   test('among 32 in flight shares its syncs and messages with others', async () => {
     const each = await posts(960, 32)
-    within(each, { ...encodings, syncs: 1.2, writes: 1.6, messages: 4.5, 'msgpack read': 4, 'msgpack written': 4 })
+    const packed = { 'msgpack read': 4 + more, 'msgpack written': 4 + more }
+    within(each, { ...encodings, syncs: 1.2, writes: 1.6, messages: 4.5, ...packed })
   })
 
   test('is one frame in the journal of its shard', async () => {

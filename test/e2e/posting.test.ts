@@ -10,6 +10,7 @@ const bob = person('bob')
 describe.each([
   ['uws', 'back'],
   ['node', 'threads'],
+  ['uws', 'clerks'],
 ])('a board on the %s engine, its actors placed as %s', (engine, placement) => {
   let board: Board
   let client: Client

@@ -9,7 +9,7 @@ const turnsOf = (lines: readonly string[]) =>
 
 test.each([
   ['uws', 'back', 'back'],
-  ['node', 'threads', 'shard-0'],
+  ['node', 'clerks', 'shard-0'],
 ])('a slow turn is logged with its route or operation and its thread (%s, %s)', async (engine, placement, thread) => {
   // Every turn that does anything takes longer than that.
   const board = await startBoard({

@@ -5,7 +5,7 @@ import { parseEntry } from '../../actors/log/entry.ts'
 import { openBoard, resumeBoard } from '../../src/board/server.ts'
 import { openBoardDirectory } from '../../src/board-directory.ts'
 import { entriesIn } from '../../src/cli/mirror-store.ts'
-import { readConfig } from '../../src/config.ts'
+import { type Placement, readConfig } from '../../src/config.ts'
 import type { ExportChunk, ExportState } from '../../src/export/chunk.ts'
 import type { Reply } from '../../src/format/reply.ts'
 import { readMarks } from '../../src/log/mark.ts'
@@ -14,7 +14,7 @@ import type { FeedAsk } from '../../src/workers/feed-answers.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { Simulation } from '../support/simulation.ts'
 
-export type Layout = { readonly placement: 'back' | 'threads'; readonly shards: number }
+export type Layout = { readonly placement: Placement; readonly shards: number }
 
 export const dataDirectory = '/board/data'
 export const markFile = '/board/data.mark'

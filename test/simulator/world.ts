@@ -46,9 +46,9 @@ const layouts: readonly Layout[] = [
   { placement: 'back', shards: 1 },
   { placement: 'threads', shards: 1 },
   { placement: 'threads', shards: 2 },
-  { placement: 'threads', shards: 3 },
+  { placement: 'clerks', shards: 3 },
 ]
-const threads = ['shard', 'log', 'back', 'feed']
+const threads = ['shard', 'log', 'back', 'feed', 'clerk']
 const pendingMax = 16
 
 type Kind = { readonly name: string; readonly weight: number; readonly go: (world: World) => Promise<void> | void }

@@ -9,7 +9,7 @@ vi.setConfig({ testTimeout: 1_800_000 })
 test.each([
   ['one shard beside the log', { placement: 'back', shards: 1 }],
   ['one shard in a thread of its own', { placement: 'threads', shards: 1, engine: 'node' }],
-  ['three shards', { placement: 'threads', shards: 3 }],
+  ['three shards beside clerks', { placement: 'clerks', shards: 3 }],
 ] as const)(
   'with %s, after each kill at random moments under load every acknowledged post is there once, at its place, and proves',
   async (_name, where) => {

@@ -31,7 +31,7 @@ if (isMainThread) {
 }`
 
 test.each([
-  ['threads', 2],
+  ['clerks', 2],
   ['back', 1],
 ])(
   'placed as %s, a shard that dies and begins anew loses nothing, does nothing twice, and holds nobody up',

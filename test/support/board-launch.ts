@@ -79,7 +79,7 @@ function launch({ directory, env = {}, port = 0, under = [] }: BoardOptions): Bo
   const child = spawn(command, [...args, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
-    env: { PATH: process.env.PATH, BROADSIDE_LIMITS: 'off', SHARDS: '1', ...env },
+    env: { PATH: process.env.PATH, PLACEMENT: process.env.PLACEMENT, BROADSIDE_LIMITS: 'off', SHARDS: '1', ...env },
   })
   const board = new Board(directory, child)
   running.add(board)

@@ -11,7 +11,7 @@ import { Outbox } from '../../../src/follow/outbox.ts'
 import type { PushedRow, Update, UpdatesPage, UpdatesRequest } from '../../../src/follow/rows.ts'
 import { Updates } from '../../../src/follow/updates.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
-import type { Reply } from '../../../src/format/reply.ts'
+import { bodyOf, type Reply } from '../../../src/format/reply.ts'
 
 const shards = 2
 const rooms = ['one', 'two']
@@ -151,7 +151,7 @@ test('every follower hears everything once and in order', async () => {
         const respond = (reply: Reply | undefined): void => {
           if (isGone) return
           follower.gone = undefined
-          const { data } = JSON.parse(reply!.body) as { data: { updates: string[]; cursor: string } }
+          const { data } = JSON.parse(bodyOf(reply!)) as { data: { updates: string[]; cursor: string } }
           expect(data.updates.length).toBeLessThanOrEqual(limit)
           follower.heard.push(...data.updates)
           follower.cursor = data.cursor
@@ -280,7 +280,7 @@ test('a push that comes after the page of a read brings nothing that the page he
   const poll = (waitSeconds: number, limit: number): void => {
     const asked = { cursor, waitSeconds, rooms: [], kinds: [], limit, reader: '', key: '', address: '' }
     updates.poll({ ...asked, roomsField: 'room', onGone: () => {} }, (reply) => {
-      const { data } = JSON.parse(reply!.body) as { data: { updates: string[]; cursor: string } }
+      const { data } = JSON.parse(bodyOf(reply!)) as { data: { updates: string[]; cursor: string } }
       cursor = data.cursor
       answers.push(data.updates)
     })

@@ -72,9 +72,12 @@ type CommandRouterOptions = {
   readonly reads: Pick<ReadRouter, 'read'>
   /** Answers updates.get, now or when there is news. */
   readonly updates: Pick<Updates, 'poll'>
+  /** Another board decides: has it carry out a write whose signature is good. */
+  readonly passOn?: PassOn | undefined
 }
 
 type Verify = Services['verify']
+type PassOn = (command: SignedCommand, door: CommandSource, respond: Respond) => void
 
 export class CommandRouter implements CommandPath, ReadPath {
   readonly #options: CommandRouterOptions
@@ -231,8 +234,26 @@ export class CommandRouter implements CommandPath, ReadPath {
       return this.#answerRead({ ...request, ...reader }, door, respond)
     }
     const sha = hash('sha256', bytes, 'buffer')
+    const { passOn } = this.#options
+    if (passOn !== undefined) return passInTurn(passOn, { command, sha, door }, respond)
     this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)
   }
+}
+
+/** Lines that came together are carried out one after the other. */
+function passInTurn(
+  passOn: PassOn,
+  { command, sha, door }: { readonly command: SignedCommand; readonly sha: Buffer; readonly door: CommandSource },
+  respond: Respond,
+): void {
+  const { place } = door
+  const go = (): void =>
+    passOn(command, door, (reply) => {
+      respond(reply)
+      place?.sent()
+    })
+  if (place === undefined) go()
+  else place.write(sha.toString('hex', 0, 16), go)
 }
 
 /** A command whose signature and fields are good. */

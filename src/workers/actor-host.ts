@@ -5,6 +5,7 @@
 
 import { inside, type Queues } from '../../actors/kernel/limits.ts'
 import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { type LastWords, Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
@@ -13,10 +14,11 @@ import { boardHandle } from '../../actors/records/handles.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { type FirstRoom, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
+import type { CopiedFrames, JournalPlace } from '../../storage/copied-frames.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
-import type { Placement, ReplicationSettings } from '../config.ts'
+import type { FollowSettings, Placement, ReplicationSettings } from '../config.ts'
 import type { FollowTell } from '../follow/topics.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -24,6 +26,7 @@ import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
+import type { FramesAnswer } from '../replication/copies.ts'
 import type { Ends } from '../replication/journals-out.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
@@ -31,11 +34,13 @@ import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 import type { BackThread } from './back.ts'
 import type { FeedNews, FeedThread, FeedTold, FeedWord, LogBegun } from './feed.ts'
 import type { FeedAsk } from './feed-answers.ts'
+import type { FollowAnswer, FollowAsk } from './follow-asks.ts'
+import type { FollowingAnswer, FollowingAsk, FollowingTell, FollowingThread } from './following.ts'
 import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, ShardBegun } from './log.ts'
 import type { LogStart, LogWord, Published } from './log-run.ts'
 import type { ShardNews, ShardTell } from './private-news.ts'
-import type { ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
+import type { ReplicationAsk, ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardThread } from './shard.ts'
 import type { ShardAsk, ShardStart } from './shard-run.ts'
@@ -56,12 +61,25 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   readonly marks: readonly HighWaterMark[]
   /** The journals are published there; left out: nowhere. */
   readonly replication?: ReplicationSettings | undefined
+  /** Another machine decides, and this one has its frames; left out: this one decides. */
+  readonly following?: Following | undefined
   /** Told of heads, rooms and people before anybody else; knows which handles a shard that starts is told. */
   readonly news: LiveFacts
   /** Those that miss nothing; a part that is made later adds itself by `listen`. */
   readonly listeners: readonly ActorListener[]
   /** The process cannot go on. */
   readonly onFatal: (thread: string, words: LastWords) => void
+}
+
+/** What a follower follows. */
+export type Following = {
+  readonly settings: FollowSettings
+  /** The log that grew when the follower was made. */
+  readonly log: LogIdentity
+  /** What a write is answered that cannot be passed on. */
+  readonly refusal: Refusal
+  /** What a read of private things is answered now; undefined: it may be answered. */
+  readonly behind: () => Refusal | undefined
 }
 
 /** A part that hears what the actor threads tell. */
@@ -74,6 +92,10 @@ export type ActorListener = {
   /** A shard started again and knows nothing of what it was told. */
   shardRestarted?(shard: number): void
   published?(published: Published): void
+  /** Of a follower: how far it is behind its leader. */
+  standing?(standing: FollowingTell): void
+  /** Of a follower: frames of the leader's were applied, so far, with acts of these operations among them. */
+  followed?(ends: Ends, acts: ReadonlySet<string>): void
   /** Of the thread that publishes the journals. */
   replicationNews?(news: ReplicationNews): void
 }
@@ -122,6 +144,8 @@ export class ActorHost implements Actors {
   readonly #tools: LazyThread
   /** Publishes the journals; undefined: nobody does. */
   readonly #replication: LazyThread | undefined
+  /** Gets the leader's frames; undefined: this is no follower. */
+  readonly #following: LazyThread | undefined
   /** As far as the log has said that the journals are durable. */
   #ends: Ends | undefined
   #logId: Uint8Array = new Uint8Array()
@@ -151,6 +175,7 @@ export class ActorHost implements Actors {
       (front) => ({ ...following(), scrubBytesPerSecond, front }) satisfies SearchThread,
     )
     if (options.replication !== undefined) this.#replication = this.#publishing(options.replication)
+    if (options.following !== undefined) this.#following = this.#follow(options.following.settings)
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 
@@ -163,6 +188,7 @@ export class ActorHost implements Actors {
     const [begun] = await Promise.all([facts, log, feed, ...starts])
     // What an earlier run has indexed may be taken back in this one.
     if (options.disk.fileExists(searchDirectory(options.directory.path))) host.#search.wake()
+    host.#following?.wake()
     return { actorHost: host, facts: begun }
   }
 
@@ -211,6 +237,8 @@ export class ActorHost implements Actors {
   }
 
   askShard<Answer>(shard: number, ask: ShardAsk, answer: (answer: Answer | Unanswered | NoAnswer) => void): void {
+    const behind = isOfReader(ask) ? this.#options.following?.behind() : undefined
+    if (behind !== undefined) return answer({ ok: false, refusal: behind })
     this.#shardLinks[shard]!.ask(ask, given(answer))
   }
 
@@ -271,6 +299,7 @@ export class ActorHost implements Actors {
       this.#search.running,
       this.#tools.running,
       this.#replication?.running,
+      this.#following?.running,
     ].filter((thread) => thread !== undefined)
     return Promise.all(
       threads.map(async (thread): Promise<[string, ThreadUsage]> => [thread.name, await thread.usage()]),
@@ -279,6 +308,7 @@ export class ActorHost implements Actors {
 
   /** Stops all but the log, and then that, each after it has finished what it took. */
   async stop(): Promise<void> {
+    await this.#following?.stop(stopWithinMs)
     // Those that keep a snapshot do so at the same time.
     const keeping = [this.#search, this.#tools, this.#feedThread, ...this.#shardThreads]
     await Promise.all(keeping.map((thread) => thread?.stop(stopWithinMs)))
@@ -291,6 +321,7 @@ export class ActorHost implements Actors {
       this.#search,
       this.#tools,
       this.#replication,
+      this.#following,
     ])
       link?.close()
   }
@@ -337,7 +368,7 @@ export class ActorHost implements Actors {
 
   /** What a shard is started with, and a new link to it. */
   #shardStart(number: number): ShardStart {
-    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues, limitsOn } = this.#options
+    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues, limitsOn, following } = this.#options
     const front = this.#options.channel()
     if (this.#shardLinks[number] !== undefined) for (const each of this.#listeners) each.shardLost?.(number)
     this.#shardLinks[number] = this.#link(front.port1, (body) => {
@@ -362,7 +393,11 @@ export class ActorHost implements Actors {
       compactSeconds,
       queues,
       limitsOn,
-      firstRooms: firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number),
+      followed: following?.refusal,
+      firstRooms:
+        following === undefined
+          ? firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number)
+          : [],
       logDurable: this.#logDurable,
       front: front.port2,
     }
@@ -414,6 +449,7 @@ export class ActorHost implements Actors {
       segmentBytesMax,
       marks: this.#options.marks,
       tellsEnds: this.#replication !== undefined,
+      followed: this.#options.following?.log,
       durable: this.#logDurable,
       front: front.port2,
       feed,
@@ -483,27 +519,89 @@ export class ActorHost implements Actors {
     this.#replication?.tell(told)
   }
 
-  #late(name: string, data: (front: Port) => unknown, onTell?: (body: unknown) => void): LazyThread {
+  /** How far the journals are durable, as the log has said; undefined: it has not yet, or nobody is told. */
+  get ends(): Ends | undefined {
+    return this.#ends
+  }
+
+  /** Of a follower of this board: what it lacks, after these places. */
+  framesAfter(places: readonly JournalPlace[], answer: (found: FramesAnswer | 'busy') => void): void {
+    if (this.#ends === undefined || this.#replication === undefined) return answer('busy')
+    this.#replication.ask<FramesAnswer | null>(['frames', places] satisfies ReplicationAsk, (found) =>
+      answer(found !== null && found !== undefined && 'refusal' in found ? 'busy' : (found ?? undefined)),
+    )
+  }
+
+  #follow(settings: FollowSettings): LazyThread {
+    const { path, facts } = this.#options.directory
+    const start = (front: Port) =>
+      ({ dataDirectory: path, serviceId: facts.service_id, settings, front }) satisfies FollowingThread
+    const hear = (body: unknown): void => {
+      for (const each of this.#listeners) each.standing?.(body as FollowingTell)
+    }
+    return this.#late('following', start, hear, (body, give) => this.#followingAsk(body as FollowingAsk, give))
+  }
+
+  /** The shards take their frames, and then the log those that cover them: a log never names what is not there. */
+  #followingAsk([, shares]: FollowingAsk, give: (answer: FollowingAnswer) => void): void {
+    let open = this.shards
+    const found: FollowAnswer[] = []
+    const whenAll = (): void => {
+      const lost = found.find(({ ok }) => !ok)
+      if (lost?.ok === false) return give(lost)
+      askToFollow(this.#logLink!, shares?.at(-1), (log) => {
+        if (!log.ok) return give(log)
+        const places = [...found, log].flatMap((each) => (each.ok ? [each.place] : []))
+        this.#tellFollowed(found, places)
+        give({ ok: true, places })
+        if (log.isOver) this.#options.onFatal('log', anotherLog)
+      })
+    }
+    for (const [shard, link] of this.#shardLinks.entries())
+      askToFollow(link, shares?.[shard], (answer) => {
+        found[shard] = answer
+        if (--open === 0) whenAll()
+      })
+  }
+
+  #tellFollowed(shards: readonly FollowAnswer[], places: readonly JournalPlace[]): void {
+    const lasts = places.map(({ last }) => last)
+    const acts = new Set(shards.flatMap((each) => (each.ok ? (each.acts ?? []) : [])))
+    for (const each of this.#listeners) each.followed?.({ shards: lasts.slice(0, -1), log: lasts.at(-1)! }, acts)
+  }
+
+  #late(
+    name: string,
+    data: (front: Port) => unknown,
+    onTell?: (body: unknown) => void,
+    onAsk?: (body: unknown, give: (answer: unknown) => void) => void,
+  ): LazyThread {
     return new LazyThread({
       name,
       file: threadFile(name),
       data,
       channel: this.#options.channel,
-      link: (port) => this.#link(port, onTell),
+      link: (port) => this.#link(port, onTell, onAsk),
       now: this.#options.clock.monotonicMs,
       supervise: (options) => this.#supervise(options),
     })
   }
 
-  #link(port: Port, onTell?: (body: unknown) => void): Link {
-    return new Link({
+  #link(
+    port: Port,
+    onTell?: (body: unknown) => void,
+    onAsk?: (body: unknown, give: (answer: unknown) => void) => void,
+  ): Link {
+    const link: Link = new Link({
       port,
       openMax: this.#options.queues.openAsks,
       patienceMs: inside.patienceMs,
       now: this.#options.clock.monotonicMs,
       timers: this.#options.clock,
       ...(onTell === undefined ? {} : { onTell }),
+      ...(onAsk === undefined ? {} : { onAsk: (body, id) => onAsk(body, (answer) => link.answer(id, answer)) }),
     })
+    return link
   }
 
   #supervise(options: {
@@ -536,6 +634,27 @@ function mayBeForgotten({ name }: LastWords): boolean {
 /** What is done with an answer of a link. */
 function given<Answer>(answer: (answer: Answer | Unanswered | NoAnswer) => void) {
   return withCause((answered: Answered<Answer, undefined>) => answer(answered.ok ? answered.body : refusalOf(answered)))
+}
+
+/** Private things are asked by somebody. */
+function isOfReader([kind, asked]: ShardAsk): boolean {
+  return kind !== 'hooks' && asked.reader !== ''
+}
+
+function askToFollow(link: Link, copied: CopiedFrames | undefined, answer: (found: FollowAnswer) => void): void {
+  link.ask(['follow', copied] satisfies FollowAsk, (answered: Answered<FollowAnswer, undefined>) =>
+    answer(
+      answered.ok
+        ? answered.body
+        : { ok: false, problem: 'a thread of this follower did not answer', isForGood: false },
+    ),
+  )
+}
+
+const anotherLog: LastWords = {
+  name: 'LogRotated',
+  message: 'the leader has closed its log and begun another: this follower has to be started again',
+  stack: '',
 }
 
 /** A full link refused at once: a refusal. Anything else: the outcome is unknown, and no caller may be given one. */

@@ -1,0 +1,230 @@
+/**
+ * Keeps the journals here as the leader's: takes batches from the stream, and over HTTP what the stream does not have: the beginning, what
+ * is older than its first message, messages that are missing, and everything while the stream is out of reach. The numbers of frames
+ * decide what is applied, whichever way it came; where what came does not follow what is here, nothing is changed any more.
+ */
+import type { Cancel } from '../../actors/kernel/timers.ts'
+import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
+import { type Clock, pause } from '../clock.ts'
+import type { Attachments } from './attachments.ts'
+import { Assembly, sharesOf } from './batch.ts'
+import { Halted } from './halted.ts'
+import type { Ends } from './journals-out.ts'
+import { type Leader, OutOfReach } from './leader.ts'
+import type { StreamReader } from './stream-reader.ts'
+
+/** `behindMs`: how long ago this follower had all that its leader had; 0: it has it now. `problem`: what a person has to know. */
+export type Standing = { readonly behindMs: number; readonly problem: string | undefined }
+
+type FollowerOptions = {
+  readonly clock: Clock
+  readonly leader: Pick<Leader, 'address' | 'ends' | 'frames'>
+  readonly attachments: Attachments
+  /** Undefined: the leader alone is asked, every second. */
+  readonly openStream: (() => Promise<StreamReader>) | undefined
+  /** Where the journals end here, the shards' by number and then the log's. */
+  readonly places: () => Promise<readonly JournalPlace[]>
+  /** Applies what is new; resolves when it is durable and shown. Rejects with Diverged. */
+  readonly take: (shares: readonly CopiedFrames[]) => Promise<readonly JournalPlace[]>
+  readonly tell: (standing: Standing) => void
+  readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+const pollMs = 1_000
+/** An answer of the leader says for so long how far it is. */
+const knownForMs = 2_500
+/** What the leader has and the stream does not bring is fetched after this. */
+const streamLateMs = 1_500
+const retryMs = 500
+/** A stream that was out of reach is tried again after this. */
+const streamRetryMs = 5_000
+
+export class Follower {
+  readonly #options: FollowerOptions
+  #places: readonly JournalPlace[] = []
+  /** What the leader said that it has, and when it was asked. */
+  #told: { readonly ends: Ends; readonly askedAt: number } | undefined
+  /** When this follower was known to have everything. */
+  #currentAt: number
+  #tookAt = 0
+  #isPolling = false
+  #stream: StreamReader | undefined
+  /** One batch after the other, whichever way it came. */
+  #work: Promise<void> = Promise.resolve()
+  #halted: Error | undefined
+  #problem: string | undefined
+  #isStopped = false
+  readonly #stopped = Promise.withResolvers<void>()
+  readonly #stopPolling: Cancel
+
+  constructor(options: FollowerOptions) {
+    this.#options = options
+    const { clock } = options
+    this.#currentAt = clock.monotonicMs()
+    this.#stopPolling = clock.every(() => void this.#poll(), pollMs)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#stopPolling()
+    this.#stopped.resolve()
+    await this.#stream?.close()
+    await this.#work
+  }
+
+  /** Works until it is stopped, or its journals are not the leader's. */
+  async run(): Promise<void> {
+    const { places, report } = this.#options
+    while (!this.#isOver) {
+      try {
+        this.#places = await places()
+        await this.#poll()
+        await this.#session()
+        this.#problem = undefined
+      } catch (error) {
+        if (this.#isStopped) return
+        this.#note(error)
+      }
+      if (!this.#isOver) await this.#pause(retryMs)
+    }
+    if (this.#halted !== undefined) report('error', 'following.halted', { problem: this.#halted.message })
+  }
+
+  get #isOver(): boolean {
+    return this.#isStopped || this.#halted !== undefined
+  }
+
+  #note(error: unknown): void {
+    const problem = error instanceof Error ? error.message : String(error)
+    if (error instanceof Diverged || error instanceof Halted) this.#halted = error
+    else if (problem !== this.#problem) this.#options.report('warn', 'following.interrupted', { problem })
+    this.#problem = problem
+    this.#tell()
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await Promise.race([pause(this.#options.clock, ms), this.#stopped.promise])
+  }
+
+  /** One connection to the stream, or a while without. */
+  async #session(): Promise<void> {
+    const { clock, openStream, report } = this.#options
+    if (openStream !== undefined) {
+      try {
+        this.#stream = await openStream()
+        return await this.#follow(this.#stream)
+      } catch (error) {
+        if (error instanceof Diverged || error instanceof Halted || this.#isStopped) throw error
+        report('warn', 'following.without_stream', { problem: error instanceof Error ? error.message : String(error) })
+      } finally {
+        await this.#stream?.close()
+        this.#stream = undefined
+      }
+    }
+    const until = clock.monotonicMs() + streamRetryMs
+    while (!this.#isOver && (openStream === undefined || clock.monotonicMs() < until)) {
+      await this.#inTurn(() => this.#copyAll())
+      this.#tell()
+      await this.#pause(pollMs)
+    }
+  }
+
+  async #follow(stream: StreamReader): Promise<void> {
+    const newest = await stream.last()
+    // What was published until then is in the leader's files. Without it the stream is read from its beginning.
+    const isCopied = await this.#inTurn(() => this.#copyAll()).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof OutOfReach) return false
+        throw error
+      },
+    )
+    this.#options.report('info', 'following.begun', { from: isCopied ? newest + 1 : 1 })
+    this.#problem = undefined
+    const assembly = new Assembly()
+    for await (const part of stream.from(isCopied ? newest + 1 : 1)) {
+      const batch = assembly.add(part)
+      if (batch !== undefined) await this.#inTurn(() => this.#take(sharesOf(batch.header.journals, batch.payload)))
+      if (this.#isOver) return
+    }
+  }
+
+  async #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#work.then(() => (this.#isOver ? undefined : work()))
+    this.#work = done.catch(() => {})
+    await done
+  }
+
+  /** Fetches until the leader has nothing more. */
+  async #copyAll(): Promise<void> {
+    while (!this.#isOver) {
+      const found = await this.#options.leader.frames(this.#places)
+      if (found === undefined) return
+      await this.#take(sharesOf(found.journals, found.payload))
+    }
+  }
+
+  async #take(shares: readonly CopiedFrames[]): Promise<void> {
+    if (shares.length !== this.#places.length)
+      throw new Diverged('the leader has another number of shards: make a new follower in an empty directory')
+    if (this.#isBehind(shares)) await this.#copyAll()
+    const fresh = shares.map((share, index) => this.#freshOf(share, this.#places[index]!))
+    if (fresh.every((share) => share === undefined)) return
+    await this.#options.attachments.fetchFor(shares.slice(0, -1).filter((_, index) => fresh[index] !== undefined))
+    this.#places = await this.#options.take(shares)
+    this.#tookAt = this.#options.clock.monotonicMs()
+    this.#compare()
+  }
+
+  /** Frames are missing between those here and these. */
+  #isBehind(shares: readonly CopiedFrames[]): boolean {
+    return shares.some(({ first }, index) => first > this.#places[index]!.last + 1)
+  }
+
+  /** Undefined: all of it is here. */
+  #freshOf(share: CopiedFrames, place: JournalPlace): CopiedFrames | undefined {
+    if (share.last === place.last && share.chain !== place.chain)
+      throw new Diverged(`journal ${place.id} here and there are not the same up to frame ${place.last}`)
+    return share.last > place.last || share.rolls.some((roll) => roll > place.last) ? share : undefined
+  }
+
+  /** Asks the leader how far it is, and fetches what should have come. */
+  async #poll(): Promise<void> {
+    if (this.#isPolling || this.#isOver || this.#places.length === 0) return
+    this.#isPolling = true
+    const { clock, leader, attachments } = this.#options
+    const askedAt = clock.monotonicMs()
+    try {
+      this.#told = { ends: await leader.ends(), askedAt }
+      this.#compare()
+      await attachments.fetchMissing()
+      const isLate = askedAt - Math.max(this.#tookAt, this.#currentAt) > streamLateMs
+      if (isLate && this.#stream !== undefined) await this.#inTurn(() => this.#copyAll())
+    } catch (error) {
+      if (!this.#isOver && !(error instanceof OutOfReach)) this.#note(error)
+      if (this.#halted !== undefined) await this.#stream?.close()
+    } finally {
+      this.#isPolling = false
+      this.#tell()
+    }
+  }
+
+  /** Has it all that the leader said it has? */
+  #compare(): void {
+    if (this.#told === undefined || !this.#hasAll(this.#told.ends)) return
+    const wasBehind = this.#currentAt < this.#told.askedAt
+    this.#currentAt = Math.max(this.#currentAt, this.#told.askedAt)
+    if (wasBehind) this.#tell()
+  }
+
+  #hasAll({ log, shards }: Ends): boolean {
+    return [...shards, log].every((end, index) => end <= (this.#places[index]?.last ?? 0))
+  }
+
+  #tell(): void {
+    const now = this.#options.clock.monotonicMs()
+    const { ends, askedAt } = this.#told ?? { ends: undefined, askedAt: 0 }
+    const isCurrent = ends !== undefined && this.#hasAll(ends) && now - askedAt < knownForMs
+    this.#options.tell({ behindMs: isCurrent ? 0 : now - this.#currentAt, problem: this.#halted?.message })
+  }
+}

@@ -410,7 +410,14 @@ async function servicesOf(base: Base) {
   const streams = openStreams(base, { followers, front })
   const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle, notices }
   const diskFree = () => base.disk.freeBytes(base.directory.path)
-  const figures = new BoardFigures({ ...parts, durations: base.durations, diskFree, now: clock.monotonicMs })
+  const behindSeconds = () => base.follower?.front.behindSeconds
+  const figures = new BoardFigures({
+    ...parts,
+    durations: base.durations,
+    diskFree,
+    now: clock.monotonicMs,
+    behindSeconds,
+  })
   const answering = { followers, webhookThread, screeningQueue, authorPosts, takedowns, works, calling }
   return { ...answering, streams, front, voice, itemPosts, deliveries, figures }
 }

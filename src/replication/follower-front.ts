@@ -107,16 +107,19 @@ export class FollowerFront {
   mark(exchange: Exchange): Exchange {
     const reply = exchange.reply.bind(exchange)
     const stream = exchange.stream.bind(exchange)
-    const with_ = (headers: readonly Header[]): readonly Header[] =>
-      headers.some(([name]) => name === behindHeader) ? headers : [...headers, [behindHeader, this.#seconds]]
-    exchange.reply = (status, headers, ...more) => reply(status, with_(headers), ...more)
-    exchange.stream = (status, headers, length) => stream(status, with_(headers), length)
+    const marked = (headers: readonly Header[]): readonly Header[] =>
+      headers.some(([name]) => name === behindHeader)
+        ? headers
+        : [...headers, [behindHeader, this.behindSeconds?.toFixed(3) ?? 'unknown']]
+    exchange.reply = (status, headers, ...more) => reply(status, marked(headers), ...more)
+    exchange.stream = (status, headers, length) => stream(status, marked(headers), length)
     return exchange
   }
 
-  get #seconds(): string {
+  /** Undefined: it has not heard of its leader since its start. */
+  get behindSeconds(): number | undefined {
     const { behindMs } = this
-    return Number.isFinite(behindMs) ? (behindMs / 1_000).toFixed(3) : 'unknown'
+    return Number.isFinite(behindMs) ? behindMs / 1_000 : undefined
   }
 
   #whenShown(ends: Ends, then: () => void): void {

@@ -61,7 +61,7 @@ export class Follower {
     this.#options = options
     const { clock } = options
     this.#currentAt = clock.monotonicMs()
-    this.#stopPolling = clock.every(() => void this.#poll(), pollMs)
+    this.#stopPolling = clock.every(() => this.#pollNow(), pollMs)
   }
 
   async stop(): Promise<void> {
@@ -186,6 +186,10 @@ export class Follower {
     if (share.last === place.last && share.chain !== place.chain)
       throw new Diverged(`journal ${place.id} here and there are not the same up to frame ${place.last}`)
     return share.last > place.last || share.rolls.some((roll) => roll > place.last) ? share : undefined
+  }
+
+  #pollNow(): void {
+    void this.#poll()
   }
 
   /** Asks the leader how far it is, and fetches what should have come. */

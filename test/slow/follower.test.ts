@@ -1,16 +1,21 @@
 /** A follower answers as its leader does, from its own files. */
-import { readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
+import { listSegments, readFrameAt, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
+import { walkSegment } from '../../storage/walk.ts'
+import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
+import { Ledger, load, randomFrom } from '../support/load.ts'
+import { NatsCluster } from '../support/nats-cluster.ts'
 import { setups, World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
-import { program } from '../support/program.ts'
-import { caughtUp, headOf, Replicas } from '../support/replicas.ts'
-import { runProgram } from '../support/run-program.ts'
+import { caughtUp, Replicas } from '../support/replicas.ts'
+import { told } from '../support/told.ts'
 import { differences, RememberingClient, wholeView } from '../support/whole-view.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -58,5 +63,116 @@ describe.each([{ shards: '1' }, { shards: '2' }])('over HTTP alone, $shards shar
     const there = await viewOf(leader)
     await caughtUp(leader, follower)
     expect(differences(there, await viewOf(follower))).toEqual([])
+  })
+})
+
+const missing = missingNats()
+
+/** The frames of a journal on disk, as they were first written but for what is encoded again, and where its segments begin. */
+function journalIn(directory: string) {
+  const frames: string[] = []
+  const firsts = listSegments(machineDisk, directory, 'log')
+  for (const first of firsts) {
+    const file = machineDisk.openFile(segmentPath(directory, first), 'read')
+    const header = readSegmentHeader(file)!
+    const { live } = walkSegment(file, header, file.size())
+    for (let seq = first; seq < live.nextSeq; seq++) {
+      const [offset, end] = [live.offsetOf(seq), live.offsetOf(seq + 1)]
+      const { type, flags, payload } = readFrameAt(file, { offset, end, seq, seed: header.seed })
+      frames.push(`${header.journalId.toString('hex')} ${seq} ${type} ${flags} ${payload.toString('latin1')}`)
+    }
+    file.close()
+  }
+  return { firsts, frames }
+}
+
+describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () => {
+  const directory = boardDirectory()
+  const ada = person('ada of followers')
+  const ben = person('ben of followers')
+  let cluster: NatsCluster
+  let replicas: Replicas
+  let leader: Board
+  let follower: Board
+  let client: Client
+  let there: Client
+
+  beforeAll(async () => {
+    cluster = await NatsCluster.start(boardDirectory())
+    const env = { SHARDS: '2', SEGMENT_BYTES: '65536', COMPACT_SECONDS: '1', OPERATORS: operator.id }
+    replicas = await Replicas.make(env, { leader: cluster.env, follower: cluster.readEnv })
+    leader = await replicas.leader()
+    follower = await replicas.follower(leader.address, directory)
+    client = await Client.of(leader)
+    there = await Client.of(follower)
+    await vi.waitFor(() => expect(follower.lines.join('\n')).toContain('following.begun'), patience)
+  })
+  afterAll(async () => {
+    client.close()
+    there.close()
+    await follower.stop()
+    await leader.stop()
+    await cluster.stop()
+  })
+
+  test('what is posted is in a tail of the follower, and its answers say how far behind it is', async () => {
+    const posted = await client.post(ada, { room: 'live', text: 'the first' })
+    await vi.waitFor(
+      async () => expect((await there.get(`/api/events/${posted.data.event_id}`)).status).toBe(200),
+      patience,
+    )
+    const tail = await fetch(`${follower.address}/tail/live?last=0`)
+    expect(tail.headers.get('broadside-behind')).toBe('0.000')
+    const reader = tail.body!.pipeThrough(new TextDecoderStream()).getReader()
+    await client.post(ada, { room: 'live', text: 'a text for the tail' })
+    for (let text = ''; !text.includes('a text for the tail'); ) text += (await reader.read()).value ?? ''
+    await reader.cancel()
+    const metrics = await (await fetch(`${follower.address}/metrics`)).text()
+    expect(metrics).toMatch(/^broadside_behind_seconds 0(\.\d+)?$/m)
+  })
+
+  test('a write is passed on, and shown here when it is answered', async () => {
+    const posted = await there.post(ada, { room: 'live', text: 'by way of the follower' })
+    expect(posted.status).toBe(200)
+    expect((await there.get(`/api/events/${posted.data.event_id}`)).data.event?.text).toBe('by way of the follower')
+    expect((await client.get(`/api/events/${posted.data.event_id}`)).data.event?.text).toBe('by way of the follower')
+    const made = { operation: 'room.create', room: 'cellar', visibility: 'private', members: [ben.id] }
+    expect((await there.command(ada, made)).status).toBe(200)
+    expect((await there.command(ben, { operation: 'room.get', room: 'cellar' })).status).toBe(200)
+    expect(told(await there.command(stranger, { operation: 'room.get', room: 'cellar' }))).toMatch(/^40[03]/)
+    const delegated = await there.post(ada, { room: 'live', text: '' })
+    expect(told(delegated)).toBe(told(await client.post(ada, { room: 'live', text: '' })))
+  })
+
+  test('killed at any moment, it goes on, and has the same journals', async () => {
+    const key = await logKeyOf(client)
+    const ledger = new Ledger(new Heads(key), key)
+    const random = randomFrom(7)
+    const rooms = ['a', 'b', 'c']
+    for (let round = 0; round < 4; round++) {
+      const loading = load({ client, ledger, random, posts: 200, inFlight: 16, rooms, textBytesMax: 4_000 })
+      await sleep(random(400))
+      await follower.kill()
+      await loading
+      follower = await replicas.follower(leader.address, directory)
+    }
+    there = await Client.of(follower)
+    await caughtUp(leader, follower)
+    const view = new Ledger(ledger.heads, key)
+    for (const [id, acknowledged] of ledger.acknowledged) view.acknowledged.set(id, acknowledged)
+    await there.get('/v1/export')
+    await caughtUp(leader, follower)
+    await follower.stop()
+    for (const part of ['shard-00', 'shard-01', 'log']) {
+      const [here, its] = [journalIn(join(directory, part)), journalIn(join(leader.directory, part))]
+      expect(here.firsts).toEqual(its.firsts)
+      expect(here.frames.length).toBe(its.frames.length)
+      expect(
+        here.frames.every((frame, index) => frame === its.frames[index]),
+        part,
+      ).toBe(true)
+    }
+    follower = await replicas.follower(leader.address, directory)
+    there = await Client.of(follower)
   })
 })

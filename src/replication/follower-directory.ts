@@ -50,7 +50,8 @@ export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
   return { directory: openFollowerDirectory(wanted, { identity, readKey: Buffer.from(readKey, 'hex') }), log, leader }
 }
 
-function knownOf(disk: Disk, path: string): LeaderFacts | undefined {
+/** What a follower knows of its leader; undefined: this is no follower's directory. Throws UnusableDirectory. */
+export function knownOf(disk: Disk, path: string): LeaderFacts | undefined {
   const file = followerFile(path)
   if (!disk.fileExists(file)) return undefined
   const found = foreignJson(disk.readWhole(file).toString('utf8'))

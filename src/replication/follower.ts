@@ -35,6 +35,8 @@ const pollMs = 1_000
 const knownForMs = 2_500
 /** What the leader has and the stream does not bring is fetched after this. */
 const streamLateMs = 1_500
+/** A leader that starts has not told everything at once. */
+const pollsAheadMax = 5
 const retryMs = 500
 /** A stream that was out of reach is tried again after this. */
 const streamRetryMs = 5_000
@@ -48,6 +50,8 @@ export class Follower {
   #currentAt: number
   #tookAt = 0
   #isPolling = false
+  /** How often in a row the leader said that it has less than this follower. */
+  #pollsAhead = 0
   #stream: StreamReader | undefined
   /** One batch after the other, whichever way it came. */
   #work: Promise<void> = Promise.resolve()
@@ -200,6 +204,7 @@ export class Follower {
     const askedAt = clock.monotonicMs()
     try {
       this.#told = { ends: await leader.ends(), askedAt }
+      this.#checkAhead(this.#told.ends)
       this.#compare()
       await attachments.fetchMissing()
       const isLate = askedAt - Math.max(this.#tookAt, this.#currentAt) > streamLateMs
@@ -211,6 +216,14 @@ export class Follower {
       this.#isPolling = false
       this.#tell()
     }
+  }
+
+  /** What a leader has told it cannot have lost: it is not the one that was followed, or an old copy of it. */
+  #checkAhead({ log, shards }: Ends): void {
+    const isAhead = this.#places.some(({ last }, index) => last > ([...shards, log][index] ?? 0))
+    this.#pollsAhead = isAhead ? this.#pollsAhead + 1 : 0
+    if (this.#pollsAhead < pollsAheadMax) return
+    throw new Diverged('the leader has less than this follower. Was a backup of the leader put back?')
   }
 
   /** Has it all that the leader said it has? */

@@ -37,11 +37,17 @@ export class Leader {
   /** An origin, such as `https://board.example`. */
   readonly address: string
   readonly #key: string
+  readonly #closing = new AbortController()
 
   /** `key`: 64 hex. */
   constructor(address: string, key: string) {
     this.address = address
     this.#key = key
+  }
+
+  /** Gives up what is being asked. */
+  close(): void {
+    this.#closing.abort()
   }
 
   async facts(): Promise<LeaderFacts> {
@@ -107,7 +113,7 @@ export class Leader {
         ...given,
         redirect: 'error',
         headers: { authorization: `Bearer ${this.#key}` },
-        signal: AbortSignal.timeout(withinMs),
+        signal: AbortSignal.any([AbortSignal.timeout(withinMs), this.#closing.signal]),
       })
     } catch (error) {
       const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)

@@ -7,6 +7,7 @@ import { inside, type Queues } from '../../actors/kernel/limits.ts'
 import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { type LastWords, Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
@@ -121,6 +122,8 @@ type Writing = {
 /** What a thread reports when it is ready. */
 type Facts = Readonly<Record<string, unknown>>
 
+const wakeEveryMs = 10_000
+
 /** Container hosts give 10 s in all. */
 const stopWithinMs = 8_500
 
@@ -146,6 +149,7 @@ export class ActorHost implements Actors {
   readonly #replication: LazyThread | undefined
   /** Gets the leader's frames; undefined: this is no follower. */
   readonly #following: LazyThread | undefined
+  #stopWaking: Cancel = () => {}
   /** As far as the log has said that the journals are durable. */
   #ends: Ends | undefined
   #logId: Uint8Array = new Uint8Array()
@@ -188,7 +192,7 @@ export class ActorHost implements Actors {
     const [begun] = await Promise.all([facts, log, feed, ...starts])
     // What an earlier run has indexed may be taken back in this one.
     if (options.disk.fileExists(searchDirectory(options.directory.path))) host.#search.wake()
-    host.#following?.wake()
+    host.#beginToFollow()
     return { actorHost: host, facts: begun }
   }
 
@@ -308,6 +312,7 @@ export class ActorHost implements Actors {
 
   /** Stops all but the log, and then that, each after it has finished what it took. */
   async stop(): Promise<void> {
+    this.#stopWaking()
     await this.#following?.stop(stopWithinMs)
     // Those that keep a snapshot do so at the same time.
     const keeping = [this.#search, this.#tools, this.#feedThread, ...this.#shardThreads]
@@ -530,6 +535,14 @@ export class ActorHost implements Actors {
     this.#replication.ask<FramesAnswer | null>(['frames', places] satisfies ReplicationAsk, (found) =>
       answer(found !== null && found !== undefined && 'refusal' in found ? 'busy' : (found ?? undefined)),
     )
+  }
+
+  /** Nobody asks the thread that follows: one that was given up after faults is started again in a while. */
+  #beginToFollow(): void {
+    const following = this.#following
+    if (following === undefined) return
+    following.wake()
+    this.#stopWaking = this.#options.clock.every(() => following.wake(), wakeEveryMs)
   }
 
   #follow(settings: FollowSettings): LazyThread {

@@ -63,6 +63,7 @@ export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, repo
   return {
     facts: {},
     stop: async () => {
+      leader.close()
       await follower.stop()
       await running
       front.close()

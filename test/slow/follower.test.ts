@@ -1,4 +1,6 @@
 /** A follower answers as its leader does, from its own files. */
+
+import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -7,14 +9,17 @@ import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, readFrameAt, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
 import { walkSegment } from '../../storage/walk.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
-import { type Board, boardDirectory } from '../support/board-process.ts'
+import { type Board, boardDirectory, refusedBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { filesUnder } from '../support/files-under.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
 import { NatsCluster } from '../support/nats-cluster.ts'
 import { setups, World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
+import { program } from '../support/program.ts'
 import { caughtUp, Replicas } from '../support/replicas.ts'
+import { runProgram } from '../support/run-program.ts'
 import { told } from '../support/told.ts'
 import { differences, RememberingClient, wholeView } from '../support/whole-view.ts'
 
@@ -115,6 +120,39 @@ describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () 
     await cluster.stop()
   })
 
+  test('killed at any moment, it goes on, and has the same journals', async () => {
+    const key = await logKeyOf(client)
+    const ledger = new Ledger(new Heads(key), key)
+    const random = randomFrom(7)
+    const rooms = ['a', 'b', 'c']
+    for (let round = 0; round < 4; round++) {
+      const loading = load({ client, ledger, random, posts: 200, inFlight: 16, rooms, textBytesMax: 4_000 })
+      await sleep(random(400))
+      await follower.kill()
+      await loading
+      follower = await replicas.follower(leader.address, directory)
+    }
+    there = await Client.of(follower)
+    await caughtUp(leader, follower)
+    // What the leader acknowledged is here, with proofs.
+    await ledger.check(there, 20)
+    await caughtUp(leader, follower)
+    await follower.stop()
+    const check = await runProgram(directory, process.execPath, [program, 'fsck', '--signatures', '--data', directory])
+    expect([check.code, check.output]).toEqual([0, expect.stringContaining('Everything agrees.')])
+    for (const part of ['shard-00', 'shard-01', 'log']) {
+      const [here, its] = [journalIn(join(directory, part)), journalIn(join(leader.directory, part))]
+      expect(here.firsts).toEqual(its.firsts)
+      expect(here.frames.length).toBe(its.frames.length)
+      expect(
+        here.frames.every((frame, index) => frame === its.frames[index]),
+        part,
+      ).toBe(true)
+    }
+    follower = await replicas.follower(leader.address, directory)
+    there = await Client.of(follower)
+  })
+
   test('what is posted is in a tail of the follower, and its answers say how far behind it is', async () => {
     const posted = await client.post(ada, { room: 'live', text: 'the first' })
     await vi.waitFor(
@@ -144,35 +182,83 @@ describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () 
     expect(told(delegated)).toBe(told(await client.post(ada, { room: 'live', text: '' })))
   })
 
-  test('killed at any moment, it goes on, and has the same journals', async () => {
-    const key = await logKeyOf(client)
-    const ledger = new Ledger(new Heads(key), key)
-    const random = randomFrom(7)
-    const rooms = ['a', 'b', 'c']
-    for (let round = 0; round < 4; round++) {
-      const loading = load({ client, ledger, random, posts: 200, inFlight: 16, rooms, textBytesMax: 4_000 })
-      await sleep(random(400))
-      await follower.kill()
-      await loading
-      follower = await replicas.follower(leader.address, directory)
-    }
-    there = await Client.of(follower)
+  test('a text that is redacted leaves its files as well', async () => {
+    const posted = await client.post(ada, { room: 'live', text: 'a slip of the pen 4711' })
     await caughtUp(leader, follower)
-    const view = new Ledger(ledger.heads, key)
-    for (const [id, acknowledged] of ledger.acknowledged) view.acknowledged.set(id, acknowledged)
-    await there.get('/v1/export')
+    const holders = () => [...filesUnder(directory)].filter(([, bytes]) => bytes.includes('a slip of the pen 4711'))
+    expect(holders().length).toBeGreaterThan(0)
+    const taken = { operation: 'event.redact', event_id: posted.data.event_id!, reason: 'a slip' }
+    expect((await client.command(ada, taken)).status).toBe(200)
+    await vi.waitFor(() => expect(holders().map(([name]) => name)).toEqual([]), { ...patience, interval: 500 })
+  })
+})
+
+describe('its leader', () => {
+  const directory = boardDirectory()
+  const ada = person('ada of leaders')
+
+  test('away: public reads go on, private ones and writes are refused; put back from a copy: nothing is taken', async () => {
+    const replicas = await Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
+    let leader = await replicas.leader()
+    const port = Number(new URL(leader.address).port)
+    let client = await Client.of(leader)
+    const made = { operation: 'room.create', room: 'cellar', visibility: 'private' }
+    expect((await client.command(ada, made)).status).toBe(200)
+    const posted = await client.post(ada, { room: 'live', text: 'here to stay' })
+    const follower = await replicas.follower(leader.address, directory)
+    const there = await Client.of(follower)
     await caughtUp(leader, follower)
+    const readPrivate = () => there.command(ada, { operation: 'room.get', room: 'cellar' })
+    expect((await readPrivate()).status).toBe(200)
+    await leader.stop()
+    const copy = boardDirectory()
+    cpSync(leader.directory, copy, { recursive: true })
+    expect(told(await there.post(ada, { room: 'live', text: 'lost' }))).toBe('429 overloaded')
+    await vi.waitFor(async () => expect(told(await readPrivate())).toBe('429 overloaded'), patience)
+    expect((await readPrivate()).text).toContain(leader.address)
+    expect((await there.get(`/api/events/${posted.data.event_id}`)).status).toBe(200)
+    expect(await (await fetch(`${follower.address}/healthz`)).text()).toMatch(/^following: \d+ s behind/m)
+    client.close()
+
+    leader = await replicas.leader(port)
+    client = await Client.of(leader)
+    const second = await client.post(ada, { room: 'live', text: 'the second' })
+    await caughtUp(leader, follower)
+    expect((await readPrivate()).status).toBe(200)
+    expect((await there.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
+    client.close()
+    await leader.stop()
+
+    rmSync(leader.directory, { recursive: true })
+    rmSync(`${leader.directory}.mark`)
+    cpSync(copy, leader.directory, { recursive: true })
+    leader = await replicas.leader(port)
+    client = await Client.of(leader)
+    await client.post(ada, { room: 'live', text: 'another second' })
+    await vi.waitFor(
+      async () => expect(await (await fetch(`${follower.address}/healthz`)).text()).toContain('Nothing new is taken'),
+      patience,
+    )
+    expect((await there.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
+    client.close()
+    there.close()
     await follower.stop()
-    for (const part of ['shard-00', 'shard-01', 'log']) {
-      const [here, its] = [journalIn(join(directory, part)), journalIn(join(leader.directory, part))]
-      expect(here.firsts).toEqual(its.firsts)
-      expect(here.frames.length).toBe(its.frames.length)
-      expect(
-        here.frames.every((frame, index) => frame === its.frames[index]),
-        part,
-      ).toBe(true)
-    }
-    follower = await replicas.follower(leader.address, directory)
-    there = await Client.of(follower)
+    await leader.stop()
+  })
+
+  test('what is not one is refused by name', async () => {
+    const env = { FOLLOW: 'http://127.0.0.1:9', REPLICA_KEY_FILE: '/nowhere' }
+    const words = async (options: Parameters<typeof refusedBoard>[0]) => (await refusedBoard(options)).words
+    expect(await words({ directory: boardDirectory(), env })).toContain('start it with broadside follow')
+    expect(await words({ directory: boardDirectory(), command: 'follow' })).toContain('needs FOLLOW')
+    expect(await words({ directory: boardDirectory(), command: 'follow', env })).toContain('/nowhere is missing')
+    const replicas = await Replicas.make({ SHARDS: '1' })
+    const leader = await replicas.leader()
+    expect((await fetch(`${leader.address}/replica/board`)).status).toBe(403)
+    const own = { directory: leader.directory, env: {} }
+    await leader.stop()
+    await expect(replicas.follower(leader.address, own.directory)).rejects.toThrow('holds a board of its own')
+    // A follower's directory signs nothing.
+    expect(await words({ directory })).toContain('the directory of a follower')
   })
 })

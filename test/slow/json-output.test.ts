@@ -149,7 +149,7 @@ test('copies: import, export, verify, mirror', async () => {
   expect(await linesOf('mirror', board.address, 'copy')).toMatchObject([{ before: 0, pinned: false }])
 })
 
-test('hosts: check-config, serve, backup, restore, restored, fsck, reshard, rekey, clock, log', async () => {
+test('hosts: check-config, serve, follow, backup, restore, restored, fsck, reshard, rekey, clock, log', async () => {
   writeFileSync(join(home, 'settings.json'), '{"BOARD_NAME": "Of the file"}')
   expect(await linesOf('check-config', '--config', 'settings.json')).toContainEqual(
     expect.objectContaining({ name: 'BOARD_NAME', value: 'Of the file', origin: join(home, 'settings.json') }),
@@ -169,6 +169,11 @@ test('hosts: check-config, serve, backup, restore, restored, fsck, reshard, reke
   expect(await linesOf('log', 'rotate', '--data', 'again')).toMatchObject([{ closed: { size: expect.any(Number) } }])
   const served = await firstLineOf('serve', '--data', 'again', '--port', '0')
   expect(served).toEqual({ address: expect.stringMatching(/^http:/) })
+  const replicas = await Replicas.make({ SHARDS: '1' })
+  const leader = await replicas.leader()
+  const followed = await firstLineOf('follow', '--data', boardDirectory(), '--port', '0', replicas.followerEnv(leader))
+  expect(followed).toEqual({ address: expect.stringMatching(/^http:/) })
+  await leader.stop()
 })
 
 test('shows: demo, bench', async () => {

@@ -10,6 +10,7 @@ import { verbWords } from '../../src/cli/verbs.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { program } from '../support/program.ts'
+import { Replicas } from '../support/replicas.ts'
 import { runProgram } from '../support/run-program.ts'
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
@@ -171,7 +172,9 @@ test('hosts: check-config, serve, follow, backup, restore, restored, fsck, resha
   expect(served).toEqual({ address: expect.stringMatching(/^http:/) })
   const replicas = await Replicas.make({ SHARDS: '1' })
   const leader = await replicas.leader()
-  const followed = await firstLineOf('follow', '--data', boardDirectory(), '--port', '0', replicas.followerEnv(leader))
+  writeFileSync(join(home, 'follow.json'), JSON.stringify(replicas.settings(leader.address)))
+  const follow = ['follow', '--config', 'follow.json', '--data', boardDirectory(), '--port', '0']
+  const followed = await firstLineOf(...follow)
   expect(followed).toEqual({ address: expect.stringMatching(/^http:/) })
   await leader.stop()
 })

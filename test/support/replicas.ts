@@ -45,9 +45,13 @@ export class Replicas {
     return startBoard({ directory: this.directory, port, env })
   }
 
-  follower(leader: string, directory: string, more: Env = {}): Promise<Board> {
-    const env = { ...this.#env, ...this.#followerStream, FOLLOW: leader, REPLICA_KEY_FILE: this.#keyFile, ...more }
-    return startBoard({ directory, command: 'follow', env })
+  /** Of a follower. `leader`: its address. */
+  settings(leader: string): Env {
+    return { ...this.#env, ...this.#followerStream, FOLLOW: leader, REPLICA_KEY_FILE: this.#keyFile }
+  }
+
+  follower(leader: string, directory: string): Promise<Board> {
+    return startBoard({ directory, command: 'follow', env: this.settings(leader) })
   }
 }
 

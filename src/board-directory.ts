@@ -148,6 +148,7 @@ export function openFollowerDirectory(
 ): BoardDirectory {
   const facts = takeOver(disk, path)
   makeJournalDirectories(disk, path, facts)
+  disk.makeDirectory(join(path, 'keys'))
   // The board's key is where it signs. Names that others cannot compute are made of a secret of this run.
   return { path, facts, identity: { ...identity, seed: random(32) }, cursorKey: { readKey } }
 }

@@ -240,8 +240,9 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     service_id: described.serviceId,
     tree_size: news.head.size,
   })
+  if (follower !== undefined) return board.figures
   sayLogName(place, board.log.origin, news.head.size)
-  if (follower === undefined) resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
+  resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
   return board.figures
 }
 

@@ -20,7 +20,7 @@ import type { LogIdentity } from '../log/signed-log.ts'
 import type { Random } from '../platform.ts'
 import { Attachments } from './attachments.ts'
 import { sharesOf } from './batch.ts'
-import { isFacts, Leader } from './leader.ts'
+import { isFacts, Leader, OutOfReach } from './leader.ts'
 import type { LeaderFacts } from './leader-answers.ts'
 import { replicaKeyIn } from './replica-key.ts'
 
@@ -43,7 +43,8 @@ export type FollowerDirectory = {
 export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
   const { disk, path, settings } = wanted
   const leader = new Leader(settings.leader, replicaKeyIn(disk, settings.keyFile))
-  const known = knownOf(disk, path) ?? (await begin(disk, path, leader))
+  const kept = knownOf(disk, path)
+  const known = kept === undefined ? await begin(disk, path, leader) : await renewed(disk, path, kept, leader)
   // Written last: where it is missing, an earlier start was cut short.
   if (!disk.fileExists(join(path, 'board.json'))) await copyFirst(wanted, known, leader)
   const { identity, log, readKey } = known
@@ -65,8 +66,26 @@ async function begin(disk: Disk, path: string, leader: Leader): Promise<LeaderFa
       `${path} holds a board of its own, and a follower needs an empty directory: choose another DATA_DIR.`,
     )
   const facts = await leader.facts()
-  disk.writeAtomic(followerFile(path), Buffer.from(`${JSON.stringify(facts, null, 2)}\n`), 0o600)
+  keep(disk, path, facts)
   return facts
+}
+
+/** With the read key that the leader has now, where it can be asked: `broadside rekey` gives it another. */
+async function renewed(disk: Disk, path: string, kept: LeaderFacts, leader: Leader): Promise<LeaderFacts> {
+  try {
+    const { readKey } = await leader.facts()
+    if (readKey === kept.readKey) return kept
+    const known = { ...kept, readKey }
+    keep(disk, path, known)
+    return known
+  } catch (error) {
+    if (error instanceof OutOfReach) return kept
+    throw error
+  }
+}
+
+function keep(disk: Disk, path: string, known: LeaderFacts): void {
+  disk.writeAtomic(followerFile(path), Buffer.from(`${JSON.stringify(known, null, 2)}\n`), 0o600)
 }
 
 /** The beginning of every journal: the log opens with its first frame. */

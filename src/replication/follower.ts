@@ -11,6 +11,7 @@ import { Assembly, sharesOf } from './batch.ts'
 import { Halted } from './halted.ts'
 import type { Ends } from './journals-out.ts'
 import { type Leader, OutOfReach } from './leader.ts'
+import type { LeaderFacts } from './leader-answers.ts'
 import type { StreamReader } from './stream-reader.ts'
 
 /** `behindMs`: how long ago this follower had all that its leader had; 0: it has it now. `problem`: what a person has to know. */
@@ -18,7 +19,9 @@ export type Standing = { readonly behindMs: number; readonly problem: string | u
 
 type FollowerOptions = {
   readonly clock: Clock
-  readonly leader: Pick<Leader, 'address' | 'ends' | 'frames'>
+  readonly leader: Pick<Leader, 'ends' | 'facts' | 'frames'>
+  /** The leader as it was when this follower was made. */
+  readonly known: LeaderFacts
   readonly attachments: Attachments
   /** Undefined: the leader alone is asked, every second. */
   readonly openStream: (() => Promise<StreamReader>) | undefined
@@ -50,6 +53,8 @@ export class Follower {
   #currentAt: number
   #tookAt = 0
   #isPolling = false
+  /** The leader was asked who it is since it was out of reach. */
+  #isRecognized = false
   /** How often in a row the leader said that it has less than this follower. */
   #pollsAhead = 0
   #stream: StreamReader | undefined
@@ -203,6 +208,7 @@ export class Follower {
     const { clock, leader, attachments } = this.#options
     const askedAt = clock.monotonicMs()
     try {
+      if (!this.#isRecognized) this.#recognize(await leader.facts())
       this.#told = { ends: await leader.ends(), askedAt }
       this.#checkAhead(this.#told.ends)
       this.#compare()
@@ -210,12 +216,22 @@ export class Follower {
       const isLate = askedAt - Math.max(this.#tookAt, this.#currentAt) > streamLateMs
       if (isLate && this.#stream !== undefined) await this.#inTurn(() => this.#copyAll())
     } catch (error) {
+      this.#isRecognized = false
       if (!this.#isOver && !(error instanceof OutOfReach)) this.#note(error)
       if (this.#halted !== undefined) await this.#stream?.close()
     } finally {
       this.#isPolling = false
       this.#tell()
     }
+  }
+
+  #recognize(leader: LeaderFacts): void {
+    const { known, report } = this.#options
+    checkSame(known, leader)
+    this.#isRecognized = true
+    const note =
+      'The leader has another cursor.key. Start this follower again: until then cursors of either are refused by the other.'
+    if (leader.readKey !== known.readKey) report('warn', 'following.other_read_key', { note })
   }
 
   /** What a leader has told it cannot have lost: it is not the one that was followed, or an old copy of it. */
@@ -244,4 +260,12 @@ export class Follower {
     const isCurrent = ends !== undefined && this.#hasAll(ends) && now - askedAt < knownForMs
     this.#options.tell({ behindMs: isCurrent ? 0 : now - this.#currentAt, problem: this.#halted?.message })
   }
+}
+
+/** Throws Diverged where a board has become another, to which cursors and places here mean nothing. */
+function checkSame({ facts: known }: LeaderFacts, { facts }: LeaderFacts): void {
+  const names = ['service_id', 'origin', 'generation', 'layout', 'shards', 'delegations_ended'] as const
+  const changed = names.filter((name) => facts[name] !== known[name])
+  if (changed.length > 0)
+    throw new Diverged(`the leader has become another board (${changed}): make a new follower in an empty directory`)
 }

@@ -5,6 +5,7 @@ import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/co
 import type { FollowSettings } from '../config.ts'
 import { Attachments } from '../replication/attachments.ts'
 import { Follower, type Standing } from '../replication/follower.ts'
+import { knownOf } from '../replication/follower-directory.ts'
 import { Leader } from '../replication/leader.ts'
 import { replicaKeyIn } from '../replication/replica-key.ts'
 import { seedIn } from '../replication/seed.ts'
@@ -48,9 +49,12 @@ export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, repo
     )
   const leader = new Leader(settings.leader, replicaKeyIn(disk, settings.keyFile))
   const { stream } = settings
+  const known = knownOf(disk, dataDirectory)
+  if (known === undefined) throw new Error(`${dataDirectory} is not the directory of a follower`)
   const follower = new Follower({
     clock,
     leader,
+    known,
     report,
     attachments: new Attachments(disk, dataDirectory, leader),
     openStream:

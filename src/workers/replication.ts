@@ -5,7 +5,7 @@ import type { JournalPlace } from '../../storage/copied-frames.ts'
 import { logDirectory, shardDirectory } from '../board-directory.ts'
 import { drained } from '../clock.ts'
 import type { ReplicationSettings } from '../config.ts'
-import { Copies } from '../replication/copies.ts'
+import { Copies, type FramesAnswer } from '../replication/copies.ts'
 import type { Ends } from '../replication/journals-out.ts'
 import { Pump } from '../replication/pump.ts'
 import { seedIn } from '../replication/seed.ts'
@@ -43,13 +43,23 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
     shards: ends.shards.map((_, shard) => shardDirectory(dataDirectory, shard)),
   }
   const copies = new Copies(disk, directories, ends)
+  /** Damage costs the followers that reach it. */
+  const framesAfter = (places: readonly JournalPlace[]): FramesAnswer => {
+    try {
+      return copies.after(places)
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error)
+      report('error', 'replication.not_copied', { problem })
+      return { problem: 'the leader cannot read its own journals: its log says why', isForGood: false }
+    }
+  }
   const front = new Link({
     port: data.front,
     openMax: 1,
     patienceMs: inside.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
-    onAsk: (body, id) => front.answer(id, copies.after((body as ReplicationAsk)[1]) ?? null),
+    onAsk: (body, id) => front.answer(id, framesAfter((body as ReplicationAsk)[1]) ?? null),
     onTell: (body) => {
       const told = body as ReplicationTell
       if ('rewritten' in told) {

@@ -29,7 +29,7 @@ const operator = person('operator of followers')
 const stranger = person('stranger to followers')
 
 /** Of ids so many are asked about. */
-const asksMax = 60
+const asksMax = 30
 
 describe.each([{ shards: '1' }, { shards: '2' }])('over HTTP alone, $shards shards', ({ shards }) => {
   const directory = boardDirectory()
@@ -125,7 +125,7 @@ describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () 
     const ledger = new Ledger(new Heads(key), key)
     const random = randomFrom(7)
     const rooms = ['a', 'b', 'c']
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < 3; round++) {
       const loading = load({ client, ledger, random, posts: 200, inFlight: 16, rooms, textBytesMax: 4_000 })
       await sleep(random(400))
       await follower.kill()
@@ -242,6 +242,31 @@ describe('its leader', () => {
     expect((await there.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
     client.close()
     there.close()
+    await follower.stop()
+    await leader.stop()
+  })
+
+  test('rotated: it ends, and follows the next log when it is started again', async () => {
+    const replicas = await Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
+    let leader = await replicas.leader()
+    const port = Number(new URL(leader.address).port)
+    const own = boardDirectory()
+    let follower = await replicas.follower(leader.address, own)
+    await caughtUp(leader, follower)
+    await leader.stop()
+    const args = [program, 'log', 'rotate', '--data', leader.directory]
+    expect((await runProgram(leader.directory, process.execPath, args)).code).toBe(0)
+    leader = await replicas.leader(port)
+    expect((await follower.ended).code).toBe(70)
+    expect(follower.lines.join('\n')).toContain('has closed its log and begun another')
+    follower = await replicas.follower(leader.address, own)
+    const client = await Client.of(leader)
+    const posted = await client.post(ada, { room: 'live', text: 'in the next log' })
+    await caughtUp(leader, follower)
+    const proofOf = async ({ address }: Board) =>
+      (await fetch(`${address}/api/log/proof?message=${posted.data.event_id}`)).text()
+    expect(await proofOf(follower)).toBe(await proofOf(leader))
+    client.close()
     await follower.stop()
     await leader.stop()
   })

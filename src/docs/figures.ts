@@ -33,7 +33,7 @@ export type Figures = Stats & {
   readonly deliveriesWaiting: number
   /** Public changes that were accepted and that readers do not see yet. */
   readonly feedLag: number
-  /** Of a follower: how long ago it had all that its leader had; undefined: it is none. */
+  /** Of a follower: for how long its leader has had more, or has been out of reach; undefined: it is none. */
   readonly behindSeconds?: number | undefined
   readonly signaturesWaiting: number
   readonly residentBytes: number
@@ -131,9 +131,12 @@ export function metricsText(figures: Figures): string {
     ...(figures.behindSeconds === undefined
       ? []
       : [
-          family('behind_seconds', 'gauge', 'How long ago this follower had all that its leader had.', [
-            ['', figures.behindSeconds],
-          ]),
+          family(
+            'behind_seconds',
+            'gauge',
+            'For how long the leader has had more than this follower, or has been out of reach.',
+            [['', figures.behindSeconds]],
+          ),
         ]),
     family(
       'heap_bytes',

@@ -21,6 +21,8 @@ type FollowerFrontOptions = {
 
 /** Who may read a private room may have changed since. */
 const privateWithinMs = 5_000
+/** What is on its way is no notice. */
+const noticedMs = 2_000
 /** A write was done, whether it is shown here yet or not. */
 const shownWithinMs = 10_000
 
@@ -47,7 +49,7 @@ export class FollowerFront {
     return { ...refusal('forbidden', message), details: { leader: address } }
   }
 
-  /** How long ago this follower had all that its leader had, in milliseconds. */
+  /** For how many milliseconds the leader has had more than this follower, or has been out of reach. */
   get behindMs(): number {
     const { behindMs } = this.#standing
     const since = this.#options.clock.monotonicMs() - this.#toldAt
@@ -68,7 +70,8 @@ export class FollowerFront {
     this.#toldAt = this.#options.clock.monotonicMs()
     const { notices } = this.#options
     if (standing.problem !== undefined) notices.set('following', `${standing.problem}. Nothing new is taken any more.`)
-    else if (standing.behindMs === 0) notices.end('following')
+    else if (standing.behindMs < noticedMs) notices.end('following')
+    else if (!Number.isFinite(standing.behindMs)) notices.set('following', starting)
     else notices.set('following', `${Math.ceil(standing.behindMs / 1_000)} s behind the leader.`)
   }
 

@@ -14,7 +14,10 @@ import { type Leader, OutOfReach } from './leader.ts'
 import type { LeaderFacts } from './leader-answers.ts'
 import type { StreamReader } from './stream-reader.ts'
 
-/** `behindMs`: how long ago this follower had all that its leader had; 0: it has it now. `problem`: what a person has to know. */
+/**
+ * `behindMs`: for how long the leader is known to have more than this follower, or to be out of reach; 0: this follower has it all;
+ * infinite: it has not heard of it. `problem`: what a person has to know.
+ */
 export type Standing = { readonly behindMs: number; readonly problem: string | undefined }
 
 type FollowerOptions = {
@@ -40,6 +43,8 @@ const knownForMs = 2_500
 const streamLateMs = 1_500
 /** A leader that starts has not told everything at once. */
 const pollsAheadMax = 5
+/** Answers of the leader that are remembered: of ten minutes. */
+const lackingMax = 600
 const retryMs = 500
 /** A stream that was out of reach is tried again after this. */
 const streamRetryMs = 5_000
@@ -47,10 +52,10 @@ const streamRetryMs = 5_000
 export class Follower {
   readonly #options: FollowerOptions
   #places: readonly JournalPlace[] = []
-  /** What the leader said that it has, and when it was asked. */
-  #told: { readonly ends: Ends; readonly askedAt: number } | undefined
-  /** When this follower was known to have everything. */
-  #currentAt: number
+  /** What the leader said that it has and this follower has not, and when it was asked, the first answer first. */
+  #lacking: { readonly ends: Ends; readonly askedAt: number }[] = []
+  /** When it was asked last, and answered. */
+  #heardAt: number | undefined
   #tookAt = 0
   #isPolling = false
   /** The leader was asked who it is since it was out of reach. */
@@ -68,9 +73,7 @@ export class Follower {
 
   constructor(options: FollowerOptions) {
     this.#options = options
-    const { clock } = options
-    this.#currentAt = clock.monotonicMs()
-    this.#stopPolling = clock.every(() => this.#pollNow(), pollMs)
+    this.#stopPolling = options.clock.every(() => this.#pollNow(), pollMs)
   }
 
   async stop(): Promise<void> {
@@ -209,11 +212,14 @@ export class Follower {
     const askedAt = clock.monotonicMs()
     try {
       if (!this.#isRecognized) this.#recognize(await leader.facts())
-      this.#told = { ends: await leader.ends(), askedAt }
-      this.#checkAhead(this.#told.ends)
+      const ends = await leader.ends()
+      this.#heardAt = askedAt
+      this.#checkAhead(ends)
+      if (this.#lacking.length < lackingMax) this.#lacking.push({ ends, askedAt })
       this.#compare()
       await attachments.fetchMissing()
-      const isLate = askedAt - Math.max(this.#tookAt, this.#currentAt) > streamLateMs
+      const lacksSince = this.#lacking[0]?.askedAt ?? askedAt
+      const isLate = askedAt - Math.max(this.#tookAt, lacksSince) > streamLateMs
       if (isLate && this.#stream !== undefined) await this.#inTurn(() => this.#copyAll())
     } catch (error) {
       this.#isRecognized = false
@@ -242,12 +248,11 @@ export class Follower {
     throw new Diverged('the leader has less than this follower. Was a backup of the leader put back?')
   }
 
-  /** Has it all that the leader said it has? */
+  /** Forgets what it does not lack any more. */
   #compare(): void {
-    if (this.#told === undefined || !this.#hasAll(this.#told.ends)) return
-    const wasBehind = this.#currentAt < this.#told.askedAt
-    this.#currentAt = Math.max(this.#currentAt, this.#told.askedAt)
-    if (wasBehind) this.#tell()
+    const lacked = this.#lacking.length
+    while (this.#lacking.length > 0 && this.#hasAll(this.#lacking[0]!.ends)) this.#lacking.shift()
+    if (lacked > 0 && this.#lacking.length === 0) this.#tell()
   }
 
   #hasAll({ log, shards }: Ends): boolean {
@@ -255,10 +260,15 @@ export class Follower {
   }
 
   #tell(): void {
+    this.#options.tell({ behindMs: this.#behindMs, problem: this.#halted?.message })
+  }
+
+  get #behindMs(): number {
     const now = this.#options.clock.monotonicMs()
-    const { ends, askedAt } = this.#told ?? { ends: undefined, askedAt: 0 }
-    const isCurrent = ends !== undefined && this.#hasAll(ends) && now - askedAt < knownForMs
-    this.#options.tell({ behindMs: isCurrent ? 0 : now - this.#currentAt, problem: this.#halted?.message })
+    const [lacking] = this.#lacking
+    if (lacking !== undefined) return now - lacking.askedAt
+    if (this.#heardAt === undefined) return Number.POSITIVE_INFINITY
+    return now - this.#heardAt < knownForMs ? 0 : now - this.#heardAt
   }
 }
 

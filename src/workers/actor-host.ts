@@ -15,7 +15,7 @@ import { boardHandle } from '../../actors/records/handles.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { type FirstRoom, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
-import type { CopiedFrames, JournalPlace } from '../../storage/copied-frames.ts'
+import type { JournalPlace } from '../../storage/copied-frames.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
@@ -35,7 +35,6 @@ import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 import type { BackThread } from './back.ts'
 import type { FeedNews, FeedThread, FeedTold, FeedWord, LogBegun } from './feed.ts'
 import type { FeedAsk } from './feed-answers.ts'
-import type { FollowAnswer, FollowAsk } from './follow-asks.ts'
 import type { FollowingAnswer, FollowingAsk, FollowingTell, FollowingThread } from './following.ts'
 import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, ShardBegun } from './log.ts'
@@ -45,6 +44,7 @@ import type { ReplicationAsk, ReplicationNews, ReplicationTell, ReplicationThrea
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardThread } from './shard.ts'
 import type { ShardAsk, ShardStart } from './shard-run.ts'
+import { takeFrames } from './take-frames.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
 type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel'> & {
@@ -555,32 +555,13 @@ export class ActorHost implements Actors {
     return this.#late('following', start, hear, (body, give) => this.#followingAsk(body as FollowingAsk, give))
   }
 
-  /** The shards take their frames, and then the log those that cover them: a log never names what is not there. */
   #followingAsk([, shares]: FollowingAsk, give: (answer: FollowingAnswer) => void): void {
-    let open = this.shards
-    const found: FollowAnswer[] = []
-    const whenAll = (): void => {
-      const lost = found.find(({ ok }) => !ok)
-      if (lost?.ok === false) return give(lost)
-      askToFollow(this.#logLink!, shares?.at(-1), (log) => {
-        if (!log.ok) return give(log)
-        const places = [...found, log].flatMap((each) => (each.ok ? [each.place] : []))
-        this.#tellFollowed(found, places)
-        give({ ok: true, places })
-        if (log.isOver) this.#options.onFatal('log', anotherLog)
-      })
-    }
-    for (const [shard, link] of this.#shardLinks.entries())
-      askToFollow(link, shares?.[shard], (answer) => {
-        found[shard] = answer
-        if (--open === 0) whenAll()
-      })
-  }
-
-  #tellFollowed(shards: readonly FollowAnswer[], places: readonly JournalPlace[]): void {
-    const lasts = places.map(({ last }) => last)
-    const acts = new Set(shards.flatMap((each) => (each.ok ? (each.acts ?? []) : [])))
-    for (const each of this.#listeners) each.followed?.({ shards: lasts.slice(0, -1), log: lasts.at(-1)! }, acts)
+    takeFrames({ shards: this.#shardLinks, log: this.#logLink! }, shares, (taken) => {
+      if (!taken.ok) return give(taken)
+      for (const each of this.#listeners) each.followed?.(taken.ends, taken.acts)
+      give({ ok: true, places: taken.places })
+      if (taken.isOver) this.#options.onFatal('log', anotherLog)
+    })
   }
 
   #late(
@@ -652,16 +633,6 @@ function given<Answer>(answer: (answer: Answer | Unanswered | NoAnswer) => void)
 /** Private things are asked by somebody. */
 function isOfReader([kind, asked]: ShardAsk): boolean {
   return kind !== 'hooks' && asked.reader !== ''
-}
-
-function askToFollow(link: Link, copied: CopiedFrames | undefined, answer: (found: FollowAnswer) => void): void {
-  link.ask(['follow', copied] satisfies FollowAsk, (answered: Answered<FollowAnswer, undefined>) =>
-    answer(
-      answered.ok
-        ? answered.body
-        : { ok: false, problem: 'a thread of this follower did not answer', isForGood: false },
-    ),
-  )
 }
 
 const anotherLog: LastWords = {

@@ -31,7 +31,12 @@ const stranger = person('stranger to followers')
 /** Of ids so many are asked about. */
 const asksMax = 30
 
-describe.each([{ shards: '1' }, { shards: '2' }])('over HTTP alone, $shards shards', ({ shards }) => {
+const kinds = [
+  { shards: '1', engine: 'uws' },
+  { shards: '2', engine: 'node' },
+]
+
+describe.each(kinds)('over HTTP alone, $shards shards, engine $engine', ({ shards, engine }) => {
   const directory = boardDirectory()
   let replicas: Replicas
   let leader: Board
@@ -39,7 +44,8 @@ describe.each([{ shards: '1' }, { shards: '2' }])('over HTTP alone, $shards shar
   let known: RememberingClient
 
   beforeAll(async () => {
-    const env = { OPERATORS: operator.id, SHARDS: shards, BROADSIDE_LOOPBACK: '1', SEGMENT_BYTES: '65536' }
+    const base = { OPERATORS: operator.id, SHARDS: shards, HTTP_ENGINE: engine }
+    const env = { ...base, BROADSIDE_LOOPBACK: '1', SEGMENT_BYTES: '65536' }
     replicas = await Replicas.make({ ...env, COMPACT_SECONDS: '1' })
     leader = await replicas.leader()
     const { serviceId } = await Client.of(leader)
@@ -68,6 +74,8 @@ describe.each([{ shards: '1' }, { shards: '2' }])('over HTTP alone, $shards shar
     const there = await viewOf(leader)
     await caughtUp(leader, follower)
     expect(differences(there, await viewOf(follower))).toEqual([])
+    const answered = await fetch(`${follower.address}/api/rooms`)
+    expect(answered.headers.get('broadside-behind')).toMatch(/^0\.\d{3}$/)
   })
 })
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, vi } from 'vitest'
 import { createNatsKeyFile, createReplicaKeyFile } from '../../src/cli/key-file.ts'
 import { type Board, boardDirectory, startBoard } from './board-process.ts'
+import { Client } from './client.ts'
 import { patience } from './patience.ts'
 
 type Env = Readonly<Record<string, string>>
@@ -56,9 +57,11 @@ export class Replicas {
 }
 
 /** The newest signed head of a board. */
-export async function headOf({ address }: Board): Promise<string> {
-  const [, name = ''] = /\/log\/(\S+)\n/.exec(`${await (await fetch(`${address}/log/policy`)).text()}\n`) ?? []
-  return (await fetch(`${address}/log/${name}/checkpoint`)).text()
+async function headOf({ address }: Board): Promise<string> {
+  const client = new Client(address, '')
+  const { data } = await client.get('/api/log/checkpoint')
+  client.close()
+  return data.checkpoint!
 }
 
 /** The follower has all that the leader has signed, and says that it is not behind. */

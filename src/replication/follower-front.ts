@@ -79,7 +79,7 @@ export class FollowerFront {
   followed(ends: Ends, acts: ReadonlySet<string>): void {
     this.#ends = ends
     const { delegates, grants } = this.#options.news
-    if ([...acts].some((op) => op.startsWith('delegation.') || op.startsWith('oauth.'))) delegates.refresh()
+    if ([...acts].some((op) => op.startsWith('delegation.'))) delegates.renew()
     if ([...acts].some((op) => op.startsWith('limits.'))) grants.refresh()
     for (const waiting of this.#waiting) {
       if (!isReached(waiting.ends, ends)) continue

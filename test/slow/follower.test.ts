@@ -9,8 +9,10 @@ import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, readFrameAt, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
 import { walkSegment } from '../../storage/walk.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
+import { blobOf, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, refusedBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { delegated } from '../support/delegations.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
@@ -188,6 +190,21 @@ describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () 
     expect(told(await there.command(stranger, { operation: 'room.get', room: 'cellar' }))).toMatch(/^40[03]/)
     const delegated = await there.post(ada, { room: 'live', text: '' })
     expect(told(delegated)).toBe(told(await client.post(ada, { room: 'live', text: '' })))
+  })
+
+  test('an attachment and the end of a delegation arrive as posts do', async () => {
+    const bytes = Buffer.from('a file for the follower')
+    const { id } = blobOf(await client.command(ada, putFields(bytes, { room: 'live', filename: 'x.txt' })))
+    await vi.waitFor(async () => {
+      const answer = await fetch(`${follower.address}/a/${id}`)
+      expect([answer.status, await answer.text()]).toEqual([200, bytes.toString()])
+    }, patience)
+    const helper = person('helper of followers')
+    const delegation = await delegated(client, ada, helper, { scopes: ['board:read', 'board:post'] })
+    const read = () => there.command(helper, { operation: 'room.get', room: 'cellar' })
+    await vi.waitFor(async () => expect((await read()).status).toBe(200), patience)
+    expect((await client.command(ada, { operation: 'delegation.revoke', target: delegation })).status).toBe(200)
+    await vi.waitFor(async () => expect((await read()).status).not.toBe(200), patience)
   })
 
   test('a text that is redacted leaves its files as well', async () => {

@@ -66,6 +66,7 @@ export class Follower {
   /** One batch after the other, whichever way it came. */
   #work: Promise<void> = Promise.resolve()
   #halted: Error | undefined
+  /** What was reported last. */
   #problem: string | undefined
   #isStopped = false
   readonly #stopped = Promise.withResolvers<void>()
@@ -92,7 +93,6 @@ export class Follower {
         this.#places = await places()
         await this.#poll()
         await this.#session()
-        this.#problem = undefined
       } catch (error) {
         if (this.#isStopped) return
         this.#note(error)
@@ -109,9 +109,14 @@ export class Follower {
   #note(error: unknown): void {
     const problem = error instanceof Error ? error.message : String(error)
     if (error instanceof Diverged || error instanceof Halted) this.#halted = error
-    else if (problem !== this.#problem) this.#options.report('warn', 'following.interrupted', { problem })
-    this.#problem = problem
+    else this.#warn('following.interrupted', problem)
     this.#tell()
+  }
+
+  /** What goes on fills no log. */
+  #warn(event: string, problem: string): void {
+    if (problem !== this.#problem) this.#options.report('warn', event, { problem })
+    this.#problem = problem
   }
 
   async #pause(ms: number): Promise<void> {
@@ -120,14 +125,14 @@ export class Follower {
 
   /** One connection to the stream, or a while without. */
   async #session(): Promise<void> {
-    const { clock, openStream, report } = this.#options
+    const { clock, openStream } = this.#options
     if (openStream !== undefined) {
       try {
         this.#stream = await openStream()
         return await this.#follow(this.#stream)
       } catch (error) {
         if (error instanceof Diverged || error instanceof Halted || this.#isStopped) throw error
-        report('warn', 'following.without_stream', { problem: error instanceof Error ? error.message : String(error) })
+        this.#warn('following.without_stream', error instanceof Error ? error.message : String(error))
       } finally {
         await this.#stream?.close()
         this.#stream = undefined

@@ -104,8 +104,8 @@ export class Compactor {
       this.#left(error)
       if (isDamage(error)) return false
     }
+    if (frame !== undefined && isStub(frame)) return false
     if (frame === undefined || !this.#options.journal.mayCompact(seq)) this.#unwritten.push(seq)
-    else if (isStub(frame)) return false
     else this.#wanted.add(seq)
     return true
   }

@@ -309,6 +309,18 @@ export class Shard {
     this.#now = this.#now > wall + absurdSeconds ? wall : Math.max(this.#now, wall)
   }
 
+  /** Frames that another machine has decided, and that are durable in this journal since a moment ago. Returns the acts among them. */
+  follow(frames: readonly Frame[]): FactRecord[] {
+    const now = this.#options.wallSeconds()
+    const acts: FactRecord[] = []
+    for (const frame of frames) {
+      const record = this.#replay(frame, now)
+      if (record.type === RecordType.act) acts.push(record)
+    }
+    this.#options.afterTurn(this.#options.journal.nextSeq - 1, new Set(acts.map(({ room }) => room)))
+    return acts
+  }
+
   /** Time of the newest record, Unix seconds; 0: there is none. */
   get newest(): number {
     return this.#now
@@ -473,7 +485,7 @@ export class Shard {
     this.state.apply(record, key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
   }
 
-  #replay(frame: Frame, now: number): void {
+  #replay(frame: Frame, now: number): BoardRecord {
     const record = fromFrame(frame)
     const key = frameKey(frame)
     try {
@@ -493,6 +505,7 @@ export class Shard {
     )
     if (record.type === RecordType.act) this.#forgetVoided(record)
     this.#now = Math.max(this.#now, record.at)
+    return record
   }
 
   /** An act may say that a command recorded before it has come to nothing. */

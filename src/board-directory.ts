@@ -20,6 +20,7 @@ import { isOrigin } from '../storage/checkpoint.ts'
 import type { Disk } from '../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../storage/ed25519.ts'
 import { listSegments } from '../storage/segment.ts'
+import type { SealingKeys } from './format/cursor.ts'
 import { identityId } from './format/signing.ts'
 import type { Random } from './platform.ts'
 import { release } from './release.ts'
@@ -52,8 +53,8 @@ export type BoardDirectory = {
   readonly path: string
   readonly facts: BoardFacts
   readonly identity: BoardIdentity
-  /** 32 bytes, and as many for each key that `broadside rekey` has replaced, the newest first. */
-  readonly cursorKey: Buffer
+  /** With the keys that `broadside rekey` has replaced; of a follower, what its leader gave it. */
+  readonly cursorKey: SealingKeys
 }
 
 /** Why a data directory cannot be used, in a sentence that names the fix. */
@@ -90,6 +91,8 @@ export const cursorKeyFile = (path: string) => join(path, 'keys', 'cursor.key')
 export const restoredFile = (path: string) => join(path, 'restored.json')
 /** Stands in a directory while a board is imported into it. */
 export const importFile = (path: string) => join(path, 'import.json')
+/** What a follower knows of its leader; only a follower's directory has it. */
+export const followerFile = (path: string) => join(path, 'follower.json')
 /** The key that signs a log; `name` as in `nodesFile`. */
 export const logKeyFile = (path: string, name = '') => join(path, 'keys', name === '' ? 'log.key' : `log-${name}.key`)
 
@@ -113,6 +116,10 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   const { disk } = wanted
   disk.makeDirectory(wanted.path)
   refuseUndeclared(disk, wanted.path)
+  if (disk.fileExists(followerFile(wanted.path)))
+    throw new UnusableDirectory(
+      `${wanted.path} is the directory of a follower, which signs nothing. Start it with broadside follow, or choose another DATA_DIR.`,
+    )
   const file = join(wanted.path, 'board.json')
   const facts = disk.fileExists(file) ? takeOver(disk, wanted.path) : makeBoard(wanted)
   if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
@@ -120,14 +127,30 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
       `SERVICE_ID is ${wanted.serviceId}, but this board was created as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
     )
   }
-  for (let shard = 0; shard < facts.shards; shard++) disk.makeDirectory(shardDirectory(wanted.path, shard))
-  disk.makeDirectory(logDirectory(wanted.path))
+  makeJournalDirectories(disk, wanted.path, facts)
   return {
     path: wanted.path,
     facts,
     identity: identityOf(readSecret(disk, boardKeyFile(wanted.path), facts.prints?.board)),
     cursorKey: cursorKeys(disk, wanted.path, facts),
   }
+}
+
+function makeJournalDirectories(disk: Disk, path: string, { shards }: BoardFacts): void {
+  for (let shard = 0; shard < shards; shard++) disk.makeDirectory(shardDirectory(path, shard))
+  disk.makeDirectory(logDirectory(path))
+}
+
+/** Opens the directory of a follower. The caller holds its lock; board.json and the journals are there. */
+export function openFollowerDirectory(
+  { disk, path, random }: Pick<Wanted, 'disk' | 'path' | 'random'>,
+  { identity, readKey }: { readonly identity: Identity; readonly readKey: Uint8Array },
+): BoardDirectory {
+  const facts = takeOver(disk, path)
+  makeJournalDirectories(disk, path, facts)
+  disk.makeDirectory(join(path, 'keys'))
+  // The board's key is where it signs. Names that others cannot compute are made of a secret of this run.
+  return { path, facts, identity: { ...identity, seed: random(32) }, cursorKey: { readKey } }
 }
 
 /** The key that seals, and those that it has replaced, the newest first. */

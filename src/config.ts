@@ -79,17 +79,31 @@ export type Config = {
     | undefined
   /** Undefined: the journals are published nowhere. */
   readonly replication: ReplicationSettings | undefined
+  /** Undefined: this board decides by itself. */
+  readonly follow: FollowSettings | undefined
   /** Of all waits between attempts to deliver to a webhook: 1 but in tests, which have no hours. */
   readonly deliveryScale: number
 }
 
+/** NATS servers, and the file with the nkey seed of their user. */
+type StreamSettings = { readonly servers: readonly string[]; readonly keyFile: string }
+
 /** Where the journals are published, and as whom. */
-export type ReplicationSettings = {
-  /** Addresses of NATS servers. */
-  readonly servers: readonly string[]
-  /** Files with nkey seeds: of the user that publishes, and of the one that asks the servers what they are. */
-  readonly keyFile: string
+export type ReplicationSettings = StreamSettings & {
+  /** File with the nkey seed of the user that asks the servers what they are. */
   readonly systemKeyFile: string
+  /** File with the secret that followers bear; empty: there are none. */
+  readonly replicaKeyFile: string
+}
+
+/** Whom a follower follows. */
+export type FollowSettings = {
+  /** Address of the leader, an origin. */
+  readonly leader: string
+  /** File with the secret that the leader knows its followers by. */
+  readonly keyFile: string
+  /** Undefined: the leader alone is asked. */
+  readonly stream: StreamSettings | undefined
 }
 
 /** The proxy in front of the board, or several. */
@@ -188,7 +202,7 @@ function configOf(env: Environment, data: string): Config {
     ...storageOf(env, data),
     ...loadOf(env),
     ...paymentsOf(env),
-    replication: replicationOf(env),
+    ...replicationOf(env),
     screenUrl: screenUrlOf(env),
     logLevel: env.choice('LOG_LEVEL', ['error', 'warn', 'info', 'debug'] as const, 'info'),
     slowTurnMs: env.number('SLOW_TURN_MS', 0, 0, 60_000),
@@ -315,7 +329,7 @@ function paymentsOf(env: Environment): Pick<Config, 'walletKeyFile' | 'payCapMic
   }
 }
 
-function replicationOf(env: Environment): ReplicationSettings | undefined {
+function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow'> {
   const servers = env.list('REPLICATE')
   for (const server of servers) {
     if (!URL.canParse(server) || !/^(nats|tls):$/.test(new URL(server).protocol) || new URL(server).username !== '')
@@ -323,12 +337,47 @@ function replicationOf(env: Environment): ReplicationSettings | undefined {
         'REPLICATE must be addresses of NATS servers such as tls://n1.example:4222, separated by commas, without passwords.',
       )
   }
+  const leader = env.text('FOLLOW').replace(/\/+$/, '')
   const keyFile = env.text('REPLICATE_KEY_FILE')
   const systemKeyFile = env.text('REPLICATE_SYSTEM_KEY_FILE')
-  if (servers.length === 0) return undefined
+  const replicaKeyFile = env.text('REPLICA_KEY_FILE')
+  if (leader !== '') {
+    if (servers.length > 0 && keyFile === '')
+      throw new BadConfig(
+        'REPLICATE needs REPLICATE_KEY_FILE, a file with the nkey seed of a user that reads the stream.',
+      )
+    const stream = servers.length === 0 ? undefined : { servers, keyFile: resolve(keyFile) }
+    return { replication: undefined, follow: { ...followed(env, leader, replicaKeyFile), stream } }
+  }
+  if (servers.length === 0) {
+    if (replicaKeyFile !== '') throw new BadConfig('REPLICA_KEY_FILE needs REPLICATE, or FOLLOW.')
+    return { replication: undefined, follow: undefined }
+  }
   if (keyFile === '' || systemKeyFile === '')
     throw new BadConfig('REPLICATE needs REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE, two files with nkey seeds.')
-  return { servers, keyFile: resolve(keyFile), systemKeyFile: resolve(systemKeyFile) }
+  const replication = {
+    servers,
+    keyFile: resolve(keyFile),
+    systemKeyFile: resolve(systemKeyFile),
+    replicaKeyFile: replicaKeyFile && resolve(replicaKeyFile),
+  }
+  return { replication, follow: undefined }
+}
+
+/** Private rooms go this way too: over plain http only on this machine, where a tunnel may end. */
+function followed(env: Environment, leader: string, keyFile: string): Omit<FollowSettings, 'stream'> {
+  const url = URL.canParse(leader) ? new URL(leader) : undefined
+  const isHere = url?.protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+  if (url?.origin !== leader || (url.protocol !== 'https:' && !isHere))
+    throw new BadConfig(
+      `FOLLOW must be the https address of the board that is followed, without a path, such as https://board.example; plain http only on this machine. It is "${leader}".`,
+    )
+  if (keyFile === '')
+    throw new BadConfig('FOLLOW needs REPLICA_KEY_FILE, the file with the secret that its leader has too.')
+  for (const name of ['WITNESS_POLICY', 'WITNESS_LOGS'] as const)
+    if (env.text(name) !== '')
+      throw new BadConfig(`${name} belongs to the board that is followed: leave it out with FOLLOW.`)
+  return { leader, keyFile: resolve(keyFile) }
 }
 
 function screenUrlOf(env: Environment): string {

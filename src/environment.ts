@@ -45,6 +45,8 @@ export const settings = {
   REPLICATE: 'NATS servers of the stream that carries the journals to other machines',
   REPLICATE_KEY_FILE: 'nkey seed of the NATS user that publishes',
   REPLICATE_SYSTEM_KEY_FILE: 'nkey seed of the NATS user that asks the servers what they are',
+  REPLICA_KEY_FILE: 'secret that a board and its followers share',
+  FOLLOW: 'address of the board that this one follows; for broadside follow',
   WALLET_KEY_FILE: 'key of the wallet that pays for tools',
   PAY_CAP_DAY: 'dollars that the wallet may sign away in a day',
   PAY_NODES: 'nodes that are asked whether a payment was made',

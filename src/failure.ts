@@ -10,7 +10,16 @@ type Failure = { readonly problem: string; readonly thread?: string; readonly st
 type Caught = { readonly name: string; readonly message: string; readonly stack?: string; readonly thread?: string }
 
 /** Their messages name the fix themselves. */
-const complete = new Set(['BadConfig', 'Locked', 'UnusableDirectory', 'UnusableMark', 'UnusableWallet'])
+const complete = new Set([
+  'BadConfig',
+  'Diverged',
+  'Locked',
+  'LogRotated',
+  'OutOfReach',
+  'UnusableDirectory',
+  'UnusableMark',
+  'UnusableWallet',
+])
 
 /** What is left to do where bytes that were promised are lost. */
 export const restoreBackup = 'restore the newest backup of the whole data directory'

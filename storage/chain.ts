@@ -21,7 +21,7 @@ const linkBytes = 8 + 1 + DIGEST_BYTES
 const linksHeldMax = 64
 
 export class Chain {
-  readonly #hash: Hash
+  #hash: Hash
   readonly #previous: Buffer
   readonly #links = Buffer.allocUnsafe(linkBytes * linksHeldMax)
   #held = 0
@@ -46,6 +46,15 @@ export class Chain {
   #flush(): void {
     this.#hash.update(this.#links.subarray(0, this.#held * linkBytes))
     this.#held = 0
+  }
+
+  /** Another one with the same frames, to which others can be added. */
+  copy(): Chain {
+    this.#flush()
+    const copy = new Chain(this.#previous)
+    copy.#hash = this.#hash.copy()
+    copy.#empty = this.#empty
+    return copy
   }
 
   /** The chain hash up to the last frame added; before the first one, that of the segment before. */

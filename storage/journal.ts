@@ -84,6 +84,8 @@ export type JournalOptions = {
   readonly report?: (event: JournalEvent) => void
   /** Frames of other journals are appended, stubs among them. */
   readonly takesStubs?: boolean
+  /** It copies a journal of another machine, stubs too: a segment ends where that one's does, by `roll`, and nowhere else. */
+  readonly isCopy?: boolean
   /** Gives the id of a journal that begins; by default it is the machine's chance. */
   readonly random?: (bytes: number) => Buffer
   /** Up to which frame of the journal with this id something beside its directory says that it was durable. */
@@ -107,6 +109,7 @@ export class Journal {
   readonly #segmentBytesMax: number
   readonly #frameBytesMax: number
   readonly #takesStubs: boolean
+  readonly #isCopy: boolean
   readonly #disk: Disk
   readonly #report: (event: JournalEvent) => void
   readonly #sealed: SealedSegments
@@ -161,7 +164,8 @@ export class Journal {
     this.#directory = options.directory
     this.#segmentBytesMax = segmentBytesMax
     this.#frameBytesMax = frameBytesMax
-    this.#takesStubs = options.takesStubs === true
+    this.#isCopy = options.isCopy === true
+    this.#takesStubs = options.takesStubs === true || this.#isCopy
     this.#disk = options.disk
     this.#report = options.report ?? (() => {})
     const keepIndex = (path: string, bytes: Buffer) => {
@@ -378,7 +382,7 @@ export class Journal {
     const active = this.#active
     if (active) {
       const { live } = active
-      const hasRoom = live.end + batchBytes + FOOTER_BYTES <= this.#segmentBytesMax
+      const hasRoom = this.#isCopy || live.end + batchBytes + FOOTER_BYTES <= this.#segmentBytesMax
       if (live.count === 0 || (hasRoom && !active.isOld)) return active
       this.#seal(active)
     }
@@ -435,6 +439,35 @@ export class Journal {
     return this.#active
   }
 
+  /** Seals the segment that grows, unless it is empty, and begins the next one. Throws as `append` does. */
+  roll(): void {
+    if (this.#poison) throw this.#poison
+    if (this.#isAppending) throw new Error('a segment is sealed between two batches')
+    try {
+      if (this.#active !== undefined && this.#active.live.count > 0) this.#seal(this.#active)
+      if (this.#active === undefined) this.#startSegment()
+    } catch (error) {
+      this.#afterFailure(error)
+      throw error
+    }
+  }
+
+  /** What `chain` will be when these frames follow. `rolls`: numbers with which a segment begins. */
+  chainWith(frames: readonly NewFrame[], rolls: readonly number[]): Buffer {
+    let chain = this.#active?.chain.copy() ?? new Chain(this.#chainBefore)
+    for (const [i, { type, flags, payload }] of frames.entries()) {
+      const seq = this.#nextSeq + i
+      if (rolls.includes(seq)) chain = new Chain(chain.digest())
+      chain.add(seq, type, flags, payload)
+    }
+    return chain.digest()
+  }
+
+  /** A copy seals no segment by itself: what its newest one holds has to wait. */
+  mayCompact(seq: number): boolean {
+    return !this.#isCopy || seq < (this.#active?.live.firstSeq ?? this.#nextSeq)
+  }
+
   /** One frame in memory of its own, or undefined when there is none with this seq. Throws Damage. */
   read(seq: number): Frame | undefined {
     if (!Number.isSafeInteger(seq) || seq < 1 || seq >= this.#nextSeq) return undefined
@@ -480,15 +513,7 @@ export class Journal {
     if (this.#poison) throw this.#poison
     if (this.#isAppending) throw new Error('a journal is compacted between two batches')
     const active = this.#active
-    if (active !== undefined && [...seqs].some((seq) => active.live.has(seq))) {
-      try {
-        this.#seal(active)
-        this.#startSegment()
-      } catch (error) {
-        this.#afterFailure(error)
-        throw error
-      }
-    }
+    if (active !== undefined && [...seqs].some((seq) => active.live.has(seq))) this.roll()
     let stubs = 0
     for (const [firstSeq, held] of this.#sealed.holding(seqs)) {
       try {

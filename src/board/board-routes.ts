@@ -69,6 +69,8 @@ type RoutedParts = StartedActors &
     readonly front: CommandRouter
     readonly deliveries: Deliveries
     readonly figures: BoardFigures
+    /** What followers of this board ask; empty: it has none. */
+    readonly replicaDoors: Readonly<Record<string, RouteHandler>>
   }
 
 export function boardRoutes(parts: RoutedParts): {
@@ -116,6 +118,7 @@ export function boardRoutes(parts: RoutedParts): {
       [streamPath]: (exchange) => parts.streams.handle(exchange),
       ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
       '/in/': receiveDoor({ deliveries, addressOf, replies }),
+      ...parts.replicaDoors,
       ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),
     },
     more: {

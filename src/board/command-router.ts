@@ -84,9 +84,12 @@ type CommandRouterOptions = {
   readonly reads: Pick<ReadRouter, 'read'>
   /** Answers updates.get, now or when there is news. */
   readonly updates: Pick<Updates, 'poll'>
+  /** Another board decides: has it carry out a write whose signature is good. */
+  readonly passOn?: PassOn | undefined
 }
 
 type Verify = Services['verify']
+type PassOn = (command: SignedCommand, door: CommandSource, respond: Respond) => void
 
 export class CommandRouter implements CommandPath, ReadPath {
   readonly #options: CommandRouterOptions
@@ -142,7 +145,8 @@ export class CommandRouter implements CommandPath, ReadPath {
     const plainly = (by: CommandSource) =>
       this.#execute(body, by, respond, (_signature, _key, _message, callback) => callback(verdict))
     const signer = typeof reading === 'string' ? undefined : this.#signers.of(reading[0])
-    if (typeof reading === 'string' || signer === undefined) return plainly(door)
+    const isPassedOn = this.#options.passOn !== undefined
+    if (typeof reading === 'string' || signer === undefined || isPassedOn) return plainly(door)
     this.#drafted.send({ draft: reading, signer, body, door, plainly }, (reply) => {
       this.#options.durations.add('post', this.#options.now() - begun)
       respond(reply)
@@ -267,8 +271,26 @@ export class CommandRouter implements CommandPath, ReadPath {
       return this.#answerRead({ ...request, ...reader }, door, respond)
     }
     const sha = hash('sha256', bytes, 'buffer')
+    const { passOn } = this.#options
+    if (passOn !== undefined) return passInTurn(passOn, { command, sha, door }, respond)
     this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)
   }
+}
+
+/** Lines that came together are carried out one after the other. */
+function passInTurn(
+  passOn: PassOn,
+  { command, sha, door }: { readonly command: SignedCommand; readonly sha: Buffer; readonly door: CommandSource },
+  respond: Respond,
+): void {
+  const { place } = door
+  const go = (): void =>
+    passOn(command, door, (reply) => {
+      respond(reply)
+      place?.sent()
+    })
+  if (place === undefined) go()
+  else place.write(sha.toString('hex', 0, 16), go)
 }
 
 /** A command whose signature and fields are good. */

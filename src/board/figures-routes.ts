@@ -33,6 +33,8 @@ type BoardFiguresOptions = {
   readonly diskFree: () => number
   /** Monotonic milliseconds. */
   readonly now: () => number
+  /** Of a follower; undefined: it is none, or has not heard of its leader. */
+  readonly behindSeconds: () => number | undefined
 }
 
 export class BoardFigures {
@@ -114,6 +116,7 @@ export class BoardFigures {
       deliveriesWaiting: (await webhookThread.backlog()) ?? 0,
       feedLag: Math.max(0, news.change - this.#stats.change),
       signaturesWaiting: verifier.waiting,
+      behindSeconds: this.#options.behindSeconds(),
       residentBytes: memory.rss,
       processorSeconds: (processor.user + processor.system) / 1_000_000,
       diskFreeBytes: this.#options.diskFree(),

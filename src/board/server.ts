@@ -21,10 +21,11 @@ import { BoardSigner } from '../format/signer.ts'
 import { Scrubber } from '../fsck/scrubber.ts'
 import { ClientAddresses } from '../http/client-address.ts'
 import { createHttpServer, logFault, portOptions } from '../http/engine.ts'
-import { type Exchange, headBytesMax, type OpenConnections } from '../http/port.ts'
+import { type Exchange, headBytesMax, type OpenConnections, type RouteHandler } from '../http/port.ts'
 import { Replies } from '../http/replies.ts'
 import { freePort, hostText } from '../listening.ts'
 import { type HighWaterMark, readMarks } from '../log/mark.ts'
+import type { LogIdentity } from '../log/signed-log.ts'
 import { judge } from '../moderation/advertising.ts'
 import { AuthorPosts } from '../moderation/author-posts.ts'
 import { httpClassifier } from '../moderation/classifier.ts'
@@ -36,6 +37,7 @@ import { machine, type Platform } from '../platform.ts'
 import { Throttle } from '../rates/throttle.ts'
 import { Deliveries } from '../receive-urls/deliveries.ts'
 import { ItemPosts } from '../receive-urls/item-posts.ts'
+import type { FollowerFront } from '../replication/follower-front.ts'
 import { chooseBackend } from '../verify/backends.ts'
 import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verifier.ts'
 import type { ActorHost } from '../workers/actor-host.ts'
@@ -83,17 +85,20 @@ export async function startServer(config: Config, platform: Platform = machine):
   try {
     completeReshard(platform.disk, config.dataDirectory)
     const marks = readMarks(platform.disk, config)
-    const directory = openBoardDirectory({
-      disk: platform.disk,
-      path: config.dataDirectory,
-      serviceId: config.serviceId,
-      publicHost: new URL(address).host,
-      shards: config.shards === 0 ? Math.max(1, availableParallelism() >> 1) : config.shards,
-      now: platform.clock.wallSeconds(),
-      random: platform.random,
-    })
+    const followed = await followedBy(config, platform)
+    const directory =
+      followed?.directory ??
+      openBoardDirectory({
+        disk: platform.disk,
+        path: config.dataDirectory,
+        serviceId: config.serviceId,
+        publicHost: new URL(address).host,
+        shards: config.shards === 0 ? Math.max(1, availableParallelism() >> 1) : config.shards,
+        now: platform.clock.wallSeconds(),
+        random: platform.random,
+      })
     const placement = placementOf(config, directory.facts.shards)
-    figures = await startBoard(parts, { ...platform, config, directory, placement, marks, address, port })
+    figures = await startBoard(parts, { ...platform, config, directory, placement, marks, address, port, followed })
   } catch (error) {
     lock.release()
     throw error
@@ -125,6 +130,46 @@ type Place = Platform & {
   /** Public address of the board. */
   readonly address: string
   readonly port: number
+  /** Of a follower. */
+  readonly followed?: Followed | undefined
+}
+
+/** A board that another machine decides over: its directory, the log that checks heads, and what makes its front. */
+type Followed = {
+  readonly directory: BoardDirectory
+  readonly log: LogIdentity
+  readonly front: (parts: { readonly notices: Notices; readonly news: LiveFacts }) => FollowerFront
+}
+
+/** Nothing of it is loaded on any other board. */
+async function followedBy(config: Config, { disk, clock, random }: Platform): Promise<Followed | undefined> {
+  const { follow: settings, dataDirectory: path, segmentBytesMax } = config
+  if (settings === undefined) return undefined
+  const [{ openFollower }, { FollowerFront }] = await Promise.all([
+    import('../replication/follower-directory.ts'),
+    import('../replication/follower-front.ts'),
+  ])
+  const { directory, log: growing, leader } = await openFollower({ disk, path, random, segmentBytesMax, settings })
+  return { directory, log: growing, front: (parts) => new FollowerFront({ ...parts, clock, leader }) }
+}
+
+/** What followers ask of this board; none are known without REPLICA_KEY_FILE. */
+async function replicaDoors(board: OpenBoard): Promise<Readonly<Record<string, RouteHandler>>> {
+  const file = board.config.replication?.replicaKeyFile ?? ''
+  if (file === '') return {}
+  const [{ replicaDoor }, { replicaKeyIn }] = await Promise.all([
+    import('../replication/routes.ts'),
+    import('../replication/replica-key.ts'),
+  ])
+  const { actorHost } = board
+  return {
+    '/replica/': replicaDoor({
+      ...board,
+      key: replicaKeyIn(board.disk, file),
+      ends: () => actorHost.ends,
+      frames: (places, answer) => actorHost.framesAfter(places, answer),
+    }),
+  }
 }
 
 /** Everything of a board but its port: the actors, and what answers in front of them. */
@@ -160,10 +205,11 @@ export async function resumeBoard(parts: Parts, board: OpenBoard): Promise<void>
 /** The list of what runs. It is stopped from its end to its beginning. */
 async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const board = await openBoard(parts, place)
-  const { config, news, connections, actorHost, verifier, followers, streams, screeningQueue } = board
-  const { routes, exports, pages, described } = boardRoutes(board)
+  const { config, news, connections, actorHost, verifier, followers, streams, screeningQueue, follower } = board
+  const { routes, exports, pages, described } = boardRoutes({ ...board, replicaDoors: await replicaDoors(board) })
   prepareEngineEnvironment(headBytesMax)
-  const http = await createHttpServer(config.engine, (exchange) => routes.handle(exchange), {
+  const handle = (exchange: Exchange) => routes.handle(follower?.front.mark(exchange) ?? exchange)
+  const http = await createHttpServer(config.engine, handle, {
     ...portOptions(connections, place.clock),
     socketPath: streamPath,
   })
@@ -179,7 +225,8 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     { name: 'clock', stop: () => clockNotice.stop() },
     { name: 'scrubber', start: () => scrubber.start(), stop: () => scrubber.stop() },
   )
-  await resumeBoard(parts, board)
+  // Works, webhooks and screening are the leader's.
+  if (follower === undefined) await resumeBoard(parts, board)
   await parts.start(
     { name: 'followers', stop: () => followers.close() },
     { name: 'streams', stop: () => streams.close() },
@@ -194,6 +241,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     service_id: described.serviceId,
     tree_size: news.head.size,
   })
+  if (follower !== undefined) return board.figures
   sayLogName(place, board.log.origin, news.head.size)
   resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
   return board.figures
@@ -271,6 +319,8 @@ function baseOf(place: Place) {
   const addressOf = (exchange: Exchange) => addresses.of(exchange)
   const counters = new Counters()
   const notices = new Notices()
+  const { followed } = place
+  const follower = followed && { front: followed.front({ notices, news }), log: followed.log }
   const durations = new DurationHistograms()
   const replies = new Replies({ throttle, addressOf, onReply: (status) => counters.reply(status) })
   const files = new BlobFiles(place.disk, blobsDirectory(directory.path), (file, problem) =>
@@ -278,7 +328,20 @@ function baseOf(place: Place) {
   )
   const connections: OpenConnections = { open: 0 }
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
-  return { ...place, news, throttle, addressOf, counters, notices, durations, replies, files, connections, secret }
+  return {
+    ...place,
+    news,
+    throttle,
+    addressOf,
+    counters,
+    notices,
+    durations,
+    replies,
+    files,
+    connections,
+    secret,
+    follower,
+  }
 }
 
 /** A backend in JavaScript takes milliseconds a signature: it never checks in the main thread. */
@@ -366,7 +429,14 @@ async function servicesOf(base: Base) {
   const streams = openStreams(base, { followers, front })
   const parts = { actorHost, news, tails, streams, connections, verifier, webhookThread, counters, throttle, notices }
   const diskFree = () => base.disk.freeBytes(base.directory.path)
-  const figures = new BoardFigures({ ...parts, durations: base.durations, diskFree, now: clock.monotonicMs })
+  const behindSeconds = () => base.follower?.front.behindSeconds
+  const figures = new BoardFigures({
+    ...parts,
+    durations: base.durations,
+    diskFree,
+    now: clock.monotonicMs,
+    behindSeconds,
+  })
   const answering = { followers, webhookThread, screeningQueue, authorPosts, takedowns, works, calling }
   return { ...answering, streams, front, voice, itemPosts, deliveries, figures }
 }
@@ -406,6 +476,7 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
     wallSeconds: base.clock.wallSeconds,
     now: base.clock.monotonicMs,
     durations: base.durations,
+    passOn: base.follower?.front.passOn,
     blobs: new BlobIntake({
       files,
       bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,

@@ -19,7 +19,8 @@ import { log } from '../observe.ts'
 import type { Parts } from '../parts.ts'
 import type { Platform } from '../platform.ts'
 import { dataOf } from '../reads/read.ts'
-import { ActorHost } from '../workers/actor-host.ts'
+import type { FollowerFront } from '../replication/follower-front.ts'
+import { ActorHost, type Following } from '../workers/actor-host.ts'
 import { HeldNews } from '../workers/held-news.ts'
 import { ReadRouter } from './read-router.ts'
 
@@ -46,6 +47,8 @@ type ActorsOptions = Platform & {
   readonly marks: readonly HighWaterMark[]
   /** Files of attachments. */
   readonly files: BlobFiles
+  /** Another machine decides. */
+  readonly follower?: { readonly front: FollowerFront; readonly log: LogIdentity } | undefined
 }
 
 /** Resolves when every actor answers and what the front keeps of the registry is known. */
@@ -119,10 +122,12 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
     queues: queuesOf(config.queueMax),
     limitsOn: config.limitsOn,
     replication: config.replication,
+    following: followingOf(options),
     marks,
     news,
     listeners: [
       workNews,
+      ...(options.follower === undefined ? [] : [options.follower.front]),
       {
         feedNews: (told) => {
           if (told[0] !== 'changed') return
@@ -155,6 +160,12 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
   news.handles.onNew((identity, handle) => tellShards([[identity, handle]]))
   news.notePeople(people)
   return started
+}
+
+function followingOf({ config: { follow }, follower }: ActorsOptions): Following | undefined {
+  if (follow === undefined || follower === undefined) return undefined
+  const { refusal, behind } = follower.front
+  return { settings: follow, log: follower.log, refusal, behind }
 }
 
 /** The process cannot go on: its supervisor starts it again, into recovery. */

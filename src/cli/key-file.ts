@@ -40,6 +40,11 @@ export async function createNatsKeyFile(path: string): Promise<string> {
   return pair.getPublicKey()
 }
 
+/** Makes a secret that a board and its followers share and writes it to `path`, which must not exist. Throws CommandFailed. */
+export function createReplicaKeyFile(path: string): void {
+  writeKeyText(path, randomBytes(seedBytes).toString('hex'))
+}
+
 function writeKeyText(path: string, text: string): void {
   try {
     writeFileSync(path, `${text}\n`, { flag: 'wx', mode: 0o600 })

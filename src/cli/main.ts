@@ -49,6 +49,7 @@ const loadThread: Load = async (argv) =>
 /** In the order of the help. The one-line texts stand here so that the list loads nothing. */
 const commands: readonly (readonly [name: string, gist: string, load: Load])[] = [
   ['serve', 'run a board', async () => (await import('./serve.ts')).serveCommand],
+  ['follow', 'run a follower of another board', async () => (await import('./serve.ts')).followCommand],
   [
     'check-config',
     'check and explain the settings',

@@ -1,12 +1,22 @@
-/** `broadside serve`: runs a board until it is stopped. One that cannot start says why in one line of its log. */
+/** `broadside serve` and `broadside follow`: run a board until it is stopped. One that cannot start says why in one line of its log. */
 
 import type { RunningServer } from '../board/server.ts'
 import { systemClock } from '../clock.ts'
+import type { Config } from '../config.ts'
+import { BadConfig } from '../environment.ts'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
 import { watchTurns } from '../runtime/slow-turns.ts'
 import { boardSettings, misspelledSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, exitCodes, print, UsageError } from './command-line.ts'
+import {
+  type Arguments,
+  type Command,
+  type ExitCode,
+  exitCodes,
+  print,
+  type Terminal,
+  UsageError,
+} from './command-line.ts'
 
 export const serveCommand: Command = {
   name: 'serve',
@@ -27,7 +37,7 @@ export const serveCommand: Command = {
     '  BLOB_BYTES_PER_IDENTITY DISK_RESERVE_BYTES SEGMENT_BYTES QUEUE_MAX COMPACT_SECONDS SCREEN_URL MCP_ORIGINS',
     '  SCRUB_BYTES_PER_SECOND',
     '  HEALTH_PORT METRICS_PORT MARK_FILE WITNESS_POLICY WITNESS_LOGS DELIVERY_WAIT_PERCENT BROADSIDE_LOOPBACK',
-    '  REPLICATE REPLICATE_KEY_FILE REPLICATE_SYSTEM_KEY_FILE',
+    '  REPLICATE REPLICATE_KEY_FILE REPLICATE_SYSTEM_KEY_FILE REPLICA_KEY_FILE FOLLOW',
     '  WALLET_KEY_FILE PAY_CAP_DAY PAY_NODES PAY_TO FACILITATOR_URL PAY_NETWORK PAY_PRICE',
   ],
   options: {
@@ -37,40 +47,67 @@ export const serveCommand: Command = {
     limits: { type: 'string' },
   },
   positionals: { min: 0, max: 0 },
-  async run(args, terminal) {
-    const limits = args.text('limits')
-    if (limits !== undefined && limits !== 'on' && limits !== 'off') throw new UsageError('--limits takes on or off.')
-    const portGiven = args.integer('port', { fallback: -1, min: 0, max: 65_535 })
-    const stopped = new Promise<void>((done) => {
-      // Not `once`: a second signal would then have its default effect and cut the stop short.
-      process.on('SIGTERM', () => done())
-      process.on('SIGINT', () => done())
-      // Of a terminal that is closed. Node takes away what nohup has set, so it would be the end of the process, mid-write.
-      process.on('SIGHUP', () => done())
-    })
-    let server: RunningServer
-    try {
-      const given = await boardSettings(args)
-      for (const [name, meant] of misspelledSettings()) log('warn', 'setting.unknown', { name, meant })
-      const [{ startServer }, { withOwnPorts }] = await Promise.all([
-        import('../board/server.ts'),
-        import('../http/own-ports.ts'),
-      ])
-      watchTurns(given.slowTurnMs, { now: systemClock.monotonicMs, report: (turn) => log('warn', 'slow_turn', turn) })
-      const config = {
-        ...given,
-        port: portGiven < 0 ? given.port : portGiven,
-        host: args.text('host') ?? given.host,
-        limitsOn: limits === undefined ? given.limitsOn : limits === 'on',
-      }
-      server = await withOwnPorts(config, () => startServer(config))
-    } catch (error) {
-      log('error', 'not_started', explainFailure(error))
-      return exitCodes.failed
+  run: (args, terminal) =>
+    runBoard(args, terminal, ({ follow }) => {
+      if (follow !== undefined)
+        throw new BadConfig('FOLLOW makes a follower: start it with broadside follow, or leave FOLLOW out.')
+    }),
+}
+
+export const followCommand: Command = {
+  name: 'follow',
+  summary: 'Runs a follower: a copy of another board that answers every read, and has that board carry out its writes.',
+  usage: serveCommand.usage.replace('serve', 'follow'),
+  optionHelp: serveCommand.optionHelp,
+  example: 'FOLLOW=https://board.example REPLICA_KEY_FILE=replica.key broadside follow --data ./copy',
+  notes: [
+    'FOLLOW is the address of the board that is followed, and REPLICA_KEY_FILE a file that both have (broadside keygen --replica).',
+    'REPLICATE and REPLICATE_KEY_FILE name the stream; without it the board is asked every second. All else is as of broadside serve.',
+  ],
+  options: serveCommand.options,
+  positionals: serveCommand.positionals,
+  run: (args, terminal) =>
+    runBoard(args, terminal, ({ follow }) => {
+      if (follow === undefined)
+        throw new BadConfig('broadside follow needs FOLLOW, the address of the board that is followed.')
+    }),
+}
+
+/** Runs a board until it is stopped. `check` throws BadConfig where this is the wrong command for these settings. */
+async function runBoard(args: Arguments, terminal: Terminal, check: (config: Config) => void): Promise<ExitCode> {
+  const limits = args.text('limits')
+  if (limits !== undefined && limits !== 'on' && limits !== 'off') throw new UsageError('--limits takes on or off.')
+  const portGiven = args.integer('port', { fallback: -1, min: 0, max: 65_535 })
+  const stopped = new Promise<void>((done) => {
+    // Not `once`: a second signal would then have its default effect and cut the stop short.
+    process.on('SIGTERM', () => done())
+    process.on('SIGINT', () => done())
+    // Of a terminal that is closed. Node takes away what nohup has set, so it would be the end of the process, mid-write.
+    process.on('SIGHUP', () => done())
+  })
+  let server: RunningServer
+  try {
+    const given = await boardSettings(args)
+    check(given)
+    for (const [name, meant] of misspelledSettings()) log('warn', 'setting.unknown', { name, meant })
+    const [{ startServer }, { withOwnPorts }] = await Promise.all([
+      import('../board/server.ts'),
+      import('../http/own-ports.ts'),
+    ])
+    watchTurns(given.slowTurnMs, { now: systemClock.monotonicMs, report: (turn) => log('warn', 'slow_turn', turn) })
+    const config = {
+      ...given,
+      port: portGiven < 0 ? given.port : portGiven,
+      host: args.text('host') ?? given.host,
+      limitsOn: limits === undefined ? given.limitsOn : limits === 'on',
     }
-    print(terminal, { address: server.address }, `Broadside is ready at ${server.address}\n`)
-    await stopped
-    await server.close()
-    return exitCodes.ok
-  },
+    server = await withOwnPorts(config, () => startServer(config))
+  } catch (error) {
+    log('error', 'not_started', explainFailure(error))
+    return exitCodes.failed
+  }
+  print(terminal, { address: server.address }, `Broadside is ready at ${server.address}\n`)
+  await stopped
+  await server.close()
+  return exitCodes.ok
 }

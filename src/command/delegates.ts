@@ -50,6 +50,7 @@ export class Delegates {
   isStale = false
   /** It was said again while it was being asked: the answer may be from before. */
   #isStaleAgain = false
+  #isRenewing = false
 
   constructor({ wallSeconds, later }: Pick<Clock, 'wallSeconds' | 'later'>) {
     this.#now = wallSeconds
@@ -67,6 +68,22 @@ export class Delegates {
     if (this.#load === undefined) return
     if (this.isStale) this.#isStaleAgain = true
     else this.#reload(() => {})
+  }
+
+  /**
+   * Another machine has decided: what that was is asked soon, and until then what is known here counts. Everything is asked anew, so not more
+   * often than that.
+   */
+  renew(): void {
+    if (this.#load === undefined || this.#isRenewing) return
+    this.#isRenewing = true
+    this.#later(() => {
+      this.#isRenewing = false
+      this.#load!((found) => {
+        if (found === undefined) return this.renew()
+        for (const told of found) this.add(told)
+      })
+    }, againMs)
   }
 
   /** Called whenever delegations end by a decision (not by time). */

@@ -33,6 +33,8 @@ export type Figures = Stats & {
   readonly deliveriesWaiting: number
   /** Public changes that were accepted and that readers do not see yet. */
   readonly feedLag: number
+  /** Of a follower: for how long its leader has had more, or has been out of reach; undefined: it is none. */
+  readonly behindSeconds?: number | undefined
   readonly signaturesWaiting: number
   readonly residentBytes: number
   readonly processorSeconds: number
@@ -126,6 +128,16 @@ export function metricsText(figures: Figures): string {
       [`version="${release}",node="${process.versions.node}"`, 1],
     ]),
     ...singles(figures).map(([name, kind, help, value]) => family(name, kind, help, [['', value]])),
+    ...(figures.behindSeconds === undefined
+      ? []
+      : [
+          family(
+            'behind_seconds',
+            'gauge',
+            'For how long the leader has had more than this follower, or has been out of reach.',
+            [['', figures.behindSeconds]],
+          ),
+        ]),
     family(
       'heap_bytes',
       'gauge',

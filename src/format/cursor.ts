@@ -10,8 +10,11 @@
  *
  * The list's name is associated data, so a cursor of one list opens no other. Random 96-bit
  * nonces are safe for 2^32 seals under one key (NIST SP 800-38D, 8.3).
+ *
+ * Places are sealed with a read key, which followers of the board have too: a cursor works on each of them. What the board keeps, the
+ * secrets of webhooks, is sealed with the key that the read key is made from, which no follower has.
  */
-import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, randomFillSync } from 'node:crypto'
 import { decodeBase64url } from './signing.ts'
 
 /** Cursors with places in shards are good for one layout of them; places in the feed outlive it. `layout`: '' before any reshard. */
@@ -30,27 +33,53 @@ export const cursorTextMax = 1_024
 
 const keyBytes = 32
 
+/** 32 bytes, and as many for each key that was replaced, the newest first; of a follower, the read key alone. */
+export type SealingKeys = Uint8Array | { readonly readKey: Uint8Array }
+
+/** What the places of lists are sealed with, 32 bytes. `keys`: 32 bytes and more, as of a board that is no follower. */
+export function readKeyOf(keys: SealingKeys): Uint8Array {
+  if ('readKey' in keys) return keys.readKey
+  return createHmac('sha256', keys.subarray(0, keyBytes)).update('broadside-read-key-v1').digest()
+}
+
+/** The keys of what the board keeps; none: of a follower. */
+export function keptKeysOf(keys: SealingKeys): Uint8Array {
+  return 'readKey' in keys ? new Uint8Array() : keys
+}
+
 export class CursorSealer {
-  readonly #key: Uint8Array
-  /** Keys that were replaced, the newest first. */
-  readonly #replaced: readonly Uint8Array[]
+  readonly #readKey: Uint8Array
+  /** What the board keeps is sealed with the first; then keys that were replaced, the newest first. None: of a follower. */
+  readonly #kept: readonly Uint8Array[]
   readonly #random: (bytes: number) => Uint8Array
 
-  /** `keys`: 32 bytes, and as many for each key that was replaced, the newest first. `random` gives that many fresh random bytes. */
-  constructor(keys: Uint8Array, random: (bytes: number) => Uint8Array = fresh) {
-    if (keys.length === 0 || keys.length % keyBytes !== 0) throw new RangeError(`a cursor key has ${keyBytes} bytes`)
-    const [key, ...replaced] = Array.from({ length: keys.length / keyBytes }, (_, n) =>
-      keys.subarray(n * keyBytes, (n + 1) * keyBytes),
+  /** `random` gives that many fresh random bytes. */
+  constructor(keys: SealingKeys, random: (bytes: number) => Uint8Array = fresh) {
+    const kept = keptKeysOf(keys)
+    if (kept.length % keyBytes !== 0 || (kept === keys && kept.length === 0))
+      throw new RangeError(`a cursor key has ${keyBytes} bytes`)
+    this.#readKey = readKeyOf(keys)
+    this.#kept = Array.from({ length: kept.length / keyBytes }, (_, n) =>
+      kept.subarray(n * keyBytes, (n + 1) * keyBytes),
     )
-    this.#key = key!
-    this.#replaced = replaced
     this.#random = random
   }
 
   /** Seals a JSON value. Throws RangeError when the text would be longer than a client may hand back. */
   seal(listName: string, place: unknown): string {
+    return this.#seal(this.#readKey, listName, place)
+  }
+
+  /** The same of what the board itself keeps. */
+  sealKept(listName: string, value: unknown): string {
+    const [key] = this.#kept
+    if (key === undefined) throw new Error('a follower keeps no secrets')
+    return this.#seal(key, listName, value)
+  }
+
+  #seal(key: Uint8Array, listName: string, place: unknown): string {
     const nonce = this.#random(nonceBytes)
-    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: tagBytes })
+    const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
     cipher.setAAD(associated(listName))
     const sealed = cipher.update(JSON.stringify(place), 'utf8')
     cipher.final()
@@ -61,12 +90,15 @@ export class CursorSealer {
 
   /** What was sealed, or undefined: forged, cut, of another list, another key, or not canonical text. */
   open(listName: string, text: string): unknown {
-    return this.#open(this.#key, listName, text)
+    const opened = this.#open(this.#readKey, listName, text)
+    // Before there was a read key, cursors were sealed with the other one.
+    const [before] = this.#kept
+    return opened === undefined && before !== undefined ? this.#open(before, listName, text) : opened
   }
 
   /** The same of what the board itself has kept, also under a key that was replaced since. */
   openKept(listName: string, text: string): unknown {
-    for (const key of [this.#key, ...this.#replaced]) {
+    for (const key of this.#kept) {
       const opened = this.#open(key, listName, text)
       if (opened !== undefined) return opened
     }

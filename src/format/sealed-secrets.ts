@@ -6,8 +6,13 @@ type SecretOf = 'hook' | 'receiver'
 
 const secretList = (of: SecretOf, owner: string) => `${of}-secret:${owner}`
 
-export function sealSecret(cursors: Pick<CursorSealer, 'seal'>, of: SecretOf, owner: string, secret: string): string {
-  return cursors.seal(secretList(of, owner), secret)
+export function sealSecret(
+  cursors: Pick<CursorSealer, 'sealKept'>,
+  of: SecretOf,
+  owner: string,
+  secret: string,
+): string {
+  return cursors.sealKept(secretList(of, owner), secret)
 }
 
 /** Undefined: no key of this board has sealed it for this owner. The key was lost, and the owner has to make another secret. */

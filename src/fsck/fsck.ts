@@ -45,7 +45,6 @@ import {
   blobsDirectory,
   deliveryDirectory,
   logDirectory,
-  logKeyFile,
   readFacts,
   searchDirectory,
   shardDirectory,
@@ -390,12 +389,8 @@ function identitiesOf(
   log.close()
   const isWhole = read === through
   // The frame of a newer log may be among the damaged ones: no key for the one that was found is no finding then.
-  const vkey = vkeyIn(
-    disk,
-    logKeyFile(keysIn, closed.length === 0 ? '' : nameOf(origin)),
-    origin,
-    isWhole ? tell : () => {},
-  )
+  const named = { name: closed.length === 0 ? '' : nameOf(origin), origin }
+  const vkey = vkeyIn(disk, keysIn, named, isWhole ? tell : () => {})
   return vkey === '' && !isWhole ? undefined : [...closed, { origin, vkey }]
 }
 

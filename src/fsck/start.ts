@@ -12,7 +12,9 @@ import {
   type BoardFacts,
   boardKeyFile,
   cursorKeyFile,
+  followerFile,
   logDirectory,
+  logKeyFile,
   readSecret,
   UnusableDirectory,
 } from '../board-directory.ts'
@@ -27,19 +29,29 @@ import {
   UnusableMark,
 } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
+import { knownOf } from '../replication/follower-directory.ts'
 import type { Finding } from './log.ts'
 
 type Tell = (finding: Finding) => void
+type NamedLog = { readonly name: string; readonly origin: string }
 
-/** The keys of the board itself. */
+/** The keys of the board itself; those of a follower's are with its leader. */
 export function checkKeys(disk: Disk, path: string, { prints }: BoardFacts, tell: Tell): void {
+  if (disk.fileExists(followerFile(path))) return
   secretIn(disk, boardKeyFile(path), tell, prints?.board)
   secretIn(disk, cursorKeyFile(path), tell, prints?.cursor)
 }
 
-/** The verifier key of a log by the file of its key; '': that file is of no use, and that was reported. */
-export function vkeyIn(disk: Disk, file: string, origin: string, tell: Tell): string {
-  const secret = secretIn(disk, file, tell)
+/** The verifier key of the log that grows, by the keys in this directory; '': they are of no use, and that was reported. `name`: of a log after the first. */
+export function vkeyIn(disk: Disk, path: string, { name, origin }: NamedLog, tell: Tell): string {
+  const followed = knownOf(disk, path)
+  if (followed?.log.origin === origin) return followed.log.vkey
+  if (followed !== undefined) {
+    const what = `it knows the key of ${followed.log.origin}, and the leader has rotated its log since: the heads of ${origin} are checked by each start`
+    tell({ kind: 'start', where: followerFile(path), what })
+    return ''
+  }
+  const secret = secretIn(disk, logKeyFile(path, name), tell)
   return secret === undefined ? '' : createNoteKey(origin, secret).vkey
 }
 

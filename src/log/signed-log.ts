@@ -41,6 +41,7 @@ import {
 } from '../board-directory.ts'
 import type { Random } from '../platform.ts'
 import { rootBeyond } from './covered.ts'
+import { FollowedLog, type FollowedLogOptions } from './followed-log.ts'
 import { checkMark, type HighWaterMark } from './mark.ts'
 
 export type SignedLogOptions = {
@@ -56,9 +57,14 @@ export type SignedLogOptions = {
   /** Called where there is no log yet: how many shards it is to cover. Throws where there should be one. */
   readonly begin: () => number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+  /** The log is another machine's, and was this one when this directory was made. Its key is not here, and nothing is signed. */
+  readonly followed?: LogIdentity | undefined
 }
 
 export type LogIdentity = { readonly origin: string; readonly vkey: string }
+
+/** A log's key; without a signer it is another machine's. */
+type LogKey = Pick<NoteKey, 'vkey'> & Partial<Pick<NoteKey, 'signer'>>
 
 const frameBytesMax = 64 * 1024 * 1024
 
@@ -66,7 +72,7 @@ export class SignedLog {
   readonly journal: Journal
   readonly #options: SignedLogOptions
   readonly #directory: string
-  #key: NoteKey
+  #key: LogKey
   #closed: readonly ClosedLog[]
   #newest: LogFrame
   #tree: TreeWriter
@@ -87,6 +93,7 @@ export class SignedLog {
           })),
         ),
       frameBytesMax,
+      isCopy: options.followed !== undefined,
       report: ({ kind, ...facts }) => options.report('info', `log.journal.${kind}`, facts),
     })
     try {
@@ -109,7 +116,7 @@ export class SignedLog {
     this.#tree = this.#openTree()
     for (const log of this.#closed) this.#keepTree(log)
     this.#checkMarks()
-    if (this.#newest.type === closeFrameType) this.#openNext()
+    if (this.#newest.type === closeFrameType && options.followed === undefined) this.#openNext()
     this.#dropOldKeys()
   }
 
@@ -153,6 +160,18 @@ export class SignedLog {
     })
   }
 
+  /** What takes the frames of another machine's log, after the newest frame. */
+  follower(options: Pick<FollowedLogOptions, 'shards' | 'published'>): FollowedLog {
+    return new FollowedLog({
+      ...options,
+      journal: this.journal,
+      tree: this.#tree,
+      vkey: this.vkey,
+      start: stateAfter(this.#newest),
+      isOver: this.#newest.type === closeFrameType,
+    })
+  }
+
   /** Covers what these journals, which nobody is writing, have after the newest frame. `ends`: their last frames, durable. */
   cover(
     shards: readonly JournalReader[],
@@ -167,7 +186,9 @@ export class SignedLog {
 
   /** The signed note of a size and root. */
   sign(size: number, root: Uint8Array): string {
-    return signNote(formatCheckpoint({ origin: this.origin, size, root }), this.#key.signer)
+    const { signer } = this.#key
+    if (signer === undefined) throw new Error('a follower signs nothing')
+    return signNote(formatCheckpoint({ origin: this.origin, size, root }), signer)
   }
 
   /**
@@ -249,9 +270,23 @@ export class SignedLog {
     return this.#closed.length === 0 ? this.#options.origin : originOf(checkpoint)
   }
 
-  #keyOf(newest: LogFrame): NoteKey {
+  #keyOf(newest: LogFrame): LogKey {
     const origin = this.#keyOrigin(newest)
+    const { followed } = this.#options
+    if (followed !== undefined) return { vkey: origin === followed.origin ? followed.vkey : this.#nextVkey(origin) }
     return createNoteKey(origin, readSecret(this.#options.disk, this.#keyFile(origin)))
+  }
+
+  /** The key of a log that follows another, as the last entry of that one names it. */
+  #nextVkey(origin: string): string {
+    const last = this.#closed.at(-1)
+    const closing = last === undefined || last.isLost ? undefined : this.journal.read(last.last)
+    const [entry] = closing === undefined ? [] : entriesOf(decodeLogFrame(closing))
+    const next = entry === undefined ? undefined : nextOf(entry)
+    if (next?.origin === origin) return next.vkey
+    throw new UnusableDirectory(
+      `The leader's log ${origin} follows one that was given up, and nothing here tells its key. Make a new follower in an empty directory.`,
+    )
   }
 
   #firstFrame(): number {

@@ -4,22 +4,11 @@
  * each of them, so that the newest message alone says how far the stream has come.
  */
 import { isDeepStrictEqual } from 'node:util'
+import type { CopiedFrames, JournalPlace } from '../../storage/copied-frames.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 
-/** What a batch has of one journal. */
-export type JournalShare = {
-  /** Id of the journal, 32 hex. */
-  readonly id: string
-  /** Frames in this batch; none: `last` is `first` less one. */
-  readonly first: number
-  readonly last: number
-  /** How many bytes they take in the payload, header of each frame included. */
-  readonly bytes: number
-  /** Chain hash of the journal up to `last`, 64 hex. */
-  readonly chain: string
-  /** Numbers from `first` to `last` plus one with which a segment begins. */
-  readonly rolls: readonly number[]
-}
+/** What a batch has of one journal. `bytes`: how many the frames take in the payload, header of each frame included. */
+export type JournalShare = Omit<CopiedFrames, 'bytes'> & { readonly bytes: number }
 
 export type BatchHeader = {
   readonly version: 1
@@ -61,10 +50,52 @@ export function parseHeader(text: string): Part['header'] | undefined {
   return isHeader(found) ? found : undefined
 }
 
+/** What one journal gets of a batch. Throws RangeError where the payload is not what the header says. */
+export function sharesOf(journals: readonly JournalShare[], payload: Uint8Array): CopiedFrames[] {
+  let at = 0
+  const shares = journals.map((share) => {
+    at += share.bytes
+    return { ...share, bytes: payload.subarray(at - share.bytes, at) }
+  })
+  if (at !== payload.length) throw new RangeError(`a batch of ${payload.length} bytes, and not ${at}`)
+  return shares
+}
+
+/** Puts parts together again. A part with number 1 begins a batch; a later epoch voids what is unfinished, an older one is not heard. */
+export class Assembly {
+  #epoch = 0
+  #parts: Part[] = []
+
+  /** The batch that this part completes; undefined: it completes none. */
+  add(part: Part): Batch | undefined {
+    const { epoch, part: number, parts } = part.header
+    if (epoch < this.#epoch) return undefined
+    if (epoch > this.#epoch || number === 1) this.#parts = []
+    this.#epoch = epoch
+    // Of a batch whose beginning was missed nothing is kept: the numbers of its frames say what has to be fetched.
+    if (number !== this.#parts.length + 1) return undefined
+    this.#parts.push(part)
+    if (number < parts) return undefined
+    const payload = Buffer.concat(this.#parts.map(({ bytes }) => bytes))
+    this.#parts = []
+    return { header: part.header, payload }
+  }
+}
+
+export function isShares(value: unknown): value is readonly JournalShare[] {
+  return Array.isArray(value) && value.every(isShare)
+}
+
+/** How far a journal reaches, as a follower says it. */
+export function isPlace(value: unknown): value is JournalPlace {
+  const { id, last, chain }: Readonly<Record<string, unknown>> = Object(value)
+  return isHex(id, 16) && isHex(chain, 32) && Number.isSafeInteger(last) && Number(last) >= 0
+}
+
 function isHeader(value: unknown): value is Part['header'] {
   const { version, epoch, leader, journals, part, parts }: Readonly<Record<string, unknown>> = Object(value)
   const numbers = [epoch, part, parts].every((each) => Number.isSafeInteger(each) && Number(each) > 0)
-  return version === 1 && numbers && isHex(leader, 16) && Array.isArray(journals) && journals.every(isShare)
+  return version === 1 && numbers && isHex(leader, 16) && isShares(journals)
 }
 
 function isShare(value: unknown): value is JournalShare {

@@ -1,11 +1,15 @@
 /** Reads batches from the journals' files, behind their syncs. */
 import { decodeLogFrame } from '../../actors/log/frame.ts'
 import { Chain } from '../../storage/chain.ts'
+import type { JournalPlace } from '../../storage/copied-frames.ts'
 import { Damage, type Disk } from '../../storage/disk.ts'
 import { bytesOf, type FoundFrame, MORE } from '../../storage/frame.ts'
 import { JournalReader, journalIdIn } from '../../storage/journal.ts'
 import { listSegments, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
 import type { Batch, JournalShare } from './batch.ts'
+
+/** The frames that followers have to get, and what they are. */
+export type FrameShares = Pick<Batch, 'payload'> & { readonly journals: readonly JournalShare[] }
 
 /** The newest durable frame of each journal. */
 export type Ends = { readonly log: number; readonly shards: readonly number[] }
@@ -132,7 +136,7 @@ export class JournalsOut {
   }
 
   /** As a header names them: id and chain of each journal up to where the next batch begins. */
-  get places(): Pick<JournalShare, 'id' | 'last' | 'chain'>[] {
+  get places(): JournalPlace[] {
     return [...this.#shards, this.#log].map(({ id, last, chain }) => ({ id: id.toString('hex'), last, chain }))
   }
 
@@ -146,7 +150,7 @@ export class JournalsOut {
   }
 
   /** What is durable and in no batch yet; undefined: nothing. Throws Damage. */
-  next(): (Pick<Batch, 'payload'> & { readonly journals: readonly JournalShare[] }) | undefined {
+  next(): FrameShares | undefined {
     const { log, shards } = this.#ends
     for (const [shard, out] of this.#shards.entries()) out.begin(shards[shard]!)
     this.#log.begin(log)
@@ -157,6 +161,10 @@ export class JournalsOut {
     if (!outs.some(({ isNew }) => isNew)) return undefined
     const taken = outs.map((out) => out.share())
     return { journals: taken.map(({ share }) => share), payload: Buffer.concat(taken.flatMap(({ frames }) => frames)) }
+  }
+
+  close(): void {
+    for (const { reader } of [...this.#shards, this.#log]) reader.close()
   }
 
   get #bytesLeft(): number {

@@ -35,7 +35,7 @@ const replicas = 3
 /** 48 hours. */
 const keptNanoseconds = 48 * 3_600 * 1e9
 const streamNotFound = 10_059
-const headerName = 'Broadside'
+export const headerName = 'Broadside'
 const expectedHeader = 'Nats-Expected-Last-Sequence'
 /** Of one server. */
 const connectWithinMs = 2_000
@@ -67,12 +67,11 @@ export class JournalStream {
   }
 
   private constructor(options: StreamOptions, connection: NatsConnection, manager: JetStreamManager) {
-    const token = options.serviceId.replaceAll('.', '_')
     this.#options = options
     this.#connection = connection
     this.#manager = manager
-    this.#name = `broadside-${token}`
-    this.#subject = `broadside.${token}.frames`
+    this.#name = streamName(options.serviceId)
+    this.#subject = `broadside.${tokenOf(options.serviceId)}.frames`
     void this.#watch()
   }
 
@@ -186,16 +185,25 @@ export class JournalStream {
   }
 }
 
+/** A name in subjects may have no dot. */
+function tokenOf(serviceId: string): string {
+  return serviceId.replaceAll('.', '_')
+}
+
+export function streamName(serviceId: string): string {
+  return `broadside-${tokenOf(serviceId)}`
+}
+
 type ServerSaid = {
   readonly server: { readonly name: string; readonly ver: string }
   readonly data?: { readonly jetstream?: { readonly config?: { readonly sync_always?: boolean } } }
 }
 
-function connecting(servers: readonly string[], seed: Uint8Array): ConnectionOptions {
+export function connecting(servers: readonly string[], seed: Uint8Array): ConnectionOptions {
   return { servers: [...servers], authenticator: nkeyAuthenticator(seed), name: 'broadside', timeout: connectWithinMs }
 }
 
-function refuseOld(name: string, version: string): void {
+export function refuseOld(name: string, version: string): void {
   const numbers = version.split('.').map((each) => Number.parseInt(each, 10))
   const at = oldestVersion.findIndex((number, index) => (numbers[index] ?? 0) !== number)
   if (at === -1 || (numbers[at] ?? 0) > oldestVersion[at]!) return

@@ -5,7 +5,9 @@
 
 import { inside, type Queues } from '../../actors/kernel/limits.ts'
 import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { type LastWords, Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
@@ -13,12 +15,13 @@ import { boardHandle } from '../../actors/records/handles.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { type FirstRoom, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
+import type { JournalPlace } from '../../storage/copied-frames.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import type { DraftLetter, Posted, PostedLetter } from '../command/draft-letter.ts'
 import type { LiveFacts, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer, TakeReply } from '../command/ports.ts'
 import { postedAnswer } from '../command/post-draft.ts'
-import type { Placement, ReplicationSettings } from '../config.ts'
+import type { FollowSettings, Placement, ReplicationSettings } from '../config.ts'
 import type { FollowTell } from '../follow/topics.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -26,6 +29,7 @@ import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
+import type { FramesAnswer } from '../replication/copies.ts'
 import type { Ends } from '../replication/journals-out.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
@@ -33,14 +37,16 @@ import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 import type { BackThread } from './back.ts'
 import type { FeedNews, FeedThread, FeedTold, FeedWord, LogBegun } from './feed.ts'
 import type { FeedAsk } from './feed-answers.ts'
+import type { FollowingAnswer, FollowingAsk, FollowingTell, FollowingThread } from './following.ts'
 import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, ShardBegun } from './log.ts'
 import type { LogStart, LogWord, Published } from './log-run.ts'
 import type { ShardNews, ShardTell } from './private-news.ts'
-import type { ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
+import type { ReplicationAsk, ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardThread } from './shard.ts'
 import type { ShardAsk, ShardStart } from './shard-run.ts'
+import { takeFrames } from './take-frames.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
 type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel' | 'onReceived'> & {
@@ -58,12 +64,25 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   readonly marks: readonly HighWaterMark[]
   /** The journals are published there; left out: nowhere. */
   readonly replication?: ReplicationSettings | undefined
+  /** Another machine decides, and this one has its frames; left out: this one decides. */
+  readonly following?: Following | undefined
   /** Told of heads, rooms and people before anybody else; knows which handles a shard that starts is told. */
   readonly news: LiveFacts
   /** Those that miss nothing; a part that is made later adds itself by `listen`. */
   readonly listeners: readonly ActorListener[]
   /** The process cannot go on. */
   readonly onFatal: (thread: string, words: LastWords) => void
+}
+
+/** What a follower follows. */
+export type Following = {
+  readonly settings: FollowSettings
+  /** The log that grew when the follower was made. */
+  readonly log: LogIdentity
+  /** What a write is answered that cannot be passed on. */
+  readonly refusal: Refusal
+  /** What a read of private things is answered now; undefined: it may be answered. */
+  readonly behind: () => Refusal | undefined
 }
 
 /** A part that hears what the actor threads tell. */
@@ -76,6 +95,10 @@ export type ActorListener = {
   /** A shard started again and knows nothing of what it was told. */
   shardRestarted?(shard: number): void
   published?(published: Published): void
+  /** Of a follower: how far it is behind its leader. */
+  standing?(standing: FollowingTell): void
+  /** Of a follower: frames of the leader's were applied, so far, with acts of these operations among them. */
+  followed?(ends: Ends, acts: ReadonlySet<string>): void
   /** Of the thread that publishes the journals. */
   replicationNews?(news: ReplicationNews): void
 }
@@ -101,6 +124,8 @@ type Writing = {
 /** What a thread reports when it is ready. */
 type Facts = Readonly<Record<string, unknown>>
 
+const wakeEveryMs = 10_000
+
 /** Container hosts give 10 s in all. */
 const stopWithinMs = 8_500
 
@@ -124,6 +149,9 @@ export class ActorHost implements Actors {
   readonly #tools: LazyThread
   /** Publishes the journals; undefined: nobody does. */
   readonly #replication: LazyThread | undefined
+  /** Gets the leader's frames; undefined: this is no follower. */
+  readonly #following: LazyThread | undefined
+  #stopWaking: Cancel = () => {}
   /** As far as the log has said that the journals are durable. */
   #ends: Ends | undefined
   #logId: Uint8Array = new Uint8Array()
@@ -153,6 +181,7 @@ export class ActorHost implements Actors {
       (front) => ({ ...following(), scrubBytesPerSecond, front }) satisfies SearchThread,
     )
     if (options.replication !== undefined) this.#replication = this.#publishing(options.replication)
+    if (options.following !== undefined) this.#following = this.#follow(options.following.settings)
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 
@@ -165,6 +194,7 @@ export class ActorHost implements Actors {
     const [begun] = await Promise.all([facts, log, feed, ...starts])
     // What an earlier run has indexed may be taken back in this one.
     if (options.disk.fileExists(searchDirectory(options.directory.path))) host.#search.wake()
+    host.#beginToFollow()
     return { actorHost: host, facts: begun }
   }
 
@@ -226,6 +256,8 @@ export class ActorHost implements Actors {
   }
 
   askShard<Answer>(shard: number, ask: ShardAsk, answer: (answer: Answer | Unanswered | NoAnswer) => void): void {
+    const behind = isOfReader(ask) ? this.#options.following?.behind() : undefined
+    if (behind !== undefined) return answer({ ok: false, refusal: behind })
     this.#shardLinks[shard]!.ask(ask, given(answer))
   }
 
@@ -286,6 +318,7 @@ export class ActorHost implements Actors {
       this.#search.running,
       this.#tools.running,
       this.#replication?.running,
+      this.#following?.running,
     ].filter((thread) => thread !== undefined)
     return Promise.all(
       threads.map(async (thread): Promise<[string, ThreadUsage]> => [thread.name, await thread.usage()]),
@@ -294,6 +327,8 @@ export class ActorHost implements Actors {
 
   /** Stops all but the log, and then that, each after it has finished what it took. */
   async stop(): Promise<void> {
+    this.#stopWaking()
+    await this.#following?.stop(stopWithinMs)
     // Those that keep a snapshot do so at the same time.
     const keeping = [this.#search, this.#tools, this.#feedThread, ...this.#shardThreads]
     await Promise.all(keeping.map((thread) => thread?.stop(stopWithinMs)))
@@ -306,6 +341,7 @@ export class ActorHost implements Actors {
       this.#search,
       this.#tools,
       this.#replication,
+      this.#following,
     ])
       link?.close()
   }
@@ -352,7 +388,7 @@ export class ActorHost implements Actors {
 
   /** What a shard is started with, and a new link to it. */
   #shardStart(number: number): ShardStart {
-    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues, limitsOn } = this.#options
+    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues, limitsOn, following } = this.#options
     const front = this.#options.channel()
     if (this.#shardLinks[number] !== undefined) for (const each of this.#listeners) each.shardLost?.(number)
     this.#shardLinks[number] = this.#link(front.port1, (body) => {
@@ -377,7 +413,11 @@ export class ActorHost implements Actors {
       compactSeconds,
       queues,
       limitsOn,
-      firstRooms: firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number),
+      followed: following?.refusal,
+      firstRooms:
+        following === undefined
+          ? firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number)
+          : [],
       logDurable: this.#logDurable,
       front: front.port2,
     }
@@ -429,6 +469,7 @@ export class ActorHost implements Actors {
       segmentBytesMax,
       marks: this.#options.marks,
       tellsEnds: this.#replication !== undefined,
+      followed: this.#options.following?.log,
       durable: this.#logDurable,
       front: front.port2,
       feed,
@@ -498,20 +539,69 @@ export class ActorHost implements Actors {
     this.#replication?.tell(told)
   }
 
-  #late(name: string, data: (front: Port) => unknown, onTell?: (body: unknown) => void): LazyThread {
+  /** How far the journals are durable, as the log has said; undefined: it has not yet, or nobody is told. */
+  get ends(): Ends | undefined {
+    return this.#ends
+  }
+
+  /** Of a follower of this board: what it lacks, after these places. */
+  framesAfter(places: readonly JournalPlace[], answer: (found: FramesAnswer | 'busy') => void): void {
+    if (this.#ends === undefined || this.#replication === undefined) return answer('busy')
+    this.#replication.ask<FramesAnswer | null>(['frames', places] satisfies ReplicationAsk, (found) =>
+      answer(found !== null && found !== undefined && 'refusal' in found ? 'busy' : (found ?? undefined)),
+    )
+  }
+
+  /** Nobody asks the thread that follows: one that was given up after faults is started again in a while. */
+  #beginToFollow(): void {
+    const following = this.#following
+    if (following === undefined) return
+    following.wake()
+    this.#stopWaking = this.#options.clock.every(() => following.wake(), wakeEveryMs)
+  }
+
+  #follow(settings: FollowSettings): LazyThread {
+    const { path, facts } = this.#options.directory
+    const start = (front: Port) =>
+      ({ dataDirectory: path, serviceId: facts.service_id, settings, front }) satisfies FollowingThread
+    const hear = (body: unknown): void => {
+      for (const each of this.#listeners) each.standing?.(body as FollowingTell)
+    }
+    return this.#late('following', start, hear, (body, give) => this.#followingAsk(body as FollowingAsk, give))
+  }
+
+  #followingAsk([, shares]: FollowingAsk, give: (answer: FollowingAnswer) => void): void {
+    takeFrames({ shards: this.#shardLinks, log: this.#logLink! }, shares, (taken) => {
+      if (!taken.ok) return give(taken)
+      for (const each of this.#listeners) each.followed?.(taken.ends, taken.acts)
+      give({ ok: true, places: taken.places })
+      if (taken.isOver) this.#options.onFatal('log', anotherLog)
+    })
+  }
+
+  #late(
+    name: string,
+    data: (front: Port) => unknown,
+    onTell?: (body: unknown) => void,
+    onAsk?: (body: unknown, give: (answer: unknown) => void) => void,
+  ): LazyThread {
     return new LazyThread({
       name,
       file: threadFile(name),
       data,
       channel: this.#options.channel,
-      link: (port) => this.#link(port, onTell),
+      link: (port) => this.#link(port, onTell, onAsk),
       now: this.#options.clock.monotonicMs,
       supervise: (options) => this.#supervise(options),
     })
   }
 
-  #link(port: Port, onTell?: (body: unknown) => void): Link {
-    return new Link({
+  #link(
+    port: Port,
+    onTell?: (body: unknown) => void,
+    onAsk?: (body: unknown, give: (answer: unknown) => void) => void,
+  ): Link {
+    const link: Link = new Link({
       port,
       openMax: this.#options.queues.openAsks,
       patienceMs: inside.patienceMs,
@@ -519,7 +609,9 @@ export class ActorHost implements Actors {
       timers: this.#options.clock,
       onReceived: this.#options.onReceived,
       ...(onTell === undefined ? {} : { onTell }),
+      ...(onAsk === undefined ? {} : { onAsk: (body, id) => onAsk(body, (answer) => link.answer(id, answer)) }),
     })
+    return link
   }
 
   #supervise(options: {
@@ -552,6 +644,17 @@ function mayBeForgotten({ name }: LastWords): boolean {
 /** What is done with an answer of a link. */
 function given<Answer>(answer: (answer: Answer | Unanswered | NoAnswer) => void) {
   return withCause((answered: Answered<Answer, undefined>) => answer(answered.ok ? answered.body : refusalOf(answered)))
+}
+
+/** Private things are asked by somebody. */
+function isOfReader([kind, asked]: ShardAsk): boolean {
+  return kind !== 'hooks' && asked.reader !== ''
+}
+
+const anotherLog: LastWords = {
+  name: 'LogRotated',
+  message: 'the leader has closed its log and begun another: this follower has to be started again',
+  stack: '',
 }
 
 /** A full link refused at once: a refusal. Anything else: the outcome is unknown, and no caller may be given one. */

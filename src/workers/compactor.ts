@@ -42,7 +42,7 @@ export class Compactor {
   readonly #options: CompactorOptions
   /** Frames that are to become stubs, as far as they have been examined. */
   readonly #wanted = new Set<number>()
-  /** Frames that were not written yet when they were examined. */
+  /** Frames that were not written yet when they were examined, or were in a segment that a copy may not seal. */
   readonly #unwritten: number[] = []
   /** How many texts of posts, of commands of the market, and of profiles have been examined. */
   readonly #seen = { events: 0, commands: 0, profiles: 0 }
@@ -104,8 +104,8 @@ export class Compactor {
       this.#left(error)
       if (isDamage(error)) return false
     }
-    if (frame === undefined) this.#unwritten.push(seq)
-    else if (isStub(frame)) return false
+    if (frame !== undefined && isStub(frame)) return false
+    if (frame === undefined || !this.#options.journal.mayCompact(seq)) this.#unwritten.push(seq)
     else this.#wanted.add(seq)
     return true
   }

@@ -6,7 +6,7 @@
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { type Clock, pause } from '../clock.ts'
-import { CursorSealer, type PlacesEpoch } from '../format/cursor.ts'
+import { CursorSealer, type PlacesEpoch, type SealingKeys } from '../format/cursor.ts'
 import { Poster } from '../outgoing/poster.ts'
 import type { Random } from '../platform.ts'
 import { Limiter } from '../rates/meters.ts'
@@ -23,7 +23,7 @@ import type { Report, ThreadPlatform, ThreadStarter } from './thread.ts'
 export type DeliveryThread = {
   readonly directory: string
   readonly sources: number
-  readonly cursorKey: Uint8Array
+  readonly cursorKey: SealingKeys
   readonly epoch: PlacesEpoch
   readonly serviceId: string
   readonly address: string

@@ -14,7 +14,7 @@ import type { ExportRequest } from '../export/chunk.ts'
 import { exportChunk } from '../export/chunks.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
-import { CursorSealer } from '../format/cursor.ts'
+import { CursorSealer, type SealingKeys } from '../format/cursor.ts'
 import { logReads, type ProofContext } from '../log/proof.ts'
 import { tileBytes } from '../log/tiles.ts'
 import type { ReadAnswer, ReadContext, ReadRequest } from '../reads/read.ts'
@@ -57,7 +57,7 @@ type FeedAnswersOptions = {
   /** Verifier keys of all logs, by origin. */
   readonly vkeys: ReadonlyMap<string, string>
   readonly dataDirectory: string
-  readonly cursorKey: Uint8Array
+  readonly cursorKey: SealingKeys
   readonly generation: string
   readonly serviceId: string
   readonly clock: Clock

@@ -19,6 +19,7 @@ import type { Snapshot } from '../../storage/snapshot.ts'
 import { feedSnapshotsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
 import type { Moved, PeopleNews } from '../command/live-facts.ts'
 import type { FollowTell, Live, PublicPush } from '../follow/topics.ts'
+import type { SealingKeys } from '../format/cursor.ts'
 import { inTurn } from '../runtime/slow-turns.ts'
 import { FeedAnswers, type FeedAsk } from './feed-answers.ts'
 import type { Published, Rewritten } from './log-run.ts'
@@ -31,7 +32,7 @@ import { Trees } from './trees.ts'
 export type FeedThread = {
   readonly dataDirectory: string
   readonly shards: number
-  readonly cursorKey: Uint8Array
+  readonly cursorKey: SealingKeys
   readonly generation: string
   readonly serviceId: string
   readonly front: Port

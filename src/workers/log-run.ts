@@ -3,15 +3,17 @@
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
-import { type Log, type LogState, stateAfter } from '../../actors/log/log.ts'
+import { type Log, type LogOptions, type LogState, stateAfter } from '../../actors/log/log.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { logDirectory, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import { lostLog } from '../log/beginning.ts'
+import type { FollowedLog } from '../log/followed-log.ts'
 import type { HighWaterMark } from '../log/mark.ts'
-import { SignedLog } from '../log/signed-log.ts'
+import { type LogIdentity, SignedLog } from '../log/signed-log.ts'
 import type { Ends } from '../replication/journals-out.ts'
+import { answerFollow, type FollowAsk } from './follow-asks.ts'
 import { IdleMark } from './idle-mark.ts'
 import type { FromLog, Teller, ToLog } from './shard-run.ts'
 import type { ThreadPlatform } from './thread.ts'
@@ -25,6 +27,8 @@ export type LogStart = {
   readonly marks: readonly HighWaterMark[]
   /** The main thread is told how far each journal is durable: another thread publishes them. */
   readonly tellsEnds: boolean
+  /** The log is another machine's, whose frames the main thread hands on; undefined: it is signed here. */
+  readonly followed?: LogIdentity | undefined
   /** Shared with the shards: the newest frame that is durable. */
   readonly durable: BigUint64Array
   readonly front: Port
@@ -49,7 +53,10 @@ const frontPaceMs = 20
 /** The log, and what is done for it in its thread. */
 export class LogRun {
   readonly #signed: SignedLog
-  readonly #log: Log
+  /** What signs, or takes the frames of another machine's log. */
+  readonly #log: Pick<Log, 'head' | 'change' | 'covered'>
+  readonly #writer: Log | undefined
+  readonly #followed: FollowedLog | undefined
   readonly #mark: IdleMark
   readonly #front: Link
   readonly #feed: Link
@@ -65,13 +72,45 @@ export class LogRun {
     const { journal, newest } = this.#signed
     checkShards(stateAfter(newest), through)
     this.#mark = new IdleMark(here, logDirectory(start.dataDirectory), journal)
-    this.#front = linkOver(start.front, clock)
+    this.#front = linkOver(start.front, clock, (body, id) => this.#ask(body as FollowAsk, id))
     this.#feed = linkOver(start.feed, clock)
     this.#readers = through.map((_, shard) => JournalReader.open(disk, shardDirectory(start.dataDirectory, shard)))
     const tellFront = paced<Published>(clock, frontPaceMs, (said) => this.#front.tell(said))
     const tellEnds = paced<Ends>(clock, frontPaceMs, (ends) => this.#front.tell(ends))
-    this.#ends = start.tellsEnds ? () => tellEnds({ log: journal.durableSeq, shards: this.#log.hinted }) : undefined
-    this.#log = this.#signed.writer({
+    const published = (seq: number, head: Head, change: number): void => {
+      this.#feed.tell({ seq, head, change } satisfies Published)
+      tellFront({ seq, head, change })
+      this.#ends?.()
+    }
+    if (start.followed !== undefined) {
+      this.#followed = this.#signed.follower({
+        shards: this.#readers,
+        published: (...told) => {
+          Atomics.store(start.durable, 0, BigInt(journal.durableSeq))
+          this.#mark.after()
+          published(...told)
+        },
+      })
+      this.#log = this.#followed
+    } else {
+      this.#writer = this.#signing(start, here, published)
+      this.#log = this.#writer
+      if (start.tellsEnds) this.#ends = () => tellEnds({ log: journal.durableSeq, shards: this.#writer!.hinted })
+    }
+    this.#toShards = through.map((_, shard) => this.#link(shard))
+    if (this.#writer !== undefined) {
+      for (const [shard, end] of through.entries()) this.#writer.hint(shard, end)
+      this.#writer.catchUp()
+    }
+    Atomics.store(start.durable, 0, BigInt(journal.durableSeq))
+    // An earlier thread may have made frames durable without announcing them: readers wait for the newest that a writer knows.
+    const { head, change } = this.#log
+    published(journal.nextSeq - 1, head, change)
+  }
+
+  #signing(start: LogStart, { clock }: ThreadPlatform, published: LogOptions['published']): Log {
+    const { journal } = this.#signed
+    return this.#signed.writer({
       shards: this.#readers,
       confirm: (shard, confirmation) => {
         Atomics.store(start.durable, 0, BigInt(journal.durableSeq))
@@ -80,23 +119,10 @@ export class LogRun {
         toShard.flush()
         this.#mark.after()
       },
-      published: (seq, head, change) => {
-        this.#feed.tell({ seq, head, change } satisfies Published)
-        tellFront({ seq, head, change })
-        this.#ends?.()
-      },
+      published,
       soon: clock.soon,
       later: clock.later,
     })
-    this.#toShards = through.map((_, shard) => this.#link(shard))
-    for (const [shard, end] of through.entries()) this.#log.hint(shard, end)
-    this.#log.catchUp()
-    Atomics.store(start.durable, 0, BigInt(journal.durableSeq))
-    // An earlier thread may have made frames durable without announcing them: readers wait for the newest that a writer knows.
-    const { head, change } = this.#log
-    this.#feed.tell({ seq: journal.nextSeq - 1, head, change } satisfies Published)
-    tellFront({ seq: journal.nextSeq - 1, head, change })
-    this.#ends?.()
   }
 
   get facts() {
@@ -113,9 +139,9 @@ export class LogRun {
   }
 
   async stop(): Promise<void> {
-    await this.#log.stop()
-    if (this.#ends !== undefined)
-      this.#front.tell({ log: this.#signed.journal.durableSeq, shards: this.#log.hinted } satisfies Ends)
+    await this.#writer?.stop()
+    if (this.#writer !== undefined && this.#ends !== undefined)
+      this.#front.tell({ log: this.#signed.journal.durableSeq, shards: this.#writer.hinted } satisfies Ends)
     for (const each of [...this.#toShards, this.#front, this.#feed]) each.close()
     this.#signed.close()
     this.#mark.close()
@@ -127,9 +153,18 @@ export class LogRun {
     return toShard
   }
 
+  /** Where the journal ends, or there after it has taken these frames. */
+  #ask([, copied]: FollowAsk, id: number): void {
+    if (this.#followed === undefined) throw new Error('this log is signed here')
+    this.#front.answer(
+      id,
+      answerFollow(this.#signed.journal, () => copied && this.#followed!.take(copied)),
+    )
+  }
+
   #hear(shard: number, said: ToLog): void {
     if (said !== 'rewritten') {
-      this.#log.hint(shard, said)
+      this.#writer?.hint(shard, said)
       return this.#ends?.()
     }
     this.#readers[shard]!.reopen()
@@ -139,7 +174,7 @@ export class LogRun {
 }
 
 function openSigned(
-  { dataDirectory, origin, segmentBytesMax, marks }: LogStart,
+  { dataDirectory, origin, segmentBytesMax, marks, followed }: LogStart,
   { disk, random, report }: ThreadPlatform,
   through: readonly number[],
 ): SignedLog {
@@ -151,7 +186,9 @@ function openSigned(
     segmentBytesMax,
     marks,
     report,
+    followed,
     begin: () => {
+      if (followed !== undefined) throw new UnusableDirectory(`The log of the leader is missing in ${dataDirectory}.`)
       const lost = lostLog(dataDirectory, through)
       if (lost !== undefined) throw new UnusableDirectory(lost)
       return through.length
@@ -159,8 +196,8 @@ function openSigned(
   })
 }
 
-function linkOver(port: Port, clock: Clock): Link {
-  return new Link({ port, openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock })
+function linkOver(port: Port, clock: Clock, onAsk: (body: unknown, id: number) => void = () => {}): Link {
+  return new Link({ port, openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock, onAsk })
 }
 
 /** Passes on the newest value, at most once in so many milliseconds. */

@@ -1,9 +1,11 @@
 /** The thread that publishes the journals for followers. Started only on a board that has REPLICATE; it only reads their files. */
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
+import type { JournalPlace } from '../../storage/copied-frames.ts'
 import { logDirectory, shardDirectory } from '../board-directory.ts'
 import { drained } from '../clock.ts'
 import type { ReplicationSettings } from '../config.ts'
+import { Copies, type FramesAnswer } from '../replication/copies.ts'
 import type { Ends } from '../replication/journals-out.ts'
 import { Pump } from '../replication/pump.ts'
 import { seedIn } from '../replication/seed.ts'
@@ -24,6 +26,9 @@ export type ReplicationThread = {
 /** What the log says of the journals: they are durable up to here; or sealed segments of one were rewritten. */
 export type ReplicationTell = Ends | Rewritten
 
+/** Of a follower: what it lacks, after these places. */
+export type ReplicationAsk = readonly ['frames', readonly JournalPlace[]]
+
 /** What stands in the way of publishing; undefined: nothing. */
 export type ReplicationNews = { readonly problem: string | undefined }
 
@@ -33,16 +38,37 @@ const flushMs = 2_000
 export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, random, report }) => {
   const { dataDirectory, serviceId, settings, ends } = data
   const { servers, keyFile, systemKeyFile } = settings
+  const directories = {
+    log: logDirectory(dataDirectory),
+    shards: ends.shards.map((_, shard) => shardDirectory(dataDirectory, shard)),
+  }
+  const copies = new Copies(disk, directories, ends)
+  /** Damage costs the followers that reach it. */
+  const framesAfter = (places: readonly JournalPlace[]): FramesAnswer => {
+    try {
+      return copies.after(places)
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error)
+      report('error', 'replication.not_copied', { problem })
+      return { problem: 'the leader cannot read its own journals: its log says why', isForGood: false }
+    }
+  }
   const front = new Link({
     port: data.front,
     openMax: 1,
     patienceMs: inside.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
+    onAsk: (body, id) => front.answer(id, framesAfter((body as ReplicationAsk)[1]) ?? null),
     onTell: (body) => {
       const told = body as ReplicationTell
-      if ('rewritten' in told) pump.rewritten(told.rewritten)
-      else pump.hear(told)
+      if ('rewritten' in told) {
+        pump.rewritten(told.rewritten)
+        copies.rewritten(told.rewritten)
+      } else {
+        pump.hear(told)
+        copies.hear(told)
+      }
     },
   })
   const pump = new Pump({
@@ -50,10 +76,7 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
     clock,
     report,
     ends,
-    directories: {
-      log: logDirectory(dataDirectory),
-      shards: ends.shards.map((_, shard) => shardDirectory(dataDirectory, shard)),
-    },
+    directories,
     openWriter: () => new StreamWriter(disk, dataDirectory, random),
     openStream: () =>
       JournalStream.open({
@@ -71,6 +94,7 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
       await drained(clock, () => pump.isIdle, flushMs)
       await pump.stop()
       await running
+      copies.close()
       front.close()
     },
   }

@@ -3,12 +3,15 @@
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import type { Shares, WriteLetter } from '../../actors/records/write.ts'
 import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
 import { WorkDelivery } from '../../actors/works/delivery.ts'
 import { readBlob } from '../../storage/blob-files.ts'
+import { appendCopied, type CopiedFrames } from '../../storage/copied-frames.ts'
+import { FRAME_BYTES_LIMIT } from '../../storage/frame.ts'
 import type { Journal } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
@@ -17,7 +20,7 @@ import type { DraftLetter } from '../command/draft-letter.ts'
 import { openDraft } from '../command/post-draft.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
 import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
-import { CursorSealer } from '../format/cursor.ts'
+import { CursorSealer, type SealingKeys } from '../format/cursor.ts'
 import { BoardSigner } from '../format/signer.ts'
 import { durableOf } from '../log/covered.ts'
 import type { ReadContext, ReadRequest } from '../reads/read.ts'
@@ -25,6 +28,7 @@ import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
+import { answerFollow, type FollowAsk } from './follow-asks.ts'
 import { IdleMark } from './idle-mark.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { answerRead } from './reads.ts'
@@ -42,7 +46,7 @@ export type ShardStart = {
   readonly dataDirectory: string
   /** Files of attachments. */
   readonly blobs: string
-  readonly cursorKey: Uint8Array
+  readonly cursorKey: SealingKeys
   readonly generation: string
   /** Of board.json. */
   readonly layout: string | undefined
@@ -60,6 +64,8 @@ export type ShardStart = {
   readonly limitsOn: boolean
   /** Shared with the log, which keeps the newest frame of its journal in it that is durable. */
   readonly logDurable: BigUint64Array
+  /** Another machine decides; its frames are handed on by the main thread, and writes are refused with this. */
+  readonly followed: Refusal | undefined
   /** Rooms of this shard that exist from the first start. */
   readonly firstRooms: readonly FirstRoom[]
   readonly front: Port
@@ -84,7 +90,7 @@ export type ShardAsk =
   | readonly ['updates', UpdatesRequest]
   | readonly ['tail', BackfillRequest]
   | readonly ['hooks', HooksAsk]
-type FromFront = readonly ['write', WriteLetter] | readonly ['post', DraftLetter] | ShardAsk
+type FromFront = readonly ['write', WriteLetter] | readonly ['post', DraftLetter] | FollowAsk | ShardAsk
 
 const retryShares: Shares = {
   requestIds: rates.request_ids_per_identity_per_day,
@@ -133,6 +139,8 @@ export class ShardRun {
       random,
       directory: data.directory,
       segmentBytesMax: data.segmentBytesMax,
+      isCopy: data.followed !== undefined,
+      ...(data.followed === undefined ? {} : { frameBytesMax: FRAME_BYTES_LIMIT }),
       knownDurable: (journalId) => durableOf(disk, data.dataDirectory, data.number, journalId),
       report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
     })
@@ -198,7 +206,6 @@ export class ShardRun {
 
   #shardOptions(shelf: RetryShelf): ShardOptions {
     const data = this.#data
-    const signer = new BoardSigner(data)
     return {
       number: data.number,
       journal: this.#journal,
@@ -214,10 +221,15 @@ export class ShardRun {
       shelf,
       onReplayed: replayProgress(this.#here, `shard ${data.number}`, this.#journal.nextSeq - 1),
       firstRooms: data.firstRooms,
-      mail: (state, record) => {
-        this.#delivery = this.#workDelivery(signer, state, record)
-        return this.#delivery
-      },
+      // Letters between actors are the leader's to carry.
+      ...(data.followed === undefined
+        ? {
+            mail: (state, record) => {
+              this.#delivery = this.#workDelivery(new BoardSigner(data), state, record)
+              return this.#delivery
+            },
+          }
+        : {}),
       deciders: eachNamed(deciders),
       again,
       wallSeconds: this.#here.clock.wallSeconds,
@@ -282,6 +294,17 @@ export class ShardRun {
   }
 
   #ask(asked: FromFront, id: number): void {
+    if (asked[0] === 'follow')
+      return this.#front.answer(
+        id,
+        answerFollow(this.#journal, () => asked[1] && this.#follow(asked[1])),
+      )
+    if (asked[0] === 'write' && this.#data.followed !== undefined) {
+      // What waits until everything is decided has nothing to wait for.
+      const { op } = asked[1]
+      const reply = { ok: true, reply: {} } as const
+      return this.#front.answer(id, op === 'nothing' ? reply : { ok: false, refusal: this.#data.followed })
+    }
     if (asked[0] !== 'write' && asked[0] !== 'post')
       return this.#whenOnDisk(() => inTurn(asked[0], () => this.#front.answer(id, this.#answer(asked))))
     if (asked[0] === 'post') return this.#post(asked[1], id)
@@ -290,7 +313,8 @@ export class ShardRun {
 
   #post(draft: DraftLetter, id: number): void {
     const { letter, take } = openDraft(draft, (answered, head) => this.#front.answer(id, answered, head))
-    this.#shard.post(letter, take)
+    if (this.#data.followed !== undefined) take({ ok: false, refusal: this.#data.followed })
+    else this.#shard.post(letter, take)
   }
 
   #answer([kind, asked]: ShardAsk): unknown {
@@ -302,6 +326,13 @@ export class ShardRun {
     } catch (error) {
       return readFault(this.#here.report, error)
     }
+  }
+
+  /** Takes frames of the leader's journal; returns the operations of the acts among them. */
+  #follow(copied: CopiedFrames): string[] {
+    this.#journal.peerSeq = Number(Atomics.load(this.#data.logDurable, 0))
+    const acts = this.#shard.follow(appendCopied(this.#journal, copied))
+    return [...new Set(acts.map(({ op }) => op))]
   }
 
   /** Nothing is shown of a turn that is on its way to the disk. */

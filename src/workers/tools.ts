@@ -20,7 +20,7 @@ import { marketName } from '../../actors/works/market/letters.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { logDirectory, shardDirectory, toolsDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
-import { CursorSealer } from '../format/cursor.ts'
+import { CursorSealer, type SealingKeys } from '../format/cursor.ts'
 import { ownTools } from '../own-tools/descriptors.ts'
 import { replyWith } from '../reads/read.ts'
 import type { FoundSubject, ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
@@ -38,7 +38,7 @@ export type ToolsThread = {
   /** Newest durable frame of the log, and the id of its journal. */
   readonly through: number
   readonly logId: Uint8Array
-  readonly cursorKey: Uint8Array
+  readonly cursorKey: SealingKeys
   readonly front: Port
 }
 

@@ -14,7 +14,7 @@ import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
 import type { Delegate } from '../command/delegates.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { ReadPath } from '../command/ports.ts'
-import { CursorSealer, type PlacesEpoch } from '../format/cursor.ts'
+import { CursorSealer, keptKeysOf, type PlacesEpoch } from '../format/cursor.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
@@ -63,7 +63,7 @@ export class WebhookThread implements ActorListener {
     this.webhooks = new WebhookService({
       actors: actorHost,
       cursors: new CursorSealer(directory.cursorKey),
-      cursorKey: directory.cursorKey,
+      cursorKey: keptKeysOf(directory.cursorKey),
       epoch: epochOf(directory),
       loopback,
       wallSeconds: clock.wallSeconds,

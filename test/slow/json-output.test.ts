@@ -10,6 +10,7 @@ import { verbWords } from '../../src/cli/verbs.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { program } from '../support/program.ts'
+import { Replicas } from '../support/replicas.ts'
 import { runProgram } from '../support/run-program.ts'
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
@@ -149,7 +150,7 @@ test('copies: import, export, verify, mirror', async () => {
   expect(await linesOf('mirror', board.address, 'copy')).toMatchObject([{ before: 0, pinned: false }])
 })
 
-test('hosts: check-config, serve, backup, restore, restored, fsck, reshard, rekey, clock, log', async () => {
+test('hosts: check-config, serve, follow, backup, restore, restored, fsck, reshard, rekey, clock, log', async () => {
   writeFileSync(join(home, 'settings.json'), '{"BOARD_NAME": "Of the file"}')
   expect(await linesOf('check-config', '--config', 'settings.json')).toContainEqual(
     expect.objectContaining({ name: 'BOARD_NAME', value: 'Of the file', origin: join(home, 'settings.json') }),
@@ -169,6 +170,13 @@ test('hosts: check-config, serve, backup, restore, restored, fsck, reshard, reke
   expect(await linesOf('log', 'rotate', '--data', 'again')).toMatchObject([{ closed: { size: expect.any(Number) } }])
   const served = await firstLineOf('serve', '--data', 'again', '--port', '0')
   expect(served).toEqual({ address: expect.stringMatching(/^http:/) })
+  const replicas = await Replicas.make({ SHARDS: '1' })
+  const leader = await replicas.leader()
+  writeFileSync(join(home, 'follow.json'), JSON.stringify(replicas.settings(leader.address)))
+  const follow = ['follow', '--config', 'follow.json', '--data', boardDirectory(), '--port', '0']
+  const followed = await firstLineOf(...follow)
+  expect(followed).toEqual({ address: expect.stringMatching(/^http:/) })
+  await leader.stop()
 })
 
 test('shows: demo, bench', async () => {

@@ -13,6 +13,8 @@ export type BoardOptions = {
   /** Environment of src/config.ts; rates are lifted unless it says otherwise. */
   readonly env?: Readonly<Record<string, string>>
   readonly port?: number
+  /** `follow`: a follower; by default a board of its own. */
+  readonly command?: 'serve' | 'follow'
   /** A program and its arguments to run the board under. */
   readonly under?: readonly string[]
   /** Called as soon as there is a process, before it is ready. */
@@ -74,8 +76,8 @@ export async function endBoards(): Promise<void> {
   await Promise.all([...running].map(({ ended }) => ended))
 }
 
-function launch({ directory, env = {}, port = 0, under = [] }: BoardOptions): Board {
-  const [command = '', ...args] = [...under, process.execPath, program, 'serve', '--data', directory]
+function launch({ directory, env = {}, port = 0, under = [], command: verb = 'serve' }: BoardOptions): Board {
+  const [command = '', ...args] = [...under, process.execPath, program, verb, '--data', directory]
   const child = spawn(command, [...args, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,

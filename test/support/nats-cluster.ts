@@ -25,8 +25,9 @@ process.once('exit', () => {
 
 export class NatsCluster {
   readonly servers: readonly Server[]
-  /** Files with the seeds of the board's user and of the system user. */
+  /** Files with the seeds of the board's user, of one that only reads, and of the system user. */
   readonly keyFile: string
+  readonly readKeyFile: string
   readonly systemKeyFile: string
   readonly #directory: string
   readonly #release: 'forky' | 'bookworm'
@@ -36,6 +37,7 @@ export class NatsCluster {
     this.#release = release
     this.servers = servers
     this.keyFile = join(directory, 'board.nk')
+    this.readKeyFile = join(directory, 'follower.nk')
     this.systemKeyFile = join(directory, 'system.nk')
   }
 
@@ -47,6 +49,7 @@ export class NatsCluster {
     const routes = names.map((_, index) => `nats://127.0.0.1:${ports[names.length + index]}`)
     mkdirSync(directory, { recursive: true })
     const board = await createNatsKeyFile(join(directory, 'board.nk'))
+    const follower = await createNatsKeyFile(join(directory, 'follower.nk'))
     const system = await createNatsKeyFile(join(directory, 'system.nk'))
     const servers = names.map((name, index) => ({
       name,
@@ -58,7 +61,7 @@ export class NatsCluster {
         // Release 2.9 has no such setting.
         sync: release === 'bookworm' ? '' : `sync_interval: ${name === unsynced ? '2m' : 'always'}`,
         routes: isAlone ? undefined : { own: ports[names.length + index]!, all: routes },
-        users: { board, system },
+        users: { board, follower, system },
       }),
     }))
     const cluster = new NatsCluster(directory, servers, release)
@@ -73,6 +76,12 @@ export class NatsCluster {
       REPLICATE_KEY_FILE: this.keyFile,
       REPLICATE_SYSTEM_KEY_FILE: this.systemKeyFile,
     }
+  }
+
+  /** The settings of a follower that reads here. */
+  get readEnv(): Readonly<Record<string, string>> {
+    const { REPLICATE = '' } = this.env
+    return { REPLICATE, REPLICATE_KEY_FILE: this.readKeyFile }
   }
 
   /** Starts a server that does not run; resolves when it is ready. `sync`: from now on, in place of what it was made with. */
@@ -119,7 +128,7 @@ type Wanted = {
   readonly store: string
   readonly sync: string
   readonly routes: { readonly own: number; readonly all: readonly string[] } | undefined
-  readonly users: { readonly board: string; readonly system: string }
+  readonly users: { readonly board: string; readonly follower: string; readonly system: string }
 }
 
 function configOf({ name, port, store, sync, routes, users }: Wanted): string {
@@ -133,7 +142,13 @@ jetstream { store_dir: "${store}", ${sync} }
 ${cluster}
 accounts {
   SYSTEM { users: [ { nkey: ${users.system}, permissions: { publish: ["$SYS.REQ.SERVER.PING.VARZ"], subscribe: ["_INBOX.>"] } } ] }
-  BOARD { jetstream: enabled, users: [ { nkey: ${users.board} } ] }
+  BOARD { jetstream: enabled, users: [
+    { nkey: ${users.board} }
+    { nkey: ${users.follower}, permissions: {
+      publish: ["$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.*.>"]
+      subscribe: ["_INBOX.>"]
+    } }
+  ] }
 }
 system_account: SYSTEM
 `

@@ -29,6 +29,8 @@ function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => se
     mostAtOnce: 0,
     written,
     fails: false,
+    /** In a segment that is not sealed yet, and may not be. */
+    growing: new Set<number>(),
     /** What the disk says of a frame in place of it. */
     unreadable: new Map<number, Error>(),
     damaged: [] as number[],
@@ -47,6 +49,7 @@ function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => se
       if (error !== undefined) throw error
       return seq > said.written ? undefined : { flags: stubs(seq) ? STUB : 0 }
     },
+    mayCompact: (seq: number) => !said.growing.has(seq),
     *compact(seqs: ReadonlySet<number>, _keep: unknown, onDamage: (damage: Error, left: number[]) => void) {
       said.tails = readdirSync(tails)
       if (said.fails) throw Object.assign(new Error('no space'), { name: 'DiskFull' })
@@ -102,6 +105,15 @@ test('a frame that is not written yet is looked at again, and what a full disk k
   said.written = frames
   said.fails = false
   await vi.waitFor(() => expect(said.compacted.flat().sort((a, b) => a - b)).toEqual(thirds), patience)
+  compactor.close()
+})
+
+test('what a copy of a journal has in the segment that grows waits until that is sealed', async () => {
+  const { said, compactor } = shard()
+  for (const seq of [6, 7]) said.growing.add(seq)
+  await vi.waitFor(() => expect(said.compacted).toEqual([thirds.filter((seq) => seq !== 6)]), patience)
+  said.growing.clear()
+  await vi.waitFor(() => expect(said.compacted.at(-1)).toEqual([6]), patience)
   compactor.close()
 })
 

@@ -1,0 +1,79 @@
+/** Gives followers what they have missed of the journals, from the files, a batch at a time. */
+import type { JournalPlace } from '../../storage/copied-frames.ts'
+import type { Disk } from '../../storage/disk.ts'
+import { type Ends, type FrameShares, JournalsOut } from './journals-out.ts'
+
+/** `isForGood`: the follower has other journals than this board. */
+export type FramesAnswer = FrameShares | { readonly problem: string; readonly isForGood: boolean } | undefined
+
+/** Journals of followers that are being read: each begins where its follower is, which takes a reading of a segment. */
+const openMax = 4
+
+export class Copies {
+  readonly #disk: Disk
+  readonly #directories: { readonly log: string; readonly shards: readonly string[] }
+  #ends: Ends
+  /** The one that was asked last comes last. */
+  #open: JournalsOut[] = []
+
+  constructor(disk: Disk, directories: { readonly log: string; readonly shards: readonly string[] }, ends: Ends) {
+    this.#disk = disk
+    this.#directories = directories
+    this.#ends = ends
+  }
+
+  hear(ends: Ends): void {
+    this.#ends = ends
+    for (const each of this.#open) each.hear(ends)
+  }
+
+  rewritten(shard: number): void {
+    for (const each of this.#open) each.rewritten(shard)
+  }
+
+  /** What follows these places, the shards' by number and then the log's; undefined: nothing. Throws Damage. */
+  after(places: readonly JournalPlace[]): FramesAnswer {
+    const ends = [...this.#ends.shards, this.#ends.log]
+    if (places.length !== ends.length) return otherJournals
+    // It may have been handed what this board has not told yet, by the stream.
+    if (places.some(({ last }, index) => last > ends[index]!))
+      return { problem: 'the follower is ahead of what its leader has told so far', isForGood: false }
+    const known = this.#open.findIndex((each) => isSame(each.places, places))
+    const [found] = known === -1 ? [] : this.#open.splice(known, 1)
+    const journals = found ?? this.#begin(places)
+    if (!isSame(journals.places, places)) {
+      journals.close()
+      return otherJournals
+    }
+    const taken = journals.next()
+    this.#open.push(journals)
+    if (this.#open.length > openMax) this.#open.shift()!.close()
+    return taken
+  }
+
+  close(): void {
+    for (const each of this.#open.splice(0)) each.close()
+  }
+
+  #begin(places: readonly JournalPlace[]): JournalsOut {
+    const lasts = places.map(({ last }) => last)
+    return new JournalsOut(this.#disk, this.#directories, this.#ends, {
+      shards: lasts.slice(0, -1),
+      log: lasts.at(-1)!,
+    })
+  }
+}
+
+const otherJournals = {
+  problem:
+    'the follower has other journals than its leader. Was the leader resharded, or a backup put back? Then make a new follower in an empty directory',
+  isForGood: true,
+} as const
+
+function isSame(some: readonly JournalPlace[], others: readonly JournalPlace[]): boolean {
+  return some.every(({ id, last, chain }, index) => {
+    const other = others[index]!
+    // A journal of which there is nothing has no id yet.
+    return last === other.last && chain === other.chain && (id === other.id || other.last === 0)
+  })
+}

@@ -1,0 +1,137 @@
+/** The data directory of a follower: made of what its leader answers, and opened again without it. */
+import { join } from 'node:path'
+import { appendCopied, type CopiedFrames, type JournalPlace, placeOf } from '../../storage/copied-frames.ts'
+import type { Disk } from '../../storage/disk.ts'
+import { FRAME_BYTES_LIMIT } from '../../storage/frame.ts'
+import { type Journal, journalIdIn } from '../../storage/journal.ts'
+import { openWhole } from '../../storage/whole-decisions.ts'
+import {
+  type BoardDirectory,
+  followerFile,
+  logDirectory,
+  openFollowerDirectory,
+  shardDirectory,
+  UnusableDirectory,
+  writeBoardFacts,
+} from '../board-directory.ts'
+import type { FollowSettings } from '../config.ts'
+import { foreignJson } from '../format/foreign-json.ts'
+import type { LogIdentity } from '../log/signed-log.ts'
+import type { Random } from '../platform.ts'
+import { Attachments } from './attachments.ts'
+import { sharesOf } from './batch.ts'
+import { isFacts, Leader, OutOfReach } from './leader.ts'
+import type { LeaderFacts } from './leader-answers.ts'
+import { replicaKeyIn } from './replica-key.ts'
+
+type Wanted = {
+  readonly disk: Disk
+  readonly path: string
+  readonly random: Random
+  readonly segmentBytesMax: number
+  readonly settings: FollowSettings
+}
+
+export type FollowerDirectory = {
+  readonly directory: BoardDirectory
+  /** The log that grew when the follower was made: it checks the heads of all that follow. */
+  readonly log: LogIdentity
+  readonly leader: Leader
+}
+
+/** Opens it, or makes it while the leader can be asked. The caller holds its lock. Throws UnusableDirectory and OutOfReach. */
+export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
+  const { disk, path, settings } = wanted
+  const leader = new Leader(settings.leader, replicaKeyIn(disk, settings.keyFile))
+  const kept = knownOf(disk, path)
+  const known = kept === undefined ? await begin(disk, path, leader) : await renewed(disk, path, kept, leader)
+  // Written last: where it is missing, an earlier start was cut short.
+  if (!disk.fileExists(join(path, 'board.json'))) await copyFirst(wanted, known, leader)
+  const { identity, log, readKey } = known
+  return { directory: openFollowerDirectory(wanted, { identity, readKey: Buffer.from(readKey, 'hex') }), log, leader }
+}
+
+/** What a follower knows of its leader; undefined: this is no follower's directory. Throws UnusableDirectory. */
+export function knownOf(disk: Disk, path: string): LeaderFacts | undefined {
+  const file = followerFile(path)
+  if (!disk.fileExists(file)) return undefined
+  const found = foreignJson(disk.readWhole(file).toString('utf8'))
+  if (isFacts(found)) return found
+  throw new UnusableDirectory(`${file} is not what a follower wrote. Make a new follower in an empty directory.`)
+}
+
+async function begin(disk: Disk, path: string, leader: Leader): Promise<LeaderFacts> {
+  if (disk.fileExists(join(path, 'board.json')))
+    throw new UnusableDirectory(
+      `${path} holds a board of its own, and a follower needs an empty directory: choose another DATA_DIR.`,
+    )
+  const facts = await leader.facts()
+  keep(disk, path, facts)
+  return facts
+}
+
+/** With the read key that the leader has now, where it can be asked: `broadside rekey` gives it another. */
+async function renewed(disk: Disk, path: string, kept: LeaderFacts, leader: Leader): Promise<LeaderFacts> {
+  try {
+    const { readKey } = await leader.facts()
+    if (readKey === kept.readKey) return kept
+    const known = { ...kept, readKey }
+    keep(disk, path, known)
+    return known
+  } catch (error) {
+    if (error instanceof OutOfReach) return kept
+    throw error
+  }
+}
+
+function keep(disk: Disk, path: string, known: LeaderFacts): void {
+  disk.writeAtomic(followerFile(path), Buffer.from(`${JSON.stringify(known, null, 2)}\n`), 0o600)
+}
+
+/** The beginning of every journal: the log opens with its first frame. */
+async function copyFirst(
+  { disk, path, segmentBytesMax }: Wanted,
+  { facts }: LeaderFacts,
+  leader: Leader,
+): Promise<void> {
+  const shards = Array.from({ length: facts.shards }, (_, shard) => shardDirectory(path, shard))
+  const directories = [...shards, logDirectory(path)]
+  for (const directory of directories) disk.makeDirectory(directory)
+  const open = (directory: string, id: string): Journal =>
+    openWhole({
+      disk,
+      directory,
+      segmentBytesMax,
+      frameBytesMax: FRAME_BYTES_LIMIT,
+      isCopy: true,
+      random: () => Buffer.from(id, 'hex'),
+    })
+  const take = (directory: string, copied: CopiedFrames): JournalPlace => {
+    const journal = open(directory, copied.id)
+    try {
+      appendCopied(journal, copied)
+      return placeOf(journal)
+    } finally {
+      journal.close()
+    }
+  }
+  let places = directories.map((directory): JournalPlace => {
+    const id = journalIdIn(disk, directory)
+    if (id === undefined) return { id: '0'.repeat(32), last: 0, chain: '0'.repeat(64) }
+    const journal = open(directory, id.toString('hex'))
+    const place = placeOf(journal)
+    journal.close()
+    return place
+  })
+  const attachments = new Attachments(disk, path, leader)
+  while (places.at(-1)!.last === 0) {
+    const found = await leader.frames(places)
+    if (found === undefined) throw new UnusableDirectory(`${leader.address} gave no frames of its log.`)
+    const copied = sharesOf(found.journals, found.payload)
+    await attachments.fetchFor(copied.slice(0, -1))
+    places = directories.map((directory, index) => take(directory, copied[index]!))
+  }
+  // Its keys are not here.
+  const { prints: _, ...told } = facts
+  writeBoardFacts(disk, path, told)
+}

@@ -1,0 +1,286 @@
+/**
+ * Keeps the journals here as the leader's: takes batches from the stream, and over HTTP what the stream does not have: the beginning, what
+ * is older than its first message, messages that are missing, and everything while the stream is out of reach. The numbers of frames
+ * decide what is applied, whichever way it came; where what came does not follow what is here, nothing is changed any more.
+ */
+import type { Cancel } from '../../actors/kernel/timers.ts'
+import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
+import { type Clock, pause } from '../clock.ts'
+import type { Attachments } from './attachments.ts'
+import { Assembly, sharesOf } from './batch.ts'
+import { Halted } from './halted.ts'
+import type { Ends } from './journals-out.ts'
+import { type Leader, OutOfReach } from './leader.ts'
+import type { LeaderFacts } from './leader-answers.ts'
+import type { StreamReader } from './stream-reader.ts'
+
+/**
+ * `behindMs`: for how long the leader is known to have more than this follower, or to be out of reach; 0: this follower has it all;
+ * infinite: it has not heard of it. `problem`: what a person has to know.
+ */
+export type Standing = { readonly behindMs: number; readonly problem: string | undefined }
+
+type FollowerOptions = {
+  readonly clock: Clock
+  readonly leader: Pick<Leader, 'ends' | 'facts' | 'frames'>
+  /** The leader as it was when this follower was made. */
+  readonly known: LeaderFacts
+  readonly attachments: Attachments
+  /** Undefined: the leader alone is asked, every second. */
+  readonly openStream: (() => Promise<StreamReader>) | undefined
+  /** Where the journals end here, the shards' by number and then the log's. */
+  readonly places: () => Promise<readonly JournalPlace[]>
+  /** Applies what is new; resolves when it is durable and shown. Rejects with Diverged. */
+  readonly take: (shares: readonly CopiedFrames[]) => Promise<readonly JournalPlace[]>
+  readonly tell: (standing: Standing) => void
+  readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+const pollMs = 1_000
+/** An answer of the leader says for so long how far it is. */
+const knownForMs = 2_500
+/** What the leader has and the stream does not bring is fetched after this. */
+const streamLateMs = 1_500
+/** A leader that starts has not told everything at once. */
+const pollsAheadMax = 5
+/** Answers of the leader that are remembered: of ten minutes. */
+const lackingMax = 600
+const retryMs = 500
+/** A stream that was out of reach is tried again after this. */
+const streamRetryMs = 5_000
+
+export class Follower {
+  readonly #options: FollowerOptions
+  #places: readonly JournalPlace[] = []
+  /** What the leader said that it has and this follower has not, and when it was asked, the first answer first. */
+  #lacking: { readonly ends: Ends; readonly askedAt: number }[] = []
+  /** When it was asked last, and answered. */
+  #heardAt: number | undefined
+  #tookAt = 0
+  #isPolling = false
+  /** The leader was asked who it is since it was out of reach. */
+  #isRecognized = false
+  /** How often in a row the leader said that it has less than this follower. */
+  #pollsAhead = 0
+  #stream: StreamReader | undefined
+  /** One batch after the other, whichever way it came. */
+  #work: Promise<void> = Promise.resolve()
+  #halted: Error | undefined
+  /** What was reported last. */
+  #problem: string | undefined
+  #isStopped = false
+  readonly #stopped = Promise.withResolvers<void>()
+  readonly #stopPolling: Cancel
+
+  constructor(options: FollowerOptions) {
+    this.#options = options
+    this.#stopPolling = options.clock.every(() => this.#pollNow(), pollMs)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#stopPolling()
+    this.#stopped.resolve()
+    await this.#stream?.close()
+    await this.#work
+  }
+
+  /** Works until it is stopped, or its journals are not the leader's. */
+  async run(): Promise<void> {
+    const { places, report } = this.#options
+    while (!this.#isOver) {
+      try {
+        this.#places = await places()
+        await this.#poll()
+        await this.#session()
+      } catch (error) {
+        if (this.#isStopped) return
+        this.#note(error)
+      }
+      if (!this.#isOver) await this.#pause(retryMs)
+    }
+    if (this.#halted !== undefined) report('error', 'following.halted', { problem: this.#halted.message })
+  }
+
+  get #isOver(): boolean {
+    return this.#isStopped || this.#halted !== undefined
+  }
+
+  #note(error: unknown): void {
+    const problem = error instanceof Error ? error.message : String(error)
+    if (error instanceof Diverged || error instanceof Halted) this.#halted = error
+    else this.#warn('following.interrupted', problem)
+    this.#tell()
+  }
+
+  /** What goes on fills no log. */
+  #warn(event: string, problem: string): void {
+    if (problem !== this.#problem) this.#options.report('warn', event, { problem })
+    this.#problem = problem
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await Promise.race([pause(this.#options.clock, ms), this.#stopped.promise])
+  }
+
+  /** One connection to the stream, or a while without. */
+  async #session(): Promise<void> {
+    const { clock, openStream } = this.#options
+    if (openStream !== undefined) {
+      try {
+        this.#stream = await openStream()
+        return await this.#follow(this.#stream)
+      } catch (error) {
+        if (error instanceof Diverged || error instanceof Halted || this.#isStopped) throw error
+        this.#warn('following.without_stream', error instanceof Error ? error.message : String(error))
+      } finally {
+        await this.#stream?.close()
+        this.#stream = undefined
+      }
+    }
+    const until = clock.monotonicMs() + streamRetryMs
+    while (!this.#isOver && (openStream === undefined || clock.monotonicMs() < until)) {
+      await this.#inTurn(() => this.#copyAll())
+      this.#tell()
+      await this.#pause(pollMs)
+    }
+  }
+
+  async #follow(stream: StreamReader): Promise<void> {
+    const newest = await stream.last()
+    // What was published until then is in the leader's files. Without it the stream is read from its beginning.
+    const isCopied = await this.#inTurn(() => this.#copyAll()).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof OutOfReach) return false
+        throw error
+      },
+    )
+    this.#options.report('info', 'following.begun', { from: isCopied ? newest + 1 : 1 })
+    this.#problem = undefined
+    const assembly = new Assembly()
+    for await (const part of stream.from(isCopied ? newest + 1 : 1)) {
+      const batch = assembly.add(part)
+      if (batch !== undefined) await this.#inTurn(() => this.#take(sharesOf(batch.header.journals, batch.payload)))
+      if (this.#isOver) return
+    }
+  }
+
+  async #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#work.then(() => (this.#isOver ? undefined : work()))
+    this.#work = done.catch(() => {})
+    await done
+  }
+
+  /** Fetches until the leader has nothing more. */
+  async #copyAll(): Promise<void> {
+    while (!this.#isOver) {
+      const found = await this.#options.leader.frames(this.#places)
+      if (found === undefined) return
+      await this.#take(sharesOf(found.journals, found.payload))
+    }
+  }
+
+  async #take(shares: readonly CopiedFrames[]): Promise<void> {
+    if (shares.length !== this.#places.length)
+      throw new Diverged('the leader has another number of shards: make a new follower in an empty directory')
+    if (this.#isBehind(shares)) await this.#copyAll()
+    const fresh = shares.map((share, index) => this.#freshOf(share, this.#places[index]!))
+    if (fresh.every((share) => share === undefined)) return
+    await this.#options.attachments.fetchFor(shares.slice(0, -1).filter((_, index) => fresh[index] !== undefined))
+    this.#places = await this.#options.take(shares)
+    this.#tookAt = this.#options.clock.monotonicMs()
+    this.#compare()
+  }
+
+  /** Frames are missing between those here and these. */
+  #isBehind(shares: readonly CopiedFrames[]): boolean {
+    return shares.some(({ first }, index) => first > this.#places[index]!.last + 1)
+  }
+
+  /** Undefined: all of it is here. */
+  #freshOf(share: CopiedFrames, place: JournalPlace): CopiedFrames | undefined {
+    if (share.last === place.last && share.chain !== place.chain)
+      throw new Diverged(`journal ${place.id} here and there are not the same up to frame ${place.last}`)
+    return share.last > place.last || share.rolls.some((roll) => roll > place.last) ? share : undefined
+  }
+
+  #pollNow(): void {
+    void this.#poll()
+  }
+
+  /** Asks the leader how far it is, and fetches what should have come. */
+  async #poll(): Promise<void> {
+    if (this.#isPolling || this.#isOver || this.#places.length === 0) return
+    this.#isPolling = true
+    const { clock, leader, attachments } = this.#options
+    const askedAt = clock.monotonicMs()
+    try {
+      if (!this.#isRecognized) this.#recognize(await leader.facts())
+      const ends = await leader.ends()
+      this.#heardAt = askedAt
+      this.#checkAhead(ends)
+      if (this.#lacking.length < lackingMax) this.#lacking.push({ ends, askedAt })
+      this.#compare()
+      await attachments.fetchMissing()
+      const lacksSince = this.#lacking[0]?.askedAt ?? askedAt
+      const isLate = askedAt - Math.max(this.#tookAt, lacksSince) > streamLateMs
+      if (isLate && this.#stream !== undefined) await this.#inTurn(() => this.#copyAll())
+    } catch (error) {
+      this.#isRecognized = false
+      if (!this.#isOver && !(error instanceof OutOfReach)) this.#note(error)
+      if (this.#halted !== undefined) await this.#stream?.close()
+    } finally {
+      this.#isPolling = false
+      this.#tell()
+    }
+  }
+
+  #recognize(leader: LeaderFacts): void {
+    const { known, report } = this.#options
+    checkSame(known, leader)
+    this.#isRecognized = true
+    const note =
+      'The leader has another cursor.key. Start this follower again: until then cursors of either are refused by the other.'
+    if (leader.readKey !== known.readKey) report('warn', 'following.other_read_key', { note })
+  }
+
+  /** What a leader has told it cannot have lost: it is not the one that was followed, or an old copy of it. */
+  #checkAhead({ log, shards }: Ends): void {
+    const isAhead = this.#places.some(({ last }, index) => last > ([...shards, log][index] ?? 0))
+    this.#pollsAhead = isAhead ? this.#pollsAhead + 1 : 0
+    if (this.#pollsAhead < pollsAheadMax) return
+    throw new Diverged('the leader has less than this follower. Was a backup of the leader put back?')
+  }
+
+  /** Forgets what it does not lack any more. */
+  #compare(): void {
+    const lacked = this.#lacking.length
+    while (this.#lacking.length > 0 && this.#hasAll(this.#lacking[0]!.ends)) this.#lacking.shift()
+    if (lacked > 0 && this.#lacking.length === 0) this.#tell()
+  }
+
+  #hasAll({ log, shards }: Ends): boolean {
+    return [...shards, log].every((end, index) => end <= (this.#places[index]?.last ?? 0))
+  }
+
+  #tell(): void {
+    this.#options.tell({ behindMs: this.#behindMs, problem: this.#halted?.message })
+  }
+
+  get #behindMs(): number {
+    const now = this.#options.clock.monotonicMs()
+    const [lacking] = this.#lacking
+    if (lacking !== undefined) return now - lacking.askedAt
+    if (this.#heardAt === undefined) return Number.POSITIVE_INFINITY
+    return now - this.#heardAt < knownForMs ? 0 : now - this.#heardAt
+  }
+}
+
+/** Throws Diverged where a board has become another, to which cursors and places here mean nothing. */
+function checkSame({ facts: known }: LeaderFacts, { facts }: LeaderFacts): void {
+  const names = ['service_id', 'origin', 'generation', 'layout', 'shards', 'delegations_ended'] as const
+  const changed = names.filter((name) => facts[name] !== known[name])
+  if (changed.length > 0)
+    throw new Diverged(`the leader has become another board (${changed}): make a new follower in an empty directory`)
+}

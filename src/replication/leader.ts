@@ -1,0 +1,150 @@
+/** The leader of a follower, asked over HTTP. */
+import { Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
+import { foreignJson } from '../format/foreign-json.ts'
+import type { Reply } from '../format/reply.ts'
+import type { Ends, FrameShares } from './journals-out.ts'
+import { type AskedPlaces, type LeaderFacts, type PassedOn, unpackShares } from './leader-answers.ts'
+
+/** A batch may have one decision more than is usual, which no frame limits. */
+const framesWithinMs = 60_000
+const answersWithinMs = 5_000
+/** A write waits for the log, and behind others. */
+const writesWithinMs = 30_000
+
+/** The leader gave no answer that is of use now. */
+export class OutOfReach extends Error {
+  override name = 'OutOfReach'
+  /** Nothing was sent to it. */
+  readonly isUnsent: boolean
+
+  constructor(message: string, isUnsent = false) {
+    super(message)
+    this.isUnsent = isUnsent
+  }
+}
+
+/** Of a connection that was never there. */
+const unsent = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+export class Leader {
+  /** An origin, such as `https://board.example`. */
+  readonly address: string
+  readonly #key: string
+  readonly #closing = new AbortController()
+
+  /** `key`: 64 hex. */
+  constructor(address: string, key: string) {
+    this.address = address
+    this.#key = key
+  }
+
+  /** Gives up what is being asked. */
+  close(): void {
+    this.#closing.abort()
+  }
+
+  async facts(): Promise<LeaderFacts> {
+    const found = await this.#json('board')
+    if (!isFacts(found)) throw new OutOfReach(`${this.address} does not answer as a leader of followers does`)
+    return found
+  }
+
+  /** How far its journals are durable. */
+  async ends(): Promise<Ends> {
+    const found = await this.#json('ends')
+    if (!isEnds(found)) throw new OutOfReach(`${this.address} did not say how far its journals reach`)
+    return found
+  }
+
+  /** What follows these places; undefined: nothing. Throws OutOfReach, and Diverged where its journals are others. */
+  async frames(places: readonly JournalPlace[]): Promise<FrameShares | undefined> {
+    const body = JSON.stringify({ places } satisfies AskedPlaces)
+    const answer = await this.#ask('frames', framesWithinMs, { method: 'POST', body })
+    if (answer.status === 204) return undefined
+    const bytes = await bodyOf(answer)
+    const shares = answer.status === 200 ? unpackShares(bytes) : undefined
+    if (shares !== undefined) return shares
+    const { problem = `status ${answer.status}` }: { readonly problem?: unknown } = Object(
+      foreignJson(bytes.toString('utf8')),
+    )
+    if (answer.status === 409) throw new Diverged(String(problem))
+    throw new OutOfReach(`${this.address} gave no frames: ${problem}`)
+  }
+
+  /** The bytes of an attachment; undefined: the leader has no such file any more. */
+  async blob(room: string, sha256: string): Promise<Buffer | undefined> {
+    const answer = await this.#ask(`blob/${room}/${sha256}`, framesWithinMs)
+    const bytes = await bodyOf(answer)
+    if (answer.status === 404) return undefined
+    if (answer.status !== 200) throw new OutOfReach(`${this.address} did not give an attachment: ${answer.status}`)
+    return bytes
+  }
+
+  /** Carries out a write; undefined: its outcome is unknown. `ends`: how far a follower has to be to show it. */
+  async command(passed: PassedOn): Promise<{ readonly reply: Reply; readonly ends: Ends | undefined } | undefined> {
+    const answer = await this.#ask('command', writesWithinMs, { method: 'POST', body: JSON.stringify(passed) })
+    if (answer.status !== 200) return undefined
+    const found = foreignJson((await bodyOf(answer)).toString('utf8'))
+    const { status, body, retryAfter, ends }: Readonly<Record<string, unknown>> = Object(found)
+    if (typeof status !== 'number' || typeof body !== 'string') return undefined
+    const reply = { status, body, ...(typeof retryAfter === 'number' ? { retryAfter } : {}) }
+    return { reply, ends: isEnds(ends) ? ends : undefined }
+  }
+
+  async #json(path: string): Promise<unknown> {
+    const answer = await this.#ask(path, answersWithinMs)
+    const bytes = await bodyOf(answer)
+    if (answer.status === 403)
+      throw new OutOfReach(`${this.address} does not know this follower: both need the same REPLICA_KEY_FILE`)
+    if (answer.status !== 200) throw new OutOfReach(`${this.address} answered with status ${answer.status}`)
+    return foreignJson(bytes.toString('utf8'))
+  }
+
+  async #ask(path: string, withinMs: number, given: RequestInit = {}): Promise<Response> {
+    try {
+      return await fetch(`${this.address}/replica/${path}`, {
+        ...given,
+        redirect: 'error',
+        headers: { authorization: `Bearer ${this.#key}` },
+        signal: AbortSignal.any([AbortSignal.timeout(withinMs), this.#closing.signal]),
+      })
+    } catch (error) {
+      const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)
+      throw new OutOfReach(`${this.address} is out of reach`, unsent.has(String(code)))
+    }
+  }
+}
+
+async function bodyOf(answer: Response): Promise<Buffer> {
+  try {
+    return Buffer.from(await answer.arrayBuffer())
+  } catch {
+    throw new OutOfReach('the leader cut an answer short')
+  }
+}
+
+function isEnds(value: unknown): value is Ends {
+  const { log, shards }: Readonly<Record<string, unknown>> = Object(value)
+  return Number.isSafeInteger(log) && Array.isArray(shards) && shards.every(Number.isSafeInteger)
+}
+
+export function isFacts(value: unknown): value is LeaderFacts {
+  const { facts, identity, log, readKey }: Readonly<Record<string, unknown>> = Object(value)
+  const { service_id, generation, shards }: Readonly<Record<string, unknown>> = Object(facts)
+  const { id, publicKey }: Readonly<Record<string, unknown>> = Object(identity)
+  const { origin, vkey }: Readonly<Record<string, unknown>> = Object(log)
+  const texts = [service_id, generation, id, publicKey, origin, vkey]
+  return (
+    texts.every((each) => typeof each === 'string') &&
+    Number.isSafeInteger(shards) &&
+    typeof readKey === 'string' &&
+    /^[0-9a-f]{64}$/.test(readKey)
+  )
+}

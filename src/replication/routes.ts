@@ -1,0 +1,135 @@
+/**
+ * What followers ask their leader, under `/replica/`: who it is, how far its journals reach, the frames and attachments that they lack, and
+ * to carry out the writes that they were sent. Everything in a board is in these answers, private rooms too, so each request bears the
+ * secret of REPLICA_KEY_FILE.
+ */
+import { sizes } from '../../actors/kernel/limits.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { readBlob } from '../../storage/blob-files.ts'
+import type { JournalPlace } from '../../storage/copied-frames.ts'
+import type { Disk } from '../../storage/disk.ts'
+import { type BoardDirectory, blobsDirectory } from '../board-directory.ts'
+import type { Clock } from '../clock.ts'
+import type { CommandPath } from '../command/ports.ts'
+import type { CommandSource } from '../command/verified.ts'
+import { readKeyOf } from '../format/cursor.ts'
+import { foreignJson } from '../format/foreign-json.ts'
+import type { Exchange, Header, RouteHandler } from '../http/port.ts'
+import type { Replies } from '../http/replies.ts'
+import type { LogIdentity } from '../log/signed-log.ts'
+import type { Throttle } from '../rates/throttle.ts'
+import { isPlace } from './batch.ts'
+import type { FramesAnswer } from './copies.ts'
+import type { Ends } from './journals-out.ts'
+import { type LeaderFacts, packShares } from './leader-answers.ts'
+import { bears } from './replica-key.ts'
+
+type ReplicaDoorOptions = {
+  /** 64 hex. */
+  readonly key: string
+  readonly disk: Disk
+  readonly clock: Clock
+  readonly directory: BoardDirectory
+  /** The log that grows. */
+  readonly log: LogIdentity
+  readonly front: Pick<CommandPath, 'execute'>
+  /** How far the journals are durable; undefined: it was not told yet. */
+  readonly ends: () => Ends | undefined
+  readonly frames: (places: readonly JournalPlace[], answer: (found: FramesAnswer | 'busy') => void) => void
+  readonly throttle: Throttle
+  readonly addressOf: (exchange: Exchange) => string
+  readonly replies: Replies
+}
+
+const unshared: readonly Header[] = [['cache-control', 'no-store']]
+const json: readonly Header[] = [['content-type', 'application/json; charset=utf-8'], ...unshared]
+const bytes: readonly Header[] = [['content-type', 'application/octet-stream'], ...unshared]
+
+/** Places of this many shards, and more. */
+const placesBytesMax = 64 * 1024
+/** How long the main thread may wait to be told how far the journals reach, and the log for its sync. */
+const toldWithinMs = 30
+
+export function replicaDoor(options: ReplicaDoorOptions): RouteHandler {
+  return (exchange, path) => {
+    if (!bears(exchange.header('authorization'), options.key)) return refuse(options, exchange)
+    const isPost = path === 'frames' || path === 'command'
+    const method = isPost ? 'POST' : 'GET'
+    if (exchange.method !== method) return options.replies.wrongMethod(exchange, method)
+    if (path === 'board') return exchange.reply(200, json, JSON.stringify(factsOf(options)))
+    if (path === 'ends') return sendEnds(options, exchange)
+    if (path === 'frames') return withBody(exchange, placesBytesMax, (body) => sendFrames(options, exchange, body))
+    if (path === 'command')
+      return withBody(exchange, 2 * sizes.command_bytes, (body) => carryOut(options, exchange, body))
+    const [, room = '', sha256 = ''] = /^blob\/([\w-]{1,64})\/([0-9a-f]{64})$/.exec(path) ?? []
+    const file = room === '' ? undefined : readBlob(options.disk, blobsDirectory(options.directory.path), room, sha256)
+    if (file === undefined) return exchange.reply(404, json, '{}')
+    exchange.reply(200, bytes, file)
+  }
+}
+
+/** To those who are no followers there is nothing here; guessing is counted. */
+function refuse({ throttle, addressOf, replies }: ReplicaDoorOptions, exchange: Exchange): void {
+  const tooMany = throttle.count('unsigned_commands', { address: addressOf(exchange) })
+  replies.refuse(
+    exchange,
+    tooMany ?? refusal('forbidden', 'this path is for the followers of this board, which bear its REPLICA_KEY_FILE'),
+  )
+}
+
+function withBody(exchange: Exchange, limit: number, take: (body: Buffer) => void): void {
+  exchange.readBody(limit, (result) => {
+    if (result.ok) take(result.body)
+    else exchange.reply(400, json, '{}')
+  })
+}
+
+function factsOf({ directory, log }: ReplicaDoorOptions): LeaderFacts {
+  const { id, publicKey } = directory.identity
+  return {
+    facts: directory.facts,
+    identity: { id, publicKey },
+    log,
+    readKey: Buffer.from(readKeyOf(directory.cursorKey)).toString('hex'),
+  }
+}
+
+function sendEnds({ ends }: ReplicaDoorOptions, exchange: Exchange): void {
+  const found = ends()
+  if (found === undefined) exchange.reply(503, json, '{}')
+  else exchange.reply(200, json, JSON.stringify(found))
+}
+
+function sendFrames({ frames }: ReplicaDoorOptions, exchange: Exchange, body: Buffer): void {
+  const { places }: { readonly places?: unknown } = Object(foreignJson(body.toString('utf8')))
+  if (!Array.isArray(places) || !places.every(isPlace)) return exchange.reply(400, json, '{}')
+  frames(places, (found) => {
+    if (exchange.ended) return
+    if (found === undefined) exchange.reply(204, unshared, '')
+    else if (found === 'busy') exchange.reply(503, json, '{}')
+    else if ('problem' in found) exchange.reply(found.isForGood ? 409 : 503, json, JSON.stringify(found))
+    else exchange.reply(200, bytes, packShares(found))
+  })
+}
+
+/** How a command arrived; what the board itself sends no follower passes on. */
+function isVia(via: unknown): via is string {
+  return typeof via === 'string' && /^[a-z0-9_-]{1,16}$/.test(via) && via !== 'board'
+}
+
+/** The answer as the follower's client gets it, and how far a follower has to be to show what was done. */
+function carryOut({ front, ends, clock }: ReplicaDoorOptions, exchange: Exchange, body: Buffer): void {
+  const { command, address, via }: Readonly<Record<string, unknown>> = Object(foreignJson(body.toString('utf8')))
+  if (typeof command !== 'string' || typeof address !== 'string' || !isVia(via)) return exchange.reply(400, json, '{}')
+  const door: CommandSource = { via, address }
+  front.execute(Buffer.from(command), door, (reply) => {
+    if (reply === undefined) return exchange.drop()
+    const { status, retryAfter } = reply
+    const send = (): void => {
+      if (!exchange.ended)
+        exchange.reply(200, json, JSON.stringify({ status, retryAfter, body: reply.body, ends: ends() }))
+    }
+    if (status === 200) clock.later(send, toldWithinMs)
+    else send()
+  })
+}

@@ -1,0 +1,50 @@
+/** The stream of a leader as a follower reads it: one that may not publish, and is told what comes. */
+import { DeliverPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { type Part, parseHeader } from './batch.ts'
+import { connecting, headerName, refuseOld, type StreamOptions, streamName } from './stream.ts'
+
+export class StreamReader {
+  readonly #connection: NatsConnection
+  readonly #name: string
+
+  /** Throws UnfitServers, and errors of the network. */
+  static async open({ servers, seed, serviceId }: Omit<StreamOptions, 'systemSeed'>): Promise<StreamReader> {
+    const connection = await connect({ ...connecting(servers, seed), maxReconnectAttempts: -1 })
+    try {
+      refuseOld(connection.info?.server_name ?? 'the server', connection.info?.version ?? '')
+    } catch (error) {
+      await connection.close()
+      throw error
+    }
+    return new StreamReader(connection, streamName(serviceId))
+  }
+
+  private constructor(connection: NatsConnection, name: string) {
+    this.#connection = connection
+    this.#name = name
+  }
+
+  /** The number of the newest message; 0: there is none. */
+  async last(): Promise<number> {
+    const manager = await jetstreamManager(this.#connection, { checkAPI: false })
+    return (await manager.streams.info(this.#name)).state.last_seq
+  }
+
+  /** Messages from this number on, as far as they are there, and those that come; what no board wrote is left out. */
+  async *from(seq: number): AsyncGenerator<Part, void, undefined> {
+    const consumer = await jetstream(this.#connection, { checkAPI: false }).consumers.get(this.#name, {
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: seq,
+    })
+    const messages = await consumer.consume({ max_messages: 256 })
+    for await (const message of messages) {
+      const header = parseHeader(message.headers?.get(headerName) ?? '')
+      if (header !== undefined) yield { header, bytes: message.data }
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close()
+  }
+}

@@ -1,0 +1,76 @@
+/** The thread of a follower that gets the leader's frames; what it got the main thread hands to the threads that keep the journals. */
+import { inside } from '../../actors/kernel/limits.ts'
+import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
+import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
+import type { FollowSettings } from '../config.ts'
+import { Attachments } from '../replication/attachments.ts'
+import { Follower, type Standing } from '../replication/follower.ts'
+import { knownOf } from '../replication/follower-directory.ts'
+import { Leader } from '../replication/leader.ts'
+import { replicaKeyIn } from '../replication/replica-key.ts'
+import { seedIn } from '../replication/seed.ts'
+import { StreamReader } from '../replication/stream-reader.ts'
+import type { ThreadStarter } from './thread.ts'
+
+export type FollowingThread = {
+  readonly dataDirectory: string
+  readonly serviceId: string
+  readonly settings: FollowSettings
+  readonly front: Port
+}
+
+/** What it asks the main thread: where the journals end, or there after they have taken these frames. */
+export type FollowingAsk = readonly ['places'] | readonly ['take', readonly CopiedFrames[]]
+
+export type FollowingAnswer =
+  | { readonly ok: true; readonly places: readonly JournalPlace[] }
+  | { readonly ok: false; readonly problem: string; readonly isForGood: boolean }
+
+/** What it tells the main thread. */
+export type FollowingTell = Standing
+
+export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, report }) => {
+  const { dataDirectory, serviceId, settings } = data
+  const front = new Link({
+    port: data.front,
+    openMax: 2,
+    patienceMs: inside.patienceMs,
+    now: clock.monotonicMs,
+    timers: clock,
+  })
+  const ask = (asked: FollowingAsk): Promise<readonly JournalPlace[]> =>
+    new Promise((resolve, reject) =>
+      front.ask(asked, (answered: Answered<FollowingAnswer, undefined>) => {
+        if (!answered.ok) return reject(new Error(`the threads of this follower did not answer (${answered.silence})`))
+        const { body } = answered
+        if (body.ok) return resolve(body.places)
+        reject(body.isForGood ? new Diverged(body.problem) : new Error(body.problem))
+      }),
+    )
+  const leader = new Leader(settings.leader, replicaKeyIn(disk, settings.keyFile))
+  const { stream } = settings
+  const known = knownOf(disk, dataDirectory)
+  if (known === undefined) throw new Error(`${dataDirectory} is not the directory of a follower`)
+  const follower = new Follower({
+    clock,
+    leader,
+    known,
+    report,
+    attachments: new Attachments(disk, dataDirectory, leader),
+    openStream:
+      stream && (() => StreamReader.open({ servers: stream.servers, seed: seedIn(disk, stream.keyFile), serviceId })),
+    places: () => ask(['places']),
+    take: (shares) => ask(['take', shares]),
+    tell: (standing) => front.tell(standing satisfies FollowingTell),
+  })
+  const running = follower.run()
+  return {
+    facts: {},
+    stop: async () => {
+      leader.close()
+      await follower.stop()
+      await running
+      front.close()
+    },
+  }
+}

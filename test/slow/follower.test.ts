@@ -1,0 +1,316 @@
+/** A follower answers as its leader does, from its own files. */
+
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { operations } from '../../actors/operations.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
+import { listSegments, readFrameAt, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
+import { walkSegment } from '../../storage/walk.ts'
+import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
+import { blobOf, putFields } from '../support/blobs.ts'
+import { type Board, boardDirectory, refusedBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { delegated } from '../support/delegations.ts'
+import { filesUnder } from '../support/files-under.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
+import { Ledger, load, randomFrom } from '../support/load.ts'
+import { NatsCluster } from '../support/nats-cluster.ts'
+import { setups, World } from '../support/operation-setups.ts'
+import { patience } from '../support/patience.ts'
+import { program } from '../support/program.ts'
+import { caughtUp, Replicas } from '../support/replicas.ts'
+import { runProgram } from '../support/run-program.ts'
+import { told } from '../support/told.ts'
+import { differences, RememberingClient, wholeView } from '../support/whole-view.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+const operator = person('operator of followers')
+const stranger = person('stranger to followers')
+
+/** Of ids so many are asked about. */
+const asksMax = 30
+
+const kinds = [
+  { shards: '1', engine: 'uws' },
+  { shards: '2', engine: 'node' },
+]
+
+describe.each(kinds)('over HTTP alone, $shards shards, engine $engine', ({ shards, engine }) => {
+  const directory = boardDirectory()
+  let replicas: Replicas
+  let leader: Board
+  let follower: Board
+  let known: RememberingClient
+
+  beforeAll(async () => {
+    const base = { OPERATORS: operator.id, SHARDS: shards, HTTP_ENGINE: engine }
+    const env = { ...base, BROADSIDE_LOOPBACK: '1', SEGMENT_BYTES: '65536' }
+    replicas = await Replicas.make({ ...env, COMPACT_SECONDS: '1' })
+    leader = await replicas.leader()
+    const { serviceId } = await Client.of(leader)
+    known = new RememberingClient(leader.address, serviceId)
+    const world = new World(known, operator)
+    for (const operation of operations.filter(({ kind }) => kind !== 'read')) {
+      const answer = await world.send(operation, await setups[operation.name]!(world))
+      expect([operation.name, answer.status]).toEqual([operation.name, 200])
+    }
+    follower = await replicas.follower(leader.address, directory)
+  })
+  afterAll(async () => {
+    await follower.stop()
+    await leader.stop()
+  })
+
+  async function viewOf(board: Board) {
+    const client = await Client.of(board)
+    const view = await wholeView(client, known, { operator, stranger }, asksMax)
+    client.close()
+    return new Map([...view].map(([name, text]) => [name, text.replaceAll(board.address, '')]))
+  }
+
+  test('every read is answered as by the leader', async () => {
+    await caughtUp(leader, follower)
+    const there = await viewOf(leader)
+    await caughtUp(leader, follower)
+    expect(differences(there, await viewOf(follower))).toEqual([])
+    const answered = await fetch(`${follower.address}/api/rooms`)
+    expect(answered.headers.get('broadside-behind')).toMatch(/^0\.\d{3}$/)
+  })
+})
+
+const missing = missingNats()
+
+/** The frames of a journal on disk, as they were first written but for what is encoded again, and where its segments begin. */
+function journalIn(directory: string) {
+  const frames: string[] = []
+  const firsts = listSegments(machineDisk, directory, 'log')
+  for (const first of firsts) {
+    const file = machineDisk.openFile(segmentPath(directory, first), 'read')
+    const header = readSegmentHeader(file)!
+    const { live } = walkSegment(file, header, file.size())
+    for (let seq = first; seq < live.nextSeq; seq++) {
+      const [offset, end] = [live.offsetOf(seq), live.offsetOf(seq + 1)]
+      const { type, flags, payload } = readFrameAt(file, { offset, end, seq, seed: header.seed })
+      frames.push(`${header.journalId.toString('hex')} ${seq} ${type} ${flags} ${payload.toString('latin1')}`)
+    }
+    file.close()
+  }
+  return { firsts, frames }
+}
+
+describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () => {
+  const directory = boardDirectory()
+  const ada = person('ada of followers')
+  const ben = person('ben of followers')
+  let cluster: NatsCluster
+  let replicas: Replicas
+  let leader: Board
+  let follower: Board
+  let client: Client
+  let there: Client
+
+  beforeAll(async () => {
+    cluster = await NatsCluster.start(boardDirectory())
+    const env = { SHARDS: '2', SEGMENT_BYTES: '65536', COMPACT_SECONDS: '1', OPERATORS: operator.id }
+    replicas = await Replicas.make(env, { leader: cluster.env, follower: cluster.readEnv })
+    leader = await replicas.leader()
+    follower = await replicas.follower(leader.address, directory)
+    client = await Client.of(leader)
+    there = await Client.of(follower)
+    await vi.waitFor(() => expect(follower.lines.join('\n')).toContain('following.begun'), patience)
+    for (const more of [{ room: 'live' }, { room: 'cellar', visibility: 'private' }])
+      expect((await client.command(ada, { operation: 'room.create', ...more })).status).toBe(200)
+  })
+  afterAll(async () => {
+    client.close()
+    there.close()
+    await follower.stop()
+    await leader.stop()
+    await cluster.stop()
+  })
+
+  test('killed at any moment, it goes on, and has the same journals', async () => {
+    const key = await logKeyOf(client)
+    const ledger = new Ledger(new Heads(key), key)
+    const random = randomFrom(7)
+    const rooms = ['a', 'b', 'c']
+    for (let round = 0; round < 3; round++) {
+      const loading = load({ client, ledger, random, posts: 200, inFlight: 16, rooms, textBytesMax: 4_000 })
+      await sleep(random(400))
+      await follower.kill()
+      await loading
+      follower = await replicas.follower(leader.address, directory)
+    }
+    there = await Client.of(follower)
+    await caughtUp(leader, follower)
+    // What the leader acknowledged is here, with proofs.
+    await ledger.check(there, 20)
+    await caughtUp(leader, follower)
+    await follower.stop()
+    const check = await runProgram(directory, process.execPath, [program, 'fsck', '--signatures', '--data', directory])
+    expect([check.code, check.output]).toEqual([0, expect.stringContaining('Everything agrees.')])
+    for (const part of ['shard-00', 'shard-01', 'log']) {
+      const [here, its] = [journalIn(join(directory, part)), journalIn(join(leader.directory, part))]
+      expect(here.firsts).toEqual(its.firsts)
+      expect(here.frames.length).toBe(its.frames.length)
+      expect(
+        here.frames.every((frame, index) => frame === its.frames[index]),
+        part,
+      ).toBe(true)
+    }
+    follower = await replicas.follower(leader.address, directory)
+    there = await Client.of(follower)
+  })
+
+  test('what is posted is in a tail of the follower, and its answers say how far behind it is', async () => {
+    const posted = await client.post(ada, { room: 'live', text: 'the first' })
+    await vi.waitFor(
+      async () => expect((await there.get(`/api/events/${posted.data.event_id}`)).status).toBe(200),
+      patience,
+    )
+    const tail = await fetch(`${follower.address}/tail/live?last=0`)
+    expect(tail.headers.get('broadside-behind')).toBe('0.000')
+    const reader = tail.body!.pipeThrough(new TextDecoderStream()).getReader()
+    await client.post(ada, { room: 'live', text: 'a text for the tail' })
+    for (let text = ''; !text.includes('a text for the tail'); ) text += (await reader.read()).value ?? ''
+    await reader.cancel()
+    const metrics = await (await fetch(`${follower.address}/metrics`)).text()
+    expect(metrics).toMatch(/^broadside_behind_seconds 0(\.\d+)?$/m)
+  })
+
+  test('a write is passed on, and shown here when it is answered', async () => {
+    const posted = await there.post(ada, { room: 'live', text: 'by way of the follower' })
+    expect(posted.status).toBe(200)
+    expect((await there.get(`/api/events/${posted.data.event_id}`)).data.event?.text).toBe('by way of the follower')
+    expect((await client.get(`/api/events/${posted.data.event_id}`)).data.event?.text).toBe('by way of the follower')
+    const made = { operation: 'room.create', room: 'attic', visibility: 'private', members: [ben.id] }
+    expect((await there.command(ada, made)).status).toBe(200)
+    expect((await there.command(ben, { operation: 'room.get', room: 'attic' })).status).toBe(200)
+    expect(told(await there.command(stranger, { operation: 'room.get', room: 'attic' }))).toMatch(/^40[03]/)
+    const delegated = await there.post(ada, { room: 'live', text: '' })
+    expect(told(delegated)).toBe(told(await client.post(ada, { room: 'live', text: '' })))
+  })
+
+  test('an attachment and the end of a delegation arrive as posts do', async () => {
+    const bytes = Buffer.from('a file for the follower')
+    const { id } = blobOf(await client.command(ada, putFields(bytes, { room: 'live', filename: 'x.txt' })))
+    await vi.waitFor(async () => {
+      const answer = await fetch(`${follower.address}/a/${id}`)
+      expect([answer.status, await answer.text()]).toEqual([200, bytes.toString()])
+    }, patience)
+    const helper = person('helper of followers')
+    const delegation = await delegated(client, ada, helper, { scopes: ['board:read', 'board:post'] })
+    const read = () => there.command(helper, { operation: 'room.get', room: 'cellar' })
+    await vi.waitFor(async () => expect((await read()).status).toBe(200), patience)
+    expect((await client.command(ada, { operation: 'delegation.revoke', target: delegation })).status).toBe(200)
+    await vi.waitFor(async () => expect((await read()).status).not.toBe(200), patience)
+  })
+
+  test('a text that is redacted leaves its files as well', async () => {
+    const posted = await client.post(ada, { room: 'live', text: 'a slip of the pen 4711' })
+    await caughtUp(leader, follower)
+    const holders = () => [...filesUnder(directory)].filter(([, bytes]) => bytes.includes('a slip of the pen 4711'))
+    expect(holders().length).toBeGreaterThan(0)
+    const taken = { operation: 'event.redact', event_id: posted.data.event_id!, reason: 'a slip' }
+    expect((await client.command(ada, taken)).status).toBe(200)
+    await vi.waitFor(() => expect(holders().map(([name]) => name)).toEqual([]), { ...patience, interval: 500 })
+  })
+})
+
+describe('its leader', () => {
+  const directory = boardDirectory()
+  const ada = person('ada of leaders')
+
+  test('away: public reads go on, private ones and writes are refused; put back from a copy: nothing is taken', async () => {
+    const replicas = await Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
+    let leader = await replicas.leader()
+    const port = Number(new URL(leader.address).port)
+    let client = await Client.of(leader)
+    const made = { operation: 'room.create', room: 'cellar', visibility: 'private' }
+    expect((await client.command(ada, made)).status).toBe(200)
+    const posted = await client.post(ada, { room: 'live', text: 'here to stay' })
+    const follower = await replicas.follower(leader.address, directory)
+    const there = await Client.of(follower)
+    await caughtUp(leader, follower)
+    const readPrivate = () => there.command(ada, { operation: 'room.get', room: 'cellar' })
+    expect((await readPrivate()).status).toBe(200)
+    await leader.stop()
+    const copy = boardDirectory()
+    cpSync(leader.directory, copy, { recursive: true })
+    expect(told(await there.post(ada, { room: 'live', text: 'lost' }))).toBe('429 overloaded')
+    await vi.waitFor(async () => expect(told(await readPrivate())).toBe('429 overloaded'), patience)
+    expect((await readPrivate()).text).toContain(leader.address)
+    expect((await there.get(`/api/events/${posted.data.event_id}`)).status).toBe(200)
+    expect(await (await fetch(`${follower.address}/healthz`)).text()).toMatch(/^following: \d+ s behind/m)
+    client.close()
+
+    leader = await replicas.leader(port)
+    client = await Client.of(leader)
+    const second = await client.post(ada, { room: 'live', text: 'the second' })
+    await caughtUp(leader, follower)
+    expect((await readPrivate()).status).toBe(200)
+    expect((await there.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
+    client.close()
+    await leader.stop()
+
+    rmSync(leader.directory, { recursive: true })
+    rmSync(`${leader.directory}.mark`)
+    cpSync(copy, leader.directory, { recursive: true })
+    leader = await replicas.leader(port)
+    client = await Client.of(leader)
+    await client.post(ada, { room: 'live', text: 'another second' })
+    await vi.waitFor(
+      async () => expect(await (await fetch(`${follower.address}/healthz`)).text()).toContain('Nothing new is taken'),
+      patience,
+    )
+    expect((await there.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
+    client.close()
+    there.close()
+    await follower.stop()
+    await leader.stop()
+  })
+
+  test('rotated: it ends, and follows the next log when it is started again', async () => {
+    const replicas = await Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
+    let leader = await replicas.leader()
+    const port = Number(new URL(leader.address).port)
+    const own = boardDirectory()
+    let follower = await replicas.follower(leader.address, own)
+    await caughtUp(leader, follower)
+    await leader.stop()
+    const args = [program, 'log', 'rotate', '--data', leader.directory]
+    expect((await runProgram(leader.directory, process.execPath, args)).code).toBe(0)
+    leader = await replicas.leader(port)
+    expect((await follower.ended).code).toBe(70)
+    expect(follower.lines.join('\n')).toContain('has closed its log and begun another')
+    follower = await replicas.follower(leader.address, own)
+    const client = await Client.of(leader)
+    const posted = await client.post(ada, { room: 'live', text: 'in the next log' })
+    await caughtUp(leader, follower)
+    const proofOf = async ({ address }: Board) =>
+      (await fetch(`${address}/api/log/proof?message=${posted.data.event_id}`)).text()
+    expect(await proofOf(follower)).toBe(await proofOf(leader))
+    client.close()
+    await follower.stop()
+    await leader.stop()
+  })
+
+  test('what is not one is refused by name', async () => {
+    const env = { FOLLOW: 'http://127.0.0.1:9', REPLICA_KEY_FILE: '/nowhere' }
+    const words = async (options: Parameters<typeof refusedBoard>[0]) => (await refusedBoard(options)).words
+    expect(await words({ directory: boardDirectory(), env })).toContain('start it with broadside follow')
+    expect(await words({ directory: boardDirectory(), command: 'follow' })).toContain('needs FOLLOW')
+    expect(await words({ directory: boardDirectory(), command: 'follow', env })).toContain('/nowhere is missing')
+    const replicas = await Replicas.make({ SHARDS: '1' })
+    const leader = await replicas.leader()
+    expect((await fetch(`${leader.address}/replica/board`)).status).toBe(403)
+    const own = { directory: leader.directory, env: {} }
+    await leader.stop()
+    await expect(replicas.follower(leader.address, own.directory)).rejects.toThrow('holds a board of its own')
+    // A follower's directory signs nothing.
+    expect(await words({ directory })).toContain('the directory of a follower')
+  })
+})

@@ -1,0 +1,175 @@
+/** What a follower takes of its leader's log, and what it refuses though every frame arrived whole. */
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { decodeLogFrame, encodeLogFrame, type LogFrame } from '../../../actors/log/frame.ts'
+import { logDirectory, shardDirectory } from '../../../src/board-directory.ts'
+import { FollowedLog } from '../../../src/log/followed-log.ts'
+import { Assembly, partsOf, sharesOf } from '../../../src/replication/batch.ts'
+import { JournalsOut } from '../../../src/replication/journals-out.ts'
+import { formatCheckpoint } from '../../../storage/checkpoint.ts'
+import { appendCopied, type CopiedFrames, Diverged, framesIn } from '../../../storage/copied-frames.ts'
+import { bytesOf } from '../../../storage/frame.ts'
+import { Journal, JournalReader, type NewFrame } from '../../../storage/journal.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
+import { signNote } from '../../../storage/note.ts'
+import { createNoteKey } from '../../../storage/note-signer.ts'
+import { TreeWriter } from '../../../storage/tree.ts'
+import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
+import { scratchDirectory } from '../../support/scratch.ts'
+
+/** Everything that a leader of some posts has, as it sends it; in its log frames of a few entries each. */
+function leaderOf(posts: number) {
+  const directory = scratchDirectory()
+  for (let count = 10; count <= posts; count += 10) {
+    if (count === 10) writePosts({ directory, posts })
+    integrate({ directory, posts: count })
+  }
+  const signed = openLog(directory)
+  const { vkey, origin, newest } = signed
+  const log = signed.journal.nextSeq - 1
+  signed.close()
+  const directories = { log: logDirectory(directory), shards: [shardDirectory(directory, 0)] }
+  const shard = decodeLogFrame(readerOf(directories.log, log).read(log)!).ranges[0]!.last
+  const out = new JournalsOut(machineDisk, directories, { log, shards: [shard] }, { log: 0, shards: [0] })
+  const { journals, payload } = out.next()!
+  const [posted, signatures] = sharesOf(journals, payload)
+  return { vkey, origin, newest, journals, payload, posted: posted!, signatures: signatures! }
+}
+
+function readerOf(directory: string, through: number): JournalReader {
+  const reader = JournalReader.open(machineDisk, directory)
+  reader.advance(through)
+  return reader
+}
+
+function journalOf(id: string): { readonly journal: Journal; readonly directory: string } {
+  const directory = scratchDirectory()
+  const random = () => Buffer.from(id, 'hex')
+  return { directory, journal: Journal.open({ disk: machineDisk, directory, isCopy: true, random }) }
+}
+
+/** Other frames, as a leader that had them would send them. */
+function sent(id: string, frames: readonly NewFrame[]): CopiedFrames {
+  const { journal, directory } = journalOf(id)
+  journal.append(frames)
+  const last = journal.nextSeq - 1
+  const bytes = Buffer.concat(Array.from(readerOf(directory, last).scan(1), (frame) => Buffer.from(bytesOf(frame))))
+  const copied = { id, first: 1, last, bytes, chain: journal.chain().toString('hex'), rolls: [] }
+  journal.close()
+  return copied
+}
+
+function followerOf({ vkey, posted, signatures }: ReturnType<typeof leaderOf>) {
+  const shard = journalOf(posted.id)
+  appendCopied(shard.journal, posted)
+  const { journal } = journalOf(signatures.id)
+  const told: number[] = []
+  const followed = new FollowedLog({
+    journal,
+    tree: TreeWriter.open(machineDisk, join(scratchDirectory(), 'nodes.bin'), 0),
+    vkey,
+    shards: [readerOf(shard.directory, posted.last)],
+    published: (seq) => told.push(seq),
+    start: { size: 0, change: 0, checkpoint: '', covered: [0] },
+    isOver: false,
+  })
+  return { journal, followed, told }
+}
+
+test('the frames of the leader are taken, and its head is the one here', () => {
+  const leader = leaderOf(30)
+  const { journal, followed, told } = followerOf(leader)
+  expect(followed.take(leader.signatures)).toBe(false)
+  expect(followed.head).toEqual({ size: leader.newest.size, checkpoint: leader.newest.checkpoint })
+  expect(told).toEqual([leader.signatures.last])
+  expect(journal.chain().toString('hex')).toBe(leader.signatures.chain)
+  // What is here already changes nothing.
+  expect(followed.take(leader.signatures)).toBe(false)
+  expect(journal.nextSeq - 1).toBe(leader.signatures.last)
+})
+
+type Change = (frame: LogFrame, origin: string) => Partial<LogFrame>
+
+/** The newest log frame is another one: sound, and not what the records say. */
+const faults: readonly (readonly [what: string, change: Change, problem: string])[] = [
+  ['an entry', ({ bundle }) => ({ bundle: changed(bundle) }), 'other entries'],
+  ['the root', ({ root }) => ({ root: changed(root) }), 'another root'],
+  ['the size before', ({ firstLeaf }) => ({ firstLeaf: firstLeaf + 1 }), 'does not follow'],
+  ['the number of a change', ({ firstChange }) => ({ firstChange: firstChange + 1 }), 'does not follow'],
+  [
+    'a range',
+    ({ ranges }) => ({ ranges: ranges.map((each) => ({ ...each, changes: each.changes + 1 })) }),
+    'other changes',
+  ],
+  ['the key', ({ size, root }, origin) => ({ checkpoint: forged(origin, size, root) }), 'no checkpoint'],
+]
+
+function changed(bytes: Buffer): Buffer {
+  const copy = Buffer.from(bytes)
+  copy[copy.length - 5]! ^= 1
+  return copy
+}
+
+function forged(origin: string, size: number, root: Buffer): string {
+  return signNote(formatCheckpoint({ origin, size, root }), createNoteKey(origin, Buffer.alloc(32, 7)).signer)
+}
+
+test.each(faults)('%s was changed: nothing is taken', (_what, change, problem) => {
+  const leader = leaderOf(30)
+  const { journal, followed } = followerOf(leader)
+  const frames: NewFrame[] = framesIn(leader.signatures).map(({ type, flags, payload }) => ({ type, flags, payload }))
+  const newest = leader.newest
+  const other = encodeLogFrame({ ...newest, ...change(newest, leader.origin) })
+  const sentOther = () => sent(leader.signatures.id, [...frames.slice(0, -1), other])
+  const take = () => followed.take(sentOther())
+  expect(take).toThrow(Diverged)
+  expect(() => followerOf(leader).followed.take(sentOther())).toThrow(problem)
+  expect(journal.nextSeq).toBe(1)
+})
+
+test('a journal that went another way is refused, and stays as it is', () => {
+  const leader = leaderOf(10)
+  const { journal } = journalOf(leader.posted.id)
+  const frames = framesIn(leader.posted).map(({ type, flags, payload }) => ({
+    type,
+    flags,
+    payload: Buffer.from(payload),
+  }))
+  const own = frames.slice(0, 4)
+  own[3]!.payload[20]! ^= 1
+  journal.append(own)
+  const chain = journal.chain()
+  expect(() => appendCopied(journal, leader.posted)).toThrow(Diverged)
+  expect(() => appendCopied(journal, { ...leader.posted, id: '0'.repeat(32) })).toThrow(Diverged)
+  expect([journal.nextSeq, journal.chain()]).toEqual([5, chain])
+})
+
+test('segments begin where the leader says, and one that has begun does so once', () => {
+  const leader = leaderOf(10)
+  const { journal } = journalOf(leader.posted.id)
+  const { last } = leader.posted
+  const rolls = [4, last + 1]
+  const chain = journal.chainWith(framesIn(leader.posted), rolls).toString('hex')
+  for (let time = 0; time < 2; time++) appendCopied(journal, { ...leader.posted, chain, rolls })
+  expect(journal.chain().toString('hex')).toBe(chain)
+  expect([1, 4, last + 1].map((seq) => journal.mayCompact(seq))).toEqual([true, true, false])
+})
+
+test('parts are a batch when the last one is there; a new beginning and a later epoch void what is unfinished', () => {
+  const { journals } = leaderOf(10)
+  const payload = Buffer.alloc(2_000_000, 1)
+  const parts = (epoch: number) => partsOf({ header: { version: 1, epoch, leader: 'a'.repeat(32), journals }, payload })
+  const assembly = new Assembly()
+  const [one, two, three] = parts(1)
+  expect(parts(1)).toHaveLength(3)
+  expect([one, two].map((part) => assembly.add(part!))).toEqual([undefined, undefined])
+  expect([one, two].map((part) => assembly.add(part!))).toEqual([undefined, undefined])
+  expect(assembly.add(three!)?.payload.equals(payload)).toBe(true)
+  // Of the old epoch nothing is heard any more, in the middle of the new one or after it.
+  const later = parts(2)
+  expect(assembly.add(one!)).toBeUndefined()
+  expect(assembly.add(later[0]!)).toBeUndefined()
+  expect([two, three].map((part) => assembly.add(part!))).toEqual([undefined, undefined])
+  expect(later.slice(1).map((part) => assembly.add(part)?.payload.length)).toEqual([undefined, payload.length])
+  expect([one, two, three].map((part) => assembly.add(part!))).toEqual([undefined, undefined, undefined])
+})

@@ -17,6 +17,7 @@ export const faults: Readonly<Record<string, FaultKind>> = {
       if (point !== undefined) sim.memory.cutAt(point, chance.below(4))
     },
   },
+  'power cut at an answer': { weight: 6, go: (world) => world.cutAtAnswer() },
   'process killed': { weight: 2, go: (world) => killed(world) },
   'stopped and started': { weight: 1, go: (world) => stopped(world) },
   'thread killed': {

@@ -96,6 +96,8 @@ export class World {
   #failed: { readonly error: unknown } | undefined
   /** All files as they were at some time, and how many leaves the log had. */
   copy: { readonly size: number; readonly files: Copy } | undefined
+  /** The power goes off so many operations of the disk after so many more commands were accepted. */
+  #cut: { answers: number; readonly operations: number } | undefined
   /** What may be answered as `internal`: a fault that a read met. */
   mayFault = false
 
@@ -224,6 +226,7 @@ export class World {
     const { checkpoint } = reply.data.receipt
     if (checkpoint !== undefined) this.board.noteHead(checkpoint)
     took?.(reply.data, this.model)
+    if (this.#cut !== undefined && --this.#cut.answers === 0) this.sim.memory.cutAfter(this.#cut.operations)
   }
 
   /** The same bytes as before. */
@@ -329,6 +332,19 @@ export class World {
     }
   }
 
+  /** Many post at once, into rooms of all shards, and the power goes off when some of them are answered. */
+  async cutAtAnswer(): Promise<void> {
+    await this.settle()
+    this.#cut = { answers: 2 + this.chance.below(6), operations: this.chance.below(4) }
+    // So that shards overtake each other, and the log has more than it has synced.
+    this.sim.memory.slowMs = this.chance.below(60)
+    for (const { room, text, fields } of [...this.#somePosts(), ...this.#somePosts()]) {
+      const by = this.chance.pick(this.model.people)!
+      this.#send('post', { by, fields, nonce: text, took: tookPost(by, room, text) })
+    }
+    await this.settle()
+  }
+
   /** The same on a board that is not this one: only its heads count. */
   async postUnnoticed(): Promise<void> {
     for (const { fields } of this.#somePosts()) {
@@ -387,6 +403,7 @@ export class World {
     this.sim.memory.heal()
     this.sim.delayMs = 5
     this.mayFault = false
+    this.#cut = undefined
     this.count('starts')
     // The next cut may come while the board finds out what the last one left.
     for (let cuts = this.chance.below(4) === 0 ? 1 + this.chance.below(3) : 0; cuts > 0; cuts--) {

@@ -14,7 +14,7 @@ import { type Ask, checkAll, checkReadable } from './checks.ts'
 import { type FaultKind, faults } from './faults.ts'
 import { Follower } from './followers.ts'
 import { Model, type Reply, type Sent } from './model.ts'
-import { type Fields, makePeople, type Signed, signed, signerOf } from './people.ts'
+import { type Fields, makePeople, Signatures, type Signed, signed, signerOf } from './people.ts'
 
 /** Of one board: more make its starts slow, and fewer leave little to go wrong. */
 export const stepsEach = 400
@@ -88,6 +88,7 @@ export class World {
   readonly counts = new Map<string, number>()
   readonly story: string[] = []
   readonly #seed: string
+  readonly #signatures: Signatures
   readonly #trace = createHash('sha256')
   readonly #followers: readonly Follower[]
   step = 0
@@ -101,8 +102,9 @@ export class World {
   /** What may be answered as `internal`: a fault that a read met. */
   mayFault = false
 
-  private constructor(seed: string, sim: Simulation, board: SimulatedBoard, model: Model) {
+  private constructor(seed: string, signatures: Signatures, sim: Simulation, board: SimulatedBoard, model: Model) {
     this.#seed = seed
+    this.#signatures = signatures
     this.sim = sim
     this.board = board
     this.model = model
@@ -110,11 +112,13 @@ export class World {
   }
 
   static async begin({ seed, layout }: Run): Promise<World> {
-    const sim = await Simulation.begin({ seed: 0 }, threads)
+    const signatures = new Signatures()
+    const tasks = { verifyBatch: (letter: unknown) => signatures.judge(letter as ArrayBuffer) }
+    const sim = await Simulation.begin({ seed: 0, tasks }, threads)
     sim.reseed(seed)
     const people = makePeople()
     const drawn = layout ?? new Chance(seed).pick(layouts)!
-    return new World(seed, sim, new SimulatedBoard(sim, drawn, [people[0]!.id]), new Model(people))
+    return new World(seed, signatures, sim, new SimulatedBoard(sim, drawn, [people[0]!.id]), new Model(people))
   }
 
   count(name: string): void {
@@ -149,7 +153,8 @@ export class World {
     if (again !== undefined) return this.#pend(this.#repeat(again))
     const signer = typeof key === 'string' ? signerOf(key) : by.keys[key]!
     const second = proves === undefined ? undefined : typeof proves === 'string' ? signerOf(proves) : by.keys[proves]!
-    const stamp = { serviceId: this.board.serviceId, timestamp: this.now, nonce }
+    const signatures = this.#signatures
+    const stamp = { serviceId: this.board.serviceId, timestamp: this.now, nonce, signatures }
     const made = signed(fields, signer, stamp, second)
     if (this.model.sent.has(made.id)) return
     if (like !== undefined) return this.#pend(this.#sendLike(made, like))
@@ -266,6 +271,7 @@ export class World {
       serviceId: this.board.serviceId,
       timestamp: this.now,
       nonce: `nonce-${++this.#asked}-of-a-question`,
+      signatures: this.#signatures,
     }
     const body = by === undefined ? Buffer.from(JSON.stringify(fields)) : signed(fields, by.keys[by.key]!, stamp).body
     const given = await this.board.send(body)

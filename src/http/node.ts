@@ -7,7 +7,7 @@
  */
 
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as Listener, type Socket } from 'node:net'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
 import { NodeSocket } from './node-socket.ts'
 import {
@@ -124,12 +124,14 @@ class NodeServer implements HttpServer {
   stopAccepting(): void {
     if (this.draining) return
     this.draining = true
-    if (this.#server.listening) this.#server.close()
+    // That of node:http closes kept connections too, and loses the requests that are on their way through them.
+    if (this.#server.listening) Listener.prototype.close.call(this.#server)
   }
 
   async close(): Promise<void> {
     this.stopAccepting()
     clearInterval(this.#sweeper)
+    this.#server.close()
     const closed = [...this.#sockets].map((socket) => new Promise((resolve) => socket.once('close', resolve)))
     for (const socket of this.#sockets) socket.destroy()
     await Promise.all(closed)

@@ -454,16 +454,18 @@ function moderate(name: 'pin' | 'lock'): Act {
 const delegate: Act = (model, chance, step) => {
   const by = someone(model, chance)
   const name = `delegate ${step}`
+  const ttl = 60 + chance.below(chance.below(2) === 0 ? 300 : 86_400)
+  const until = model.now + ttl
   return {
     by,
     fields: {
-      ...{ operation: 'delegation.create', target: signerOf(name).publicKey, ttl: 60 + chance.below(86_400) },
+      ...{ operation: 'delegation.create', target: signerOf(name).publicKey, ttl },
       data: data({ scopes: ['board:post', 'board:work'] }),
     },
     proves: name,
     took: (answer, { delegates }) => {
       const { id } = answer.delegation as { id: string }
-      delegates.push({ name, person: by, id, isOver: false })
+      delegates.push({ name, person: by, id, until, isOver: false })
     },
   }
 }
@@ -590,7 +592,7 @@ const withOldKey: Act = (model, chance, step) => {
 }
 
 const asEndedDelegate: Act = (model, chance, step) => {
-  const found = chance.pick(model.delegates.filter(({ isOver }) => isOver))
+  const found = chance.pick(model.delegates.filter(({ isOver, until }) => isOver || until < model.now))
   if (found === undefined) return undefined
   const fields = { operation: 'post', room: 'lobby', text: `by who was a delegate ${step}` }
   return { by: found.person, key: found.name, fields, refusedAs: ['forbidden', 'key_rotated', 'suspended'] }
@@ -686,7 +688,7 @@ export const acts: Readonly<Record<string, Kind>> = {
   lock: { weight: 4, act: moderate('lock') },
   delegate: { weight: 6, act: delegate },
   'post as a delegate': { weight: 10, act: postAsDelegate },
-  'revoke a delegation': { weight: 3, act: revoke },
+  'revoke a delegation': { weight: 4, act: revoke },
   follow: { weight: 6, act: follow },
   converse: { weight: 6, act: converse },
   report: { weight: 3, act: report },
@@ -697,7 +699,7 @@ export const acts: Readonly<Record<string, Kind>> = {
   intrude: { weight: 10, act: intrude },
   'post while suspended': { weight: 6, act: asSuspended },
   'post with an old key': { weight: 6, act: withOldKey },
-  'post after a delegation': { weight: 4, act: asEndedDelegate },
+  'post after a delegation': { weight: 12, act: asEndedDelegate },
   'reply in a locked thread': { weight: 6, act: lockedReply },
   'vote on an own post': { weight: 5, act: ownVote },
   'transfer too much': { weight: 5, act: beyondMeans },

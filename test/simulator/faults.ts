@@ -7,7 +7,7 @@ import type { World } from './world.ts'
 export type FaultKind = { readonly weight: number; readonly go: (world: World) => Promise<void> | void }
 
 export const faults: Readonly<Record<string, FaultKind>> = {
-  'power cut': { weight: 4, go: ({ sim, chance }) => sim.memory.cutAfter(1 + chance.below(60)) },
+  'power cut': { weight: 2, go: ({ sim, chance }) => sim.memory.cutAfter(1 + chance.below(60)) },
   // Points that are seldom met get as many cuts as the others.
   'power cut at a point': {
     weight: 6,
@@ -17,6 +17,7 @@ export const faults: Readonly<Record<string, FaultKind>> = {
       if (point !== undefined) sim.memory.cutAt(point, chance.below(4))
     },
   },
+  'power cut at an answer': { weight: 6, go: (world) => world.cutAtAnswer() },
   'process killed': { weight: 2, go: (world) => killed(world) },
   'stopped and started': { weight: 1, go: (world) => stopped(world) },
   'thread killed': {

@@ -68,6 +68,17 @@ export type Work = {
 
 export type Doc = { readonly id: string; readonly owner: Person; readonly room: string; version: number }
 
+export type Delegate = {
+  /** Of its key. */
+  readonly name: string
+  readonly person: Person
+  readonly id: string
+  /** Virtual seconds. */
+  readonly until: number
+  /** It was revoked for certain. */
+  isOver: boolean
+}
+
 /** In every text that only members may read, and in every name of a private room. */
 export const secretMark = 'zqsecretqz'
 
@@ -97,9 +108,7 @@ export class Model {
   readonly retired: { readonly person: Person; readonly key: number }[] = []
   /** Credits that the operator made. */
   minted = 0
-  /** Names of delegates' keys, and whose they are. */
-  readonly delegates: { readonly name: string; readonly person: Person; readonly id: string; isOver: boolean }[] = []
-
+  readonly delegates: Delegate[] = []
   /** Public posts that a delegate signed, with the id of the delegation. */
   readonly delegated = new Map<string, string>()
 

@@ -14,7 +14,7 @@ import { type Ask, checkAll, checkReadable } from './checks.ts'
 import { type FaultKind, faults } from './faults.ts'
 import { Follower } from './followers.ts'
 import { Model, type Reply, type Sent } from './model.ts'
-import { type Fields, makePeople, type Signed, signed, signerOf } from './people.ts'
+import { type Fields, makePeople, Signatures, type Signed, signed, signerOf } from './people.ts'
 
 /** Of one board: more make its starts slow, and fewer leave little to go wrong. */
 export const stepsEach = 400
@@ -88,6 +88,7 @@ export class World {
   readonly counts = new Map<string, number>()
   readonly story: string[] = []
   readonly #seed: string
+  readonly #signatures: Signatures
   readonly #trace = createHash('sha256')
   readonly #followers: readonly Follower[]
   step = 0
@@ -96,11 +97,14 @@ export class World {
   #failed: { readonly error: unknown } | undefined
   /** All files as they were at some time, and how many leaves the log had. */
   copy: { readonly size: number; readonly files: Copy } | undefined
+  /** The power goes off so many operations of the disk after so many more commands were accepted. */
+  #cut: { answers: number; readonly operations: number } | undefined
   /** What may be answered as `internal`: a fault that a read met. */
   mayFault = false
 
-  private constructor(seed: string, sim: Simulation, board: SimulatedBoard, model: Model) {
+  private constructor(seed: string, signatures: Signatures, sim: Simulation, board: SimulatedBoard, model: Model) {
     this.#seed = seed
+    this.#signatures = signatures
     this.sim = sim
     this.board = board
     this.model = model
@@ -108,11 +112,13 @@ export class World {
   }
 
   static async begin({ seed, layout }: Run): Promise<World> {
-    const sim = await Simulation.begin({ seed: 0 }, threads)
+    const signatures = new Signatures()
+    const tasks = { verifyBatch: (letter: unknown) => signatures.judge(letter as ArrayBuffer) }
+    const sim = await Simulation.begin({ seed: 0, tasks }, threads)
     sim.reseed(seed)
     const people = makePeople()
     const drawn = layout ?? new Chance(seed).pick(layouts)!
-    return new World(seed, sim, new SimulatedBoard(sim, drawn, [people[0]!.id]), new Model(people))
+    return new World(seed, signatures, sim, new SimulatedBoard(sim, drawn, [people[0]!.id]), new Model(people))
   }
 
   count(name: string): void {
@@ -147,7 +153,8 @@ export class World {
     if (again !== undefined) return this.#pend(this.#repeat(again))
     const signer = typeof key === 'string' ? signerOf(key) : by.keys[key]!
     const second = proves === undefined ? undefined : typeof proves === 'string' ? signerOf(proves) : by.keys[proves]!
-    const stamp = { serviceId: this.board.serviceId, timestamp: this.now, nonce }
+    const signatures = this.#signatures
+    const stamp = { serviceId: this.board.serviceId, timestamp: this.now, nonce, signatures }
     const made = signed(fields, signer, stamp, second)
     if (this.model.sent.has(made.id)) return
     if (like !== undefined) return this.#pend(this.#sendLike(made, like))
@@ -224,6 +231,7 @@ export class World {
     const { checkpoint } = reply.data.receipt
     if (checkpoint !== undefined) this.board.noteHead(checkpoint)
     took?.(reply.data, this.model)
+    if (this.#cut !== undefined && --this.#cut.answers === 0) this.sim.memory.cutAfter(this.#cut.operations)
   }
 
   /** The same bytes as before. */
@@ -263,6 +271,7 @@ export class World {
       serviceId: this.board.serviceId,
       timestamp: this.now,
       nonce: `nonce-${++this.#asked}-of-a-question`,
+      signatures: this.#signatures,
     }
     const body = by === undefined ? Buffer.from(JSON.stringify(fields)) : signed(fields, by.keys[by.key]!, stamp).body
     const given = await this.board.send(body)
@@ -329,6 +338,19 @@ export class World {
     }
   }
 
+  /** Many post at once, into rooms of all shards, and the power goes off when some of them are answered. */
+  async cutAtAnswer(): Promise<void> {
+    await this.settle()
+    this.#cut = { answers: 2 + this.chance.below(6), operations: this.chance.below(4) }
+    // So that shards overtake each other, and the log has more than it has synced.
+    this.sim.memory.slowMs = this.chance.below(60)
+    for (const { room, text, fields } of [...this.#somePosts(), ...this.#somePosts()]) {
+      const by = this.chance.pick(this.model.people)!
+      this.#send('post', { by, fields, nonce: text, took: tookPost(by, room, text) })
+    }
+    await this.settle()
+  }
+
   /** The same on a board that is not this one: only its heads count. */
   async postUnnoticed(): Promise<void> {
     for (const { fields } of this.#somePosts()) {
@@ -387,6 +409,7 @@ export class World {
     this.sim.memory.heal()
     this.sim.delayMs = 5
     this.mayFault = false
+    this.#cut = undefined
     this.count('starts')
     // The next cut may come while the board finds out what the last one left.
     for (let cuts = this.chance.below(4) === 0 ? 1 + this.chance.below(3) : 0; cuts > 0; cuts--) {

@@ -403,6 +403,8 @@ export type SimulationOptions = {
   readonly disk?: Disk
   /** Milliseconds that a message is under way, at most. */
   readonly delayMs?: number
+  /** In the place of those that pools have, by their names. */
+  readonly tasks?: Tasks
 }
 
 export class Simulation {
@@ -447,7 +449,7 @@ export class Simulation {
       return [href, thread]
     })
     const { href } = threadFile('verify')
-    const tasks = new Map([[href, (await import(href)) as Tasks]])
+    const tasks = new Map([[href, { ...((await import(href)) as Tasks), ...options.tasks }]])
     return new Simulation(options, { starters: new Map(await Promise.all(loaded)), tasks })
   }
 

@@ -324,6 +324,18 @@ describeEngines((engine) => {
     expect(own.openConnections).toBe(0)
   })
 
+  test('a request that comes on a kept connection after stopAccepting is answered, and its connection closes', async () => {
+    const own = await engine.start((exchange) => exchange.reply(200, text, exchange.path))
+    const kept = await RawConnection.open(await own.listen('127.0.0.1', 0))
+    kept.send(get('/before'))
+    expect((await kept.answer()).body.toString()).toBe('/before')
+    own.stopAccepting()
+    kept.send(get('/after'))
+    expect((await kept.answer()).body.toString()).toBe('/after')
+    await kept.closed()
+    await own.close()
+  })
+
   test('two servers never share a port', async () => {
     const second = await engine.start((exchange) => exchange.drop())
     await expect(second.listen('127.0.0.1', engine.port)).rejects.toThrow()

@@ -7,7 +7,7 @@ import type { World } from './world.ts'
 export type FaultKind = { readonly weight: number; readonly go: (world: World) => Promise<void> | void }
 
 export const faults: Readonly<Record<string, FaultKind>> = {
-  'power cut': { weight: 2, go: ({ sim, chance }) => sim.memory.cutAfter(1 + chance.below(60)) },
+  'power cut': { weight: 3, go: ({ sim, chance }) => sim.memory.cutAfter(1 + chance.below(60)) },
   // Points that are seldom met get as many cuts as the others.
   'power cut at a point': {
     weight: 6,
@@ -17,7 +17,7 @@ export const faults: Readonly<Record<string, FaultKind>> = {
       if (point !== undefined) sim.memory.cutAt(point, chance.below(4))
     },
   },
-  'power cut at an answer': { weight: 6, go: (world) => world.cutAtAnswer() },
+  'power cut at an answer': { weight: 5, go: (world) => world.cutAtAnswer() },
   'process killed': { weight: 2, go: (world) => killed(world) },
   'stopped and started': { weight: 1, go: (world) => stopped(world) },
   'thread killed': {
@@ -75,9 +75,12 @@ function set<Name extends string>(of: Record<Name, number>, name: Name, value: n
   of[name] = value
 }
 
+/** With much under way: the next start finds what was written and not synced, and the power goes off when the log has covered that. */
 async function killed(world: World): Promise<void> {
+  world.postTogether()
+  await world.wait(world.chance.below(30))
   await world.sim.kill()
-  await world.startAgain()
+  await world.startAgain(world.chance.below(6))
 }
 
 /** As a service manager stops it: every file is closed in order. */

@@ -1,8 +1,8 @@
 /**
  * Runs boards on simulated machines until something is found: `npm run simulate`.
  *
- * `-- [--seed S] [--steps N] [--board B] [--only STEPS] [--shards N] [--off FAULTS] [--jobs N] [--brief] [--json]`. Exit code 1 when
- * something was found, 2 when it could not run.
+ * `-- [--seed S] [--steps N] [--seconds S] [--board B] [--only STEPS] [--shards N] [--off FAULTS] [--jobs N] [--brief] [--json]`.
+ * Exit code 1 when something was found, 2 when it could not run.
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
@@ -18,6 +18,8 @@ const shrinkRunsMax = 200
 type Plan = {
   readonly seed: string
   readonly steps: number
+  /** No board is begun after so long. */
+  readonly seconds: number
   readonly board: number | undefined
   readonly only: ReadonlySet<number> | undefined
   readonly layout: Layout | undefined
@@ -69,6 +71,7 @@ class Sum {
 async function runAll(plan: Plan, sum: Sum): Promise<Done | undefined> {
   const count = plan.board === undefined ? Math.ceil(plan.steps / stepsEach) : 1
   const first = plan.board ?? 0
+  const until = performance.now() + 1_000 * plan.seconds
   let next = first
   let found: Done | undefined
   const take = (done: Done): void => {
@@ -83,7 +86,7 @@ async function runAll(plan: Plan, sum: Sum): Promise<Done | undefined> {
     const worker = new Worker(new URL(import.meta.url), { workerData: plan })
     const ended = Promise.withResolvers<void>()
     const go = (): void => {
-      if (found !== undefined || next >= first + count) void worker.terminate()
+      if (found !== undefined || next >= first + count || performance.now() > until) void worker.terminate()
       else worker.postMessage(next++)
     }
     worker.on('message', (done: Done) => {
@@ -130,7 +133,16 @@ function count(flag: string, given: string): number {
 
 function readPlan(): { readonly plan: Plan; readonly json: boolean } {
   const text = { type: 'string' } as const
-  const options = { seed: text, steps: text, board: text, only: text, shards: text, off: text, jobs: text }
+  const options = {
+    seed: text,
+    steps: text,
+    seconds: text,
+    board: text,
+    only: text,
+    shards: text,
+    off: text,
+    jobs: text,
+  }
   const { values } = parseArgs({ options: { ...options, json: { type: 'boolean' }, brief: { type: 'boolean' } } })
   const {
     seed = String(randomInt(2 ** 31)),
@@ -146,6 +158,7 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
   const plan: Plan = {
     seed,
     steps: count('steps', steps),
+    seconds: values.seconds === undefined ? Number.POSITIVE_INFINITY : count('seconds', values.seconds),
     board: values.board === undefined ? undefined : count('board', values.board),
     only: values.only === undefined ? undefined : new Set(values.only.split(',').map((step) => count('only', step))),
     layout: shards === undefined ? undefined : { placement: 'threads', shards: count('shards', shards) },

@@ -342,13 +342,17 @@ export class World {
   async cutAtAnswer(): Promise<void> {
     await this.settle()
     this.#cut = { answers: 2 + this.chance.below(6), operations: this.chance.below(4) }
-    // So that shards overtake each other, and the log has more than it has synced.
+    this.postTogether()
+    await this.settle()
+  }
+
+  /** Is not waited for. On a slow disk, so that shards overtake each other, and files have more than is synced. */
+  postTogether(): void {
     this.sim.memory.slowMs = this.chance.below(60)
     for (const { room, text, fields } of [...this.#somePosts(), ...this.#somePosts()]) {
       const by = this.chance.pick(this.model.people)!
       this.#send('post', { by, fields, nonce: text, took: tookPost(by, room, text) })
     }
-    await this.settle()
   }
 
   /** The same on a board that is not this one: only its heads count. */
@@ -404,7 +408,8 @@ export class World {
       if (sent.standing === 'open') Object.assign(sent, { standing: 'doubtful', mayBeDone: true })
   }
 
-  async startAgain(): Promise<void> {
+  /** `cut`: the power goes off so many operations after the log has begun to write. */
+  async startAgain(cut?: number): Promise<void> {
     this.#forgetPending()
     this.sim.memory.heal()
     this.sim.delayMs = 5
@@ -417,6 +422,7 @@ export class World {
       if ((await this.board.start()) === 'dark') this.count('cuts during a start')
       await this.sim.cutPower()
     }
+    if (cut !== undefined) this.sim.memory.cutAt('write · log journal', cut)
     if ((await this.board.start()) === 'dark') return this.recover()
     await this.#insist()
     const accepted = [...this.model.sent.values()].filter(({ standing }) => standing === 'accepted')

@@ -21,8 +21,8 @@ export type Platform = {
   readonly startThread: StartThread
   /** Between two threads. */
   readonly channel: () => Channel
-  /** Told the bytes of each message that another thread sent to the main thread, when it has been handled. */
-  readonly onReceived: (bytes: number) => void
+  /** Told of bytes outside of the heap that the main thread needs no more: a message has been handled, a page has been made. */
+  readonly onPassed: (bytes: number) => void
   readonly startPool: StartPool
   /** Ends the process at once. */
   readonly exit: (code: number) => void
@@ -87,7 +87,7 @@ export const machine: Platform = {
   disk: machineDisk,
   startThread: (file, start) => new WorkerThread(file, start),
   channel: () => new MessageChannel(),
-  onReceived: youngGarbage(),
+  onPassed: youngGarbage(),
   // Loaded when it is needed: most threads never do.
   startPool: async (file, options) => new (await import('./runtime/thread-pool.ts')).ThreadPool(file, options),
   exit: (code) => process.exit(code),

@@ -50,7 +50,7 @@ import { Routes } from './routes.ts'
 import type { StartedActors } from './start-actors.ts'
 
 type RoutedParts = StartedActors &
-  Pick<Platform, 'clock' | 'random' | 'disk' | 'startPool'> & {
+  Pick<Platform, 'clock' | 'random' | 'disk' | 'startPool' | 'onPassed'> & {
     readonly config: Config
     readonly directory: BoardDirectory
     readonly address: string
@@ -137,6 +137,7 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
   return pageDoors({
     timers: parts.clock,
     startPool: parts.startPool,
+    onPassed: parts.onPassed,
     reads,
     figures: (answer) => figures.stats((found) => answer(statsData(found).stats)),
     now: parts.clock.wallSeconds,

@@ -65,6 +65,7 @@ type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> 
   readonly onFault: (error: unknown) => string
   readonly timers: Timers
   readonly startPool: Platform['startPool']
+  readonly onPassed: Platform['onPassed']
 }
 
 type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
@@ -309,8 +310,10 @@ class PageServer {
     const ask = this.#askFor(address, change)
     const shown = await page.show(ask, request)
     const { room, until } = ask.scope
+    const bytes = this.#bytesOf(shown, request)
+    this.#options.onPassed(bytes.body.length)
     return {
-      ...this.#bytesOf(shown, request),
+      ...bytes,
       room: room ?? undefined,
       // What depends on nothing of the board is never made old by a change.
       change: room === null ? Number.POSITIVE_INFINITY : change,

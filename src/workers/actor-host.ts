@@ -49,7 +49,7 @@ import type { ShardAsk, ShardStart } from './shard-run.ts'
 import { takeFrames } from './take-frames.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
-type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel' | 'onReceived'> & {
+type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel' | 'onPassed'> & {
   readonly directory: BoardDirectory
   readonly placement: Placement
   readonly diskReserveBytes: number
@@ -607,7 +607,7 @@ export class ActorHost implements Actors {
       patienceMs: inside.patienceMs,
       now: this.#options.clock.monotonicMs,
       timers: this.#options.clock,
-      onReceived: this.#options.onReceived,
+      onReceived: this.#options.onPassed,
       ...(onTell === undefined ? {} : { onTell }),
       ...(onAsk === undefined ? {} : { onAsk: (body, id) => onAsk(body, (answer) => link.answer(id, answer)) }),
     })

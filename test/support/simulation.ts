@@ -481,7 +481,7 @@ export class Simulation {
         thread.begin(starter, start, (place) => this.#machineOf(place))
         return thread
       },
-      onReceived: () => {},
+      onPassed: () => {},
       channel: () => {
         const port1 = new SimulatedPort(main, this.#delay)
         const port2 = new SimulatedPort(main, this.#delay)

@@ -14,6 +14,7 @@ import type { CommandPath } from '../command/ports.ts'
 import type { CommandSource } from '../command/verified.ts'
 import { readKeyOf } from '../format/cursor.ts'
 import { foreignJson } from '../format/foreign-json.ts'
+import { bodyOf } from '../format/reply.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -127,7 +128,7 @@ function carryOut({ front, ends, clock }: ReplicaDoorOptions, exchange: Exchange
     const { status, retryAfter } = reply
     const send = (): void => {
       if (!exchange.ended)
-        exchange.reply(200, json, JSON.stringify({ status, retryAfter, body: reply.body, ends: ends() }))
+        exchange.reply(200, json, JSON.stringify({ status, retryAfter, body: bodyOf(reply), ends: ends() }))
     }
     if (status === 200) clock.later(send, toldWithinMs)
     else send()

@@ -114,7 +114,9 @@ describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () 
 
   beforeAll(async () => {
     cluster = await NatsCluster.start(boardDirectory())
-    const env = { SHARDS: '2', SEGMENT_BYTES: '65536', COMPACT_SECONDS: '1', OPERATORS: operator.id }
+    // Clerks hand on answers as bytes.
+    const placed = { SHARDS: '2', PLACEMENT: 'clerks' }
+    const env = { ...placed, SEGMENT_BYTES: '65536', COMPACT_SECONDS: '1', OPERATORS: operator.id }
     replicas = await Replicas.make(env, { leader: cluster.env, follower: cluster.readEnv })
     leader = await replicas.leader()
     follower = await replicas.follower(leader.address, directory)

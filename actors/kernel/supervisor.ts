@@ -166,7 +166,10 @@ export class Supervised {
     onEvent('warn', 'thread.died', { thread: name, problem: words.message, restarts: this.#restarts.length })
     if (!mayRestart(words) || this.#restarts.length > restartsMax) return onFatal(name, words)
     this.start().then(
-      (facts) => onRestart?.(facts),
+      (facts) => {
+        onEvent('info', 'thread.restarted', { thread: name })
+        onRestart?.(facts)
+      },
       (error: Error) => onFatal(name, { name: error.name, message: error.message, stack: error.stack ?? '' }),
     )
   }

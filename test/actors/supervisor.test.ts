@@ -20,6 +20,7 @@ function supervised(births: number, mayRestart = true) {
   let left = births
   const fatal = Promise.withResolvers<{ name: string; words: LastWords }>()
   const restarted = Promise.withResolvers<Readonly<Record<string, unknown>>>()
+  const events: string[] = []
   const thread = new Supervised({
     ...machine,
     name: 'mayfly',
@@ -29,21 +30,22 @@ function supervised(births: number, mayRestart = true) {
       return { data: undefined, transfer: [] }
     },
     onRestart: restarted.resolve,
-    onEvent: () => {},
+    onEvent: (_, event) => events.push(event),
     onFatal: (name, words) => fatal.resolve({ name, words }),
     mayRestart: () => mayRestart,
     now: () => 0,
     timers: machine.clock,
     youngGenerationMb: 4,
   })
-  return { thread, fatal: fatal.promise, restarted: restarted.promise }
+  return { thread, fatal: fatal.promise, restarted: restarted.promise, events }
 }
 
 test('a thread that dies is born again', async () => {
-  const { thread, restarted } = supervised(2)
+  const { thread, restarted, events } = supervised(2)
   expect(await thread.start()).toEqual({ born: true })
   thread.send('die')
   expect(await restarted).toEqual({ born: true })
+  expect(events).toEqual(['thread.died', 'thread.restarted'])
   await thread.stop(60_000)
 })
 

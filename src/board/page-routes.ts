@@ -185,7 +185,7 @@ class PageServer {
   readonly #packed = new WeakMap<Ready, Promise<Ready>>()
   readonly #headers: readonly Header[]
   readonly #newest = (room: string | undefined): number => this.#options.news.newestChange(room)
-  /** Addresses as they came, and what they ask for: most come again and again. */
+  /** Addresses as they came, and what they ask for: those whose pages are ready. */
   readonly #known = new BoundedMap<string, Asked>(knownMax)
 
   constructor(options: PageDoorOptions) {
@@ -211,14 +211,19 @@ class PageServer {
         exchange,
         refusal('rate_limited', `Too many reads from this address: wait ${wait} s.`, undefined, wait),
       )
-    const found = this.#find(exchange, patterns)
+    const url = exchange.query === '' ? exchange.path : `${exchange.path}?${exchange.query}`
+    const known = this.#known.get(url)
+    const found = known ?? readAddress(exchange, patterns)
     if (found === undefined) return this.#sendPage(exchange, 404, nowherePage(exchange.path))
     if ('code' in found) return this.#refuse(exchange, found)
     noteCause(found.page.path)
     const isPacked = takesGzip(exchange.header('accept-encoding'))
     const name = isPacked ? `${found.key} gzip` : found.key
     const ready = this.#ready.find(name, this.#newest, this.#options.now())
-    if (ready !== undefined) return this.#send(exchange, ready, isPacked)
+    if (ready !== undefined) {
+      if (known === undefined && url.length <= knownBytesMax) this.#known.set(url, found)
+      return this.#send(exchange, ready, isPacked)
+    }
     const made = this.#make(found, address)
     const wanted = isPacked ? made.then((plain) => this.#pack(plain)) : made
     wanted.then(
@@ -268,16 +273,6 @@ class PageServer {
     if (!/\btext\/html\b/.test(exchange.header('accept') ?? '')) return false
     this.#sendPage(exchange, 404, nowherePage(exchange.path))
     return true
-  }
-
-  #find(exchange: Exchange, patterns: readonly Pattern[]): Asked | Refusal | undefined {
-    const url = exchange.query === '' ? exchange.path : `${exchange.path}?${exchange.query}`
-    const known = this.#known.get(url)
-    if (known !== undefined) return known
-    const found = readAddress(exchange, patterns)
-    if (found === undefined || 'code' in found || url.length > knownBytesMax) return found
-    this.#known.set(url, found)
-    return found
   }
 
   /**

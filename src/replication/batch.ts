@@ -6,6 +6,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CopiedFrames, JournalPlace } from '../../storage/copied-frames.ts'
 import { foreignJson } from '../format/foreign-json.ts'
+import type { Random } from '../platform.ts'
+import { isSealName, type SealName, type StreamSeal } from './stream-seal.ts'
 
 /** What a batch has of one journal. `bytes`: how many the frames take in the payload, header of each frame included. */
 export type JournalShare = Omit<CopiedFrames, 'bytes'> & { readonly bytes: number }
@@ -22,22 +24,23 @@ export type BatchHeader = {
 
 export type Batch = { readonly header: BatchHeader; readonly payload: Buffer }
 
-/** One message of the stream. */
+/** One message of the stream. `bytes` are sealed; the header is not, and has no text. */
 export type Part = {
-  readonly header: BatchHeader & { readonly part: number; readonly parts: number }
+  readonly header: BatchHeader & { readonly part: number; readonly parts: number; readonly seal: SealName }
   readonly bytes: Uint8Array
 }
 
 /** The stream takes messages of 1 MB, header included. */
 const partBytesMax = 900_000
 
-/** The parts of a batch, numbered from 1. */
-export function partsOf({ header, payload }: Batch): Part[] {
+/** The parts of a batch, numbered from 1. Each is sealed once: it is published again as it is. */
+export function partsOf({ header, payload }: Batch, seal: StreamSeal, random: Random): Part[] {
   const parts = Math.max(1, Math.ceil(payload.length / partBytesMax))
-  return Array.from({ length: parts }, (_, index) => ({
-    header: { ...header, part: index + 1, parts },
-    bytes: payload.subarray(index * partBytesMax, (index + 1) * partBytesMax),
-  }))
+  return Array.from({ length: parts }, (_, index) => {
+    const own = { ...header, part: index + 1, parts, seal: seal.now }
+    const bytes = payload.subarray(index * partBytesMax, (index + 1) * partBytesMax)
+    return { header: own, bytes: seal.seal(own.seal, JSON.stringify(own), bytes, random) }
+  })
 }
 
 export function isSamePart(one: Part, other: Part): boolean {
@@ -63,10 +66,15 @@ export function sharesOf(journals: readonly JournalShare[], payload: Uint8Array)
 
 /** Puts parts together again. A part with number 1 begins a batch; a later epoch voids what is unfinished, an older one is not heard. */
 export class Assembly {
+  readonly #seal: Pick<StreamSeal, 'open'>
   #epoch = 0
   #parts: Part[] = []
 
-  /** The batch that this part completes; undefined: it completes none. */
+  constructor(seal: Pick<StreamSeal, 'open'>) {
+    this.#seal = seal
+  }
+
+  /** The batch that this part completes; undefined: it completes none. Throws where a part of it was not sealed for this board. */
   add(part: Part): Batch | undefined {
     const { epoch, part: number, parts } = part.header
     if (epoch < this.#epoch) return undefined
@@ -76,9 +84,10 @@ export class Assembly {
     if (number !== this.#parts.length + 1) return undefined
     this.#parts.push(part)
     if (number < parts) return undefined
-    const payload = Buffer.concat(this.#parts.map(({ bytes }) => bytes))
+    const whole = this.#parts
     this.#parts = []
-    return { header: part.header, payload }
+    const opened = whole.map(({ header, bytes }) => this.#seal.open(header.seal, JSON.stringify(header), bytes))
+    return { header: part.header, payload: Buffer.concat(opened) }
   }
 }
 
@@ -93,9 +102,9 @@ export function isPlace(value: unknown): value is JournalPlace {
 }
 
 function isHeader(value: unknown): value is Part['header'] {
-  const { version, epoch, leader, journals, part, parts }: Readonly<Record<string, unknown>> = Object(value)
+  const { version, epoch, leader, journals, part, parts, seal }: Readonly<Record<string, unknown>> = Object(value)
   const numbers = [epoch, part, parts].every((each) => Number.isSafeInteger(each) && Number(each) > 0)
-  return version === 1 && numbers && isHex(leader, 16) && isShares(journals)
+  return version === 1 && numbers && isHex(leader, 16) && isShares(journals) && isSealName(seal)
 }
 
 function isShare(value: unknown): value is JournalShare {

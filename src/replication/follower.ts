@@ -13,6 +13,7 @@ import type { Ends } from './journals-out.ts'
 import { type Leader, OutOfReach } from './leader.ts'
 import type { LeaderFacts } from './leader-answers.ts'
 import type { StreamReader } from './stream-reader.ts'
+import type { SealName, StreamSeal } from './stream-seal.ts'
 
 /**
  * `behindMs`: for how long the leader is known to have more than this follower, or to be out of reach; 0: this follower has it all;
@@ -22,10 +23,12 @@ export type Standing = { readonly behindMs: number; readonly problem: string | u
 
 type FollowerOptions = {
   readonly clock: Clock
-  readonly leader: Pick<Leader, 'ends' | 'facts' | 'frames'>
+  readonly leader: Pick<Leader, 'ends' | 'facts' | 'frames' | 'seal'>
   /** The leader as it was when this follower was made. */
   readonly known: LeaderFacts
   readonly attachments: Attachments
+  /** Of the stream. */
+  readonly seal: StreamSeal
   /** Undefined: the leader alone is asked, every second. */
   readonly openStream: (() => Promise<StreamReader>) | undefined
   /** Where the journals end here, the shards' by number and then the log's. */
@@ -158,12 +161,25 @@ export class Follower {
     )
     this.#options.report('info', 'following.begun', { from: isCopied ? newest + 1 : 1 })
     this.#problem = undefined
-    const assembly = new Assembly()
+    const assembly = new Assembly(this.#options.seal)
     for await (const part of stream.from(isCopied ? newest + 1 : 1)) {
+      await this.#sealed(part.header.seal)
       const batch = assembly.add(part)
       if (batch !== undefined) await this.#inTurn(() => this.#take(sharesOf(batch.header.journals, batch.payload)))
       if (this.#isOver) return
     }
+  }
+
+  /** Has the key of a message, which the leader gives where this follower has none: it is new, or the leader began another chain. */
+  async #sealed(name: SealName): Promise<void> {
+    const { seal, leader } = this.#options
+    if (seal.opens(name)) return
+    const given = await leader.seal()
+    if (given !== undefined) seal.take(given)
+    if (!seal.opens(name))
+      throw new Error(
+        'neither this follower nor its leader has the key of what the stream brings. Are their clocks right?',
+      )
   }
 
   async #inTurn(work: () => Promise<void>): Promise<void> {

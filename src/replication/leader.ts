@@ -4,6 +4,7 @@ import { foreignJson } from '../format/foreign-json.ts'
 import type { Reply } from '../format/reply.ts'
 import type { Ends, FrameShares } from './journals-out.ts'
 import { type AskedPlaces, type LeaderFacts, type PassedOn, unpackShares } from './leader-answers.ts'
+import { isSealState, type SealState } from './stream-seal.ts'
 
 /** A batch may have one decision more than is usual, which no frame limits. */
 const framesWithinMs = 60_000
@@ -54,6 +55,12 @@ export class Leader {
     const found = await this.#json('board')
     if (!isFacts(found)) throw new OutOfReach(`${this.address} does not answer as a leader of followers does`)
     return found
+  }
+
+  /** What it keeps of the seal of the stream; undefined: it publishes nothing. */
+  async seal(): Promise<SealState | undefined> {
+    const found = await this.#json('seal')
+    return isSealState(found) ? found : undefined
   }
 
   /** How far its journals are durable. */

@@ -8,10 +8,12 @@
  */
 import type { Disk } from '../../storage/disk.ts'
 import { type Clock, pause } from '../clock.ts'
+import type { Random } from '../platform.ts'
 import { type BatchHeader, isSamePart, type Part, partsOf } from './batch.ts'
 import { Halted } from './halted.ts'
 import { type Ends, JournalsOut } from './journals-out.ts'
 import { type JournalStream, UnfitServers } from './stream.ts'
+import type { StreamSeal } from './stream-seal.ts'
 import type { StreamWriter } from './writer.ts'
 
 type PumpOptions = {
@@ -22,6 +24,8 @@ type PumpOptions = {
   /** What this board remembers of the stream. */
   readonly openWriter: () => StreamWriter
   readonly openStream: () => Promise<JournalStream>
+  readonly seal: StreamSeal
+  readonly random: Random
   /** What stands in the way now; undefined: nothing. */
   readonly tell: (problem: string | undefined) => void
   readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
@@ -174,7 +178,8 @@ export class Pump {
         continue
       }
       const header: BatchHeader = { version: 1, epoch, leader, journals: batch.journals }
-      for (const part of partsOf({ header, payload: batch.payload })) await this.#publish(part)
+      const { seal, random } = this.#options
+      for (const part of partsOf({ header, payload: batch.payload }, seal, random)) await this.#publish(part)
     }
   }
 

@@ -1,6 +1,6 @@
 /**
- * What followers ask their leader, under `/replica/`: who it is, how far its journals reach, the frames and attachments that they lack, and
- * to carry out the writes that they were sent. Everything in a board is in these answers, private rooms too, so each request bears the
+ * What followers ask their leader, under `/replica/`: who it is, how far its journals reach, what the stream is sealed
+ * with, the frames and attachments that they lack, and to carry out the writes that they were sent. Everything in a board is in these answers, private rooms too, so each request bears the
  * secret of REPLICA_KEY_FILE.
  */
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -24,6 +24,7 @@ import type { FramesAnswer } from './copies.ts'
 import type { Ends } from './journals-out.ts'
 import { type LeaderFacts, packShares } from './leader-answers.ts'
 import { bears } from './replica-key.ts'
+import { sealIn } from './stream-seal.ts'
 
 type ReplicaDoorOptions = {
   /** 64 hex. */
@@ -58,6 +59,8 @@ export function replicaDoor(options: ReplicaDoorOptions): RouteHandler {
     const method = isPost ? 'POST' : 'GET'
     if (exchange.method !== method) return options.replies.wrongMethod(exchange, method)
     if (path === 'board') return exchange.reply(200, json, JSON.stringify(factsOf(options)))
+    if (path === 'seal')
+      return exchange.reply(200, json, JSON.stringify(sealIn(options.disk, options.directory.path) ?? {}))
     if (path === 'ends') return sendEnds(options, exchange)
     if (path === 'frames') return withBody(exchange, placesBytesMax, (body) => sendFrames(options, exchange, body))
     if (path === 'command')

@@ -10,6 +10,7 @@ import { Leader } from '../replication/leader.ts'
 import { replicaKeyIn } from '../replication/replica-key.ts'
 import { seedIn } from '../replication/seed.ts'
 import { StreamReader } from '../replication/stream-reader.ts'
+import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
 import type { ThreadStarter } from './thread.ts'
 
 export type FollowingThread = {
@@ -51,8 +52,11 @@ export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, repo
   const { stream } = settings
   const known = knownOf(disk, dataDirectory)
   if (known === undefined) throw new Error(`${dataDirectory} is not the directory of a follower`)
+  const seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds })
+  const stopForgetting = clock.every(() => seal.forget(), forgetEveryMs)
   const follower = new Follower({
     clock,
+    seal,
     leader,
     known,
     report,
@@ -67,6 +71,7 @@ export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, repo
   return {
     facts: {},
     stop: async () => {
+      stopForgetting()
       leader.close()
       await follower.stop()
       await running

@@ -10,6 +10,7 @@ import type { Ends } from '../replication/journals-out.ts'
 import { Pump } from '../replication/pump.ts'
 import { seedIn } from '../replication/seed.ts'
 import { JournalStream } from '../replication/stream.ts'
+import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
 import { StreamWriter } from '../replication/writer.ts'
 import type { Rewritten } from './log-run.ts'
 import type { ThreadStarter } from './thread.ts'
@@ -71,10 +72,15 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
       }
     },
   })
+  const seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds })
+  seal.begin(random)
+  const stopForgetting = clock.every(() => seal.forget(), forgetEveryMs)
   const pump = new Pump({
     disk,
     clock,
     report,
+    seal,
+    random,
     ends,
     directories,
     openWriter: () => new StreamWriter(disk, dataDirectory, random),
@@ -92,6 +98,7 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
     facts: {},
     stop: async () => {
       await drained(clock, () => pump.isIdle, flushMs)
+      stopForgetting()
       await pump.stop()
       await running
       copies.close()

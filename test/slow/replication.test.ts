@@ -6,7 +6,9 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { connect, nkeyAuthenticator } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { decodeLogFrame } from '../../actors/log/frame.ts'
+import { systemClock } from '../../src/clock.ts'
 import { parseHeader } from '../../src/replication/batch.ts'
+import { StreamSeal } from '../../src/replication/stream-seal.ts'
 import { bytesOf, decodeFrame, type FoundFrame } from '../../storage/frame.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, readSegmentHeader, seedOf, segmentPath } from '../../storage/segment.ts'
@@ -36,19 +38,23 @@ async function servers(cluster: NatsCluster) {
 /** A journal as the stream has it: frames from the first one that was published, and the chain up to the last. */
 type Carried = { readonly frames: FoundFrame[]; chain: string }
 
-/** Every journal by its id, and of how many messages the largest batch was made. */
-async function published(cluster: NatsCluster) {
+/** Every journal by its id, and of how many messages the largest batch was made. `directory`: of the board that sealed them. */
+async function published(cluster: NatsCluster, directory: string) {
+  const seal = new StreamSeal({ disk: machineDisk, dataDirectory: directory, wallSeconds: systemClock.wallSeconds })
   const { connection, manager } = await servers(cluster)
   const [stream = ''] = await manager.streams.names().next()
   const { last_seq: last } = (await manager.streams.info(stream)).state
   const journals = new Map<string, Carried>()
   let partsMost = 0
-  let pieces: Uint8Array[] = []
+  let pieces: Buffer[] = []
   for (let seq = 1; seq <= last; seq++) {
     const message = (await manager.streams.getMessage(stream, { seq }))!
     const header = parseHeader(message.header.get('Broadside'))!
     expect(message.data.length).toBeLessThanOrEqual(900_000)
-    pieces = header.part === 1 ? [message.data] : [...pieces, message.data]
+    // Nothing that was written is to be read in a message by who has no key.
+    expect(Buffer.from(message.data).includes('"operation"')).toBe(false)
+    const opened = seal.open(header.seal, JSON.stringify(header), message.data)
+    pieces = header.part === 1 ? [opened] : [...pieces, opened]
     expect(pieces.length).toBe(header.part)
     partsMost = Math.max(partsMost, header.parts)
     if (header.part < header.parts) continue
@@ -136,7 +142,7 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
     client.close()
     const parts = ['shard-00', 'shard-01', 'log']
     const isCaughtUp = async () => {
-      const { journals } = await published(cluster)
+      const { journals } = await published(cluster, directory)
       for (const part of parts) {
         const { id, frames } = onDisk(join(directory, part))
         expect(journals.get(id)?.frames.at(-1)?.seq, part).toBe(frames.length)
@@ -144,7 +150,7 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
     }
     await vi.waitFor(isCaughtUp, { ...patience, interval: 1_000 })
     await board.stop()
-    const { journals, partsMost } = await published(cluster)
+    const { journals, partsMost } = await published(cluster, directory)
     expect(partsMost).toBeGreaterThan(1)
     for (const part of parts) {
       const { id, frames, chain } = onDisk(join(directory, part))

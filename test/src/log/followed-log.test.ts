@@ -1,4 +1,5 @@
 /** What a follower takes of its leader's log, and what it refuses though every frame arrived whole. */
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { decodeLogFrame, encodeLogFrame, type LogFrame } from '../../../actors/log/frame.ts'
@@ -6,6 +7,7 @@ import { logDirectory, shardDirectory } from '../../../src/board-directory.ts'
 import { FollowedLog } from '../../../src/log/followed-log.ts'
 import { Assembly, partsOf, sharesOf } from '../../../src/replication/batch.ts'
 import { JournalsOut } from '../../../src/replication/journals-out.ts'
+import { StreamSeal } from '../../../src/replication/stream-seal.ts'
 import { formatCheckpoint } from '../../../storage/checkpoint.ts'
 import { appendCopied, type CopiedFrames, Diverged, framesIn } from '../../../storage/copied-frames.ts'
 import { bytesOf } from '../../../storage/frame.ts'
@@ -14,6 +16,7 @@ import { machineDisk } from '../../../storage/machine-disk.ts'
 import { signNote } from '../../../storage/note.ts'
 import { createNoteKey } from '../../../storage/note-signer.ts'
 import { TreeWriter } from '../../../storage/tree.ts'
+import { MemoryDisk } from '../../support/memory-disk.ts'
 import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
@@ -158,8 +161,15 @@ test('segments begin where the leader says, and one that has begun does so once'
 test('parts are a batch when the last one is there; a new beginning and a later epoch void what is unfinished', () => {
   const { journals } = leaderOf(10)
   const payload = Buffer.alloc(2_000_000, 1)
-  const parts = (epoch: number) => partsOf({ header: { version: 1, epoch, leader: 'a'.repeat(32), journals }, payload })
-  const assembly = new Assembly()
+  const seal = new StreamSeal({
+    disk: new MemoryDisk({ soon: (callback) => callback(), chance: () => 0 }),
+    dataDirectory: '/',
+    wallSeconds: () => 1_800_000_000,
+  })
+  seal.begin(randomBytes)
+  const parts = (epoch: number) =>
+    partsOf({ header: { version: 1, epoch, leader: 'a'.repeat(32), journals }, payload }, seal, randomBytes)
+  const assembly = new Assembly(seal)
   const [one, two, three] = parts(1)
   expect(parts(1)).toHaveLength(3)
   expect([one, two].map((part) => assembly.add(part!))).toEqual([undefined, undefined])

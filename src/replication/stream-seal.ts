@@ -1,0 +1,169 @@
+/**
+ * Seals what the stream carries, so that its servers read no text, and nobody reads an old one in what they keep: their files and their
+ * Raft logs hold messages longer than the stream does.
+ *
+ * AES-256-GCM with a key for each UTC day. The key of a day is made from that of the day before (HMAC-SHA-256), and never the other way
+ * round, so a box that has removed the old one opens nothing older. Leader and followers keep the key of the oldest day whose messages
+ * the stream may still hold.
+ */
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
+import { join } from 'node:path'
+import type { Disk } from '../../storage/disk.ts'
+import { foreignJson } from '../format/foreign-json.ts'
+import type { Random } from '../platform.ts'
+
+/** In the header of a message: which key its bytes are sealed with. */
+export type SealName = {
+  /** 16 hex; a leader that has lost its keys begins another chain of them. */
+  readonly chain: string
+  /** UTC days since 1970. */
+  readonly day: number
+}
+
+/** From this day on every key can be made. `key`: 64 hex. */
+export type SealState = SealName & { readonly key: string }
+
+/** The stream keeps messages for 48 hours: what was published on a day is gone when the third one after it begins. */
+const daysKept = 3
+/** How often a box looks whether a day is over. */
+export const forgetEveryMs = 600_000
+const secondsOfDay = 86_400
+const nonceBytes = 12
+const tagBytes = 16
+/** A day that is further away than this is no day of this chain: a clock was wrong, or a header is. */
+const daysAheadMax = 10_000
+
+const sealFile = (dataDirectory: string) => join(dataDirectory, 'stream-seal.json')
+
+/** What a box keeps of the seal; undefined: it has none. */
+export function sealIn(disk: Disk, dataDirectory: string): SealState | undefined {
+  const file = sealFile(dataDirectory)
+  const found = disk.fileExists(file) ? foreignJson(disk.readWhole(file).toString('utf8')) : undefined
+  return isSealState(found) ? found : undefined
+}
+
+export function isSealState(value: unknown): value is SealState {
+  const { key }: Readonly<Record<string, unknown>> = Object(value)
+  return isSealName(value) && typeof key === 'string' && /^[0-9a-f]{64}$/.test(key)
+}
+
+export function isSealName(value: unknown): value is SealName {
+  const { chain, day }: Readonly<Record<string, unknown>> = Object(value)
+  return typeof chain === 'string' && /^[0-9a-f]{16}$/.test(chain) && Number.isSafeInteger(day) && Number(day) >= 0
+}
+
+type StreamSealOptions = {
+  readonly disk: Disk
+  readonly dataDirectory: string
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+}
+
+export class StreamSeal {
+  readonly #options: StreamSealOptions
+  #kept: SealState | undefined
+  /** Keys of messages, by day: made of what is kept. */
+  readonly #keys = new Map<number, Buffer>()
+
+  constructor(options: StreamSealOptions) {
+    this.#options = options
+    this.#kept = sealIn(options.disk, options.dataDirectory)
+    this.forget()
+  }
+
+  /** Of a leader: begins a chain where there is none, or where a clock that was wrong has taken it into the future. */
+  begin(random: Random): void {
+    if (this.#kept !== undefined && this.#kept.day <= this.#oldestDay) return
+    this.#keys.clear()
+    const chain = random(8).toString('hex')
+    this.#keep({ chain, day: this.#oldestDay, key: random(32).toString('hex') })
+  }
+
+  /** Of a follower: takes what its leader keeps. */
+  take(state: SealState): void {
+    this.#keys.clear()
+    this.#keep(state)
+    this.forget()
+  }
+
+  /** Removes the keys of days whose messages the stream holds no longer, from the disk too. */
+  forget(): void {
+    const kept = this.#kept
+    const oldest = this.#oldestDay
+    if (kept === undefined || kept.day >= oldest || oldest - kept.day > daysAheadMax) return
+    for (const day of this.#keys.keys()) if (day < oldest) this.#keys.delete(day)
+    this.#keep({ ...kept, day: oldest, key: chainKey(kept, oldest).toString('hex') })
+  }
+
+  /** What a message of now is sealed with. A clock that was set back does not bring back a day whose key is gone. */
+  get now(): SealName {
+    const { chain, day } = this.#known
+    return { chain, day: Math.max(day, this.#today) }
+  }
+
+  /** Nonce, ciphertext, tag. `header`: the JSON that the message has beside it; it opens with no other. */
+  seal(name: SealName, header: string, bytes: Uint8Array, random: Random): Buffer {
+    const nonce = random(nonceBytes)
+    const cipher = createCipheriv('aes-256-gcm', this.#keyOf(name.day), nonce).setAAD(Buffer.from(header))
+    return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
+  }
+
+  /** Whether there is a key for it. */
+  opens({ chain, day }: SealName): boolean {
+    const kept = this.#kept
+    return kept !== undefined && chain === kept.chain && day >= kept.day && day - kept.day <= daysAheadMax
+  }
+
+  /** Throws where it was not sealed so. */
+  open(name: SealName, header: string, sealed: Uint8Array): Buffer {
+    const end = sealed.length - tagBytes
+    if (!this.opens(name) || end < nonceBytes) throw new Error('there is no key for this message of the stream')
+    const nonce = sealed.subarray(0, nonceBytes)
+    const opened = createDecipheriv('aes-256-gcm', this.#keyOf(name.day), nonce)
+      .setAAD(Buffer.from(header))
+      .setAuthTag(sealed.subarray(end))
+    try {
+      return Buffer.concat([opened.update(sealed.subarray(nonceBytes, end)), opened.final()])
+    } catch {
+      throw new Error('a message of the stream was changed after it was sealed')
+    }
+  }
+
+  get #known(): SealState {
+    if (this.#kept === undefined) throw new Error('the seal of the stream was never begun')
+    return this.#kept
+  }
+
+  get #today(): number {
+    return Math.floor(this.#options.wallSeconds() / secondsOfDay)
+  }
+
+  get #oldestDay(): number {
+    return this.#today - daysKept
+  }
+
+  #keyOf(day: number): Buffer {
+    const known = this.#keys.get(day)
+    if (known !== undefined) return known
+    const key = derived(chainKey(this.#known, day), 'message')
+    this.#keys.set(day, key)
+    return key
+  }
+
+  #keep(state: SealState): void {
+    const { disk, dataDirectory } = this.#options
+    this.#kept = state
+    disk.writeAtomic(sealFile(dataDirectory), Buffer.from(`${JSON.stringify(state)}\n`), 0o600)
+  }
+}
+
+/** Of this day or a later one. */
+function chainKey({ day, key }: SealState, wanted: number): Buffer {
+  let found = Buffer.from(key, 'hex')
+  for (let at = day; at < wanted; at++) found = derived(found, 'next day')
+  return found
+}
+
+function derived(key: Uint8Array, use: string): Buffer<ArrayBuffer> {
+  return Buffer.from(createHmac('sha256', key).update(use).digest())
+}

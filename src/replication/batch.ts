@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { CopiedFrames, JournalPlace } from '../../storage/copied-frames.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Random } from '../platform.ts'
-import { isSealName, type SealName, type StreamSeal } from './stream-seal.ts'
+import { isSealName, type SealName, type StreamSeal, sealBytes } from './stream-seal.ts'
 
 /** What a batch has of one journal. `bytes`: how many the frames take in the payload, header of each frame included. */
 export type JournalShare = Omit<CopiedFrames, 'bytes'> & { readonly bytes: number }
@@ -31,7 +31,8 @@ export type Part = {
 }
 
 /** The stream takes messages of 1 MB, header included. */
-const partBytesMax = 900_000
+const messageBytesMax = 900_000
+const partBytesMax = messageBytesMax - sealBytes
 
 /** The parts of a batch, numbered from 1. Each is sealed once: it is published again as it is. */
 export function partsOf({ header, payload }: Batch, seal: StreamSeal, random: Random): Part[] {

@@ -30,6 +30,8 @@ export const forgetEveryMs = 600_000
 const secondsOfDay = 86_400
 const nonceBytes = 12
 const tagBytes = 16
+/** What a seal adds to a message. */
+export const sealBytes = nonceBytes + tagBytes
 /** A day that is further away than this is no day of this chain: a clock was wrong, or a header is. */
 const daysAheadMax = 10_000
 

@@ -1,7 +1,7 @@
 /** `broadside serve` and `broadside follow`: run a board until it is stopped. One that cannot start says why in one line of its log. */
 
 import type { RunningServer } from '../board/server.ts'
-import { systemClock } from '../clock.ts'
+import { pause, systemClock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { BadConfig } from '../environment.ts'
 import { explainFailure } from '../failure.ts'
@@ -73,6 +73,14 @@ export const followCommand: Command = {
     }),
 }
 
+/** A start that was stopped may take so long, and is then stopped as a board is that runs. */
+const startWithinMs = 5_000
+
+/** Undefined: it waits for something, or replays for long. */
+function startedInTime(starting: Promise<RunningServer>): Promise<RunningServer | undefined> {
+  return Promise.race([starting, pause(systemClock, startWithinMs).then(() => undefined)])
+}
+
 /** Runs a board until it is stopped. `check` throws BadConfig where this is the wrong command for these settings. */
 async function runBoard(args: Arguments, terminal: Terminal, check: (config: Config) => void): Promise<ExitCode> {
   const limits = args.text('limits')
@@ -101,7 +109,14 @@ async function runBoard(args: Arguments, terminal: Terminal, check: (config: Con
       host: args.text('host') ?? given.host,
       limitsOn: limits === undefined ? given.limitsOn : limits === 'on',
     }
-    server = await withOwnPorts(config, () => startServer(config))
+    const starting = withOwnPorts(config, () => startServer(config))
+    const begun = await Promise.race([starting, stopped.then(() => startedInTime(starting))])
+    // Nothing was answered yet, so there is nothing to finish.
+    if (begun === undefined) {
+      log('info', 'start.stopped', { note: 'The board was stopped before it was ready.' })
+      return exitCodes.ok
+    }
+    server = begun
   } catch (error) {
     log('error', 'not_started', explainFailure(error))
     return exitCodes.failed

@@ -83,6 +83,8 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly lettersPerTurnMax: number
   /** Public frames that may wait for the log: the credits a shard takes before it decides. */
   readonly unconfirmedMax: number
+  /** What is on disk here is on its way still: a turn ends when `acknowledged` says that another place has it too. */
+  readonly waitsForOthers?: boolean
   /** This thread has other work too: turns are synced beside it. */
   readonly isBusy?: boolean
   /** Of what is remembered for retries, what one identity may fill. */
@@ -136,7 +138,11 @@ export class Shard {
   #frames: NewFrame[] = []
   #acted = new Set<string>()
   #scheduled = false
-  #isWriting = false
+  #isWriting: boolean
+  /** Up to here others have this journal too. */
+  #acknowledged = 0
+  /** Ends a turn that waits for that. */
+  #whenAcknowledged: (() => void) | undefined
   /** The log has said what it covers: before that it is unknown what a retry has to wait for. */
   #isResumed = false
   /** A letter of the board's own is among those that wait. */
@@ -147,6 +153,8 @@ export class Shard {
 
   constructor(options: ShardOptions) {
     this.#options = options
+    // What an earlier life left may be here alone.
+    this.#isWriting = options.waitsForOthers === true
     this.#mailbox = new Mailbox(options.mailboxMax)
     this.#worthATurn = Math.min(lettersWorthATurn, Math.ceil(options.mailboxMax / 2))
     const now = options.wallSeconds()
@@ -266,7 +274,29 @@ export class Shard {
     if (through < journal.nextSeq - 1) toLog(journal.nextSeq - 1)
     this.#isResumed = true
     if (this.#mail !== undefined) this.#hurries = true
-    this.#schedule()
+    if (this.#options.waitsForOthers !== true) return this.#schedule()
+    this.#scheduled = true
+    this.#afterOthers(() => this.#endTurn([]))
+  }
+
+  /** Others have the journal up to `through`. */
+  acknowledged(through: number): void {
+    this.#acknowledged = Math.max(this.#acknowledged, through)
+    const then = this.#whenAcknowledged
+    if (then === undefined || this.#acknowledged < this.#options.journal.nextSeq - 1) return
+    this.#whenAcknowledged = undefined
+    then()
+  }
+
+  /** Until then nothing is shown of what was decided, by a read either. No turn begins meanwhile. */
+  #afterOthers(then: () => void): void {
+    if (this.#options.waitsForOthers !== true) return then()
+    this.#isWriting = true
+    this.#whenAcknowledged = () => {
+      this.#isWriting = false
+      then()
+    }
+    this.acknowledged(this.#acknowledged)
   }
 
   #turn(): void {
@@ -290,13 +320,13 @@ export class Shard {
     journal.peerSeq = this.#options.logDurable?.() ?? 0
     if (this.#options.isBusy !== true || letters.length < lettersWorthAWait) {
       journal.append(this.#frames)
-      return this.#endTurn(answers)
+      return this.#isOnDisk(answers)
     }
     this.#isWriting = true
     journal.appendLater(this.#frames, (failed) => {
       if (failed !== undefined) throw failed
       this.#isWriting = false
-      this.#endTurn(answers)
+      this.#isOnDisk(answers)
     })
   }
 
@@ -343,11 +373,14 @@ export class Shard {
   }
 
   /** Everything decided is on disk. */
+  #isOnDisk(answers: readonly (() => void)[]): void {
+    this.#frames = []
+    this.#options.toLog(this.#options.journal.nextSeq - 1)
+    this.#afterOthers(() => this.#endTurn(answers))
+  }
+
+  /** Everything decided may be shown. */
   #endTurn(answers: readonly (() => void)[]): void {
-    if (this.#frames.length > 0) {
-      this.#frames = []
-      this.#options.toLog(this.#options.journal.nextSeq - 1)
-    }
     for (const answer of answers) answer()
     const acted = this.#acted
     this.#acted = new Set()

@@ -90,6 +90,8 @@ type StreamSettings = { readonly servers: readonly string[]; readonly keyFile: s
 
 /** Where the journals are published, and as whom. */
 export type ReplicationSettings = StreamSettings & {
+  /** What a write is answered after, and what is shown: a sync of this board's disk, or besides the stream's acknowledgment. */
+  readonly ack: 'local' | 'quorum'
   /** File with the nkey seed of the user that asks the servers what they are. */
   readonly systemKeyFile: string
   /** File with the secret that followers bear; empty: there are none. */
@@ -341,6 +343,7 @@ function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow'>
   const keyFile = env.text('REPLICATE_KEY_FILE')
   const systemKeyFile = env.text('REPLICATE_SYSTEM_KEY_FILE')
   const replicaKeyFile = env.text('REPLICA_KEY_FILE')
+  const ack = ackOf(env, leader === '' && servers.length > 0)
   if (leader !== '') {
     if (servers.length > 0 && keyFile === '')
       throw new BadConfig(
@@ -356,12 +359,28 @@ function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow'>
   if (keyFile === '' || systemKeyFile === '')
     throw new BadConfig('REPLICATE needs REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE, two files with nkey seeds.')
   const replication = {
+    ack,
     servers,
     keyFile: resolve(keyFile),
     systemKeyFile: resolve(systemKeyFile),
     replicaKeyFile: replicaKeyFile && resolve(replicaKeyFile),
   }
   return { replication, follow: undefined }
+}
+
+function ackOf(env: Environment, publishes: boolean): ReplicationSettings['ack'] {
+  const ack = env.text('REPLICATE_ACK')
+  if (ack === 'copy')
+    throw new BadConfig(
+      'REPLICATE_ACK=copy does not exist yet. Choose quorum: a write is answered when two of three servers have it.',
+    )
+  if (ack !== '' && ack !== 'local' && ack !== 'quorum')
+    throw new BadConfig(`REPLICATE_ACK must be local or quorum. It is "${ack}".`)
+  if (ack !== '' && !publishes)
+    throw new BadConfig(
+      'REPLICATE_ACK needs REPLICATE, on a board that does not follow another. Set that, or leave it out.',
+    )
+  return ack === 'quorum' ? ack : 'local'
 }
 
 /** Private rooms go this way too: over plain http only on this machine, where a tunnel may end. */

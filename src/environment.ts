@@ -45,6 +45,7 @@ export const settings = {
   REPLICATE: 'NATS servers of the stream that carries the journals to other machines',
   REPLICATE_KEY_FILE: 'nkey seed of the NATS user that publishes',
   REPLICATE_SYSTEM_KEY_FILE: 'nkey seed of the NATS user that asks the servers what they are',
+  REPLICATE_ACK: 'quorum answers a write when the stream has it too',
   REPLICA_KEY_FILE: 'secret that a board and its followers share',
   FOLLOW: 'address of the board that this one follows; for broadside follow',
   WALLET_KEY_FILE: 'key of the wallet that pays for tools',

@@ -33,7 +33,7 @@ export type Answered<Body, Note> =
   | { readonly ok: true; readonly body: Body; readonly note: Note | undefined }
   | { readonly ok: false; readonly silence: Silence }
 
-type LinkOptions = {
+export type LinkOptions = {
   readonly port: Port
   /** Open asks at most; the next one is `overloaded` at once. */
   readonly openMax: number

@@ -37,6 +37,8 @@ export type LogOptions = Pick<Timers, 'soon' | 'later'> & {
   /** Tells readers of the log, at a pace, that its journal is durable up to `seq`. */
   readonly published: (seq: number, head: Head, change: number) => void
   readonly entriesPerFrameMax: number
+  /** Every frame is synced before a shard is told of it: others get it from here, and it may never be made again. */
+  readonly syncsFirst?: boolean
   /** The state after the newest frame, from `stateAfter`. */
   readonly start: LogState
 }
@@ -140,9 +142,9 @@ export class Log {
   }
 
   #commit(sealed: Sealed): void {
-    const { journal, shards } = this.#options
+    const { journal, shards, syncsFirst } = this.#options
     if (sealed.frame === undefined) return this.#confirm(sealed)
-    if (shards.length === 1) journal.appendUnsynced([sealed.frame])
+    if (shards.length === 1 && syncsFirst !== true) journal.appendUnsynced([sealed.frame])
     else journal.append([sealed.frame])
     this.#confirm(sealed)
     this.#unpublished = true

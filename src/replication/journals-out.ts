@@ -140,6 +140,11 @@ export class JournalsOut {
     return [...this.#shards, this.#log].map(({ id, last, chain }) => ({ id: id.toString('hex'), last, chain }))
   }
 
+  /** The newest frame of each journal that a batch has. */
+  get taken(): Ends {
+    return { log: this.#log.last, shards: this.#shards.map(({ last }) => last) }
+  }
+
   hear(ends: Ends): void {
     this.#ends = ends
   }

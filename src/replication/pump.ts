@@ -19,11 +19,15 @@ type PumpOptions = {
   readonly clock: Clock
   readonly directories: { readonly log: string; readonly shards: readonly string[] }
   readonly ends: Ends
+  /** As far as the stream is known to have them; where it holds nothing, it begins there. */
+  readonly from: Ends
+  /** The stream has acknowledged the journals up to here. */
+  readonly acknowledged: (ends: Ends) => void
   /** What this board remembers of the stream. */
   readonly openWriter: () => StreamWriter
   readonly openStream: () => Promise<JournalStream>
-  /** What stands in the way now; undefined: nothing. */
-  readonly tell: (problem: string | undefined) => void
+  /** What stands in the way now; undefined: nothing. `isForGood`: nothing more is published. */
+  readonly tell: (problem: string | undefined, isForGood: boolean) => void
   readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
@@ -39,6 +43,7 @@ const retryMaxMs = 2_000
 export class Pump {
   readonly #options: PumpOptions
   #ends: Ends
+  #from: Ends
   #journals: JournalsOut | undefined
   #stream: JournalStream | undefined
   #writer: StreamWriter | undefined
@@ -54,6 +59,7 @@ export class Pump {
   constructor(options: PumpOptions) {
     this.#options = options
     this.#ends = options.ends
+    this.#from = options.from
   }
 
   hear(ends: Ends): void {
@@ -86,7 +92,7 @@ export class Pump {
     while (!this.#isStopped) {
       try {
         await this.#begin()
-        tell(undefined)
+        tell(undefined, false)
         this.#problem = ''
         waitMs = retryFirstMs
         await this.#publishAll()
@@ -99,6 +105,7 @@ export class Pump {
         this.#problem = problem
         tell(
           isForGood || error instanceof UnfitServers ? problem : 'The stream is out of reach. Followers fall behind.',
+          isForGood,
         )
         await this.#stream?.close()
         this.#stream = undefined
@@ -133,13 +140,19 @@ export class Pump {
     const newest = lastSeq === 0 ? undefined : await this.#stream.read(lastSeq)
     if (newest === 'foreign') throw new Halted(anotherWrites)
     this.#journals = this.#journalsAfter(newest?.header, writer.leader)
+    this.#acknowledge()
     report('info', 'replication.begun', { seq: lastSeq })
   }
 
-  /** The journals from where the stream ends; from their ends where it holds nothing. */
+  #acknowledge(): void {
+    this.#from = this.#journals!.taken
+    this.#options.acknowledged(this.#from)
+  }
+
+  /** The journals from where the stream ends. */
   #journalsAfter(newest: Part['header'] | undefined, leader: string): JournalsOut {
     const { disk, directories } = this.#options
-    if (newest === undefined) return new JournalsOut(disk, directories, this.#ends, this.#ends)
+    if (newest === undefined) return new JournalsOut(disk, directories, this.#ends, this.#from)
     if (newest.leader !== leader) throw new Halted(anotherWrites)
     // A batch whose last part is missing was never applied by anybody, and is sent again.
     const isWhole = newest.part === newest.parts
@@ -175,6 +188,7 @@ export class Pump {
       }
       const header: BatchHeader = { version: 1, epoch, leader, journals: batch.journals }
       for (const part of partsOf({ header, payload: batch.payload })) await this.#publish(part)
+      this.#acknowledge()
     }
   }
 

@@ -40,7 +40,7 @@ import type { FeedAsk } from './feed-answers.ts'
 import type { FollowingAnswer, FollowingAsk, FollowingTell, FollowingThread } from './following.ts'
 import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, ShardBegun } from './log.ts'
-import type { LogStart, LogWord, Published } from './log-run.ts'
+import type { Acknowledged, LogStart, LogWord, Published } from './log-run.ts'
 import type { ShardNews, ShardTell } from './private-news.ts'
 import type { ReplicationAsk, ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
@@ -154,6 +154,9 @@ export class ActorHost implements Actors {
   #stopWaking: Cancel = () => {}
   /** As far as the log has said that the journals are durable. */
   #ends: Ends | undefined
+  /** As far as the stream has acknowledged them, where writes wait for it. */
+  #acknowledged: Ends | undefined
+  #moreAcknowledged = Promise.withResolvers<void>()
   #logId: Uint8Array = new Uint8Array()
   /** Newest frame of the log that it has announced. */
   #published = 0
@@ -216,6 +219,7 @@ export class ActorHost implements Actors {
     this.#seen = published.change
     this.#published = published.seq
     this.#logId = logFacts.logId as Uint8Array
+    if (this.#waitsForStream) await this.#acknowledgedStart()
     const { logs, closed } = logFacts as Pick<ActorHostFacts, 'logs' | 'closed'>
     const vkeys = new Map(logs.map(({ origin, vkey }) => [origin, vkey]))
     this.#feedThread!.send({ through: published.seq, logId: this.#logId, vkeys } satisfies FeedWord)
@@ -413,6 +417,7 @@ export class ActorHost implements Actors {
       compactSeconds,
       queues,
       limitsOn,
+      waitsForStream: this.#waitsForStream,
       followed: following?.refusal,
       firstRooms:
         following === undefined
@@ -463,12 +468,14 @@ export class ActorHost implements Actors {
       this.#tools.tell(this.#published satisfies ToolsTell)
       for (const each of this.#listeners) each.published?.(published)
     })
+    if (this.#acknowledged !== undefined)
+      this.#logLink.tell({ acknowledged: this.#acknowledged } satisfies Acknowledged)
     return {
       dataDirectory: directory.path,
       origin: directory.facts.origin,
       segmentBytesMax,
       marks: this.#options.marks,
-      tellsEnds: this.#replication !== undefined,
+      publishing: this.#options.replication?.ack,
       followed: this.#options.following?.log,
       durable: this.#logDurable,
       front: front.port2,
@@ -516,7 +523,12 @@ export class ActorHost implements Actors {
   #publishing(settings: ReplicationSettings): LazyThread {
     const { path, facts } = this.#options.directory
     const hear = (body: unknown): void => {
-      for (const each of this.#listeners) each.replicationNews?.(body as ReplicationNews)
+      const news = body as ReplicationNews | Acknowledged
+      if ('acknowledged' in news) return this.#hearAcknowledged(news)
+      for (const each of this.#listeners) each.replicationNews?.(news)
+      // No write could be answered any more.
+      if (news.isForGood && this.#waitsForStream)
+        this.#options.onFatal('replication', { name: 'Halted', message: news.problem ?? '', stack: '' })
     }
     return this.#late(
       'replication',
@@ -526,6 +538,7 @@ export class ActorHost implements Actors {
           serviceId: facts.service_id,
           settings,
           ends: this.#ends!,
+          from: this.#acknowledged ?? this.#ends!,
           front,
         }) satisfies ReplicationThread,
       hear,
@@ -539,14 +552,35 @@ export class ActorHost implements Actors {
     this.#replication?.tell(told)
   }
 
-  /** How far the journals are durable, as the log has said; undefined: it has not yet, or nobody is told. */
+  get #waitsForStream(): boolean {
+    return this.#options.replication?.ack === 'quorum'
+  }
+
+  /** Nothing of what is on disk is shown before the stream has it. */
+  async #acknowledgedStart(): Promise<void> {
+    while ((this.#acknowledged?.log ?? -1) < this.#published) {
+      await this.#moreAcknowledged.promise
+    }
+    // One that was given up after faults is started again: every write waits for it.
+    this.#stopWaking = this.#options.clock.every(() => this.#replication?.wake(), wakeEveryMs)
+  }
+
+  #hearAcknowledged(told: Acknowledged): void {
+    this.#acknowledged = told.acknowledged
+    this.#logLink?.tell(told)
+    this.#logLink?.flush()
+    this.#moreAcknowledged.resolve()
+    this.#moreAcknowledged = Promise.withResolvers()
+  }
+
+  /** How far followers may have the journals; undefined: the log, or the stream, has not said it yet, or nobody is told. */
   get ends(): Ends | undefined {
-    return this.#ends
+    return this.#waitsForStream ? this.#acknowledged : this.#ends
   }
 
   /** Of a follower of this board: what it lacks, after these places. */
   framesAfter(places: readonly JournalPlace[], answer: (found: FramesAnswer | 'busy') => void): void {
-    if (this.#ends === undefined || this.#replication === undefined) return answer('busy')
+    if (this.ends === undefined || this.#replication === undefined) return answer('busy')
     this.#replication.ask<FramesAnswer | null>(['frames', places] satisfies ReplicationAsk, (found) =>
       answer(found !== null && found !== undefined && 'refusal' in found ? 'busy' : (found ?? undefined)),
     )

@@ -1,19 +1,21 @@
 /** The log where it runs: opens the signed log, catches up with the shards' journals, and signs from then on. */
 
 import { inside } from '../../actors/kernel/limits.ts'
-import { Link, type Port } from '../../actors/kernel/link.ts'
+import { Link, type LinkOptions, type Port } from '../../actors/kernel/link.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { type Log, type LogOptions, type LogState, stateAfter } from '../../actors/log/log.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { logDirectory, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
+import type { ReplicationSettings } from '../config.ts'
 import { lostLog } from '../log/beginning.ts'
 import type { FollowedLog } from '../log/followed-log.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import { type LogIdentity, SignedLog } from '../log/signed-log.ts'
 import type { Ends } from '../replication/journals-out.ts'
 import { answerFollow, type FollowAsk } from './follow-asks.ts'
+import { HeldWords } from './held-words.ts'
 import { IdleMark } from './idle-mark.ts'
 import type { FromLog, Teller, ToLog } from './shard-run.ts'
 import type { ThreadPlatform } from './thread.ts'
@@ -25,8 +27,11 @@ export type LogStart = {
   readonly segmentBytesMax: number
   /** High-water marks: log/mark.ts. */
   readonly marks: readonly HighWaterMark[]
-  /** The main thread is told how far each journal is durable: another thread publishes them. */
-  readonly tellsEnds: boolean
+  /**
+   * The main thread is told how far each journal is durable: another thread publishes them. `quorum`: nobody else is told anything before
+   * the stream has acknowledged it. Undefined: nobody publishes them.
+   */
+  readonly publishing: ReplicationSettings['ack'] | undefined
   /** The log is another machine's, whose frames the main thread hands on; undefined: it is signed here. */
   readonly followed?: LogIdentity | undefined
   /** Shared with the shards: the newest frame that is durable. */
@@ -43,6 +48,9 @@ type LinkShard = (shard: number, hear: (said: ToLog) => void) => Teller<FromLog>
 
 /** What the log says to the main thread and to the feed: its journal is durable up to `seq`. */
 export type Published = { readonly seq: number; readonly head: Head; readonly change: number }
+
+/** What the log is told where it waits for that: the stream has acknowledged the journals up to here. */
+export type Acknowledged = { readonly acknowledged: Ends }
 
 /** What the log says to the feed beside: sealed segments of a shard were rewritten. */
 export type Rewritten = { readonly rewritten: number }
@@ -64,6 +72,9 @@ export class LogRun {
   readonly #toShards: Teller<FromLog>[]
   readonly #linkShard: LinkShard
   readonly #ends: (() => void) | undefined
+  /** What waits for the stream; undefined: nothing does. */
+  readonly #held: HeldWords | undefined
+  #acknowledged: Ends | undefined
 
   constructor(start: LogStart, { through }: LogWord, here: ThreadPlatform, linkShard: LinkShard) {
     const { clock, disk } = here
@@ -72,15 +83,20 @@ export class LogRun {
     const { journal, newest } = this.#signed
     checkShards(stateAfter(newest), through)
     this.#mark = new IdleMark(here, logDirectory(start.dataDirectory), journal)
-    this.#front = linkOver(start.front, clock, (body, id) => this.#ask(body as FollowAsk, id))
+    if (start.publishing === 'quorum') this.#held = new HeldWords()
+    this.#front = linkOver(start.front, clock, {
+      onAsk: (body, id) => this.#ask(body as FollowAsk, id),
+      onTell: (body) => this.#hearAcknowledged((body as Acknowledged).acknowledged),
+    })
     this.#feed = linkOver(start.feed, clock)
     this.#readers = through.map((_, shard) => JournalReader.open(disk, shardDirectory(start.dataDirectory, shard)))
-    const tellFront = paced<Published>(clock, frontPaceMs, (said) => this.#front.tell(said))
-    const tellEnds = paced<Ends>(clock, frontPaceMs, (ends) => this.#front.tell(ends))
+    const tellFront = paced<Published>(atPace(clock), (said) => this.#front.tell(said))
     const published = (seq: number, head: Head, change: number): void => {
-      this.#feed.tell({ seq, head, change } satisfies Published)
-      tellFront({ seq, head, change })
       this.#ends?.()
+      this.#afterStream(seq, () => {
+        this.#feed.tell({ seq, head, change } satisfies Published)
+        tellFront({ seq, head, change })
+      })
     }
     if (start.followed !== undefined) {
       this.#followed = this.#signed.follower({
@@ -95,7 +111,7 @@ export class LogRun {
     } else {
       this.#writer = this.#signing(start, here, published)
       this.#log = this.#writer
-      if (start.tellsEnds) this.#ends = () => tellEnds({ log: journal.durableSeq, shards: this.#writer!.hinted })
+      if (start.publishing !== undefined) this.#ends = this.#tellingEnds(clock)
     }
     this.#toShards = through.map((_, shard) => this.#link(shard))
     if (this.#writer !== undefined) {
@@ -114,15 +130,43 @@ export class LogRun {
       shards: this.#readers,
       confirm: (shard, confirmation) => {
         Atomics.store(start.durable, 0, BigInt(journal.durableSeq))
-        const toShard = this.#toShards[shard]!
-        toShard.tell(['confirm', confirmation])
-        toShard.flush()
+        if (this.#held !== undefined) this.#ends?.()
+        this.#afterStream(journal.nextSeq - 1, () => {
+          const toShard = this.#toShards[shard]!
+          toShard.tell(['confirm', confirmation])
+          toShard.flush()
+        })
         this.#mark.after()
       },
       published,
+      syncsFirst: this.#held !== undefined,
       soon: clock.soon,
       later: clock.later,
     })
+  }
+
+  /** What waits for the stream is told at once how far the journals are, when the log has its frame too: both go in one message. */
+  #tellingEnds(clock: Clock): () => void {
+    const { journal } = this.#signed
+    const tell = (ends: Ends): void => this.#front.tell(ends)
+    const told = this.#held === undefined ? paced(atPace(clock), tell) : paced(clock.soon, tell)
+    return () => told({ log: journal.durableSeq, shards: this.#writer!.hinted })
+  }
+
+  /** Where writes wait for the stream, this is the one place that holds back what the log says. */
+  #afterStream(seq: number, say: () => void): void {
+    if (this.#held === undefined) say()
+    else this.#held.after(seq, say)
+  }
+
+  #hearAcknowledged(ends: Ends): void {
+    this.#acknowledged = ends
+    // First the turn ends, and then its public writes are confirmed, as where nothing waits.
+    for (const [shard, toShard] of this.#toShards.entries()) {
+      toShard.tell(['acknowledged', ends.shards[shard]!])
+      toShard.flush()
+    }
+    this.#held?.acknowledged(ends.log)
   }
 
   get facts() {
@@ -150,6 +194,7 @@ export class LogRun {
   #link(shard: number): Teller<FromLog> {
     const toShard = this.#linkShard(shard, (said) => this.#hear(shard, said))
     toShard.tell(['resume', this.#log.covered(shard)])
+    if (this.#acknowledged !== undefined) toShard.tell(['acknowledged', this.#acknowledged.shards[shard]!])
     return toShard
   }
 
@@ -165,7 +210,8 @@ export class LogRun {
   #hear(shard: number, said: ToLog): void {
     if (said !== 'rewritten') {
       this.#writer?.hint(shard, said)
-      return this.#ends?.()
+      if (this.#held === undefined) this.#ends?.()
+      return
     }
     this.#readers[shard]!.reopen()
     this.#feed.tell({ rewritten: shard } satisfies Rewritten)
@@ -196,20 +242,24 @@ function openSigned(
   })
 }
 
-function linkOver(port: Port, clock: Clock, onAsk: (body: unknown, id: number) => void = () => {}): Link {
-  return new Link({ port, openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock, onAsk })
+function linkOver(port: Port, clock: Clock, hear: Pick<LinkOptions, 'onAsk' | 'onTell'> = {}): Link {
+  return new Link({ port, openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock, ...hear })
 }
 
-/** Passes on the newest value, at most once in so many milliseconds. */
-function paced<Value>({ later }: Timers, paceMs: number, pass: (value: Value) => void): (value: Value) => void {
+function atPace({ later }: Timers): Timers['soon'] {
+  return (run) => later(run, frontPaceMs)
+}
+
+/** Passes on the newest value, when `soon` runs what it is given. */
+function paced<Value>(soon: Timers['soon'], pass: (value: Value) => void): (value: Value) => void {
   let newest: { readonly value: Value } | undefined
   return (value) => {
     if (newest === undefined) {
-      later(() => {
+      soon(() => {
         const told = newest!
         newest = undefined
         pass(told.value)
-      }, paceMs)
+      })
     }
     newest = { value }
   }

@@ -11,7 +11,7 @@ import { Pump } from '../replication/pump.ts'
 import { seedIn } from '../replication/seed.ts'
 import { JournalStream } from '../replication/stream.ts'
 import { StreamWriter } from '../replication/writer.ts'
-import type { Rewritten } from './log-run.ts'
+import type { Acknowledged, Rewritten } from './log-run.ts'
 import type { ThreadStarter } from './thread.ts'
 
 export type ReplicationThread = {
@@ -20,6 +20,8 @@ export type ReplicationThread = {
   readonly settings: ReplicationSettings
   /** As far as the journals are durable when it starts. */
   readonly ends: Ends
+  /** As far as the stream is known to have them: where nothing is known, all that is durable. */
+  readonly from: Ends
   readonly front: Port
 }
 
@@ -29,20 +31,21 @@ export type ReplicationTell = Ends | Rewritten
 /** Of a follower: what it lacks, after these places. */
 export type ReplicationAsk = readonly ['frames', readonly JournalPlace[]]
 
-/** What stands in the way of publishing; undefined: nothing. */
-export type ReplicationNews = { readonly problem: string | undefined }
+/** What stands in the way of publishing; undefined: nothing. `isForGood`: nothing more is published. */
+export type ReplicationNews = { readonly problem: string | undefined; readonly isForGood: boolean }
 
 /** What is durable when the board stops is published, if the servers are there. */
 const flushMs = 2_000
 
 export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, random, report }) => {
-  const { dataDirectory, serviceId, settings, ends } = data
+  const { dataDirectory, serviceId, settings, ends, from } = data
+  const waits = settings.ack === 'quorum'
   const { servers, keyFile, systemKeyFile } = settings
   const directories = {
     log: logDirectory(dataDirectory),
     shards: ends.shards.map((_, shard) => shardDirectory(dataDirectory, shard)),
   }
-  const copies = new Copies(disk, directories, ends)
+  const copies = new Copies(disk, directories, waits ? from : ends)
   /** Damage costs the followers that reach it. */
   const framesAfter = (places: readonly JournalPlace[]): FramesAnswer => {
     try {
@@ -67,7 +70,7 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
         copies.rewritten(told.rewritten)
       } else {
         pump.hear(told)
-        copies.hear(told)
+        if (!waits) copies.hear(told)
       }
     },
   })
@@ -76,6 +79,14 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
     clock,
     report,
     ends,
+    from,
+    // Followers show what they get, by whichever way.
+    acknowledged: (acknowledged) => {
+      if (!waits) return
+      copies.hear(acknowledged)
+      front.tell({ acknowledged } satisfies Acknowledged)
+      front.flush()
+    },
     directories,
     openWriter: () => new StreamWriter(disk, dataDirectory, random),
     openStream: () =>
@@ -85,7 +96,7 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
         systemSeed: seedIn(disk, systemKeyFile),
         serviceId,
       }),
-    tell: (problem) => front.tell({ problem } satisfies ReplicationNews),
+    tell: (problem, isForGood) => front.tell({ problem, isForGood } satisfies ReplicationNews),
   })
   const running = pump.run()
   return {

@@ -64,6 +64,8 @@ export type ShardStart = {
   readonly limitsOn: boolean
   /** Shared with the log, which keeps the newest frame of its journal in it that is durable. */
   readonly logDurable: BigUint64Array
+  /** A write is answered, and shown, when the stream that carries the journals has acknowledged it. */
+  readonly waitsForStream: boolean
   /** Another machine decides; its frames are handed on by the main thread, and writes are refused with this. */
   readonly followed: Refusal | undefined
   /** Rooms of this shard that exist from the first start. */
@@ -79,8 +81,8 @@ export type Teller<Message> = {
   close(): void
 }
 
-/** What the log says to a shard. */
-export type FromLog = ['resume', number] | ['confirm', Confirmation]
+/** What the log says to a shard. `acknowledged`: the stream has its journal up to there. */
+export type FromLog = ['resume', number] | ['confirm', Confirmation] | ['acknowledged', number]
 /** What a shard says to the log: its journal is durable up to here; or sealed segments of it were rewritten. */
 export type ToLog = number | 'rewritten'
 
@@ -237,6 +239,7 @@ export class ShardRun {
       logDurable: () => Number(Atomics.load(data.logDurable, 0)),
       soon: this.#here.clock.soon,
       isBusy: this.#isBusy,
+      waitsForOthers: data.waitsForStream,
       diskHasRoom: diskWatch(data, this.#here),
       fault: (damage) => readFault(this.#here.report, damage).refusal.message,
       toLog: (through) => {
@@ -290,6 +293,7 @@ export class ShardRun {
 
   #hearLog(said: FromLog): void {
     if (said[0] === 'confirm') this.#shard.confirm(said[1])
+    else if (said[0] === 'acknowledged') this.#shard.acknowledged(said[1])
     else this.#shard.resume(said[1])
   }
 

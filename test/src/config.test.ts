@@ -30,11 +30,25 @@ test.each([
   ['REPLICATE', 'https://n1.example'],
   ['REPLICATE', 'nats://user:pw@n1.example'],
   ['REPLICATE', 'nats://n1.example'],
+  ['REPLICATE_ACK', 'quorum'],
+  ['REPLICATE_ACK', 'local'],
 ])('%s=%s is refused in a sentence that names the variable', (name, value) => {
   const refused = () => readConfig('', { [name]: value })
   expect(refused).toThrow(BadConfig)
   expect(refused).toThrow(name)
   expect(refused).not.toThrow(/user|pw/)
+})
+
+test('REPLICATE_ACK is local where nothing is said, and what is no choice is refused with one that is', () => {
+  const publishing = { REPLICATE: 'nats://n1.example', REPLICATE_KEY_FILE: 'a', REPLICATE_SYSTEM_KEY_FILE: 'b' }
+  const ackOf = (more: Readonly<Record<string, string>>) => readConfig('', { ...publishing, ...more }).replication?.ack
+  expect(ackOf({})).toBe('local')
+  expect(ackOf({ REPLICATE_ACK: 'local' })).toBe('local')
+  expect(ackOf({ REPLICATE_ACK: 'quorum' })).toBe('quorum')
+  expect(() => ackOf({ REPLICATE_ACK: 'copy' })).toThrow('REPLICATE_ACK=copy does not exist yet. Choose quorum')
+  expect(() => ackOf({ REPLICATE_ACK: 'all' })).toThrow('REPLICATE_ACK must be local or quorum')
+  const following = { ...publishing, FOLLOW: 'https://h.example', REPLICA_KEY_FILE: 'c', REPLICATE_ACK: 'quorum' }
+  expect(() => readConfig('', following)).toThrow('REPLICATE_ACK needs REPLICATE, on a board that does not follow')
 })
 
 test.each([

@@ -30,6 +30,8 @@ type PumpOptions = {
   readonly openStream: () => Promise<JournalStream>
   readonly seal: StreamSeal
   readonly random: Random
+  /** What it costs while the stream is out of reach, as a sentence. */
+  readonly costOfSilence: string
   /** What stands in the way now; undefined: nothing. `isForGood`: nothing more is published. */
   readonly tell: (problem: string | undefined, isForGood: boolean) => void
   readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
@@ -91,7 +93,7 @@ export class Pump {
 
   /** Works until it is stopped, or halted for good. What the network does is told and tried again. */
   async run(): Promise<void> {
-    const { report, tell } = this.#options
+    const { report, tell, costOfSilence } = this.#options
     let waitMs = retryFirstMs
     while (!this.#isStopped) {
       try {
@@ -108,7 +110,7 @@ export class Pump {
           report('error', isForGood ? 'replication.halted' : 'replication.interrupted', { problem })
         this.#problem = problem
         tell(
-          isForGood || error instanceof UnfitServers ? problem : 'The stream is out of reach. Followers fall behind.',
+          isForGood || error instanceof UnfitServers ? problem : `The stream is out of reach. ${costOfSilence}`,
           isForGood,
         )
         await this.#stream?.close()

@@ -86,6 +86,7 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
     random,
     ends,
     from,
+    costOfSilence: waits ? 'Writes wait for it.' : 'Followers fall behind.',
     // Followers show what they get, by whichever way.
     acknowledged: (acknowledged) => {
       if (!waits) return

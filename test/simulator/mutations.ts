@@ -68,8 +68,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'with several shards a head leaves before its sync',
     file: log,
-    from: 'if (shards.length === 1) journal.appendUnsynced',
-    to: 'if (shards.length > 0) journal.appendUnsynced',
+    from: 'if (shards.length === 1 && syncsFirst !== true) journal.appendUnsynced',
+    to: 'if (shards.length > 0 && syncsFirst !== true) journal.appendUnsynced',
   },
   {
     name: 'a public write is answered before the log has it',

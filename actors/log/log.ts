@@ -37,7 +37,7 @@ export type LogOptions = Pick<Timers, 'soon' | 'later'> & {
   /** Tells readers of the log, at a pace, that its journal is durable up to `seq`. */
   readonly published: (seq: number, head: Head, change: number) => void
   readonly entriesPerFrameMax: number
-  /** Every frame is synced before a shard is told of it: others get it from here, and it may never be made again. */
+  /** Every frame is synced before a shard is told of it. Other machines copy it, so it must not be made again after a crash. */
   readonly syncsFirst?: boolean
   /** The state after the newest frame, from `stateAfter`. */
   readonly start: LogState

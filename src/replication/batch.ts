@@ -6,7 +6,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CopiedFrames, JournalPlace } from '../../storage/copied-frames.ts'
 import { foreignJson } from '../format/foreign-json.ts'
-import type { Random } from '../platform.ts'
 import { isSealName, type SealName, type StreamSeal, sealBytes } from './stream-seal.ts'
 
 /** What a batch has of one journal. `bytes`: how many the frames take in the payload, header of each frame included. */
@@ -35,12 +34,12 @@ const messageBytesMax = 900_000
 const partBytesMax = messageBytesMax - sealBytes
 
 /** The parts of a batch, numbered from 1. Each is sealed once: it is published again as it is. */
-export function partsOf({ header, payload }: Batch, seal: StreamSeal, random: Random): Part[] {
+export function partsOf({ header, payload }: Batch, seal: StreamSeal): Part[] {
   const parts = Math.max(1, Math.ceil(payload.length / partBytesMax))
   return Array.from({ length: parts }, (_, index) => {
     const own = { ...header, part: index + 1, parts, seal: seal.now }
     const bytes = payload.subarray(index * partBytesMax, (index + 1) * partBytesMax)
-    return { header: own, bytes: seal.seal(own.seal, JSON.stringify(own), bytes, random) }
+    return { header: own, bytes: seal.seal(own, bytes) }
   })
 }
 
@@ -87,8 +86,7 @@ export class Assembly {
     if (number < parts) return undefined
     const whole = this.#parts
     this.#parts = []
-    const opened = whole.map(({ header, bytes }) => this.#seal.open(header.seal, JSON.stringify(header), bytes))
-    return { header: part.header, payload: Buffer.concat(opened) }
+    return { header: part.header, payload: Buffer.concat(whole.map((each) => this.#seal.open(each))) }
   }
 }
 

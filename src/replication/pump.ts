@@ -8,7 +8,6 @@
  */
 import type { Disk } from '../../storage/disk.ts'
 import { type Clock, pause } from '../clock.ts'
-import type { Random } from '../platform.ts'
 import { type BatchHeader, isSamePart, type Part, partsOf } from './batch.ts'
 import { Halted } from './halted.ts'
 import { type Ends, JournalsOut } from './journals-out.ts'
@@ -29,10 +28,9 @@ type PumpOptions = {
   readonly openWriter: () => StreamWriter
   readonly openStream: () => Promise<JournalStream>
   readonly seal: StreamSeal
-  readonly random: Random
   /** What it costs while the stream is out of reach, as a sentence. */
   readonly costOfSilence: string
-  /** What stands in the way now; undefined: nothing. `isForGood`: nothing more is published. */
+  /** What keeps the pump from publishing; undefined: nothing does. `isForGood`: it publishes no more. */
   readonly tell: (problem: string | undefined, isForGood: boolean) => void
   readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
@@ -193,8 +191,8 @@ export class Pump {
         continue
       }
       const header: BatchHeader = { version: 1, epoch, leader, journals: batch.journals }
-      const { seal, random } = this.#options
-      for (const part of partsOf({ header, payload: batch.payload }, seal, random)) await this.#publish(part)
+      const { payload } = batch
+      for (const part of partsOf({ header, payload }, this.#options.seal)) await this.#publish(part)
       this.#acknowledge()
     }
   }

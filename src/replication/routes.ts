@@ -1,7 +1,7 @@
 /**
- * What followers ask their leader, under `/replica/`: who it is, how far its journals reach, what the stream is sealed
- * with, the frames and attachments that they lack, and to carry out the writes that they were sent. Everything in a board is in these answers, private rooms too, so each request bears the
- * secret of REPLICA_KEY_FILE.
+ * What followers ask their leader, under `/replica/`: who it is, how far its journals reach, what the stream is sealed with, the frames and
+ * attachments that they lack, and to carry out the writes that they were sent. Everything in a board is in these answers, private rooms
+ * too, so each request bears the secret of REPLICA_KEY_FILE.
  */
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'

@@ -1,6 +1,6 @@
 /**
- * Seals what the stream carries, so that its servers read no text, and nobody reads an old one in what they keep: their files and their
- * Raft logs hold messages longer than the stream does.
+ * Encrypts what the stream carries. Its servers cannot read a text, and an old text cannot be read in their files and Raft logs, which may
+ * hold messages longer than the stream does.
  *
  * AES-256-GCM with a key for each UTC day. The key of a day is made from that of the day before (HMAC-SHA-256), and never the other way
  * round, so a box that has removed the old one opens nothing older. Leader and followers keep the key of the oldest day whose messages
@@ -23,11 +23,13 @@ export type SealName = {
 /** From this day on every key can be made. `key`: 64 hex. */
 export type SealState = SealName & { readonly key: string }
 
-/** The stream keeps messages for 48 hours: what was published on a day is gone when the third one after it begins. */
-const daysKept = 3
+/** For so long the stream keeps a message. */
+export const keptSeconds = 48 * 3_600
+const secondsOfDay = 86_400
+/** What is published at the end of a day is kept until so many days later. */
+const daysKept = Math.ceil(keptSeconds / secondsOfDay) + 1
 /** How often a box looks whether a day is over. */
 export const forgetEveryMs = 600_000
-const secondsOfDay = 86_400
 const nonceBytes = 12
 const tagBytes = 16
 /** What a seal adds to a message. */
@@ -59,7 +61,11 @@ type StreamSealOptions = {
   readonly dataDirectory: string
   /** Unix seconds. */
   readonly wallSeconds: () => number
+  readonly random: Random
 }
+
+/** The header of a message, which goes with it as JSON: it opens with no other. */
+type Sealed = { readonly seal: SealName }
 
 export class StreamSeal {
   readonly #options: StreamSealOptions
@@ -74,9 +80,10 @@ export class StreamSeal {
   }
 
   /** Of a leader: begins a chain where there is none, or where a clock that was wrong has taken it into the future. */
-  begin(random: Random): void {
+  begin(): void {
     if (this.#kept !== undefined && this.#kept.day <= this.#oldestDay) return
     this.#keys.clear()
+    const { random } = this.#options
     const chain = random(8).toString('hex')
     this.#keep({ chain, day: this.#oldestDay, key: random(32).toString('hex') })
   }
@@ -103,10 +110,10 @@ export class StreamSeal {
     return { chain, day: Math.max(day, this.#today) }
   }
 
-  /** Nonce, ciphertext, tag. `header`: the JSON that the message has beside it; it opens with no other. */
-  seal(name: SealName, header: string, bytes: Uint8Array, random: Random): Buffer {
-    const nonce = random(nonceBytes)
-    const cipher = createCipheriv('aes-256-gcm', this.#keyOf(name.day), nonce).setAAD(Buffer.from(header))
+  /** Nonce, ciphertext, tag. */
+  seal(header: Sealed, bytes: Uint8Array): Buffer {
+    const nonce = this.#options.random(nonceBytes)
+    const cipher = createCipheriv('aes-256-gcm', this.#keyOf(header.seal.day), nonce).setAAD(textOf(header))
     return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
   }
 
@@ -117,12 +124,12 @@ export class StreamSeal {
   }
 
   /** Throws where it was not sealed so. */
-  open(name: SealName, header: string, sealed: Uint8Array): Buffer {
+  open({ header, bytes: sealed }: { readonly header: Sealed; readonly bytes: Uint8Array }): Buffer {
     const end = sealed.length - tagBytes
-    if (!this.opens(name) || end < nonceBytes) throw new Error('there is no key for this message of the stream')
+    if (!this.opens(header.seal) || end < nonceBytes) throw new Error('there is no key for this message of the stream')
     const nonce = sealed.subarray(0, nonceBytes)
-    const opened = createDecipheriv('aes-256-gcm', this.#keyOf(name.day), nonce)
-      .setAAD(Buffer.from(header))
+    const opened = createDecipheriv('aes-256-gcm', this.#keyOf(header.seal.day), nonce)
+      .setAAD(textOf(header))
       .setAuthTag(sealed.subarray(end))
     try {
       return Buffer.concat([opened.update(sealed.subarray(nonceBytes, end)), opened.final()])
@@ -157,6 +164,10 @@ export class StreamSeal {
     this.#kept = state
     disk.writeAtomic(sealFile(dataDirectory), Buffer.from(`${JSON.stringify(state)}\n`), 0o600)
   }
+}
+
+function textOf(header: Sealed): Buffer {
+  return Buffer.from(JSON.stringify(header))
 }
 
 /** Of this day or a later one. */

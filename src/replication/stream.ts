@@ -11,6 +11,7 @@ import {
   nkeyAuthenticator,
 } from '@nats-io/transport-node'
 import { type Part, parseHeader } from './batch.ts'
+import { keptSeconds } from './stream-seal.ts'
 
 export type StreamOptions = {
   /** Addresses, such as `tls://n1.example:4222`. */
@@ -32,8 +33,6 @@ export class UnfitServers extends Error {
 /** Before it, 2.10 loses what it has acknowledged; 2.9 knows no `sync_interval: always`. */
 const oldestVersion = [2, 10, 23] as const
 const replicas = 3
-/** 48 hours. */
-const keptNanoseconds = 48 * 3_600 * 1e9
 const streamNotFound = 10_059
 export const headerName = 'Broadside'
 const expectedHeader = 'Nats-Expected-Last-Sequence'
@@ -156,7 +155,7 @@ export class JournalStream {
         subjects: [this.#subject],
         storage: 'file',
         num_replicas: replicas,
-        max_age: keptNanoseconds,
+        max_age: keptSeconds * 1e9,
         discard: 'old',
         deny_purge: true,
         allow_direct: false,

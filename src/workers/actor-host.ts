@@ -573,7 +573,7 @@ export class ActorHost implements Actors {
     this.#moreAcknowledged = Promise.withResolvers()
   }
 
-  /** How far followers may have the journals; undefined: the log, or the stream, has not said it yet, or nobody is told. */
+  /** Up to where followers may copy the journals. Undefined: not known yet, or the journals are not published. */
   get ends(): Ends | undefined {
     return this.#waitsForStream ? this.#acknowledged : this.#ends
   }

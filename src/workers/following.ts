@@ -30,7 +30,7 @@ export type FollowingAnswer =
 /** What it tells the main thread. */
 export type FollowingTell = Standing
 
-export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, report }) => {
+export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, random, report }) => {
   const { dataDirectory, serviceId, settings } = data
   const front = new Link({
     port: data.front,
@@ -52,7 +52,7 @@ export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, repo
   const { stream } = settings
   const known = knownOf(disk, dataDirectory)
   if (known === undefined) throw new Error(`${dataDirectory} is not the directory of a follower`)
-  const seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds })
+  const seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds, random })
   const stopForgetting = clock.every(() => seal.forget(), forgetEveryMs)
   const follower = new Follower({
     clock,

@@ -15,7 +15,6 @@ import type { HighWaterMark } from '../log/mark.ts'
 import { type LogIdentity, SignedLog } from '../log/signed-log.ts'
 import type { Ends } from '../replication/journals-out.ts'
 import { answerFollow, type FollowAsk } from './follow-asks.ts'
-import { HeldWords } from './held-words.ts'
 import { IdleMark } from './idle-mark.ts'
 import type { FromLog, Teller, ToLog } from './shard-run.ts'
 import type { ThreadPlatform } from './thread.ts'
@@ -28,8 +27,8 @@ export type LogStart = {
   /** High-water marks: log/mark.ts. */
   readonly marks: readonly HighWaterMark[]
   /**
-   * The main thread is told how far each journal is durable: another thread publishes them. `quorum`: nobody else is told anything before
-   * the stream has acknowledged it. Undefined: nobody publishes them.
+   * The main thread is told how far each journal is durable, because another thread publishes the journals. `quorum`: shards, feed and
+   * main thread are told of a frame when the stream has acknowledged it. Undefined: the journals are not published.
    */
   readonly publishing: ReplicationSettings['ack'] | undefined
   /** The log is another machine's, whose frames the main thread hands on; undefined: it is signed here. */
@@ -216,6 +215,28 @@ export class LogRun {
     this.#readers[shard]!.reopen()
     this.#feed.tell({ rewritten: shard } satisfies Rewritten)
     if (this.#ends !== undefined) this.#front.tell({ rewritten: shard } satisfies Rewritten)
+  }
+}
+
+type Word = { readonly seq: number; readonly say: () => void }
+
+/** What the log says of its frames, until the stream has acknowledged them. */
+class HeldWords {
+  #acknowledged = 0
+  /** As many as the shards have turns, and one for each pace of the log: no shard takes a turn while one of its own waits. */
+  #words: Word[] = []
+
+  /** Says it as soon as the log's frames up to `seq` are acknowledged. */
+  after(seq: number, say: () => void): void {
+    if (seq <= this.#acknowledged) say()
+    else this.#words.push({ seq, say })
+  }
+
+  acknowledged(through: number): void {
+    this.#acknowledged = Math.max(this.#acknowledged, through)
+    const words = this.#words
+    this.#words = words.filter(({ seq }) => seq > this.#acknowledged)
+    for (const { seq, say } of words) if (seq <= this.#acknowledged) say()
   }
 }
 

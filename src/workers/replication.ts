@@ -32,7 +32,7 @@ export type ReplicationTell = Ends | Rewritten
 /** Of a follower: what it lacks, after these places. */
 export type ReplicationAsk = readonly ['frames', readonly JournalPlace[]]
 
-/** What stands in the way of publishing; undefined: nothing. `isForGood`: nothing more is published. */
+/** What keeps the board from publishing; undefined: nothing does. `isForGood`: it publishes no more. */
 export type ReplicationNews = { readonly problem: string | undefined; readonly isForGood: boolean }
 
 /** What is durable when the board stops is published, if the servers are there. */
@@ -75,15 +75,14 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
       }
     },
   })
-  const seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds })
-  seal.begin(random)
+  const seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds, random })
+  seal.begin()
   const stopForgetting = clock.every(() => seal.forget(), forgetEveryMs)
   const pump = new Pump({
     disk,
     clock,
     report,
     seal,
-    random,
     ends,
     from,
     costOfSilence: waits ? 'Writes wait for it.' : 'Followers fall behind.',

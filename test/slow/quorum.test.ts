@@ -1,16 +1,11 @@
 /** REPLICATE_ACK=quorum: nothing is answered or shown before two of three servers have it on their disks. */
-import { readFileSync } from 'node:fs'
 import { jetstreamManager } from '@nats-io/jetstream'
-import { connect, nkeyAuthenticator } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
 import { parseHeader } from '../../src/replication/batch.ts'
-import { StreamSeal } from '../../src/replication/stream-seal.ts'
-import { machineDisk } from '../../storage/machine-disk.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { NatsCluster } from '../support/nats-cluster.ts'
+import { NatsCluster, sealOf } from '../support/nats-cluster.ts'
 import { patience } from '../support/patience.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
@@ -22,19 +17,16 @@ const bob = person('bob')
 
 /** All that a board has put into its stream, opened. */
 async function carried(cluster: NatsCluster, { service, directory }: Setting): Promise<string> {
-  const connection = await connect({
-    servers: cluster.servers.map(({ port }) => `127.0.0.1:${port}`),
-    authenticator: nkeyAuthenticator(Buffer.from(readFileSync(cluster.keyFile, 'latin1').trim())),
-  })
+  const connection = await cluster.connection()
   const manager = await jetstreamManager(connection, { checkAPI: false })
   const stream = `broadside-${service}`
-  const seal = new StreamSeal({ disk: machineDisk, dataDirectory: directory, wallSeconds: systemClock.wallSeconds })
+  const seal = sealOf(directory)
   const { first_seq: first, last_seq: last } = (await manager.streams.info(stream)).state
   const found: Buffer[] = []
   for (let seq = Math.max(1, first); seq <= last; seq++) {
     const message = (await manager.streams.getMessage(stream, { seq }))!
     const header = parseHeader(message.header.get('Broadside'))!
-    found.push(seal.open(header.seal, JSON.stringify(header), message.data))
+    found.push(seal.open({ header, bytes: message.data }))
   }
   await connection.close()
   return Buffer.concat(found).toString('latin1')
@@ -180,10 +172,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
     const board = await startBoard({ directory: setting.directory, env })
     const client = await Client.of(board)
     expect((await client.post(ada, { room: 'lobby', text: 'mine' })).status).toBe(200)
-    const connection = await connect({
-      servers: cluster.servers.map(({ port }) => `127.0.0.1:${port}`),
-      authenticator: nkeyAuthenticator(Buffer.from(readFileSync(cluster.keyFile, 'latin1').trim())),
-    })
+    const connection = await cluster.connection()
     await connection.request(`broadside.${setting.service}.frames`, 'of another')
     await connection.close()
     await expect(client.post(ada, { room: 'lobby', text: 'too late' })).rejects.toThrow()

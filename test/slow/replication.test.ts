@@ -3,12 +3,9 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
-import { connect, nkeyAuthenticator } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { decodeLogFrame } from '../../actors/log/frame.ts'
-import { systemClock } from '../../src/clock.ts'
 import { parseHeader } from '../../src/replication/batch.ts'
-import { StreamSeal } from '../../src/replication/stream-seal.ts'
 import { bytesOf, decodeFrame, type FoundFrame } from '../../storage/frame.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, readSegmentHeader, seedOf, segmentPath } from '../../storage/segment.ts'
@@ -18,20 +15,15 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, person } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
-import { NatsCluster } from '../support/nats-cluster.ts'
+import { NatsCluster, sealOf } from '../support/nats-cluster.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const missing = missingNats()
 
-/** Speaks to the servers as the board does. */
 async function servers(cluster: NatsCluster) {
-  const seed = Buffer.from(readFileSync(cluster.keyFile, 'latin1').trim())
-  const connection = await connect({
-    servers: cluster.servers.map(({ port }) => `127.0.0.1:${port}`),
-    authenticator: nkeyAuthenticator(seed),
-  })
+  const connection = await cluster.connection()
   return { connection, manager: await jetstreamManager(connection, { checkAPI: false }) }
 }
 
@@ -40,7 +32,7 @@ type Carried = { readonly frames: FoundFrame[]; chain: string }
 
 /** Every journal by its id, and of how many messages the largest batch was made. `directory`: of the board that sealed them. */
 async function published(cluster: NatsCluster, directory: string) {
-  const seal = new StreamSeal({ disk: machineDisk, dataDirectory: directory, wallSeconds: systemClock.wallSeconds })
+  const seal = sealOf(directory)
   const { connection, manager } = await servers(cluster)
   const [stream = ''] = await manager.streams.names().next()
   const { last_seq: last } = (await manager.streams.info(stream)).state
@@ -51,9 +43,9 @@ async function published(cluster: NatsCluster, directory: string) {
     const message = (await manager.streams.getMessage(stream, { seq }))!
     const header = parseHeader(message.header.get('Broadside'))!
     expect(message.data.length).toBeLessThanOrEqual(900_000)
-    // Nothing that was written is to be read in a message by who has no key.
+    // Without the key nothing of a command can be read.
     expect(Buffer.from(message.data).includes('"operation"')).toBe(false)
-    const opened = seal.open(header.seal, JSON.stringify(header), message.data)
+    const opened = seal.open({ header, bytes: message.data })
     pieces = header.part === 1 ? [opened] : [...pieces, opened]
     expect(pieces.length).toBe(header.part)
     partsMost = Math.max(partsMost, header.parts)

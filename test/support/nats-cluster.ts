@@ -5,7 +5,10 @@ import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'nod
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { connect, type NatsConnection, nkeyAuthenticator } from '@nats-io/transport-node'
 import { createNatsKeyFile } from '../../src/cli/key-file.ts'
+import { machine } from '../../src/platform.ts'
+import { StreamSeal } from '../../src/replication/stream-seal.ts'
 import { natsServer } from '../peers/peers.ts'
 
 type Server = { readonly name: string; readonly port: number; readonly config: string; process?: ChildProcess }
@@ -22,6 +25,12 @@ const running = new Set<ChildProcess>()
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
+
+/** What opens the messages of a board. `directory`: of its data. */
+export function sealOf(directory: string): StreamSeal {
+  const { disk, random, clock } = machine
+  return new StreamSeal({ disk, random, dataDirectory: directory, wallSeconds: clock.wallSeconds })
+}
 
 export class NatsCluster {
   readonly servers: readonly Server[]
@@ -100,6 +109,13 @@ export class NatsCluster {
       if (server.process.exitCode !== null) throw new Error(readFileSync(output, 'utf8'))
       await sleep(20)
     }
+  }
+
+  /** Speaks to the servers as the board does. */
+  connection(): Promise<NatsConnection> {
+    const seed = Buffer.from(readFileSync(this.keyFile, 'latin1').trim())
+    const servers = this.servers.map(({ port }) => `127.0.0.1:${port}`)
+    return connect({ servers, authenticator: nkeyAuthenticator(seed) })
   }
 
   /** SIGKILL, and the end of the process. */

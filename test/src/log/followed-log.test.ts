@@ -165,10 +165,11 @@ test('parts are a batch when the last one is there; a new beginning and a later 
     disk: new MemoryDisk({ soon: (callback) => callback(), chance: () => 0 }),
     dataDirectory: '/',
     wallSeconds: () => 1_800_000_000,
+    random: randomBytes,
   })
-  seal.begin(randomBytes)
+  seal.begin()
   const parts = (epoch: number) =>
-    partsOf({ header: { version: 1, epoch, leader: 'a'.repeat(32), journals }, payload }, seal, randomBytes)
+    partsOf({ header: { version: 1, epoch, leader: 'a'.repeat(32), journals }, payload }, seal)
   const assembly = new Assembly(seal)
   const [one, two, three] = parts(1)
   expect(parts(1)).toHaveLength(3)

@@ -15,7 +15,8 @@ class Box {
   seal = this.open()
 
   open(): StreamSeal {
-    return new StreamSeal({ disk: this.disk, dataDirectory: '/board', wallSeconds: () => noon + this.day * 86_400 })
+    const wallSeconds = () => noon + this.day * 86_400
+    return new StreamSeal({ disk: this.disk, dataDirectory: '/board', wallSeconds, random: randomBytes })
   }
 
   /** Its process ends, and starts on this day. */
@@ -32,7 +33,7 @@ class Box {
 function leaderBox(): Box {
   const box = new Box()
   box.disk.makeDirectory('/board')
-  box.seal.begin(randomBytes)
+  box.seal.begin()
   return box
 }
 
@@ -47,7 +48,7 @@ function followerOf(leader: Box): Box {
 /** The messages of a batch, as they leave and come back. */
 function messages(leader: Box, payload: Buffer = Buffer.from(text)) {
   const header = { version: 1, epoch: 1, leader: 'a'.repeat(32), journals: [] } as const
-  return partsOf({ header, payload }, leader.seal, randomBytes).map(({ header, bytes }) => ({
+  return partsOf({ header, payload }, leader.seal).map(({ header, bytes }) => ({
     header: parseHeader(JSON.stringify(header))!,
     bytes,
   }))
@@ -139,7 +140,7 @@ test('after a clock that was wrong a leader begins again, and its followers are 
   leader.startOn(400)
   leader.startOn(1)
   const { chain } = leader.state
-  leader.seal.begin(randomBytes)
+  leader.seal.begin()
   expect(leader.state.chain).not.toBe(chain)
   const parts = messages(leader)
   expect(parts[0]!.header.seal.day).toBe(20_001)

@@ -262,7 +262,8 @@ function confirm(file: DiskFile, walk: Walk): void {
   file.sync()
 }
 
-function readFrom(file: DiskFile, offset: number): Buffer {
+/** All of a file from there on. */
+export function readFrom(file: DiskFile, offset: number): Buffer {
   const bytes = Buffer.allocUnsafe(Math.max(0, file.size() - offset))
   return bytes.subarray(0, file.readAt(bytes, offset))
 }
@@ -284,7 +285,8 @@ function findFrame(
   return undefined
 }
 
-type Tail = { readonly firstSeq: number; readonly offset: number; readonly bytes: Buffer }
+/** Bytes that are cut off the segment that begins with `firstSeq`, from `offset` on. */
+export type Tail = { readonly firstSeq: number; readonly offset: number; readonly bytes: Buffer }
 
 const savedTails = (directory: string): string => join(directory, 'lost+tail')
 
@@ -296,22 +298,26 @@ export function removeSavedTails(disk: Disk, directory: string): number {
   return names.length
 }
 
-function saveTail(recovery: Recovery, file: DiskFile, tail: Tail): void {
-  const { disk } = recovery
-  const directory = savedTails(recovery.directory)
+/** Keeps a tail that is to be cut off this journal, and the newest ones before it. Gives the file; empty: the disk has no space for it. */
+export function keepTail(disk: Disk, journal: string, { firstSeq, offset, bytes }: Tail): string {
+  const directory = savedTails(journal)
   disk.makeDirectory(directory)
   const names = disk.listFiles(directory).filter((name) => /^\d{8}-/.test(name))
   for (const name of names.slice(0, Math.max(0, names.length - savedTailsMax + 1)))
     disk.removeFile(join(directory, name))
   const number = Number(names.at(-1)?.slice(0, 8) ?? 0) + 1
-  const path = join(directory, `${String(number).padStart(8, '0')}-${tail.firstSeq}-${tail.offset}.bin`)
-  let saved = path
+  const path = join(directory, `${String(number).padStart(8, '0')}-${firstSeq}-${offset}.bin`)
   try {
-    disk.writeAtomic(path, tail.bytes)
+    disk.writeAtomic(path, bytes)
+    return path
   } catch (error) {
     // The tail was never acknowledged: on a full disk the start matters more, and cutting it frees space.
     if (!(error instanceof DiskFull)) throw error
-    saved = ''
+    return ''
   }
+}
+
+function saveTail(recovery: Recovery, file: DiskFile, tail: Tail): void {
+  const saved = keepTail(recovery.disk, recovery.directory, tail)
   recovery.report({ kind: 'tail-cut', path: file.path, offset: tail.offset, bytes: tail.bytes.length, saved })
 }

@@ -20,7 +20,7 @@ import { isOrigin } from '../storage/checkpoint.ts'
 import type { Disk } from '../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../storage/ed25519.ts'
 import { listSegments } from '../storage/segment.ts'
-import type { SealingKeys } from './format/cursor.ts'
+import { readKeyOf, type SealingKeys } from './format/cursor.ts'
 import { identityId } from './format/signing.ts'
 import type { Random } from './platform.ts'
 import { release } from './release.ts'
@@ -132,7 +132,7 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
     path: wanted.path,
     facts,
     identity: identityOf(readSecret(disk, boardKeyFile(wanted.path), facts.prints?.board)),
-    cursorKey: cursorKeys(disk, wanted.path, facts),
+    cursorKey: cursorKeys(disk, wanted.path, facts.prints),
   }
 }
 
@@ -153,8 +153,37 @@ export function openFollowerDirectory(
   return { path, facts, identity: { ...identity, seed: random(32) }, cursorKey: { readKey } }
 }
 
+/** What a follower was told of the board that it follows, and that its keys must fit. */
+export type KnownKeys = { readonly identity: Identity; readonly readKey: Uint8Array }
+
+/** Of a board that decides: what its followers are told. Throws UnusableDirectory. */
+export function knownKeys(disk: Disk, path: string): KnownKeys {
+  const { prints } = readFacts(disk, path)
+  const { id, publicKey } = identityOf(readSecret(disk, boardKeyFile(path), prints?.board))
+  return { identity: { id, publicKey }, readKey: readKeyOf(cursorKeys(disk, path, prints)) }
+}
+
+/** Throws UnusableDirectory unless the keys of the board are in this directory of a follower, which has them only where it may lead. */
+export function checkKeys(disk: Disk, path: string, { identity, readKey }: KnownKeys): void {
+  const again = 'Copy the keys directory of the leader here again, mode 0600.'
+  if (identityOf(readSecret(disk, boardKeyFile(path))).id !== identity.id)
+    throw new UnusableDirectory(`${boardKeyFile(path)} is the key of another board. ${again}`)
+  if (Buffer.compare(readKeyOf(cursorKeys(disk, path, undefined)), readKey) !== 0)
+    throw new UnusableDirectory(`${cursorKeyFile(path)} is not the one that the leader has. ${again}`)
+}
+
+/** The directory of a follower is that of a board that decides from now on. The caller holds its lock, and has checked its keys. */
+export function becomeLeader(disk: Disk, path: string): void {
+  const board = printOf(readSecret(disk, boardKeyFile(path)))
+  const cursor = printOf(readSecret(disk, cursorKeyFile(path)))
+  const { written_by = release, ...facts } = readFacts(disk, path)
+  writeFacts(disk, path, { ...facts, prints: { board, cursor }, written_by })
+  disk.removeFile(followerFile(path))
+  disk.syncDirectory(path)
+}
+
 /** The key that seals, and those that it has replaced, the newest first. */
-function cursorKeys(disk: Disk, path: string, { prints }: BoardFacts): Buffer {
+function cursorKeys(disk: Disk, path: string, prints: BoardFacts['prints']): Buffer {
   const current = readSecret(disk, cursorKeyFile(path), prints?.cursor)
   const replaced = replacedKeys(disk, path).map((number) => readSecret(disk, replacedKeyFile(path, number)))
   return Buffer.concat([current, ...replaced])

@@ -81,6 +81,8 @@ export type Config = {
   readonly replication: ReplicationSettings | undefined
   /** Undefined: this board decides by itself. */
   readonly follow: FollowSettings | undefined
+  /** Where this board publishes, or would in the place of its leader. Undefined: nowhere. */
+  readonly lead: ReplicationSettings | undefined
   /** Of all waits between attempts to deliver to a webhook: 1 but in tests, which have no hours. */
   readonly deliveryScale: number
 }
@@ -90,8 +92,11 @@ type StreamSettings = { readonly servers: readonly string[]; readonly keyFile: s
 
 /** Where the journals are published, and as whom. */
 export type ReplicationSettings = StreamSettings & {
-  /** What a write is answered after, and what is shown: a sync of this board's disk, or besides the stream's acknowledgment. */
-  readonly ack: 'local' | 'quorum'
+  /**
+   * What a write is answered after, and what is shown: a sync of this board's disk; besides the stream's acknowledgment; or besides a sync
+   * of a follower's disk.
+   */
+  readonly ack: 'local' | 'quorum' | 'copy'
   /** File with the nkey seed of the user that asks the servers what they are. */
   readonly systemKeyFile: string
   /** File with the secret that followers bear; empty: there are none. */
@@ -100,12 +105,14 @@ export type ReplicationSettings = StreamSettings & {
 
 /** Whom a follower follows. */
 export type FollowSettings = {
-  /** Address of the leader, an origin. */
-  readonly leader: string
+  /** Addresses of the boxes of which one leads, origins. */
+  readonly leaders: readonly string[]
   /** File with the secret that the leader knows its followers by. */
   readonly keyFile: string
   /** Undefined: the leader alone is asked. */
   readonly stream: StreamSettings | undefined
+  /** It takes the place of a leader that is gone. */
+  readonly mayLead: boolean
 }
 
 /** The proxy in front of the board, or several. */
@@ -331,7 +338,39 @@ function paymentsOf(env: Environment): Pick<Config, 'walletKeyFile' | 'payCapMic
   }
 }
 
-function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow'> {
+function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow' | 'lead'> {
+  const servers = serversOf(env)
+  const leaders = leadersOf(env)
+  const follows = leaders.length > 0
+  const file = (name: SettingName): string => env.text(name) && resolve(env.text(name))
+  const keyFile = file('REPLICATE_KEY_FILE')
+  const systemKeyFile = file('REPLICATE_SYSTEM_KEY_FILE')
+  const replicaKeyFile = file('REPLICA_KEY_FILE')
+  const ack = ackOf(env)
+  if (servers.length > 0 && follows && keyFile === '')
+    throw new BadConfig(
+      'REPLICATE needs REPLICATE_KEY_FILE, a file with the nkey seed of a user that reads the stream.',
+    )
+  if (servers.length > 0 && !follows && (keyFile === '' || systemKeyFile === ''))
+    throw new BadConfig('REPLICATE needs REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE, two files with nkey seeds.')
+  if (servers.length === 0 && !follows && replicaKeyFile !== '')
+    throw new BadConfig('REPLICA_KEY_FILE needs REPLICATE, or FOLLOW.')
+  const stream = servers.length === 0 ? undefined : { servers, keyFile }
+  const lead = stream && systemKeyFile !== '' ? { ...stream, ack, systemKeyFile, replicaKeyFile } : undefined
+  if (env.text('REPLICATE_ACK') !== '' && lead === undefined)
+    throw new BadConfig(
+      'REPLICATE_ACK is of a board that publishes or may lead: it needs REPLICATE and REPLICATE_SYSTEM_KEY_FILE. Set them, or leave it out.',
+    )
+  if (!follows) return { replication: lead, follow: undefined, lead }
+  if (replicaKeyFile === '')
+    throw new BadConfig('FOLLOW needs REPLICA_KEY_FILE, the file with the secret that its leader has too.')
+  for (const name of ['WITNESS_POLICY', 'WITNESS_LOGS'] as const)
+    if (env.text(name) !== '' && lead === undefined)
+      throw new BadConfig(`${name} belongs to the board that is followed: leave it out with FOLLOW.`)
+  return { replication: undefined, follow: { leaders, keyFile: replicaKeyFile, stream, mayLead: false }, lead }
+}
+
+function serversOf(env: Environment): string[] {
   const servers = env.list('REPLICATE')
   for (const server of servers) {
     if (!URL.canParse(server) || !/^(nats|tls):$/.test(new URL(server).protocol) || new URL(server).username !== '')
@@ -339,64 +378,28 @@ function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow'>
         'REPLICATE must be addresses of NATS servers such as tls://n1.example:4222, separated by commas, without passwords.',
       )
   }
-  const leader = env.text('FOLLOW').replace(/\/+$/, '')
-  const keyFile = env.text('REPLICATE_KEY_FILE')
-  const systemKeyFile = env.text('REPLICATE_SYSTEM_KEY_FILE')
-  const replicaKeyFile = env.text('REPLICA_KEY_FILE')
-  const ack = ackOf(env, leader === '' && servers.length > 0)
-  if (leader !== '') {
-    if (servers.length > 0 && keyFile === '')
-      throw new BadConfig(
-        'REPLICATE needs REPLICATE_KEY_FILE, a file with the nkey seed of a user that reads the stream.',
-      )
-    const stream = servers.length === 0 ? undefined : { servers, keyFile: resolve(keyFile) }
-    return { replication: undefined, follow: { ...followed(env, leader, replicaKeyFile), stream } }
-  }
-  if (servers.length === 0) {
-    if (replicaKeyFile !== '') throw new BadConfig('REPLICA_KEY_FILE needs REPLICATE, or FOLLOW.')
-    return { replication: undefined, follow: undefined }
-  }
-  if (keyFile === '' || systemKeyFile === '')
-    throw new BadConfig('REPLICATE needs REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE, two files with nkey seeds.')
-  const replication = {
-    ack,
-    servers,
-    keyFile: resolve(keyFile),
-    systemKeyFile: resolve(systemKeyFile),
-    replicaKeyFile: replicaKeyFile && resolve(replicaKeyFile),
-  }
-  return { replication, follow: undefined }
+  return servers
 }
 
-function ackOf(env: Environment, publishes: boolean): ReplicationSettings['ack'] {
+function ackOf(env: Environment): ReplicationSettings['ack'] {
   const ack = env.text('REPLICATE_ACK')
-  if (ack === 'copy')
-    throw new BadConfig(
-      'REPLICATE_ACK=copy does not exist yet. Choose quorum: a write is answered when two of three servers have it.',
-    )
-  if (ack !== '' && ack !== 'local' && ack !== 'quorum')
-    throw new BadConfig(`REPLICATE_ACK must be local or quorum. It is "${ack}".`)
-  if (ack !== '' && !publishes)
-    throw new BadConfig(
-      'REPLICATE_ACK needs REPLICATE, on a board that does not follow another. Set that, or leave it out.',
-    )
-  return ack === 'quorum' ? ack : 'local'
+  if (ack === '') return 'local'
+  if (ack === 'local' || ack === 'quorum' || ack === 'copy') return ack
+  throw new BadConfig(`REPLICATE_ACK must be local, quorum or copy. It is "${ack}".`)
 }
 
 /** Private rooms go this way too: over plain http only on this machine, where a tunnel may end. */
-function followed(env: Environment, leader: string, keyFile: string): Omit<FollowSettings, 'stream'> {
-  const url = URL.canParse(leader) ? new URL(leader) : undefined
-  const isHere = url?.protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
-  if (url?.origin !== leader || (url.protocol !== 'https:' && !isHere))
-    throw new BadConfig(
-      `FOLLOW must be the https address of the board that is followed, without a path, such as https://board.example; plain http only on this machine. It is "${leader}".`,
-    )
-  if (keyFile === '')
-    throw new BadConfig('FOLLOW needs REPLICA_KEY_FILE, the file with the secret that its leader has too.')
-  for (const name of ['WITNESS_POLICY', 'WITNESS_LOGS'] as const)
-    if (env.text(name) !== '')
-      throw new BadConfig(`${name} belongs to the board that is followed: leave it out with FOLLOW.`)
-  return { leader, keyFile: resolve(keyFile) }
+function leadersOf(env: Environment): string[] {
+  const leaders = env.list('FOLLOW').map((each) => each.replace(/\/+$/, ''))
+  for (const leader of leaders) {
+    const url = URL.canParse(leader) ? new URL(leader) : undefined
+    const isHere = url?.protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+    if (url?.origin !== leader || (url.protocol !== 'https:' && !isHere))
+      throw new BadConfig(
+        `FOLLOW must be the https address of the board that is followed, without a path, such as https://board.example; plain http only on this machine. Where several may lead, the addresses of all of them, separated by commas. One is "${leader}".`,
+      )
+  }
+  return leaders
 }
 
 function screenUrlOf(env: Environment): string {

@@ -12,10 +12,13 @@ type Caught = { readonly name: string; readonly message: string; readonly stack?
 /** Their messages name the fix themselves. */
 const complete = new Set([
   'BadConfig',
+  'Deposed',
   'Diverged',
+  'Halted',
   'Locked',
   'LogRotated',
   'OutOfReach',
+  'UnfitServers',
   'UnusableDirectory',
   'UnusableMark',
   'UnusableWallet',

@@ -2,13 +2,20 @@
 
 import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { streamPath } from '../../actors/follow/stream.ts'
 import { queuesOf } from '../../actors/kernel/limits.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
 import { lockDirectory } from '../../storage/lock.ts'
 import { BlobIntake } from '../attachments/intake.ts'
 import { Takedowns } from '../attachments/takedowns.ts'
-import { type BoardDirectory, blobsDirectory, openBoardDirectory } from '../board-directory.ts'
+import {
+  type BoardDirectory,
+  blobsDirectory,
+  followerFile,
+  openBoardDirectory,
+  UnusableDirectory,
+} from '../board-directory.ts'
 import { drained } from '../clock.ts'
 import { ClockWatch } from '../clock-jumps.ts'
 import { LiveFacts } from '../command/live-facts.ts'
@@ -61,6 +68,8 @@ export type RunningServer = {
   metrics(): Promise<string | undefined>
   /** The text of /healthz. */
   health(): string
+  /** Of a follower that may lead: its leader is gone, after this message of the stream. */
+  readonly vacant: Promise<number>
   close(): Promise<void>
 }
 
@@ -80,11 +89,13 @@ export async function startServer(config: Config, platform: Platform = machine):
   platform.disk.makeDirectory(config.dataDirectory)
   const lock = await lockDirectory(config.dataDirectory)
   const parts = new Parts()
+  const vacant = Promise.withResolvers<number>()
   let figures: BoardFigures
   await parts.start({ name: 'directory lock', stop: () => lock.release() })
   try {
     completeReshard(platform.disk, config.dataDirectory)
     const marks = readMarks(platform.disk, config)
+    await refuseUnheard(config, platform)
     const followed = await followedBy(config, platform)
     const directory =
       followed?.directory ??
@@ -98,7 +109,17 @@ export async function startServer(config: Config, platform: Platform = machine):
         random: platform.random,
       })
     const placement = placementOf(config, directory.facts.shards)
-    figures = await startBoard(parts, { ...platform, config, directory, placement, marks, address, port, followed })
+    figures = await startBoard(parts, {
+      ...platform,
+      config,
+      directory,
+      placement,
+      marks,
+      address,
+      port,
+      followed,
+      onVacant: vacant.resolve,
+    })
   } catch (error) {
     lock.release()
     throw error
@@ -109,6 +130,7 @@ export async function startServer(config: Config, platform: Platform = machine):
     metrics: () =>
       new Promise((resolve) => figures.tell((found) => resolve(found === undefined ? undefined : metricsText(found)))),
     health: () => figures.health,
+    vacant: vacant.promise,
     close: () => {
       closing ??= stop(parts)
       return closing
@@ -132,6 +154,7 @@ type Place = Platform & {
   readonly port: number
   /** Of a follower. */
   readonly followed?: Followed | undefined
+  readonly onVacant?: (after: number) => void
 }
 
 /** A board that another machine decides over: its directory, the log that checks heads, and what makes its front. */
@@ -141,10 +164,34 @@ type Followed = {
   readonly front: (parts: { readonly notices: Notices; readonly news: LiveFacts }) => FollowerFront
 }
 
+/** What the stream was told of this board has to hold for its next start too. Throws UnusableDirectory. */
+async function refuseUnheard({ follow, replication, dataDirectory }: Config, { disk }: Platform): Promise<void> {
+  const file = join(dataDirectory, 'replication.json')
+  if (follow !== undefined || !disk.fileExists(file) || disk.fileExists(followerFile(dataDirectory))) return
+  const { keptIn } = await import('../replication/writer.ts')
+  const kept = keptIn(disk, dataDirectory)
+  if (kept?.handsOver)
+    throw new UnusableDirectory(
+      `A hand-over of ${dataDirectory} was begun, and another board may write by now. Run broadside hand-over again, which completes it.`,
+    )
+  if (kept?.ack === 'quorum' && replication === undefined)
+    throw new UnusableDirectory(
+      `This board has answered by quorum, so another may have taken its place. Start it with REPLICATE; or, if none has, remove ${file}.`,
+    )
+}
+
 /** Nothing of it is loaded on any other board. */
 async function followedBy(config: Config, { disk, clock, random }: Platform): Promise<Followed | undefined> {
   const { follow: settings, dataDirectory: path, segmentBytesMax } = config
   if (settings === undefined) return undefined
+  const isOwn = disk.fileExists(join(path, 'board.json')) && !disk.fileExists(followerFile(path))
+  if (isOwn && config.lead !== undefined) {
+    const { standDown } = await import('../replication/stand-down.ts')
+    if (!(await standDown({ disk, clock, config, settings: config.lead, report: log })))
+      throw new UnusableDirectory(
+        `${path} is the board that leads. Start it with broadside serve, or give its place away first: broadside hand-over.`,
+      )
+  }
   const [{ openFollower }, { FollowerFront }] = await Promise.all([
     import('../replication/follower-directory.ts'),
     import('../replication/follower-front.ts'),
@@ -157,17 +204,21 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
 async function replicaDoors(board: OpenBoard): Promise<Readonly<Record<string, RouteHandler>>> {
   const file = board.config.replication?.replicaKeyFile ?? ''
   if (file === '') return {}
-  const [{ replicaDoor }, { replicaKeyIn }] = await Promise.all([
+  const [{ replicaDoor }, { replicaKeyIn }, { keptIn }] = await Promise.all([
     import('../replication/routes.ts'),
     import('../replication/replica-key.ts'),
+    import('../replication/writer.ts'),
   ])
-  const { actorHost } = board
+  const { actorHost, disk, directory, webhookThread } = board
   return {
     '/replica/': replicaDoor({
       ...board,
-      key: replicaKeyIn(board.disk, file),
+      key: replicaKeyIn(disk, file),
+      epoch: keptIn(disk, directory.path)?.epoch ?? 1,
       ends: () => actorHost.ends,
+      durable: () => actorHost.durable,
       frames: (places, answer) => actorHost.framesAfter(places, answer),
+      deliveries: () => webhookThread.carried(),
     }),
   }
 }
@@ -232,6 +283,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     { name: 'streams', stop: () => streams.close() },
     { name: 'listener', start: () => http.listen(config.host, place.port), stop: () => http.stopAccepting() },
   )
+  actorHost.started()
   log('info', 'ready', {
     address: place.address,
     engine: http.engine,

@@ -49,6 +49,8 @@ type ActorsOptions = Platform & {
   readonly files: BlobFiles
   /** Another machine decides. */
   readonly follower?: { readonly front: FollowerFront; readonly log: LogIdentity } | undefined
+  /** That machine is gone, after this message of the stream. */
+  readonly onVacant?: (after: number) => void
 }
 
 /** Resolves when every actor answers and what the front keeps of the registry is known. */
@@ -121,7 +123,7 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
     scrubBytesPerSecond: config.scrubBytesPerSecond,
     queues: queuesOf(config.queueMax),
     limitsOn: config.limitsOn,
-    replication: config.replication,
+    replication: config.replication && { ...config.replication, isAwaited: await isAwaited(options) },
     following: followingOf(options),
     marks,
     news,
@@ -136,6 +138,7 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
           for (const [room, change] of told[1]) news.noteChange(room, change)
         },
         shardRestarted: (shard) => news.shardRestarted(shard, directory.facts.shards),
+        vacant: options.onVacant ?? (() => {}),
         replicationNews: ({ problem }) => {
           if (problem === undefined) notices.end('replication')
           else notices.set('replication', problem)
@@ -160,6 +163,13 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
   news.handles.onNew((identity, handle) => tellShards([[identity, handle]]))
   news.notePeople(people)
   return started
+}
+
+/** The stream was told that nothing is answered before it has it, and that is not so any more. */
+async function isAwaited({ config: { replication }, disk, directory }: ActorsOptions): Promise<boolean> {
+  if (replication === undefined || replication.ack !== 'local') return false
+  const { keptIn } = await import('../replication/writer.ts')
+  return keptIn(disk, directory.path)?.ack === 'quorum'
 }
 
 function followingOf({ config: { follow }, follower }: ActorsOptions): Following | undefined {

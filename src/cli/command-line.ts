@@ -187,3 +187,13 @@ function firstSentence(error: unknown): string {
   const end = message.indexOf('. ')
   return end < 0 ? `${message.replace(/\.$/, '')}.` : message.slice(0, end + 1)
 }
+
+/** What `work` gives. Until then the process stays, though it may wait for timers alone, which keep none. */
+export async function stayingFor<Result>(work: Promise<Result>): Promise<Result> {
+  const staying = setInterval(() => {}, 60_000)
+  try {
+    return await work
+  } finally {
+    clearInterval(staying)
+  }
+}

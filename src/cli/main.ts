@@ -50,6 +50,12 @@ const loadThread: Load = async (argv) =>
 const commands: readonly (readonly [name: string, gist: string, load: Load])[] = [
   ['serve', 'run a board', async () => (await import('./serve.ts')).serveCommand],
   ['follow', 'run a follower of another board', async () => (await import('./serve.ts')).followCommand],
+  ['lead', 'make a stopped follower the leader', async () => (await import('./lead.ts')).leadCommand],
+  [
+    'hand-over',
+    'give the place of a stopped board to a follower',
+    async () => (await import('./hand-over.ts')).handOverCommand,
+  ],
   [
     'check-config',
     'check and explain the settings',

@@ -14,6 +14,7 @@ import {
   type ExitCode,
   exitCodes,
   print,
+  stayingFor,
   type Terminal,
   UsageError,
 } from './command-line.ts'
@@ -48,9 +49,10 @@ export const serveCommand: Command = {
   },
   positionals: { min: 0, max: 0 },
   run: (args, terminal) =>
-    runBoard(args, terminal, ({ follow }) => {
-      if (follow !== undefined)
+    runBoard(args, terminal, (config) => {
+      if (config.follow !== undefined)
         throw new BadConfig('FOLLOW makes a follower: start it with broadside follow, or leave FOLLOW out.')
+      return config
     }),
 }
 
@@ -58,19 +60,29 @@ export const followCommand: Command = {
   name: 'follow',
   summary: 'Runs a follower: a copy of another board that answers every read, and has that board carry out its writes.',
   usage: serveCommand.usage.replace('serve', 'follow'),
-  optionHelp: serveCommand.optionHelp,
+  optionHelp: [...serveCommand.optionHelp, ['--may-lead', 'take the place of a leader that is gone']],
   example: 'FOLLOW=https://board.example REPLICA_KEY_FILE=replica.key broadside follow --data ./copy',
   notes: [
     'FOLLOW is the address of the board that is followed, and REPLICA_KEY_FILE a file that both have (broadside keygen --replica).',
     'REPLICATE and REPLICATE_KEY_FILE name the stream; without it the board is asked every second. All else is as of broadside serve.',
+    'With --may-lead one unit runs every box of a board: it leads where it has led last, and follows where another has taken its place.',
+    'It takes the place of a leader that answers by quorum and is silent for 20 s, or that has handed over. It needs REPLICATE_ACK=quorum or copy,',
+    'REPLICATE_SYSTEM_KEY_FILE, and the keys of the board in its directory.',
   ],
-  options: serveCommand.options,
+  options: { ...serveCommand.options, 'may-lead': { type: 'boolean' } },
   positionals: serveCommand.positionals,
-  run: (args, terminal) =>
-    runBoard(args, terminal, ({ follow }) => {
-      if (follow === undefined)
-        throw new BadConfig('broadside follow needs FOLLOW, the address of the board that is followed.')
-    }),
+  run: (args, terminal) => runBoard(args, terminal, (config) => followerOf(config, args.flag('may-lead'))),
+}
+
+function followerOf(config: Config, mayLead: boolean): Config {
+  const { follow, lead } = config
+  if (follow === undefined)
+    throw new BadConfig('broadside follow needs FOLLOW, the address of the board that is followed.')
+  if (mayLead && (lead === undefined || lead.ack === 'local'))
+    throw new BadConfig(
+      'broadside follow --may-lead needs REPLICATE_ACK=quorum or copy, with REPLICATE, REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE of a board that publishes.',
+    )
+  return { ...config, follow: { ...follow, mayLead } }
 }
 
 /** A start that was stopped may take so long, and is then stopped as a board is that runs. */
@@ -81,8 +93,8 @@ function startedInTime(starting: Promise<RunningServer>): Promise<RunningServer 
   return Promise.race([starting, pause(systemClock, startWithinMs).then(() => undefined)])
 }
 
-/** Runs a board until it is stopped. `check` throws BadConfig where this is the wrong command for these settings. */
-async function runBoard(args: Arguments, terminal: Terminal, check: (config: Config) => void): Promise<ExitCode> {
+/** Runs a board until it is stopped. `chosen` throws BadConfig where this is the wrong command for these settings. */
+async function runBoard(args: Arguments, terminal: Terminal, chosen: (given: Config) => Config): Promise<ExitCode> {
   const limits = args.text('limits')
   if (limits !== undefined && limits !== 'on' && limits !== 'off') throw new UsageError('--limits takes on or off.')
   const portGiven = args.integer('port', { fallback: -1, min: 0, max: 65_535 })
@@ -93,15 +105,9 @@ async function runBoard(args: Arguments, terminal: Terminal, check: (config: Con
     // Of a terminal that is closed. Node takes away what nohup has set, so it would be the end of the process, mid-write.
     process.on('SIGHUP', () => done())
   })
-  let server: RunningServer
   try {
-    const given = await boardSettings(args)
-    check(given)
+    const given = chosen(await boardSettings(args))
     for (const [name, meant] of misspelledSettings()) log('warn', 'setting.unknown', { name, meant })
-    const [{ startServer }, { withOwnPorts }] = await Promise.all([
-      import('../board/server.ts'),
-      import('../http/own-ports.ts'),
-    ])
     watchTurns(given.slowTurnMs, { now: systemClock.monotonicMs, report: (turn) => log('warn', 'slow_turn', turn) })
     const config = {
       ...given,
@@ -109,20 +115,45 @@ async function runBoard(args: Arguments, terminal: Terminal, check: (config: Con
       host: args.text('host') ?? given.host,
       limitsOn: limits === undefined ? given.limitsOn : limits === 'on',
     }
-    const starting = withOwnPorts(config, () => startServer(config))
-    const begun = await Promise.race([starting, stopped.then(() => startedInTime(starting))])
-    // Nothing was answered yet, so there is nothing to finish.
-    if (begun === undefined) {
-      log('info', 'start.stopped', { note: 'The board was stopped before it was ready.' })
-      return exitCodes.ok
-    }
-    server = begun
+    const running = config.follow?.mayLead ? runMember : runOnce
+    await stayingFor<unknown>(running(config, terminal, stopped))
+    return exitCodes.ok
   } catch (error) {
     log('error', 'not_started', explainFailure(error))
     return exitCodes.failed
   }
+}
+
+/** Runs a board until it is stopped, or until this follower finds that its leader is gone: after this message of the stream. */
+async function runOnce(config: Config, terminal: Terminal, stopped: Promise<void>): Promise<number | undefined> {
+  const [{ startServer }, { withOwnPorts }] = await Promise.all([
+    import('../board/server.ts'),
+    import('../http/own-ports.ts'),
+  ])
+  const starting = withOwnPorts(config, () => startServer(config))
+  const server = await Promise.race([starting, stopped.then(() => startedInTime(starting))])
+  if (server === undefined) {
+    // Nothing was answered yet, so there is nothing to finish.
+    log('info', 'start.stopped', { note: 'The board was stopped before it was ready.' })
+    return undefined
+  }
   print(terminal, { address: server.address }, `Broadside is ready at ${server.address}\n`)
-  await stopped
+  const after = await Promise.race([stopped.then(() => undefined), server.vacant])
   await server.close()
-  return exitCodes.ok
+  return after
+}
+
+/** Leads or follows, as it is the case, until it is stopped. */
+async function runMember(config: Config, terminal: Terminal, stopped: Promise<void>): Promise<void> {
+  const { isReplaced, leadAfter } = await import('./member.ts')
+  const { follow, lead } = config
+  for (;;) {
+    const follows = await isReplaced(config, stopped)
+    const own = follows
+      ? { ...config, replication: undefined, follow }
+      : { ...config, replication: lead, follow: undefined }
+    const after = await runOnce(own, terminal, stopped)
+    if (after === undefined) return
+    await leadAfter(config, after)
+  }
 }

@@ -1,15 +1,15 @@
 /**
- * Files of attachments for a follower: fetched before the records that name them are applied. While the leader is out of reach they are
- * noted, in `missing-attachments.json`, and fetched later: what the stream has is applied without them.
+ * Files of attachments for a follower, which has them before the records that name them are applied: the stream brings them, and what it
+ * did not bring is fetched. While the leader is out of reach that is noted, in `missing-attachments.json`, and fetched later.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { fromFrame, RecordType } from '../../actors/records/record.ts'
 import { type CopiedFrames, framesIn } from '../../storage/copied-frames.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { blobsDirectory } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { type Leader, OutOfReach } from './leader.ts'
+import { fileNamedIn } from './named-files.ts'
 
 /** `<room>/<64 hex>`. */
 type BlobName = string
@@ -30,12 +30,19 @@ export class Attachments {
     this.#missing = new Set(Array.isArray(kept) ? kept.filter((each) => typeof each === 'string') : [])
   }
 
-  /** Has the files that these frames name, or has noted them. `shards`: of the shards' journals. */
-  async fetchFor(shards: readonly CopiedFrames[]): Promise<void> {
+  /** What is still missing, `<room>/<64 hex>`. */
+  get missing(): ReadonlySet<BlobName> {
+    return this.#missing
+  }
+
+  /** Has the files that these frames name, or has noted them. `shards`: of the shards' journals. `brought`: what came with them. */
+  async fetchFor(shards: readonly CopiedFrames[], brought: ReadonlyMap<BlobName, Uint8Array>): Promise<void> {
     const before = this.#missing.size
-    for (const name of shards.flatMap(namedIn)) {
+    for (const name of shards.flatMap((copied) => framesIn(copied).flatMap((frame) => fileNamedIn(frame) ?? []))) {
       if (this.#disk.fileExists(join(this.#directory, name))) continue
-      if (!(await this.#fetch(name))) this.#missing.add(name)
+      const bytes = brought.get(name)
+      if (bytes !== undefined) await this.#write(name, bytes)
+      else if (!(await this.#fetch(name))) this.#missing.add(name)
     }
     if (this.#missing.size > before) this.#keep()
   }
@@ -55,9 +62,7 @@ export class Attachments {
     const [room = '', sha256 = ''] = name.split('/')
     try {
       const bytes = await this.#leader.blob(room, sha256)
-      if (bytes === undefined || createHash('sha256').update(bytes).digest('hex') !== sha256) return true
-      this.#disk.makeDirectory(join(this.#directory, room))
-      await this.#disk.writeAtomicLater(join(this.#directory, name), bytes)
+      if (bytes !== undefined) await this.#write(name, bytes)
       return true
     } catch (error) {
       if (error instanceof OutOfReach) return false
@@ -65,17 +70,15 @@ export class Attachments {
     }
   }
 
+  /** Other bytes than the name says are not kept. */
+  async #write(name: BlobName, bytes: Uint8Array): Promise<void> {
+    const [room = '', sha256 = ''] = name.split('/')
+    if (createHash('sha256').update(bytes).digest('hex') !== sha256) return
+    this.#disk.makeDirectory(join(this.#directory, room))
+    await this.#disk.writeAtomicLater(join(this.#directory, name), bytes)
+  }
+
   #keep(): void {
     this.#disk.writeAtomic(this.#file, Buffer.from(`${JSON.stringify([...this.#missing])}\n`))
   }
-}
-
-function namedIn(copied: CopiedFrames): BlobName[] {
-  return framesIn(copied).flatMap((frame) => {
-    if (frame.type !== RecordType.act) return []
-    const record = fromFrame(frame)
-    if (record.type !== RecordType.act || record.op !== 'blob.put') return []
-    const { sha256 } = record.facts
-    return sha256 instanceof Uint8Array ? [`${record.room}/${Buffer.from(sha256).toString('hex')}`] : []
-  })
 }

@@ -19,7 +19,19 @@ export type BatchHeader = {
   readonly leader: string
   /** By shard number, and then the log. The payload has their frames in this order. */
   readonly journals: readonly JournalShare[]
+  /** Attachments that these frames name. The payload has them after the frames, in this order. */
+  readonly files?: readonly FileShare[]
+  /**
+   * The writer answers nothing, and shows nothing, before the stream has it. So the board that a follower makes of all messages up to
+   * this one lacks nothing that anybody was told. Absent: it may.
+   */
+  readonly ack?: 'quorum'
+  /** The writer has stopped, has nothing that the stream has not, and writes no more. */
+  readonly handedOver?: true
 }
+
+/** `name`: `<room>/<SHA-256 of the bytes, 64 hex>`. */
+export type FileShare = { readonly name: string; readonly bytes: number }
 
 export type Batch = { readonly header: BatchHeader; readonly payload: Buffer }
 
@@ -53,15 +65,23 @@ export function parseHeader(text: string): Part['header'] | undefined {
   return isHeader(found) ? found : undefined
 }
 
-/** What one journal gets of a batch. Throws RangeError where the payload is not what the header says. */
-export function sharesOf(journals: readonly JournalShare[], payload: Uint8Array): CopiedFrames[] {
+/** What a batch has for each journal, by shard number and then for the log, and the attachments that came with it. */
+export type Opened = { readonly shares: readonly CopiedFrames[]; readonly files: ReadonlyMap<string, Uint8Array> }
+
+/** Throws RangeError where the payload is not what the header says. */
+export function openPayload(
+  { journals, files = [] }: Pick<BatchHeader, 'journals' | 'files'>,
+  payload: Uint8Array,
+): Opened {
   let at = 0
-  const shares = journals.map((share) => {
-    at += share.bytes
-    return { ...share, bytes: payload.subarray(at - share.bytes, at) }
-  })
+  const next = (bytes: number): Uint8Array => {
+    at += bytes
+    return payload.subarray(at - bytes, at)
+  }
+  const shares = journals.map((share) => ({ ...share, bytes: next(share.bytes) }))
+  const found = new Map(files.map(({ name, bytes }) => [name, next(bytes)]))
   if (at !== payload.length) throw new RangeError(`a batch of ${payload.length} bytes, and not ${at}`)
-  return shares
+  return { shares, files: found }
 }
 
 /** Puts parts together again. A part with number 1 begins a batch; a later epoch voids what is unfinished, an older one is not heard. */
@@ -101,9 +121,25 @@ export function isPlace(value: unknown): value is JournalPlace {
 }
 
 function isHeader(value: unknown): value is Part['header'] {
-  const { version, epoch, leader, journals, part, parts, seal }: Readonly<Record<string, unknown>> = Object(value)
+  const { version, epoch, leader, part, parts, seal, ...more }: Readonly<Record<string, unknown>> = Object(value)
+  const { journals, files = [], ack = 'quorum', handedOver = true } = more
   const numbers = [epoch, part, parts].every((each) => Number.isSafeInteger(each) && Number(each) > 0)
-  return version === 1 && numbers && isHex(leader, 16) && isShares(journals) && isSealName(seal)
+  const isWhole = numbers && isHex(leader, 16) && isShares(journals) && isFiles(files) && isSealName(seal)
+  return version === 1 && isWhole && ack === 'quorum' && handedOver === true
+}
+
+function isFiles(value: unknown): value is readonly FileShare[] {
+  return Array.isArray(value) && value.every(isFile)
+}
+
+function isFile(value: unknown): value is FileShare {
+  const { name, bytes }: Readonly<Record<string, unknown>> = Object(value)
+  return isFileName(name) && Number.isSafeInteger(bytes) && Number(bytes) >= 0
+}
+
+/** Of a room and of the bytes in it: no path leaves the directory of attachments. */
+function isFileName(value: unknown): boolean {
+  return typeof value === 'string' && /^[\w-]{1,64}\/[0-9a-f]{64}$/.test(value)
 }
 
 function isShare(value: unknown): value is JournalShare {

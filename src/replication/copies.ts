@@ -1,7 +1,7 @@
 /** Gives followers what they have missed of the journals, from the files, a batch at a time. */
 import type { JournalPlace } from '../../storage/copied-frames.ts'
 import type { Disk } from '../../storage/disk.ts'
-import { type Ends, type FrameShares, JournalsOut } from './journals-out.ts'
+import { type Ends, type FrameShares, type JournalDirectories, JournalsOut } from './journals-out.ts'
 
 /** `isForGood`: the follower has other journals than this board. */
 export type FramesAnswer = FrameShares | { readonly problem: string; readonly isForGood: boolean } | undefined
@@ -11,12 +11,12 @@ const openMax = 4
 
 export class Copies {
   readonly #disk: Disk
-  readonly #directories: { readonly log: string; readonly shards: readonly string[] }
+  readonly #directories: JournalDirectories
   #ends: Ends
   /** The one that was asked last comes last. */
   #open: JournalsOut[] = []
 
-  constructor(disk: Disk, directories: { readonly log: string; readonly shards: readonly string[] }, ends: Ends) {
+  constructor(disk: Disk, directories: JournalDirectories, ends: Ends) {
     this.#disk = disk
     this.#directories = directories
     this.#ends = ends

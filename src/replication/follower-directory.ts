@@ -19,7 +19,7 @@ import { foreignJson } from '../format/foreign-json.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import type { Random } from '../platform.ts'
 import { Attachments } from './attachments.ts'
-import { sharesOf } from './batch.ts'
+import { openPayload } from './batch.ts'
 import { isFacts, Leader, OutOfReach } from './leader.ts'
 import type { LeaderFacts } from './leader-answers.ts'
 import { replicaKeyIn } from './replica-key.ts'
@@ -42,7 +42,7 @@ export type FollowerDirectory = {
 /** Opens it, or makes it while the leader can be asked. The caller holds its lock. Throws UnusableDirectory and OutOfReach. */
 export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
   const { disk, path, settings } = wanted
-  const leader = new Leader(settings.leader, replicaKeyIn(disk, settings.keyFile))
+  const leader = new Leader(settings.leaders, replicaKeyIn(disk, settings.keyFile))
   const kept = knownOf(disk, path)
   const known = kept === undefined ? await begin(disk, path, leader) : await renewed(disk, path, kept, leader)
   // Written last: where it is missing, an earlier start was cut short.
@@ -84,7 +84,8 @@ async function renewed(disk: Disk, path: string, kept: LeaderFacts, leader: Lead
   }
 }
 
-function keep(disk: Disk, path: string, known: LeaderFacts): void {
+/** From then on this is the directory of a follower. */
+export function keep(disk: Disk, path: string, known: LeaderFacts): void {
   disk.writeAtomic(followerFile(path), Buffer.from(`${JSON.stringify(known, null, 2)}\n`), 0o600)
 }
 
@@ -127,8 +128,8 @@ async function copyFirst(
   while (places.at(-1)!.last === 0) {
     const found = await leader.frames(places)
     if (found === undefined) throw new UnusableDirectory(`${leader.address} gave no frames of its log.`)
-    const copied = sharesOf(found.journals, found.payload)
-    await attachments.fetchFor(copied.slice(0, -1))
+    const { shares: copied, files } = openPayload(found, found.payload)
+    await attachments.fetchFor(copied.slice(0, -1), files)
     places = directories.map((directory, index) => take(directory, copied[index]!))
   }
   // Its keys are not here.

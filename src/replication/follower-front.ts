@@ -14,7 +14,7 @@ import { type Leader, OutOfReach } from './leader.ts'
 
 type FollowerFrontOptions = {
   readonly clock: Clock
-  readonly leader: Pick<Leader, 'address' | 'command'>
+  readonly leader: Pick<Leader, 'address' | 'command' | 'turnTo'>
   readonly notices: Notices
   readonly news: Pick<LiveFacts, 'delegates' | 'grants'>
 }
@@ -31,7 +31,7 @@ type Waiting = { readonly ends: Ends; readonly then: () => void; readonly cancel
 export class FollowerFront {
   readonly #options: FollowerFrontOptions
   /** As it was told last, and when. Nothing is known before that. */
-  #standing: Standing = { behindMs: Number.POSITIVE_INFINITY, problem: undefined }
+  #standing: Pick<Standing, 'behindMs'> = { behindMs: Number.POSITIVE_INFINITY }
   #toldAt: number
   #ends: Ends | undefined
   readonly #waiting = new Set<Waiting>()
@@ -68,7 +68,8 @@ export class FollowerFront {
   standing(standing: Standing): void {
     this.#standing = standing
     this.#toldAt = this.#options.clock.monotonicMs()
-    const { notices } = this.#options
+    const { notices, leader } = this.#options
+    leader.turnTo(standing.leader)
     if (standing.problem !== undefined) notices.set('following', `${standing.problem}. Nothing new is taken any more.`)
     else if (standing.behindMs < noticedMs) notices.end('following')
     else if (!Number.isFinite(standing.behindMs)) notices.set('following', starting)

@@ -7,7 +7,7 @@ import type { Cancel } from '../../actors/kernel/timers.ts'
 import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
 import { type Clock, pause } from '../clock.ts'
 import type { Attachments } from './attachments.ts'
-import { Assembly, sharesOf } from './batch.ts'
+import { Assembly, type BatchHeader, type Opened, openPayload } from './batch.ts'
 import { Halted } from './halted.ts'
 import type { Ends } from './journals-out.ts'
 import { type Leader, OutOfReach } from './leader.ts'
@@ -17,13 +17,13 @@ import type { SealName, StreamSeal } from './stream-seal.ts'
 
 /**
  * `behindMs`: for how long the leader is known to have more than this follower, or to be out of reach; 0: this follower has it all;
- * infinite: it has not heard of it. `problem`: what a person has to know.
+ * infinite: it has not heard of it. `problem`: what a person has to know. `leader`: the address that is asked.
  */
-export type Standing = { readonly behindMs: number; readonly problem: string | undefined }
+export type Standing = { readonly behindMs: number; readonly problem: string | undefined; readonly leader: string }
 
 type FollowerOptions = {
   readonly clock: Clock
-  readonly leader: Pick<Leader, 'ends' | 'facts' | 'frames' | 'seal'>
+  readonly leader: Pick<Leader, 'address' | 'deliveries' | 'ends' | 'facts' | 'frames' | 'next' | 'seal'>
   /** The leader as it was when this follower was made. */
   readonly known: LeaderFacts
   readonly attachments: Attachments
@@ -36,10 +36,26 @@ type FollowerOptions = {
   /** Applies what is new; resolves when it is durable and shown. Rejects with Diverged. */
   readonly take: (shares: readonly CopiedFrames[]) => Promise<readonly JournalPlace[]>
   readonly tell: (standing: Standing) => void
+  /** Remembers where the leader's deliveries are. */
+  readonly keepDeliveries: (text: string) => void
+  /** Of a follower that may lead; left out: it may not. */
+  readonly vacancy?: Vacancy
   readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
+/** The leader has not been heard for long enough, or has handed over, and this follower may take its place. */
+type Vacancy = {
+  /** The leader is silent for so long. Followers differ in it, so that one is first. */
+  readonly silentMs: number
+  /** What this box is called in the stream where it has led before: who hands over is not the first to lead again. */
+  readonly self: string | undefined
+  /** `after`: the newest message of the stream. */
+  readonly found: (after: number) => void
+}
+
 const pollMs = 1_000
+/** So much of the deliveries to webhooks is made twice, at most, where this follower leads. */
+const deliveriesEveryMs = 10_000
 /** An answer of the leader says for so long how far it is. */
 const knownForMs = 2_500
 /** What the leader has and the stream does not bring is fetched after this. */
@@ -63,9 +79,14 @@ export class Follower {
   #isPolling = false
   /** The leader was asked who it is since it was out of reach. */
   #isRecognized = false
+  #deliveriesAtMs = Number.NEGATIVE_INFINITY
   /** How often in a row the leader said that it has less than this follower. */
   #pollsAhead = 0
   #stream: StreamReader | undefined
+  /** The newest message of the stream, and when it came. */
+  #newest: { readonly seq: number; readonly header: BatchHeader; readonly cameAt: number } | undefined
+  /** Boards that led the board before: what the newest one does not say counts no more. */
+  #epoch = 1
   /** One batch after the other, whichever way it came. */
   #work: Promise<void> = Promise.resolve()
   #halted: Error | undefined
@@ -132,6 +153,7 @@ export class Follower {
     if (openStream !== undefined) {
       try {
         this.#stream = await openStream()
+        this.#newest = undefined
         return await this.#follow(this.#stream)
       } catch (error) {
         if (error instanceof Diverged || error instanceof Halted || this.#isStopped) throw error
@@ -159,13 +181,17 @@ export class Follower {
         throw error
       },
     )
-    this.#options.report('info', 'following.begun', { from: isCopied ? newest + 1 : 1 })
+    // The newest message says how the leader answers, and is here already.
+    const from = isCopied ? Math.max(1, newest) : 1
+    this.#options.report('info', 'following.begun', { from })
     this.#problem = undefined
     const assembly = new Assembly(this.#options.seal)
-    for await (const part of stream.from(isCopied ? newest + 1 : 1)) {
+    for await (const { seq, part } of stream.from(from)) {
+      this.#epoch = Math.max(this.#epoch, part.header.epoch)
+      this.#newest = { seq, header: part.header, cameAt: this.#options.clock.monotonicMs() }
       await this.#sealed(part.header.seal)
       const batch = assembly.add(part)
-      if (batch !== undefined) await this.#inTurn(() => this.#take(sharesOf(batch.header.journals, batch.payload)))
+      if (batch !== undefined) await this.#inTurn(() => this.#take(openPayload(batch.header, batch.payload)))
       if (this.#isOver) return
     }
   }
@@ -193,19 +219,21 @@ export class Follower {
     while (!this.#isOver) {
       const found = await this.#options.leader.frames(this.#places)
       if (found === undefined) return
-      await this.#take(sharesOf(found.journals, found.payload))
+      await this.#take(openPayload(found, found.payload))
     }
   }
 
-  async #take(shares: readonly CopiedFrames[]): Promise<void> {
+  async #take({ shares, files }: Opened): Promise<void> {
     if (shares.length !== this.#places.length)
       throw new Diverged('the leader has another number of shards: make a new follower in an empty directory')
     if (this.#isBehind(shares)) await this.#copyAll()
     const fresh = shares.map((share, index) => this.#freshOf(share, this.#places[index]!))
     if (fresh.every((share) => share === undefined)) return
-    await this.#options.attachments.fetchFor(shares.slice(0, -1).filter((_, index) => fresh[index] !== undefined))
+    const named = shares.slice(0, -1).filter((_, index) => fresh[index] !== undefined)
+    await this.#options.attachments.fetchFor(named, files)
     this.#places = await this.#options.take(shares)
     this.#tookAt = this.#options.clock.monotonicMs()
+    this.#tellCopied()
     this.#compare()
   }
 
@@ -221,8 +249,35 @@ export class Follower {
     return share.last > place.last || share.rolls.some((roll) => roll > place.last) ? share : undefined
   }
 
+  /** The leader may wait for it; one that has started anew has not heard it. */
+  #tellCopied(): void {
+    const lasts = this.#places.map(({ last }) => last)
+    if (lasts.length > 0) this.#stream?.tellCopied({ log: lasts.at(-1)!, shards: lasts.slice(0, -1) })
+  }
+
   #pollNow(): void {
+    this.#tellCopied()
     void this.#poll()
+    void this.#lookForVacancy()
+  }
+
+  /** Nothing of the leader came for long, and the servers have nothing of it either: a link that was cut is no silence. */
+  async #lookForVacancy(): Promise<void> {
+    const { vacancy, clock } = this.#options
+    const newest = this.#newest
+    if (vacancy === undefined || newest === undefined || this.#stream === undefined || this.#isOver) return
+    const { seq, header, cameAt } = newest
+    const isGiven = header.handedOver === true && header.leader !== vacancy.self
+    const waitMs = isGiven ? vacancy.silentMs / 10 : vacancy.silentMs
+    if (header.ack !== 'quorum' && !isGiven) return
+    if (clock.monotonicMs() - cameAt < waitMs) return
+    try {
+      if ((await this.#stream.last()) === seq && this.#newest === newest) vacancy.found(seq)
+      // Looked again after as long.
+      else if (this.#newest === newest) this.#newest = { ...newest, cameAt: clock.monotonicMs() }
+    } catch (error) {
+      this.#warn('following.without_stream', error instanceof Error ? error.message : String(error))
+    }
   }
 
   /** Asks the leader how far it is, and fetches what should have come. */
@@ -233,12 +288,19 @@ export class Follower {
     const askedAt = clock.monotonicMs()
     try {
       if (!this.#isRecognized) this.#recognize(await leader.facts())
-      const ends = await leader.ends()
+      const { address } = leader
+      const { epoch, durable, ...ends } = await leader.ends()
+      if (epoch < this.#epoch) {
+        leader.next(address)
+        throw new OutOfReach(`another board has taken the place of the one at ${address}`)
+      }
+      this.#epoch = epoch
       this.#heardAt = askedAt
-      this.#checkAhead(ends)
+      this.#checkAhead(durable)
       if (this.#lacking.length < lackingMax) this.#lacking.push({ ends, askedAt })
       this.#compare()
       await attachments.fetchMissing()
+      await this.#askDeliveries(askedAt)
       const lacksSince = this.#lacking[0]?.askedAt ?? askedAt
       const isLate = askedAt - Math.max(this.#tookAt, lacksSince) > streamLateMs
       if (isLate && this.#stream !== undefined) await this.#inTurn(() => this.#copyAll())
@@ -250,6 +312,13 @@ export class Follower {
       this.#isPolling = false
       this.#tell()
     }
+  }
+
+  async #askDeliveries(now: number): Promise<void> {
+    if (now < this.#deliveriesAtMs) return
+    this.#deliveriesAtMs = now + deliveriesEveryMs
+    const found = await this.#options.leader.deliveries()
+    if (found !== undefined) this.#options.keepDeliveries(found)
   }
 
   #recognize(leader: LeaderFacts): void {
@@ -281,7 +350,8 @@ export class Follower {
   }
 
   #tell(): void {
-    this.#options.tell({ behindMs: this.#behindMs, problem: this.#halted?.message })
+    const { tell, leader } = this.#options
+    tell({ behindMs: this.#behindMs, problem: this.#halted?.message, leader: leader.address })
   }
 
   get #behindMs(): number {

@@ -2,3 +2,23 @@
 export class Halted extends Error {
   override name = 'Halted'
 }
+
+/** The stream has a message that cannot be read here. */
+export class Foreign extends Halted {
+  constructor() {
+    super(
+      'Another board writes to the stream, one of a newer release, or another program does. Stop it, or this board; then delete the stream and the replication.json of the board that stays, and start that.',
+    )
+  }
+}
+
+/** Another board writes to the stream: this one must answer nothing more, whatever its writes wait for. */
+export class Deposed extends Halted {
+  override name = 'Deposed'
+
+  constructor() {
+    super(
+      'Another board writes to the stream: it has taken the place of this one. Start this directory with broadside follow, which makes it a follower of the other, or stop it for good.',
+    )
+  }
+}

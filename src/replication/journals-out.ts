@@ -6,13 +6,26 @@ import { Damage, type Disk } from '../../storage/disk.ts'
 import { bytesOf, type FoundFrame, MORE } from '../../storage/frame.ts'
 import { JournalReader, journalIdIn } from '../../storage/journal.ts'
 import { listSegments, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
-import type { Batch, JournalShare } from './batch.ts'
+import type { Batch, BatchHeader } from './batch.ts'
 
 /** The frames that followers have to get, and what they are. */
-export type FrameShares = Pick<Batch, 'payload'> & { readonly journals: readonly JournalShare[] }
+export type FrameShares = Pick<Batch, 'payload'> & Pick<BatchHeader, 'journals' | 'files'>
+
+/** The attachment that a frame of a shard names. */
+export type NamedFile = { readonly name: string; readonly bytes: Uint8Array }
+
+/** Reads it; undefined: the frame names none, or it is there no more. */
+export type ReadNamed = (frame: FoundFrame) => NamedFile | undefined
 
 /** The newest durable frame of each journal. */
 export type Ends = { readonly log: number; readonly shards: readonly number[] }
+
+export function isEnds(value: unknown): value is Ends {
+  const { log, shards }: Readonly<Record<string, unknown>> = Object(value)
+  return Number.isSafeInteger(log) && Array.isArray(shards) && shards.every(Number.isSafeInteger)
+}
+
+export type JournalDirectories = { readonly log: string; readonly shards: readonly string[] }
 
 /** A batch holds at most this much and one decision more: five messages of the stream. */
 const batchBytesUsual = 4 * 1024 * 1024
@@ -23,20 +36,24 @@ class JournalOut {
   readonly reader: JournalReader
   readonly #disk: Disk
   readonly #directory: string
+  readonly #readNamed: ReadNamed
   #chain: Chain
   #last: number
   #rolls: readonly number[] = []
   #first = 1
   #frames: Buffer[] = []
   #bytes = 0
+  #files = new Map<string, Uint8Array>()
+  #fileBytes = 0
   #toldRoll = 0
 
-  constructor(disk: Disk, directory: string, last: number) {
+  constructor(disk: Disk, directory: string, last: number, readNamed: ReadNamed) {
     const id = journalIdIn(disk, directory)
     if (id === undefined) throw new Error(`there is no journal in ${directory}`)
     this.id = id
     this.#disk = disk
     this.#directory = directory
+    this.#readNamed = readNamed
     this.reader = JournalReader.open(disk, directory)
     this.reader.advance(last)
     this.#last = last
@@ -51,8 +68,14 @@ class JournalOut {
     return this.#chain.digest().toString('hex')
   }
 
+  /** Of frames and attachments. */
   get bytes(): number {
-    return this.#bytes
+    return this.#bytes + this.#fileBytes
+  }
+
+  /** Attachments that the frames name, by name. */
+  get files(): ReadonlyMap<string, Uint8Array> {
+    return this.#files
   }
 
   /** Begins the next batch, in which no frame after `end` can be. */
@@ -61,18 +84,20 @@ class JournalOut {
     this.#first = this.#last + 1
     this.#frames = []
     this.#bytes = 0
+    this.#files = new Map()
+    this.#fileBytes = 0
     const firsts = listSegments(this.#disk, this.#directory, 'log')
     this.#rolls = firsts.filter((first) => first >= this.#first && first > 1)
   }
 
   /** Takes the frames up to this one, and those that belong to the same decision. False: they would be too many. */
   take(through: number, bytesLeft: number): boolean {
-    const most = this.#bytes + bytesLeft
+    const most = this.bytes + bytesLeft
     let isWhole = true
     if (through <= this.#last) return true
     for (const frame of this.reader.scan(this.#last + 1)) {
       if (isWhole && frame.seq > through) return true
-      if (isWhole && this.#bytes > most) return false
+      if (isWhole && this.bytes > most) return false
       this.add(frame)
       isWhole = (frame.flags & MORE) === 0
     }
@@ -86,6 +111,10 @@ class JournalOut {
     this.#frames.push(bytes)
     this.#bytes += bytes.length
     this.#last = frame.seq
+    const named = this.#readNamed(frame)
+    if (named === undefined || this.#files.has(named.name)) return
+    this.#files.set(named.name, named.bytes)
+    this.#fileBytes += named.bytes.length
   }
 
   /** There is something to tell: frames, or that the segment is sealed which they would have been in. */
@@ -94,7 +123,7 @@ class JournalOut {
   }
 
   /** What the batch has of this journal. */
-  share(): { readonly share: JournalShare; readonly frames: readonly Buffer[] } {
+  share() {
     const rolls = this.#rolls.filter((first) => first <= this.#last + 1)
     this.#toldRoll = rolls.at(-1) ?? this.#toldRoll
     const place = { first: this.#first, last: this.#last, bytes: this.#bytes }
@@ -123,16 +152,22 @@ export class JournalsOut {
   readonly #log: JournalOut
   #ends: Ends
 
-  /** `directories`: of the journals. `ends`: as far as they are durable now. `from`: the next batch begins after these frames. */
+  /**
+   * `directories`: of the journals. `ends`: as far as they are durable now. `from`: the next batch begins after these frames.
+   * `readNamed`: left out: batches have no attachments.
+   */
   constructor(
     disk: Disk,
-    directories: { readonly log: string; readonly shards: readonly string[] },
+    directories: JournalDirectories,
     ends: Ends,
     from: Ends,
+    readNamed: ReadNamed = () => undefined,
   ) {
     this.#ends = ends
-    this.#log = new JournalOut(disk, directories.log, from.log)
-    this.#shards = directories.shards.map((directory, shard) => new JournalOut(disk, directory, from.shards[shard]!))
+    this.#log = new JournalOut(disk, directories.log, from.log, () => undefined)
+    this.#shards = directories.shards.map(
+      (directory, shard) => new JournalOut(disk, directory, from.shards[shard]!, readNamed),
+    )
   }
 
   /** As a header names them: id and chain of each journal up to where the next batch begins. */
@@ -165,7 +200,19 @@ export class JournalsOut {
     const outs = [...this.#shards, this.#log]
     if (!outs.some(({ isNew }) => isNew)) return undefined
     const taken = outs.map((out) => out.share())
-    return { journals: taken.map(({ share }) => share), payload: Buffer.concat(taken.flatMap(({ frames }) => frames)) }
+    const named = outs.flatMap(({ files }) => [...files])
+    const files = named.map(([name, { length }]) => ({ name, bytes: length }))
+    return {
+      journals: taken.map(({ share }) => share),
+      ...(files.length === 0 ? {} : { files }),
+      payload: Buffer.concat([...taken.flatMap(({ frames }) => frames), ...named.map(([, bytes]) => bytes)]),
+    }
+  }
+
+  /** A batch without frames: it only says how far the stream has come. */
+  get mark(): FrameShares {
+    const journals = this.places.map((place) => ({ ...place, first: place.last + 1, bytes: 0, rolls: [] }))
+    return { journals, payload: Buffer.alloc(0) }
   }
 
   close(): void {

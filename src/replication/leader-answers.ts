@@ -4,7 +4,7 @@ import type { BoardFacts } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { isShares } from './batch.ts'
-import type { FrameShares } from './journals-out.ts'
+import type { Ends, FrameShares } from './journals-out.ts'
 
 /** What a follower has to know of its leader, once. */
 export type LeaderFacts = {
@@ -15,6 +15,15 @@ export type LeaderFacts = {
   /** What cursors are sealed with, 64 hex. */
   readonly readKey: string
 }
+
+/**
+ * Up to where the leader's followers may have its journals by asking. `durable`: up to where they are on its disk, which the stream may
+ * have brought before the leader heard so. `epoch`: counts the boards that have led.
+ */
+export type LeaderEnds = Ends & { readonly durable: Ends; readonly epoch: number }
+
+/** Of an attachment that the leader has no more: 404 is what a board answers that has no followers. */
+export const goneStatus = 410
 
 /** A write that a follower was sent, and who sent it there. */
 export type PassedOn = { readonly command: string; readonly address: string; readonly via: string }

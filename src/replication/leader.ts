@@ -2,8 +2,15 @@
 import { Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Reply } from '../format/reply.ts'
-import type { Ends, FrameShares } from './journals-out.ts'
-import { type AskedPlaces, type LeaderFacts, type PassedOn, unpackShares } from './leader-answers.ts'
+import { type Ends, type FrameShares, isEnds } from './journals-out.ts'
+import {
+  type AskedPlaces,
+  goneStatus,
+  type LeaderEnds,
+  type LeaderFacts,
+  type PassedOn,
+  unpackShares,
+} from './leader-answers.ts'
 import { isSealState, type SealState } from './stream-seal.ts'
 
 /** A batch may have one decision more than is usual, which no frame limits. */
@@ -34,16 +41,33 @@ const unsent = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
+/** One of several boxes leads. Where the one that is asked does not answer as a leader does, the next is asked the next time. */
 export class Leader {
-  /** An origin, such as `https://board.example`. */
-  readonly address: string
+  readonly #addresses: readonly string[]
   readonly #key: string
   readonly #closing = new AbortController()
+  #at = 0
 
-  /** `key`: 64 hex. */
-  constructor(address: string, key: string) {
-    this.address = address
+  /** `addresses`: origins, such as `https://board.example`. `key`: 64 hex. */
+  constructor(addresses: readonly string[], key: string) {
+    this.#addresses = addresses
     this.#key = key
+  }
+
+  /** The one that is asked next. */
+  get address(): string {
+    return this.#addresses[this.#at]!
+  }
+
+  /** The box at this address does not lead. */
+  next(asked: string): void {
+    if (asked === this.address) this.#at = (this.#at + 1) % this.#addresses.length
+  }
+
+  /** The box at this address leads. */
+  turnTo(address: string): void {
+    const found = this.#addresses.indexOf(address)
+    if (found !== -1) this.#at = found
   }
 
   /** Gives up what is being asked. */
@@ -51,10 +75,22 @@ export class Leader {
     this.#closing.abort()
   }
 
+  /** Asks each address, until one answers. */
   async facts(): Promise<LeaderFacts> {
+    for (let left = this.#addresses.length; ; left--) {
+      try {
+        return await this.#factsOf(this.address)
+      } catch (error) {
+        if (!(error instanceof OutOfReach) || left === 1) throw error
+      }
+    }
+  }
+
+  async #factsOf(address: string): Promise<LeaderFacts> {
     const found = await this.#json('board')
-    if (!isFacts(found)) throw new OutOfReach(`${this.address} does not answer as a leader of followers does`)
-    return found
+    if (isFacts(found)) return found
+    this.next(address)
+    throw new OutOfReach(`${address} does not answer as a leader of followers does`)
   }
 
   /** What it keeps of the seal of the stream; undefined: it publishes nothing. */
@@ -63,11 +99,14 @@ export class Leader {
     return isSealState(found) ? found : undefined
   }
 
-  /** How far its journals are durable. */
-  async ends(): Promise<Ends> {
+  /** How far its journals are durable, and how many boards have led before it. */
+  async ends(): Promise<LeaderEnds> {
     const found = await this.#json('ends')
-    if (!isEnds(found)) throw new OutOfReach(`${this.address} did not say how far its journals reach`)
-    return found
+    // A leader of an older release says neither.
+    const { epoch = 1, durable = found }: { readonly epoch?: unknown; readonly durable?: unknown } = Object(found)
+    if (!isEnds(found) || !isEnds(durable) || typeof epoch !== 'number')
+      throw new OutOfReach('the leader did not say how far its journals reach')
+    return { log: found.log, shards: found.shards, durable, epoch }
   }
 
   /** What follows these places; undefined: nothing. Throws OutOfReach, and Diverged where its journals are others. */
@@ -82,15 +121,21 @@ export class Leader {
       foreignJson(bytes.toString('utf8')),
     )
     if (answer.status === 409) throw new Diverged(String(problem))
-    throw new OutOfReach(`${this.address} gave no frames: ${problem}`)
+    throw new OutOfReach(`the leader gave no frames: ${problem}`)
+  }
+
+  /** Where this box would go on with deliveries to webhooks, as text; undefined: there are none. */
+  async deliveries(): Promise<string | undefined> {
+    const found = await this.#json('deliveries')
+    return found === undefined || found === null ? undefined : JSON.stringify(found)
   }
 
   /** The bytes of an attachment; undefined: the leader has no such file any more. */
   async blob(room: string, sha256: string): Promise<Buffer | undefined> {
     const answer = await this.#ask(`blob/${room}/${sha256}`, framesWithinMs)
     const bytes = await bodyOf(answer)
-    if (answer.status === 404) return undefined
-    if (answer.status !== 200) throw new OutOfReach(`${this.address} did not give an attachment: ${answer.status}`)
+    if (answer.status === goneStatus) return undefined
+    if (answer.status !== 200) throw new OutOfReach(`the leader did not give an attachment: ${answer.status}`)
     return bytes
   }
 
@@ -106,17 +151,20 @@ export class Leader {
   }
 
   async #json(path: string): Promise<unknown> {
+    const { address } = this
     const answer = await this.#ask(path, answersWithinMs)
     const bytes = await bodyOf(answer)
     if (answer.status === 403)
-      throw new OutOfReach(`${this.address} does not know this follower: both need the same REPLICA_KEY_FILE`)
-    if (answer.status !== 200) throw new OutOfReach(`${this.address} answered with status ${answer.status}`)
+      throw new OutOfReach(`${address} does not know this follower: both need the same REPLICA_KEY_FILE`)
+    if (answer.status !== 200) throw new OutOfReach(`${address} answered with status ${answer.status}`)
     return foreignJson(bytes.toString('utf8'))
   }
 
   async #ask(path: string, withinMs: number, given: RequestInit = {}): Promise<Response> {
+    const { address } = this
+    let answer: Response
     try {
-      return await fetch(`${this.address}/replica/${path}`, {
+      answer = await fetch(`${address}/replica/${path}`, {
         ...given,
         redirect: 'error',
         headers: { authorization: `Bearer ${this.#key}` },
@@ -124,8 +172,13 @@ export class Leader {
       })
     } catch (error) {
       const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)
-      throw new OutOfReach(`${this.address} is out of reach`, unsent.has(String(code)))
+      this.next(address)
+      throw new OutOfReach(`${address} is out of reach`, unsent.has(String(code)))
     }
+    if (answer.status !== 404) return answer
+    // Whoever has followers has these paths.
+    this.next(address)
+    throw new OutOfReach(`${address} leads no followers`, true)
   }
 }
 
@@ -135,11 +188,6 @@ async function bodyOf(answer: Response): Promise<Buffer> {
   } catch {
     throw new OutOfReach('the leader cut an answer short')
   }
-}
-
-function isEnds(value: unknown): value is Ends {
-  const { log, shards }: Readonly<Record<string, unknown>> = Object(value)
-  return Number.isSafeInteger(log) && Array.isArray(shards) && shards.every(Number.isSafeInteger)
 }
 
 export function isFacts(value: unknown): value is LeaderFacts {

@@ -1,16 +1,13 @@
 /**
  * Publishes what is durable in the journals, one message after the other, each only where the stream ends with the one before: of two
  * boards that write, one is found out by its next message.
- *
- * Only an acknowledgment with the expected number is success. Anything else proves nothing, so the same bytes are published again with
- * the same expectation, until they are acknowledged or the message with that number is read: one's own is success, another's means that
- * another board writes.
  */
 import type { Disk } from '../../storage/disk.ts'
 import { type Clock, pause } from '../clock.ts'
-import { type BatchHeader, isSamePart, type Part, partsOf } from './batch.ts'
-import { Halted } from './halted.ts'
-import { type Ends, JournalsOut } from './journals-out.ts'
+import { type BatchHeader, type Part, partsOf } from './batch.ts'
+import { Deposed, Foreign, Halted } from './halted.ts'
+import { type Ends, type FrameShares, type JournalDirectories, JournalsOut, type ReadNamed } from './journals-out.ts'
+import { publishNext } from './publish.ts'
 import { type JournalStream, UnfitServers } from './stream.ts'
 import type { StreamSeal } from './stream-seal.ts'
 import type { StreamWriter } from './writer.ts'
@@ -18,7 +15,8 @@ import type { StreamWriter } from './writer.ts'
 type PumpOptions = {
   readonly disk: Disk
   readonly clock: Clock
-  readonly directories: { readonly log: string; readonly shards: readonly string[] }
+  readonly directories: JournalDirectories
+  readonly readNamed: ReadNamed
   readonly ends: Ends
   /** As far as the stream is known to have them; where it holds nothing, it begins there. */
   readonly from: Ends
@@ -28,21 +26,22 @@ type PumpOptions = {
   readonly openWriter: () => StreamWriter
   readonly openStream: () => Promise<JournalStream>
   readonly seal: StreamSeal
+  /** What the board answers after. */
+  readonly ack: 'local' | 'quorum'
   /** What it costs while the stream is out of reach, as a sentence. */
   readonly costOfSilence: string
-  /** What keeps the pump from publishing; undefined: nothing does. `isForGood`: it publishes no more. */
-  readonly tell: (problem: string | undefined, isForGood: boolean) => void
+  /** What keeps the pump from publishing; undefined: nothing does. `halted`: it publishes no more. */
+  readonly tell: (problem: string | undefined, halted: Halted | undefined) => void
   readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
-
-const anotherWrites =
-  'Another board writes to the stream of this one, and only one may. If this board has taken its place, stop the other, delete the stream, and start this one again.'
 
 const otherJournals =
   'The stream has other journals than this board. Was it resharded, or a backup put back? Then stop the board, delete the stream and replication.json, and start it again.'
 
 const retryFirstMs = 200
 const retryMaxMs = 2_000
+/** A board that answers by quorum lets the stream hear of it so often, though nothing happens: where it is silent, it is gone. */
+const beatMs = 4_000
 
 export class Pump {
   readonly #options: PumpOptions
@@ -55,6 +54,10 @@ export class Pump {
   #seq = 0
   #isStopped = false
   #isIdle = false
+  #isFinishing = false
+  #isHandedOver = false
+  /** All that this board ever answered or showed is in the stream. */
+  #isPromised = false
   #wake = Promise.withResolvers<void>()
   readonly #stopped = Promise.withResolvers<void>()
   /** What was reported last: servers that stay out of reach fill no log. */
@@ -68,6 +71,7 @@ export class Pump {
 
   hear(ends: Ends): void {
     this.#ends = ends
+    this.#isIdle = false
     this.#journals?.hear(ends)
     this.#wake.resolve()
   }
@@ -77,9 +81,24 @@ export class Pump {
     this.#wake.resolve()
   }
 
-  /** Everything that is durable is in the stream, as far as was heard; or no stream is open. */
+  /** Everything that is durable is in the stream, as far as was heard. */
   get isIdle(): boolean {
-    return this.#isIdle || this.#stream === undefined
+    return this.#isIdle
+  }
+
+  /** The board has stopped: when everything is published, the stream is told that it writes no more, and the pump has done its work. */
+  finish(): void {
+    this.#isFinishing = true
+    this.#wake.resolve()
+  }
+
+  /** The stream has that word. */
+  get isHandedOver(): boolean {
+    return this.#isHandedOver
+  }
+
+  get isOpen(): boolean {
+    return this.#stream !== undefined
   }
 
   async stop(): Promise<void> {
@@ -96,24 +115,22 @@ export class Pump {
     while (!this.#isStopped) {
       try {
         await this.#begin()
-        tell(undefined, false)
+        tell(undefined, undefined)
         this.#problem = ''
         waitMs = retryFirstMs
         await this.#publishAll()
       } catch (error) {
         if (this.#isStopped) return
         const problem = error instanceof Error ? error.message : String(error)
-        const isForGood = error instanceof Halted
+        const halted = error instanceof Halted ? error : undefined
         if (problem !== this.#problem)
-          report('error', isForGood ? 'replication.halted' : 'replication.interrupted', { problem })
+          report('error', halted === undefined ? 'replication.interrupted' : 'replication.halted', { problem })
         this.#problem = problem
-        tell(
-          isForGood || error instanceof UnfitServers ? problem : `The stream is out of reach. ${costOfSilence}`,
-          isForGood,
-        )
+        const isTold = halted !== undefined || error instanceof UnfitServers
+        tell(isTold ? problem : `The stream is out of reach. ${costOfSilence}`, halted)
         await this.#stream?.close()
         this.#stream = undefined
-        if (isForGood) return
+        if (halted !== undefined) return
         await this.#pause(waitMs)
         waitMs = Math.min(waitMs * 2, retryMaxMs)
       }
@@ -127,7 +144,7 @@ export class Pump {
 
   /** Opens the stream, and finds where it ends in the journals. */
   async #begin(): Promise<void> {
-    const { openStream, openWriter, report } = this.#options
+    const { openStream, openWriter, report, ack } = this.#options
     this.#writer ??= openWriter()
     const writer = this.#writer
     this.#stream = await openStream()
@@ -142,22 +159,40 @@ export class Pump {
       })
     this.#seq = lastSeq
     const newest = lastSeq === 0 ? undefined : await this.#stream.read(lastSeq)
-    if (newest === 'foreign') throw new Halted(anotherWrites)
+    if (newest === 'foreign') throw new Foreign()
     this.#journals = this.#journalsAfter(newest?.header, writer.leader)
+    this.#isPromised = ack === 'quorum' && writer.ack === 'quorum'
+    if (ack === 'local' && writer.ack === 'quorum') {
+      // Before anything is answered that only this box has, nobody may believe any more that the stream has it all.
+      await this.#send(this.#journals.mark)
+      writer.keepAck('local')
+    }
     this.#acknowledge()
     report('info', 'replication.begun', { seq: lastSeq })
   }
 
   #acknowledge(): void {
-    this.#from = this.#journals!.taken
-    this.#options.acknowledged(this.#from)
+    const taken = this.#journals!.taken
+    this.#from = taken
+    this.#promise(taken)
+    this.#options.acknowledged(taken)
+  }
+
+  /** What there was when this board started, an earlier run may have answered with less than the stream. */
+  #promise({ log, shards }: Ends): void {
+    const { ack, ends } = this.#options
+    if (this.#isPromised || ack === 'local') return
+    if (log < ends.log || shards.some((last, shard) => last < ends.shards[shard]!)) return
+    this.#writer!.keepAck('quorum')
+    this.#isPromised = true
   }
 
   /** The journals from where the stream ends. */
   #journalsAfter(newest: Part['header'] | undefined, leader: string): JournalsOut {
-    const { disk, directories } = this.#options
-    if (newest === undefined) return new JournalsOut(disk, directories, this.#ends, this.#from)
-    if (newest.leader !== leader) throw new Halted(anotherWrites)
+    const { disk, directories, readNamed } = this.#options
+    const after = (from: Ends) => new JournalsOut(disk, directories, this.#ends, from, readNamed)
+    if (newest === undefined) return after(this.#from)
+    if (newest.leader !== leader) throw new Deposed()
     // A batch whose last part is missing was never applied by anybody, and is sent again.
     const isWhole = newest.part === newest.parts
     const lasts = newest.journals.map(({ first, last }) => (isWhole ? last : first - 1))
@@ -168,7 +203,7 @@ export class Pump {
         'The stream has more than the journals of this board. Was a backup put back? Then stop the board, delete the stream and replication.json, and start it again.',
       )
     const from = { shards: lasts.slice(0, -1), log: lasts.at(-1)! }
-    const journals = new JournalsOut(disk, directories, this.#ends, from)
+    const journals = after(from)
     const isSame = journals.places.every(({ id, chain }, index) => {
       const told = newest.journals[index]!
       return id === told.id && (!isWhole || chain === told.chain)
@@ -178,44 +213,56 @@ export class Pump {
   }
 
   async #publishAll(): Promise<void> {
-    const { epoch, leader } = this.#writer!
     for (;;) {
       const woken = this.#wake.promise
       const batch = this.#journals!.next()
-      if (batch === undefined) {
-        this.#isIdle = true
-        await woken
-        if (this.#isStopped) return
-        this.#wake = Promise.withResolvers()
-        this.#isIdle = false
+      if (batch !== undefined) {
+        await this.#send(batch)
         continue
       }
-      const header: BatchHeader = { version: 1, epoch, leader, journals: batch.journals }
-      const { payload } = batch
-      for (const part of partsOf({ header, payload }, this.#options.seal)) await this.#publish(part)
-      this.#acknowledge()
+      if (this.#isFinishing) {
+        await this.#send(this.#journals!.mark, { handedOver: true })
+        this.#isHandedOver = true
+        this.#isStopped = true
+        await this.#stream?.close()
+        return
+      }
+      this.#isIdle = true
+      const isWoken = await this.#rest(woken)
+      if (this.#isStopped) return
+      this.#wake = Promise.withResolvers()
+      if (!isWoken) await this.#send(this.#journals!.mark)
     }
   }
 
-  async #publish(part: Part): Promise<void> {
-    const { report } = this.#options
-    const stream = this.#stream!
-    for (let waitMs = retryFirstMs; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
-      if (!stream.isChecked) await stream.check()
-      const done = await stream.publish(part, this.#seq)
-      if ('seq' in done && done.seq === this.#seq + 1) break
-      report('warn', 'replication.unacknowledged', { expected: this.#seq + 1, ...done })
-      const there = await stream.read(this.#seq + 1)
-      if (there === 'foreign') throw new Halted(anotherWrites)
-      if (there !== undefined && isSamePart(there, part)) break
-      if (there !== undefined && there.header.leader !== part.header.leader) throw new Halted(anotherWrites)
-      // A server that was no leader any more has said that the stream ends earlier.
-      if (there !== undefined) throw new Error(`message ${this.#seq + 1} is there already`)
-      const { lastSeq } = await stream.state()
-      if (lastSeq !== this.#seq) throw new Error(`the stream ends with message ${lastSeq}, and not ${this.#seq}`)
-      await this.#pause(waitMs)
-      if (this.#isStopped) throw new Error('stopped')
+  /** Until there is something to publish; false: the stream has heard nothing for a while. */
+  #rest(woken: Promise<void>): Promise<boolean> {
+    const { ack, clock } = this.#options
+    const rested = Promise.withResolvers<boolean>()
+    const cancel = ack === 'local' ? () => {} : clock.later(() => rested.resolve(false), beatMs)
+    void woken.then(() => {
+      cancel()
+      rested.resolve(true)
+    })
+    return rested.promise
+  }
+
+  async #send({ payload, ...shares }: FrameShares, more: Pick<BatchHeader, 'handedOver'> = {}): Promise<void> {
+    const { report, seal } = this.#options
+    const { epoch, leader } = this.#writer!
+    const ack = this.#isPromised ? { ack: 'quorum' as const } : {}
+    const header: BatchHeader = { version: 1, epoch, leader, ...shares, ...ack, ...more }
+    for (const part of partsOf({ header, payload }, seal)) {
+      await publishNext({
+        stream: this.#stream!,
+        part,
+        after: this.#seq,
+        report,
+        pause: (ms) => this.#pause(ms),
+        isGivenUp: () => this.#isStopped,
+      })
+      this.#seq++
     }
-    this.#seq++
+    this.#acknowledge()
   }
 }

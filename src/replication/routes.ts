@@ -1,6 +1,6 @@
 /**
- * What followers ask their leader, under `/replica/`: who it is, how far its journals reach, what the stream is sealed with, the frames and
- * attachments that they lack, and to carry out the writes that they were sent. Everything in a board is in these answers, private rooms
+ * What followers ask their leader, under `/replica/`: who it is, how far its journals and its deliveries have come, what the stream is sealed
+ * with, the frames and attachments that they lack, and to carry out the writes that they were sent. Everything in a board is in these answers, private rooms
  * too, so each request bears the secret of REPLICA_KEY_FILE.
  */
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -22,7 +22,7 @@ import type { Throttle } from '../rates/throttle.ts'
 import { isPlace } from './batch.ts'
 import type { FramesAnswer } from './copies.ts'
 import type { Ends } from './journals-out.ts'
-import { type LeaderFacts, packShares } from './leader-answers.ts'
+import { goneStatus, type LeaderEnds, type LeaderFacts, packShares } from './leader-answers.ts'
 import { bears } from './replica-key.ts'
 import { sealIn } from './stream-seal.ts'
 
@@ -35,9 +35,14 @@ type ReplicaDoorOptions = {
   /** The log that grows. */
   readonly log: LogIdentity
   readonly front: Pick<CommandPath, 'execute'>
-  /** How far the journals are durable; undefined: it was not told yet. */
+  /** Counts the boards that have led. */
+  readonly epoch: number
+  /** Up to where followers may copy the journals, and up to where they are durable; undefined: it was not told yet. */
   readonly ends: () => Ends | undefined
+  readonly durable: () => Ends | undefined
   readonly frames: (places: readonly JournalPlace[], answer: (found: FramesAnswer | 'busy') => void) => void
+  /** Where another box would go on with deliveries to webhooks. */
+  readonly deliveries: () => Promise<object | undefined>
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies
@@ -61,13 +66,14 @@ export function replicaDoor(options: ReplicaDoorOptions): RouteHandler {
     if (path === 'board') return exchange.reply(200, json, JSON.stringify(factsOf(options)))
     if (path === 'seal')
       return exchange.reply(200, json, JSON.stringify(sealIn(options.disk, options.directory.path) ?? {}))
+    if (path === 'deliveries') return sendDeliveries(options, exchange)
     if (path === 'ends') return sendEnds(options, exchange)
     if (path === 'frames') return withBody(exchange, placesBytesMax, (body) => sendFrames(options, exchange, body))
     if (path === 'command')
       return withBody(exchange, 2 * sizes.command_bytes, (body) => carryOut(options, exchange, body))
     const [, room = '', sha256 = ''] = /^blob\/([\w-]{1,64})\/([0-9a-f]{64})$/.exec(path) ?? []
     const file = room === '' ? undefined : readBlob(options.disk, blobsDirectory(options.directory.path), room, sha256)
-    if (file === undefined) return exchange.reply(404, json, '{}')
+    if (file === undefined) return exchange.reply(goneStatus, json, '{}')
     exchange.reply(200, bytes, file)
   }
 }
@@ -98,10 +104,16 @@ function factsOf({ directory, log }: ReplicaDoorOptions): LeaderFacts {
   }
 }
 
-function sendEnds({ ends }: ReplicaDoorOptions, exchange: Exchange): void {
-  const found = ends()
-  if (found === undefined) exchange.reply(503, json, '{}')
-  else exchange.reply(200, json, JSON.stringify(found))
+function sendEnds({ ends, durable, epoch }: ReplicaDoorOptions, exchange: Exchange): void {
+  const [found, written] = [ends(), durable()]
+  if (found === undefined || written === undefined) exchange.reply(503, json, '{}')
+  else exchange.reply(200, json, JSON.stringify({ ...found, durable: written, epoch } satisfies LeaderEnds))
+}
+
+function sendDeliveries({ deliveries }: ReplicaDoorOptions, exchange: Exchange): void {
+  void deliveries().then((found) => {
+    if (!exchange.ended) exchange.reply(200, json, JSON.stringify(found ?? null))
+  })
 }
 
 function sendFrames({ frames }: ReplicaDoorOptions, exchange: Exchange, body: Buffer): void {

@@ -2,27 +2,32 @@
 import { DeliverPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { type Part, parseHeader } from './batch.ts'
-import { connecting, headerName, refuseOld, type StreamOptions, streamName } from './stream.ts'
+import type { Ends } from './journals-out.ts'
+import { closed, connecting, copiesSubject, headerName, refuseOld, type StreamOptions, streamName } from './stream.ts'
 
 export class StreamReader {
   readonly #connection: NatsConnection
   readonly #name: string
+  readonly #copies: string
+  readonly #clock: StreamOptions['clock']
 
   /** Throws UnfitServers, and errors of the network. */
-  static async open({ servers, seed, serviceId }: Omit<StreamOptions, 'systemSeed'>): Promise<StreamReader> {
+  static async open({ servers, seed, serviceId, clock }: Omit<StreamOptions, 'systemSeed'>): Promise<StreamReader> {
     const connection = await connect({ ...connecting(servers, seed), maxReconnectAttempts: -1 })
     try {
       refuseOld(connection.info?.server_name ?? 'the server', connection.info?.version ?? '')
     } catch (error) {
-      await connection.close()
+      await closed(connection, clock)
       throw error
     }
-    return new StreamReader(connection, streamName(serviceId))
+    return new StreamReader(connection, serviceId, clock)
   }
 
-  private constructor(connection: NatsConnection, name: string) {
+  private constructor(connection: NatsConnection, serviceId: string, clock: StreamOptions['clock']) {
+    this.#clock = clock
     this.#connection = connection
-    this.#name = name
+    this.#name = streamName(serviceId)
+    this.#copies = copiesSubject(serviceId)
   }
 
   /** The number of the newest message; 0: there is none. */
@@ -32,7 +37,7 @@ export class StreamReader {
   }
 
   /** Messages from this number on, as far as they are there, and those that come; what no board wrote is left out. */
-  async *from(seq: number): AsyncGenerator<Part, void, undefined> {
+  async *from(seq: number): AsyncGenerator<{ readonly seq: number; readonly part: Part }, void, undefined> {
     const consumer = await jetstream(this.#connection, { checkAPI: false }).consumers.get(this.#name, {
       deliver_policy: DeliverPolicy.StartSequence,
       opt_start_seq: seq,
@@ -40,11 +45,16 @@ export class StreamReader {
     const messages = await consumer.consume({ max_messages: 256 })
     for await (const message of messages) {
       const header = parseHeader(message.headers?.get(headerName) ?? '')
-      if (header !== undefined) yield { header, bytes: message.data }
+      if (header !== undefined) yield { seq: message.seq, part: { header, bytes: message.data } }
     }
   }
 
-  async close(): Promise<void> {
-    await this.#connection.close()
+  /** Says how far the journals are on the disk here, to a leader that may wait for that. */
+  tellCopied(ends: Ends): void {
+    this.#connection.publish(this.#copies, JSON.stringify(ends))
+  }
+
+  close(): Promise<void> {
+    return closed(this.#connection, this.#clock)
   }
 }

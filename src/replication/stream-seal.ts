@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Random } from '../platform.ts'
+import { Halted } from './halted.ts'
 
 /** In the header of a message: which key its bytes are sealed with. */
 export type SealName = {
@@ -75,6 +76,7 @@ export class StreamSeal {
 
   constructor(options: StreamSealOptions) {
     this.#options = options
+    refuseShared(options)
     this.#kept = sealIn(options.disk, options.dataDirectory)
     this.forget()
   }
@@ -164,6 +166,13 @@ export class StreamSeal {
     this.#kept = state
     disk.writeAtomic(sealFile(dataDirectory), Buffer.from(`${JSON.stringify(state)}\n`), 0o600)
   }
+}
+
+/** Who can read it reads every message that is still kept anywhere. */
+function refuseShared({ disk, dataDirectory }: StreamSealOptions): void {
+  const file = sealFile(dataDirectory)
+  if (disk.fileExists(file) && (disk.look(file).mode & 0o077) !== 0)
+    throw new Halted(`The key file ${file} can be read by others. Run: chmod 600 ${file}`)
 }
 
 function textOf(header: Sealed): Buffer {

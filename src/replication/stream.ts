@@ -10,7 +10,10 @@ import {
   type NatsConnection,
   nkeyAuthenticator,
 } from '@nats-io/transport-node'
+import { type Clock, pause } from '../clock.ts'
+import { foreignJson } from '../format/foreign-json.ts'
 import { type Part, parseHeader } from './batch.ts'
+import { type Ends, isEnds } from './journals-out.ts'
 import { keptSeconds } from './stream-seal.ts'
 
 export type StreamOptions = {
@@ -20,6 +23,7 @@ export type StreamOptions = {
   readonly seed: Uint8Array
   readonly systemSeed: Uint8Array
   readonly serviceId: string
+  readonly clock: Pick<Clock, 'later' | 'monotonicMs'>
 }
 
 /** What was made of a publication. An error, or no answer, proves nothing: the message may be there or still come. */
@@ -40,6 +44,9 @@ const expectedHeader = 'Nats-Expected-Last-Sequence'
 const connectWithinMs = 2_000
 const publishWithinMs = 5_000
 const answersWithinMs = 2_000
+const closedWithinMs = 1_000
+/** A server that is away is no part of what is acknowledged. How it syncs is asked when it may be back. */
+const askAgainMs = 5_000
 const systemPing = '$SYS.REQ.SERVER.PING.VARZ'
 
 export class JournalStream {
@@ -48,19 +55,22 @@ export class JournalStream {
   readonly #manager: JetStreamManager
   readonly #name: string
   readonly #subject: string
-  #isChecked = false
+  #checkedUntilMs = Number.NEGATIVE_INFINITY
 
-  /** Connects and finds servers that are fit; makes the stream where there is none. Throws UnfitServers, and errors of the network. */
-  static async open(options: StreamOptions): Promise<JournalStream> {
+  /**
+   * Connects and finds servers that are fit. Where there is no stream, `whenMissing` says what then. Throws UnfitServers, and errors of the
+   * network.
+   */
+  static async open(options: StreamOptions, whenMissing: 'make' | 'refuse'): Promise<JournalStream> {
     const connection = await connect({ ...connecting(options.servers, options.seed), maxReconnectAttempts: -1 })
     try {
       refuseOld(connection.info?.server_name ?? 'the server', connection.info?.version ?? '')
       const stream = new JournalStream(options, connection, await jetstreamManager(connection, { checkAPI: false }))
-      await stream.#make()
+      if (!(await stream.#isThere())) await stream.#make(whenMissing)
       await stream.check()
       return stream
     } catch (error) {
-      await connection.close()
+      await closed(connection, options.clock)
       throw error
     }
   }
@@ -75,9 +85,9 @@ export class JournalStream {
   }
 
   /** The time at which the stream was made tells it from one that took its place. */
-  async state(): Promise<{ readonly created: string; readonly lastSeq: number }> {
+  async state(): Promise<{ readonly created: string; readonly firstSeq: number; readonly lastSeq: number }> {
     const { created, state } = await this.#manager.streams.info(this.#name)
-    return { created: String(created), lastSeq: state.last_seq }
+    return { created: String(created), firstSeq: state.first_seq, lastSeq: state.last_seq }
   }
 
   /** One at a time, ever. `expected`: the number of the newest message that the stream may have. */
@@ -102,21 +112,30 @@ export class JournalStream {
     return header === undefined ? 'foreign' : { header, bytes: found.data }
   }
 
-  /** After a reconnection the servers may be others. */
-  get isChecked(): boolean {
-    return this.#isChecked
+  /** Hears from now on how far followers have the journals on their disks. */
+  async hearCopies(take: (ends: Ends) => void): Promise<void> {
+    for await (const message of this.#connection.subscribe(copiesSubject(this.#options.serviceId))) {
+      const ends = foreignJson(message.string())
+      if (isEnds(ends)) take(ends)
+    }
   }
 
-  /** Throws UnfitServers unless every server that holds the stream is new enough and syncs every message. */
+  /** After a reconnection the servers may be others, and one that was away may be back. */
+  get isChecked(): boolean {
+    return this.#options.clock.monotonicMs() < this.#checkedUntilMs
+  }
+
+  /** Throws UnfitServers unless every server that holds the stream and is there is new enough and syncs every message. */
   async check(): Promise<void> {
     const { cluster, config } = await this.#manager.streams.info(this.#name)
     if (config.num_replicas < replicas || config.storage !== 'file')
       throw new UnfitServers(
         `The stream ${this.#name} has to keep ${replicas} copies in files. Delete it: the board makes it as it has to be.`,
       )
-    const names = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)].filter(
-      (name) => name !== undefined,
-    )
+    const { leader, replicas: others = [] } = cluster ?? {}
+    const away = others.filter(({ offline }) => offline)
+    const here = others.filter(({ offline }) => !offline).map(({ name }) => name)
+    const names = [leader, ...here].filter((name) => name !== undefined)
     const found = await this.#servers(names.length)
     for (const name of names) {
       const server = found.get(name)
@@ -128,27 +147,30 @@ export class JournalStream {
           `The NATS server ${name} does not sync every message. Set sync_interval: always in its jetstream block.`,
         )
     }
-    this.#isChecked = true
+    this.#checkedUntilMs = away.length === 0 ? Number.POSITIVE_INFINITY : this.#options.clock.monotonicMs() + askAgainMs
   }
 
-  async close(): Promise<void> {
-    await this.#connection.close()
+  close(): Promise<void> {
+    return closed(this.#connection, this.#options.clock)
   }
 
   async #watch(): Promise<void> {
-    for await (const { type } of this.#connection.status()) if (type === 'reconnect') this.#isChecked = false
+    for await (const { type } of this.#connection.status())
+      if (type === 'reconnect') this.#checkedUntilMs = Number.NEGATIVE_INFINITY
   }
 
-  /** Makes the stream where there is none. */
-  async #make(): Promise<void> {
-    const isThere = await this.#manager.streams.info(this.#name).then(
+  #isThere(): Promise<boolean> {
+    return this.#manager.streams.info(this.#name).then(
       () => true,
       (error: unknown) => {
         if (error instanceof JetStreamApiError && error.code === streamNotFound) return false
         throw error
       },
     )
-    if (isThere) return
+  }
+
+  async #make(whenMissing: 'make' | 'refuse'): Promise<void> {
+    if (whenMissing === 'refuse') throw new UnfitServers(`The NATS servers have no stream ${this.#name}.`)
     try {
       await this.#manager.streams.add({
         name: this.#name,
@@ -168,7 +190,8 @@ export class JournalStream {
 
   /** What each server of the cluster says of itself, by name. */
   async #servers(count: number): Promise<Map<string, { readonly version: string; readonly syncsAlways: boolean }>> {
-    const system = await connect(connecting(this.#options.servers, this.#options.systemSeed))
+    const { servers, systemSeed } = this.#options
+    const system = await connect({ ...connecting(servers, systemSeed), reconnect: false })
     const found = new Map<string, { version: string; syncsAlways: boolean }>()
     try {
       const answers = await system.requestMany(systemPing, '', { strategy: 'timer', maxWait: answersWithinMs })
@@ -179,7 +202,7 @@ export class JournalStream {
       }
       return found
     } finally {
-      await system.close()
+      await closed(system, this.#options.clock)
     }
   }
 }
@@ -187,6 +210,11 @@ export class JournalStream {
 /** A name in subjects may have no dot. */
 function tokenOf(serviceId: string): string {
   return serviceId.replaceAll('.', '_')
+}
+
+/** Where followers say how far they have the journals. The stream keeps none of it. */
+export function copiesSubject(serviceId: string): string {
+  return `broadside.${tokenOf(serviceId)}.copies`
 }
 
 export function streamName(serviceId: string): string {
@@ -199,7 +227,20 @@ type ServerSaid = {
 }
 
 export function connecting(servers: readonly string[], seed: Uint8Array): ConnectionOptions {
-  return { servers: [...servers], authenticator: nkeyAuthenticator(seed), name: 'broadside', timeout: connectWithinMs }
+  const authenticator = nkeyAuthenticator(seed)
+  // Those that are named, and not what they say of each other: their addresses may be of a network that is not this board's.
+  return {
+    servers: [...servers],
+    authenticator,
+    name: 'broadside',
+    timeout: connectWithinMs,
+    ignoreClusterUpdates: true,
+  }
+}
+
+/** One that is being made again does not say when it has ended. */
+export async function closed(connection: NatsConnection, clock: Pick<Clock, 'later'>): Promise<void> {
+  await Promise.race([connection.close(), pause(clock, closedWithinMs)])
 }
 
 export function refuseOld(name: string, version: string): void {

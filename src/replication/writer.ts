@@ -11,7 +11,13 @@ type Kept = {
   readonly epoch: number
   /** When the stream was made, as its servers say; absent: it was never seen. */
   readonly created?: string
+  /** The stream was told, and has to be told otherwise first, that this board answers nothing before it has it. Absent: it was not. */
+  readonly ack?: 'quorum'
+  /** The place of this board is being given to another, and it may not start before that is completed. */
+  readonly handsOver?: true
 }
+
+const fileIn = (dataDirectory: string) => join(dataDirectory, 'replication.json')
 
 export class StreamWriter {
   readonly #disk: Disk
@@ -21,15 +27,8 @@ export class StreamWriter {
   /** Throws Halted where the file is not what a board wrote. */
   constructor(disk: Disk, dataDirectory: string, random: Random) {
     this.#disk = disk
-    this.#file = join(dataDirectory, 'replication.json')
-    const found = disk.fileExists(this.#file) ? foreignJson(disk.readWhole(this.#file).toString('utf8')) : undefined
-    if (found === undefined && !disk.fileExists(this.#file))
-      this.#kept = { leader: random(16).toString('hex'), epoch: 1 }
-    else if (isKept(found)) this.#kept = found
-    else
-      throw new Halted(
-        `${this.#file} is not what this board wrote. Stop the board, delete the stream, remove this file, and start it again.`,
-      )
+    this.#file = fileIn(dataDirectory)
+    this.#kept = keptIn(disk, dataDirectory) ?? { leader: random(16).toString('hex'), epoch: 1 }
   }
 
   get leader(): string {
@@ -40,18 +39,57 @@ export class StreamWriter {
     return this.#kept.epoch
   }
 
+  /** What this board answers after, as the stream was told last. */
+  get ack(): 'local' | 'quorum' {
+    return this.#kept.ack ?? 'local'
+  }
+
+  /** The stream was told what this board answers after. */
+  keepAck(ack: 'local' | 'quorum'): void {
+    const { ack: _, ...kept } = this.#kept
+    this.#keep({ ...kept, ...(ack === 'quorum' ? { ack } : {}) })
+  }
+
+  /** Before the stream is told that this board writes no more. */
+  keepHandOver(): void {
+    this.#keep({ ...this.#kept, handsOver: true })
+  }
+
+  /** Before the stream is told that this board writes from now on, in the place of another. */
+  keepEpoch(epoch: number, created: string): void {
+    const { leader } = this.#kept
+    this.#keep({ leader, epoch, created })
+  }
+
   /** Why a stream that was made then may not be written to; undefined: it may, and is the only one from now on. */
   problemOf(created: string): string | undefined {
     if (this.#kept.created === created) return undefined
     if (this.#kept.created !== undefined)
       return `The stream was made anew at ${created}: what followers had to read in the old one is lost. If that was meant, stop the board and remove ${this.#file}.`
-    this.#kept = { ...this.#kept, created }
-    this.#disk.writeAtomic(this.#file, Buffer.from(`${JSON.stringify(this.#kept, null, 2)}\n`))
+    this.#keep({ ...this.#kept, created })
     return undefined
+  }
+
+  #keep(kept: Kept): void {
+    this.#kept = kept
+    this.#disk.writeAtomic(this.#file, Buffer.from(`${JSON.stringify(kept, null, 2)}\n`))
   }
 }
 
+/** Undefined: this board never wrote to a stream. Throws Halted where the file is not what a board wrote. */
+export function keptIn(disk: Disk, dataDirectory: string): Kept | undefined {
+  const file = fileIn(dataDirectory)
+  if (!disk.fileExists(file)) return undefined
+  const found = foreignJson(disk.readWhole(file).toString('utf8'))
+  if (isKept(found)) return found
+  throw new Halted(
+    `${file} is not what this board wrote. Stop the board, delete the stream, remove this file, and start it again.`,
+  )
+}
+
 function isKept(value: unknown): value is Kept {
-  const { leader, epoch, created = '' }: Readonly<Record<string, unknown>> = Object(value)
-  return typeof leader === 'string' && /^[0-9a-f]{32}$/.test(leader) && epoch === 1 && typeof created === 'string'
+  const { leader, epoch, created = '', ...more }: Readonly<Record<string, unknown>> = Object(value)
+  const { ack = 'quorum', handsOver = true } = more
+  const isWriter = typeof leader === 'string' && /^[0-9a-f]{32}$/.test(leader) && Number.isSafeInteger(epoch)
+  return isWriter && Number(epoch) > 0 && typeof created === 'string' && ack === 'quorum' && handsOver === true
 }

@@ -43,6 +43,8 @@ export type EngineAsk =
   | readonly ['delivery', hook: string, event: string]
   /** How many deliveries are queued. */
   | readonly ['waiting']
+  /** Where another box would go on. */
+  | readonly ['carried']
 
 export type HookStatus = {
   readonly status: DeliveryStatus

@@ -67,6 +67,8 @@ export type Commit = {
   readonly deliveries: readonly { readonly hook: string; readonly row: DeliveryRow }[]
 }
 
+type Verified = { readonly owner: string; readonly url: string; readonly until: number }
+
 /** Files of older releases say 0 and have the same tables. */
 const storeVersion = 1
 
@@ -143,6 +145,14 @@ export class DeliveryStore {
   places(): Map<string, Place> {
     const rows = this.#database.prepare('SELECT id, place FROM hooks').all() as { id: string; place: string }[]
     return new Map(rows.map(({ id, place }) => [id, JSON.parse(place) as Place]))
+  }
+
+  /** Undefined: nothing was handed to any hook yet. */
+  carried(): CarriedPlaces | undefined {
+    const tails = this.tails()
+    if (tails === undefined) return undefined
+    const rows = this.#database.prepare('SELECT owner, url, until FROM verified').all() as Verified[]
+    return { tails, places: [...this.places()], verified: rows.map(({ owner, url, until }) => [owner, url, until]) }
   }
 
   /** All of it or nothing: tails that are ahead of a hook's place would lose what lies between. */
@@ -229,6 +239,27 @@ export class DeliveryStore {
   #rows(hook: string): Numbered[] {
     const found = this.#statements.rows.all(hook) as { rows: string }[]
     return merged(found.flatMap(({ rows }) => rowsIn(rows))).slice(-deliveriesKept)
+  }
+}
+
+/** Where another box goes on that delivers in the place of this one: without what only tells how deliveries fared. */
+export type CarriedPlaces = {
+  readonly tails: readonly number[]
+  readonly places: readonly (readonly [hook: string, Place])[]
+  readonly verified: readonly (readonly [owner: string, url: string, until: number])[]
+}
+
+/** Replaces the file in this directory, which nobody has open. */
+export function takeCarried(directory: string, { tails, places, verified }: CarriedPlaces): void {
+  const file = storeFile(directory)
+  disk.makeDirectory(directory)
+  for (const name of [`${file}-wal`, `${file}-shm`, file]) disk.removeFile(name)
+  const store = DeliveryStore.open(directory)
+  try {
+    store.commit({ tails, places: new Map(places), removed: [], deliveries: [] })
+    for (const [owner, url, until] of verified) store.verified(owner, url, until, 0)
+  } finally {
+    store.close()
   }
 }
 

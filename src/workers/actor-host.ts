@@ -30,6 +30,7 @@ import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
 import type { FramesAnswer } from '../replication/copies.ts'
+import type { Standing } from '../replication/follower.ts'
 import type { Ends } from '../replication/journals-out.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
@@ -63,7 +64,7 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   /** High-water marks, none of which may know more than the log. */
   readonly marks: readonly HighWaterMark[]
   /** The journals are published there; left out: nowhere. */
-  readonly replication?: ReplicationSettings | undefined
+  readonly replication?: Publishing | undefined
   /** Another machine decides, and this one has its frames; left out: this one decides. */
   readonly following?: Following | undefined
   /** Told of heads, rooms and people before anybody else; knows which handles a shard that starts is told. */
@@ -73,6 +74,9 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   /** The process cannot go on. */
   readonly onFatal: (thread: string, words: LastWords) => void
 }
+
+/** `isAwaited`: nothing may be shown before the stream was told that this board does not wait for it any more. */
+export type Publishing = ReplicationSettings & { readonly isAwaited: boolean }
 
 /** What a follower follows. */
 export type Following = {
@@ -96,7 +100,9 @@ export type ActorListener = {
   shardRestarted?(shard: number): void
   published?(published: Published): void
   /** Of a follower: how far it is behind its leader. */
-  standing?(standing: FollowingTell): void
+  standing?(standing: Standing): void
+  /** Of a follower that may lead: its leader is gone, after this message of the stream. */
+  vacant?(after: number): void
   /** Of a follower: frames of the leader's were applied, so far, with acts of these operations among them. */
   followed?(ends: Ends, acts: ReadonlySet<string>): void
   /** Of the thread that publishes the journals. */
@@ -128,6 +134,8 @@ const wakeEveryMs = 10_000
 
 /** Container hosts give 10 s in all. */
 const stopWithinMs = 8_500
+/** What is stopped after others that took long gets so much. */
+const leastStopMs = 500
 
 /** Rooms that exist from the first start. What making them takes, log/beginning.ts counts. */
 function firstRooms({ identity }: BoardDirectory): readonly FirstRoom[] {
@@ -152,6 +160,7 @@ export class ActorHost implements Actors {
   /** Gets the leader's frames; undefined: this is no follower. */
   readonly #following: LazyThread | undefined
   #stopWaking: Cancel = () => {}
+  #isStarted = false
   /** As far as the log has said that the journals are durable. */
   #ends: Ends | undefined
   /** As far as the stream has acknowledged them, where writes wait for it. */
@@ -201,6 +210,12 @@ export class ActorHost implements Actors {
     return { actorHost: host, facts: begun }
   }
 
+  /** The board answers, followers too: from now on a write may wait for them. */
+  started(): void {
+    this.#isStarted = true
+    this.#replication?.tell('started' satisfies ReplicationTell)
+  }
+
   /** Adds a part that hears what the actors tell from now on. */
   listen(listener: ActorListener): void {
     this.#listeners.push(listener)
@@ -219,7 +234,8 @@ export class ActorHost implements Actors {
     this.#seen = published.change
     this.#published = published.seq
     this.#logId = logFacts.logId as Uint8Array
-    if (this.#waitsForStream) await this.#acknowledgedStart()
+    if (this.#waitsForStream) await this.#acknowledgedStart(published.seq)
+    else if (this.#options.replication?.isAwaited) await this.#acknowledgedStart(0)
     const { logs, closed } = logFacts as Pick<ActorHostFacts, 'logs' | 'closed'>
     const vkeys = new Map(logs.map(({ origin, vkey }) => [origin, vkey]))
     this.#feedThread!.send({ through: published.seq, logId: this.#logId, vkeys } satisfies FeedWord)
@@ -332,12 +348,14 @@ export class ActorHost implements Actors {
   /** Stops all but the log, and then that, each after it has finished what it took. */
   async stop(): Promise<void> {
     this.#stopWaking()
-    await this.#following?.stop(stopWithinMs)
+    const until = this.#options.clock.monotonicMs() + stopWithinMs
+    const left = (): number => Math.max(leastStopMs, until - this.#options.clock.monotonicMs())
+    await this.#following?.stop(left())
     // Those that keep a snapshot do so at the same time.
     const keeping = [this.#search, this.#tools, this.#feedThread, ...this.#shardThreads]
-    await Promise.all(keeping.map((thread) => thread?.stop(stopWithinMs)))
-    await this.#logThread?.stop(stopWithinMs)
-    await this.#replication?.stop(stopWithinMs)
+    await Promise.all(keeping.map((thread) => thread?.stop(left())))
+    await this.#logThread?.stop(left())
+    await this.#replication?.stop(left())
     for (const link of [
       ...this.#shardLinks,
       this.#logLink,
@@ -459,7 +477,7 @@ export class ActorHost implements Actors {
     const { directory, segmentBytesMax } = this.#options
     const front = this.#options.channel()
     this.#logLink = this.#link(front.port1, (body) => {
-      const told = body as Published | ReplicationTell
+      const told = body as Published | Exclude<ReplicationTell, 'started'>
       if (!('seq' in told)) return this.#hearEnds(told)
       const published = told
       this.#noteNews(published.head, published.change)
@@ -468,7 +486,7 @@ export class ActorHost implements Actors {
       this.#tools.tell(this.#published satisfies ToolsTell)
       for (const each of this.#listeners) each.published?.(published)
     })
-    if (this.#acknowledged !== undefined)
+    if (this.#acknowledged !== undefined && this.#waitsForStream)
       this.#logLink.tell({ acknowledged: this.#acknowledged } satisfies Acknowledged)
     return {
       dataDirectory: directory.path,
@@ -520,15 +538,13 @@ export class ActorHost implements Actors {
     return this.#feedThread.start()
   }
 
-  #publishing(settings: ReplicationSettings): LazyThread {
+  #publishing({ isAwaited, ...settings }: Publishing): LazyThread {
     const { path, facts } = this.#options.directory
     const hear = (body: unknown): void => {
       const news = body as ReplicationNews | Acknowledged
       if ('acknowledged' in news) return this.#hearAcknowledged(news)
       for (const each of this.#listeners) each.replicationNews?.(news)
-      // No write could be answered any more.
-      if (news.isForGood && this.#waitsForStream)
-        this.#options.onFatal('replication', { name: 'Halted', message: news.problem ?? '', stack: '' })
+      if (news.isFatal) this.#options.onFatal('replication', { name: 'Halted', message: news.problem ?? '', stack: '' })
     }
     return this.#late(
       'replication',
@@ -539,6 +555,8 @@ export class ActorHost implements Actors {
           settings,
           ends: this.#ends!,
           from: this.#acknowledged ?? this.#ends!,
+          isAwaited,
+          isStarted: this.#isStarted,
           front,
         }) satisfies ReplicationThread,
       hear,
@@ -546,19 +564,19 @@ export class ActorHost implements Actors {
   }
 
   /** The first word of the log starts the thread that publishes: it says where the journals end. */
-  #hearEnds(told: ReplicationTell): void {
+  #hearEnds(told: Exclude<ReplicationTell, 'started'>): void {
     if (!('rewritten' in told)) this.#ends = told
     if (this.#ends !== undefined) this.#replication?.wake()
     this.#replication?.tell(told)
   }
 
   get #waitsForStream(): boolean {
-    return this.#options.replication?.ack === 'quorum'
+    return (this.#options.replication?.ack ?? 'local') !== 'local'
   }
 
-  /** Nothing of what is on disk is shown before the stream has it. */
-  async #acknowledgedStart(): Promise<void> {
-    while ((this.#acknowledged?.log ?? -1) < this.#published) {
+  /** Nothing of what is on disk is shown before the stream has it, up to this frame of the log. */
+  async #acknowledgedStart(through: number): Promise<void> {
+    while ((this.#acknowledged?.log ?? -1) < through) {
       await this.#moreAcknowledged.promise
     }
     // One that was given up after faults is started again: every write waits for it.
@@ -567,10 +585,17 @@ export class ActorHost implements Actors {
 
   #hearAcknowledged(told: Acknowledged): void {
     this.#acknowledged = told.acknowledged
-    this.#logLink?.tell(told)
-    this.#logLink?.flush()
+    if (this.#waitsForStream) {
+      this.#logLink?.tell(told)
+      this.#logLink?.flush()
+    }
     this.#moreAcknowledged.resolve()
     this.#moreAcknowledged = Promise.withResolvers()
+  }
+
+  /** Up to where the journals are on disk here. Undefined: not known yet. */
+  get durable(): Ends | undefined {
+    return this.#ends
   }
 
   /** Up to where followers may copy the journals. Undefined: not known yet, or the journals are not published. */
@@ -599,7 +624,10 @@ export class ActorHost implements Actors {
     const start = (front: Port) =>
       ({ dataDirectory: path, serviceId: facts.service_id, settings, front }) satisfies FollowingThread
     const hear = (body: unknown): void => {
-      for (const each of this.#listeners) each.standing?.(body as FollowingTell)
+      const told = body as FollowingTell
+      for (const each of this.#listeners)
+        if ('vacantAfter' in told) each.vacant?.(told.vacantAfter)
+        else each.standing?.(told)
     }
     return this.#late('following', start, hear, (body, give) => this.#followingAsk(body as FollowingAsk, give))
   }

@@ -248,6 +248,9 @@ class Deliverer {
         })
       case 'waiting':
         return engine.waiting
+      case 'carried':
+        engine.flush()
+        return this.#store.carried()
       case 'deliveries':
         engine.flush()
         return this.#store.deliveries(asked[1], asked[2], asked[3])

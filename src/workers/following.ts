@@ -11,6 +11,8 @@ import { replicaKeyIn } from '../replication/replica-key.ts'
 import { seedIn } from '../replication/seed.ts'
 import { StreamReader } from '../replication/stream-reader.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
+import { keptIn } from '../replication/writer.ts'
+import { keepCarried } from '../webhooks/carried.ts'
 import type { ThreadStarter } from './thread.ts'
 
 export type FollowingThread = {
@@ -27,8 +29,13 @@ export type FollowingAnswer =
   | { readonly ok: true; readonly places: readonly JournalPlace[] }
   | { readonly ok: false; readonly problem: string; readonly isForGood: boolean }
 
-/** What it tells the main thread. */
-export type FollowingTell = Standing
+/** What it tells the main thread. `vacantAfter`: nothing came from the leader since this message of the stream, and it may be replaced. */
+export type FollowingTell = Standing | { readonly vacantAfter: number }
+
+/** A leader that answers by quorum is heard every 4 s; one that is elected anew, the servers' or the network's, takes up to 7 s. */
+const silentMs = 20_000
+/** Of several followers one should be first. */
+const apartMs = 4_000
 
 export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, random, report }) => {
   const { dataDirectory, serviceId, settings } = data
@@ -48,7 +55,7 @@ export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, rand
         reject(body.isForGood ? new Diverged(body.problem) : new Error(body.problem))
       }),
     )
-  const leader = new Leader(settings.leader, replicaKeyIn(disk, settings.keyFile))
+  const leader = new Leader(settings.leaders, replicaKeyIn(disk, settings.keyFile))
   const { stream } = settings
   const known = knownOf(disk, dataDirectory)
   if (known === undefined) throw new Error(`${dataDirectory} is not the directory of a follower`)
@@ -62,10 +69,21 @@ export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, rand
     report,
     attachments: new Attachments(disk, dataDirectory, leader),
     openStream:
-      stream && (() => StreamReader.open({ servers: stream.servers, seed: seedIn(disk, stream.keyFile), serviceId })),
+      stream &&
+      (() => StreamReader.open({ servers: stream.servers, seed: seedIn(disk, stream.keyFile), serviceId, clock })),
     places: () => ask(['places']),
     take: (shares) => ask(['take', shares]),
+    keepDeliveries: (text) => keepCarried(disk, dataDirectory, text),
     tell: (standing) => front.tell(standing satisfies FollowingTell),
+    ...(settings.mayLead
+      ? {
+          vacancy: {
+            silentMs: silentMs + (random(2).readUInt16BE() / 65_536) * apartMs,
+            self: keptIn(disk, dataDirectory)?.leader,
+            found: (after: number) => front.tell({ vacantAfter: after } satisfies FollowingTell),
+          },
+        }
+      : {}),
   })
   const running = follower.run()
   return {

@@ -27,8 +27,8 @@ export type LogStart = {
   /** High-water marks: log/mark.ts. */
   readonly marks: readonly HighWaterMark[]
   /**
-   * The main thread is told how far each journal is durable, because another thread publishes the journals. `quorum`: shards, feed and
-   * main thread are told of a frame when the stream has acknowledged it. Undefined: the journals are not published.
+   * The main thread is told how far each journal is durable, because another thread publishes the journals. Not `local`: shards, feed and
+   * main thread are told of a frame when that is acknowledged. Undefined: the journals are not published.
    */
   readonly publishing: ReplicationSettings['ack'] | undefined
   /** The log is another machine's, whose frames the main thread hands on; undefined: it is signed here. */
@@ -82,7 +82,7 @@ export class LogRun {
     const { journal, newest } = this.#signed
     checkShards(stateAfter(newest), through)
     this.#mark = new IdleMark(here, logDirectory(start.dataDirectory), journal)
-    if (start.publishing === 'quorum') this.#held = new HeldWords()
+    if (start.publishing !== undefined && start.publishing !== 'local') this.#held = new HeldWords()
     this.#front = linkOver(start.front, clock, {
       onAsk: (body, id) => this.#ask(body as FollowAsk, id),
       onTell: (body) => this.#hearAcknowledged((body as Acknowledged).acknowledged),

@@ -2,18 +2,21 @@
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { JournalPlace } from '../../storage/copied-frames.ts'
-import { logDirectory, shardDirectory } from '../board-directory.ts'
-import { drained } from '../clock.ts'
+import { blobsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
+import { drained, pause } from '../clock.ts'
 import type { ReplicationSettings } from '../config.ts'
+import { Acknowledgments } from '../replication/acknowledgments.ts'
 import { Copies, type FramesAnswer } from '../replication/copies.ts'
+import { Deposed } from '../replication/halted.ts'
 import type { Ends } from '../replication/journals-out.ts'
+import { readNamedIn } from '../replication/named-files.ts'
 import { Pump } from '../replication/pump.ts'
-import { seedIn } from '../replication/seed.ts'
+import { streamOptions } from '../replication/seed.ts'
 import { JournalStream } from '../replication/stream.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
 import { StreamWriter } from '../replication/writer.ts'
 import type { Acknowledged, Rewritten } from './log-run.ts'
-import type { ThreadStarter } from './thread.ts'
+import type { ThreadPlatform, ThreadStarter } from './thread.ts'
 
 export type ReplicationThread = {
   readonly dataDirectory: string
@@ -23,50 +26,48 @@ export type ReplicationThread = {
   readonly ends: Ends
   /** As far as the stream is known to have them: where nothing is known, all that is durable. */
   readonly from: Ends
+  /** The board answers nothing before the stream was reached once. */
+  readonly isAwaited: boolean
+  /** The board answers already. */
+  readonly isStarted: boolean
   readonly front: Port
 }
 
-/** What the log says of the journals: they are durable up to here; or sealed segments of one were rewritten. */
-export type ReplicationTell = Ends | Rewritten
+/** The board answers; or what the log says of the journals: they are durable up to here, or sealed segments of one were rewritten. */
+export type ReplicationTell = 'started' | Ends | Rewritten
 
 /** Of a follower: what it lacks, after these places. */
 export type ReplicationAsk = readonly ['frames', readonly JournalPlace[]]
 
-/** What keeps the board from publishing; undefined: nothing does. `isForGood`: it publishes no more. */
-export type ReplicationNews = { readonly problem: string | undefined; readonly isForGood: boolean }
+/** What keeps the board from publishing; undefined: nothing does. `isFatal`: it must answer nothing more. */
+export type ReplicationNews = { readonly problem: string | undefined; readonly isFatal: boolean }
 
 /** What is durable when the board stops is published, if the servers are there. */
 const flushMs = 2_000
+const finishMs = 1_000
+const unflushed = 'The stream does not have what was written last. The next start of this board publishes it.'
 
 export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, random, report }) => {
   const { dataDirectory, serviceId, settings, ends, from } = data
-  const waits = settings.ack === 'quorum'
-  const { servers, keyFile, systemKeyFile } = settings
+  const { ack } = settings
+  const waits = ack !== 'local'
   const directories = {
     log: logDirectory(dataDirectory),
     shards: ends.shards.map((_, shard) => shardDirectory(dataDirectory, shard)),
   }
+  let isAwaited = data.isAwaited
   const copies = new Copies(disk, directories, waits ? from : ends)
-  /** Damage costs the followers that reach it. */
-  const framesAfter = (places: readonly JournalPlace[]): FramesAnswer => {
-    try {
-      return copies.after(places)
-    } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error)
-      report('error', 'replication.not_copied', { problem })
-      return { problem: 'the leader cannot read its own journals: its log says why', isForGood: false }
-    }
-  }
   const front = new Link({
     port: data.front,
     openMax: 1,
     patienceMs: inside.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
-    onAsk: (body, id) => front.answer(id, framesAfter((body as ReplicationAsk)[1]) ?? null),
+    onAsk: (body, id) => front.answer(id, framesAfter((body as ReplicationAsk)[1], copies, report) ?? null),
     onTell: (body) => {
       const told = body as ReplicationTell
-      if ('rewritten' in told) {
+      if (told === 'started') held.started()
+      else if ('rewritten' in told) {
         pump.rewritten(told.rewritten)
         copies.rewritten(told.rewritten)
       } else {
@@ -83,37 +84,61 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
     clock,
     report,
     seal,
+    ack: waits ? 'quorum' : 'local',
     ends,
     from,
+    readNamed: readNamedIn(disk, blobsDirectory(dataDirectory)),
     costOfSilence: waits ? 'Writes wait for it.' : 'Followers fall behind.',
-    // Followers show what they get, by whichever way.
     acknowledged: (acknowledged) => {
-      if (!waits) return
-      copies.hear(acknowledged)
-      front.tell({ acknowledged } satisfies Acknowledged)
-      front.flush()
+      // Followers show what they get, by whichever way.
+      if (waits) copies.hear(acknowledged)
+      held.stream(acknowledged)
     },
     directories,
     openWriter: () => new StreamWriter(disk, dataDirectory, random),
-    openStream: () =>
-      JournalStream.open({
-        servers,
-        seed: seedIn(disk, keyFile),
-        systemSeed: seedIn(disk, systemKeyFile),
-        serviceId,
-      }),
-    tell: (problem, isForGood) => front.tell({ problem, isForGood } satisfies ReplicationNews),
+    openStream: async () => {
+      const stream = await JournalStream.open(streamOptions({ disk, clock }, settings, serviceId), 'make')
+      if (ack === 'copy') void stream.hearCopies((ends) => held.copy(ends))
+      return stream
+    },
+    tell: (problem, halted) => {
+      const isFatal = halted instanceof Deposed || (halted !== undefined && waits)
+      front.tell({ problem, isFatal } satisfies ReplicationNews)
+    },
   })
+  const tellAcknowledged = (acknowledged: Ends): void => {
+    if (!waits && !isAwaited) return
+    isAwaited = false
+    front.tell({ acknowledged } satisfies Acknowledged)
+    front.flush()
+  }
+  const held = new Acknowledgments(ack === 'copy', tellAcknowledged)
+  if (data.isStarted) held.started()
   const running = pump.run()
   return {
     facts: {},
     stop: async () => {
-      await drained(clock, () => pump.isIdle, flushMs)
+      await drained(clock, () => pump.isIdle || !pump.isOpen, flushMs)
+      if (!pump.isIdle) report('warn', 'replication.unflushed', { note: unflushed })
+      // So another box need not wait until this one is missed.
+      if (waits && pump.isIdle) pump.finish()
+      await Promise.race([running, pause(clock, waits && pump.isIdle ? finishMs : 0)])
       stopForgetting()
       await pump.stop()
       await running
       copies.close()
       front.close()
     },
+  }
+}
+
+/** Damage costs the followers that reach it. */
+function framesAfter(places: readonly JournalPlace[], copies: Copies, report: ThreadPlatform['report']): FramesAnswer {
+  try {
+    return copies.after(places)
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error)
+    report('error', 'replication.not_copied', { problem })
+    return { problem: 'the leader cannot read its own journals: its log says why', isForGood: false }
   }
 }

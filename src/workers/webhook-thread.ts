@@ -26,6 +26,7 @@ import type { HooksAnswer, HooksAsk, Since } from '../webhooks/payloads/answer.t
 import type { PayloadRequest } from '../webhooks/payloads/payload-request.ts'
 import type { ChangedHooks, HookView } from '../webhooks/reads.ts'
 import { type EngineAsk, WebhookService } from '../webhooks/service.ts'
+import type { CarriedPlaces } from '../webhooks/store.ts'
 import type { ActorHost, ActorListener } from './actor-host.ts'
 import type { DeliveryAsk, DeliveryTell, DeliveryThread } from './delivery.ts'
 import type { FeedNews } from './feed.ts'
@@ -100,6 +101,11 @@ export class WebhookThread implements ActorListener {
   /** Deliveries that are queued; undefined: the thread gives no answer. */
   async backlog(): Promise<number | undefined> {
     return this.#thread === undefined ? 0 : this.#ask<number>(['waiting'])
+  }
+
+  /** Where another box would go on; undefined: there are no deliveries. */
+  async carried(): Promise<CarriedPlaces | undefined> {
+    return this.#thread === undefined ? undefined : this.#ask<CarriedPlaces>(['carried'])
   }
 
   /** Takes up what an earlier run has left. */

@@ -1,0 +1,53 @@
+/** `broadside hand-over`: a stopped board gives its place to one of its followers. */
+import { explainFailure } from '../failure.ts'
+import { machine } from '../platform.ts'
+import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
+import { type Command, CommandFailed, exitCodes, print, stayingFor } from './command-line.ts'
+import { needsStream } from './lead.ts'
+import { inertLine } from './terminal.ts'
+
+export const handOverCommand: Command = {
+  name: 'hand-over',
+  summary:
+    'Gives the place of a stopped board to one of its followers. The stream gets all that the board has, and the word that it writes no more. Then run broadside lead on a follower; the directory here is one of a follower from now on (broadside follow), and may lead again. After a kill at any moment, run it again.',
+  usage: 'hand-over [--data DIR]',
+  optionHelp: settingsHelp,
+  example: 'broadside hand-over --data ./data',
+  options: settingsOptions,
+  positionals: { min: 0, max: 0 },
+  async run(args, terminal) {
+    const config = await boardSettings(args)
+    const { dataDirectory, lead: settings } = config
+    if (settings === undefined) throw new CommandFailed(needsStream('hand-over'))
+    const [{ handOver }, { lockDirectory }] = await Promise.all([
+      import('../replication/hand-over.ts'),
+      import('../../storage/lock.ts'),
+    ])
+    try {
+      const lock = await lockDirectory(dataDirectory)
+      try {
+        await stayingFor(
+          handOver({
+            platform: machine,
+            config,
+            settings,
+            tell: (problem) => terminal.err(`${inertLine(problem)}\n`),
+            report: (level, event, facts) => {
+              if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)
+            },
+          }),
+        )
+        print(
+          terminal,
+          { data: dataDirectory },
+          'The stream has all of this board, and the word that it writes no more. Run broadside lead on a follower. This directory is one of a follower now: start it with broadside follow.\n',
+        )
+        return exitCodes.ok
+      } finally {
+        lock.release()
+      }
+    } catch (error) {
+      throw new CommandFailed(explainFailure(error).problem)
+    }
+  },
+}

@@ -1,0 +1,62 @@
+/** `broadside lead`: a stopped follower takes the place of its leader. */
+import { explainFailure } from '../failure.ts'
+import { machine } from '../platform.ts'
+import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
+import { type Command, CommandFailed, exitCodes, print, stayingFor } from './command-line.ts'
+import { inertLine } from './terminal.ts'
+
+export const leadCommand: Command = {
+  name: 'lead',
+  summary:
+    'Makes a stopped follower the leader: it takes all that the stream has, and from then on the stream accepts nothing of the board that led before. It is done only where nothing can be lost by it: that board has handed over (broadside hand-over), or answers by quorum. After a kill at any moment, run it again.',
+  usage: 'lead [--data DIR]',
+  optionHelp: settingsHelp,
+  example: 'broadside lead --data ./copy',
+  notes: [
+    'It needs the settings of a board that publishes (REPLICATE, REPLICATE_KEY_FILE, REPLICATE_SYSTEM_KEY_FILE, REPLICATE_ACK), and in',
+    'the directory of the follower a copy of the leader’s keys directory, mode 0600.',
+  ],
+  options: settingsOptions,
+  positionals: { min: 0, max: 0 },
+  async run(args, terminal) {
+    const config = await boardSettings(args)
+    const { dataDirectory, lead: settings } = config
+    if (settings === undefined) throw new CommandFailed(needsStream('lead'))
+    const [{ takeLead }, { useCarried, forgetCarried }, { lockDirectory }] = await Promise.all([
+      import('../replication/lead.ts'),
+      import('../webhooks/carried.ts'),
+      import('../../storage/lock.ts'),
+    ])
+    try {
+      const lock = await lockDirectory(dataDirectory)
+      try {
+        const { epoch, seq } = await stayingFor(
+          takeLead({
+            ...machine,
+            config,
+            settings,
+            takeDeliveries: (path) => useCarried(machine.disk, path),
+            report: (level, event, facts) => {
+              if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)
+            },
+          }),
+        )
+        forgetCarried(machine.disk, dataDirectory)
+        print(
+          terminal,
+          { data: dataDirectory, epoch, message: seq },
+          `This board leads from message ${seq} of the stream on, with epoch ${epoch}. Start it with broadside serve, and send writes to it.\n`,
+        )
+        return exitCodes.ok
+      } finally {
+        lock.release()
+      }
+    } catch (error) {
+      throw new CommandFailed(explainFailure(error).problem)
+    }
+  },
+}
+
+export function needsStream(command: string): string {
+  return `broadside ${command} needs the stream: set REPLICATE, REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE as on a board that publishes.`
+}

@@ -1,0 +1,70 @@
+/** One box of several that run the same board: whether it leads or follows, and how it comes to lead. */
+import { join } from 'node:path'
+import { lockDirectory } from '../../storage/lock.ts'
+import { checkKeys, followerFile } from '../board-directory.ts'
+import { pause } from '../clock.ts'
+import type { Config } from '../config.ts'
+import { explainFailure, isComplete } from '../failure.ts'
+import { log } from '../observe.ts'
+import { machine } from '../platform.ts'
+import { knownOf } from '../replication/follower-directory.ts'
+import { takeLead } from '../replication/lead.ts'
+import { standDown } from '../replication/stand-down.ts'
+import { UnfitServers } from '../replication/stream.ts'
+import { forgetCarried, useCarried } from '../webhooks/carried.ts'
+
+const retryMs = 1_000
+
+/**
+ * Whether this box follows: its directory is a follower's, or is made one because another has taken its place. Waits while the stream is
+ * out of reach, which alone can say that. Throws what names its own fix.
+ */
+export async function isReplaced(config: Config, stopped: Promise<void>): Promise<boolean> {
+  const { disk } = machine
+  const { dataDirectory: path, lead: settings } = config
+  if (settings === undefined || !disk.fileExists(join(path, 'board.json'))) return true
+  if (disk.fileExists(followerFile(path))) {
+    const known = knownOf(disk, path)!
+    // It is said now, and not when the leader is gone.
+    checkKeys(disk, path, { identity: known.identity, readKey: Buffer.from(known.readKey, 'hex') })
+    return true
+  }
+  let isStopped = false
+  void stopped.then(() => {
+    isStopped = true
+  })
+  for (let told = ''; ; ) {
+    const lock = await lockDirectory(path)
+    try {
+      return await standDown({ ...machine, config, settings, report: log })
+    } catch (error) {
+      const isAway = error instanceof UnfitServers
+      if ((isComplete(error) && !isAway) || isStopped) throw error
+      const problem = String(error)
+      if (problem !== told)
+        log('warn', 'lead.unknown', { problem, note: 'The stream says who leads. It is asked again.' })
+      told = problem
+    } finally {
+      lock.release()
+    }
+    await Promise.race([pause(machine.clock, retryMs), stopped])
+  }
+}
+
+/** Takes the place of the leader, which was missed since this message of the stream. Where that fails, this box follows again. */
+export async function leadAfter(config: Config, after: number): Promise<void> {
+  const { dataDirectory, lead: settings } = config
+  if (settings === undefined) return
+  const lock = await lockDirectory(dataDirectory)
+  try {
+    log('info', 'lead.begun', { after })
+    const takeDeliveries = (path: string) => useCarried(machine.disk, path)
+    const led = await takeLead({ ...machine, config, settings, after, report: log, takeDeliveries })
+    forgetCarried(machine.disk, dataDirectory)
+    log('info', 'lead.taken', led)
+  } catch (error) {
+    log('error', 'lead.not_taken', explainFailure(error))
+  } finally {
+    lock.release()
+  }
+}

@@ -1,0 +1,101 @@
+/** The journals of a follower that does not run. They take what the stream has, with the checks of one that runs. */
+import { appendCopied, type CopiedFrames, type JournalPlace, placeOf } from '../../storage/copied-frames.ts'
+import type { Disk } from '../../storage/disk.ts'
+import { FRAME_BYTES_LIMIT } from '../../storage/frame.ts'
+import { type Journal, JournalReader } from '../../storage/journal.ts'
+import { listSegments } from '../../storage/segment.ts'
+import { openWhole } from '../../storage/whole-decisions.ts'
+import { type BoardFacts, logDirectory, shardDirectory, UnusableDirectory } from '../board-directory.ts'
+import type { FollowedLog } from '../log/followed-log.ts'
+import { type LogIdentity, SignedLog } from '../log/signed-log.ts'
+import type { Random } from '../platform.ts'
+import type { JournalShare } from './batch.ts'
+
+type Options = {
+  readonly disk: Disk
+  readonly path: string
+  readonly random: Random
+  readonly segmentBytesMax: number
+  readonly facts: BoardFacts
+  /** The log that grew when the follower was made. */
+  readonly log: LogIdentity
+  readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+export class CopiedJournals {
+  readonly #options: Options
+  readonly #shards: readonly Journal[]
+  readonly #readers: readonly JournalReader[]
+  #signed: SignedLog
+  #followed: FollowedLog
+
+  /** The caller holds the lock of the directory. Throws UnusableDirectory, and what opening a journal throws. */
+  constructor(options: Options) {
+    const { disk, path, random, segmentBytesMax, facts } = options
+    this.#options = options
+    const directories = Array.from({ length: facts.shards }, (_, shard) => shardDirectory(path, shard))
+    this.#shards = directories.map((directory) =>
+      openWhole({ disk, directory, random, segmentBytesMax, frameBytesMax: FRAME_BYTES_LIMIT, isCopy: true }),
+    )
+    this.#readers = directories.map((directory) => JournalReader.open(disk, directory))
+    this.#signed = this.#openLog()
+    this.#followed = this.#follow()
+  }
+
+  /** Where they end, the shards' by number and then the log's. */
+  get places(): readonly JournalPlace[] {
+    return [...this.#shards, this.#signed.journal].map(placeOf)
+  }
+
+  /** What a message says that brings no frames: where they end, and where a segment has just ended. */
+  get marks(): readonly JournalShare[] {
+    const { disk, path, facts } = this.#options
+    const shards = Array.from({ length: facts.shards }, (_, shard) => shardDirectory(path, shard))
+    const directories = [...shards, logDirectory(path)]
+    return this.places.map((place, index) => {
+      const next = place.last + 1
+      const isRolled = next > 1 && listSegments(disk, directories[index]!, 'log').at(-1) === next
+      return { ...place, first: next, bytes: 0, rolls: isRolled ? [next] : [] }
+    })
+  }
+
+  /** The log that grows. */
+  get log(): LogIdentity {
+    return this.#signed.identities.at(-1)!
+  }
+
+  /** Takes what is new, durable when it returns. Throws Diverged, and then nothing was changed. */
+  take(shares: readonly CopiedFrames[]): void {
+    for (const [shard, journal] of this.#shards.entries()) appendCopied(journal, shares[shard]!)
+    if (!this.#followed.take(shares.at(-1)!)) return
+    // Another log begins, with another key and tree.
+    this.#signed.close()
+    this.#signed = this.#openLog()
+    this.#followed = this.#follow()
+  }
+
+  close(): void {
+    this.#signed.close()
+    for (const each of [...this.#readers, ...this.#shards]) each.close()
+  }
+
+  #openLog(): SignedLog {
+    const { disk, path, segmentBytesMax, facts, log, report } = this.#options
+    return SignedLog.open({
+      disk,
+      dataDirectory: path,
+      origin: facts.origin,
+      segmentBytesMax,
+      marks: [],
+      report,
+      followed: log,
+      begin: () => {
+        throw new UnusableDirectory(`The log of the leader is missing in ${path}.`)
+      },
+    })
+  }
+
+  #follow(): FollowedLog {
+    return this.#signed.follower({ shards: this.#readers, published: () => {} })
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * A stopped board gives its place away: the stream gets all that it has, and then the word that it writes no more. From then on its
+ * directory is that of a follower, and of all that have followed it any may lead (lead.ts), this one too.
+ *
+ * Cut short at any step, the board does not start, and the same command completes it.
+ */
+import {
+  blobsDirectory,
+  followerFile,
+  knownKeys,
+  logDirectory,
+  readFacts,
+  shardDirectory,
+  UnusableDirectory,
+} from '../board-directory.ts'
+import { pause } from '../clock.ts'
+import type { Config, ReplicationSettings } from '../config.ts'
+import { shardEnds } from '../log/covered.ts'
+import { type CoverOptions, openCovered } from '../log/rotation.ts'
+import type { Platform } from '../platform.ts'
+import { keep } from './follower-directory.ts'
+import { Halted } from './halted.ts'
+import { readNamedIn } from './named-files.ts'
+import { Pump } from './pump.ts'
+import { streamOptions } from './seed.ts'
+import { JournalStream } from './stream.ts'
+import { StreamSeal } from './stream-seal.ts'
+import { StreamWriter } from './writer.ts'
+
+type Wanted = Pick<CoverOptions, 'report'> & {
+  readonly platform: Platform
+  readonly config: Pick<Config, 'dataDirectory' | 'markFile' | 'segmentBytesMax'>
+  readonly settings: ReplicationSettings
+  /** What it waits for, as a sentence; each is told once. */
+  readonly tell: (problem: string) => void
+}
+
+/** Servers that are away for longer are looked after first. */
+const withinMs = 60_000
+
+/** The caller holds the lock of the directory. Throws Halted, UnusableDirectory, UnfitServers, RolledBack, and what opening a journal throws. */
+export async function handOver(wanted: Wanted): Promise<void> {
+  const { platform, config, settings, report, tell } = wanted
+  const { disk, clock, random } = platform
+  const { dataDirectory: path } = config
+  if (disk.fileExists(followerFile(path)))
+    throw new UnusableDirectory(`${path} is the directory of a follower already: another may lead.`)
+  const facts = readFacts(disk, path)
+  const log = openCovered({ ...config, platform, report })
+  const { identity, readKey } = knownKeys(disk, path)
+  const known = { facts, identity, log: log.identities.at(-1)!, readKey: Buffer.from(readKey).toString('hex') }
+  const ends = { log: log.journal.nextSeq - 1, shards: shardEnds(disk, path, facts.shards) }
+  log.close()
+  const writer = new StreamWriter(disk, path, random)
+  writer.keepHandOver()
+  const seal = new StreamSeal({ disk, dataDirectory: path, wallSeconds: clock.wallSeconds, random })
+  seal.begin()
+  let halted: Halted | undefined
+  const shards = ends.shards.map((_, shard) => shardDirectory(path, shard))
+  const pump = new Pump({
+    disk,
+    clock,
+    seal,
+    ends,
+    from: ends,
+    directories: { log: logDirectory(path), shards },
+    readNamed: readNamedIn(disk, blobsDirectory(path)),
+    ack: settings.ack === 'local' ? settings.ack : 'quorum',
+    costOfSilence: 'Nothing is handed over before it is there.',
+    acknowledged: () => {},
+    openWriter: () => writer,
+    openStream: () => JournalStream.open(streamOptions(platform, settings, facts.service_id), 'make'),
+    tell: (problem, found) => {
+      halted = found
+      if (problem !== undefined) tell(problem)
+    },
+    report: (level, event, said) => {
+      if (level !== 'error') report(level, event, said)
+    },
+  })
+  pump.finish()
+  const running = pump.run()
+  const isOver = await Promise.race([running.then(() => true), pause(clock, withinMs).then(() => false)])
+  if (!isOver) await pump.stop()
+  await running
+  if (halted !== undefined) throw halted
+  if (!pump.isHandedOver)
+    throw new Halted(
+      'The stream was out of reach for a minute. Run this again when its servers are there: until then the board does not start.',
+    )
+  keep(disk, path, known)
+}

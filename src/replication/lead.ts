@@ -1,0 +1,252 @@
+/**
+ * A follower takes the place of its leader: it takes all that the stream has, and then puts a message there with the next epoch. From that
+ * message on the stream accepts nothing of the board before it, which finds that out by its next message; what that board was sent since,
+ * it has answered to nobody.
+ *
+ * So it is done only where nothing was answered that the stream has not: the leader has handed over, or answers by quorum.
+ *
+ * Each step may be the last one of a process: then the same is done again, and goes on. The epoch is written down before the stream is
+ * told, the message is recognized by the epoch and by who wrote it, and follower.json, which makes this a follower, is removed at the end.
+ */
+import { nameOf } from '../../actors/log/book.ts'
+import { Diverged } from '../../storage/copied-frames.ts'
+import type { Disk } from '../../storage/disk.ts'
+import { createNoteKey } from '../../storage/note-signer.ts'
+import { becomeLeader, checkKeys, logKeyFile, readFacts, readSecret, UnusableDirectory } from '../board-directory.ts'
+import { type Clock, pause } from '../clock.ts'
+import type { Config, ReplicationSettings } from '../config.ts'
+import type { Random } from '../platform.ts'
+import { Attachments } from './attachments.ts'
+import { Assembly, type BatchHeader, openPayload, type Part, partsOf } from './batch.ts'
+import { CopiedJournals } from './copied-journals.ts'
+import { knownOf } from './follower-directory.ts'
+import { Deposed, Foreign, Halted } from './halted.ts'
+import { OutOfReach } from './leader.ts'
+import type { LeaderFacts } from './leader-answers.ts'
+import { publishNext } from './publish.ts'
+import { streamOptions } from './seed.ts'
+import { JournalStream } from './stream.ts'
+import { StreamSeal } from './stream-seal.ts'
+import { StreamWriter } from './writer.ts'
+
+type Wanted = {
+  readonly disk: Disk
+  readonly clock: Clock
+  readonly random: Random
+  readonly config: Pick<Config, 'dataDirectory' | 'segmentBytesMax'>
+  readonly settings: ReplicationSettings
+  /** Goes on with the deliveries of the leader: in this directory, as far as was heard of them. Done again, it changes nothing. */
+  readonly takeDeliveries: (dataDirectory: string) => void
+  /** The newest message as it was when the leader was last missed: where there is a newer one, nothing is done. Left out: whatever it is. */
+  readonly after?: number
+  readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+/** `seq`: of the message with which it began. */
+export type Led = { readonly epoch: number; readonly seq: number }
+
+/** A leader that is there may put messages into the stream between the looks of a follower. */
+const triesMax = 20
+
+const opensWithinMs = 10_000
+const retryMs = 500
+
+/** The caller holds the lock of the directory. Throws Halted, Deposed, UnusableDirectory, UnfitServers, Diverged, and errors of the network. */
+export async function takeLead(wanted: Wanted): Promise<Led> {
+  const { disk, config, random, settings, report } = wanted
+  const { dataDirectory: path, segmentBytesMax } = config
+  const known = knownOf(disk, path)
+  if (known === undefined)
+    throw new UnusableDirectory(`${path} is not the directory of a follower. Name the DATA_DIR of one.`)
+  const facts = readFacts(disk, path)
+  checkKeys(disk, path, { identity: known.identity, readKey: Buffer.from(known.readKey, 'hex') })
+  const stream = await openSoon(
+    () => JournalStream.open(streamOptions(wanted, settings, facts.service_id), 'refuse'),
+    wanted,
+  )
+  const journals = new CopiedJournals({ disk, path, random, segmentBytesMax, facts, log: known.log, report })
+  try {
+    const led = await new TakeOver(wanted, known, stream, journals).run()
+    wanted.takeDeliveries(path)
+    becomeLeader(disk, path)
+    return led
+  } finally {
+    journals.close()
+    await stream.close()
+  }
+}
+
+/** Servers that elect a leader of theirs, or say that one of them is not there, are asked again. */
+async function openSoon(open: () => Promise<JournalStream>, { clock }: Wanted): Promise<JournalStream> {
+  const until = clock.monotonicMs() + opensWithinMs
+  for (;;) {
+    try {
+      return await open()
+    } catch (error) {
+      if (error instanceof Halted || clock.monotonicMs() > until) throw error
+    }
+    await pause(clock, retryMs)
+  }
+}
+
+class TakeOver {
+  readonly #wanted: Wanted
+  readonly #known: LeaderFacts
+  readonly #stream: JournalStream
+  readonly #journals: CopiedJournals
+  readonly #writer: StreamWriter
+  readonly #seal: StreamSeal
+  readonly #attachments: Attachments
+
+  constructor(wanted: Wanted, known: LeaderFacts, stream: JournalStream, journals: CopiedJournals) {
+    const { disk, random, clock, config } = wanted
+    const { dataDirectory } = config
+    this.#wanted = wanted
+    this.#known = known
+    this.#stream = stream
+    this.#journals = journals
+    this.#writer = new StreamWriter(disk, dataDirectory, random)
+    this.#seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds, random })
+    this.#attachments = new Attachments(disk, dataDirectory, nobody)
+  }
+
+  async run(): Promise<Led> {
+    let epoch: number | undefined
+    for (let tries = 0; tries < triesMax; tries++) {
+      const { created, lastSeq } = await this.#stream.state()
+      if (lastSeq !== (this.#wanted.after ?? lastSeq) && tries === 0)
+        throw new Halted('The stream has newer messages: the leader is there, or another follower has taken its place.')
+      const newest = await this.#readAt(lastSeq)
+      const { header } = newest
+      const isOwn = header.leader === this.#writer.leader && header.epoch === this.#writer.epoch
+      if (isOwn && !header.handedOver) {
+        // An earlier run was cut short after this message.
+        this.#checkPlaces(header)
+        return { epoch: header.epoch, seq: lastSeq }
+      }
+      epoch ??= header.epoch
+      if (header.epoch !== epoch) throw new Deposed()
+      refuseUnanswered(header)
+      await this.#takeThrough(lastSeq, header)
+      this.#checkPlaces(header)
+      this.#checkLogKey()
+      this.#refuseMissing()
+      this.#writer.keepEpoch(header.epoch + 1, created)
+      if (await this.#begin(lastSeq)) return { epoch: header.epoch + 1, seq: lastSeq + 1 }
+    }
+    throw new Halted(
+      'The leader writes to the stream faster than this follower takes what it has written. Stop the leader, and run this again.',
+    )
+  }
+
+  async #readAt(seq: number): Promise<Part> {
+    if (seq === 0) throw new Halted('The stream is empty. Start the leader, and have this follower follow it first.')
+    const found = await this.#stream.read(seq)
+    if (found === 'foreign') throw new Foreign()
+    if (found === undefined)
+      throw new Halted(
+        `The stream does not have message ${seq} any more: it keeps 48 hours. This follower lacks what was in it: have it follow again first.`,
+      )
+    return found
+  }
+
+  /** Takes what is not here yet of the messages up to this one. */
+  async #takeThrough(lastSeq: number, { journals }: BatchHeader): Promise<void> {
+    const { places } = this.#journals
+    if (journals.every(({ last }, index) => last <= (places[index]?.last ?? 0))) return
+    const assembly = new Assembly(this.#seal)
+    for (let seq = await this.#firstMissing(lastSeq); seq <= lastSeq; seq++) {
+      const part = await this.#readAt(seq)
+      if (!this.#seal.opens(part.header.seal))
+        throw new Halted(
+          `This follower has no key for message ${seq} of the stream, which its leader would have given it. Have it follow until it has caught up.`,
+        )
+      const batch = assembly.add(part)
+      if (batch === undefined) continue
+      const { shares, files } = openPayload(batch.header, batch.payload)
+      await this.#attachments.fetchFor(shares.slice(0, -1), files)
+      this.#journals.take(shares)
+    }
+  }
+
+  /** The newest message that begins a batch after which nothing is missing that is not here. */
+  async #firstMissing(lastSeq: number): Promise<number> {
+    const { places } = this.#journals
+    for (let seq = lastSeq; ; seq--) {
+      const { part, journals } = (await this.#readAt(seq)).header
+      if (part === 1 && journals.every(({ first }, index) => first <= places[index]!.last + 1)) return seq
+    }
+  }
+
+  /** Throws Diverged unless the journals here are what the stream has, and not more. */
+  #checkPlaces({ journals, part, parts }: Part['header']): void {
+    // A batch whose last part is missing was never applied by anybody.
+    const isWhole = part === parts
+    const { places } = this.#journals
+    const isSame = journals.every(({ id, first, last, chain }, index) => {
+      const place = places[index]
+      return place?.id === id && place.last === (isWhole ? last : first - 1) && (!isWhole || place.chain === chain)
+    })
+    if (!isSame || places.length !== journals.length)
+      throw new Diverged(
+        'this follower does not have the journals that the stream has: empty its directory, and have it follow again',
+      )
+  }
+
+  #checkLogKey(): void {
+    const { disk, config } = this.#wanted
+    const { origin, vkey } = this.#journals.log
+    const { origin: first } = this.#known.facts
+    const file = logKeyFile(config.dataDirectory, origin === first ? '' : nameOf(origin))
+    if (createNoteKey(origin, readSecret(disk, file)).vkey !== vkey)
+      throw new UnusableDirectory(
+        `${file} is not the key of the log ${origin}. Copy the keys directory of the leader here again, mode 0600.`,
+      )
+  }
+
+  #refuseMissing(): void {
+    const [first] = this.#attachments.missing
+    if (first === undefined) return
+    throw new Halted(
+      `This follower has not got ${this.#attachments.missing.size} attachments from its leader, such as ${first}. Have it follow until missing-attachments.json is empty, or remove that file to lead without them.`,
+    )
+  }
+
+  /** False: the leader has put another message there. */
+  async #begin(after: number): Promise<boolean> {
+    const { clock, settings, report } = this.#wanted
+    const { epoch, leader } = this.#writer
+    const journals = this.#journals.marks
+    // The mode has to stand in the stream before anything is answered by it.
+    const waits = settings.ack !== 'local'
+    const header: BatchHeader = { version: 1, epoch, leader, journals, ...(waits ? { ack: 'quorum' } : {}) }
+    this.#writer.keepAck(waits ? 'quorum' : 'local')
+    const [part] = partsOf({ header, payload: Buffer.alloc(0) }, this.#seal)
+    try {
+      await publishNext({
+        stream: this.#stream,
+        part: part!,
+        after,
+        report,
+        pause: (ms) => pause(clock, ms),
+        isGivenUp: () => false,
+      })
+      return true
+    } catch (error) {
+      if (error instanceof Deposed) return false
+      throw error
+    }
+  }
+}
+
+function refuseUnanswered({ ack, handedOver }: BatchHeader): void {
+  if (ack === 'quorum' || handedOver) return
+  throw new Halted(
+    'The leader answers before the stream has what it answers (REPLICATE_ACK=local), and has not handed over: what only it has would be lost, and its log would be signed twice. Stop it and run broadside hand-over there. If its machine is lost, restore a backup.',
+  )
+}
+
+/** The leader, which is not asked. */
+const nobody = {
+  blob: () => Promise.reject(new OutOfReach('the leader is not asked for attachments by who takes its place')),
+}

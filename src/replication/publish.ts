@@ -1,0 +1,44 @@
+/** One message of the stream, until it is known what became of it. */
+import { isSamePart, type Part } from './batch.ts'
+import { Deposed, Foreign } from './halted.ts'
+import type { JournalStream } from './stream.ts'
+
+type Wanted = {
+  readonly stream: Pick<JournalStream, 'isChecked' | 'check' | 'publish' | 'read' | 'state'>
+  readonly part: Part
+  /** The number of the newest message before it. */
+  readonly after: number
+  readonly report: (level: 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+  /** Until then, or until it is given up. */
+  readonly pause: (ms: number) => Promise<void>
+  readonly isGivenUp: () => boolean
+}
+
+const retryFirstMs = 200
+const retryMaxMs = 2_000
+
+/**
+ * Resolves when the message is the next one of the stream. Only an acknowledgment with its number is success. Anything else proves
+ * nothing, so the same bytes are published again with the same expectation, until they are acknowledged or the message with that number
+ * is read: one's own is success, another's means that another board writes.
+ *
+ * Throws Deposed, Foreign, UnfitServers, and errors of the network, after which the message may be there or still come.
+ */
+export async function publishNext({ stream, part, after, report, pause, isGivenUp }: Wanted): Promise<void> {
+  for (let waitMs = retryFirstMs; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
+    if (!stream.isChecked) await stream.check()
+    const done = await stream.publish(part, after)
+    if ('seq' in done && done.seq === after + 1) return
+    report('warn', 'replication.unacknowledged', { expected: after + 1, ...done })
+    const there = await stream.read(after + 1)
+    if (there === 'foreign') throw new Foreign()
+    if (there !== undefined && isSamePart(there, part)) return
+    if (there !== undefined && there.header.leader !== part.header.leader) throw new Deposed()
+    // A server that was no leader any more has said that the stream ends earlier.
+    if (there !== undefined) throw new Error(`message ${after + 1} is there already`)
+    const { lastSeq } = await stream.state()
+    if (lastSeq !== after) throw new Error(`the stream ends with message ${lastSeq}, and not ${after}`)
+    await pause(waitMs)
+    if (isGivenUp()) throw new Error('stopped')
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * The directory of a board whose place another has taken becomes that of a follower. What it has beyond the message with which the other
+ * began was answered to nobody, and leaves its journals. Frames of the shards are kept in their `lost+tail`; those of the log are not,
+ * because they hold signatures that nobody may see.
+ *
+ * Cut short at any step, this is done again: until follower.json stands, the board is one that may not start.
+ */
+import { join } from 'node:path'
+import { Diverged } from '../../storage/copied-frames.ts'
+import { cutJournal } from '../../storage/cut-journal.ts'
+import type { Disk } from '../../storage/disk.ts'
+import {
+  knownKeys,
+  logDirectory,
+  readFacts,
+  searchDirectory,
+  shardDirectory,
+  snapshotDirectories,
+  UnusableDirectory,
+} from '../board-directory.ts'
+import type { Clock } from '../clock.ts'
+import type { Config, ReplicationSettings } from '../config.ts'
+import { shardEnds } from '../log/covered.ts'
+import { SignedLog } from '../log/signed-log.ts'
+import type { BatchHeader } from './batch.ts'
+import { keep } from './follower-directory.ts'
+import { Foreign, Halted } from './halted.ts'
+import { type Ends, JournalsOut } from './journals-out.ts'
+import { streamOptions } from './seed.ts'
+import { JournalStream } from './stream.ts'
+import { keptIn } from './writer.ts'
+
+type Wanted = {
+  readonly disk: Disk
+  readonly clock: Clock
+  readonly config: Pick<Config, 'dataDirectory' | 'segmentBytesMax'>
+  readonly settings: ReplicationSettings
+  readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+/**
+ * Whether another has taken the place of the board in this directory, which is a follower's then; false: it leads. The caller holds its
+ * lock. Throws Halted, Diverged, UnusableDirectory, UnfitServers, and errors of the network.
+ */
+export async function standDown(wanted: Wanted): Promise<boolean> {
+  const { disk, config, settings } = wanted
+  const { dataDirectory: path } = config
+  const kept = keptIn(disk, path)
+  if (kept === undefined)
+    throw new UnusableDirectory(
+      `${path} holds a board that was never in the stream, and a follower needs an empty directory: choose another DATA_DIR.`,
+    )
+  const stream = await JournalStream.open(streamOptions(wanted, settings, readFacts(disk, path).service_id), 'refuse')
+  let header: BatchHeader | undefined
+  try {
+    header = await beginningAfter(stream, kept.epoch, kept.leader)
+  } finally {
+    await stream.close()
+  }
+  if (header === undefined) return false
+  cutTo(wanted, header)
+  return true
+}
+
+/** The message with which another began after this board; undefined: none did. */
+async function beginningAfter(stream: JournalStream, epoch: number, leader: string): Promise<BatchHeader | undefined> {
+  const headerOf = async (seq: number): Promise<BatchHeader | undefined> => {
+    const found = await stream.read(seq)
+    if (found === 'foreign') throw new Foreign()
+    return found?.header
+  }
+  const { firstSeq, lastSeq } = await stream.state()
+  const newest = lastSeq === 0 ? undefined : await headerOf(lastSeq)
+  if (newest === undefined || (newest.leader === leader && newest.epoch === epoch)) return undefined
+  // Epochs only grow: the first message with a later one, by halves.
+  let [from, to] = [firstSeq, lastSeq]
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2)
+    const found = await headerOf(middle)
+    if (found !== undefined && found.epoch > epoch) to = middle
+    else from = middle + 1
+  }
+  const first = await headerOf(to)
+  if (first === undefined || to === firstSeq)
+    throw new Halted(
+      'The stream does not have the message any more with which another took the place of this board: it keeps 48 hours. Make a follower in an empty directory.',
+    )
+  return first
+}
+
+function cutTo({ disk, config, report }: Wanted, { journals }: BatchHeader): void {
+  const { dataDirectory: path, segmentBytesMax } = config
+  const facts = readFacts(disk, path)
+  const shards = Array.from({ length: facts.shards }, (_, shard) => shardDirectory(path, shard))
+  const directories = [...shards, logDirectory(path)]
+  const lasts = journals.map(({ first }) => first - 1)
+  const ends: Ends = { shards: lasts.slice(0, -1), log: lasts.at(-1)! }
+  const here = new JournalsOut(disk, { shards, log: logDirectory(path) }, ends, ends)
+  const isSame = here.places.every(
+    ({ id, chain }, index) => id === journals[index]?.id && chain === journals[index].chain,
+  )
+  here.close()
+  if (
+    !isSame ||
+    directories.length !== journals.length ||
+    shardEnds(disk, path, facts.shards).some((end, n) => end < lasts[n]!)
+  )
+    throw new Diverged('this board does not have what the stream had of it: make a follower in an empty directory')
+  forgetDerived(disk, path, directories)
+  for (const [index, directory] of directories.entries()) {
+    const { rolls } = journals[index]!
+    const last = lasts[index]!
+    cutJournal(disk, directory, { last, isSealed: rolls.includes(last + 1), isKept: directory !== logDirectory(path) })
+  }
+  const log = SignedLog.open({
+    disk,
+    dataDirectory: path,
+    origin: facts.origin,
+    segmentBytesMax,
+    marks: [],
+    report,
+    begin: () => {
+      throw new UnusableDirectory(`The log of this board is missing in ${path}.`)
+    },
+  })
+  const { identity, readKey } = knownKeys(disk, path)
+  const known = { facts, identity, log: log.identities.at(-1)!, readKey: Buffer.from(readKey).toString('hex') }
+  log.close()
+  keep(disk, path, known)
+  report('info', 'replication.stood_down', { frames: lasts })
+}
+
+/** What was made from frames that are cut. */
+function forgetDerived(disk: Disk, path: string, journals: readonly string[]): void {
+  const remove = (directory: string, isWanted: (name: string) => boolean): void => {
+    if (!disk.fileExists(directory)) return
+    for (const name of disk.listFiles(directory)) if (isWanted(name)) disk.removeFile(join(directory, name))
+    disk.syncDirectory(directory)
+  }
+  for (const journal of journals) {
+    for (const directory of snapshotDirectories(path, journal)) remove(directory, () => true)
+    remove(journal, (name) => name === 'durable' || /^nodes.*\.bin$/.test(name))
+  }
+  remove(searchDirectory(path), () => true)
+}

@@ -1,5 +1,6 @@
 /**
- * Runs many kills, power cuts or backups, or a soak: `npm run kills`, `npm run power-cuts`, `npm run backups` and `npm run soak`.
+ * Runs many kills, power cuts, backups or take-overs, or a soak: `npm run kills`, `npm run power-cuts`, `npm run backups`,
+ * `npm run take-overs` and `npm run soak`.
  *
  * `-- [--rounds N] [--seconds S] [--seed S] [--placement back|clerks|threads] [--engine uws|node] [--shards N]
  * [--by mixed|single|batches|stream]`. Exit code 1 when something was found, 2 when it could not run.
@@ -8,17 +9,20 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { missingNats } from '../peers/peers.ts'
 import { endBoards } from '../support/board-launch.ts'
 import { runBackups } from './backups.ts'
 import { runKills } from './kills.ts'
 import { missingForPowerCuts, runPowerCuts } from './power-cuts.ts'
 import { Finding, ways } from './rounds.ts'
 import { runSoak } from './soak.ts'
+import { runTakeOvers } from './take-overs.ts'
 
 const runs = {
   kills: { run: runKills, rounds: 300 },
   'power-cuts': { run: runPowerCuts, rounds: 100 },
   backups: { run: runBackups, rounds: 200 },
+  'take-overs': { run: runTakeOvers, rounds: 200 },
   soak: { run: runSoak, rounds: 10 },
 } as const
 
@@ -47,8 +51,9 @@ function readArguments() {
 }
 
 const { values, positionals } = readArguments()
-const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts', 'backups', 'soak'])
-const missing = name === 'power-cuts' ? missingForPowerCuts() : undefined
+const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts', 'backups', 'take-overs', 'soak'])
+const needs = { 'power-cuts': missingForPowerCuts, 'take-overs': missingNats } as const
+const missing = name === 'power-cuts' || name === 'take-overs' ? needs[name]() : undefined
 if (missing !== undefined) stopWith(missing)
 const { run, rounds } = runs[name]
 const planned = {

@@ -45,10 +45,12 @@ test('REPLICATE_ACK is local where nothing is said, and what is no choice is ref
   expect(ackOf({})).toBe('local')
   expect(ackOf({ REPLICATE_ACK: 'local' })).toBe('local')
   expect(ackOf({ REPLICATE_ACK: 'quorum' })).toBe('quorum')
-  expect(() => ackOf({ REPLICATE_ACK: 'copy' })).toThrow('REPLICATE_ACK=copy does not exist yet. Choose quorum')
-  expect(() => ackOf({ REPLICATE_ACK: 'all' })).toThrow('REPLICATE_ACK must be local or quorum')
+  expect(ackOf({ REPLICATE_ACK: 'copy' })).toBe('copy')
+  expect(() => ackOf({ REPLICATE_ACK: 'all' })).toThrow('REPLICATE_ACK must be local, quorum or copy. It is "all".')
   const following = { ...publishing, FOLLOW: 'https://h.example', REPLICA_KEY_FILE: 'c', REPLICATE_ACK: 'quorum' }
-  expect(() => readConfig('', following)).toThrow('REPLICATE_ACK needs REPLICATE, on a board that does not follow')
+  expect(readConfig('', following)).toMatchObject({ replication: undefined, lead: { ack: 'quorum' } })
+  const reading = { ...following, REPLICATE_SYSTEM_KEY_FILE: '' }
+  expect(() => readConfig('', reading)).toThrow('REPLICATE_ACK is of a board that publishes or may lead')
 })
 
 test.each([

@@ -15,6 +15,8 @@ export type BoardOptions = {
   readonly port?: number
   /** `follow`: a follower; by default a board of its own. */
   readonly command?: 'serve' | 'follow'
+  /** A follower that may take the place of its leader. */
+  readonly mayLead?: boolean
   /** A program and its arguments to run the board under. */
   readonly under?: readonly string[]
   /** Called as soon as there is a process, before it is ready. */
@@ -76,9 +78,9 @@ export async function endBoards(): Promise<void> {
   await Promise.all([...running].map(({ ended }) => ended))
 }
 
-function launch({ directory, env = {}, port = 0, under = [], command: verb = 'serve' }: BoardOptions): Board {
+function launch({ directory, env = {}, port = 0, under = [], command: verb = 'serve', mayLead }: BoardOptions): Board {
   const [command = '', ...args] = [...under, process.execPath, program, verb, '--data', directory]
-  const child = spawn(command, [...args, '--port', String(port)], {
+  const child = spawn(command, [...args, '--port', String(port), ...(mayLead ? ['--may-lead'] : [])], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
     env: { PATH: process.env.PATH, PLACEMENT: process.env.PLACEMENT, BROADSIDE_LIMITS: 'off', SHARDS: '1', ...env },

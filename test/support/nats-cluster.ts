@@ -161,7 +161,7 @@ accounts {
   BOARD { jetstream: enabled, users: [
     { nkey: ${users.board} }
     { nkey: ${users.follower}, permissions: {
-      publish: ["$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.*.>"]
+      publish: ["$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.*.>", "broadside.*.copies"]
       subscribe: ["_INBOX.>"]
     } }
   ] }

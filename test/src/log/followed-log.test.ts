@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { decodeLogFrame, encodeLogFrame, type LogFrame } from '../../../actors/log/frame.ts'
 import { logDirectory, shardDirectory } from '../../../src/board-directory.ts'
 import { FollowedLog } from '../../../src/log/followed-log.ts'
-import { Assembly, partsOf, sharesOf } from '../../../src/replication/batch.ts'
+import { Assembly, openPayload, partsOf } from '../../../src/replication/batch.ts'
 import { JournalsOut } from '../../../src/replication/journals-out.ts'
 import { StreamSeal } from '../../../src/replication/stream-seal.ts'
 import { formatCheckpoint } from '../../../storage/checkpoint.ts'
@@ -35,7 +35,7 @@ function leaderOf(posts: number) {
   const shard = decodeLogFrame(readerOf(directories.log, log).read(log)!).ranges[0]!.last
   const out = new JournalsOut(machineDisk, directories, { log, shards: [shard] }, { log: 0, shards: [0] })
   const { journals, payload } = out.next()!
-  const [posted, signatures] = sharesOf(journals, payload)
+  const [posted, signatures] = openPayload({ journals }, payload).shares
   return { vkey, origin, newest, journals, payload, posted: posted!, signatures: signatures! }
 }
 

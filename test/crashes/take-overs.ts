@@ -1,0 +1,287 @@
+/**
+ * Rounds of faults on three boxes of one board that answers by quorum: its leader is killed, stopped, paused or cut off, followers and the
+ * servers of the stream are killed, all under load. After each, a box leads: with everything that was answered, under no second root
+ * for any size; and who led before is heard no more.
+ */
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Board } from '../support/board-launch.ts'
+import { type Box, makeBoxes } from '../support/boxes.ts'
+import { Client } from '../support/client.ts'
+import { Heads, logKeyOf, takeReceipt } from '../support/judge.ts'
+import { Links } from '../support/links.ts'
+import { Ledger, load, randomFrom } from '../support/load.ts'
+import { NatsCluster } from '../support/nats-cluster.ts'
+import { type CrashOptions, Finding } from './rounds.ts'
+import { sendBatch } from './ways.ts'
+
+const faults = ['kill', 'stop', 'pause', 'cut', 'servers', 'follower', 'kill and servers'] as const
+type Fault = (typeof faults)[number]
+
+const names = ['n1', 'n2', 'n3']
+const rooms = ['a', 'b', 'c']
+const inFlight = 12
+/** From the fault on. */
+const ledWithinMs = 40_000
+const pausedMs = 30_000
+const roundsPerExport = 5
+
+export async function runTakeOvers(options: CrashOptions): Promise<string> {
+  const group = await Group.start(options)
+  const until = performance.now() + (options.seconds ?? Number.POSITIVE_INFINITY) * 1_000
+  let round = 0
+  try {
+    while (round < options.rounds && performance.now() < until) {
+      round += 1
+      await group.round(round)
+      options.progress?.(`round ${round} of ${options.rounds}: ${group.facts}`)
+    }
+    await group.checkAll()
+    return `${round} take-overs and outages, seed ${options.seed}: ${group.facts}, nothing found.`
+  } catch (error) {
+    throw new Finding(round, error, group.words)
+  } finally {
+    await group.end()
+  }
+}
+
+class Group {
+  readonly #options: CrashOptions
+  readonly #cluster: NatsCluster
+  readonly #boxes: readonly Box[]
+  readonly #links: readonly Links[]
+  readonly #boards: Board[] = []
+  #ledger: Ledger | undefined
+  #leader = 0
+  #epoch = 1
+  #takeOvers = 0
+  #longestMs = 0
+  #duplicates = 0
+  #fresh: string[] = []
+  #proven = 0
+
+  private constructor(
+    options: CrashOptions,
+    cluster: NatsCluster,
+    { boxes, links }: { readonly boxes: readonly Box[]; readonly links: readonly Links[] },
+  ) {
+    this.#options = options
+    this.#cluster = cluster
+    this.#boxes = boxes
+    this.#links = links
+  }
+
+  static async start(options: CrashOptions): Promise<Group> {
+    const { directory, placement, shards = 1, engine = 'auto' } = options
+    const cluster = await NatsCluster.start(join(directory, 'servers'))
+    const links = await Promise.all(names.map(() => Links.to(cluster.servers.map(({ port }) => port))))
+    const env = (n: number) => ({
+      SERVICE_ID: 'take-overs',
+      PLACEMENT: placement,
+      SHARDS: String(shards),
+      HTTP_ENGINE: engine,
+      SEGMENT_BYTES: '65536',
+      REPLICATE_ACK: 'quorum',
+      REPLICATE: links[n]!.addresses,
+    })
+    const boxes = await makeBoxes(join(directory, 'boxes'), names.length, cluster, env)
+    const group = new Group(options, cluster, { boxes, links })
+    await group.#begin()
+    return group
+  }
+
+  get facts(): string {
+    const { acknowledged, unknown, heads } = this.#ledger!
+    return (
+      `${acknowledged.size} acknowledged, ${unknown.size} in doubt, ${heads.sizes.length} heads, ` +
+      `${this.#duplicates} sent again as duplicates, ${this.#takeOvers} take-overs, the longest after ${Math.round(this.#longestMs)} ms`
+    )
+  }
+
+  /** What the boards said last. */
+  get words(): readonly string[] {
+    return this.#boards.flatMap(({ lines }, n) => lines.slice(-5).map((line) => `box ${n}: ${line}`))
+  }
+
+  async end(): Promise<void> {
+    for (const board of this.#boards) board.signal('SIGCONT')
+    await Promise.all(this.#boards.map((board) => board.kill()))
+    await this.#cluster.stop()
+    for (const each of this.#links) each.close()
+  }
+
+  async #begin(): Promise<void> {
+    const [first, ...others] = this.#boxes as [Box, ...Box[]]
+    this.#boards.push(await first.serve())
+    const client = await Client.of(this.#boards[0]!)
+    const key = await logKeyOf(client)
+    this.#ledger = new Ledger(new Heads(key), key)
+    client.close()
+    for (const box of others) {
+      box.takeKeysOf(first)
+      this.#boards.push(await box.join())
+    }
+  }
+
+  async round(number: number): Promise<void> {
+    const random = randomFrom(this.#options.seed + Math.imul(number, 0x9e3779b9))
+    const fault = faults[random(faults.length)]!
+    const ledger = this.#ledger!
+    const before = new Set(ledger.acknowledged.keys())
+    const client = await Client.of(this.#boards[this.#leader]!)
+    const struck = Promise.withResolvers<void>()
+    const at = 1 + random(300)
+    const onAcknowledged = (count: number): void => {
+      if (count === at) struck.resolve()
+    }
+    const loading = load({
+      client,
+      ledger,
+      random,
+      posts: 20_000,
+      inFlight,
+      rooms,
+      textBytesMax: 2_000,
+      onAcknowledged,
+    })
+    await struck.promise
+    this.#options.progress?.(`  ${fault} on box ${this.#leader}`)
+    await this.#strike(fault, random)
+    client.close()
+    await loading
+    this.#fresh = [...ledger.acknowledged.keys()].filter((id) => !before.has(id))
+    await this.#check(number)
+  }
+
+  /** When this ends, every box is there, and one leads. */
+  async #strike(fault: Fault, random: (below: number) => number): Promise<void> {
+    const old = this.#leader
+    const board = this.#boards[old]!
+    if (fault === 'servers') return this.#loseServers(1 + random(3), random(6_000))
+    if (fault === 'follower') {
+      const other = (old + 1 + random(2)) % this.#boxes.length
+      await this.#boards[other]!.kill()
+      await sleep(random(3_000))
+      this.#boards[other] = await this.#boxes[other]!.join()
+      return
+    }
+    const since = performance.now()
+    if (fault === 'kill') await board.kill()
+    if (fault === 'stop') await board.stop()
+    if (fault === 'pause') board.signal('SIGSTOP')
+    if (fault === 'cut') this.#links[old]!.cut()
+    if (fault === 'kill and servers') {
+      await board.kill()
+      await this.#loseServers(1, random(6_000))
+    }
+    await this.#awaitNext(since)
+    if (fault === 'pause') {
+      await sleep(Math.max(0, pausedMs - (performance.now() - since)))
+      board.signal('SIGCONT')
+    }
+    if (fault === 'cut') this.#links[old]!.mend()
+    await this.#outlive(old)
+    this.#boards[old] = await this.#boxes[old]!.join()
+  }
+
+  async #loseServers(count: number, ms: number): Promise<void> {
+    const lost = names.slice(0, count)
+    await Promise.all(lost.map((name) => this.#cluster.kill(name)))
+    await sleep(ms)
+    await Promise.all(lost.map((name) => this.#cluster.begin(name)))
+  }
+
+  /** Another box leads, and answers. */
+  async #awaitNext(since: number): Promise<void> {
+    const old = this.#leader
+    for (;;) {
+      for (const [n, box] of this.#boxes.entries()) {
+        const ends = n === old ? undefined : await box.ends()
+        if (ends === undefined || ends.epoch <= this.#epoch) continue
+        const ms = performance.now() - since
+        if (ms > ledWithinMs) throw new Error(`box ${n} led only after ${Math.round(ms)} ms`)
+        this.#leader = n
+        this.#epoch = ends.epoch
+        this.#takeOvers++
+        this.#longestMs = Math.max(this.#longestMs, ms)
+        return
+      }
+      if (performance.now() - since > 2 * ledWithinMs) throw new Error('no other box leads')
+      await sleep(100)
+    }
+  }
+
+  /** Who led before ends by itself; what it shows until then is what was shown before. */
+  async #outlive(old: number): Promise<void> {
+    const board = this.#boards[old]!
+    const client = new Client(board.address, '')
+    let isOver = false
+    void board.ended.then(() => {
+      isOver = true
+    })
+    const until = performance.now() + ledWithinMs
+    while (!isOver) {
+      const shown = await client.get('/api/log/checkpoint').catch(() => undefined)
+      if (shown?.data.checkpoint !== undefined) this.#ledger!.heads.take(shown.data.checkpoint)
+      if (performance.now() > until) throw new Error('the board whose place was taken does not end')
+      await sleep(50)
+    }
+    client.close()
+  }
+
+  async #check(round: number): Promise<void> {
+    const ledger = this.#ledger!
+    const { heads } = ledger
+    const client = await Client.of(this.#boards[this.#leader]!)
+    const newest = await client.get('/api/log/checkpoint')
+    const before = heads.largest
+    const size = heads.take(newest.data.checkpoint!)
+    if (size < before) throw new Error(`the log has ${size} entries, and a head of ${before} was shown`)
+    const shown = heads.sizes.filter((each) => each >= this.#proven && each > 0 && each < size)
+    for (let at = 0; at < shown.length; at += 16)
+      await Promise.all(shown.slice(at, at + 16).map((from) => heads.proveConsistent(client, from, size)))
+    this.#proven = size
+    await this.#sendAgain(client, ledger)
+    if (round % roundsPerExport === 0) await ledger.check(client, 50)
+    client.close()
+  }
+
+  /** The same bytes again: what was acknowledged is a duplicate at its leaf, what was in doubt is there from now on. */
+  async #sendAgain(client: Client, ledger: Ledger): Promise<void> {
+    const known = this.#fresh.map((id) => ledger.acknowledged.get(id)!)
+    const commands = [...known.map(({ signed }) => signed), ...[...ledger.unknown.values()].map(({ signed }) => signed)]
+    const linesMax = 500
+    for (let from = 0; from < commands.length; from += linesMax)
+      await sendBatch(client.address, commands.slice(from, from + linesMax), (at, outcome) => {
+        const signed = commands[from + at]!
+        const first = known[from + at]?.receipt
+        if (first === undefined) {
+          ledger.take(signed, outcome)
+          ledger.unknown.delete(signed.eventId)
+          return
+        }
+        const again = outcome.data.receipt
+        if (again?.duplicate !== true || again.log_index !== first.log_index || again.accepted_at !== first.accepted_at)
+          throw new Error(`acknowledged ${signed.eventId} was sent again: ${JSON.stringify([first, outcome])}`)
+        takeReceipt(ledger.heads, again)
+        this.#duplicates++
+      })
+  }
+
+  /** Every box, one that follows too, has everything. */
+  async checkAll(): Promise<void> {
+    const leader = await this.#boxes[this.#leader]!.ends()
+    for (const [n, board] of this.#boards.entries()) {
+      const client = await Client.of(board)
+      const until = performance.now() + ledWithinMs
+      for (;;) {
+        const { data } = await client.get('/api/log/checkpoint')
+        if (this.#ledger!.heads.take(data.checkpoint!) === this.#ledger!.heads.largest) break
+        if (performance.now() > until) throw new Error(`box ${n} does not catch up with ${JSON.stringify(leader)}`)
+        await sleep(100)
+      }
+      await this.#ledger!.check(client, 200)
+      client.close()
+    }
+  }
+}

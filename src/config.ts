@@ -364,8 +364,10 @@ function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow' 
   if (!follows) return { replication: lead, follow: undefined, lead }
   if (replicaKeyFile === '')
     throw new BadConfig('FOLLOW needs REPLICA_KEY_FILE, the file with the secret that its leader has too.')
-  for (const name of ['WITNESS_POLICY', 'WITNESS_LOGS'] as const)
-    if (env.text(name) !== '' && lead === undefined)
+  // What a witness has seen of other logs is on one box alone.
+  const refused = lead === undefined ? (['WITNESS_POLICY', 'WITNESS_LOGS'] as const) : (['WITNESS_LOGS'] as const)
+  for (const name of refused)
+    if (env.text(name) !== '')
       throw new BadConfig(`${name} belongs to the board that is followed: leave it out with FOLLOW.`)
   return { replication: undefined, follow: { leaders, keyFile: replicaKeyFile, stream, mayLead: false }, lead }
 }

@@ -18,6 +18,7 @@ const complete = new Set([
   'Locked',
   'LogRotated',
   'OutOfReach',
+  'StreamAway',
   'UnfitServers',
   'UnusableDirectory',
   'UnusableMark',

@@ -10,7 +10,7 @@ import { machine } from '../platform.ts'
 import { knownOf } from '../replication/follower-directory.ts'
 import { takeLead } from '../replication/lead.ts'
 import { standDown } from '../replication/stand-down.ts'
-import { UnfitServers } from '../replication/stream.ts'
+import { StreamAway, UnfitServers } from '../replication/stream.ts'
 import { forgetCarried, useCarried } from '../webhooks/carried.ts'
 
 const retryMs = 1_000
@@ -38,9 +38,9 @@ export async function isReplaced(config: Config, stopped: Promise<void>): Promis
     try {
       return await standDown({ ...machine, config, settings, report: log })
     } catch (error) {
-      const isAway = error instanceof UnfitServers
+      const isAway = error instanceof UnfitServers || error instanceof StreamAway
       if ((isComplete(error) && !isAway) || isStopped) throw error
-      const problem = String(error)
+      const { problem } = explainFailure(error)
       if (problem !== told)
         log('warn', 'lead.unknown', { problem, note: 'The stream says who leads. It is asked again.' })
       told = problem

@@ -82,7 +82,8 @@ function followerOf(config: Config, mayLead: boolean): Config {
     throw new BadConfig(
       'broadside follow --may-lead needs REPLICATE_ACK=quorum or copy, with REPLICATE, REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE of a board that publishes.',
     )
-  return { ...config, follow: { ...follow, mayLead } }
+  // Its checkpoints are the leader's.
+  return { ...config, follow: { ...follow, mayLead }, witnessPolicy: mayLead ? config.witnessPolicy : '' }
 }
 
 /** A start that was stopped may take so long, and is then stopped as a board is that runs. */
@@ -150,7 +151,7 @@ async function runMember(config: Config, terminal: Terminal, stopped: Promise<vo
   for (;;) {
     const follows = await isReplaced(config, stopped)
     const own = follows
-      ? { ...config, replication: undefined, follow }
+      ? { ...config, replication: undefined, follow, witnessPolicy: '' }
       : { ...config, replication: lead, follow: undefined }
     const after = await runOnce(own, terminal, stopped)
     if (after === undefined) return

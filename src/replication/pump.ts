@@ -162,6 +162,8 @@ export class Pump {
     if (newest === 'foreign') throw new Foreign()
     this.#journals = this.#journalsAfter(newest?.header, writer.leader)
     this.#isPromised = ack === 'quorum' && writer.ack === 'quorum'
+    // It was stopped, and is back before another has taken its place.
+    if (newest?.header.handedOver) await this.#send(this.#journals.mark)
     if (ack === 'local' && writer.ack === 'quorum') {
       // Before anything is answered that only this box has, nobody may believe any more that the stream has it all.
       await this.#send(this.#journals.mark)

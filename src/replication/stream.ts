@@ -34,6 +34,11 @@ export class UnfitServers extends Error {
   override name = 'UnfitServers'
 }
 
+/** None of the servers can be asked now. */
+export class StreamAway extends Error {
+  override name = 'StreamAway'
+}
+
 /** Before it, 2.10 loses what it has acknowledged; 2.9 knows no `sync_interval: always`. */
 const oldestVersion = [2, 10, 23] as const
 const replicas = 3
@@ -58,11 +63,14 @@ export class JournalStream {
   #checkedUntilMs = Number.NEGATIVE_INFINITY
 
   /**
-   * Connects and finds servers that are fit. Where there is no stream, `whenMissing` says what then. Throws UnfitServers, and errors of the
-   * network.
+   * Connects and finds servers that are fit. Where there is no stream, `whenMissing` says what then. Throws UnfitServers and StreamAway.
    */
   static async open(options: StreamOptions, whenMissing: 'make' | 'refuse'): Promise<JournalStream> {
-    const connection = await connect({ ...connecting(options.servers, options.seed), maxReconnectAttempts: -1 })
+    const connection = await connect({ ...connecting(options.servers, options.seed), maxReconnectAttempts: -1 }).catch(
+      (error: unknown) => {
+        throw away(options, error)
+      },
+    )
     try {
       refuseOld(connection.info?.server_name ?? 'the server', connection.info?.version ?? '')
       const stream = new JournalStream(options, connection, await jetstreamManager(connection, { checkAPI: false }))
@@ -71,7 +79,7 @@ export class JournalStream {
       return stream
     } catch (error) {
       await closed(connection, options.clock)
-      throw error
+      throw error instanceof UnfitServers ? error : away(options, error)
     }
   }
 
@@ -205,6 +213,11 @@ export class JournalStream {
       await closed(system, this.#options.clock)
     }
   }
+}
+
+function away({ servers }: StreamOptions, error: unknown): StreamAway {
+  const problem = error instanceof Error ? error.message : String(error)
+  return new StreamAway(`The servers of the stream (${servers.join(', ')}) are out of reach: ${problem}.`)
 }
 
 /** A name in subjects may have no dot. */

@@ -186,7 +186,9 @@ test('shows: demo, bench', async () => {
 })
 
 test('no command of the table was left out', () => {
-  expect([...commandNames].filter((name) => !ran.has(name))).toEqual([])
+  // These need a stream: take-over.test.ts runs them with --json.
+  const elsewhere = new Set(['lead', 'hand-over'])
+  expect([...commandNames].filter((name) => !ran.has(name) && !elsewhere.has(name))).toEqual([])
 })
 
 test.each([...commandNames, ...verbWords])('%s --help names --json', async (words) => {

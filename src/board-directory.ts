@@ -63,6 +63,9 @@ export class UnusableDirectory extends Error {
 }
 
 export const shardDirectory = (path: string, shard: number) => join(path, `shard-${String(shard).padStart(2, '0')}`)
+/** Of all shards, by number. */
+export const shardDirectories = (path: string, shards: number) =>
+  Array.from({ length: shards }, (_, shard) => shardDirectory(path, shard))
 /** Snapshots (derived) of the state of the shard in this directory: storage/snapshot.ts. */
 export const shardSnapshotsDirectory = (shard: string) => join(shard, 'snapshots')
 export const feedSnapshotsDirectory = (path: string) => join(logDirectory(path), 'feed-snapshots')
@@ -93,6 +96,8 @@ export const restoredFile = (path: string) => join(path, 'restored.json')
 export const importFile = (path: string) => join(path, 'import.json')
 /** What a follower knows of its leader; only a follower's directory has it. */
 export const followerFile = (path: string) => join(path, 'follower.json')
+/** What a board remembers of the stream that it writes to: src/replication/writer.ts. */
+export const replicationFile = (path: string) => join(path, 'replication.json')
 /** The key that signs a log; `name` as in `nodesFile`. */
 export const logKeyFile = (path: string, name = '') => join(path, 'keys', name === '' ? 'log.key' : `log-${name}.key`)
 
@@ -137,7 +142,7 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
 }
 
 function makeJournalDirectories(disk: Disk, path: string, { shards }: BoardFacts): void {
-  for (let shard = 0; shard < shards; shard++) disk.makeDirectory(shardDirectory(path, shard))
+  for (const directory of shardDirectories(path, shards)) disk.makeDirectory(directory)
   disk.makeDirectory(logDirectory(path))
 }
 
@@ -153,10 +158,15 @@ export function openFollowerDirectory(
   return { path, facts, identity: { ...identity, seed: random(32) }, cursorKey: { readKey } }
 }
 
-/** What a follower was told of the board that it follows, and that its keys must fit. */
+/** Whether a board that decides is in this directory: not a follower, and not nothing. */
+export function holdsDecidingBoard(disk: Disk, path: string): boolean {
+  return disk.fileExists(join(path, 'board.json')) && !disk.fileExists(followerFile(path))
+}
+
+/** What a follower knows of its board's keys; its own copies of them have to fit. */
 export type KnownKeys = { readonly identity: Identity; readonly readKey: Uint8Array }
 
-/** Of a board that decides: what its followers are told. Throws UnusableDirectory. */
+/** What followers of the board in this directory know of its keys. Throws UnusableDirectory. */
 export function knownKeys(disk: Disk, path: string): KnownKeys {
   const { prints } = readFacts(disk, path)
   const { id, publicKey } = identityOf(readSecret(disk, boardKeyFile(path), prints?.board))

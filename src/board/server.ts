@@ -2,7 +2,6 @@
 
 import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
 import { streamPath } from '../../actors/follow/stream.ts'
 import { queuesOf } from '../../actors/kernel/limits.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
@@ -13,7 +12,9 @@ import {
   type BoardDirectory,
   blobsDirectory,
   followerFile,
+  holdsDecidingBoard,
   openBoardDirectory,
+  replicationFile,
   UnusableDirectory,
 } from '../board-directory.ts'
 import { drained } from '../clock.ts'
@@ -164,9 +165,9 @@ type Followed = {
   readonly front: (parts: { readonly notices: Notices; readonly news: LiveFacts }) => FollowerFront
 }
 
-/** What the stream was told of this board has to hold for its next start too. Throws UnusableDirectory. */
+/** Refuses a start that would break what an earlier run has said in the stream. Throws UnusableDirectory. */
 async function refuseUnheard({ follow, replication, dataDirectory }: Config, { disk }: Platform): Promise<void> {
-  const file = join(dataDirectory, 'replication.json')
+  const file = replicationFile(dataDirectory)
   if (follow !== undefined || !disk.fileExists(file) || disk.fileExists(followerFile(dataDirectory))) return
   const { keptIn } = await import('../replication/writer.ts')
   const kept = keptIn(disk, dataDirectory)
@@ -184,8 +185,7 @@ async function refuseUnheard({ follow, replication, dataDirectory }: Config, { d
 async function followedBy(config: Config, { disk, clock, random }: Platform): Promise<Followed | undefined> {
   const { follow: settings, dataDirectory: path, segmentBytesMax } = config
   if (settings === undefined) return undefined
-  const isOwn = disk.fileExists(join(path, 'board.json')) && !disk.fileExists(followerFile(path))
-  if (isOwn && config.lead !== undefined) {
+  if (config.lead !== undefined && holdsDecidingBoard(disk, path)) {
     const { standDown } = await import('../replication/stand-down.ts')
     if (!(await standDown({ disk, clock, config, settings: config.lead, report: log })))
       throw new UnusableDirectory(

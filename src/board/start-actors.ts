@@ -165,7 +165,7 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
   return started
 }
 
-/** The stream was told that nothing is answered before it has it, and that is not so any more. */
+/** The stream still says that writes wait for it, and they do so no longer. */
 async function isAwaited({ config: { replication }, disk, directory }: ActorsOptions): Promise<boolean> {
   if (replication === undefined || replication.ack !== 'local') return false
   const { keptIn } = await import('../replication/writer.ts')

@@ -23,7 +23,7 @@ import {
   logDirectory,
   readFacts,
   restoredFile,
-  shardDirectory,
+  shardDirectories,
 } from '../board-directory.ts'
 import { checkCopy } from '../fsck/fsck.ts'
 import { newestHead } from '../log/newest-head.ts'
@@ -121,7 +121,7 @@ class BackupCopy {
     const facts = readFacts(disk, source)
     await this.#smallFiles(withKeys)
     this.#attachments()
-    const directories = Array.from({ length: facts.shards }, (_, shard) => shardDirectory(source, shard))
+    const directories = shardDirectories(source, facts.shards)
     const { log, shards } = this.#ends(directories)
     this.#journal(logDirectory(source), log)
     for (const [shard, directory] of directories.entries()) this.#journal(directory, shards[shard]!)

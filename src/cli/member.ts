@@ -1,7 +1,6 @@
 /** One box of several that run the same board: whether it leads or follows, and how it comes to lead. */
-import { join } from 'node:path'
 import { lockDirectory } from '../../storage/lock.ts'
-import { checkKeys, followerFile } from '../board-directory.ts'
+import { checkKeys, holdsDecidingBoard } from '../board-directory.ts'
 import { pause } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { explainFailure, isComplete } from '../failure.ts'
@@ -22,11 +21,12 @@ const retryMs = 1_000
 export async function isReplaced(config: Config, stopped: Promise<void>): Promise<boolean> {
   const { disk } = machine
   const { dataDirectory: path, lead: settings } = config
-  if (settings === undefined || !disk.fileExists(join(path, 'board.json'))) return true
-  if (disk.fileExists(followerFile(path))) {
-    const known = knownOf(disk, path)!
+  if (settings === undefined) return true
+  if (!holdsDecidingBoard(disk, path)) {
+    const known = knownOf(disk, path)
     // It is said now, and not when the leader is gone.
-    checkKeys(disk, path, { identity: known.identity, readKey: Buffer.from(known.readKey, 'hex') })
+    if (known !== undefined)
+      checkKeys(disk, path, { identity: known.identity, readKey: Buffer.from(known.readKey, 'hex') })
     return true
   }
   let isStopped = false

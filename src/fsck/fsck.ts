@@ -47,7 +47,7 @@ import {
   logDirectory,
   readFacts,
   searchDirectory,
-  shardDirectory,
+  shardDirectories,
   snapshotDirectories,
 } from '../board-directory.ts'
 import { lostLog } from '../log/beginning.ts'
@@ -134,10 +134,7 @@ type Checked = Omit<FsckResult, 'damages' | 'refusals'>
 function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Checked {
   const facts = readFacts(options.disk, options.path)
   checkKeys(options.disk, options.keysIn ?? options.path, facts, tell)
-  const directories = [
-    ...Array.from({ length: facts.shards }, (_, shard) => shardDirectory(options.path, shard)),
-    logDirectory(options.path),
-  ]
+  const directories = [...shardDirectories(options.path, facts.shards), logDirectory(options.path)]
   let frames = 0
   let bytes = 0
   const ends: number[] = []
@@ -231,7 +228,7 @@ class LogCheck {
     this.#isDamaged = Array<boolean>(shards).fill(false)
     this.#credits = new CreditCheck((where, what) => this.#damage(where, what))
     this.#blobs = new BlobCheck(disk, blobsDirectory(blobsIn), (where, what) => this.#damage(where, what))
-    this.#shards = Array.from({ length: shards }, (_, shard) => new ReadableFrames(disk, shardDirectory(path, shard)))
+    this.#shards = shardDirectories(path, shards).map((directory) => new ReadableFrames(disk, directory))
   }
 
   /** Leaves checked. */

@@ -18,7 +18,7 @@ import { nameOf } from '../../actors/log/book.ts'
 import { type ClosedLog, type LogFrame, openFrameType } from '../../actors/log/frame.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
-import { logKeyFile, readFacts, refuseUndeclared, shardDirectory, UnusableDirectory } from '../board-directory.ts'
+import { logKeyFile, readFacts, refuseUndeclared, shardDirectories, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import type { Platform } from '../platform.ts'
 import { checkProofs, durableOf, shardEnds } from './covered.ts'
@@ -202,7 +202,7 @@ function makeLogKey({ dataDirectory, platform: { disk, random } }: LossOptions, 
 function coverJournals(log: SignedLog, shards: number, options: CoverOptions): void {
   const { dataDirectory, segmentBytesMax, platform } = options
   const { disk } = platform
-  const directories = Array.from({ length: shards }, (_, shard) => shardDirectory(dataDirectory, shard))
+  const directories = shardDirectories(dataDirectory, shards)
   const ends = directories.map((directory, shard) => {
     const journal = openWhole({
       disk,

@@ -29,9 +29,10 @@ export class Acknowledgments {
     this.#tellOn()
   }
 
+  /** Only where a copy is waited for. */
   copy(ends: Ends): void {
     this.#copied = this.#copied === undefined ? ends : byJournal(Math.max, this.#copied, ends)
-    if (this.#waitsForCopy) this.#tellOn()
+    this.#tellOn()
   }
 
   #tellOn(): void {

@@ -22,8 +22,8 @@ export type BatchHeader = {
   /** Attachments that these frames name. The payload has them after the frames, in this order. */
   readonly files?: readonly FileShare[]
   /**
-   * The writer answers nothing, and shows nothing, before the stream has it. So the board that a follower makes of all messages up to
-   * this one lacks nothing that anybody was told. Absent: it may.
+   * The writer acknowledges and shows nothing before the stream has it. So a follower that has applied all messages up to this one has
+   * every acknowledged write. Absent: it may lack some.
    */
   readonly ack?: 'quorum'
   /** The writer has stopped, has nothing that the stream has not, and writes no more. */
@@ -108,6 +108,11 @@ export class Assembly {
     this.#parts = []
     return { header: part.header, payload: Buffer.concat(whole.map((each) => this.#seal.open(each))) }
   }
+}
+
+/** Of a batch that brings nothing of this journal: it says how far it reaches. */
+export function emptyShare(place: JournalPlace, rolls: readonly number[] = []): JournalShare {
+  return { ...place, first: place.last + 1, bytes: 0, rolls }
 }
 
 export function isShares(value: unknown): value is readonly JournalShare[] {

@@ -5,11 +5,11 @@ import { FRAME_BYTES_LIMIT } from '../../storage/frame.ts'
 import { type Journal, JournalReader } from '../../storage/journal.ts'
 import { listSegments } from '../../storage/segment.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
-import { type BoardFacts, logDirectory, shardDirectory, UnusableDirectory } from '../board-directory.ts'
+import { type BoardFacts, logDirectory, shardDirectories, UnusableDirectory } from '../board-directory.ts'
 import type { FollowedLog } from '../log/followed-log.ts'
 import { type LogIdentity, SignedLog } from '../log/signed-log.ts'
 import type { Random } from '../platform.ts'
-import type { JournalShare } from './batch.ts'
+import { emptyShare, type JournalShare } from './batch.ts'
 
 type Options = {
   readonly disk: Disk
@@ -20,6 +20,25 @@ type Options = {
   /** The log that grew when the follower was made. */
   readonly log: LogIdentity
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+/** The log that is in a directory, of which no mark knows. `followed`: of a follower. Throws UnusableDirectory, and as SignedLog.open does. */
+export function openLogIn(
+  { disk, path, segmentBytesMax, facts, report }: Omit<Options, 'random' | 'log'>,
+  followed?: LogIdentity,
+): SignedLog {
+  return SignedLog.open({
+    disk,
+    dataDirectory: path,
+    origin: facts.origin,
+    segmentBytesMax,
+    marks: [],
+    report,
+    followed,
+    begin: () => {
+      throw new UnusableDirectory(`The log of the board is missing in ${path}.`)
+    },
+  })
 }
 
 export class CopiedJournals {
@@ -33,7 +52,7 @@ export class CopiedJournals {
   constructor(options: Options) {
     const { disk, path, random, segmentBytesMax, facts } = options
     this.#options = options
-    const directories = Array.from({ length: facts.shards }, (_, shard) => shardDirectory(path, shard))
+    const directories = shardDirectories(path, facts.shards)
     this.#shards = directories.map((directory) =>
       openWhole({ disk, directory, random, segmentBytesMax, frameBytesMax: FRAME_BYTES_LIMIT, isCopy: true }),
     )
@@ -50,12 +69,12 @@ export class CopiedJournals {
   /** What a message says that brings no frames: where they end, and where a segment has just ended. */
   get marks(): readonly JournalShare[] {
     const { disk, path, facts } = this.#options
-    const shards = Array.from({ length: facts.shards }, (_, shard) => shardDirectory(path, shard))
+    const shards = shardDirectories(path, facts.shards)
     const directories = [...shards, logDirectory(path)]
     return this.places.map((place, index) => {
       const next = place.last + 1
       const isRolled = next > 1 && listSegments(disk, directories[index]!, 'log').at(-1) === next
-      return { ...place, first: next, bytes: 0, rolls: isRolled ? [next] : [] }
+      return emptyShare(place, isRolled ? [next] : [])
     })
   }
 
@@ -80,19 +99,7 @@ export class CopiedJournals {
   }
 
   #openLog(): SignedLog {
-    const { disk, path, segmentBytesMax, facts, log, report } = this.#options
-    return SignedLog.open({
-      disk,
-      dataDirectory: path,
-      origin: facts.origin,
-      segmentBytesMax,
-      marks: [],
-      report,
-      followed: log,
-      begin: () => {
-        throw new UnusableDirectory(`The log of the leader is missing in ${path}.`)
-      },
-    })
+    return openLogIn(this.#options, this.#options.log)
   }
 
   #follow(): FollowedLog {

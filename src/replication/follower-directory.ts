@@ -8,9 +8,11 @@ import { openWhole } from '../../storage/whole-decisions.ts'
 import {
   type BoardDirectory,
   followerFile,
+  knownKeys,
   logDirectory,
   openFollowerDirectory,
-  shardDirectory,
+  readFacts,
+  shardDirectories,
   UnusableDirectory,
   writeBoardFacts,
 } from '../board-directory.ts'
@@ -84,8 +86,13 @@ async function renewed(disk: Disk, path: string, kept: LeaderFacts, leader: Lead
   }
 }
 
-/** From then on this is the directory of a follower. */
-export function keep(disk: Disk, path: string, known: LeaderFacts): void {
+/** The directory of a board that has decided is one of a follower from then on. `log`: the one that grows. */
+export function becomeFollower(disk: Disk, path: string, log: LogIdentity): void {
+  const { identity, readKey } = knownKeys(disk, path)
+  keep(disk, path, { facts: readFacts(disk, path), identity, log, readKey: Buffer.from(readKey).toString('hex') })
+}
+
+function keep(disk: Disk, path: string, known: LeaderFacts): void {
   disk.writeAtomic(followerFile(path), Buffer.from(`${JSON.stringify(known, null, 2)}\n`), 0o600)
 }
 
@@ -95,7 +102,7 @@ async function copyFirst(
   { facts }: LeaderFacts,
   leader: Leader,
 ): Promise<void> {
-  const shards = Array.from({ length: facts.shards }, (_, shard) => shardDirectory(path, shard))
+  const shards = shardDirectories(path, facts.shards)
   const directories = [...shards, logDirectory(path)]
   for (const directory of directories) disk.makeDirectory(directory)
   const open = (directory: string, id: string): Journal =>

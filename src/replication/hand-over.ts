@@ -7,10 +7,9 @@
 import {
   blobsDirectory,
   followerFile,
-  knownKeys,
   logDirectory,
   readFacts,
-  shardDirectory,
+  shardDirectories,
   UnusableDirectory,
 } from '../board-directory.ts'
 import { pause } from '../clock.ts'
@@ -18,7 +17,7 @@ import type { Config, ReplicationSettings } from '../config.ts'
 import { shardEnds } from '../log/covered.ts'
 import { type CoverOptions, openCovered } from '../log/rotation.ts'
 import type { Platform } from '../platform.ts'
-import { keep } from './follower-directory.ts'
+import { becomeFollower } from './follower-directory.ts'
 import { Halted } from './halted.ts'
 import { readNamedIn } from './named-files.ts'
 import { Pump } from './pump.ts'
@@ -31,7 +30,7 @@ type Wanted = Pick<CoverOptions, 'report'> & {
   readonly platform: Platform
   readonly config: Pick<Config, 'dataDirectory' | 'markFile' | 'segmentBytesMax'>
   readonly settings: ReplicationSettings
-  /** What it waits for, as a sentence; each is told once. */
+  /** Called with a sentence for each problem that it waits out. */
   readonly tell: (problem: string) => void
 }
 
@@ -47,8 +46,7 @@ export async function handOver(wanted: Wanted): Promise<void> {
     throw new UnusableDirectory(`${path} is the directory of a follower already: another may lead.`)
   const facts = readFacts(disk, path)
   const log = openCovered({ ...config, platform, report })
-  const { identity, readKey } = knownKeys(disk, path)
-  const known = { facts, identity, log: log.identities.at(-1)!, readKey: Buffer.from(readKey).toString('hex') }
+  const growing = log.identities.at(-1)!
   const ends = { log: log.journal.nextSeq - 1, shards: shardEnds(disk, path, facts.shards) }
   log.close()
   const writer = new StreamWriter(disk, path, random)
@@ -56,7 +54,7 @@ export async function handOver(wanted: Wanted): Promise<void> {
   const seal = new StreamSeal({ disk, dataDirectory: path, wallSeconds: clock.wallSeconds, random })
   seal.begin()
   let halted: Halted | undefined
-  const shards = ends.shards.map((_, shard) => shardDirectory(path, shard))
+  const shards = shardDirectories(path, facts.shards)
   const pump = new Pump({
     disk,
     clock,
@@ -88,5 +86,5 @@ export async function handOver(wanted: Wanted): Promise<void> {
     throw new Halted(
       'The stream was out of reach for a minute. Run this again when its servers are there: until then the board does not start.',
     )
-  keep(disk, path, known)
+  becomeFollower(disk, path, growing)
 }

@@ -6,7 +6,7 @@ import { Damage, type Disk } from '../../storage/disk.ts'
 import { bytesOf, type FoundFrame, MORE } from '../../storage/frame.ts'
 import { JournalReader, journalIdIn } from '../../storage/journal.ts'
 import { listSegments, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
-import type { Batch, BatchHeader } from './batch.ts'
+import { type Batch, type BatchHeader, emptyShare } from './batch.ts'
 
 /** The frames that followers have to get, and what they are. */
 export type FrameShares = Pick<Batch, 'payload'> & Pick<BatchHeader, 'journals' | 'files'>
@@ -211,8 +211,7 @@ export class JournalsOut {
 
   /** A batch without frames: it only says how far the stream has come. */
   get mark(): FrameShares {
-    const journals = this.places.map((place) => ({ ...place, first: place.last + 1, bytes: 0, rolls: [] }))
-    return { journals, payload: Buffer.alloc(0) }
+    return { journals: this.places.map((place) => emptyShare(place)), payload: Buffer.alloc(0) }
   }
 
   close(): void {

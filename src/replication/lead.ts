@@ -1,9 +1,8 @@
 /**
  * A follower takes the place of its leader: it takes all that the stream has, and then puts a message there with the next epoch. From that
- * message on the stream accepts nothing of the board before it, which finds that out by its next message; what that board was sent since,
- * it has answered to nobody.
+ * message on the stream accepts nothing of the board before it, which finds that out by its next message and has acknowledged no write since.
  *
- * So it is done only where nothing was answered that the stream has not: the leader has handed over, or answers by quorum.
+ * It is done only where the stream holds every acknowledged write: the leader has handed over, or answers by quorum.
  *
  * Each step may be the last one of a process: then the same is done again, and goes on. The epoch is written down before the stream is
  * told, the message is recognized by the epoch and by who wrote it, and follower.json, which makes this a follower, is removed at the end.
@@ -20,7 +19,7 @@ import { Attachments } from './attachments.ts'
 import { Assembly, type BatchHeader, openPayload, type Part, partsOf } from './batch.ts'
 import { CopiedJournals } from './copied-journals.ts'
 import { knownOf } from './follower-directory.ts'
-import { Deposed, Foreign, Halted } from './halted.ts'
+import { Deposed, Halted } from './halted.ts'
 import { OutOfReach } from './leader.ts'
 import type { LeaderFacts } from './leader-answers.ts'
 import { publishNext } from './publish.ts'
@@ -142,7 +141,6 @@ class TakeOver {
   async #readAt(seq: number): Promise<Part> {
     if (seq === 0) throw new Halted('The stream is empty. Start the leader, and have this follower follow it first.')
     const found = await this.#stream.read(seq)
-    if (found === 'foreign') throw new Foreign()
     if (found === undefined)
       throw new Halted(
         `The stream does not have message ${seq} any more: it keeps 48 hours. This follower lacks what was in it: have it follow again first.`,

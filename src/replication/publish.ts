@@ -1,6 +1,6 @@
 /** One message of the stream, until it is known what became of it. */
 import { isSamePart, type Part } from './batch.ts'
-import { Deposed, Foreign } from './halted.ts'
+import { Deposed } from './halted.ts'
 import type { JournalStream } from './stream.ts'
 
 type Wanted = {
@@ -31,7 +31,6 @@ export async function publishNext({ stream, part, after, report, pause, isGivenU
     if ('seq' in done && done.seq === after + 1) return
     report('warn', 'replication.unacknowledged', { expected: after + 1, ...done })
     const there = await stream.read(after + 1)
-    if (there === 'foreign') throw new Foreign()
     if (there !== undefined && isSamePart(there, part)) return
     if (there !== undefined && there.header.leader !== part.header.leader) throw new Deposed()
     // A server that was no leader any more has said that the stream ends earlier.

@@ -5,7 +5,7 @@
 import type { Disk } from '../../storage/disk.ts'
 import { type Clock, pause } from '../clock.ts'
 import { type BatchHeader, type Part, partsOf } from './batch.ts'
-import { Deposed, Foreign, Halted } from './halted.ts'
+import { Deposed, Halted } from './halted.ts'
 import { type Ends, type FrameShares, type JournalDirectories, JournalsOut, type ReadNamed } from './journals-out.ts'
 import { publishNext } from './publish.ts'
 import { type JournalStream, UnfitServers } from './stream.ts'
@@ -159,7 +159,6 @@ export class Pump {
       })
     this.#seq = lastSeq
     const newest = lastSeq === 0 ? undefined : await this.#stream.read(lastSeq)
-    if (newest === 'foreign') throw new Foreign()
     this.#journals = this.#journalsAfter(newest?.header, writer.leader)
     this.#isPromised = ack === 'quorum' && writer.ack === 'quorum'
     // It was stopped, and is back before another has taken its place.

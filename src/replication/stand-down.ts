@@ -1,6 +1,6 @@
 /**
- * The directory of a board whose place another has taken becomes that of a follower. What it has beyond the message with which the other
- * began was answered to nobody, and leaves its journals. Frames of the shards are kept in their `lost+tail`; those of the log are not,
+ * The directory of a board whose place another has taken becomes that of a follower. Frames after the message with which the other began were
+ * never acknowledged, and leave its journals. Those of the shards are kept in their `lost+tail`; those of the log are not,
  * because they hold signatures that nobody may see.
  *
  * Cut short at any step, this is done again: until follower.json stands, the board is one that may not start.
@@ -10,21 +10,20 @@ import { Diverged } from '../../storage/copied-frames.ts'
 import { cutJournal } from '../../storage/cut-journal.ts'
 import type { Disk } from '../../storage/disk.ts'
 import {
-  knownKeys,
   logDirectory,
   readFacts,
   searchDirectory,
-  shardDirectory,
+  shardDirectories,
   snapshotDirectories,
   UnusableDirectory,
 } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import type { Config, ReplicationSettings } from '../config.ts'
 import { shardEnds } from '../log/covered.ts'
-import { SignedLog } from '../log/signed-log.ts'
 import type { BatchHeader } from './batch.ts'
-import { keep } from './follower-directory.ts'
-import { Foreign, Halted } from './halted.ts'
+import { openLogIn } from './copied-journals.ts'
+import { becomeFollower } from './follower-directory.ts'
+import { Halted } from './halted.ts'
 import { type Ends, JournalsOut } from './journals-out.ts'
 import { streamOptions } from './seed.ts'
 import { JournalStream } from './stream.ts'
@@ -64,11 +63,7 @@ export async function standDown(wanted: Wanted): Promise<boolean> {
 
 /** The message with which another began after this board; undefined: none did. */
 async function beginningAfter(stream: JournalStream, epoch: number, leader: string): Promise<BatchHeader | undefined> {
-  const headerOf = async (seq: number): Promise<BatchHeader | undefined> => {
-    const found = await stream.read(seq)
-    if (found === 'foreign') throw new Foreign()
-    return found?.header
-  }
+  const headerOf = async (seq: number): Promise<BatchHeader | undefined> => (await stream.read(seq))?.header
   const { firstSeq, lastSeq } = await stream.state()
   const newest = lastSeq === 0 ? undefined : await headerOf(lastSeq)
   if (newest === undefined || (newest.leader === leader && newest.epoch === epoch)) return undefined
@@ -91,7 +86,7 @@ async function beginningAfter(stream: JournalStream, epoch: number, leader: stri
 function cutTo({ disk, config, report }: Wanted, { journals }: BatchHeader): void {
   const { dataDirectory: path, segmentBytesMax } = config
   const facts = readFacts(disk, path)
-  const shards = Array.from({ length: facts.shards }, (_, shard) => shardDirectory(path, shard))
+  const shards = shardDirectories(path, facts.shards)
   const directories = [...shards, logDirectory(path)]
   const lasts = journals.map(({ first }) => first - 1)
   const ends: Ends = { shards: lasts.slice(0, -1), log: lasts.at(-1)! }
@@ -112,34 +107,20 @@ function cutTo({ disk, config, report }: Wanted, { journals }: BatchHeader): voi
     const last = lasts[index]!
     cutJournal(disk, directory, { last, isSealed: rolls.includes(last + 1), isKept: directory !== logDirectory(path) })
   }
-  const log = SignedLog.open({
-    disk,
-    dataDirectory: path,
-    origin: facts.origin,
-    segmentBytesMax,
-    marks: [],
-    report,
-    begin: () => {
-      throw new UnusableDirectory(`The log of this board is missing in ${path}.`)
-    },
-  })
-  const { identity, readKey } = knownKeys(disk, path)
-  const known = { facts, identity, log: log.identities.at(-1)!, readKey: Buffer.from(readKey).toString('hex') }
+  const log = openLogIn({ disk, path, segmentBytesMax, facts, report })
+  const growing = log.identities.at(-1)!
   log.close()
-  keep(disk, path, known)
+  becomeFollower(disk, path, growing)
   report('info', 'replication.stood_down', { frames: lasts })
 }
 
 /** What was made from frames that are cut. */
 function forgetDerived(disk: Disk, path: string, journals: readonly string[]): void {
-  const remove = (directory: string, isWanted: (name: string) => boolean): void => {
-    if (!disk.fileExists(directory)) return
-    for (const name of disk.listFiles(directory)) if (isWanted(name)) disk.removeFile(join(directory, name))
-    disk.syncDirectory(directory)
-  }
+  for (const directory of [searchDirectory(path), ...journals.flatMap((each) => snapshotDirectories(path, each))])
+    disk.removeDirectory(directory)
   for (const journal of journals) {
-    for (const directory of snapshotDirectories(path, journal)) remove(directory, () => true)
-    remove(journal, (name) => name === 'durable' || /^nodes.*\.bin$/.test(name))
+    const names = disk.listFiles(journal).filter((name) => name === 'durable' || /^nodes.*\.bin$/.test(name))
+    for (const name of names) disk.removeFile(join(journal, name))
+    disk.syncDirectory(journal)
   }
-  remove(searchDirectory(path), () => true)
 }

@@ -13,6 +13,7 @@ import {
 import { type Clock, pause } from '../clock.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { type Part, parseHeader } from './batch.ts'
+import { Foreign } from './halted.ts'
 import { type Ends, isEnds } from './journals-out.ts'
 import { keptSeconds } from './stream-seal.ts'
 
@@ -112,12 +113,13 @@ export class JournalStream {
     }
   }
 
-  /** A message, from the leader of the stream; 'foreign': no board wrote it; undefined: there is none with this number. */
-  async read(seq: number): Promise<Part | 'foreign' | undefined> {
+  /** A message, from the leader of the stream; undefined: there is none with this number. Throws Foreign. */
+  async read(seq: number): Promise<Part | undefined> {
     const found = await this.#manager.streams.getMessage(this.#name, { seq })
     if (found === null) return undefined
     const header = parseHeader(found.header.get(headerName))
-    return header === undefined ? 'foreign' : { header, bytes: found.data }
+    if (header === undefined) throw new Foreign()
+    return { header, bytes: found.data }
   }
 
   /** Hears from now on how far followers have the journals on their disks. */

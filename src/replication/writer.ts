@@ -1,6 +1,6 @@
 /** What a board remembers of the stream that it writes to: `replication.json` in the data directory. */
-import { join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
+import { replicationFile } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Random } from '../platform.ts'
 import { Halted } from './halted.ts'
@@ -17,8 +17,6 @@ type Kept = {
   readonly handsOver?: true
 }
 
-const fileIn = (dataDirectory: string) => join(dataDirectory, 'replication.json')
-
 export class StreamWriter {
   readonly #disk: Disk
   readonly #file: string
@@ -27,7 +25,7 @@ export class StreamWriter {
   /** Throws Halted where the file is not what a board wrote. */
   constructor(disk: Disk, dataDirectory: string, random: Random) {
     this.#disk = disk
-    this.#file = fileIn(dataDirectory)
+    this.#file = replicationFile(dataDirectory)
     this.#kept = keptIn(disk, dataDirectory) ?? { leader: random(16).toString('hex'), epoch: 1 }
   }
 
@@ -78,7 +76,7 @@ export class StreamWriter {
 
 /** Undefined: this board never wrote to a stream. Throws Halted where the file is not what a board wrote. */
 export function keptIn(disk: Disk, dataDirectory: string): Kept | undefined {
-  const file = fileIn(dataDirectory)
+  const file = replicationFile(dataDirectory)
   if (!disk.fileExists(file)) return undefined
   const found = foreignJson(disk.readWhole(file).toString('utf8'))
   if (isKept(found)) return found

@@ -2,7 +2,7 @@
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { JournalPlace } from '../../storage/copied-frames.ts'
-import { blobsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
+import { blobsDirectory, logDirectory, shardDirectories } from '../board-directory.ts'
 import { drained, pause } from '../clock.ts'
 import type { ReplicationSettings } from '../config.ts'
 import { Acknowledgments } from '../replication/acknowledgments.ts'
@@ -53,7 +53,7 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
   const waits = ack !== 'local'
   const directories = {
     log: logDirectory(dataDirectory),
-    shards: ends.shards.map((_, shard) => shardDirectory(dataDirectory, shard)),
+    shards: shardDirectories(dataDirectory, ends.shards.length),
   }
   let isAwaited = data.isAwaited
   const copies = new Copies(disk, directories, waits ? from : ends)

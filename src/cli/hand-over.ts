@@ -1,9 +1,9 @@
 /** `broadside hand-over`: a stopped board gives its place to one of its followers. */
-import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print, stayingFor } from './command-line.ts'
+import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
 import { needsStream } from './lead.ts'
+import { onStoppedBoard, warningsOn } from './stopped-board.ts'
 import { inertLine } from './terminal.ts'
 
 export const handOverCommand: Command = {
@@ -19,35 +19,16 @@ export const handOverCommand: Command = {
     const config = await boardSettings(args)
     const { dataDirectory, lead: settings } = config
     if (settings === undefined) throw new CommandFailed(needsStream('hand-over'))
-    const [{ handOver }, { lockDirectory }] = await Promise.all([
-      import('../replication/hand-over.ts'),
-      import('../../storage/lock.ts'),
-    ])
-    try {
-      const lock = await lockDirectory(dataDirectory)
-      try {
-        await stayingFor(
-          handOver({
-            platform: machine,
-            config,
-            settings,
-            tell: (problem) => terminal.err(`${inertLine(problem)}\n`),
-            report: (level, event, facts) => {
-              if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)
-            },
-          }),
-        )
-        print(
-          terminal,
-          { data: dataDirectory },
-          'The stream has all of this board, and the word that it writes no more. Run broadside lead on a follower. This directory is one of a follower now: start it with broadside follow.\n',
-        )
-        return exitCodes.ok
-      } finally {
-        lock.release()
-      }
-    } catch (error) {
-      throw new CommandFailed(explainFailure(error).problem)
-    }
+    const { handOver } = await import('../replication/hand-over.ts')
+    const tell = (problem: string) => terminal.err(`${inertLine(problem)}\n`)
+    await onStoppedBoard(dataDirectory, () =>
+      handOver({ platform: machine, config, settings, tell, report: warningsOn(terminal) }),
+    )
+    print(
+      terminal,
+      { data: dataDirectory },
+      'The stream has all of this board, and the word that it writes no more. Run broadside lead on a follower. This directory is one of a follower now: start it with broadside follow.\n',
+    )
+    return exitCodes.ok
   },
 }

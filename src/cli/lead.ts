@@ -1,9 +1,8 @@
 /** `broadside lead`: a stopped follower takes the place of its leader. */
-import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print, stayingFor } from './command-line.ts'
-import { inertLine } from './terminal.ts'
+import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
+import { onStoppedBoard, warningsOn } from './stopped-board.ts'
 
 export const leadCommand: Command = {
   name: 'lead',
@@ -22,38 +21,22 @@ export const leadCommand: Command = {
     const config = await boardSettings(args)
     const { dataDirectory, lead: settings } = config
     if (settings === undefined) throw new CommandFailed(needsStream('lead'))
-    const [{ takeLead }, { useCarried, forgetCarried }, { lockDirectory }] = await Promise.all([
+    const [{ takeLead }, { useCarried, forgetCarried }] = await Promise.all([
       import('../replication/lead.ts'),
       import('../webhooks/carried.ts'),
-      import('../../storage/lock.ts'),
     ])
-    try {
-      const lock = await lockDirectory(dataDirectory)
-      try {
-        const { epoch, seq } = await stayingFor(
-          takeLead({
-            ...machine,
-            config,
-            settings,
-            takeDeliveries: (path) => useCarried(machine.disk, path),
-            report: (level, event, facts) => {
-              if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)
-            },
-          }),
-        )
-        forgetCarried(machine.disk, dataDirectory)
-        print(
-          terminal,
-          { data: dataDirectory, epoch, message: seq },
-          `This board leads from message ${seq} of the stream on, with epoch ${epoch}. Start it with broadside serve, and send writes to it.\n`,
-        )
-        return exitCodes.ok
-      } finally {
-        lock.release()
-      }
-    } catch (error) {
-      throw new CommandFailed(explainFailure(error).problem)
-    }
+    const { epoch, seq } = await onStoppedBoard(dataDirectory, async () => {
+      const takeDeliveries = (path: string) => useCarried(machine.disk, path)
+      const led = await takeLead({ ...machine, config, settings, takeDeliveries, report: warningsOn(terminal) })
+      forgetCarried(machine.disk, dataDirectory)
+      return led
+    })
+    print(
+      terminal,
+      { data: dataDirectory, epoch, message: seq },
+      `This board leads from message ${seq} of the stream on, with epoch ${epoch}. Start it with broadside serve, and send writes to it.\n`,
+    )
+    return exitCodes.ok
   },
 }
 

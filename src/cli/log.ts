@@ -1,9 +1,9 @@
 /** `broadside log rotate`: closes the log of a stopped board, and begins the next one under a new key. */
-import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print, UsageError } from './command-line.ts'
-import { grouped, inertLine } from './terminal.ts'
+import { type Command, exitCodes, print, UsageError } from './command-line.ts'
+import { onStoppedBoard, warningsOn } from './stopped-board.ts'
+import { grouped } from './terminal.ts'
 
 export const logCommand: Command = {
   name: 'log',
@@ -18,36 +18,18 @@ export const logCommand: Command = {
     if (args.positionals[0] !== 'rotate')
       throw new UsageError('log has one subcommand: rotate. Usage: broadside log rotate [--data DIR]')
     const config = await boardSettings(args)
-    const [{ rotateLog }, { readFacts }, { lockDirectory }] = await Promise.all([
-      import('../log/rotation.ts'),
-      import('../board-directory.ts'),
-      import('../../storage/lock.ts'),
-    ])
-    try {
-      readFacts(machine.disk, config.dataDirectory)
-      const lock = await lockDirectory(config.dataDirectory)
-      try {
-        const { closed, next } = await rotateLog({
-          ...config,
-          platform: machine,
-          now: terminal.clock.wallSeconds(),
-          report: (level, event, facts) => {
-            if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)
-          },
-        })
-        print(
-          terminal,
-          { closed: { log: closed.origin, size: closed.size }, next: { log: next.origin, vkey: next.vkey } },
-          `${closed.origin} is closed with ${grouped(closed.size)} entries, and its key is removed.\n` +
-            `${next.origin} follows it, with the key\n\n  ${next.vkey}\n\n` +
-            'Readers who pinned the old key find the new one in the last entry of the old log. Give the new key to the witnesses of this log.\n',
-        )
-        return exitCodes.ok
-      } finally {
-        lock.release()
-      }
-    } catch (error) {
-      throw new CommandFailed(explainFailure(error).problem)
-    }
+    const { rotateLog } = await import('../log/rotation.ts')
+    const now = terminal.clock.wallSeconds()
+    const { closed, next } = await onStoppedBoard(config.dataDirectory, () =>
+      rotateLog({ ...config, platform: machine, now, report: warningsOn(terminal) }),
+    )
+    print(
+      terminal,
+      { closed: { log: closed.origin, size: closed.size }, next: { log: next.origin, vkey: next.vkey } },
+      `${closed.origin} is closed with ${grouped(closed.size)} entries, and its key is removed.\n` +
+        `${next.origin} follows it, with the key\n\n  ${next.vkey}\n\n` +
+        'Readers who pinned the old key find the new one in the last entry of the old log. Give the new key to the witnesses of this log.\n',
+    )
+    return exitCodes.ok
   },
 }

@@ -1,9 +1,9 @@
 /** `broadside rekey`: another key for what a stopped board seals. */
-import { readFacts, replaceCursorKey } from '../board-directory.ts'
-import { explainFailure } from '../failure.ts'
+import { replaceCursorKey } from '../board-directory.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
+import { type Command, exitCodes, print } from './command-line.ts'
+import { onStoppedBoard } from './stopped-board.ts'
 
 export const rekeyCommand: Command = {
   name: 'rekey',
@@ -17,18 +17,9 @@ export const rekeyCommand: Command = {
   async run(args, terminal) {
     const { dataDirectory } = await boardSettings(args)
     const isLost = args.flag('lost')
-    const { lockDirectory } = await import('../../storage/lock.ts')
-    try {
-      readFacts(machine.disk, dataDirectory)
-      const lock = await lockDirectory(dataDirectory)
-      try {
-        replaceCursorKey(machine.disk, dataDirectory, isLost, machine.random)
-      } finally {
-        lock.release()
-      }
-    } catch (error) {
-      throw new CommandFailed(explainFailure(error).problem)
-    }
+    await onStoppedBoard(dataDirectory, async () =>
+      replaceCursorKey(machine.disk, dataDirectory, isLost, machine.random),
+    )
     const secrets = isLost
       ? 'Webhooks send nothing, and receive URLs with a signature take nothing, until their owners make new secrets.\n'
       : 'Webhooks and receive URLs go on. Tell their owners to change their secrets: with the old key and the journals a thief can open them.\n'

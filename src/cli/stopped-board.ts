@@ -1,0 +1,32 @@
+/** What commands have in common that change the directory of a stopped board. */
+import { explainFailure } from '../failure.ts'
+import { machine } from '../platform.ts'
+import { CommandFailed, stayingFor, type Terminal } from './command-line.ts'
+import { inertLine } from './terminal.ts'
+
+/** What `work` gives, done while nobody else may open the directory. Throws CommandFailed, with the sentence that names the fix. */
+export async function onStoppedBoard<Result>(dataDirectory: string, work: () => Promise<Result>): Promise<Result> {
+  const [{ readFacts }, { lockDirectory }] = await Promise.all([
+    import('../board-directory.ts'),
+    import('../../storage/lock.ts'),
+  ])
+  try {
+    // What is no board is not locked either.
+    readFacts(machine.disk, dataDirectory)
+    const lock = await lockDirectory(dataDirectory)
+    try {
+      return await stayingFor(work())
+    } finally {
+      lock.release()
+    }
+  } catch (error) {
+    throw new CommandFailed(explainFailure(error).problem)
+  }
+}
+
+/** Prints what a board would log as a warning. */
+export function warningsOn(terminal: Terminal) {
+  return (level: string, event: string, facts: Readonly<Record<string, unknown>>): void => {
+    if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)
+  }
+}

@@ -8,10 +8,11 @@
 
 import type { Placement } from '../../src/config.ts'
 import { Board, isPortTaken, startBoard, tryBoard } from '../support/board-launch.ts'
-import { Client, type ReceiptJson } from '../support/client.ts'
-import { Heads, logKeyOf, takeReceipt } from '../support/judge.ts'
+import { Client } from '../support/client.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom, type Sender } from '../support/load.ts'
-import { batchSender, sendBatch, streamSender } from './ways.ts'
+import { Said } from './said.ts'
+import { batchSender, streamSender } from './ways.ts'
 
 export const ways = ['mixed', 'single', 'batches', 'stream'] as const
 
@@ -79,12 +80,7 @@ class Crashes {
   readonly #env: Readonly<Record<string, string>>
   #ledger: Ledger | undefined
   #board: Board | undefined
-  /** Acknowledged since the last restart: not yet sent again. */
-  #fresh: string[] = []
-  /** The largest head whose tree was proven to hold all smaller ones. */
-  #proven = 0
-  #consistent = 0
-  #duplicates = 0
+  readonly #said = new Said()
   #struckAtStart = 0
 
   constructor(options: CrashOptions, outage: Outage) {
@@ -99,7 +95,7 @@ class Crashes {
     const { acknowledged, unknown, heads } = this.#ledger!
     return (
       `${acknowledged.size} acknowledged, ${unknown.size} in doubt, ${heads.sizes.length} heads, ` +
-      `${this.#duplicates} sent again as duplicates, ${this.#consistent} consistency proofs`
+      `${this.#said.duplicates} sent again as duplicates, ${this.#said.consistent} consistency proofs`
     )
   }
 
@@ -120,7 +116,7 @@ class Crashes {
     if (random(8) === 0) await this.#strikeAtStart(env, random(700))
     const before = new Set(this.#ledger?.acknowledged.keys())
     const { board, client, ledger } = await this.#start(env)
-    await this.#checkAfterRestart(client, ledger)
+    await this.#said.check(client, ledger)
     if (number % roundsPerExport === 0) await ledger.check(client, proofsPerExport)
     let isStruck = false
     const strike = (): void => {
@@ -143,7 +139,7 @@ class Crashes {
     await board.ended
     client.close()
     this.#outage.after?.()
-    this.#fresh = [...ledger.acknowledged.keys()].filter((id) => !before.has(id))
+    this.#said.acknowledged(ledger, before)
     const refused = [...ledger.refused.keys()].filter((name) => !this.#outage.mayRefuse.test(name))
     if (refused.length > 0) throw new Error(`posts were refused: ${refused.join(', ')}`)
   }
@@ -153,7 +149,7 @@ class Crashes {
     try {
       this.#outage.before?.()
       const { board, client, ledger } = await this.#start(this.#env)
-      await this.#checkAfterRestart(client, ledger)
+      await this.#said.check(client, ledger)
       const events = await ledger.check(client, proofsPerExport * 10)
       client.close()
       const { code } = await board.stop()
@@ -193,49 +189,6 @@ class Crashes {
       this.#ledger = new Ledger(new Heads(key), key)
     }
     return { board, client, ledger: this.#ledger }
-  }
-
-  /** The new head holds all that were ever shown, and what is sent again is there once. */
-  async #checkAfterRestart(client: Client, ledger: Ledger): Promise<void> {
-    const { heads } = ledger
-    const newest = await client.get('/api/log/checkpoint')
-    const before = heads.largest
-    const size = heads.take(newest.data.checkpoint!)
-    if (size < before) throw new Error(`the log has ${size} entries, and a head of ${before} was shown`)
-    // Each head since the last restart, held against the tree as it is now.
-    const shown = heads.sizes.filter((each) => each >= this.#proven && each > 0 && each < size)
-    for (let at = 0; at < shown.length; at += 16)
-      await Promise.all(shown.slice(at, at + 16).map((from) => heads.proveConsistent(client, from, size)))
-    this.#consistent += shown.length
-    this.#proven = size
-    await this.#sendAgain(client, ledger)
-  }
-
-  /** The same bytes again: what was acknowledged is a duplicate at its leaf, what was in doubt is there from now on. */
-  async #sendAgain(client: Client, ledger: Ledger): Promise<void> {
-    const doubted = [...ledger.unknown.values()].map(({ signed }) => signed)
-    const known = this.#fresh.map((id) => ledger.acknowledged.get(id)!)
-    this.#fresh = []
-    const commands = [...known.map(({ signed }) => signed), ...doubted]
-    const linesMax = 500
-    for (let from = 0; from < commands.length; from += linesMax) {
-      await sendBatch(client.address, commands.slice(from, from + linesMax), (at, outcome) => {
-        const { eventId } = commands[from + at]!
-        const first = known[from + at]?.receipt
-        if (first === undefined) ledger.take(commands[from + at]!, outcome)
-        else this.#takeDuplicate(ledger, eventId, first, outcome.data.receipt)
-        ledger.unknown.delete(eventId)
-      })
-    }
-  }
-
-  #takeDuplicate(ledger: Ledger, eventId: string, first: ReceiptJson, again: ReceiptJson | undefined): void {
-    if (again?.duplicate !== true || again.event_id !== eventId)
-      throw new Error(`acknowledged ${eventId} was sent again and is no duplicate: ${JSON.stringify(again)}`)
-    if (again.log_index !== first.log_index || again.accepted_at !== first.accepted_at)
-      throw new Error(`acknowledged ${eventId} has another receipt: ${JSON.stringify([first, again])}`)
-    takeReceipt(ledger.heads, again)
-    this.#duplicates += 1
   }
 
   #senderOf(client: Client, random: (below: number) => number): { senderOf?: (worker: number) => Sender | undefined } {

@@ -8,12 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Board } from '../support/board-launch.ts'
 import { type Box, makeBoxes } from '../support/boxes.ts'
 import { Client } from '../support/client.ts'
-import { Heads, logKeyOf, takeReceipt } from '../support/judge.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
 import { Links } from '../support/links.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
 import { NatsCluster } from '../support/nats-cluster.ts'
 import { type CrashOptions, Finding } from './rounds.ts'
-import { sendBatch } from './ways.ts'
+import { Said } from './said.ts'
 
 const faults = ['kill', 'stop', 'pause', 'cut', 'servers', 'follower', 'kill and servers'] as const
 type Fault = (typeof faults)[number]
@@ -56,9 +56,7 @@ class Group {
   #epoch = 1
   #takeOvers = 0
   #longestMs = 0
-  #duplicates = 0
-  #fresh: string[] = []
-  #proven = 0
+  readonly #said = new Said()
 
   private constructor(
     options: CrashOptions,
@@ -94,7 +92,7 @@ class Group {
     const { acknowledged, unknown, heads } = this.#ledger!
     return (
       `${acknowledged.size} acknowledged, ${unknown.size} in doubt, ${heads.sizes.length} heads, ` +
-      `${this.#duplicates} sent again as duplicates, ${this.#takeOvers} take-overs, the longest after ${Math.round(this.#longestMs)} ms`
+      `${this.#said.duplicates} sent again as duplicates, ${this.#takeOvers} take-overs, the longest after ${Math.round(this.#longestMs)} ms`
     )
   }
 
@@ -149,7 +147,7 @@ class Group {
     await this.#strike(fault, random)
     client.close()
     await loading
-    this.#fresh = [...ledger.acknowledged.keys()].filter((id) => !before.has(id))
+    this.#said.acknowledged(ledger, before)
     await this.#check(number)
   }
 
@@ -230,42 +228,10 @@ class Group {
   }
 
   async #check(round: number): Promise<void> {
-    const ledger = this.#ledger!
-    const { heads } = ledger
     const client = await Client.of(this.#boards[this.#leader]!)
-    const newest = await client.get('/api/log/checkpoint')
-    const before = heads.largest
-    const size = heads.take(newest.data.checkpoint!)
-    if (size < before) throw new Error(`the log has ${size} entries, and a head of ${before} was shown`)
-    const shown = heads.sizes.filter((each) => each >= this.#proven && each > 0 && each < size)
-    for (let at = 0; at < shown.length; at += 16)
-      await Promise.all(shown.slice(at, at + 16).map((from) => heads.proveConsistent(client, from, size)))
-    this.#proven = size
-    await this.#sendAgain(client, ledger)
-    if (round % roundsPerExport === 0) await ledger.check(client, 50)
+    await this.#said.check(client, this.#ledger!)
+    if (round % roundsPerExport === 0) await this.#ledger!.check(client, 50)
     client.close()
-  }
-
-  /** The same bytes again: what was acknowledged is a duplicate at its leaf, what was in doubt is there from now on. */
-  async #sendAgain(client: Client, ledger: Ledger): Promise<void> {
-    const known = this.#fresh.map((id) => ledger.acknowledged.get(id)!)
-    const commands = [...known.map(({ signed }) => signed), ...[...ledger.unknown.values()].map(({ signed }) => signed)]
-    const linesMax = 500
-    for (let from = 0; from < commands.length; from += linesMax)
-      await sendBatch(client.address, commands.slice(from, from + linesMax), (at, outcome) => {
-        const signed = commands[from + at]!
-        const first = known[from + at]?.receipt
-        if (first === undefined) {
-          ledger.take(signed, outcome)
-          ledger.unknown.delete(signed.eventId)
-          return
-        }
-        const again = outcome.data.receipt
-        if (again?.duplicate !== true || again.log_index !== first.log_index || again.accepted_at !== first.accepted_at)
-          throw new Error(`acknowledged ${signed.eventId} was sent again: ${JSON.stringify([first, outcome])}`)
-        takeReceipt(ledger.heads, again)
-        this.#duplicates++
-      })
   }
 
   /** Every box, one that follows too, has everything. */

@@ -1,0 +1,62 @@
+/** Holds a board, or the box that leads now, to what was said before the last outage. */
+import type { Client, ReceiptJson } from '../support/client.ts'
+import { takeReceipt } from '../support/judge.ts'
+import type { Ledger } from '../support/load.ts'
+import { sendBatch } from './ways.ts'
+
+export class Said {
+  /** Acknowledged since the last outage: not yet sent again. */
+  #fresh: string[] = []
+  /** The largest head whose tree was proven to hold all smaller ones. */
+  #proven = 0
+  consistent = 0
+  duplicates = 0
+
+  /** An outage is over. `before`: what was acknowledged before its round. */
+  acknowledged(ledger: Ledger, before: ReadonlySet<string>): void {
+    this.#fresh = [...ledger.acknowledged.keys()].filter((id) => !before.has(id))
+  }
+
+  /** The new head holds all that were ever shown, and what is sent again is there once. */
+  async check(client: Client, ledger: Ledger): Promise<void> {
+    const { heads } = ledger
+    const newest = await client.get('/api/log/checkpoint')
+    const before = heads.largest
+    const size = heads.take(newest.data.checkpoint!)
+    if (size < before) throw new Error(`the log has ${size} entries, and a head of ${before} was shown`)
+    // Each head since the last restart, held against the tree as it is now.
+    const shown = heads.sizes.filter((each) => each >= this.#proven && each > 0 && each < size)
+    for (let at = 0; at < shown.length; at += 16)
+      await Promise.all(shown.slice(at, at + 16).map((from) => heads.proveConsistent(client, from, size)))
+    this.consistent += shown.length
+    this.#proven = size
+    await this.#sendAgain(client, ledger)
+  }
+
+  /** The same bytes again: what was acknowledged is a duplicate at its leaf, what was in doubt is there from now on. */
+  async #sendAgain(client: Client, ledger: Ledger): Promise<void> {
+    const doubted = [...ledger.unknown.values()].map(({ signed }) => signed)
+    const known = this.#fresh.map((id) => ledger.acknowledged.get(id)!)
+    this.#fresh = []
+    const commands = [...known.map(({ signed }) => signed), ...doubted]
+    const linesMax = 500
+    for (let from = 0; from < commands.length; from += linesMax) {
+      await sendBatch(client.address, commands.slice(from, from + linesMax), (at, outcome) => {
+        const { eventId } = commands[from + at]!
+        const first = known[from + at]?.receipt
+        if (first === undefined) ledger.take(commands[from + at]!, outcome)
+        else this.#takeDuplicate(ledger, eventId, first, outcome.data.receipt)
+        ledger.unknown.delete(eventId)
+      })
+    }
+  }
+
+  #takeDuplicate(ledger: Ledger, eventId: string, first: ReceiptJson, again: ReceiptJson | undefined): void {
+    if (again?.duplicate !== true || again.event_id !== eventId)
+      throw new Error(`acknowledged ${eventId} was sent again and is no duplicate: ${JSON.stringify(again)}`)
+    if (again.log_index !== first.log_index || again.accepted_at !== first.accepted_at)
+      throw new Error(`acknowledged ${eventId} has another receipt: ${JSON.stringify([first, again])}`)
+    takeReceipt(ledger.heads, again)
+    this.duplicates += 1
+  }
+}

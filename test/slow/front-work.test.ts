@@ -2,11 +2,13 @@
  * No request makes the main thread do much, whatever strangers have put on the board. Work is counted, not timed: blocks of
  * JavaScript that are run (some 25 of them take a microsecond on the machine of the benches), and bytes of answers for what is native.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { pages } from '../../src/board/pages.ts'
 import { Client, person } from '../support/client.ts'
 import { type CountedBoard, startCountedBoard } from '../support/counted-board.ts'
 import { call } from '../support/oauth-client.ts'
+import { patience } from '../support/patience.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 import { fillWithWorst, type WorstAsk } from '../support/worst-board.ts'
 
@@ -69,8 +71,19 @@ test('the worst known input of every public path costs the main thread a bounded
   expect(worst).toBeGreaterThan(20_000)
 })
 
+/** What the tests before have set off is over: nothing that comes now makes a page anew. */
+async function atRest(): Promise<void> {
+  const quiet = async () => {
+    await board.count()
+    await sleep(100)
+    expect((await board.count()).steps).toBeLessThan(1_000)
+  }
+  await vi.waitFor(quiet, patience)
+}
+
 test('what was asked before is sent as it stands: it costs next to nothing', async () => {
   for (const ask of asks.filter((each) => 'path' in each && pages.some(({ path }) => path === each.of))) {
+    await atRest()
     await run(ask)
     await board.count()
     await run(ask)

@@ -22,7 +22,7 @@ const retryMaxMs = 2_000
  * nothing, so the same bytes are published again with the same expectation, until they are acknowledged or the message with that number
  * is read: one's own is success, another's means that another board writes.
  *
- * Throws Deposed, Foreign, UnfitServers, and errors of the network, after which the message may be there or still come.
+ * Throws Deposed, Foreign, UnfitServers, StreamAway, and errors of the network, after which the message may be there or still come.
  */
 export async function publishNext({ stream, part, after, report, pause, isGivenUp }: Wanted): Promise<void> {
   for (let waitMs = retryFirstMs; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {

@@ -80,7 +80,7 @@ export class JournalStream {
       return stream
     } catch (error) {
       await closed(connection, options.clock)
-      throw error instanceof UnfitServers ? error : away(options, error)
+      throw error instanceof UnfitServers || error instanceof StreamAway ? error : away(options, error)
     }
   }
 
@@ -135,7 +135,7 @@ export class JournalStream {
     return this.#options.clock.monotonicMs() < this.#checkedUntilMs
   }
 
-  /** Throws UnfitServers unless every server that holds the stream and is there is new enough and syncs every message. */
+  /** Throws UnfitServers unless all that hold the stream and are there are new enough and sync every message; StreamAway: one is silent. */
   async check(): Promise<void> {
     const { cluster, config } = await this.#manager.streams.info(this.#name)
     if (config.num_replicas < replicas || config.storage !== 'file')
@@ -150,7 +150,8 @@ export class JournalStream {
     for (const name of names) {
       const server = found.get(name)
       if (server === undefined)
-        throw new UnfitServers(`The NATS server ${name} did not say whether it syncs every message. Is it there?`)
+        // One that has just gone may still be named as there, and without a majority it stays so.
+        throw new StreamAway(`The NATS server ${name} did not say whether it syncs every message. Is it there?`)
       refuseOld(name, server.version)
       if (!server.syncsAlways)
         throw new UnfitServers(

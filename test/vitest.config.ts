@@ -2,12 +2,19 @@ import { basename } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Files that take longest, about 90 s and more: one that began last would run alone at the end. */
+/** Files that take longest, about a minute and more: one that began last would run alone at the end. The first of them mostly wait. */
 const longest = [
+  'take-over',
+  'take-overs',
   'pages',
+  'syscalls',
+  'http-timeouts',
+  'stream',
+  'quorum',
+  'replication',
+  'follower',
   'cli-hostile',
   'docs-examples',
-  'syscalls',
   'damaged-files',
   'reshard',
   'package',
@@ -23,9 +30,11 @@ const longest = [
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) => longest.includes(basename(moduleId))
-    const sorted = await super.sort(files)
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+    const place = ({ moduleId }: TestSpecification) => {
+      const found = longest.indexOf(basename(moduleId))
+      return found === -1 ? longest.length : found
+    }
+    return (await super.sort(files)).toSorted((one, other) => place(one) - place(other))
   }
 }
 

@@ -14,6 +14,7 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type BlobJson, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Client, type Fields, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { type ProxyName, ProxyProgram, proxies, siteName } from '../support/proxy.ts'
 import { type RawConnection, rawRequest } from '../support/raw-http.ts'
 import { runProgram } from '../support/run-program.ts'
@@ -77,14 +78,16 @@ describe.skipIf(skipWithout(missing)).each(names.flatMap((name) => [[name, 'uws'
         '/robots.txt',
         '/embed/v1.js',
       ]
-      for (const path of paths) {
+      const steady = (text: string) =>
+        text.replace(/<time[^>]*>[^<]*<\/time>/g, '').replace(/data-live-change="\d+"|cursor=[\w-]+/g, '')
+      const isSame = async (path: string) => {
         const direct = await client.get(path)
         const { status, body, headers } = await proxy.ask(path)
-        const steady = (text: string) =>
-          text.replace(/<time[^>]*>[^<]*<\/time>/g, '').replace(/data-live-change="\d+"|cursor=[\w-]+/g, '')
         expect([path, status, steady(body.toString())]).toEqual([path, direct.status, steady(direct.text)])
         expect([path, headers['content-security-policy']]).toEqual([path, direct.headers['content-security-policy']])
       }
+      // What is drawn up to now differs between two looks when a second ends between them.
+      for (const path of paths) await vi.waitFor(() => isSame(path), patience)
       const packed = await proxy.ask('/api/events?limit=200', { headers: { 'accept-encoding': 'gzip' } })
       expect(packed.headers['content-encoding']).toBe('gzip')
       expect(JSON.parse(gunzipSync(packed.body).toString())).toEqual(

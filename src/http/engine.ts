@@ -6,23 +6,23 @@ import { inside } from '../../actors/kernel/limits.ts'
 import type { Clock } from '../clock.ts'
 import type { EngineChoice } from '../config.ts'
 import { log } from '../observe.ts'
-import { createNodeServer } from './node.ts'
 import type { Handler, HttpOptions, HttpServer, OpenConnections } from './port.ts'
 import { createUwsServer, EngineMissing } from './uws.ts'
 
-/** Throws EngineMissing when `uws` is requested by name and has no binary here. */
+/** Only the engine that is used is loaded. Throws EngineMissing when `uws` is requested by name and has no binary here. */
 export async function createHttpServer(
   engine: EngineChoice,
   handler: Handler,
   options: HttpOptions,
 ): Promise<HttpServer> {
-  if (engine === 'node') return createNodeServer(handler, options)
+  const onNode = async () => (await import('./node.ts')).createNodeServer(handler, options)
+  if (engine === 'node') return onNode()
   try {
     return await createUwsServer(handler, options)
   } catch (error) {
     if (engine === 'uws' || !(error instanceof EngineMissing)) throw error
     log('warn', 'engine.fallback', { engine: 'node', problem: error.message })
-    return createNodeServer(handler, options)
+    return onNode()
   }
 }
 

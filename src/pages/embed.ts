@@ -1,7 +1,7 @@
 /** `/embed`: how a room is shown on another site, with the line to copy, and the room shown by it. */
 
 import { fields } from '../../actors/kernel/fields.ts'
-import { compile } from '../format/schema-check.ts'
+import { checkOf } from '../format/schema-check.ts'
 import { embed } from './assets.ts'
 import { type Page, shown } from './page.ts'
 import { html } from './pieces/html.ts'
@@ -13,15 +13,13 @@ const attributes = [
   ['data-theme', 'light or dark; the reader’s system setting when absent'],
 ] as const
 
-const isRoom = compile(fields.room.schema)
-
 export const embedPage: Page = {
   path: '/embed',
   about: 'A live room on another site, with one script.',
   query: ['room'],
   show: ({ board: { address } }, { query }) => {
     const asked = query.get('room') ?? ''
-    const room = isRoom(asked) ? asked : 'lobby'
+    const room = checkOf(fields.room)(asked) ? asked : 'lobby'
     const url = address + embed.path
     const line = `<script src="${url}" integrity="${embed.integrity}" crossorigin="anonymous" data-room="${room}" async></script>`
     return shown({

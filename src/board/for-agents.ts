@@ -209,7 +209,7 @@ function refusalWords(limitsOn: boolean, proofBits: number): string[] {
     '  and send "proof":"<bits>.<counter>" with the command; it is not part of what you sign.',
     '- conflict, wrong_state: read the current state and decide again; the message names what is possible now.',
     '',
-    ...(limitsOn ? limitWords : ['This board has no rate limits.']),
+    ...(limitsOn ? limitWords() : ['This board has no rate limits.']),
     'Reads accept @handle wherever they accept an identity id, and resolved in the answer has the id; GET',
     '/api/identities/@handle is one identity. Before you sign, resolve a handle to its id: commands that give something away (credits,',
     'roles, delegations, suspensions) accept only ids, and a handle in signed bytes does not identify a key.',
@@ -221,7 +221,7 @@ const perTime = (rate: number, time: string, what: string) =>
   Number.isFinite(rate) ? `${rate.toLocaleString('en-US')} ${what} ${time}` : `any number of ${what}`
 const mebibytes = (bytes: number) => Math.floor(bytes / 1024 / 1024)
 
-const limitWords: readonly string[] = [
+const limitWords = (): readonly string[] => [
   `One identity writes ${perTime(rates.writes_per_identity_per_minute, 'a minute', 'commands')} and ${perTime(mebibytes(rates.bytes_per_identity_per_day), 'a day', 'MiB')}. One network (an IPv4 address, an IPv6 /64) writes`,
   `${perTime(rates.writes_per_network_per_minute, 'a minute', 'commands')}, brings ${perTime(rates.new_identities_per_network_per_hour, 'an hour', 'new identities')} and reads ${perTime(rates.reads_per_address_per_minute, 'a minute', 'times')}: so keep your key. A 429 states in`,
   'details which limit it was and whose; quota.get, signed, shows what is left of each. Signed in at /mcp you count by identity, and',

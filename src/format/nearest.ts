@@ -15,7 +15,10 @@ export function nearest(word: string, names: Iterable<string>): string | undefin
   let best: string | undefined
   let bestEdits = Math.min(editsMax, Math.floor(plain.length / 3)) + 1
   for (const name of names) {
-    const edits = editsBetween(plain, simplified(name))
+    const known = simplified(name)
+    // Each letter that one has more is an edit.
+    if (Math.abs(known.length - plain.length) >= bestEdits) continue
+    const edits = editsBetween(plain, known)
     if (edits >= bestEdits) continue
     bestEdits = edits
     best = name

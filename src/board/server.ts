@@ -186,8 +186,11 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
   const { follow: settings, dataDirectory: path, segmentBytesMax } = config
   if (settings === undefined) return undefined
   if (config.lead !== undefined && holdsDecidingBoard(disk, path)) {
-    const { standDown } = await import('../replication/stand-down.ts')
-    if (!(await standDown({ disk, clock, config, settings: config.lead, report: log })))
+    const [{ standDown }, { openStream }] = await Promise.all([
+      import('../replication/stand-down.ts'),
+      import('../replication/open-stream.ts'),
+    ])
+    if (!(await standDown({ disk, clock, config, settings: config.lead, openStream, report: log })))
       throw new UnusableDirectory(
         `${path} is the board that leads. Start it with broadside serve, or give its place away first: broadside hand-over.`,
       )

@@ -19,10 +19,13 @@ export const handOverCommand: Command = {
     const config = await boardSettings(args)
     const { dataDirectory, lead: settings } = config
     if (settings === undefined) throw new CommandFailed(needsStream('hand-over'))
-    const { handOver } = await import('../replication/hand-over.ts')
+    const [{ handOver }, { openStream }] = await Promise.all([
+      import('../replication/hand-over.ts'),
+      import('../replication/open-stream.ts'),
+    ])
     const tell = (problem: string) => terminal.err(`${inertLine(problem)}\n`)
     await onStoppedBoard(dataDirectory, () =>
-      handOver({ platform: machine, config, settings, tell, report: warningsOn(terminal) }),
+      handOver({ platform: machine, config, settings, openStream, tell, report: warningsOn(terminal) }),
     )
     print(
       terminal,

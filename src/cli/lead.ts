@@ -21,13 +21,21 @@ export const leadCommand: Command = {
     const config = await boardSettings(args)
     const { dataDirectory, lead: settings } = config
     if (settings === undefined) throw new CommandFailed(needsStream('lead'))
-    const [{ takeLead }, { useCarried, forgetCarried }] = await Promise.all([
+    const [{ takeLead }, { openStream }, { useCarried, forgetCarried }] = await Promise.all([
       import('../replication/lead.ts'),
+      import('../replication/open-stream.ts'),
       import('../webhooks/carried.ts'),
     ])
     const { epoch, seq } = await onStoppedBoard(dataDirectory, async () => {
       const takeDeliveries = (path: string) => useCarried(machine.disk, path)
-      const led = await takeLead({ ...machine, config, settings, takeDeliveries, report: warningsOn(terminal) })
+      const led = await takeLead({
+        ...machine,
+        config,
+        settings,
+        openStream,
+        takeDeliveries,
+        report: warningsOn(terminal),
+      })
       forgetCarried(machine.disk, dataDirectory)
       return led
     })

@@ -8,6 +8,7 @@ import { log } from '../observe.ts'
 import { machine } from '../platform.ts'
 import { knownOf } from '../replication/follower-directory.ts'
 import { takeLead } from '../replication/lead.ts'
+import { openStream } from '../replication/open-stream.ts'
 import { standDown } from '../replication/stand-down.ts'
 import { StreamAway, UnfitServers } from '../replication/stream.ts'
 import { forgetCarried, useCarried } from '../webhooks/carried.ts'
@@ -36,7 +37,7 @@ export async function isReplaced(config: Config, stopped: Promise<void>): Promis
   for (let told = ''; ; ) {
     const lock = await lockDirectory(path)
     try {
-      return await standDown({ ...machine, config, settings, report: log })
+      return await standDown({ ...machine, config, settings, openStream, report: log })
     } catch (error) {
       const isAway = error instanceof UnfitServers || error instanceof StreamAway
       if ((isComplete(error) && !isAway) || isStopped) throw error
@@ -59,7 +60,7 @@ export async function leadAfter(config: Config, after: number): Promise<void> {
   try {
     log('info', 'lead.begun', { after })
     const takeDeliveries = (path: string) => useCarried(machine.disk, path)
-    const led = await takeLead({ ...machine, config, settings, after, report: log, takeDeliveries })
+    const led = await takeLead({ ...machine, config, settings, openStream, after, report: log, takeDeliveries })
     forgetCarried(machine.disk, dataDirectory)
     log('info', 'lead.taken', led)
   } catch (error) {

@@ -20,9 +20,8 @@ import type { Platform } from '../platform.ts'
 import { becomeFollower } from './follower-directory.ts'
 import { Halted } from './halted.ts'
 import { readNamedIn } from './named-files.ts'
+import type { OpenStream } from './open-stream.ts'
 import { Pump } from './pump.ts'
-import { streamOptions } from './seed.ts'
-import { JournalStream } from './stream.ts'
 import { StreamSeal } from './stream-seal.ts'
 import { StreamWriter } from './writer.ts'
 
@@ -30,6 +29,7 @@ type Wanted = Pick<CoverOptions, 'report'> & {
   readonly platform: Platform
   readonly config: Pick<Config, 'dataDirectory' | 'markFile' | 'segmentBytesMax'>
   readonly settings: ReplicationSettings
+  readonly openStream: OpenStream
   /** Called with a sentence for each problem that it waits out. */
   readonly tell: (problem: string) => void
 }
@@ -67,7 +67,7 @@ export async function handOver(wanted: Wanted): Promise<void> {
     costOfSilence: 'Nothing is handed over before it is there.',
     acknowledged: () => {},
     openWriter: () => writer,
-    openStream: () => JournalStream.open(streamOptions(platform, settings, facts.service_id), 'make'),
+    openStream: () => wanted.openStream(platform, settings, facts.service_id, 'make'),
     tell: (problem, found) => {
       halted = found
       if (problem !== undefined) tell(problem)

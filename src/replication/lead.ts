@@ -22,11 +22,10 @@ import { knownOf } from './follower-directory.ts'
 import { Deposed, Halted } from './halted.ts'
 import { OutOfReach } from './leader.ts'
 import type { LeaderFacts } from './leader-answers.ts'
+import type { BoardStream, OpenStream } from './open-stream.ts'
 import { publishNext } from './publish.ts'
-import { streamOptions } from './seed.ts'
-import { JournalStream } from './stream.ts'
 import { StreamSeal } from './stream-seal.ts'
-import { StreamWriter } from './writer.ts'
+import { keptIn, StreamWriter } from './writer.ts'
 
 type Wanted = {
   readonly disk: Disk
@@ -34,6 +33,7 @@ type Wanted = {
   readonly random: Random
   readonly config: Pick<Config, 'dataDirectory' | 'segmentBytesMax'>
   readonly settings: ReplicationSettings
+  readonly openStream: OpenStream
   /** Goes on with the deliveries of the leader: in this directory, as far as was heard of them. Done again, it changes nothing. */
   readonly takeDeliveries: (dataDirectory: string) => void
   /** The newest message as it was when the leader was last missed: where there is a newer one, nothing is done. Left out: whatever it is. */
@@ -55,14 +55,10 @@ export async function takeLead(wanted: Wanted): Promise<Led> {
   const { disk, config, random, settings, report } = wanted
   const { dataDirectory: path, segmentBytesMax } = config
   const known = knownOf(disk, path)
-  if (known === undefined)
-    throw new UnusableDirectory(`${path} is not the directory of a follower. Name the DATA_DIR of one.`)
+  if (known === undefined) return leadsAlready(wanted)
   const facts = readFacts(disk, path)
   checkKeys(disk, path, { identity: known.identity, readKey: Buffer.from(known.readKey, 'hex') })
-  const stream = await openSoon(
-    () => JournalStream.open(streamOptions(wanted, settings, facts.service_id), 'refuse'),
-    wanted,
-  )
+  const stream = await openSoon(() => wanted.openStream(wanted, settings, facts.service_id, 'refuse'), wanted)
   const journals = new CopiedJournals({ disk, path, random, segmentBytesMax, facts, log: known.log, report })
   try {
     const led = await new TakeOver(wanted, known, stream, journals).run()
@@ -75,8 +71,28 @@ export async function takeLead(wanted: Wanted): Promise<Led> {
   }
 }
 
+/** An earlier run was cut short after its last step. Throws UnusableDirectory where there was none. */
+async function leadsAlready(wanted: Wanted): Promise<Led> {
+  const { disk, config, settings } = wanted
+  const { dataDirectory: path } = config
+  const kept = keptIn(disk, path)
+  if (kept !== undefined) {
+    const { service_id: serviceId } = readFacts(disk, path)
+    const stream = await openSoon(() => wanted.openStream(wanted, settings, serviceId, 'refuse'), wanted)
+    try {
+      const { lastSeq: seq } = await stream.state()
+      const header = seq === 0 ? undefined : (await stream.read(seq))?.header
+      const { leader, epoch } = kept
+      if (header?.leader === leader && header.epoch === epoch && !header.handedOver) return { epoch, seq }
+    } finally {
+      await stream.close()
+    }
+  }
+  throw new UnusableDirectory(`${path} is not the directory of a follower. Name the DATA_DIR of one.`)
+}
+
 /** Servers that elect a leader of theirs, or say that one of them is not there, are asked again. */
-async function openSoon(open: () => Promise<JournalStream>, { clock }: Wanted): Promise<JournalStream> {
+async function openSoon(open: () => Promise<BoardStream>, { clock }: Wanted): Promise<BoardStream> {
   const until = clock.monotonicMs() + opensWithinMs
   for (;;) {
     try {
@@ -91,13 +107,13 @@ async function openSoon(open: () => Promise<JournalStream>, { clock }: Wanted): 
 class TakeOver {
   readonly #wanted: Wanted
   readonly #known: LeaderFacts
-  readonly #stream: JournalStream
+  readonly #stream: BoardStream
   readonly #journals: CopiedJournals
   readonly #writer: StreamWriter
   readonly #seal: StreamSeal
   readonly #attachments: Attachments
 
-  constructor(wanted: Wanted, known: LeaderFacts, stream: JournalStream, journals: CopiedJournals) {
+  constructor(wanted: Wanted, known: LeaderFacts, stream: BoardStream, journals: CopiedJournals) {
     const { disk, random, clock, config } = wanted
     const { dataDirectory } = config
     this.#wanted = wanted

@@ -1,10 +1,10 @@
 /** One message of the stream, until it is known what became of it. */
 import { isSamePart, type Part } from './batch.ts'
 import { Deposed } from './halted.ts'
-import type { JournalStream } from './stream.ts'
+import type { BoardStream } from './open-stream.ts'
 
 type Wanted = {
-  readonly stream: Pick<JournalStream, 'isChecked' | 'check' | 'publish' | 'read' | 'state'>
+  readonly stream: Pick<BoardStream, 'isChecked' | 'check' | 'publish' | 'read' | 'state'>
   readonly part: Part
   /** The number of the newest message before it. */
   readonly after: number

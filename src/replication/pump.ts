@@ -7,8 +7,9 @@ import { type Clock, pause } from '../clock.ts'
 import { type BatchHeader, type Part, partsOf } from './batch.ts'
 import { Deposed, Halted } from './halted.ts'
 import { type Ends, type FrameShares, type JournalDirectories, JournalsOut, type ReadNamed } from './journals-out.ts'
+import type { BoardStream } from './open-stream.ts'
 import { publishNext } from './publish.ts'
-import { type JournalStream, UnfitServers } from './stream.ts'
+import { UnfitServers } from './stream.ts'
 import type { StreamSeal } from './stream-seal.ts'
 import type { StreamWriter } from './writer.ts'
 
@@ -24,7 +25,7 @@ type PumpOptions = {
   readonly acknowledged: (ends: Ends) => void
   /** What this board remembers of the stream. */
   readonly openWriter: () => StreamWriter
-  readonly openStream: () => Promise<JournalStream>
+  readonly openStream: () => Promise<BoardStream>
   readonly seal: StreamSeal
   /** What the board answers after. */
   readonly ack: 'local' | 'quorum'
@@ -48,7 +49,7 @@ export class Pump {
   #ends: Ends
   #from: Ends
   #journals: JournalsOut | undefined
-  #stream: JournalStream | undefined
+  #stream: BoardStream | undefined
   #writer: StreamWriter | undefined
   /** The number of the newest message, which was acknowledged or read. */
   #seq = 0

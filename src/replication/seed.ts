@@ -1,9 +1,6 @@
 /** Reads nkey seeds: the keys with which a board proves to NATS servers who it is. */
 import type { Disk } from '../../storage/disk.ts'
-import type { ReplicationSettings } from '../config.ts'
-import type { Platform } from '../platform.ts'
 import { Halted } from './halted.ts'
-import type { StreamOptions } from './stream.ts'
 
 /** The seed of a user, such as `SUAF…`, in a file that nobody else may read. Throws Halted. */
 export function seedIn(disk: Disk, file: string): Uint8Array {
@@ -14,13 +11,4 @@ export function seedIn(disk: Disk, file: string): Uint8Array {
   if (!/^SU[A-Z2-7]{56}$/.test(seed))
     throw new Halted(`${file} does not hold the nkey seed of a user, which begins with SU.`)
   return Buffer.from(seed)
-}
-
-/** Of the board that publishes. Throws Halted. */
-export function streamOptions(
-  { disk, clock }: Pick<Platform, 'disk' | 'clock'>,
-  { servers, keyFile, systemKeyFile }: ReplicationSettings,
-  serviceId: string,
-): StreamOptions {
-  return { servers, seed: seedIn(disk, keyFile), systemSeed: seedIn(disk, systemKeyFile), serviceId, clock }
 }

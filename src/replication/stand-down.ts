@@ -25,8 +25,7 @@ import { openLogIn } from './copied-journals.ts'
 import { becomeFollower } from './follower-directory.ts'
 import { Halted } from './halted.ts'
 import { type Ends, JournalsOut } from './journals-out.ts'
-import { streamOptions } from './seed.ts'
-import { JournalStream } from './stream.ts'
+import type { BoardStream, OpenStream } from './open-stream.ts'
 import { keptIn } from './writer.ts'
 
 type Wanted = {
@@ -34,6 +33,7 @@ type Wanted = {
   readonly clock: Clock
   readonly config: Pick<Config, 'dataDirectory' | 'segmentBytesMax'>
   readonly settings: ReplicationSettings
+  readonly openStream: OpenStream
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
@@ -49,7 +49,7 @@ export async function standDown(wanted: Wanted): Promise<boolean> {
     throw new UnusableDirectory(
       `${path} holds a board that was never in the stream, and a follower needs an empty directory: choose another DATA_DIR.`,
     )
-  const stream = await JournalStream.open(streamOptions(wanted, settings, readFacts(disk, path).service_id), 'refuse')
+  const stream = await wanted.openStream(wanted, settings, readFacts(disk, path).service_id, 'refuse')
   let header: BatchHeader | undefined
   try {
     header = await beginningAfter(stream, kept.epoch, kept.leader)
@@ -62,7 +62,7 @@ export async function standDown(wanted: Wanted): Promise<boolean> {
 }
 
 /** The message with which another began after this board; undefined: none did. */
-async function beginningAfter(stream: JournalStream, epoch: number, leader: string): Promise<BatchHeader | undefined> {
+async function beginningAfter(stream: BoardStream, epoch: number, leader: string): Promise<BatchHeader | undefined> {
   const headerOf = async (seq: number): Promise<BatchHeader | undefined> => (await stream.read(seq))?.header
   const { firstSeq, lastSeq } = await stream.state()
   const newest = lastSeq === 0 ? undefined : await headerOf(lastSeq)

@@ -10,9 +10,8 @@ import { Copies, type FramesAnswer } from '../replication/copies.ts'
 import { Deposed } from '../replication/halted.ts'
 import type { Ends } from '../replication/journals-out.ts'
 import { readNamedIn } from '../replication/named-files.ts'
+import { type OpenStream, openStream } from '../replication/open-stream.ts'
 import { Pump } from '../replication/pump.ts'
-import { streamOptions } from '../replication/seed.ts'
-import { JournalStream } from '../replication/stream.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
 import { StreamWriter } from '../replication/writer.ts'
 import type { Acknowledged, Rewritten } from './log-run.ts'
@@ -47,7 +46,14 @@ const flushMs = 2_000
 const finishMs = 1_000
 const unflushed = 'The stream does not have what was written last. The next start of this board publishes it.'
 
-export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, random, report }) => {
+export const thread: ThreadStarter<ReplicationThread> = (data, here) => publishing(data, here, openStream)
+
+/** The thread, with the stream that is opened so. */
+export function publishing(
+  data: ReplicationThread,
+  { disk, clock, random, report }: ThreadPlatform,
+  open: OpenStream,
+): ReturnType<typeof thread> {
   const { dataDirectory, serviceId, settings, ends, from } = data
   const { ack } = settings
   const waits = ack !== 'local'
@@ -97,7 +103,7 @@ export const thread: ThreadStarter<ReplicationThread> = (data, { disk, clock, ra
     directories,
     openWriter: () => new StreamWriter(disk, dataDirectory, random),
     openStream: async () => {
-      const stream = await JournalStream.open(streamOptions({ disk, clock }, settings, serviceId), 'make')
+      const stream = await open({ disk, clock }, settings, serviceId, 'make')
       if (ack === 'copy') void stream.hearCopies((ends) => held.copy(ends))
       return stream
     },

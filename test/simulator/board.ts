@@ -5,16 +5,31 @@ import { parseEntry } from '../../actors/log/entry.ts'
 import { openBoard, resumeBoard } from '../../src/board/server.ts'
 import { openBoardDirectory } from '../../src/board-directory.ts'
 import { entriesIn } from '../../src/cli/mirror-store.ts'
-import { type Placement, readConfig } from '../../src/config.ts'
+import { type Config, type Placement, type ReplicationSettings, readConfig } from '../../src/config.ts'
 import type { ExportChunk, ExportState } from '../../src/export/chunk.ts'
 import type { Reply } from '../../src/format/reply.ts'
 import { readMarks } from '../../src/log/mark.ts'
+import type { LogIdentity } from '../../src/log/signed-log.ts'
 import { Parts } from '../../src/parts.ts'
 import type { FeedAsk } from '../../src/workers/feed-answers.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { Simulation } from '../support/simulation.ts'
 
-export type Layout = { readonly placement: Placement; readonly shards: number }
+export type Layout = {
+  readonly placement: Placement
+  readonly shards: number
+  /** It answers when a stream has what it answers, and another box can take its place. */
+  readonly isReplicated?: boolean
+}
+
+/** Of a board that is replicated: its servers are the simulation's. */
+export const replication: ReplicationSettings = {
+  servers: [],
+  keyFile: '',
+  systemKeyFile: '',
+  replicaKeyFile: '',
+  ack: 'quorum',
+}
 
 export const dataDirectory = '/board/data'
 export const markFile = '/board/data.mark'
@@ -41,6 +56,32 @@ export class SimulatedBoard {
     this.sim = sim
     this.#layout = layout
     this.#operators = operators
+  }
+
+  get config(): Config {
+    const { shards, placement, isReplicated } = this.#layout
+    const given = readConfig(dataDirectory, {
+      BASE_URL: address,
+      MARK_FILE: markFile,
+      OPERATORS: this.#operators.join(','),
+      SHARDS: String(shards),
+      PLACEMENT: placement,
+      VERIFY_THREADS: '1',
+      BROADSIDE_LIMITS: 'off',
+      LOG_LEVEL: 'error',
+    })
+    return {
+      ...given,
+      // Small, so that faults meet segments that are being sealed, and a disk that fills up.
+      segmentBytesMax: 24 * 1024,
+      diskReserveBytes: 4 * 1024,
+      ...(isReplicated ? { replication } : {}),
+    }
+  }
+
+  /** The log that grows. */
+  get log(): LogIdentity {
+    return this.#running.log
   }
 
   get serviceId(): string {
@@ -74,22 +115,8 @@ export class SimulatedBoard {
     const { platform } = this.sim
     const { disk, clock, random } = platform
     const { shards, placement } = this.#layout
+    const { config } = this
     disk.makeDirectory(dataDirectory)
-    const config = {
-      ...readConfig(dataDirectory, {
-        BASE_URL: address,
-        MARK_FILE: markFile,
-        OPERATORS: this.#operators.join(','),
-        SHARDS: String(shards),
-        PLACEMENT: placement,
-        VERIFY_THREADS: '1',
-        BROADSIDE_LIMITS: 'off',
-        LOG_LEVEL: 'error',
-      }),
-      // Small, so that faults meet segments that are being sealed, and a disk that fills up.
-      segmentBytesMax: 24 * 1024,
-      diskReserveBytes: 4 * 1024,
-    }
     const marks = readMarks(disk, config)
     const where = { path: dataDirectory, serviceId: 'board', publicHost: 'board.example' }
     const directory = openBoardDirectory({ disk, ...where, shards, now: clock.wallSeconds(), random })

@@ -4,6 +4,16 @@ import type { Copy } from '../support/memory-disk.ts'
 import { dataDirectory, Violation } from './board.ts'
 import type { World } from './world.ts'
 
+/** What a board that is replicated is not put through: its stream would show that it is not the one that wrote it. */
+export const ofOneBox: ReadonlySet<string> = new Set([
+  'copy taken',
+  'old copy put back',
+  'bit rot in a shard',
+  'bit rot in the log',
+  'newest frame damaged',
+  'log put back',
+])
+
 export type FaultKind = { readonly weight: number; readonly go: (world: World) => Promise<void> | void }
 
 export const faults: Readonly<Record<string, FaultKind>> = {
@@ -92,10 +102,9 @@ async function stopped(world: World): Promise<void> {
 }
 
 /** Everything is on disk, and what was shown of it is in the mark. False: the board went down before. */
-async function atRest(world: World): Promise<boolean> {
+export async function atRest(world: World): Promise<boolean> {
   await world.settle()
-  world.sim.memory.heal()
-  world.sim.delayMs = 5
+  world.heal()
   await world.wait(2_500)
   return world.model.isCertain
 }

@@ -263,4 +263,46 @@ export const mutations: readonly Mutation[] = [
     from: 'if (next === from.next && taken <= from.taken) continue',
     to: 'if (next === from.next && taken < from.taken) continue',
   },
+  {
+    name: 'a shard answers before the stream has it',
+    file: shard,
+    from: '    if (then === undefined || this.#acknowledged < this.#options.journal.nextSeq - 1) return',
+    to: '    if (then === undefined) return',
+  },
+  {
+    name: 'the log tells of a frame before the stream has it',
+    file: 'src/workers/log-run.ts',
+    from: '    if (seq <= this.#acknowledged) say()\n    else',
+    to: '    if (seq > 0) say()\n    else',
+  },
+  {
+    name: 'a lost acknowledgment is taken for one',
+    file: 'src/replication/publish.ts',
+    from: "    if ('seq' in done && done.seq === after + 1) return",
+    to: "    if (!('seq' in done) || done.seq === after + 1) return",
+  },
+  {
+    name: 'a message of another board is taken for this one’s',
+    file: 'src/replication/publish.ts',
+    from: '    if (there !== undefined && isSamePart(there, part)) return',
+    to: '    if (there !== undefined) return',
+  },
+  {
+    name: 'a board does not see that another has taken its place',
+    file: 'src/replication/pump.ts',
+    from: '    if (newest.leader !== leader) throw new Deposed()\n',
+    to: '',
+  },
+  {
+    name: 'a follower leads without what the stream brought last',
+    file: 'src/replication/lead.ts',
+    from: '      await this.#takeThrough(lastSeq, header)\n      this.#checkPlaces(header)\n      this.#checkLogKey()',
+    to: '      this.#checkLogKey()',
+  },
+  {
+    name: 'a board that stands down keeps what the stream has not',
+    file: 'src/replication/stand-down.ts',
+    from: '    const last = lasts[index]!\n',
+    to: '    const last = lasts[index]! + 1\n',
+  },
 ]

@@ -1,7 +1,7 @@
 /**
  * Runs boards on simulated machines until something is found: `npm run simulate`.
  *
- * `-- [--seed S] [--steps N] [--seconds S] [--board B] [--only STEPS] [--shards N] [--off FAULTS] [--jobs N] [--brief] [--json]`.
+ * `-- [--seed S] [--steps N] [--seconds S] [--board B] [--only STEPS] [--shards N] [--replicated] [--off FAULTS] [--jobs N] [--brief] [--json]`.
  * Exit code 1 when something was found, 2 when it could not run.
  */
 import { randomInt } from 'node:crypto'
@@ -11,6 +11,7 @@ import { setLogLevel } from '../../src/observe.ts'
 import type { Layout } from './board.ts'
 import { faults } from './faults.ts'
 import { shrink } from './shrink.ts'
+import { takeOvers } from './take-overs.ts'
 import { type Outcome, type Run, runWorld, stepsEach } from './world.ts'
 
 const shrinkRunsMax = 200
@@ -23,6 +24,8 @@ type Plan = {
   readonly board: number | undefined
   readonly only: ReadonlySet<number> | undefined
   readonly layout: Layout | undefined
+  /** Every board is. */
+  readonly isReplicated: boolean
   readonly off: ReadonlySet<string>
   readonly jobs: number
   /** A failure is not made short. */
@@ -31,12 +34,13 @@ type Plan = {
 
 type Done = { readonly board: number; readonly outcome: Outcome }
 
-function runOf({ seed, steps, only, layout, off }: Plan, board: number): Run {
+function runOf({ seed, steps, only, layout, isReplicated, off }: Plan, board: number): Run {
   const left = steps - board * stepsEach
   return {
     seed: `${seed}.${board}`,
     steps: Math.min(stepsEach, Math.max(1, left)),
     off,
+    isReplicated,
     ...(only === undefined ? {} : { only }),
     ...(layout === undefined ? {} : { layout }),
   }
@@ -106,8 +110,9 @@ async function runAll(plan: Plan, sum: Sum): Promise<Done | undefined> {
 async function explain(plan: Plan, { board, outcome }: Done): Promise<object> {
   const { seed } = plan
   const layout = plan.layout === undefined ? '' : ` --shards ${plan.layout.shards}`
+  const replicated = plan.isReplicated ? ' --replicated' : ''
   const off = plan.off.size === 0 ? '' : ` --off '${[...plan.off].join(',')}'`
-  const same = `npm run simulate -- --seed ${seed} --board ${board}${layout}${off}`
+  const same = `npm run simulate -- --seed ${seed} --board ${board}${layout}${replicated}${off}`
   console.error(`Found with seed ${seed}, board ${board}, step ${outcome.found!.step}: ${outcome.found!.message}`)
   console.error(`Again: ${same}`)
   if (plan.brief) return { board, ...outcome.found }
@@ -143,18 +148,21 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     off: text,
     jobs: text,
   }
-  const { values } = parseArgs({ options: { ...options, json: { type: 'boolean' }, brief: { type: 'boolean' } } })
+  const flag = { type: 'boolean' } as const
+  const { values } = parseArgs({ options: { ...options, replicated: flag, json: flag, brief: flag } })
   const {
     seed = String(randomInt(2 ** 31)),
     steps = '100000',
     shards,
     jobs = '2',
+    replicated: isReplicated = false,
     json = false,
     brief = false,
   } = values
   const off = new Set(values.off?.split(',') ?? [])
+  const known = Object.keys({ ...faults, ...takeOvers })
   for (const name of off)
-    if (!(name in faults)) stopWith(`--off names ${name}, which is none of: ${Object.keys(faults).join(', ')}`)
+    if (!known.includes(name)) stopWith(`--off names ${name}, which is none of: ${known.join(', ')}`)
   const plan: Plan = {
     seed,
     steps: count('steps', steps),
@@ -162,6 +170,7 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     board: values.board === undefined ? undefined : count('board', values.board),
     only: values.only === undefined ? undefined : new Set(values.only.split(',').map((step) => count('only', step))),
     layout: shards === undefined ? undefined : { placement: 'threads', shards: count('shards', shards) },
+    isReplicated,
     off,
     jobs: count('jobs', jobs),
     brief,

@@ -5,16 +5,21 @@
 import { createHash } from 'node:crypto'
 import { pause } from '../../src/clock.ts'
 import { envelopeOf } from '../../src/format/reply.ts'
+import { publishing, type ReplicationThread } from '../../src/workers/replication.ts'
+import type { ThreadPlatform } from '../../src/workers/thread.ts'
 import { Chance } from '../support/chance.ts'
 import type { Copy } from '../support/memory-disk.ts'
 import { Simulation } from '../support/simulation.ts'
 import { acts, type Command, tookPost } from './acts.ts'
 import { type Layout, SimulatedBoard, Violation } from './board.ts'
 import { type Ask, checkAll, checkReadable } from './checks.ts'
-import { type FaultKind, faults } from './faults.ts'
+import { type FaultKind, faults, ofOneBox } from './faults.ts'
 import { Follower } from './followers.ts'
-import { Model, type Reply, type Sent } from './model.ts'
+import { Model, type Reply, type Sent, secretMark } from './model.ts'
 import { type Fields, makePeople, Signatures, type Signed, signed, signerOf } from './people.ts'
+import { SecondBox } from './second-box.ts'
+import { SimulatedServers } from './servers.ts'
+import { takeOvers } from './take-overs.ts'
 
 /** Of one board: more make its starts slow, and fewer leave little to go wrong. */
 export const stepsEach = 400
@@ -23,6 +28,8 @@ export type Run = {
   readonly seed: string
   readonly steps: number
   readonly layout?: Layout
+  /** Whatever the layout is. */
+  readonly isReplicated?: boolean
   /** All other steps are left out. */
   readonly only?: ReadonlySet<number>
   /** Kinds of faults that do not happen. */
@@ -48,6 +55,13 @@ const layouts: readonly Layout[] = [
   { placement: 'threads', shards: 2 },
   { placement: 'clerks', shards: 3 },
 ]
+/** Of so many boards one is replicated. */
+const replicatedEvery = 4
+function layoutOf(chance: Chance): Layout {
+  const layout = chance.pick(layouts)!
+  return chance.below(replicatedEvery) === 0 ? { ...layout, isReplicated: true } : layout
+}
+
 const threads = ['shard', 'log', 'back', 'feed', 'clerk']
 const pendingMax = 16
 
@@ -62,7 +76,7 @@ const ofTime: readonly Kind[] = [
   { name: 'audit', weight: 1, go: (world) => world.audit() },
 ]
 
-function kindsOf(off: ReadonlySet<string>): readonly Kind[] {
+function kindsOf(off: ReadonlySet<string>, isReplicated: boolean): readonly Kind[] {
   const ofActs = Object.entries(acts).map(([name, { weight, act }]): Kind => {
     return {
       name,
@@ -73,7 +87,8 @@ function kindsOf(off: ReadonlySet<string>): readonly Kind[] {
       },
     }
   })
-  const ofFaults = Object.entries(faults).filter(([name]) => !off.has(name))
+  const happen = Object.entries(isReplicated ? { ...faults, ...takeOvers } : faults)
+  const ofFaults = happen.filter(([name]) => !off.has(name) && !(isReplicated && ofOneBox.has(name)))
   const happening = ofFaults.map(
     ([name, fault]): Kind => ({ name, weight: fault.weight, go: (world) => world.fault(fault) }),
   )
@@ -84,6 +99,8 @@ export class World {
   readonly sim: Simulation
   readonly board: SimulatedBoard
   readonly model: Model
+  /** Of a board that is replicated. */
+  readonly second: SecondBox | undefined
   readonly chance = new Chance('')
   readonly counts = new Map<string, number>()
   readonly story: string[] = []
@@ -102,8 +119,16 @@ export class World {
   /** What may be answered as `internal`: a fault that a read met. */
   mayFault = false
 
-  private constructor(seed: string, signatures: Signatures, sim: Simulation, board: SimulatedBoard, model: Model) {
+  private constructor(
+    seed: string,
+    signatures: Signatures,
+    sim: Simulation,
+    board: SimulatedBoard,
+    model: Model,
+    second: SecondBox | undefined,
+  ) {
     this.#seed = seed
+    this.second = second
     this.#signatures = signatures
     this.sim = sim
     this.board = board
@@ -111,14 +136,20 @@ export class World {
     this.#followers = [new Follower(undefined), new Follower(model.people[1])]
   }
 
-  static async begin({ seed, layout }: Run): Promise<World> {
+  static async begin({ seed, layout, isReplicated }: Run): Promise<World> {
     const signatures = new Signatures()
     const tasks = { verifyBatch: (letter: unknown) => signatures.judge(letter as ArrayBuffer) }
-    const sim = await Simulation.begin({ seed: 0, tasks }, threads)
+    let servers: SimulatedServers | undefined
+    const replication = (data: unknown, here: ThreadPlatform) =>
+      publishing(data as ReplicationThread, here, servers!.open)
+    const sim = await Simulation.begin({ seed: 0, tasks, threads: { replication } }, threads)
+    servers = new SimulatedServers(sim)
     sim.reseed(seed)
     const people = makePeople()
-    const drawn = layout ?? new Chance(seed).pick(layouts)!
-    return new World(seed, signatures, sim, new SimulatedBoard(sim, drawn, [people[0]!.id]), new Model(people))
+    const drawn = { ...(layout ?? layoutOf(new Chance(seed))), ...(isReplicated ? { isReplicated } : {}) }
+    const board = new SimulatedBoard(sim, drawn, [people[0]!.id])
+    const second = drawn.isReplicated ? new SecondBox(sim, servers, board.config.segmentBytesMax) : undefined
+    return new World(seed, signatures, sim, board, new Model(people), second)
   }
 
   count(name: string): void {
@@ -281,6 +312,17 @@ export class World {
 
   // ---- time
 
+  /** No fault is left to come, and nothing is slow. */
+  heal(): void {
+    this.sim.memory.heal()
+    this.sim.delayMs = 5
+    this.second?.servers.heal()
+  }
+
+  aMoment(): Promise<void> {
+    return pause(this.sim.platform.clock, this.chance.below(8_000))
+  }
+
   async wait(ms: number): Promise<void> {
     await this.#until(pause(this.sim.platform.clock, ms))
   }
@@ -307,8 +349,7 @@ export class World {
   /** Everything is checked. The board is at rest meanwhile. */
   async audit(): Promise<void> {
     await this.settle()
-    this.sim.memory.heal()
-    this.sim.delayMs = 5
+    this.heal()
     await this.wait(1_500)
     if (!this.model.isCertain) await this.#insist()
     if (!this.model.isCertain) return
@@ -352,6 +393,21 @@ export class World {
     for (const { room, text, fields } of [...this.#somePosts(), ...this.#somePosts()]) {
       const by = this.chance.pick(this.model.people)!
       this.#send('post', { by, fields, nonce: text, took: tookPost(by, room, text) })
+    }
+  }
+
+  /** In every private room, which the log proves nothing of. Is not waited for. */
+  postInside(): void {
+    for (const { name: room, isPrivate, owner: by } of this.model.rooms.values()) {
+      if (!isPrivate || by === undefined) continue
+      const text = `${secretMark} one of some posts ${this.step} ${++this.#asked}`
+      const fields = { operation: 'post', room, text }
+      this.#send('private post', {
+        by,
+        fields,
+        nonce: `nonce-${this.#asked}-inside-a-room`,
+        took: tookPost(by, room, text),
+      })
     }
   }
 
@@ -411,8 +467,7 @@ export class World {
   /** `cut`: the power goes off so many operations after the log has begun to write. */
   async startAgain(cut?: number): Promise<void> {
     this.#forgetPending()
-    this.sim.memory.heal()
-    this.sim.delayMs = 5
+    this.heal()
     this.mayFault = false
     this.#cut = undefined
     this.count('starts')
@@ -432,12 +487,15 @@ export class World {
 
   /** What had no answer is sent again: it is done once, whatever was done of it before. */
   async #insist(): Promise<void> {
-    for (let tries = 0; tries < 8; tries++) {
+    // A stream that was away is asked again after some seconds.
+    const triesMax = this.second === undefined ? 8 : 24
+    for (let tries = 0; tries < triesMax; tries++) {
       const doubtful = [...this.model.sent.values()].filter(({ standing }) => standing === 'doubtful')
       if (doubtful.length === 0) return
       if (tries > 0) await this.wait(1_000)
       // As long as the disk is full nobody can say more: the operator makes room.
       if (tries === 2) this.sim.memory.room = Number.POSITIVE_INFINITY
+      if (tries === 2) this.second?.servers.heal()
       for (const sent of doubtful) if (sent.standing === 'doubtful') sent.standing = 'open'
       if (
         !(await this.#until(
@@ -489,7 +547,7 @@ function withoutNames(message: string): string {
 /** One run from its beginning to its end, or to what was found. */
 export async function runWorld(run: Run): Promise<Outcome> {
   const world = await World.begin(run)
-  const kinds = kindsOf(run.off)
+  const kinds = kindsOf(run.off, world.second !== undefined)
   const places = kinds.flatMap(({ weight }, at) => Array.from({ length: weight }, () => at))
   let found: Found | undefined
   try {

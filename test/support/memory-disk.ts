@@ -238,7 +238,11 @@ export class MemoryDisk implements Disk {
   putBack(directory: string, copy: Copy): void {
     this.#renamings = []
     for (const name of [...this.#names.keys()]) if (name.startsWith(`${directory}/`)) this.#names.delete(name)
-    for (const [name, { mode, bytes }] of copy) this.#names.set(name, Inode.of(mode, bytes))
+    for (const [name, { mode, bytes }] of copy) {
+      this.#names.set(name, Inode.of(mode, bytes))
+      for (let above = dirname(name); !this.#directories.has(above); above = dirname(above))
+        this.#directories.add(above)
+    }
     this.#durableNames = new Map(this.#names)
   }
 

@@ -405,6 +405,37 @@ export type SimulationOptions = {
   readonly delayMs?: number
   /** In the place of those that pools have, by their names. */
   readonly tasks?: Tasks
+  /** In the place of those that a board has, by their names. */
+  readonly threads?: Readonly<Record<string, Starter>>
+}
+
+/** Another machine: what runs there is one thread, with a disk of its own. */
+export class Machine {
+  readonly memory: MemoryDisk
+  readonly #newPlace: () => Place
+  readonly #random: (bytes: number) => Buffer
+  #place: Place
+
+  constructor(memory: MemoryDisk, newPlace: () => Place, random: (bytes: number) => Buffer) {
+    this.memory = memory
+    this.#newPlace = newPlace
+    this.#random = random
+    this.#place = newPlace()
+  }
+
+  /** Until it is started again. */
+  get platform(): Pick<Platform, 'clock' | 'random' | 'disk'> {
+    const place = this.#place
+    return { clock: place.clock, random: this.#random, disk: diskOf(this.memory, place, { count: 0 }) }
+  }
+
+  /** After its process was killed, or after a power cut. */
+  startAgain(): void {
+    this.#place.end()
+    if (this.memory.isDark) this.memory.restore()
+    else this.memory.endLife()
+    this.#place = this.#newPlace()
+  }
 }
 
 export class Simulation {
@@ -434,11 +465,26 @@ export class Simulation {
     this.#random = new Chance(String(seed))
     this.delayMs = delayMs
     this.#delay = () => (this.chance(1_000) / 1_000) * this.delayMs
-    this.memory = new MemoryDisk({
+    this.memory = this.#newDisk()
+    this.#disk = disk ?? this.memory
+  }
+
+  #newDisk(): MemoryDisk {
+    return new MemoryDisk({
       soon: (callback, slowMs) => void this.#agenda.add(callback, this.#delay() + slowMs),
       chance: (below) => this.chance(below),
     })
-    this.#disk = disk ?? this.memory
+  }
+
+  /** Another machine beside this one. Its time is the same. */
+  beside(): Machine {
+    const newPlace = () => new Place(this.#agenda, this.#startedAt, (error) => this.#fail(error))
+    return new Machine(this.#newDisk(), newPlace, (bytes) => this.#random.bytes(bytes))
+  }
+
+  /** What happens on no machine of these. */
+  elsewhere(run: () => void, afterMs: number): void {
+    this.#agenda.add(run, afterMs)
   }
 
   /** With these threads. Their modules are loaded first: how long that takes is no part of a run. */
@@ -450,7 +496,10 @@ export class Simulation {
     })
     const { href } = threadFile('verify')
     const tasks = new Map([[href, { ...((await import(href)) as Tasks), ...options.tasks }]])
-    return new Simulation(options, { starters: new Map(await Promise.all(loaded)), tasks })
+    const own = Object.entries(options.threads ?? {}).map(
+      ([name, starter]) => [threadFile(name).href, starter] as const,
+    )
+    return new Simulation(options, { starters: new Map([...(await Promise.all(loaded)), ...own]), tasks })
   }
 
   /** A number from 0 up to, and not including, `below`. */
@@ -512,7 +561,7 @@ export class Simulation {
   }
 
   /** Lets time go by until this is settled, or the power goes off. */
-  async until<Result>(work: Promise<Result>): Promise<Result | 'dark'> {
+  async until<Result>(work: Promise<Result>, isDown = () => this.isDown): Promise<Result | 'dark'> {
     let settled: { readonly result: Result } | { readonly error: unknown } | undefined
     work.then(
       (result) => {
@@ -526,7 +575,7 @@ export class Simulation {
     for (;;) {
       // What was resolved goes on before anything else happens.
       await new Promise((go) => setImmediate(go))
-      if (this.isDown) return 'dark'
+      if (isDown()) return 'dark'
       if (this.#fault !== undefined) throw this.#fault.error
       if (settled !== undefined) {
         if ('error' in settled) throw settled.error

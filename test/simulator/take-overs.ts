@@ -1,0 +1,120 @@
+/** What goes wrong with a board that is replicated: its servers, and its place, which another box takes. */
+import { handOver } from '../../src/replication/hand-over.ts'
+import { standDown } from '../../src/replication/stand-down.ts'
+import { replication, Violation } from './board.ts'
+import { atRest, type FaultKind } from './faults.ts'
+import { machineDirectory, type SecondBox, silent } from './second-box.ts'
+import type { World } from './world.ts'
+
+const kinds: Readonly<Record<string, { readonly weight: number; readonly go: Go }>> = {
+  'servers away': {
+    weight: 2,
+    go: (_world, { servers }) => {
+      servers.areAway = true
+    },
+  },
+  'messages lost': {
+    weight: 3,
+    go: ({ chance }, { servers }) => {
+      servers.lost = chance.below(60)
+    },
+  },
+  'servers back': { weight: 4, go: (_world, { servers }) => servers.heal() },
+  'follower hears': { weight: 4, go: hear },
+  'follower takes over': { weight: 3, go: takeOver },
+  'leader hands over': { weight: 1, go: handedOver },
+}
+
+type Go = (world: World, second: SecondBox) => Promise<void> | void
+
+export const takeOvers: Readonly<Record<string, FaultKind>> = Object.fromEntries(
+  Object.entries(kinds).map(([name, { weight, go }]) => [name, { weight, go: (world) => go(world, world.second!) }]),
+)
+
+/** The second box has the board. False: it could not get it now. */
+async function hasFollower(world: World, second: SecondBox): Promise<boolean> {
+  if (second.isFollower) return true
+  second.servers.heal()
+  if (!(await atRest(world))) return false
+  // What was lost before is published again.
+  await world.wait(60_000)
+  if (!world.model.isCertain) return false
+  second.copy(world.sim.memory.copy(machineDirectory), world.board.log)
+  return true
+}
+
+async function hear(world: World, second: SecondBox): Promise<void> {
+  if (!(await hasFollower(world, second))) return
+  const operations = world.chance.below(4) === 0 ? 1 + world.chance.below(40) : Number.POSITIVE_INFINITY
+  await second.hear(operations, () => world.recover())
+}
+
+/** Under load, with a leader that is gone, or one that knows of nothing and goes on. */
+async function takeOver(world: World, second: SecondBox): Promise<void> {
+  const { sim, chance } = world
+  if (!(await hasFollower(world, second))) return
+  // Some of it is on the disk of the leader alone when that is gone.
+  second.servers.lost = chance.below(100)
+  if (chance.below(2) === 0) world.postTogether()
+  world.postInside()
+  await world.wait(chance.below(200))
+  second.servers.heal()
+  let isUp = chance.below(2) === 0
+  const end = async () => {
+    isUp = false
+    if (sim.memory.isDark || chance.below(2) === 0) await sim.cutPower()
+    else await sim.kill()
+  }
+  if (!isUp) await end()
+  await second.lead(chance.below(3), end)
+  world.count(isUp ? 'places taken of a leader that was there' : 'places taken')
+  if (isUp && (await sim.until(world.aMoment())) !== 'dark') world.postTogether()
+  if (isUp) await sim.until(world.aMoment())
+  await end()
+  if (chance.below(2) === 0) await refusesToLead(world)
+  await untilDone(world, async () => {
+    const given = { config: world.board.config, settings: replication, openStream: second.servers.open, report: silent }
+    if (!(await standDown({ ...sim.platform, ...given })))
+      throw new Violation('a board whose place was taken does not know it')
+  })
+  await leadHere(world, second)
+}
+
+/** What was said of it is nowhere else than on the first box: it publishes nothing, and shows no head. */
+async function refusesToLead(world: World): Promise<void> {
+  const { sim, board } = world
+  sim.memory.heal()
+  if ((await board.start()) !== 'dark' || sim.memory.isDark)
+    throw new Violation('a board whose place was taken starts as if it led')
+  await sim.kill()
+}
+
+async function handedOver(world: World, second: SecondBox): Promise<void> {
+  const { sim, board, chance } = world
+  if (!(await hasFollower(world, second))) return
+  await world.settle()
+  second.servers.heal()
+  if ((await board.stop()) === 'dark') return world.recover()
+  await sim.kill()
+  const given = { config: board.config, settings: replication, openStream: second.servers.open, report: silent }
+  await untilDone(world, () => handOver({ platform: sim.platform, ...given, tell: silent }))
+  await second.lead(chance.below(3), () => sim.kill())
+  world.count('places handed over')
+  await leadHere(world, second)
+}
+
+/** A command on the stopped first box. After a power cut it is run again. */
+async function untilDone({ sim, chance }: World, work: () => Promise<void>): Promise<void> {
+  for (let cuts = chance.below(3); ; cuts--) {
+    sim.memory.heal()
+    if (cuts > 0) sim.memory.cutAfter(1 + chance.below(40))
+    if ((await sim.until(work())) !== 'dark') break
+    await sim.cutPower()
+  }
+  await sim.kill()
+}
+
+async function leadHere(world: World, second: SecondBox): Promise<void> {
+  second.swap()
+  await world.startAgain()
+}

@@ -74,8 +74,16 @@ export type WriteLetter<Args extends object = object, Reply extends Facts = Fact
   /** This key was rotated away: judged here too, because a retry of what it signed before is still a retry. */
   readonly rotated: boolean
   readonly suspended: boolean
-  /** A delegate signed: whether its delegation has ended, whether the public log has it, and whether it covers moderating. */
-  readonly delegated?: { readonly isOver: boolean; readonly isPublished: boolean; readonly moderates: boolean }
+  /**
+   * A delegate signed: whether its delegation has ended, when it ends by itself (Unix seconds; a letter may wait until then), whether the
+   * public log has it, and whether it covers moderating.
+   */
+  readonly delegated?: {
+    readonly isOver: boolean
+    readonly expires: number
+    readonly isPublished: boolean
+    readonly moderates: boolean
+  }
   /** The operator of this board signed. */
   readonly operator: boolean
   /** What its decider takes. */
@@ -298,7 +306,8 @@ export class RetryGuard {
         'this identity has moved to a new key, and the old one is refused: sign with the new one',
         'public_key',
       )
-    if (letter.delegated?.isOver === true) return refuse('forbidden', delegationOver, 'public_key')
+    if (letter.delegated !== undefined && (letter.delegated.isOver || now >= letter.delegated.expires))
+      return refuse('forbidden', delegationOver, 'public_key')
     if (letter.limited > 0) return refuse('rate_limited', overLimitWords, undefined, letter.limited)
     if (letter.suspended) return refuse('suspended', 'the operator of this board has suspended this identity')
     return this.#roomObjection(letter, now, wall)

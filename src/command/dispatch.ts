@@ -25,8 +25,8 @@ export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegat
 
 /** What an actor is sent about the delegation of a letter. */
 function standingOf({ delegates }: LiveFacts, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
-  const { isPublished, scopes } = delegate
-  return { isOver: delegates.isOver(delegate), isPublished, moderates: scopes.has('board:moderate') }
+  const { expires, isPublished, scopes } = delegate
+  return { isOver: delegates.isOver(delegate), expires, isPublished, moderates: scopes.has('board:moderate') }
 }
 
 /** Operators act as such with their own keys, or with one that they let operate for a time. */

@@ -152,8 +152,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a delegation that has ended still acts',
     file: write,
-    from: '    if (letter.delegated?.isOver === true) return',
-    to: "    if (letter.delegated?.isOver === true && letter.nonce === '') return",
+    from: 'if (letter.delegated !== undefined && (letter.delegated.isOver || now >= letter.delegated.expires))',
+    to: "if (letter.delegated?.isOver === true && letter.nonce === '')",
   },
   {
     name: 'a delegate acts in public before its delegation is there',

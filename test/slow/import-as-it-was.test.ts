@@ -4,6 +4,7 @@
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
@@ -13,6 +14,7 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { HookTarget } from '../support/hook-target.ts'
 import { setups, World } from '../support/operation-setups.ts'
+import { patience } from '../support/patience.ts'
 import { program } from '../support/program.ts'
 import { type Ended, runProgram } from '../support/run-program.ts'
 import { workAt } from '../support/work-stages.ts'
@@ -41,6 +43,20 @@ async function exported(client: Client): Promise<string[]> {
   return text.trimEnd().split('\n')
 }
 
+/** All of it, when nothing of it has changed for a while. */
+async function atRest(client: Client): Promise<string[]> {
+  let before = await exported(client)
+  const isSame = async () => {
+    await sleep(2_000)
+    const now = await exported(client)
+    const isUnchanged = now.length === before.length
+    before = now
+    expect(isUnchanged).toBe(true)
+  }
+  await vi.waitFor(isSame, patience)
+  return before
+}
+
 /** Lines but for those that tell of logs. */
 function ofRecords(all: readonly string[]): string[] {
   return all.filter((line) => !/^\{"type":"(board|end)"/.test(line) && !line.includes('"op":"board.import"'))
@@ -63,7 +79,7 @@ beforeAll(async () => {
   // What a board owes at its end, such as a welcome, it makes up for at its next start.
   board = await startBoard({ directory: source, env })
   client = await Client.of(board)
-  lines = await exported(client)
+  lines = await atRest(client)
   writeFileSync(file, `${lines.join('\n')}\n`)
   schema = JSON.parse((await client.get('/export/board-1.schema.json')).text)
   client.close()

@@ -23,7 +23,7 @@ import { readNamedIn } from './named-files.ts'
 import type { OpenStream } from './open-stream.ts'
 import { Pump } from './pump.ts'
 import { StreamSeal } from './stream-seal.ts'
-import { StreamWriter } from './writer.ts'
+import { keptIn, StreamWriter } from './writer.ts'
 
 type Wanted = Pick<CoverOptions, 'report'> & {
   readonly platform: Platform
@@ -42,8 +42,11 @@ export async function handOver(wanted: Wanted): Promise<void> {
   const { platform, config, settings, report, tell } = wanted
   const { disk, clock, random } = platform
   const { dataDirectory: path } = config
-  if (disk.fileExists(followerFile(path)))
+  if (disk.fileExists(followerFile(path))) {
+    // An earlier run was cut short after its last step.
+    if (keptIn(disk, path)?.handsOver) return
     throw new UnusableDirectory(`${path} is the directory of a follower already: another may lead.`)
+  }
   const facts = readFacts(disk, path)
   const log = openCovered({ ...config, platform, report })
   const growing = log.identities.at(-1)!

@@ -122,10 +122,10 @@ describe.skipIf(skipWithout(missing))(`a board with a second box${skipNote(missi
     test('and back again', async () => {
       await leader.stop()
       await follower.stop()
-      expect((await second.run('hand-over')).code).toBe(0)
+      // After a kill it is run again, whatever the first run had done; so is lead.
+      for (let runs = 0; runs < 2; runs++) expect((await second.run('hand-over')).code).toBe(0)
       const leads = { code: 0, output: expect.stringContaining('epoch 3') }
       expect(await first.run('lead')).toMatchObject(leads)
-      // After a kill it is run again, whatever the first run had done.
       expect(await first.run('lead')).toMatchObject(leads)
       leader = await first.serve()
       await write(leader, 100, 4)

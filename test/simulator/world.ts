@@ -350,7 +350,8 @@ export class World {
   async audit(): Promise<void> {
     await this.settle()
     this.heal()
-    await this.wait(1_500)
+    // Where messages to the stream were lost, they are published again after some seconds, one after the other.
+    await this.wait(this.second === undefined ? 1_500 : 60_000)
     if (!this.model.isCertain) await this.#insist()
     if (!this.model.isCertain) return
     this.count('audits')

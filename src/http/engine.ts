@@ -9,7 +9,7 @@ import { log } from '../observe.ts'
 import type { Handler, HttpOptions, HttpServer, OpenConnections } from './port.ts'
 import { createUwsServer, EngineMissing } from './uws.ts'
 
-/** Only the engine that is used is loaded. Throws EngineMissing when `uws` is requested by name and has no binary here. */
+/** The node engine is loaded only where it is used. Throws EngineMissing when `uws` is requested by name and has no binary here. */
 export async function createHttpServer(
   engine: EngineChoice,
   handler: Handler,

@@ -82,3 +82,8 @@ export class Attachments {
     this.#disk.writeAtomic(this.#file, Buffer.from(`${JSON.stringify([...this.#missing])}\n`))
   }
 }
+
+/** In the place of a leader that is not there to be asked: only the stream brings attachments. */
+export const leaderNotAsked: Pick<Leader, 'blob'> = {
+  blob: () => Promise.reject(new OutOfReach('the leader is not asked for attachments by who takes its place')),
+}

@@ -15,12 +15,11 @@ import { becomeLeader, checkKeys, logKeyFile, readFacts, readSecret, UnusableDir
 import { type Clock, pause } from '../clock.ts'
 import type { Config, ReplicationSettings } from '../config.ts'
 import type { Random } from '../platform.ts'
-import { Attachments } from './attachments.ts'
+import { Attachments, leaderNotAsked } from './attachments.ts'
 import { Assembly, type BatchHeader, openPayload, type Part, partsOf } from './batch.ts'
 import { CopiedJournals } from './copied-journals.ts'
 import { knownOf } from './follower-directory.ts'
 import { Deposed, Halted } from './halted.ts'
-import { OutOfReach } from './leader.ts'
 import type { LeaderFacts } from './leader-answers.ts'
 import type { BoardStream, OpenStream } from './open-stream.ts'
 import { publishNext } from './publish.ts'
@@ -52,13 +51,13 @@ const retryMs = 500
 
 /** The caller holds the lock of the directory. Throws Halted, Deposed, UnusableDirectory, UnfitServers, Diverged, and errors of the network. */
 export async function takeLead(wanted: Wanted): Promise<Led> {
-  const { disk, config, random, settings, report } = wanted
+  const { disk, config, random, report } = wanted
   const { dataDirectory: path, segmentBytesMax } = config
   const known = knownOf(disk, path)
   if (known === undefined) return leadsAlready(wanted)
   const facts = readFacts(disk, path)
   checkKeys(disk, path, { identity: known.identity, readKey: Buffer.from(known.readKey, 'hex') })
-  const stream = await openSoon(() => wanted.openStream(wanted, settings, facts.service_id, 'refuse'), wanted)
+  const stream = await openSoon(wanted, facts.service_id)
   const journals = new CopiedJournals({ disk, path, random, segmentBytesMax, facts, log: known.log, report })
   try {
     const led = await new TakeOver(wanted, known, stream, journals).run()
@@ -73,17 +72,15 @@ export async function takeLead(wanted: Wanted): Promise<Led> {
 
 /** An earlier run was cut short after its last step. Throws UnusableDirectory where there was none. */
 async function leadsAlready(wanted: Wanted): Promise<Led> {
-  const { disk, config, settings } = wanted
+  const { disk, config } = wanted
   const { dataDirectory: path } = config
   const kept = keptIn(disk, path)
   if (kept !== undefined) {
-    const { service_id: serviceId } = readFacts(disk, path)
-    const stream = await openSoon(() => wanted.openStream(wanted, settings, serviceId, 'refuse'), wanted)
+    const stream = await openSoon(wanted, readFacts(disk, path).service_id)
     try {
       const { lastSeq: seq } = await stream.state()
       const header = seq === 0 ? undefined : (await stream.read(seq))?.header
-      const { leader, epoch } = kept
-      if (header?.leader === leader && header.epoch === epoch && !header.handedOver) return { epoch, seq }
+      if (header !== undefined && isWrittenBy(kept, header)) return { epoch: kept.epoch, seq }
     } finally {
       await stream.close()
     }
@@ -92,11 +89,12 @@ async function leadsAlready(wanted: Wanted): Promise<Led> {
 }
 
 /** Servers that elect a leader of theirs, or say that one of them is not there, are asked again. */
-async function openSoon(open: () => Promise<BoardStream>, { clock }: Wanted): Promise<BoardStream> {
+async function openSoon(wanted: Wanted, serviceId: string): Promise<BoardStream> {
+  const { clock, settings, openStream } = wanted
   const until = clock.monotonicMs() + opensWithinMs
   for (;;) {
     try {
-      return await open()
+      return await openStream(wanted, settings, serviceId, 'refuse')
     } catch (error) {
       if (error instanceof Halted || clock.monotonicMs() > until) throw error
     }
@@ -122,7 +120,7 @@ class TakeOver {
     this.#journals = journals
     this.#writer = new StreamWriter(disk, dataDirectory, random)
     this.#seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds, random })
-    this.#attachments = new Attachments(disk, dataDirectory, nobody)
+    this.#attachments = new Attachments(disk, dataDirectory, leaderNotAsked)
   }
 
   async run(): Promise<Led> {
@@ -133,8 +131,7 @@ class TakeOver {
         throw new Halted('The stream has newer messages: the leader is there, or another follower has taken its place.')
       const newest = await this.#readAt(lastSeq)
       const { header } = newest
-      const isOwn = header.leader === this.#writer.leader && header.epoch === this.#writer.epoch
-      if (isOwn && !header.handedOver) {
+      if (isWrittenBy(this.#writer, header)) {
         // An earlier run was cut short after this message.
         this.#checkPlaces(header)
         return { epoch: header.epoch, seq: lastSeq }
@@ -253,14 +250,17 @@ class TakeOver {
   }
 }
 
+/** This board leads, as far as this newest message of the stream says. */
+function isWrittenBy(
+  board: Pick<BatchHeader, 'leader' | 'epoch'>,
+  { leader, epoch, handedOver }: BatchHeader,
+): boolean {
+  return leader === board.leader && epoch === board.epoch && !handedOver
+}
+
 function refuseUnanswered({ ack, handedOver }: BatchHeader): void {
   if (ack === 'quorum' || handedOver) return
   throw new Halted(
     'The leader answers before the stream has what it answers (REPLICATE_ACK=local), and has not handed over: what only it has would be lost, and its log would be signed twice. Stop it and run broadside hand-over there. If its machine is lost, restore a backup.',
   )
-}
-
-/** The leader, which is not asked. */
-const nobody = {
-  blob: () => Promise.reject(new OutOfReach('the leader is not asked for attachments by who takes its place')),
 }

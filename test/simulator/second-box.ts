@@ -1,12 +1,11 @@
 /** A second box that has the board too. It hears what the stream has, and can take the place of the first one. */
 import { readFacts, replicationFile } from '../../src/board-directory.ts'
 import type { LogIdentity } from '../../src/log/signed-log.ts'
-import { Attachments } from '../../src/replication/attachments.ts'
+import { Attachments, leaderNotAsked } from '../../src/replication/attachments.ts'
 import { Assembly, openPayload } from '../../src/replication/batch.ts'
 import { CopiedJournals } from '../../src/replication/copied-journals.ts'
 import { becomeFollower, knownOf } from '../../src/replication/follower-directory.ts'
 import { takeLead } from '../../src/replication/lead.ts'
-import { OutOfReach } from '../../src/replication/leader.ts'
 import { StreamSeal } from '../../src/replication/stream-seal.ts'
 import type { Copy } from '../support/memory-disk.ts'
 import type { Machine, Simulation } from '../support/simulation.ts'
@@ -17,9 +16,6 @@ import type { SimulatedServers } from './servers.ts'
 export const machineDirectory = '/board'
 
 export const silent = () => {}
-
-/** The stream brings every attachment that is there. */
-const nobody = { blob: () => Promise.reject(new OutOfReach('nobody has it')) }
 
 export class SecondBox {
   readonly servers: SimulatedServers
@@ -67,7 +63,7 @@ export class SecondBox {
       log: knownOf(disk, dataDirectory)!.log,
       report: silent,
     })
-    const attachments = new Attachments(disk, dataDirectory, nobody)
+    const attachments = new Attachments(disk, dataDirectory, leaderNotAsked)
     const assembly = new Assembly(seal)
     try {
       for (let seq = this.#heard! + 1; seq <= this.servers.last; seq++) {
@@ -83,7 +79,7 @@ export class SecondBox {
     }
   }
 
-  /** Takes the place of the first box, over as many power cuts of its own. What becomes of the first box meanwhile is told. */
+  /** Takes the place of the first box. Its own power goes off `cuts` times on the way; `onFirstDown` is called when the first box goes down. */
   async lead(cuts: number, onFirstDown: () => Promise<void>): Promise<void> {
     const { memory } = this.#machine
     for (let left = cuts; ; left--) {

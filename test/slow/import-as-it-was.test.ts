@@ -48,10 +48,9 @@ async function atRest(client: Client): Promise<string[]> {
   let before = await exported(client)
   const isSame = async () => {
     await sleep(2_000)
-    const now = await exported(client)
-    const isUnchanged = now.length === before.length
-    before = now
-    expect(isUnchanged).toBe(true)
+    const last = before
+    before = await exported(client)
+    expect(ofRecords(before)).toEqual(ofRecords(last))
   }
   await vi.waitFor(isSame, patience)
   return before

@@ -218,6 +218,7 @@ async function replicaDoors(board: OpenBoard): Promise<Readonly<Record<string, R
       ...board,
       key: replicaKeyIn(disk, file),
       epoch: keptIn(disk, directory.path)?.epoch ?? 1,
+      answered: () => actorHost.answered,
       ends: () => actorHost.ends,
       durable: () => actorHost.durable,
       frames: (places, answer) => actorHost.framesAfter(places, answer),

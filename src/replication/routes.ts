@@ -9,7 +9,6 @@ import { readBlob } from '../../storage/blob-files.ts'
 import type { JournalPlace } from '../../storage/copied-frames.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory } from '../board-directory.ts'
-import type { Clock } from '../clock.ts'
 import type { CommandPath } from '../command/ports.ts'
 import type { CommandSource } from '../command/verified.ts'
 import { readKeyOf } from '../format/cursor.ts'
@@ -30,13 +29,14 @@ type ReplicaDoorOptions = {
   /** 64 hex. */
   readonly key: string
   readonly disk: Disk
-  readonly clock: Clock
   readonly directory: BoardDirectory
   /** The log that grows. */
   readonly log: LogIdentity
   readonly front: Pick<CommandPath, 'execute'>
   /** Counts the boards that have led. */
   readonly epoch: number
+  /** A follower that has come so far shows everything that was answered until now. */
+  readonly answered: () => Ends
   /** Up to where followers may copy the journals, and up to where they are durable; undefined: it was not told yet. */
   readonly ends: () => Ends | undefined
   readonly durable: () => Ends | undefined
@@ -54,8 +54,6 @@ const bytes: readonly Header[] = [['content-type', 'application/octet-stream'], 
 
 /** Places of this many shards, and more. */
 const placesBytesMax = 64 * 1024
-/** How long the main thread may wait to be told how far the journals reach, and the log for its sync. */
-const toldWithinMs = 30
 
 export function replicaDoor(options: ReplicaDoorOptions): RouteHandler {
   return (exchange, path) => {
@@ -134,18 +132,14 @@ function isVia(via: unknown): via is string {
 }
 
 /** The answer as the follower's client gets it, and how far a follower has to be to show what was done. */
-function carryOut({ front, ends, clock }: ReplicaDoorOptions, exchange: Exchange, body: Buffer): void {
+function carryOut({ front, answered }: ReplicaDoorOptions, exchange: Exchange, body: Buffer): void {
   const { command, address, via }: Readonly<Record<string, unknown>> = Object(foreignJson(body.toString('utf8')))
   if (typeof command !== 'string' || typeof address !== 'string' || !isVia(via)) return exchange.reply(400, json, '{}')
   const door: CommandSource = { via, address }
   front.execute(Buffer.from(command), door, (reply) => {
     if (reply === undefined) return exchange.drop()
     const { status, retryAfter } = reply
-    const send = (): void => {
-      if (!exchange.ended)
-        exchange.reply(200, json, JSON.stringify({ status, retryAfter, body: bodyOf(reply), ends: ends() }))
-    }
-    if (status === 200) clock.later(send, toldWithinMs)
-    else send()
+    if (!exchange.ended)
+      exchange.reply(200, json, JSON.stringify({ status, retryAfter, body: bodyOf(reply), ends: answered() }))
   })
 }

@@ -47,6 +47,7 @@ import type { ReplicationAsk, ReplicationNews, ReplicationTell, ReplicationThrea
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardThread } from './shard.ts'
 import type { ShardAsk, ShardStart } from './shard-run.ts'
+import { type SharedEnds, sharedEnds, writtenEnds } from './shared-ends.ts'
 import { takeFrames } from './take-frames.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
@@ -173,13 +174,13 @@ export class ActorHost implements Actors {
   #seen = 0
   /** Grows before anything new is announced: threads that share it know whether what they have is still current. */
   readonly turns = new Int32Array(new SharedArrayBuffer(4))
-  /** Newest frame of the log that is durable: every frame of a shard says so of what was answered before it. */
-  readonly #logDurable = new BigUint64Array(new SharedArrayBuffer(8))
+  readonly #sharedEnds: SharedEnds
 
   private constructor(options: ActorHostOptions) {
     this.#options = options
     this.#listeners = [...options.listeners]
     this.shards = options.directory.facts.shards
+    this.#sharedEnds = sharedEnds(this.shards)
     const { path, cursorKey } = options.directory
     const following = () => ({
       dataDirectory: path,
@@ -441,7 +442,7 @@ export class ActorHost implements Actors {
         following === undefined
           ? firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number)
           : [],
-      logDurable: this.#logDurable,
+      ends: this.#sharedEnds,
       front: front.port2,
     }
   }
@@ -495,7 +496,7 @@ export class ActorHost implements Actors {
       marks: this.#options.marks,
       publishing: this.#options.replication?.ack,
       followed: this.#options.following?.log,
-      durable: this.#logDurable,
+      ends: this.#sharedEnds,
       front: front.port2,
       feed,
     }
@@ -603,6 +604,11 @@ export class ActorHost implements Actors {
     return this.#waitsForStream ? this.#acknowledged : this.#ends
   }
 
+  /** A follower that has come so far shows everything that was answered until now. */
+  get answered(): Ends {
+    return writtenEnds(this.#sharedEnds)
+  }
+
   /** Of a follower of this board: what it lacks, after these places. */
   framesAfter(places: readonly JournalPlace[], answer: (found: FramesAnswer | 'busy') => void): void {
     if (this.ends === undefined || this.#replication === undefined) return answer('busy')
@@ -635,8 +641,13 @@ export class ActorHost implements Actors {
   #followingAsk([, shares]: FollowingAsk, give: (answer: FollowingAnswer) => void): void {
     takeFrames({ shards: this.#shardLinks, log: this.#logLink! }, shares, (taken) => {
       if (!taken.ok) return give(taken)
-      for (const each of this.#listeners) each.followed?.(taken.ends, taken.acts)
+      this.noteChange(taken.change)
       give({ ok: true, places: taken.places })
+      this.noteChange(taken.change)
+      // The feed answers when it shows this, and the main thread has heard what is new.
+      this.askFeed(['reached', null, taken.change], () => {
+        for (const each of this.#listeners) each.followed?.(taken.ends, taken.acts)
+      })
       if (taken.isOver) this.#options.onFatal('log', anotherLog)
     })
   }

@@ -33,6 +33,7 @@ export type FeedAsk =
   /** The tree file with this path is not what was written. */
   | readonly ['mend', path: string, seen: number]
   | readonly ['stats', nothing: null, seen: number]
+  | readonly ['reached', nothing: null, seen: number]
 
 /** A tile of the log with this name, such as 2026a. */
 type TileRequest = { readonly log: string; readonly path: TilePath }
@@ -116,6 +117,8 @@ export class FeedAnswers {
     switch (asked[0]) {
       case 'read':
         return this.#read(asked[1])
+      case 'reached':
+        return null
       case 'export':
         return exportChunk({ ...this.context, ...this.#archiving }, asked[1])
       case 'tail':

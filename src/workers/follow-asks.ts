@@ -6,24 +6,28 @@ import type { Journal } from '../../storage/journal.ts'
 /** Without frames: only where the journal ends. */
 export type FollowAsk = readonly ['follow', CopiedFrames | undefined]
 
-/** `acts`: names of the operations among what was taken. `isOver`: another log begins, and this process has to be started again. */
+/**
+ * `acts`: names of the operations among what a shard took. `log`: the newest change that the log covers, and whether another log begins,
+ * and this process has to be started again.
+ */
 export type FollowAnswer =
   | {
       readonly ok: true
       readonly place: JournalPlace
       readonly acts?: readonly string[]
-      readonly isOver?: boolean
+      readonly log?: { readonly change: number; readonly isOver: boolean }
     }
   /** `isForGood`: what is here and what came are not the same; nothing was changed. */
   | { readonly ok: false; readonly problem: string; readonly isForGood: boolean }
 
 /** Takes, and tells where the journal ends then. What leaves a journal in an unknown state is thrown. */
-export function answerFollow(journal: Journal, take: () => readonly string[] | boolean | undefined): FollowAnswer {
+export function answerFollow(
+  journal: Journal,
+  take: () => Pick<Extract<FollowAnswer, { ok: true }>, 'acts' | 'log'> | undefined,
+): FollowAnswer {
   try {
     const taken = take()
-    const place = placeOf(journal)
-    if (typeof taken === 'boolean') return { ok: true, place, isOver: taken }
-    return { ok: true, place, ...(taken === undefined ? {} : { acts: taken }) }
+    return { ok: true, place: placeOf(journal), ...taken }
   } catch (error) {
     if (error instanceof Diverged) return { ok: false, problem: error.message, isForGood: true }
     if (error instanceof DiskFull) return { ok: false, problem: 'the disk is full', isForGood: false }

@@ -17,6 +17,7 @@ import type { Ends } from '../replication/journals-out.ts'
 import { answerFollow, type FollowAsk } from './follow-asks.ts'
 import { IdleMark } from './idle-mark.ts'
 import type { FromLog, Teller, ToLog } from './shard-run.ts'
+import { type SharedEnds, storeLogEnd } from './shared-ends.ts'
 import type { ThreadPlatform } from './thread.ts'
 
 export type LogStart = {
@@ -33,8 +34,7 @@ export type LogStart = {
   readonly publishing: ReplicationSettings['ack'] | undefined
   /** The log is another machine's, whose frames the main thread hands on; undefined: it is signed here. */
   readonly followed?: LogIdentity | undefined
-  /** Shared with the shards: the newest frame that is durable. */
-  readonly durable: BigUint64Array
+  readonly ends: SharedEnds
   readonly front: Port
   readonly feed: Port
 }
@@ -101,7 +101,7 @@ export class LogRun {
       this.#followed = this.#signed.follower({
         shards: this.#readers,
         published: (...told) => {
-          Atomics.store(start.durable, 0, BigInt(journal.durableSeq))
+          storeLogEnd(start.ends, journal)
           this.#mark.after()
           published(...told)
         },
@@ -117,7 +117,7 @@ export class LogRun {
       for (const [shard, end] of through.entries()) this.#writer.hint(shard, end)
       this.#writer.catchUp()
     }
-    Atomics.store(start.durable, 0, BigInt(journal.durableSeq))
+    storeLogEnd(start.ends, journal)
     // An earlier thread may have made frames durable without announcing them: readers wait for the newest that a writer knows.
     const { head, change } = this.#log
     published(journal.nextSeq - 1, head, change)
@@ -128,7 +128,7 @@ export class LogRun {
     return this.#signed.writer({
       shards: this.#readers,
       confirm: (shard, confirmation) => {
-        Atomics.store(start.durable, 0, BigInt(journal.durableSeq))
+        storeLogEnd(start.ends, journal)
         if (this.#held !== undefined) this.#ends?.()
         this.#afterStream(journal.nextSeq - 1, () => {
           const toShard = this.#toShards[shard]!
@@ -199,10 +199,14 @@ export class LogRun {
 
   /** Where the journal ends, or there after it has taken these frames. */
   #ask([, copied]: FollowAsk, id: number): void {
-    if (this.#followed === undefined) throw new Error('this log is signed here')
+    const followed = this.#followed
+    if (followed === undefined) throw new Error('this log is signed here')
     this.#front.answer(
       id,
-      answerFollow(this.#signed.journal, () => copied && this.#followed!.take(copied)),
+      answerFollow(
+        this.#signed.journal,
+        () => copied && { log: { isOver: followed.take(copied), change: followed.change } },
+      ),
     )
   }
 

@@ -34,6 +34,7 @@ import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { answerRead } from './reads.ts'
 import { replayProgress } from './replay-progress.ts'
 import { RetryShelf } from './retry-shelf.ts'
+import { durableLogEnd, type SharedEnds, storeShardEnd } from './shared-ends.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 import { readFault, type ThreadPlatform } from './thread.ts'
 
@@ -62,8 +63,7 @@ export type ShardStart = {
   readonly queues: Queues
   /** Rates and quotas hold. */
   readonly limitsOn: boolean
-  /** Shared with the log, which keeps the newest frame of its journal in it that is durable. */
-  readonly logDurable: BigUint64Array
+  readonly ends: SharedEnds
   /** A write is answered, and shown, when the stream that carries the journals has acknowledged it. */
   readonly waitsForStream: boolean
   /** Another machine decides; its frames are handed on by the main thread, and writes are refused with this. */
@@ -148,6 +148,7 @@ export class ShardRun {
     })
     // Log and feed continue while the state is made; in an empty journal the first rooms come first.
     const opened = this.#journal.nextSeq - 1
+    storeShardEnd(data.ends, data.number, opened)
     if (opened > 0) here.tellKnown({ through: opened })
     const link = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
     this.#log = linkLog((said) => this.#hearLog(said))
@@ -236,13 +237,14 @@ export class ShardRun {
       again,
       wallSeconds: this.#here.clock.wallSeconds,
       clockJump: () => this.#watch?.look(),
-      logDurable: () => Number(Atomics.load(data.logDurable, 0)),
+      logDurable: () => durableLogEnd(data.ends),
       soon: this.#here.clock.soon,
       isBusy: this.#isBusy,
       waitsForOthers: data.waitsForStream,
       diskHasRoom: diskWatch(data, this.#here),
       fault: (damage) => readFault(this.#here.report, damage).refusal.message,
       toLog: (through) => {
+        storeShardEnd(data.ends, data.number, through)
         this.#log.tell(through)
         this.#log.flush()
       },
@@ -301,7 +303,7 @@ export class ShardRun {
     if (asked[0] === 'follow')
       return this.#front.answer(
         id,
-        answerFollow(this.#journal, () => asked[1] && this.#follow(asked[1])),
+        answerFollow(this.#journal, () => asked[1] && { acts: this.#follow(asked[1]) }),
       )
     if (asked[0] === 'write' && this.#data.followed !== undefined) {
       // What waits until everything is decided has nothing to wait for.
@@ -334,7 +336,7 @@ export class ShardRun {
 
   /** Takes frames of the leader's journal; returns the operations of the acts among them. */
   #follow(copied: CopiedFrames): string[] {
-    this.#journal.peerSeq = Number(Atomics.load(this.#data.logDurable, 0))
+    this.#journal.peerSeq = durableLogEnd(this.#data.ends)
     const acts = this.#shard.follow(appendCopied(this.#journal, copied))
     return [...new Set(acts.map(({ op }) => op))]
   }

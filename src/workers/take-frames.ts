@@ -6,12 +6,16 @@ import type { FollowAnswer, FollowAsk } from './follow-asks.ts'
 
 type Failed = Extract<FollowAnswer, { ok: false }>
 
-/** `acts`: names of the operations among what was taken. `isOver`: another log begins, and this process has to be started again. */
+/**
+ * `acts`: names of the operations among what was taken. `change`: the newest that the log covers. `isOver`: another log begins, and this
+ * process has to be started again.
+ */
 type Taken = {
   readonly ok: true
   readonly places: readonly JournalPlace[]
   readonly ends: Ends
   readonly acts: ReadonlySet<string>
+  readonly change: number
   readonly isOver: boolean
 }
 
@@ -46,7 +50,8 @@ function taken(shards: readonly FollowAnswer[], log: Extract<FollowAnswer, { ok:
     places: [...places, log.place],
     ends: { shards: places.map(({ last }) => last), log: log.place.last },
     acts: new Set(answers.flatMap(({ acts = [] }) => acts)),
-    isOver: log.isOver === true,
+    change: log.log?.change ?? 0,
+    isOver: log.log?.isOver === true,
   }
 }
 

@@ -196,6 +196,24 @@ describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () 
     expect(told(delegated)).toBe(told(await client.post(ada, { room: 'live', text: '' })))
   })
 
+  test('many at once are each shown as soon as they are answered', async () => {
+    const shown = async (index: number) => {
+      const room = index % 4 === 0 ? 'cellar' : 'live'
+      const text = `by way of the follower, ${index}`
+      const posted = await there.post(ada, { room, text })
+      const read = { operation: 'event.get', event_id: posted.data.event_id! }
+      const [found, page] = await Promise.all([
+        there.command(ada, read),
+        there.command(ada, { operation: 'events.list', room, limit: 100 }),
+      ])
+      return [posted.status, found.data.event?.text === text, page.text.includes(`${text}"`)]
+    }
+    for (let round = 0; round < 20; round++) {
+      const indexes = Array.from({ length: 16 }, (_, index) => round * 16 + index)
+      expect(await Promise.all(indexes.map(shown))).toEqual(indexes.map(() => [200, true, true]))
+    }
+  })
+
   test('an attachment and the end of a delegation arrive as posts do', async () => {
     const bytes = Buffer.from('a file for the follower')
     const { id } = blobOf(await client.command(ada, putFields(bytes, { room: 'live', filename: 'x.txt' })))

@@ -144,7 +144,7 @@ export async function measure(client: ChildProcess, load: Load): Promise<Measure
   return measured
 }
 
-async function measureAny(client: ChildProcess, load: Load): Promise<Measured> {
+export async function measureAny(client: ChildProcess, load: Load): Promise<Measured> {
   const answer = once(client, 'message', { signal: AbortSignal.timeout(measureMsMax) })
   client.send(load)
   const [{ measured, problem }] = (await answer) as [{ measured?: Measured; problem?: string }]

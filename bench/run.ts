@@ -35,6 +35,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['thread-lists', async () => (await import('./thread-lists.bench.ts')).threadLists],
   ['big-board', async () => (await import('./big-board.bench.ts')).bigBoard],
   ['scale', async () => (await import('./scale.bench.ts')).scale],
+  ['followers', async () => (await import('./followers.bench.ts')).followers],
   ['reshard', async () => (await import('./reshard.bench.ts')).reshardBench],
   ['work-lists', async () => (await import('./work-lists.bench.ts')).workLists],
   ['hostile', async () => (await import('./hostile.bench.ts')).hostile],

@@ -3,12 +3,15 @@
  * they receive. A round is over when every reader has every post.
  */
 import { connect, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { sendAll } from './lane.ts'
 import { processTime, residentKib } from './machine.ts'
 import { signPosts } from './sign-posts.ts'
 
 export type TailTask = {
   readonly port: number
+  /** Of the board that takes the posts, where the readers follow another. */
+  readonly postTo?: number
   readonly pid: number
   readonly serviceId: string
   readonly readers: number
@@ -78,7 +81,7 @@ async function run(task: TailTask, under: number): Promise<Omit<TailFound, 'kibP
     const all = new Promise<void>((resolve) => {
       whenAll = resolve
     })
-    await Promise.all([sendAll(task.port, under, now), all])
+    await Promise.all([sendAll(task.postTo ?? task.port, under, now), all])
     times.push(performance.now() - sentAt)
   }
   const seconds = (performance.now() - start) / 1000
@@ -98,7 +101,8 @@ async function run(task: TailTask, under: number): Promise<Omit<TailFound, 'kibP
 async function main(task: TailTask): Promise<TailFound[]> {
   // The room must be there before it can be followed.
   const [first] = signPosts(task.serviceId, 1, { room, text: '' })
-  await sendAll(task.port, 1, [first!.request])
+  await sendAll(task.postTo ?? task.port, 1, [first!.request])
+  while ((await fetch(`http://127.0.0.1:${task.port}/api/threads?room=${room}`)).status !== 200) await pause(100)
   const sockets: Socket[] = []
   const before = residentKib(task.pid)
   for (let n = 0; n < task.readers; n += 100) {

@@ -52,11 +52,11 @@ function follow(readers: number): Promise<TailFound[]> {
 }
 
 /** Has the readers, in a process of their own, follow a server that streams on the paths of a board. */
-export async function followOn({ port, pid, serviceId, readers, posts }: TailTask): Promise<TailFound[]> {
+export async function followOn(task: TailTask): Promise<TailFound[]> {
   const child = fork(new URL('./tail-readers.ts', import.meta.url))
   try {
     const answer = once(child, 'message', { signal: AbortSignal.timeout(measureMsMax) })
-    child.send({ port, pid, serviceId, readers, posts } satisfies TailTask)
+    child.send(task)
     const [{ found, problem }] = (await answer) as [{ found?: TailFound[]; problem?: string }]
     if (found === undefined) throw new Error(`the readers failed: ${problem}`)
     return found

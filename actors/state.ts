@@ -15,7 +15,7 @@ import { BoardModeration } from './moderation/moderation.ts'
 import { People } from './people/people.ts'
 import { PostMarks } from './posts/marks.ts'
 import { Receivers } from './receive-urls/receive-urls.ts'
-import { Board, Changes, nowhere, type Place, packBoard, unpackBoard } from './records/board.ts'
+import { Board, Changes, nowhere, type Place, packBoard, type Room, unpackBoard } from './records/board.ts'
 import { Columns } from './records/columns.ts'
 import type { Core, Projection, RecordPlace } from './records/core.ts'
 import { none } from './records/event-index.ts'
@@ -74,11 +74,13 @@ export class State implements Core {
   readonly moderation: BoardModeration
   /** Made from the others when a reader first asks for it: no snapshot has it. */
   readonly threads: Threads
+  readonly #role: Role
   /** In the order of snapshots. */
   readonly #parts: readonly Projection[]
   readonly #handlers = new Map<string, Projection>()
 
   constructor(board = new Board(), role: Role = 'deciding', book = new LogBook()) {
+    this.#role = role
     this.board = board
     this.changes = new Changes(board.events)
     this.book = book
@@ -142,12 +144,16 @@ export class State implements Core {
     if (record.type === RecordType.event) {
       const slot = board.events.find(key)
       // A new version is reported as a change of its original, by the part that knows versions.
-      if (record.original === undefined) changes.posted(slot)
+      if (record.original === undefined && this.tells(board.roomList[board.events.room[slot]!]!)) changes.posted(slot)
       for (const part of this.#parts) part.onEvent?.(record, slot, from)
     } else if (record.type === RecordType.roomCreated) {
       const room = board.rooms.get(record.room)!.number
       changes.add('room.created', { position: place.change, room, slot: nowhere, subject: '', at: record.at })
     }
+  }
+
+  tells({ visibility }: Pick<Room, 'visibility'>): boolean {
+    return this.#role === 'reading' || visibility === 'private'
   }
 
   /** What a newer release wrote is refused before anything of it is applied. */

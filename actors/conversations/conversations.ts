@@ -105,6 +105,7 @@ export class Direct implements Projection {
     const author = hex(event.author)
     // What the board says about a work accepts nothing on behalf of a member.
     if (event.via !== 'board') this.#spoken(room, author)
+    if (!this.#core.tells(room)) return
     const said = spokenTo(event)
     const identities = new Set<string>(said.to === '' ? [] : [said.to])
     const target = event.reply === undefined ? none : this.#core.board.events.find(event.reply)

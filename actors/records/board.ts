@@ -434,8 +434,8 @@ export function eventChange(board: Board, slot: number, position: number, at: nu
   return { position, room: board.events.room[slot]!, slot, subject: '', at }
 }
 
-/** Formats up to 9 have the identities one by one, and earlier ones do not say all that a replay tells. */
-const snapshotFormat = 10
+/** Earlier formats have every column of events, those up to 9 the identities one by one, and some do not say all that a replay tells. */
+const snapshotFormat = 11
 const codec = new Packr({ useRecords: false })
 
 type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Kept]

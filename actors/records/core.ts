@@ -2,11 +2,16 @@
  * The state: what every part of it may look at, and what a part is.
  */
 
-import type { Board, Changes, Place } from './board.ts'
+import type { Board, Changes, Place, Room } from './board.ts'
 import type { Columns } from './columns.ts'
 import type { FactRecord, PostRecord } from './record.ts'
 
-export type Core = { readonly board: Board; readonly changes: Changes }
+export type Core = {
+  readonly board: Board
+  readonly changes: Changes
+  /** Readers are told here of what is said in this room: in a shard of private rooms alone, since the feed tells of the others. */
+  tells(room: Pick<Room, 'visibility'>): boolean
+}
 
 /** The whole state, as deciders look at it: every part by its name. Filled by actors/state.ts, which stands above the parts. */
 export interface Parts extends Core {}

@@ -1,7 +1,7 @@
 /**
  * The event index: what memory keeps of each event, in columns of typed arrays, found by id.
  *
- * Bodies stay in the segments; a slot here says where. One slot costs 56 to 66 bytes, plus 4 to 8 bytes of hash table
+ * Bodies stay in the segments; a slot here says where. One slot costs 52 to 66 bytes, plus 4 to 8 bytes of hash table
  * and 4 bytes in its room's list. Slots are never freed:
  * a place in a room is forever, only the text can go.
  */
@@ -43,7 +43,7 @@ type NewSlot = {
   readonly isEdit: boolean
   /** Unix seconds, 0 = never. */
   readonly expires: number
-  /** Number in the order of everything public, 0 in private rooms. */
+  /** Number in the order of everything public; in a shard that of the frame. */
   readonly change: number
   /** Leaf index in the public log; `none` where there is no leaf. */
   readonly leaf: number
@@ -65,7 +65,8 @@ export class EventIndex {
   at = new Uint32Array(initialCapacity)
   root = new Uint32Array(initialCapacity)
   parent = new Uint32Array(initialCapacity)
-  change = new Uint32Array(initialCapacity)
+  /** The same array as `place` while each of its numbers is. */
+  change = this.place
   /** Next event of the same thread, by slot; `none` at its end. */
   next = new Uint32Array(initialCapacity)
   /** On a root: the newest event of its thread. On a reply: the one before it in the thread. */
@@ -84,7 +85,7 @@ export class EventIndex {
   /** Everything, for a snapshot, cut to the slots in use. */
   pack(columns: Columns): PackedEvents {
     const wide = wideNames.map((name) => {
-      const bytes = bytesOf(this[name], this.count)
+      const bytes = bytesOf(this[name], name === 'change' && this.change === this.place ? 0 : this.count)
       return name === 'next' || name === 'tail' ? columns.put(bytes) : columns.putGrowing(bytes)
     })
     return [this.#ids.pack(columns), wide, narrowNames.map((name) => keepNarrow(this[name], this.count, columns))]
@@ -98,6 +99,7 @@ export class EventIndex {
       index[name] = new Uint32Array(columns.take(wide[n]!, initialCapacity * 4).buffer)
     for (const [n, name] of narrowNames.entries())
       index[name] = takeNarrow(narrow[n]!, index.count, initialCapacity, columns)
+    if (columns.lengthOf(wide[wideNames.indexOf('change')]!) === 0) index.change = index.place
     return index
   }
 
@@ -116,6 +118,7 @@ export class EventIndex {
     this.at[slot] = event.at
     this.root[slot] = event.root
     this.parent[slot] = event.parent
+    if (event.change !== event.place && this.change === this.place) this.change = this.place.slice()
     this.change[slot] = event.change
     for (const name of narrowNames) this.#setNarrow(name, slot, event[name])
     this.next[slot] = none
@@ -146,7 +149,10 @@ export class EventIndex {
 
   #grow(): void {
     const capacity = this.place.length * 2
-    for (const name of wideNames) this[name] = grown(this[name], new Uint32Array(capacity))
+    const isPlace = this.change === this.place
+    for (const name of wideNames)
+      if (name !== 'change' || !isPlace) this[name] = grown(this[name], new Uint32Array(capacity))
+    if (isPlace) this.change = this.place
     for (const name of narrowNames) this[name] = longer(this[name], capacity)
   }
 

@@ -119,7 +119,7 @@ test('what people packs, people restores', () => {
   fc.assert(
     fc.property(fc.array(peopleAct, { maxLength: 40 }), (acts) => {
       const board = new Board()
-      const core = { board, changes: new Changes(board.events) }
+      const core = { board, changes: new Changes(board.events), tells: () => true }
       const people = new People(core)
       for (const [n, each] of acts.entries())
         people.acts[each.op]!(each as FactRecord<never>, {
@@ -154,7 +154,7 @@ test('what direct packs, direct restores', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const board = new Board()
-      const core = { board, changes: new Changes(board.events) }
+      const core = { board, changes: new Changes(board.events), tells: () => true }
       const direct = new Direct(core, new PostMarks(core))
       let seq = 0
       const apply = (record: BoardRecord) => {

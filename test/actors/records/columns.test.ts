@@ -13,8 +13,16 @@ import { scratchDirectory } from '../../support/scratch.ts'
 const key = Buffer.alloc(32, 7)
 const idOf = (n: number) => createHash('sha256').update(`event ${n}`).digest().subarray(0, 16)
 
+/** `unlisted`: frames of the journal before the first post that are no public changes. `columns`: that have an array of their own. */
+const kinds = [
+  { role: 'deciding', unlisted: 0, columns: 11 },
+  { role: 'reading', unlisted: 0, columns: 13 },
+  { role: 'reading', unlisted: 4, columns: 14 },
+] as const
+type Kind = (typeof kinds)[number]
+
 /** Threads of ten, in two rooms. */
-function post(state: State, n: number): void {
+function post(state: State, n: number, { unlisted }: Kind): void {
   const facts = {
     type: RecordType.event,
     room: n % 2 === 0 ? 'even' : 'odd',
@@ -29,12 +37,12 @@ function post(state: State, n: number): void {
     via: 'command',
     ...(n % 10 < 2 ? {} : { root: idOf(n - (n % 10) + (n % 2)), reply: idOf(n - 2) }),
   }
-  state.apply(facts as BoardRecord, idOf(n), { shard: 0, seq: n + 3, change: n + 3, leaf: n })
+  state.apply(facts as BoardRecord, idOf(n), { shard: 0, seq: n + 3 + unlisted, change: n + 3, leaf: n })
 }
 
 /** A state with so many posts. */
-function stateOf(posts: number): State {
-  const state = new State()
+function stateOf(posts: number, kind: Kind): State {
+  const state = new State(undefined, kind.role)
   for (const [n, room] of ['even', 'odd'].entries())
     state.apply({ type: RecordType.roomCreated, room, at: 1, visibility: 'public' }, idOf(-n - 1), {
       shard: 0,
@@ -42,33 +50,36 @@ function stateOf(posts: number): State {
       change: n + 1,
       leaf: 0,
     })
-  for (let n = 0; n < posts; n++) post(state, n)
+  for (let n = 0; n < posts; n++) post(state, n, kind)
   return state
 }
 
-test('a state whose arrays lie beside its bytes goes on from a file as if it had never been one', () => {
-  const directory = scratchDirectory()
-  const journalId = Buffer.alloc(16, 1)
-  const counts = [8_191, 8_192, 8_193]
-  for (const count of counts) {
-    save(machineDisk, directory, { journalId, seq: count, ...stateOf(count).pack('more') })
-    const kept = loadNewest(machineDisk, directory, journalId)!
-    expect(kept.columns.length).toBeGreaterThan(12)
-    const { state, more } = State.unpack(kept)!
-    expect(more).toBe('more')
-    const whole = stateOf(count + 5_000)
-    for (let n = count; n < count + 5_000; n++) post(state, n)
-    for (let n = 0; n < count + 5_000; n++) expect(state.board.events.find(idOf(n))).toBe(n)
-    expect(joined(state.pack('more')).equals(joined(whole.pack('more')))).toBe(true)
-  }
-})
+test.each(kinds)(
+  'a state whose arrays lie beside its bytes goes on from a file as if it had never been one: $role, $unlisted',
+  (kind) => {
+    const directory = scratchDirectory()
+    const journalId = Buffer.alloc(16, 1)
+    const counts = [8_191, 8_192, 8_193]
+    for (const count of counts) {
+      save(machineDisk, directory, { journalId, seq: count, ...stateOf(count, kind).pack('more') })
+      const kept = loadNewest(machineDisk, directory, journalId)!
+      expect(kept.columns.length).toBeGreaterThanOrEqual(kind.columns)
+      const { state, more } = State.unpack(kept, kind.role)!
+      expect(more).toBe('more')
+      const whole = stateOf(count + 5_000, kind)
+      for (let n = count; n < count + 5_000; n++) post(state, n, kind)
+      for (let n = 0; n < count + 5_000; n++) expect(state.board.events.find(idOf(n))).toBe(n)
+      expect(joined(state.pack('more')).equals(joined(whole.pack('more')))).toBe(true)
+    }
+  },
+)
 
-test('an image that is written beside the work stays as it was, whatever happens to the state', () => {
+test.each(kinds)('an image that is written beside the work stays as it was: $role, $unlisted', (kind) => {
   for (const count of [10, 8_192, 20_000]) {
-    const state = stateOf(count)
+    const state = stateOf(count, kind)
     const before = joined(state.pack('more')).toString('base64')
     const image = state.pack('more', new Columns([], true))
-    for (let n = count; n < count + 25_000; n++) post(state, n)
+    for (let n = count; n < count + 25_000; n++) post(state, n, kind)
     expect(joined(image).toString('base64') === before).toBe(true)
   }
 })

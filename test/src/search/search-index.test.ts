@@ -249,6 +249,37 @@ describe('what became of a text', () => {
   })
 })
 
+test('a full part is merged while texts leave it, and holds the others in one list of words', () => {
+  const directory = scratchDirectory()
+  const rows = 3_000
+  const partMax = { rows, bytes: 100_000_000 }
+  let index = SearchIndex.open(directory, 'log', 99, partMax)
+  const words = (n: number, times: number) => Array.from({ length: times }, (_, at) => `word${n * 7_919 + at * 31_337}x`)
+  const posts = 2 * rows + 300
+  for (let n = 1; n <= posts; n++) {
+    index.add(event(`common ${words(n, 30).join(' ')}`, n), idOf(n), n)
+    // Of a part that is full, that is being merged, or that grows; and by a process that was started again between two steps.
+    if (n % 100 === 0) index.add(mark('event.redact', n - 50), idOf(100_000 + n), n)
+    if (n % 300 === 0) index.settle(1, 10)
+    if (n !== rows + 900) continue
+    index.close()
+    index = SearchIndex.open(directory, 'log', 99, partMax)
+  }
+  for (let n = 0; n < 30; n++) index.settle(1, 10)
+  const isGone = (n: number) => n % 100 === 50 && n < posts
+  const left = Array.from({ length: posts }, (_, n) => posts - n).filter((n) => !isGone(n))
+  expect(search(index, 'common')).toEqual(left)
+  for (let n = 1; n <= posts; n += 49) expect(search(index, words(n, 1)[0]!)).toEqual(isGone(n) ? [] : [n])
+  index.close()
+  const database = openDatabase(join(directory, 'index.db'))
+  const segmentsOf = (table: string) =>
+    database.prepare(`SELECT count(DISTINCT segid) AS count FROM ${table}_idx`).get()?.count
+  expect([segmentsOf('texts_1'), segmentsOf(`texts_${rows + 1}`)]).toEqual([1, 1])
+  database.close()
+  const bytes = readdirSync(directory).map((name) => readFileSync(join(directory, name), 'latin1'))
+  for (let n = 50; n < posts; n += 100) expect(bytes.some((each) => each.includes(words(n, 1)[0]!))).toBe(false)
+})
+
 test('what a kill left in the write-ahead log behind a deletion is gone when it is opened', () => {
   const [directory, killed] = [scratchDirectory(), scratchDirectory()]
   const index = SearchIndex.open(directory, 'log', 9)

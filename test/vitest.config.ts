@@ -10,6 +10,7 @@ const longest = [
   'syscalls',
   'http-timeouts',
   'stream',
+  'stream-reader',
   'quorum',
   'replication',
   'follower',

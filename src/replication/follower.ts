@@ -7,7 +7,7 @@ import type { Cancel } from '../../actors/kernel/timers.ts'
 import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
 import { type Clock, pause } from '../clock.ts'
 import type { Attachments } from './attachments.ts'
-import { Assembly, type BatchHeader, type Opened, openPayload } from './batch.ts'
+import { Assembly, type BatchHeader, type Opened, openPayload, type Part } from './batch.ts'
 import { Halted } from './halted.ts'
 import type { Ends } from './journals-out.ts'
 import { type Leader, OutOfReach } from './leader.ts'
@@ -67,6 +67,8 @@ const lackingMax = 600
 const retryMs = 500
 /** A stream that was out of reach is tried again after this. */
 const streamRetryMs = 5_000
+/** Where nothing came for so long, the servers are asked whether there is more. */
+const quietMs = 6_000
 
 export class Follower {
   readonly #options: FollowerOptions
@@ -83,8 +85,15 @@ export class Follower {
   /** How often in a row the leader said that it has less than this follower. */
   #pollsAhead = 0
   #stream: StreamReader | undefined
-  /** The newest message of the stream, and when it came. */
-  #newest: { readonly seq: number; readonly header: BatchHeader; readonly cameAt: number } | undefined
+  /** The newest message that the stream has brought, and the header of the newest that a board wrote. */
+  #brought = 0
+  #newest: BatchHeader | undefined
+  /** Since when the stream has brought nothing that could be taken; undefined: something is being taken. */
+  #quietSince: number | undefined
+  /** When the servers were asked last whether there is more. */
+  #quietAskedAt = Number.NEGATIVE_INFINITY
+  /** The newest message of the stream up to which everything is here. */
+  #taken = 0
   /** Boards that led the board before: what the newest one does not say counts no more. */
   #epoch = 1
   /** One batch after the other, whichever way it came. */
@@ -153,7 +162,6 @@ export class Follower {
     if (openStream !== undefined) {
       try {
         this.#stream = await openStream()
-        this.#newest = undefined
         return await this.#follow(this.#stream)
       } catch (error) {
         if (error instanceof Diverged || error instanceof Halted || this.#isStopped) throw error
@@ -161,6 +169,8 @@ export class Follower {
       } finally {
         await this.#stream?.close()
         this.#stream = undefined
+        this.#newest = undefined
+        this.#quietSince = undefined
       }
     }
     const until = clock.monotonicMs() + streamRetryMs
@@ -182,18 +192,29 @@ export class Follower {
       },
     )
     // The newest message says how the leader answers, and is here already.
-    const from = isCopied ? Math.max(1, newest) : 1
+    const from = Math.max(1, isCopied ? newest : Math.min(newest, this.#taken))
     this.#options.report('info', 'following.begun', { from })
     this.#problem = undefined
     const assembly = new Assembly(this.#options.seal)
+    this.#brought = from - 1
+    this.#quietSince = this.#options.clock.monotonicMs()
     for await (const { seq, part } of stream.from(from)) {
-      this.#epoch = Math.max(this.#epoch, part.header.epoch)
-      this.#newest = { seq, header: part.header, cameAt: this.#options.clock.monotonicMs() }
-      await this.#sealed(part.header.seal)
-      const batch = assembly.add(part)
-      if (batch !== undefined) await this.#inTurn(() => this.#take(openPayload(batch.header, batch.payload)))
+      this.#quietSince = undefined
+      if (part !== undefined) await this.#takeMessage(seq, part, assembly)
       if (this.#isOver) return
+      this.#brought = seq
+      this.#quietSince = this.#options.clock.monotonicMs()
     }
+  }
+
+  async #takeMessage(seq: number, part: Part, assembly: Assembly): Promise<void> {
+    this.#epoch = Math.max(this.#epoch, part.header.epoch)
+    this.#newest = part.header
+    await this.#sealed(part.header.seal)
+    const batch = assembly.add(part)
+    if (batch === undefined) return
+    await this.#inTurn(() => this.#take(openPayload(batch.header, batch.payload)))
+    this.#taken = seq
   }
 
   /** Has the key of a message, which the leader gives where this follower has none: it is new, or the leader began another chain. */
@@ -258,26 +279,37 @@ export class Follower {
   #pollNow(): void {
     this.#tellCopied()
     void this.#poll()
-    void this.#lookForVacancy()
+    void this.#lookAtSilence()
   }
 
-  /** Nothing of the leader came for long, and the servers have nothing of it either: a link that was cut is no silence. */
-  async #lookForVacancy(): Promise<void> {
+  /** Nothing comes: the servers have forgotten this follower, its link is cut, or the leader is gone. */
+  async #lookAtSilence(): Promise<void> {
     const { vacancy, clock } = this.#options
-    const newest = this.#newest
-    if (vacancy === undefined || newest === undefined || this.#stream === undefined || this.#isOver) return
-    const { seq, header, cameAt } = newest
-    const isGiven = header.handedOver === true && header.leader !== vacancy.self
-    const waitMs = isGiven ? vacancy.silentMs / 10 : vacancy.silentMs
-    if (header.ack !== 'quorum' && !isGiven) return
-    if (clock.monotonicMs() - cameAt < waitMs) return
+    const [stream, since] = [this.#stream, this.#quietSince]
+    if (stream === undefined || since === undefined || this.#isOver) return
+    const now = clock.monotonicMs()
+    const isVacant = now - since >= this.#vacantAfterMs
+    if (!isVacant && now - Math.max(since, this.#quietAskedAt) < quietMs) return
+    this.#quietAskedAt = now
     try {
-      if ((await this.#stream.last()) === seq && this.#newest === newest) vacancy.found(seq)
-      // Looked again after as long.
-      else if (this.#newest === newest) this.#newest = { ...newest, cameAt: clock.monotonicMs() }
+      const last = await stream.last()
+      if (this.#quietSince !== since) return
+      if (last > this.#brought) {
+        this.#warn('following.interrupted', 'the servers of the stream do not send what they have: they are asked anew')
+        await stream.close()
+      } else if (isVacant) vacancy?.found(last)
     } catch (error) {
       this.#warn('following.without_stream', error instanceof Error ? error.message : String(error))
     }
+  }
+
+  /** After so long a silence the place of the leader is free. */
+  get #vacantAfterMs(): number {
+    const { vacancy } = this.#options
+    const { handedOver, leader, ack } = this.#newest ?? {}
+    if (vacancy === undefined) return Number.POSITIVE_INFINITY
+    if (handedOver === true && leader !== vacancy.self) return vacancy.silentMs / 10
+    return ack === 'quorum' ? vacancy.silentMs : Number.POSITIVE_INFINITY
   }
 
   /** Asks the leader how far it is, and fetches what should have come. */

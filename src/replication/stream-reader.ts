@@ -5,6 +5,10 @@ import { type Part, parseHeader } from './batch.ts'
 import type { Ends } from './journals-out.ts'
 import { closed, connecting, copiesSubject, headerName, refuseOld, type StreamOptions, streamName } from './stream.ts'
 
+/** A server that was lost took with it what it knew of this reader: two of these without a word, and another is asked. */
+const heartbeatMs = 1_000
+const askedAgainMs = 5_000
+
 export class StreamReader {
   readonly #connection: NatsConnection
   readonly #name: string
@@ -36,16 +40,16 @@ export class StreamReader {
     return (await manager.streams.info(this.#name)).state.last_seq
   }
 
-  /** Messages from this number on, as far as they are there, and those that come; what no board wrote is left out. */
-  async *from(seq: number): AsyncGenerator<{ readonly seq: number; readonly part: Part }, void, undefined> {
+  /** Messages from this number on, as far as they are there, and those that come. `part`: undefined where no board wrote it. */
+  async *from(seq: number): AsyncGenerator<{ readonly seq: number; readonly part: Part | undefined }, void, undefined> {
     const consumer = await jetstream(this.#connection, { checkAPI: false }).consumers.get(this.#name, {
       deliver_policy: DeliverPolicy.StartSequence,
       opt_start_seq: seq,
     })
-    const messages = await consumer.consume({ max_messages: 256 })
+    const messages = await consumer.consume({ max_messages: 256, idle_heartbeat: heartbeatMs, expires: askedAgainMs })
     for await (const message of messages) {
       const header = parseHeader(message.headers?.get(headerName) ?? '')
-      if (header !== undefined) yield { seq: message.seq, part: { header, bytes: message.data } }
+      yield { seq: message.seq, part: header && { header, bytes: message.data } }
     }
   }
 

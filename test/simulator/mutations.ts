@@ -252,6 +252,18 @@ export const mutations: readonly Mutation[] = [
     to: '  if (size > log.size + 1_000_000)\n    throw new RolledBack(',
   },
   {
+    name: 'a start cuts what the log proves',
+    file: recovery,
+    from: 'cutTail(recovery, file, walk, recovery.knownDurable(journalId))',
+    to: "cutTail(recovery, file, walk, { seq: 0, by: '' })",
+  },
+  {
+    name: 'one damaged record ends an export',
+    file: 'src/export/chunks.ts',
+    from: '    if (!(error instanceof Damage)) throw error\n    return toUtf8(unreadableLine',
+    to: '    if (error instanceof Damage) throw error\n    return toUtf8(unreadableLine',
+  },
+  {
     name: 'a cursor begins one place too late',
     file: 'src/follow/rows.ts',
     from: '  const first = changes.after(from.next - 1)',

@@ -254,7 +254,8 @@ test('a full part is merged while texts leave it, and holds the others in one li
   const rows = 3_000
   const partMax = { rows, bytes: 100_000_000 }
   let index = SearchIndex.open(directory, 'log', 99, partMax)
-  const words = (n: number, times: number) => Array.from({ length: times }, (_, at) => `word${n * 7_919 + at * 31_337}x`)
+  const words = (n: number, times: number) =>
+    Array.from({ length: times }, (_, at) => `word${n * 7_919 + at * 31_337}x`)
   const posts = 2 * rows + 300
   for (let n = 1; n <= posts; n++) {
     index.add(event(`common ${words(n, 30).join(' ')}`, n), idOf(n), n)

@@ -88,7 +88,8 @@ async function run(load: Load): Promise<Measured> {
     const posts = signPosts(work.serviceId, work.count, undefined, rooms)
     const requests = posts.map(({ request }) => request)
     const measured = await observed(load, [], () => sendPaced(port, { connections: inFlight, perSecond }, requests))
-    remember(posts)
+    // Which of them were refused is not known: a reply to one of those would be no post.
+    if (measured.statuses[200] === posts.length) remember(posts)
     return measured
   }
   if (work.kind === 'batches') {

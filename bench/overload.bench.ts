@@ -26,8 +26,8 @@ const slowSync = [
 ]
 const times = 4
 const connections = 1_024
-/** The queue of a shard is a tenth of the default, so that it is full before all connections wait. */
-const queueMax = 100
+/** The queue of a shard is an eighth of the default, so that it is full before all connections wait. */
+const queueMax = 128
 const placements = ['back', 'threads', 'clerks'] as const
 /** As many as it holds without a refusal. */
 const closedLoop = 96

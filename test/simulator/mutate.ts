@@ -14,7 +14,7 @@ import { type Mutation, mutations } from './mutations.ts'
 const run = promisify(execFile)
 const text = { type: 'string' } as const
 const { values } = parseArgs({ options: { seed: text, steps: text, jobs: text, only: text } })
-const { seed = '1', steps = '8000', jobs = '2', only = '' } = values
+const { seed = '1', steps = '16000', jobs = '2', only = '' } = values
 
 type Caught = { readonly step?: number; readonly board?: number; readonly message?: string }
 
@@ -36,7 +36,7 @@ function apply(directory: string, { name, file, from, to }: Mutation): void {
 async function catchIn(directory: string, mutation: Mutation): Promise<Caught | undefined> {
   const original = readFileSync(join(packageDirectory, mutation.file))
   apply(directory, mutation)
-  const args = ['test/simulator/run.ts', '--seed', seed, '--steps', steps, '--jobs', '1', '--brief', '--json']
+  const args = ['test/simulator/run.ts', '--seed', mutation.seed ?? seed, '--steps', steps, '--jobs', '1', '--brief', '--json']
   try {
     await run(process.execPath, args, { cwd: directory, maxBuffer: 2 ** 26 })
     return undefined

@@ -36,7 +36,8 @@ function apply(directory: string, { name, file, from, to }: Mutation): void {
 async function catchIn(directory: string, mutation: Mutation): Promise<Caught | undefined> {
   const original = readFileSync(join(packageDirectory, mutation.file))
   apply(directory, mutation)
-  const args = ['test/simulator/run.ts', '--seed', mutation.seed ?? seed, '--steps', steps, '--jobs', '1', '--brief', '--json']
+  const which = ['--seed', mutation.seed ?? seed, '--steps', steps, '--jobs', '1']
+  const args = ['test/simulator/run.ts', ...which, '--brief', '--json']
   try {
     await run(process.execPath, args, { cwd: directory, maxBuffer: 2 ** 26 })
     return undefined

@@ -22,6 +22,8 @@ export type CrashOptions = {
   readonly shards?: number
   /** How posts are sent; `mixed` has all ways at once. */
   readonly by?: (typeof ways)[number]
+  /** Of boards with followers: what they answer after. */
+  readonly ack?: 'quorum' | 'copy'
   readonly rounds: number
   /** Ends after the round in which this many seconds are over. */
   readonly seconds?: number

@@ -3,7 +3,7 @@
  * `npm run take-overs` and `npm run soak`.
  *
  * `-- [--rounds N] [--seconds S] [--seed S] [--placement back|clerks|threads] [--engine uws|node] [--shards N]
- * [--by mixed|single|batches|stream]`. Exit code 1 when something was found, 2 when it could not run.
+ * [--by mixed|single|batches|stream] [--ack quorum|copy]`; the last of take-overs alone. Exit code 1 when something was found, 2 when it could not run.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -40,7 +40,16 @@ function count(flag: string, given: string): number {
 }
 
 const text = { type: 'string' } as const
-const flags = { rounds: text, seconds: text, seed: text, placement: text, engine: text, shards: text, by: text }
+const flags = {
+  rounds: text,
+  seconds: text,
+  seed: text,
+  placement: text,
+  engine: text,
+  shards: text,
+  by: text,
+  ack: text,
+}
 
 function readArguments() {
   try {
@@ -62,13 +71,14 @@ const planned = {
   placement: oneOf('placement', values.placement ?? 'back', ['back', 'clerks', 'threads']),
   shards: count('shards', values.shards ?? '1'),
   by: oneOf('by', values.by ?? 'mixed', ways),
+  ack: oneOf('ack', values.ack ?? 'quorum', ['quorum', 'copy']),
   ...(values.seconds === undefined ? {} : { seconds: count('seconds', values.seconds) }),
   ...(values.engine === undefined ? {} : { engine: oneOf('engine', values.engine, ['uws', 'node']) }),
   progress: (line: string) => console.log(line),
 }
 const directory = mkdtempSync(join(tmpdir(), `broadside-${name}-`))
 const options = { ...planned, directory }
-const { engine = 'uws', seed, placement, shards, by } = options
+const { engine = 'uws', seed, placement, shards, by, ack } = options
 console.log(`${name}, seed ${seed}, placed as ${placement}, ${shards} shards, engine ${engine}, load ${by}`)
 // Boards are in process groups of their own, and a disk stays mounted: both are ended at exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
@@ -79,7 +89,7 @@ try {
   await endBoards()
   if (!(error instanceof Finding)) stopWith(`could not run: ${error instanceof Error ? error.stack : error}`)
   console.error(`Found in ${error.message}`)
-  const same = `--seed ${seed} --placement ${placement} --shards ${shards} --engine ${engine} --by ${by}`
+  const same = `--seed ${seed} --placement ${placement} --shards ${shards} --engine ${engine} --by ${by} --ack ${ack}`
   console.error(`The files are in ${directory}. Again: npm run ${name} -- --rounds ${error.round} ${same}`)
   process.exitCode = 1
 }

@@ -1,5 +1,5 @@
 /**
- * Rounds of faults on three boxes of one board that answers by quorum: its leader is killed, stopped, paused or cut off, followers and the
+ * Rounds of faults on three boxes of one board that answers by quorum, or by a copy too: its leader is killed, stopped, paused or cut off, followers and the
  * servers of the stream are killed, all under load. After each, a box leads: with everything that was answered, under no second root
  * for any size; and who led before is heard no more.
  */
@@ -70,7 +70,7 @@ class Group {
   }
 
   static async start(options: CrashOptions): Promise<Group> {
-    const { directory, placement, shards = 1, engine = 'auto' } = options
+    const { directory, placement, shards = 1, engine = 'auto', ack = 'quorum' } = options
     const cluster = await NatsCluster.start(join(directory, 'servers'))
     const links = await Promise.all(names.map(() => Links.to(cluster.servers.map(({ port }) => port))))
     const env = (n: number) => ({
@@ -79,7 +79,7 @@ class Group {
       SHARDS: String(shards),
       HTTP_ENGINE: engine,
       SEGMENT_BYTES: '65536',
-      REPLICATE_ACK: 'quorum',
+      REPLICATE_ACK: ack,
       REPLICATE: links[n]!.addresses,
     })
     const boxes = await makeBoxes(join(directory, 'boxes'), names.length, cluster, env)

@@ -13,7 +13,7 @@ const checkpoint = 'board.example/log/2026a\n2\n\n'
 
 /** A room, a post in it, and its redaction: changes 1 to 3, leaves 0 and 1 for the last two. */
 function redacted(): ExportContext {
-  const state = new State()
+  const state = new State(undefined, 'reading')
   const frames: Frame[] = []
   const sha = createHash('sha256').update('{}').digest()
   const id = sha.subarray(0, 16)

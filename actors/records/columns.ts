@@ -34,11 +34,6 @@ export class Columns {
     return bytes.length < columnBytesMin ? bytes : this.all.push(bytes) - 1
   }
 
-  /** Bytes of the array that was put. */
-  lengthOf(kept: Kept): number {
-    return (typeof kept === 'number' ? this.all[kept] : kept)?.length ?? 0
-  }
-
   /**
    * The array that was put, at the beginning of a power of two of bytes, at least `roomMin`. The memory of a column goes over to
    * the caller: an image is unpacked once, and never by a caller that continues with the state that it was packed from.

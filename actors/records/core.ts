@@ -9,7 +9,7 @@ import type { FactRecord, PostRecord } from './record.ts'
 export type Core = {
   readonly board: Board
   readonly changes: Changes
-  /** Readers are told here of what is said in this room: in a shard of private rooms alone, since the feed tells of the others. */
+  /** Whether this state answers who follows the room or is addressed in it: the feed for public rooms, a shard for its private ones. */
   tells(room: Pick<Room, 'visibility'>): boolean
 }
 

@@ -95,11 +95,12 @@ export class EventIndex {
   static of([ids, wide, narrow]: PackedEvents, columns: Columns): EventIndex {
     const index = new EventIndex()
     index.#ids.restore(ids, columns)
-    for (const [n, name] of wideNames.entries())
-      index[name] = new Uint32Array(columns.take(wide[n]!, initialCapacity * 4).buffer)
+    for (const [n, name] of wideNames.entries()) {
+      const { buffer, length } = columns.take(wide[n]!, initialCapacity * 4)
+      index[name] = name === 'change' && length === 0 ? index.place : new Uint32Array(buffer)
+    }
     for (const [n, name] of narrowNames.entries())
       index[name] = takeNarrow(narrow[n]!, index.count, initialCapacity, columns)
-    if (columns.lengthOf(wide[wideNames.indexOf('change')]!) === 0) index.change = index.place
     return index
   }
 

@@ -89,7 +89,7 @@ export class JournalStream {
     this.#connection = connection
     this.#manager = manager
     this.#name = streamName(options.serviceId)
-    this.#subject = `broadside.${tokenOf(options.serviceId)}.frames`
+    this.#subject = framesSubject(options.serviceId)
     void this.#watch()
   }
 
@@ -226,6 +226,11 @@ function away({ servers }: StreamOptions, error: unknown): StreamAway {
 /** A name in subjects may have no dot. */
 function tokenOf(serviceId: string): string {
   return serviceId.replaceAll('.', '_')
+}
+
+/** Where a board publishes its journals. */
+export function framesSubject(serviceId: string): string {
+  return `broadside.${tokenOf(serviceId)}.frames`
 }
 
 /** Where followers say how far they have the journals. The stream keeps none of it. */

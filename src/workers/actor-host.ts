@@ -641,7 +641,6 @@ export class ActorHost implements Actors {
   #followingAsk([, shares]: FollowingAsk, give: (answer: FollowingAnswer) => void): void {
     takeFrames({ shards: this.#shardLinks, log: this.#logLink! }, shares, (taken) => {
       if (!taken.ok) return give(taken)
-      this.noteChange(taken.change)
       give({ ok: true, places: taken.places })
       this.noteChange(taken.change)
       // The feed answers when it shows this, and the main thread has heard what is new.

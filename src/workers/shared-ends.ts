@@ -1,6 +1,6 @@
 /**
- * How far the journals reach, in memory that the threads share. Each thread stores it before it answers or tells anything that rests on
- * it, so whoever has heard that reads at least as much here, however late other messages are.
+ * How far the journals reach, in memory that the threads share. Each thread stores how far its own does before it answers a write, so
+ * whoever has the answer finds that write counted here, even if other messages between the threads are late.
  */
 import type { Ends } from '../replication/journals-out.ts'
 

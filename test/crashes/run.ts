@@ -3,7 +3,8 @@
  * `npm run take-overs` and `npm run soak`.
  *
  * `-- [--rounds N] [--seconds S] [--seed S] [--placement back|clerks|threads] [--engine uws|node] [--shards N]
- * [--by mixed|single|batches|stream] [--ack quorum|copy]`; the last of take-overs alone. Exit code 1 when something was found, 2 when it could not run.
+ * [--by mixed|single|batches|stream] [--ack quorum|copy]`; `--ack` is for take-overs alone. Exit code 1 when something was found, 2 when
+ * it could not run.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * Rounds of faults on three boxes of one board that answers by quorum, or by a copy too: its leader is killed, stopped, paused or cut off, followers and the
- * servers of the stream are killed, all under load. After each, a box leads: with everything that was answered, under no second root
+ * Rounds of faults on three boxes of one board that answers by quorum, or by a copy too: its leader is killed, stopped, paused or cut
+ * off, followers and the servers of the stream are killed, all under load. After each, a box leads: with everything that was answered, under no second root
  * for any size; and who led before is heard no more.
  */
 import { join } from 'node:path'

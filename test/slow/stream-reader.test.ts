@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { machine } from '../../src/platform.ts'
 import { openStream } from '../../src/replication/open-stream.ts'
 import { seedIn } from '../../src/replication/seed.ts'
-import { copiesSubject, streamName } from '../../src/replication/stream.ts'
+import { framesSubject, streamName } from '../../src/replication/stream.ts'
 import { StreamReader } from '../../src/replication/stream-reader.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory } from '../support/board-process.ts'
@@ -38,7 +38,7 @@ describe.skipIf(skipWithout(missing))(`from real servers${skipNote(missing)}`, (
     const stream = await vi.waitFor(() => openStream(machine, settings, serviceId, 'make'), patience)
     const connection = await cluster.connection()
     const manager = await jetstreamManager(connection, { checkAPI: false })
-    const publish = () => connection.request(`${copiesSubject(serviceId).replace(/copies$/, 'frames')}`, 'of nobody')
+    const publish = () => connection.request(framesSubject(serviceId), 'not from a board')
     await publish()
     const reader = await StreamReader.open({
       servers,

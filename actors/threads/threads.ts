@@ -5,8 +5,8 @@
  * or in a record, so a start from either gives the same lists. A thread is named by the slot of its root.
  *
  * A thread stands at its newest post that is shown. Usually that is its last one, and only where it is not does memory say which.
- * An order is a list of numbers, made for a room, a page, an author or the front page when it is first read. A thread in which
- * nothing is shown is in no list. A thread that moderators moved is in the lists of the room that it was moved to, and its page there is
+ * An order is a list of numbers for a room, a page, an author or the front page, made when it is first read; by activity and by age it
+ * is made only as far down as it is read. A thread in which nothing is shown is in no list. A thread that moderators moved is in the lists of the room that it was moved to, and its page there is
  * the one of the same name.
  */
 
@@ -16,19 +16,15 @@ import type { Counted, Sums } from '../posts/votes.ts'
 import type { Room } from '../records/board.ts'
 import type { Core } from '../records/core.ts'
 import { type EventIndex, none } from '../records/event-index.ts'
+import type { Slots } from '../records/slot-lists.ts'
 import type { Rules } from '../rooms/rules.ts'
 import type { MoveWatcher, ThreadFlags } from './flags.ts'
+import { NewestFirst } from './newest-first.ts'
 import { Ordered } from './ordered.ts'
+import { ThreadScores, type VoteWindow } from './scores.ts'
 
 export const threadOrders = ['active', 'new', 'top'] as const
 export type ThreadOrder = (typeof threadOrders)[number]
-
-/** Hours back, this one included. */
-export const voteWindows = { day: 24, week: 168, month: 720, all: Number.POSITIVE_INFINITY } as const
-export type VoteWindow = keyof typeof voteWindows
-const windows = Object.keys(voteWindows) as VoteWindow[]
-/** Votes older than this are in no window but `all`. */
-const hoursMax = voteWindows.month
 
 export type ThreadsQuery = {
   /** Absent: the rooms of the front page. */
@@ -45,6 +41,9 @@ export type ThreadsQuery = {
   /** Continue after this place. */
   readonly from: number | undefined
 }
+/** Where threads are listed. */
+type Place = Pick<ThreadsQuery, 'room' | 'page' | 'author'>
+type Listing = { readonly room: Room | undefined; readonly page: string | undefined }
 /** Slots of roots; `next`: place of the last one examined, where more may follow. */
 export type ThreadsFound = { readonly roots: readonly number[]; readonly next: number | undefined }
 
@@ -67,9 +66,7 @@ const looksMax = 20_000
 const scopesMax = 4_096
 
 /** The lists of one place that threads are read in. */
-type Scope = { active?: Ordered; fresh?: Ordered; readonly top: Map<VoteWindow, Ordered> }
-type Score = Map<number, number>
-type Slots = { readonly length: number; at(position: number): number | undefined }
+type Scope = { active?: NewestFirst; fresh?: NewestFirst; readonly top: Map<VoteWindow, Ordered> }
 
 export class Threads {
   readonly #core: Core
@@ -110,15 +107,8 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   /** Unix seconds: what expires until then is not shown. */
   #passed: number
   #hour: number
-  /** Votes for less those against, of threads that have any: in each window, and by the hour in which they were cast. */
-  readonly #scores: Readonly<Record<VoteWindow, Score>> = {
-    day: new Map(),
-    week: new Map(),
-    month: new Map(),
-    all: new Map(),
-  }
-  readonly #hours = new Map<number, Score>()
-  readonly #sums = new Map<number, { up: number; down: number }>()
+  /** Made when a reader first asks for an order by votes. */
+  #scores: ThreadScores | undefined
   #frontChanges: number
 
   constructor(core: Core, marks: PostMarks, rules: Rules, flags: ThreadFlags, now: number) {
@@ -137,7 +127,6 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
       else this.marked(slot)
     }
     for (const slot of marks.marked()) if (!marks.isEdit(slot)) this.marked(slot)
-    for (const { event, ...cast } of marks.casts()) this.voted(event, { value: 0, hour: 0 }, cast)
   }
 
   /** Unix seconds: when the next post of all expires, 0: none will. */
@@ -171,7 +160,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   /** Place of a root in the list of this query, as `from` takes it. */
   placeOf({ order, window }: Pick<ThreadsQuery, 'order' | 'window'>, root: number): number {
     if (order === 'active') return this.#lastOf(root)
-    return order === 'new' ? root : rankOf(this.#scores[window].get(root) ?? 0, root)
+    return order === 'new' ? root : rankOf(this.#scored.of(window, root), root)
   }
 
   /** Whether anything of its thread is shown. */
@@ -197,7 +186,14 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
 
   /** Of the root and all replies. */
   votes(root: number): Sums {
-    const { up, down } = this.#sums.get(root) ?? { up: 0, down: 0 }
+    const { events } = this.#core.board
+    let [up, down, posts] = [0, 0, 0]
+    for (let slot = root; slot !== none; slot = events.next[slot]!) {
+      if (++posts > shortMax) return this.#longOf(root).votes
+      const sums = this.#marks.votes(slot)
+      up += sums.up
+      down += sums.down
+    }
     return { up, down, score: up - down }
   }
 
@@ -210,7 +206,8 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
       this.#expiring.removeFirst()
       this.marked(slot)
     }
-    this.#turn(Math.floor(now / hourSeconds))
+    this.#hour = Math.max(this.#hour, Math.floor(now / hourSeconds))
+    this.#scores?.turn(this.#hour)
     if (this.#frontChanges === this.#rules.frontChanges) return
     this.#frontChanges = this.#rules.frontChanges
     this.#scopes.delete(frontScope)
@@ -253,12 +250,8 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
 
   voted(slot: number, before: Counted, after: Counted): void {
     const root = this.#core.board.events.rootOf(slot)
-    if (before.value !== 0) this.#vote(root, before.hour, -before.value)
-    if (after.value !== 0) this.#vote(root, after.hour, after.value)
-    const sums = this.#sums.get(root) ?? { up: 0, down: 0 }
-    sums.up += Number(after.value === 1) - Number(before.value === 1)
-    sums.down += Number(after.value === -1) - Number(before.value === -1)
-    this.#sums.set(root, sums)
+    this.#long.get(root)?.vote(slot, this.#marks.votes(slot))
+    this.#scores?.voted(root, before, after)
   }
 
   #isGone(slot: number): boolean {
@@ -286,7 +279,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
       if (to === none) fresh?.remove(root)
       else fresh?.add(root)
       for (const [window, list] of top) {
-        const score = this.#scores[window].get(root) ?? 0
+        const score = this.#scored.of(window, root)
         if (score === 0) continue
         if (to === none) list.remove(rankOf(score, root))
         else list.add(rankOf(score, root))
@@ -294,25 +287,19 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     }
   }
 
-  /** Adds to the votes of a thread that were cast in this hour. */
-  #vote(root: number, hour: number, more: number): void {
-    this.#turn(hour)
-    if (hour > this.#hour - hoursMax) {
-      const cast = this.#hours.get(hour) ?? new Map<number, number>()
-      this.#hours.set(hour, cast)
-      cast.set(root, (cast.get(root) ?? 0) + more)
-    }
-    for (const window of windows) if (hour > this.#hour - voteWindows[window]) this.#score(window, root, more)
+  get #scored(): ThreadScores {
+    const { events } = this.#core.board
+    this.#scores ??= new ThreadScores(
+      this.#marks.casts(),
+      (event) => events.rootOf(event),
+      this.#hour,
+      (window, root, before, after) => this.#rank(window, root, before, after),
+    )
+    return this.#scores
   }
 
-  #score(window: VoteWindow, root: number, more: number): void {
-    if (more === 0) return
-    const scores = this.#scores[window]
-    const before = scores.get(root) ?? 0
-    const after = before + more
-    if (after === 0) scores.delete(root)
-    else scores.set(root, after)
-    if (this.#lastOf(root) === none) return
+  #rank(window: VoteWindow, root: number, before: number, after: number): void {
+    if (!this.isShown(root)) return
     for (const { top } of this.#scopesOf(root)) {
       const list = top.get(window)
       if (before !== 0) list?.remove(rankOf(before, root))
@@ -320,37 +307,28 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     }
   }
 
-  /** It is this hour: what was cast too long ago leaves each window. */
-  #turn(hour: number): void {
-    if (hour <= this.#hour) return
-    const before = this.#hour
-    this.#hour = hour
-    for (const window of windows) {
-      const hours = voteWindows[window]
-      if (hours === Number.POSITIVE_INFINITY) continue
-      const last = Math.min(hour - hours, before)
-      for (let old = before - hours + 1; old <= last; old++)
-        for (const [root, sum] of this.#hours.get(old) ?? []) this.#score(window, root, -sum)
-    }
-    for (const old of this.#hours.keys()) if (old <= hour - hoursMax) this.#hours.delete(old)
+  #longSums(root: number, last: number): ThreadSums {
+    const { shown, participants, until } = this.#longOf(root)
+    return { replies: shown - Number(!this.#isGone(root)), participants, last, until }
   }
 
-  #longSums(root: number, last: number): ThreadSums {
-    let long = this.#long.get(root)
-    if (long === undefined) {
-      const { events } = this.#core.board
-      long = new LongThread(events)
-      for (let slot = root; slot !== none; slot = events.next[slot]!) long.add(slot, this.#isGone(slot))
-      this.#long.set(root, long)
+  #longOf(root: number): LongThread {
+    const known = this.#long.get(root)
+    if (known !== undefined) return known
+    const { events } = this.#core.board
+    const long = new LongThread(events)
+    for (let slot = root; slot !== none; slot = events.next[slot]!) {
+      long.add(slot, this.#isGone(slot))
+      long.vote(slot, this.#marks.votes(slot))
     }
-    const { shown, participants, until } = long
-    return { replies: shown - Number(!this.#isGone(root)), participants, last, until }
+    this.#long.set(root, long)
+    return long
   }
 
   *#places(query: ThreadsQuery, from: number): Generator<number> {
     const scope = this.#scopeOf(query)
-    if (query.order === 'active') yield* this.#active(query, scope).below(from)
-    else if (query.order === 'new') yield* this.#fresh(query, scope).below(from)
+    if (query.order === 'active') yield* this.#active(query, scope, from).below(from)
+    else if (query.order === 'new') yield* this.#fresh(query, scope, from).below(from)
     else yield* this.#ranked(query, scope, from)
   }
 
@@ -362,16 +340,25 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
       yield place
     }
     // Those among them that have votes are examined too, and left out by `#fits`.
-    if (from > 0) yield* this.#fresh(query, scope).below(from)
+    if (from > 0) yield* this.#fresh(query, scope, from).below(from)
     yield* top.below(Math.min(from, 0))
   }
 
   #fits({ order, window, author, room, page, without }: ThreadsQuery, place: number, root: number): boolean {
-    if (order === 'top' && place === root && this.#scores[window].has(root)) return false
-    const { events, pages } = this.#core.board
-    if (without?.has(events.author[root]!) === true) return false
-    if (author === undefined) return true
+    if (order === 'top' && place === root && this.#scored.of(window, root) !== 0) return false
+    if (without?.has(this.#core.board.events.author[root]!) === true) return false
+    // The lists of an author are not made for each room.
+    return author === undefined || this.#isListedIn({ room, page }, root)
+  }
+
+  #isIn({ room, page, author }: Place, root: number): boolean {
+    if (author !== undefined) return this.#core.board.events.author[root] === author
+    return this.#isListedIn({ room, page }, root)
+  }
+
+  #isListedIn({ room, page }: Listing, root: number): boolean {
     if (room === undefined) return this.#isOnFront(root)
+    const { events, pages } = this.#core.board
     return this.#flags.roomOf(root) === room && (page === undefined || events.page[root] === pages.find(page))
   }
 
@@ -392,67 +379,72 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return order === 'new' ? place : rootIn(place)
   }
 
-  #active(query: ThreadsQuery, scope: Scope): Ordered {
-    scope.active ??= Ordered.slots(Uint32Array.from(this.#rootsOf(query), (root) => this.#lastOf(root)).sort())
-    return scope.active
+  #active(query: ThreadsQuery, scope: Scope, from: number): NewestFirst {
+    scope.active ??= this.#activeBelow(query, this.#core.board.events.count)
+    return scope.active.hasFound(from) ? scope.active : this.#activeBelow(query, from)
   }
 
-  #fresh(query: ThreadsQuery, scope: Scope): Ordered {
-    scope.fresh ??= Ordered.slots(Uint32Array.from(this.#rootsOf(query)))
-    return scope.fresh
+  #fresh(query: ThreadsQuery, scope: Scope, from: number): NewestFirst {
+    scope.fresh ??= this.#freshBelow(query, this.#core.board.events.count)
+    return scope.fresh.hasFound(from) ? scope.fresh : this.#freshBelow(query, from)
+  }
+
+  #activeBelow(query: ThreadsQuery, limit: number): NewestFirst {
+    const { events } = this.#core.board
+    // Of an author, the newest post of a thread may be anybody's.
+    if (query.author !== undefined) {
+      const roots = this.#freshBelow(query, events.count).below(events.count)
+      return NewestFirst.of(Array.from(roots, (root) => this.#lastOf(root)))
+    }
+    const isPlace = (slot: number) => {
+      const root = events.rootOf(slot)
+      return this.#lastOf(root) === slot && this.#isOwn(query, root)
+    }
+    const guests = this.#guestsOf(query).map((root) => this.#lastOf(root))
+    // A reply may be on another page than its thread.
+    const { page: _, ...place } = query
+    return new NewestFirst(this.#slotsOf(place), limit, isPlace, guests)
+  }
+
+  #freshBelow(query: ThreadsQuery, limit: number): NewestFirst {
+    const { events } = this.#core.board
+    const isPlace = (slot: number) =>
+      events.root[slot] === none && this.#lastOf(slot) !== none && this.#isOwn(query, slot)
+    return new NewestFirst(this.#slotsOf(query), limit, isPlace, this.#guestsOf(query))
   }
 
   #top(query: ThreadsQuery, scope: Scope): Ordered {
     const known = scope.top.get(query.window)
     if (known !== undefined) return known
-    const name = scopeName(query, this.#core)
     const ranks: number[] = []
-    for (const [root, score] of this.#scores[query.window])
-      if (this.#lastOf(root) !== none && this.#namesOf(root).includes(name)) ranks.push(rankOf(score, root))
+    for (const [root, score] of this.#scored.all(query.window))
+      if (this.#lastOf(root) !== none && this.#isIn(query, root)) ranks.push(rankOf(score, root))
     const made = Ordered.numbers(Float64Array.from(ranks).sort())
     scope.top.set(query.window, made)
     return made
   }
 
-  /** Roots of the threads of a scope in which something is shown, in rising order. */
-  #rootsOf({ room, page, author }: ThreadsQuery): number[] {
-    if (author !== undefined) return this.#shownRoots(this.#core.board.authors.at(author).events, () => true)
-    return room === undefined ? this.#frontRoots() : this.#roomRoots(room, page)
+  /** Slots of the events among which those of the scope's own threads are. */
+  #slotsOf({ room, page, author }: Place): Slots {
+    const { authors, events } = this.#core.board
+    if (author !== undefined) return authors.at(author).events
+    if (room === undefined) return { length: events.count, at: (position) => position, lowerBound: (slot) => slot }
+    return (page === undefined ? room.events : room.pages.get(page)?.events) ?? noSlots
   }
 
-  #frontRoots(): number[] {
-    const { events, roomList } = this.#core.board
-    const fronts = roomList.map((each) => this.#isFrontRoom(each))
-    const all = { length: events.count, at: (position: number) => position }
-    return this.#shownRoots(
-      all,
-      (root) =>
-        fronts[events.room[root]!]! &&
-        (this.#flags.moveOf(root) === undefined || this.#isFrontRoom(this.#flags.roomOf(root))),
-    )
-  }
-
-  #roomRoots(room: Room, page: string | undefined): number[] {
+  /** Whether a thread whose events are among those slots is listed there. */
+  #isOwn({ room, page, author }: Place, root: number): boolean {
+    if (author !== undefined) return true
+    if (room === undefined) return this.#isOnFront(root)
     const { events, pages } = this.#core.board
-    const list = page === undefined ? room.events : room.pages.get(page)?.events
-    const own = this.#shownRoots(list ?? [], (root) => this.#flags.moveOf(root) === undefined)
-    const guests = this.#flags.movedInto(room)
-    if (guests.size === 0) return own
-    const wanted = page === undefined ? undefined : pages.find(page)
-    const isListed = (root: number) =>
-      this.#lastOf(root) !== none && (page === undefined || events.page[root] === wanted)
-    return [...own, ...[...guests].filter(isListed)].sort((a, b) => a - b)
+    return this.#flags.moveOf(root) === undefined && (page === undefined || events.page[root] === pages.find(page))
   }
 
-  /** `slots` in rising order. */
-  #shownRoots(slots: Slots, isListed: (root: number) => boolean): number[] {
-    const { events } = this.#core.board
-    const roots: number[] = []
-    for (let position = 0; position < slots.length; position++) {
-      const slot = slots.at(position)!
-      if (events.root[slot] === none && this.#lastOf(slot) !== none && isListed(slot)) roots.push(slot)
-    }
-    return roots
+  /** Roots of the threads that were moved into a room, in which something is shown. */
+  #guestsOf({ room, page, author }: Place): number[] {
+    if (author !== undefined || room === undefined) return []
+    const isShown = (root: number) => this.isShown(root) && this.#isListedIn({ room, page }, root)
+    return [...this.#flags.movedInto(room)].filter(isShown)
   }
 
   #scopeOf(query: ThreadsQuery): Scope {
@@ -489,6 +481,9 @@ class LongThread {
   /** Author -> their posts that are shown. */
   readonly #authors = new Map<number, number>()
   readonly #gone = new Set<number>()
+  /** Posts that were voted on -> their sums. */
+  readonly #voted = new Map<number, Sums>()
+  #votes: Sums = { up: 0, down: 0, score: 0 }
   /** Those that will expire, and some that have or are not shown. */
   readonly #expiring: SoonestFirst
 
@@ -505,6 +500,11 @@ class LongThread {
     return 0
   }
 
+  /** Of all its posts. */
+  get votes(): Sums {
+    return this.#votes
+  }
+
   get participants(): number {
     return this.#authors.size
   }
@@ -512,6 +512,16 @@ class LongThread {
   add(slot: number, isGone: boolean): void {
     if (isGone) this.#gone.add(slot)
     else this.#showNow(slot)
+  }
+
+  /** The sums of a post are these from now on. */
+  vote(slot: number, sums: Sums): void {
+    const before = this.#voted.get(slot)
+    if (before === undefined && sums.up + sums.down === 0) return
+    this.#voted.set(slot, sums)
+    const up = this.#votes.up + sums.up - (before?.up ?? 0)
+    const down = this.#votes.down + sums.down - (before?.down ?? 0)
+    this.#votes = { up, down, score: up - down }
   }
 
   /** A post that was added is shown as of now, or is not. */
@@ -538,6 +548,7 @@ class LongThread {
 }
 
 const frontScope = 'front'
+const noSlots: Slots = { length: 0, at: () => none, lowerBound: () => 0 }
 
 function scopeName({ room, page, author }: ThreadsQuery, { board }: Core): string {
   if (author !== undefined) return `author ${author}`

@@ -9,14 +9,8 @@ import type { Room } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { banObjection, isClosed, mayModerate } from '../../actors/rooms/policy.ts'
 import type { MoveArgs } from '../../actors/threads/decide.ts'
-import {
-  type ThreadIndex,
-  type ThreadOrder,
-  type ThreadsQuery,
-  threadOrders,
-  type VoteWindow,
-  voteWindows,
-} from '../../actors/threads/threads.ts'
+import { type VoteWindow, voteWindows } from '../../actors/threads/scores.ts'
+import { type ThreadIndex, type ThreadOrder, type ThreadsQuery, threadOrders } from '../../actors/threads/threads.ts'
 import { authorJson, quoted } from '../reads/event-json.ts'
 import type { EventView } from '../reads/event-view.ts'
 import { jsonsOf, jsonWithin, plainPostAt, titleOfPost } from '../reads/listed-events.ts'

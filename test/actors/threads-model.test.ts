@@ -8,7 +8,8 @@ import { expect, test } from 'vitest'
 import { countsOf } from '../../actors/reading.ts'
 import { none } from '../../actors/records/event-index.ts'
 import type { State } from '../../actors/state.ts'
-import { type ThreadsQuery, threadOrders, type VoteWindow, voteWindows } from '../../actors/threads/threads.ts'
+import { type VoteWindow, voteWindows } from '../../actors/threads/scores.ts'
+import { type ThreadsQuery, threadOrders } from '../../actors/threads/threads.ts'
 import { Desk, person } from '../support/desk.ts'
 
 const people = ['ann', 'ben', 'cat', 'dan', 'eve']
@@ -231,6 +232,19 @@ function holds(state: State, story: Story): void {
   }
 }
 
+/** A list that nobody has read yet goes on from the middle, as after a start. */
+function goesOn(state: State, story: Story): void {
+  const { now } = story.desk
+  const index = state.threads.at(now)
+  for (const query of queries(state)) {
+    const roots = naive(state, story, query, now)
+    const middle = roots.length >>> 1
+    if (roots[middle] === undefined) continue
+    const { roots: found } = index.find({ ...query, from: index.placeOf(query, roots[middle]) })
+    expect([query.order, query.window, found]).toEqual([query.order, query.window, roots.slice(middle + 1, middle + 4)])
+  }
+}
+
 test('lists of threads are what a recomputation finds, whenever they are read', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
@@ -242,6 +256,7 @@ test('lists of threads are what a recomputation finds, whenever they are read', 
       }
       holds(story.desk.state, story)
       const { replayed, unpacked } = story.desk.again()
+      goesOn(unpacked, story)
       holds(replayed, story)
       holds(unpacked, story)
     }),
@@ -258,6 +273,7 @@ test('a long thread is counted the same way', () => {
         story.do(each.op === 'post' && n % 10 !== 0 ? { ...each, room: 'hall', reply: 0 } : each)
         if (n === 80) holds(story.desk.state, story)
       }
+      goesOn(story.desk.again().unpacked, story)
       holds(story.desk.state, story)
     }),
     { numRuns: 30 },

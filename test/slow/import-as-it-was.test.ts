@@ -30,6 +30,7 @@ const target = join(boardDirectory(), 'board')
 let lines: string[]
 const secret = 'not for archives'
 /** Events whose texts contain it: redacted, hidden, and one that expires. */
+let voted: string
 let withoutText: string[]
 let schema: object
 
@@ -72,6 +73,7 @@ beforeAll(async () => {
   }
   for (const stage of ['claimed', 'submitted'] as const) await workAt(world, stage)
   withoutText = await hidePosts(client)
+  voted = await votedThread(client)
   client.close()
   await board.stop()
   await target.close()
@@ -84,6 +86,16 @@ beforeAll(async () => {
   client.close()
   await board.stop()
 })
+
+/** A thread with two votes for it and one against. */
+async function votedThread(client: Client): Promise<string> {
+  const { data } = await client.post(person('author of a liked text'), { room: 'archive', text: 'liked' })
+  for (const [n, value] of [1, 1, -1].entries()) {
+    const vote = { operation: 'vote', event_id: data.event_id!, data: JSON.stringify({ value }) }
+    expect((await client.command(person(`voter ${n}`), vote)).status).toBe(200)
+  }
+  return data.event_id!
+}
 
 async function hidePosts(client: Client): Promise<string[]> {
   const author = person('author of hidden texts')
@@ -117,6 +129,8 @@ test('an import gives a board that exports the same lines, on either engine, and
     const board = await startBoard({ directory: target, env: { ...env, HTTP_ENGINE: engine } })
     const client = await Client.of(board)
     expect(ofRecords(await exported(client))).toEqual(ofRecords(lines))
+    const { threads } = (await client.get('/api/threads?room=archive&order=top')).data as { threads?: object[] }
+    expect(threads).toContainEqual(expect.objectContaining({ thread: voted, votes: { up: 2, down: 1, score: 1 } }))
     client.close()
     await board.stop()
   }

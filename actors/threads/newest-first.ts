@@ -1,0 +1,76 @@
+/**
+ * Places of threads, the newest first, found among slots as far down as somebody reads: of a board of millions, and of a room of many,
+ * the first pages are what is read.
+ */
+
+import type { Slots } from '../records/slot-lists.ts'
+import { Ordered } from './ordered.ts'
+
+/** Slots that are looked at before the next place is given. */
+const looksAtOnce = 32
+
+export class NewestFirst {
+  /** All places from `#floor` on, and some below it. */
+  readonly #places = Ordered.slots(new Uint32Array())
+  readonly #slots: Slots
+  readonly #isPlace: (slot: number) => boolean
+  /** How many of the slots have not been looked at: the first ones. */
+  #left: number
+  #floor: number
+
+  /**
+   * @param slots where the places are; those added later are not looked at
+   * @param limit places from this slot on are not looked for
+   * @param places those that are not among the slots
+   */
+  constructor(slots: Slots, limit: number, isPlace: (slot: number) => boolean, places: readonly number[]) {
+    this.#slots = slots
+    this.#isPlace = isPlace
+    this.#left = slots.lowerBound(limit)
+    this.#floor = this.#left === 0 ? 0 : limit
+    for (const place of places) this.#places.add(place)
+  }
+
+  /** All places of a list. */
+  static of(places: readonly number[]): NewestFirst {
+    return new NewestFirst({ length: 0, at: () => 0, lowerBound: () => 0 }, 0, () => false, places)
+  }
+
+  /** Whether nothing above this place has yet to be looked at. */
+  hasFound(place: number): boolean {
+    return place >= this.#floor
+  }
+
+  /** Of a place that may be there already. */
+  add(place: number): void {
+    this.#places.add(place)
+  }
+
+  remove(place: number): void {
+    this.#places.remove(place)
+  }
+
+  /** Those below a number, the greatest first. Nothing may be added or removed meanwhile. */
+  *below(limit: number): Generator<number> {
+    let last = limit
+    for (;;) {
+      for (const place of this.#places.below(last)) {
+        if (place < this.#floor) break
+        last = place
+        yield place
+      }
+      if (this.#floor === 0) return
+      this.#look()
+    }
+  }
+
+  #look(): void {
+    const end = Math.max(0, this.#left - looksAtOnce)
+    while (this.#left > end) {
+      this.#left--
+      const slot = this.#slots.at(this.#left)
+      if (this.#isPlace(slot)) this.#places.add(slot)
+    }
+    this.#floor = this.#left === 0 ? 0 : this.#slots.at(this.#left)
+  }
+}

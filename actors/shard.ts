@@ -15,7 +15,7 @@ import type { Damage } from '../storage/disk.ts'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
 import type { Image, Snapshot } from '../storage/snapshot.ts'
 import { Mailbox } from './kernel/mailbox.ts'
-import { unpublishedDelegation } from './kernel/refusals.ts'
+import { tooBusy, unpublishedDelegation } from './kernel/refusals.ts'
 import type { Timers } from './kernel/timers.ts'
 import type { Answer, Delivery, Head, Mail, ShardAnswer } from './records/answer.ts'
 import type { Board } from './records/board.ts'
@@ -227,7 +227,7 @@ export class Shard {
 
   #offer(write: WriteLetter, answer: Answer): void {
     if (this.#unconfirmed.length >= this.#options.unconfirmedMax || !this.#mailbox.offer({ write, answer })) {
-      return answer(refusal(refuse('overloaded', 'this board is too busy: try again', undefined, 1)))
+      return answer(refusal({ ok: false, refusal: tooBusy }))
     }
     if (write.nonce === '') this.#hurries = true
     this.#schedule()

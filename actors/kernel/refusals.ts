@@ -78,6 +78,9 @@ export function refusal(code: RefusalCode, message: string, field?: string, retr
   }
 }
 
+/** Nothing of the request was done: more are waiting than the board takes. */
+export const tooBusy: Refusal = refusal('overloaded', 'this board is too busy: try again', undefined, 1)
+
 /** The JSON body of a refusal. */
 export function refusalBody({ code, message, field, retryAfter, details }: Refusal): string {
   const error = {

@@ -9,8 +9,8 @@
 import { hash } from 'node:crypto'
 import { type Command, fields } from '../../actors/kernel/fields.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
-import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { AnsweredBy, AnyReadName, ReadOperation } from '../../actors/operations.ts'
+import { type Refusal, refusal, tooBusy } from '../../actors/kernel/refusals.ts'
+import { type AnsweredBy, type AnyReadName, operationByName, type ReadOperation } from '../../actors/operations.ts'
 import { delegationOver, staleWords, windowSeconds } from '../../actors/records/write.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
 import { checkOperation, isGiven, readCommand } from '../command/check.ts'
@@ -50,6 +50,8 @@ type CommandRouterOptions = {
   readonly serviceId: string
   readonly actors: Actors
   readonly verifier: Pick<Checks, 'verify'>
+  /** Whether as many writes are under way as the actors take: another one is refused before its signature is checked. */
+  readonly isFull: () => boolean
   /** Where commands are read away from the main thread. */
   readonly clerks: Pick<Clerks, 'read'> | undefined
   readonly throttle: Throttle
@@ -89,19 +91,30 @@ type CommandRouterOptions = {
 }
 
 type Verify = Services['verify']
+/** How the signature of a command is checked. */
+type Check = {
+  readonly verify: Verify
+  /** The board signed it itself. */
+  readonly isOwn?: boolean
+  /** A write is not checked but refused: too many are under way. */
+  readonly refusesWrites?: boolean
+}
 type PassOn = (command: SignedCommand, door: CommandSource, respond: Respond) => void
 
 export class CommandRouter implements CommandPath, ReadPath {
   readonly #options: CommandRouterOptions
   readonly #signers: KeyCache
-  readonly #verify: Verify
+  readonly #check: Check
+  readonly #whenFull: Check
   readonly #writes: Writes
   readonly #drafted: DraftedPosts
 
   constructor(options: CommandRouterOptions) {
     this.#options = options
     this.#signers = new KeyCache(options.news)
-    this.#verify = (...asked) => options.verifier.verify(...asked)
+    const verify: Verify = (...asked) => options.verifier.verify(...asked)
+    this.#check = { verify }
+    this.#whenFull = { verify, refusesWrites: true }
     const writes = {
       actors: options.actors,
       throttle: options.throttle,
@@ -109,7 +122,7 @@ export class CommandRouter implements CommandPath, ReadPath {
       operators: options.operators,
       screen: (post) => options.screening.add(post),
       read: (request, answer) => this.read(request, answer),
-      verify: this.#verify,
+      verify,
       blobs: options.blobs,
       hooks: options.hooks,
       calls: options.calls,
@@ -129,21 +142,22 @@ export class CommandRouter implements CommandPath, ReadPath {
 
   /** Executes a command given as bytes of JSON. */
   execute(body: Buffer, door: CommandSource, respond: Respond): void {
-    const { clerks, throttle, now } = this.#options
+    const { clerks, throttle, now, isFull } = this.#options
+    if (isFull()) return this.#execute(body, door, respond, this.#whenFull)
     const begun = now()
     const isRead =
       clerks !== undefined &&
       throttle.checksSignatures(door.address) &&
       clerks.read(body, door.via, (reading) => this.#finish(reading, begun, body, door, respond))
-    if (!isRead) this.#execute(body, door, respond, this.#verify)
+    if (!isRead) this.#execute(body, door, respond, this.#check)
   }
 
   /** Goes on with what a clerk has read. Its word on the signature stands; all else that is not a post ready to be sent is read here. */
   #finish(reading: Reading, begun: number, body: Buffer, door: CommandSource, respond: Respond): void {
-    if (reading === 'unread') return this.#execute(body, door, respond, this.#verify)
+    if (reading === 'unread') return this.#execute(body, door, respond, this.#check)
     const verdict = typeof reading === 'string' ? reading : 'good'
-    const plainly = (by: CommandSource) =>
-      this.#execute(body, by, respond, (_signature, _key, _message, callback) => callback(verdict))
+    const verify: Verify = (_signature, _key, _message, callback) => callback(verdict)
+    const plainly = (by: CommandSource) => this.#execute(body, by, respond, { verify })
     const signer = typeof reading === 'string' ? undefined : this.#signers.of(reading[0])
     const isPassedOn = this.#options.passOn !== undefined
     if (typeof reading === 'string' || signer === undefined || isPassedOn) return plainly(door)
@@ -160,14 +174,14 @@ export class CommandRouter implements CommandPath, ReadPath {
         throw new Error('only the board itself may skip the check of its signature')
       callback('good')
     }
-    this.#execute(body, door, respond, verify, true)
+    this.#execute(body, door, respond, { verify, isOwn: true })
   }
 
-  #execute(body: Buffer, door: CommandSource, respond: Respond, verify: Verify, isOwn = false): void {
+  #execute(body: Buffer, door: CommandSource, respond: Respond, check: Check): void {
     const read = readCommand(body)
     if (!read.ok) return this.#refuse(door, read.fault, respond)
     const command = read.value
-    if (isGiven(command.public_key) || isGiven(command.signature)) this.#signed(command, door, respond, verify, isOwn)
+    if (isGiven(command.public_key) || isGiven(command.signature)) this.#signed(command, door, respond, check)
     else this.#unsigned(command, door, respond)
   }
 
@@ -208,7 +222,7 @@ export class CommandRouter implements CommandPath, ReadPath {
     this.read(request, (answer) => respond(readReply(answer)), door)
   }
 
-  #signed(command: Command, door: CommandSource, respond: Respond, verify: Verify, isOwn: boolean): void {
+  #signed(command: Command, door: CommandSource, respond: Respond, check: Check): void {
     if (!isWhole(command)) {
       const name = envelope.find((each) => !isGiven(command[each]))!
       const { meaning, rule } = fields[name]
@@ -222,6 +236,8 @@ export class CommandRouter implements CommandPath, ReadPath {
     if (signed === undefined) return this.#refuse(door, () => unlikeSignature(signature), respond)
     const tooMany = this.#options.throttle.signaturesObjection(door.address)
     if (tooMany !== undefined) return respond(refused(tooMany))
+    const { verify, isOwn, refusesWrites } = check
+    if (refusesWrites === true && isWrite(command.operation)) return respond(refused(tooBusy))
     const begun = this.#options.now()
     const bytes = signingBytes(this.#options.serviceId, command)
     verify(signed, signer.key, bytes, (verdict) => {
@@ -229,7 +245,7 @@ export class CommandRouter implements CommandPath, ReadPath {
       if (verdict !== 'good') return respond(refused(verdictRefusal(verdict, this.#options.serviceId, bytes)))
       const checked = checkOperation(command)
       if (!checked.ok) return this.#refuse(door, () => checked.refusal, respond)
-      if (signer.id === this.#options.boardIdentity && !isOwn) return respond(refused(notTheBoard))
+      if (signer.id === this.#options.boardIdentity && isOwn !== true) return respond(refused(notTheBoard))
       const { durations, now } = this.#options
       const { name } = checked.value.operation
       this.#dispatch({ command, ...checked.value, signer, signature: signed, bytes, door }, (reply) => {
@@ -324,6 +340,10 @@ function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, by
     )
   }
   return refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1)
+}
+
+function isWrite(operation: string): boolean {
+  return operationByName.get(operation)?.kind === 'write'
 }
 
 /** An interface that spares its clients the signing takes what is unsigned as a GET does. */

@@ -507,6 +507,7 @@ type Answering = {
 
 function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, calling }: Answering): CommandRouter {
   const { config, directory, actorHost, news, throttle, reads, verifier, secret, files } = base
+  const underWayMax = 1.5 * config.queueMax * actorHost.shards
   return new CommandRouter({
     calls: calling.calls,
     tools: calling.tools,
@@ -517,6 +518,7 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
     reads,
     updates: followers.updates,
     verifier,
+    isFull: () => verifier.waiting + actorHost.openAtShards >= underWayMax,
     clerks: verifier instanceof Clerks ? verifier : undefined,
     throttle,
     news,

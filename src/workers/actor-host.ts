@@ -327,7 +327,12 @@ export class ActorHost implements Actors {
 
   /** Letters under way, for metrics. */
   get open(): number {
-    return this.#shardLinks.reduce((sum, { open }) => sum + open, this.#feedLink?.open ?? 0)
+    return this.openAtShards + (this.#feedLink?.open ?? 0)
+  }
+
+  /** Those of them that a shard has yet to answer. */
+  get openAtShards(): number {
+    return this.#shardLinks.reduce((sum, { open }) => sum + open, 0)
   }
 
   /** What each thread takes, by its name. */

@@ -5,7 +5,7 @@
  * there. The next question after that starts a new one, and it costs the board nothing else.
  */
 import type { Channel, Link, Port } from '../../actors/kernel/link.ts'
-import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { type Refusal, refusal, tooBusy } from '../../actors/kernel/refusals.ts'
 import type { LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import { log } from '../observe.ts'
 
@@ -33,7 +33,7 @@ const restMs = 60_000
 export type Unanswered = { readonly ok: false; readonly refusal: Refusal }
 export const overloaded: Unanswered = {
   ok: false,
-  refusal: refusal('overloaded', 'this board is too busy: try again', undefined, 1),
+  refusal: tooBusy,
 }
 
 export class LazyThread {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
+import { tooBusy } from '../../actors/kernel/refusals.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
@@ -129,4 +130,30 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
     later.close()
     await again.stop()
   })
+
+  test.each(['back', 'threads', 'clerks'])(
+    'with PLACEMENT=%s a write that finds the queues full is refused before its signature is checked',
+    async (placement) => {
+      const directory = boardDirectory()
+      await (await startBoard({ directory })).stop()
+      const board = await startBoard({ directory, env: { QUEUE_MAX: '4', PLACEMENT: placement }, under: slowSyncs })
+      const client = await Client.of(board)
+      const refusals = new Set<string>()
+      // Twice as many as are taken, and behind them some that nobody signed so.
+      for (let wave = 0; wave < 10 && !refusals.has(tooBusy.message); wave++) {
+        const posts = Array.from({ length: 16 }, (_, n) =>
+          client.post(person(`p${n}`), { room: 'r', text: `${wave} ${n}` }),
+        )
+        const forged = Array.from({ length: 16 }, (_, n) => {
+          const body = JSON.parse(client.sign(person('p'), { operation: 'post', room: 'r', text: `${wave} ${n}` }).body)
+          return client.send(JSON.stringify({ ...body, text: 'another' }))
+        })
+        for (const { text } of await Promise.all(forged)) refusals.add(JSON.parse(text).error.message)
+        await Promise.all(posts)
+      }
+      expect([...refusals]).toContain(tooBusy.message)
+      client.close()
+      await board.stop()
+    },
+  )
 })

@@ -192,6 +192,33 @@ test('a private room is told of to its member as long as he is one, and to nobod
   expect(house.target.at('/outside')).toEqual([])
 })
 
+test('a work of a private room is told to members of the room, and to nobody else', async () => {
+  const [member, stranger] = [someone(), someone()]
+  const world = new World(house.client, operator)
+  const requester = await world.rich()
+  const room = `works-inside-${people}`
+  await house.done(requester, { operation: 'room.create', room, visibility: 'private', members: [member.id] })
+  for (const [who, path] of [
+    [member, '/works-member'],
+    [stranger, '/works-stranger'],
+  ] as const)
+    await house.made(who, path, { kinds: ['work.open', 'work.update'], room: undefined })
+  const data = JSON.stringify({ schema: 1, title: 'A secret report' })
+  const asked = { operation: 'work.create', room, text: 'Find a secret.', amount: 10, data }
+  const { id } = (await world.done(requester, asked)).work as { id: string }
+  const told = await house.arrived('/works-member', 2)
+  for (const each of told) expectSound(each)
+  expect(told.map(({ body }) => [body.name, body.data.work_id, body.data.title, body.data.excerpt])).toEqual([
+    ['work.open', id, 'A secret report', 'Find a secret.'],
+    ['work.update', id, 'A secret report', 'Find a secret.'],
+  ])
+  // The next work of all comes after what would have come before it.
+  const { work: next } = await workAt(world, 'open')
+  const isNext = ({ body }: Arrived) => body.data.work_id === next
+  await house.target.until(() => house.target.at('/works-stranger').some(isNext))
+  expect(house.target.at('/works-stranger').filter((each) => !isNext(each))).toEqual([])
+})
+
 test('a text that was taken back while its target was away does not leave any more; the order of the rest stays', async () => {
   const [owner, other] = [someone(), someone()]
   const { id } = await house.made(owner, '/away', { kinds: ['room.post'], room: 'lobby' })

@@ -200,9 +200,19 @@ function workPayload(context: ReadContext, address: string, request: PayloadRequ
   return { data: JSON.stringify(data) }
 }
 
+/** Undefined: there is none, or the reader may not read it. The market knows the work; who may read it, and its text, its room knows. */
 function workOf(context: ReadContext, id: string, reader: string): WorkRecord | undefined {
-  const found = worksReads['work.get'](context, { op: 'work.get', args: { event_id: id }, reader })
-  return found.ok ? dataOf(found).work : undefined
+  const asked = { op: 'work.get', args: { event_id: id }, reader } as const
+  const found = worksReads['work.get'](context, asked)
+  if (!found.ok) return undefined
+  const { work }: { work: WorkRecord } = dataOf(found)
+  if (context.visibility === 'public') return work
+  const { room = '' } = work
+  const completed = worksReads['work.complete'](context, {
+    ...{ op: 'work.complete', args: { room }, reader },
+    found: dataOf(found),
+  })
+  return completed.ok ? (dataOf(completed) as { readonly work: WorkRecord }).work : undefined
 }
 
 function isWanted(

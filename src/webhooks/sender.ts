@@ -23,7 +23,7 @@ import { DeliveryHead, SigningKey, secretKey, signatures } from './signature.ts'
 export type Head = { readonly size: number; readonly checkpoint: string }
 
 type SenderOptions = {
-  readonly poster: Poster
+  readonly poster: Pick<Poster, 'target' | 'post'>
   /** Asks for what is delivered now. */
   readonly payload: (pending: Pending, view: HookView, give: Give) => void
   readonly head: () => Promise<Head | undefined>

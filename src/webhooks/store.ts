@@ -109,11 +109,11 @@ export class DeliveryStore {
       putAside(directory)
       onDamage(storeFile(directory), problem)
     }
-    return DeliveryStore.#opened(storeFile(directory))
+    return DeliveryStore.in(openDatabase(storeFile(directory)), storeFile(directory))
   }
 
-  static #opened(file: string): DeliveryStore {
-    const database = openDatabase(file)
+  /** In a database that was opened; `file`: what it is called. */
+  static in(database: DatabaseSync, file: string): DeliveryStore {
     const { user_version: version } = database.prepare('PRAGMA user_version').get() as { user_version: number }
     if (version > storeVersion) {
       database.close()

@@ -67,13 +67,16 @@ const challengesMax = 32
 /** By owner: what is being asked for, and whether something has changed since it was. */
 type Asking = { isOld: boolean; readonly known: Promise<void> }
 
+/** What it has of the machine beside its thread: the file in which it keeps how far it is, and the way to its targets. */
+type Outside = { readonly store: DeliveryStore; readonly poster: Pick<Poster, 'target' | 'post' | 'close'> }
+
 class Deliverer {
   readonly #data: DeliveryThread
   readonly #clock: Clock
   readonly #random: Random
   readonly #report: Report
   readonly #store: DeliveryStore
-  readonly #poster: Poster
+  readonly #poster: Outside['poster']
   readonly #sender: Sender
   readonly #payloads: Payloads
   readonly #challenges: Challenges
@@ -86,7 +89,7 @@ class Deliverer {
   #engine: Engine | undefined
   readonly #loaded: Promise<Engine>
 
-  constructor(data: DeliveryThread, { clock, random, report }: ThreadPlatform) {
+  constructor(data: DeliveryThread, { clock, random, report }: ThreadPlatform, { store, poster }: Outside) {
     this.#report = report
     this.#clock = clock
     this.#random = random
@@ -94,16 +97,8 @@ class Deliverer {
     this.#data = data
     this.#suspended = new Set(data.suspended)
     this.#headSize = data.headSize
-    this.#store = DeliveryStore.open(data.directory, (file, problem) =>
-      report('error', 'delivery.damaged', {
-        file,
-        problem,
-        kept_as: `${file}.damaged`,
-        effect: 'every webhook restarts from where it was created',
-      }),
-    )
-    const userAgent = `Broadside/${release} (+${address})`
-    this.#poster = new Poster({ loopback: data.loopback, userAgent, clock })
+    this.#store = store
+    this.#poster = poster
     this.#payloads = new Payloads({
       address,
       ask: (source, asked) => this.#ask<HooksAnswer>(['source', source, asked]),
@@ -312,7 +307,21 @@ class Challenges {
   }
 }
 
-export const thread: ThreadStarter<DeliveryThread> = (data, here) => {
-  const deliverer = new Deliverer(data, here)
+export function delivering(data: DeliveryThread, here: ThreadPlatform, outside: Outside): ReturnType<typeof thread> {
+  const deliverer = new Deliverer(data, here, outside)
   return { facts: {}, stop: () => deliverer.stop() }
+}
+
+export const thread: ThreadStarter<DeliveryThread> = (data, here) => {
+  const { directory, loopback, address } = data
+  const store = DeliveryStore.open(directory, (file, problem) =>
+    here.report('error', 'delivery.damaged', {
+      file,
+      problem,
+      kept_as: `${file}.damaged`,
+      effect: 'every webhook restarts from where it was created',
+    }),
+  )
+  const userAgent = `Broadside/${release} (+${address})`
+  return delivering(data, here, { store, poster: new Poster({ loopback, userAgent, clock: here.clock }) })
 }

@@ -417,6 +417,7 @@ const suspend: Act = (model, chance) => {
   if (model.suspended.size > 1) return undefined
   const hides = chance.below(3) === 0
   const ended = model.ended
+  model.everSuspended.add(target)
   if (hides) model.hidden.add(target)
   return {
     by: model.operator,
@@ -639,6 +640,38 @@ const judgeByAnyone: Act = (model, chance) => {
 type Kind = { readonly weight: number; readonly act: Act }
 
 /** By name, with how often each is taken. */
+const hooksMax = 4
+const otherKinds = ['reply', 'mention', 'inbox.item', 'work.update', 'document.written', 'log.checkpoint']
+
+const createHook: Act = (model, chance, step) => {
+  const living = [...model.hooks.values()].filter(({ mayEnd }) => !mayEnd)
+  if (living.length >= hooksMax) return undefined
+  const room = chance.below(4) === 0 ? undefined : roomFor(model, chance, chance.below(3) === 0)
+  const by = room === undefined ? someone(model, chance) : insider(room, model, chance)
+  const kinds = room === undefined ? [chance.pick(otherKinds)] : ['room.post']
+  const url = `https://target-${chance.below(3)}.example/${step}`
+  return { by, fields: { operation: 'webhook.create', data: data({ url, kinds, room: room?.name }) } }
+}
+
+const deleteHook: Act = (model, chance) => {
+  const hook = chance.pick([...model.hooks.values()].filter(({ mayEnd }) => !mayEnd))
+  if (hook === undefined) return undefined
+  hook.mayEnd = true
+  const took = (_: unknown, { sent }: Model) => {
+    hook.endedAt ??= sent.size
+  }
+  return { by: hook.by, fields: { operation: 'webhook.delete', target: hook.id }, took }
+}
+
+/** What stands still, or waits for its next attempt, goes on. */
+const redeliver: Act = (model, chance) => {
+  const hook = chance.pick([...model.hooks.values()])
+  return hook && { by: hook.by, fields: { operation: 'webhook.redeliver', target: hook.id } }
+}
+
+/** Those for which a board uses a file that only this machine has. */
+export const ofDeliveries: ReadonlySet<string> = new Set(['create a webhook', 'delete a webhook', 'resume a webhook'])
+
 export const acts: Readonly<Record<string, Kind>> = {
   post: { weight: 160, act: post },
   'private post': { weight: 60, act: privatePost },
@@ -692,6 +725,9 @@ export const acts: Readonly<Record<string, Kind>> = {
   follow: { weight: 6, act: follow },
   converse: { weight: 6, act: converse },
   report: { weight: 3, act: report },
+  'create a webhook': { weight: 8, act: createHook },
+  'delete a webhook': { weight: 2, act: deleteHook },
+  'resume a webhook': { weight: 2, act: redeliver },
   retry: { weight: 40, act: retry },
   'same request id': { weight: 12, act: sameRequest },
   'other content with a request id': { weight: 8, act: otherContent },

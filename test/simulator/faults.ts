@@ -2,6 +2,7 @@
 import { listSegments, segmentPath } from '../../storage/segment.ts'
 import type { Copy } from '../support/memory-disk.ts'
 import { dataDirectory, Violation } from './board.ts'
+import type { Rows } from './targets.ts'
 import type { World } from './world.ts'
 
 /** What a board that is replicated is not put through: its stream would show that it is not the one that wrote it. */
@@ -73,6 +74,14 @@ export const faults: Readonly<Record<string, FaultKind>> = {
       sim.delayMs = 5
     },
   },
+  'a target changes': {
+    weight: 5,
+    go: ({ targets, model, chance }) => {
+      const hook = chance.pick([...model.hooks.keys()])
+      const { url } = JSON.parse(String(model.sent.get(hook ?? '')?.fields.data ?? '{}')) as { readonly url?: string }
+      if (url !== undefined) targets.change(url)
+    },
+  },
   'copy taken': { weight: 2, go: (world) => copied(world) },
   'old copy put back': { weight: 1, go: (world) => putBack(world) },
   'bit rot in a shard': { weight: 1, go: (world) => rot(world, 'shard') },
@@ -139,18 +148,19 @@ async function putBack(world: World): Promise<void> {
   await backToToday(world, today)
 }
 
-type Today = { readonly files: Copy; readonly heads: ReadonlyMap<number, string> }
+type Today = { readonly files: Copy; readonly deliveries: Rows; readonly heads: ReadonlyMap<number, string> }
 
 /** The process ends, and all that it left is kept. */
-async function endToday({ sim, board }: World): Promise<Today> {
+async function endToday({ sim, board, targets }: World): Promise<Today> {
   await sim.kill()
-  return { files: sim.memory.copy(dataDirectory), heads: new Map(board.heads) }
+  return { files: sim.memory.copy(dataDirectory), deliveries: targets.rows, heads: new Map(board.heads) }
 }
 
 /** What a board with other files has done since is not of this board. */
-async function backToToday(world: World, { files, heads }: Today): Promise<void> {
+async function backToToday(world: World, { files, deliveries, heads }: Today): Promise<void> {
   await world.sim.kill()
   world.sim.memory.putBack(dataDirectory, files)
+  world.targets.putBack(deliveries)
   for (const size of [...world.board.heads.keys()]) if (!heads.has(size)) world.board.heads.delete(size)
   await world.startAgain()
 }

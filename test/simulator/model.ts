@@ -27,6 +27,9 @@ export type Sent = {
   readonly by: Person
   /** Virtual seconds. */
   readonly at: number
+  /** How many were sent before it, and before its answer. */
+  readonly number: number
+  answeredAt?: number
   standing: Standing
   /** What makes it refused still holds. */
   readonly holds?: () => boolean
@@ -68,6 +71,19 @@ export type Work = {
 
 export type Doc = { readonly id: string; readonly owner: Person; readonly room: string; version: number }
 
+export type Hook = {
+  readonly id: string
+  readonly by: Person
+  /** Of `room.post`; undefined: it is about something else. */
+  readonly room: string | undefined
+  /** Posts that came to its address. */
+  readonly got: Set<string>
+  /** It may be ended. */
+  mayEnd: boolean
+  /** How many commands were sent before its end was answered. */
+  endedAt?: number
+}
+
 export type Delegate = {
   /** Of its key. */
   readonly name: string
@@ -100,6 +116,10 @@ export class Model {
   readonly hidden = new Set<Person>()
   /** Suspended for certain: it was answered, and nothing that ends it was sent since. */
   readonly suspended = new Set<Person>()
+  /** Suspended at some time, or it was to be so. */
+  readonly everSuspended = new Set<Person>()
+  /** Webhooks, by the id of the command that made them. */
+  readonly hooks = new Map<string, Hook>()
   /** Threads that are locked for certain. */
   readonly locked = new Set<string>()
   /** How often something of this was to end. */

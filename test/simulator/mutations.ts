@@ -320,4 +320,22 @@ export const mutations: readonly Mutation[] = [
     from: '    const last = lasts[index]!\n',
     to: '    const last = lasts[index]! + 1\n',
   },
+  {
+    name: 'what a webhook waits to send counts as sent',
+    file: 'src/webhooks/subscription-run.ts',
+    from: '      if (kind !== headKind) marks[source] = signal.position\n',
+    to: '',
+  },
+  {
+    name: 'deliveries begin at what is new after a start',
+    file: 'src/webhooks/engine.ts',
+    from: 'Math.min(kept?.[source] ?? next, next)',
+    to: 'Math.max(kept?.[source] ?? next, next)',
+  },
+  {
+    name: 'a webhook is delivered to after its end',
+    file: 'src/webhooks/plans.ts',
+    from: '    else if (answer.ok) void hooks.changed(signer.id)\n',
+    to: '',
+  },
 ]

@@ -10,16 +10,18 @@ import type { ThreadPlatform } from '../../src/workers/thread.ts'
 import { Chance } from '../support/chance.ts'
 import type { Copy } from '../support/memory-disk.ts'
 import { Simulation } from '../support/simulation.ts'
-import { acts, type Command, tookPost } from './acts.ts'
+import { acts, type Command, ofDeliveries, tookPost } from './acts.ts'
 import { type Layout, SimulatedBoard, Violation } from './board.ts'
 import { type Ask, checkAll, checkReadable } from './checks.ts'
 import { type FaultKind, faults, ofOneBox } from './faults.ts'
 import { Follower } from './followers.ts'
-import { Model, type Reply, type Sent, secretMark } from './model.ts'
+import { checkLetter, undelivered } from './hooks.ts'
+import { type Hook, Model, type Reply, type Sent, secretMark } from './model.ts'
 import { type Fields, makePeople, Signatures, type Signed, signed, signerOf } from './people.ts'
 import { SecondBox } from './second-box.ts'
 import { SimulatedServers } from './servers.ts'
 import { takeOvers } from './take-overs.ts'
+import { type Letter, SimulatedTargets } from './targets.ts'
 
 /** Of one board: more make its starts slow, and fewer leave little to go wrong. */
 export const stepsEach = 400
@@ -64,6 +66,8 @@ function layoutOf(chance: Chance): Layout {
 
 const threads = ['shard', 'log', 'back', 'feed', 'clerk']
 const pendingMax = 16
+/** Looks at whether all webhooks have what they are for. */
+const deliveryTries = 30
 
 type Kind = { readonly name: string; readonly weight: number; readonly go: (world: World) => Promise<void> | void }
 
@@ -77,7 +81,8 @@ const ofTime: readonly Kind[] = [
 ]
 
 function kindsOf(off: ReadonlySet<string>, isReplicated: boolean): readonly Kind[] {
-  const ofActs = Object.entries(acts).map(([name, { weight, act }]): Kind => {
+  const happening = Object.entries(acts).filter(([name]) => !(isReplicated && ofDeliveries.has(name)))
+  const ofActs = happening.map(([name, { weight, act }]): Kind => {
     return {
       name,
       weight,
@@ -89,10 +94,10 @@ function kindsOf(off: ReadonlySet<string>, isReplicated: boolean): readonly Kind
   })
   const happen = Object.entries(isReplicated ? { ...faults, ...takeOvers } : faults)
   const ofFaults = happen.filter(([name]) => !off.has(name) && !(isReplicated && ofOneBox.has(name)))
-  const happening = ofFaults.map(
+  const failing = ofFaults.map(
     ([name, fault]): Kind => ({ name, weight: fault.weight, go: (world) => world.fault(fault) }),
   )
-  return [...ofActs, ...ofTime, ...happening]
+  return [...ofActs, ...ofTime, ...failing]
 }
 
 export class World {
@@ -101,6 +106,7 @@ export class World {
   readonly model: Model
   /** Of a board that is replicated. */
   readonly second: SecondBox | undefined
+  readonly targets: SimulatedTargets
   readonly chance = new Chance('')
   readonly counts = new Map<string, number>()
   readonly story: string[] = []
@@ -126,9 +132,11 @@ export class World {
     board: SimulatedBoard,
     model: Model,
     second: SecondBox | undefined,
+    targets: SimulatedTargets,
   ) {
     this.#seed = seed
     this.second = second
+    this.targets = targets
     this.#signatures = signatures
     this.sim = sim
     this.board = board
@@ -142,14 +150,19 @@ export class World {
     let servers: SimulatedServers | undefined
     const replication = (data: unknown, here: ThreadPlatform) =>
       publishing(data as ReplicationThread, here, servers!.open)
-    const sim = await Simulation.begin({ seed: 0, tasks, threads: { replication } }, threads)
+    let targets: SimulatedTargets | undefined
+    const delivery = (data: unknown, here: ThreadPlatform) => targets!.thread(data, here)
+    const sim = await Simulation.begin({ seed: 0, tasks, threads: { replication, delivery } }, threads)
     servers = new SimulatedServers(sim)
+    let world: World | undefined
+    targets = new SimulatedTargets(sim, (letter) => world!.#heard(letter))
     sim.reseed(seed)
     const people = makePeople()
     const drawn = { ...(layout ?? layoutOf(new Chance(seed))), ...(isReplicated ? { isReplicated } : {}) }
     const board = new SimulatedBoard(sim, drawn, [people[0]!.id])
     const second = drawn.isReplicated ? new SecondBox(sim, servers, board.config.segmentBytesMax) : undefined
-    return new World(seed, signatures, sim, board, new Model(people), second)
+    world = new World(seed, signatures, sim, board, new Model(people), second, targets)
+    return world
   }
 
   count(name: string): void {
@@ -195,12 +208,14 @@ export class World {
       by,
       fields,
       at: this.now,
+      number: this.model.sent.size,
       standing: 'open',
       mayBeDone: false,
       ...(command.took === undefined ? {} : { took: command.took }),
       ...(command.holds === undefined ? {} : { holds: command.holds }),
     }
     this.model.sent.set(sent.id, sent)
+    if (fields.operation === 'webhook.create') this.model.hooks.set(sent.id, hookOf(sent))
     this.#pend(this.#deliver(sent, command.refusedAs))
   }
 
@@ -258,6 +273,8 @@ export class World {
         throw new Violation('a public post is answered before the log has it')
     sent.reply = reply
     sent.standing = reply.ok ? 'accepted' : 'refused'
+    sent.answeredAt ??= this.model.sent.size
+    if (!reply.ok) this.model.hooks.delete(id)
     if (reply.data?.receipt === undefined) return
     const { checkpoint } = reply.data.receipt
     if (checkpoint !== undefined) this.board.noteHead(checkpoint)
@@ -310,6 +327,16 @@ export class World {
     return envelopeOf(given) as Reply
   }
 
+  /** Something came to the address of a webhook. */
+  #heard(letter: Letter): void {
+    try {
+      this.count('deliveries')
+      checkLetter(letter, this.model)
+    } catch (error) {
+      this.#failed ??= { error }
+    }
+  }
+
   // ---- time
 
   /** No fault is left to come, and nothing is slow. */
@@ -317,6 +344,7 @@ export class World {
     this.sim.memory.heal()
     this.sim.delayMs = 5
     this.second?.servers.heal()
+    this.targets.heal()
   }
 
   aMoment(): Promise<void> {
@@ -357,6 +385,17 @@ export class World {
     this.count('audits')
     await this.#until(checkAll(this.board, this.model, this.ask))
     for (const follower of this.#followers) await this.#until(follower.check(this.ask, this.model))
+    await this.#deliverAll()
+  }
+
+  /** Every webhook is told to go on, and gets all that it is for. */
+  async #deliverAll(): Promise<void> {
+    if (this.model.hooks.size === 0) return
+    for (const { id, by } of this.model.hooks.values())
+      await this.#until(unlessUnanswered(this.ask({ operation: 'webhook.redeliver', target: id }, by)))
+    for (let tries = 0; tries < deliveryTries && undelivered(this.model) !== undefined; tries++) await this.wait(2_000)
+    const missing = undelivered(this.model)
+    if (missing !== undefined && this.model.isCertain) throw new Violation('a webhook missed a post')
   }
 
   // ---- faults
@@ -524,6 +563,14 @@ function isPublicPost({ fields }: Sent, model: Model): boolean {
 
 /** A key may be left, and its identity suspended, while something of it is under way. */
 const ofTheSigner = ['key_rotated', 'suspended']
+
+function hookOf({ id, by, fields }: Sent): Hook {
+  const { kinds, room } = JSON.parse(String(fields.data)) as {
+    readonly kinds: readonly string[]
+    readonly room?: string
+  }
+  return { id, by, room: kinds.includes('room.post') ? room : undefined, got: new Set(), mayEnd: false }
+}
 
 /** A board that is too busy, or whose disk is full, may say so at any time. */
 function allowed({ error }: Reply, codes: readonly string[]): boolean {

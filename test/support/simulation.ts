@@ -454,6 +454,7 @@ export class Simulation {
   delayMs: number
   /** The board has ended its process. */
   #hasExited = false
+  readonly #cuts: (() => void)[] = []
   /** The main thread, until the power is cut. */
   #main = new Place(this.#agenda, this.#startedAt, (error) => this.#fail(error))
   #threads: SimulatedThread[] = []
@@ -602,6 +603,12 @@ export class Simulation {
   async cutPower(): Promise<void> {
     await this.kill()
     this.memory.restore()
+    for (const cut of this.#cuts) cut()
+  }
+
+  /** Of what has files of its own beside that disk. */
+  onCut(cut: () => void): void {
+    this.#cuts.push(cut)
   }
 
   /** Ends every thread, the main one too. The disk keeps what was written. */

@@ -1,0 +1,57 @@
+/** What has to be true of webhooks: what comes to an address is for it and signed, nothing is missing, nothing comes after the end. */
+import { SigningKey, secretKey, signatures } from '../../src/webhooks/signature.ts'
+import { Violation } from './board.ts'
+import { type Hook, type Model, type Post, secretMark } from './model.ts'
+import type { Letter } from './targets.ts'
+
+type Delivery = {
+  readonly name: string
+  readonly data: { readonly event_id?: string; readonly room?: string }
+}
+
+function must(isSo: boolean, what: string): asserts isSo {
+  if (!isSo) throw new Violation(what)
+}
+
+/** Something came to the address of a webhook. */
+export function checkLetter({ id, hook: name, timestamp, signature, body }: Letter, model: Model): void {
+  const hook = model.hooks.get(name)
+  // One that was refused, or was cut off before its answer and is not known yet, may have come this far.
+  if (hook === undefined) return
+  const { secret } = (model.sent.get(name)?.reply?.data?.webhook ?? {}) as { readonly secret?: string }
+  if (secret !== undefined) {
+    const keys = [new SigningKey(secretKey(secret)!)]
+    must(
+      signatures(keys, { id, timestamp, body }) === signature,
+      'a delivery is not signed with the secret of its webhook',
+    )
+  }
+  const { name: kind, data } = JSON.parse(body) as Delivery
+  const room = model.rooms.get(data?.room ?? '')
+  const mayRead = room === undefined || !room.isPrivate || room.mayEver.has(hook.by)
+  must(mayRead, 'a webhook got what its owner may not read')
+  must(!body.includes(secretMark) || room?.isPrivate === true, 'a webhook got a secret of no room')
+  if (kind !== 'room.post' || data.event_id === undefined) return
+  must(data.room === hook.room, 'a webhook got a post of another room')
+  hook.got.add(data.event_id)
+  const sent = model.sent.get(data.event_id)
+  const made = model.sent.get(name)!
+  if (sent === undefined) return
+  must(sent.answeredAt === undefined || sent.answeredAt > made.number, 'a webhook got what was there before it')
+  must(hook.endedAt === undefined || sent.number < hook.endedAt, 'a webhook got what came after its end')
+}
+
+/** A post that a webhook is for and has not got. */
+export function undelivered(model: Model): { readonly hook: Hook; readonly post: Post } | undefined {
+  for (const hook of model.hooks.values()) {
+    const made = model.sent.get(hook.id)!
+    const isSure = made.standing === 'accepted' && !hook.mayEnd && !model.everSuspended.has(hook.by)
+    if (!isSure || hook.room === undefined || model.isPrivate(hook.room)) continue
+    for (const post of model.posts.values()) {
+      if (post.room !== hook.room || post.id !== post.original || hook.got.has(post.id)) continue
+      const { number } = model.sent.get(post.id)!
+      if (number >= made.answeredAt! && !model.mayBeGone(post.id)) return { hook, post }
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,151 @@
+/** Addresses of users that webhooks are delivered to, and the file in which a board keeps how far it is with that. */
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
+import type { Clock } from '../../src/clock.ts'
+import type { Posted, Poster, PostTarget } from '../../src/outgoing/poster.ts'
+import { openDatabase } from '../../src/sqlite.ts'
+import { DeliveryStore } from '../../src/webhooks/store.ts'
+import { type DeliveryThread, delivering } from '../../src/workers/delivery.ts'
+import type { ThreadPlatform } from '../../src/workers/thread.ts'
+import type { Simulation } from '../support/simulation.ts'
+
+/** A delivery as its target reads it. */
+export type Letter = {
+  /** `webhook-id`. */
+  readonly id: string
+  /** Id of the webhook. */
+  readonly hook: string
+  readonly timestamp: number
+  readonly signature: string
+  readonly body: string
+}
+
+/** What an address does with what is sent to it. `deaf`: it takes it, and nobody hears its answer. */
+const moods = ['well', 'refuses', 'fails', 'deaf'] as const
+type Mood = (typeof moods)[number]
+
+const tables = ['tails', 'hooks', 'recent', 'verified']
+export type Rows = readonly (readonly [table: string, rows: readonly Readonly<Record<string, SQLInputValue>>[]])[]
+
+/** One of so many commits is remembered, to be what a power cut leaves. */
+const rememberedOf = 8
+
+export class SimulatedTargets {
+  readonly #sim: Simulation
+  readonly #take: (letter: Letter) => void
+  readonly #moods = new Map<string, Mood>()
+  #database: DatabaseSync
+  #older: Rows = []
+
+  /** `take`: what came to a target. */
+  constructor(sim: Simulation, take: (letter: Letter) => void) {
+    this.#sim = sim
+    this.#take = take
+    this.#database = this.#opened([])
+    sim.onCut(() => this.#cut())
+  }
+
+  readonly thread = (data: unknown, here: ThreadPlatform) =>
+    delivering(data as DeliveryThread, here, {
+      store: DeliveryStore.in(this.#database, 'delivery.sqlite'),
+      poster: this.#posterOf(here.clock),
+    })
+
+  /** Some address does otherwise from now on. */
+  change(url: string): void {
+    this.#moods.set(url, moods[this.#sim.chance(moods.length)]!)
+  }
+
+  heal(): void {
+    this.#moods.clear()
+  }
+
+  get rows(): Rows {
+    return tables.map((table) => [
+      table,
+      this.#database.prepare(`SELECT * FROM ${table}`).all() as Readonly<Record<string, SQLInputValue>>[],
+    ])
+  }
+
+  /** The file is that of another time. */
+  putBack(rows: Rows): void {
+    this.#database = this.#opened(rows)
+  }
+
+  /** SQLite syncs some commits later: the newest of them may be gone, and rarely the file is. */
+  #cut(): void {
+    const fate = this.#sim.chance(8)
+    if (fate === 0) this.putBack([])
+    else if (fate < 4) this.putBack(this.#older)
+  }
+
+  #opened(rows: Rows): DatabaseSync {
+    const database = openDatabase(':memory:')
+    DeliveryStore.in(database, 'delivery.sqlite')
+    for (const [table, all] of rows)
+      for (const row of all) {
+        const names = Object.keys(row)
+        const marks = names.map(() => '?').join(',')
+        database.prepare(`INSERT INTO ${table} (${names.join(',')}) VALUES (${marks})`).run(...Object.values(row))
+      }
+    const exec = database.exec.bind(database)
+    database.exec = (sql) => {
+      exec(sql)
+      if (sql === 'COMMIT' && this.#sim.chance(rememberedOf) === 0) this.#older = this.rows
+    }
+    // What a process leaves stays.
+    database.close = () => {}
+    return database
+  }
+
+  #posterOf(clock: Clock): Pick<Poster, 'target' | 'post' | 'close'> {
+    return {
+      target: (address) => {
+        const url = new URL(address)
+        const path = `${url.pathname}${url.search}`
+        return { host: url.hostname, port: 443, secure: true, origin: url.origin, path }
+      },
+      post: ({ target, headers, body, totalMs }, done) => {
+        const ms = 1 + this.#sim.chance(60)
+        clock.later(
+          () =>
+            this.#arrive(
+              target,
+              headers,
+              body,
+              (posted, late = 0) => clock.later(() => done(posted), late || ms),
+              totalMs,
+            ),
+          ms,
+        )
+      },
+      close: () => {},
+    }
+  }
+
+  #arrive(
+    { origin, path }: PostTarget,
+    headers: readonly string[],
+    body: string,
+    answer: (posted: Posted, afterMs?: number) => void,
+    totalMs: number,
+  ): void {
+    const mood = this.#moods.get(`${origin}${path}`) ?? 'well'
+    if (mood === 'refuses') return answer({ ok: false, failure: 'refused', status: 0 })
+    const { challenge } = JSON.parse(body) as { readonly challenge?: string }
+    if (mood === 'well' || mood === 'deaf') if (challenge === undefined) this.#take(letterOf(headers, body))
+    if (mood === 'deaf') return answer({ ok: false, failure: 'timeout', status: 0 }, totalMs)
+    const status = mood === 'fails' ? 500 : 200
+    answer({ ok: true, status, retryAfter: undefined, body: Buffer.from(JSON.stringify({ challenge })) })
+  }
+}
+
+function letterOf(headers: readonly string[], body: string): Letter {
+  const value = (name: string): string => headers[headers.indexOf(name) + 1]!
+  return {
+    id: value('webhook-id'),
+    hook: value('x-mcp-subscription-id'),
+    timestamp: Number(value('webhook-timestamp')),
+    signature: value('webhook-signature'),
+    body,
+  }
+}

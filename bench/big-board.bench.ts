@@ -11,11 +11,11 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { idOf, integrate, writePosts } from '../test/support/posts-on-disk.ts'
-import { type BoardRun, type Target, withBoard, withStatic } from './board.ts'
+import { withBoard, withStatic } from './board.ts'
+import { halfLoad, readsInFlight, spread } from './half-load.ts'
 import { withDirectory } from './machine.ts'
 import type { Bench, Row } from './report.ts'
 
-const inFlight = 16
 const rooms = 250
 
 export const bigBoard: Bench = {
@@ -40,7 +40,7 @@ export const bigBoard: Bench = {
           const reads = targetsOf(board.serviceId, posts, 2 * count * rounds + count)
           const rows: Row[] = []
           for (const [name, targets] of Object.entries(reads)) rows.push(await halfLoad({ ...reading, name, targets }))
-          return [{ title: `${posts.toLocaleString('en')} posts, ${inFlight} connections`, rows }]
+          return [{ title: `${posts.toLocaleString('en')} posts, ${readsInFlight} connections`, rows }]
         }, data),
       )
     }),
@@ -54,8 +54,6 @@ function targetsOf(serviceId: string, posts: number, most: number): Readonly<Rec
       Array.from({ length: 50 }, (_, n) => `/api/threads?room=many-${room}&order=${order}&limit=${n + 1}`),
     ),
   )
-  // A step that shares no factor with the length: what is asked for in turn lies far apart.
-  const spread = <Item>(items: readonly Item[]) => items.map((_, n) => items[(n * 7_919) % items.length]!)
   return {
     'threads.list of a room, cold': spread(lists),
     'threads.list of the board, hot': ['/api/threads'],
@@ -66,45 +64,4 @@ function targetsOf(serviceId: string, posts: number, most: number): Readonly<Rec
     'longest thread, hot': [`/e/${idOf(serviceId, 0, { rooms })}`],
     'front page, hot': ['/'],
   }
-}
-
-type Reading = {
-  readonly board: BoardRun
-  readonly ready: Target
-  readonly name: string
-  readonly targets: readonly string[]
-  readonly count: number
-  readonly rounds: number
-}
-
-/** The best round: others on the machine make the rest. */
-async function halfLoad({ board, ready, name, targets, count, rounds }: Reading): Promise<Row> {
-  let from = 0
-  const next = (): readonly string[] => {
-    if (targets.length === 1) return targets
-    from += count
-    return Array.from({ length: count }, (_, n) => targets[(from + n) % targets.length]!)
-  }
-  await board.get(inFlight, next(), count)
-  const found: Row[] = []
-  for (let round = 0; round < rounds; round++) {
-    const full = await board.get(inFlight, next(), count)
-    const rate = full.perSecond / 2
-    const half = await board.getPaced(rate, inFlight, next(), count)
-    const bytes = Math.round(half.bodyBytes / count)
-    // In five seconds: the server of ready bytes closes connections that are idle for ten.
-    const some = Math.ceil(Math.min(count, rate * 5))
-    const limit = await board.getPaced(rate, inFlight, [`/${bytes}`], some, ready)
-    found.push({
-      read: name,
-      'reads/s, full': full.perSecond,
-      'reads/s, half': rate,
-      'bytes each': bytes,
-      'p50 ms at half': half.p50Ms,
-      'p99 ms at half': half.p99Ms,
-      'p99 ms of ready bytes': limit.p99Ms,
-      'server us each': (half.serverUserUs + half.serverSystemUs) / count,
-    })
-  }
-  return found.reduce((best, each) => (Number(each['p99 ms at half']) < Number(best['p99 ms at half']) ? each : best))
 }

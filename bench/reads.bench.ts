@@ -6,6 +6,7 @@
  * same size, asked by the same client just before and after.
  */
 import { type BoardRun, type Target, withBoard, withStatic } from './board.ts'
+import { spread } from './half-load.ts'
 import { median } from './raw-limits.ts'
 import type { Bench, Row } from './report.ts'
 import { roomCount } from './sign-posts.ts'
@@ -32,8 +33,6 @@ export const reads: Bench = {
             Array.from({ length: 20 }, (_, n) => `/api/threads?room=${room}&order=${order}&limit=${30 + n}`),
           ),
         )
-        // A step that shares no factor with the length: neighbours in the list are far apart on the board.
-        const spread = <Item>(items: readonly Item[]) => items.map((_, n) => items[(n * 7919) % items.length]!)
         const threads = spread(eventIds).map((id) => `/api/thread/${id}`)
         const proofs = spread(eventIds).map((id) => `/api/log/proof?message=${id}`)
         const run = (name: string, targets: readonly string[]) =>

@@ -2,8 +2,8 @@
  * What grows with what? Boards of 10^4 to 15 million posts, with the people, rooms and threads of a large forum of agents.
  *
  * The files of each are written by the board's own code for journals and logs. Then a board is started on them four times: without a
- * snapshot, after a clean stop (what it holds when nothing is asked of it, and posts by 64 at once), after it was killed, and
- * once more to be stopped. `--sizes 10000,100000` chooses; 15 million need 30 GB of disk and an hour.
+ * snapshot, after a clean stop (what it holds when nothing is asked of it, reads at half load, and posts by 64 at once), after it was
+ * killed, and once more to be stopped. `--sizes 10000,100000` chooses; 15 million need 30 GB of disk and an hour.
  *
  * `BENCH_SCALE` names a directory where the boards are kept: the next run begins with those that it finds there.
  */
@@ -11,8 +11,9 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } f
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { forumOf, forumPlaces } from '../test/support/forum.ts'
-import { integrate, writePosts } from '../test/support/posts-on-disk.ts'
-import { type BoardRun, withBoard } from './board.ts'
+import { idOf, integrate, writePosts } from '../test/support/posts-on-disk.ts'
+import { type BoardRun, withBoard, withStatic } from './board.ts'
+import { halfLoad, readsInFlight, spread } from './half-load.ts'
 import { peakMib, projectDirectory, residentMib, withDirectory } from './machine.ts'
 import { plotSvg } from './plot.ts'
 import type { Bench, Row } from './report.ts'
@@ -28,17 +29,27 @@ export const scale: Bench = {
   run: ({ isQuick, sizes = isQuick ? allSizes.slice(0, 2) : allSizes }) =>
     withDirectory(async (base) => {
       const rows: Row[] = []
+      const reads: Row[] = []
       for (const posts of sizes) {
         const directory = join(process.env.BENCH_SCALE ?? base, `scale-${posts}`)
-        rows.push(await measured(directory, posts, isQuick ? 2_000 : 30_000))
+        const found = await measured(directory, posts, isQuick ? 2_000 : 30_000)
+        rows.push(found.row)
+        reads.push(...found.reads)
         if (process.env.BENCH_SCALE === undefined) rmSync(directory, { recursive: true })
       }
       draw(rows)
-      return [{ title: 'boards by size', rows, notes: ['plots: bench/results/scale-*.svg'] }]
+      return [
+        { title: 'boards by size', rows, notes: ['plots: bench/results/scale-*.svg'] },
+        { title: `reads that nobody has asked for yet, ${readsInFlight} connections`, rows: reads },
+      ]
     }),
 }
 
-async function measured(directory: string, posts: number, count: number): Promise<Row> {
+async function measured(
+  directory: string,
+  posts: number,
+  count: number,
+): Promise<{ readonly row: Row; readonly reads: readonly Row[] }> {
   const { rooms, authors } = forumOf(posts)
   if (!existsSync(directory)) {
     writePosts({ directory, posts, rooms, placeOf: forumPlaces(posts) })
@@ -47,15 +58,17 @@ async function measured(directory: string, posts: number, count: number): Promis
   removeSnapshots(directory)
   const none = await timed(directory, ({ start, port }) => eventsOf(port).then((events) => ({ start, events })))
   const bytes = bytesOf(directory)
-  const clean = await timed(directory, async ({ start, pid, post }) => {
+  const clean = await timed(directory, async (board) => {
+    const { start, pid, post } = board
     await pause(idleMs)
     const [idle, peak] = [residentMib(pid), peakMib(pid)]
+    const reads = await readsOf(board, posts, Math.ceil(count / 15))
     const { perSecond } = await post(inFlight, count)
     process.kill(pid, 'SIGKILL')
-    return { start, idle, peak, perSecond }
+    return { start, idle, peak, reads, perSecond }
   })
   const killed = await timed(directory, async ({ start }) => ({ start }))
-  return {
+  const row = {
     posts,
     identities: authors,
     rooms,
@@ -68,6 +81,38 @@ async function measured(directory: string, posts: number, count: number): Promis
     'stop s': Math.max(none.stopSeconds, killed.stopSeconds),
     'posts/s': clean.found.perSecond,
   }
+  return { row, reads: clean.found.reads }
+}
+
+const readRounds = 2
+
+/** `count` of each read in a measurement, each at another place of the board. */
+async function readsOf(board: BoardRun, posts: number, count: number): Promise<Row[]> {
+  const placeOf = forumPlaces(posts)
+  const rooms = Array.from({ length: forumOf(posts).rooms }, (_, room) => `many-${room}`)
+  const most = count * (1 + 2 * readRounds)
+  // Of any length: a thread is as likely as it has posts.
+  const ids = Array.from({ length: most }, (_, n) => idOf(board.serviceId, placeAmong(posts, n), { placeOf }))
+  const perRoom = Math.ceil(most / rooms.length)
+  const ofRooms = (path: (room: string, n: number) => string) =>
+    spread(rooms.flatMap((room) => Array.from({ length: perRoom }, (_, n) => path(room, n))))
+  const reads = {
+    'page of 50 events of a room': ofRooms((room, n) => `/api/events?room=${room}&limit=${50 - (n % 25)}`),
+    'threads of a room': ofRooms((room, n) => `/api/threads?room=${room}&limit=${25 - (n % 25)}`),
+    'page of a thread': ids.map((id) => `/api/thread/${id}`),
+    proof: ids.map((id) => `/api/log/proof?message=${id}`),
+  }
+  return withStatic(async (ready) => {
+    const rows: Row[] = []
+    for (const [name, targets] of Object.entries(reads))
+      rows.push({ posts, ...(await halfLoad({ board, ready, name, targets, count, rounds: readRounds })) })
+    return rows
+  })
+}
+
+/** The same places each time, all over the board. */
+function placeAmong(posts: number, n: number): number {
+  return Math.floor(((n * 0.618_033_988_749) % 1) * posts)
 }
 
 /** What `use` finds of a board on this directory, and how long its stop takes after that. */

@@ -18,11 +18,15 @@ export const logCommand: Command = {
     if (args.positionals[0] !== 'rotate')
       throw new UsageError('log has one subcommand: rotate. Usage: broadside log rotate [--data DIR]')
     const config = await boardSettings(args)
-    const { rotateLog } = await import('../log/rotation.ts')
+    const [{ rotateLog }, { refuseUnlessAlone }] = await Promise.all([
+      import('../log/rotation.ts'),
+      import('../replication/writer.ts'),
+    ])
     const now = terminal.clock.wallSeconds()
-    const { closed, next } = await onStoppedBoard(config.dataDirectory, () =>
-      rotateLog({ ...config, platform: machine, now, report: warningsOn(terminal) }),
-    )
+    const { closed, next } = await onStoppedBoard(config.dataDirectory, () => {
+      refuseUnlessAlone(machine.disk, config.dataDirectory)
+      return rotateLog({ ...config, platform: machine, now, report: warningsOn(terminal) })
+    })
     print(
       terminal,
       { closed: { log: closed.origin, size: closed.size }, next: { log: next.origin, vkey: next.vkey } },

@@ -1,6 +1,6 @@
 /** What a board remembers of the stream that it writes to: `replication.json` in the data directory. */
 import type { Disk } from '../../storage/disk.ts'
-import { replicationFile } from '../board-directory.ts'
+import { followerFile, replicationFile, UnusableDirectory } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Random } from '../platform.ts'
 import { Halted } from './halted.ts'
@@ -83,6 +83,17 @@ export function keptIn(disk: Disk, dataDirectory: string): Kept | undefined {
   throw new Halted(
     `${file} is not what this board wrote. Stop the board, delete the stream, remove this file, and start it again.`,
   )
+}
+
+/** Throws UnusableDirectory where another box may lead the board in this directory: what is signed here would be a second log. */
+export function refuseUnlessAlone(disk: Disk, dataDirectory: string): void {
+  if (disk.fileExists(followerFile(dataDirectory)))
+    throw new UnusableDirectory(`${dataDirectory} is the directory of a follower. Run this on the box that leads.`)
+  const kept = keptIn(disk, dataDirectory)
+  if (kept?.ack === 'quorum' || kept?.handsOver)
+    throw new UnusableDirectory(
+      'This board has answered by quorum, so another box may have taken its place. Start it with broadside serve and REPLICATE_ACK=local, which ends where another leads; then stop it, and run this again.',
+    )
 }
 
 function isKept(value: unknown): value is Kept {

@@ -96,6 +96,24 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
+test('where another box may lead, the log is not rotated', async () => {
+  const own = boardDirectory()
+  await (await startBoard({ directory: own, env: {} })).stop()
+  const file = join(own, 'replication.json')
+  const writes = { leader: '0'.repeat(32), epoch: 1, ack: 'quorum' }
+  writeFileSync(file, JSON.stringify(writes))
+  const refused = await run('log', 'rotate', '--data', own)
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('another box may have taken its place')])
+  expect(readdirSync(join(own, 'keys')).filter((name) => /^log-/.test(name))).toEqual([])
+  // The stream was told since that it answers by itself.
+  writeFileSync(file, JSON.stringify({ ...writes, ack: undefined }))
+  writeFileSync(join(own, 'follower.json'), '{}')
+  const followers = await run('log', 'rotate', '--data', own)
+  expect([followers.code, followers.err]).toEqual([1, expect.stringContaining('the directory of a follower')])
+  rmSync(join(own, 'follower.json'))
+  expect((await run('log', 'rotate', '--data', own)).code).toBe(0)
+})
+
 test('the operator is told which log was closed, and the key of the next', () => {
   expect([said.code, said.err]).toEqual([0, ''])
   expect(said.out).toContain(`${oldKey.name} is closed with ${before + 2} entries`)

@@ -161,7 +161,7 @@ type Place = Platform & {
 /** A board that another machine decides over: its directory, the log that checks heads, and what makes its front. */
 type Followed = {
   readonly directory: BoardDirectory
-  readonly log: LogIdentity
+  readonly logs: readonly LogIdentity[]
   readonly front: (parts: { readonly notices: Notices; readonly news: LiveFacts }) => FollowerFront
 }
 
@@ -199,8 +199,8 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
     import('../replication/follower-directory.ts'),
     import('../replication/follower-front.ts'),
   ])
-  const { directory, log: growing, leader } = await openFollower({ disk, path, random, segmentBytesMax, settings })
-  return { directory, log: growing, front: (parts) => new FollowerFront({ ...parts, clock, leader }) }
+  const { directory, logs, leader } = await openFollower({ disk, path, random, segmentBytesMax, settings })
+  return { directory, logs, front: (parts) => new FollowerFront({ ...parts, clock, leader }) }
 }
 
 /** What followers ask of this board; none are known without REPLICA_KEY_FILE. */
@@ -376,7 +376,7 @@ function baseOf(place: Place) {
   const counters = new Counters()
   const notices = new Notices()
   const { followed } = place
-  const follower = followed && { front: followed.front({ notices, news }), log: followed.log }
+  const follower = followed && { front: followed.front({ notices, news }), logs: followed.logs }
   const durations = new DurationHistograms()
   const replies = new Replies({ throttle, addressOf, onReply: (status) => counters.reply(status) })
   const files = new BlobFiles(place.disk, blobsDirectory(directory.path), (file, problem) =>

@@ -48,7 +48,7 @@ type ActorsOptions = Platform & {
   /** Files of attachments. */
   readonly files: BlobFiles
   /** Another machine decides. */
-  readonly follower?: { readonly front: FollowerFront; readonly log: LogIdentity } | undefined
+  readonly follower?: { readonly front: FollowerFront; readonly logs: readonly LogIdentity[] } | undefined
   /** That machine is gone, after this message of the stream. */
   readonly onVacant?: (after: number) => void
 }
@@ -175,7 +175,7 @@ async function isAwaited({ config: { replication }, disk, directory }: ActorsOpt
 function followingOf({ config: { follow }, follower }: ActorsOptions): Following | undefined {
   if (follow === undefined || follower === undefined) return undefined
   const { refusal, behind } = follower.front
-  return { settings: follow, log: follower.log, refusal, behind }
+  return { settings: follow, logs: follower.logs, refusal, behind }
 }
 
 /** The process cannot go on: its supervisor starts it again, into recovery. */

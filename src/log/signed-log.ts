@@ -57,8 +57,8 @@ export type SignedLogOptions = {
   /** Called where there is no log yet: how many shards it is to cover. Throws where there should be one. */
   readonly begin: () => number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
-  /** The log is another machine's, and was this one when this directory was made. Its key is not here, and nothing is signed. */
-  readonly followed?: LogIdentity | undefined
+  /** The logs are another machine's: those that it named when this directory was made. No key to sign with is here. */
+  readonly followed?: readonly LogIdentity[] | undefined
 }
 
 export type LogIdentity = { readonly origin: string; readonly vkey: string }
@@ -273,7 +273,8 @@ export class SignedLog {
   #keyOf(newest: LogFrame): LogKey {
     const origin = this.#keyOrigin(newest)
     const { followed } = this.#options
-    if (followed !== undefined) return { vkey: origin === followed.origin ? followed.vkey : this.#nextVkey(origin) }
+    if (followed !== undefined)
+      return { vkey: followed.find((each) => each.origin === origin)?.vkey ?? this.#nextVkey(origin) }
     return createNoteKey(origin, readSecret(this.#options.disk, this.#keyFile(origin)))
   }
 

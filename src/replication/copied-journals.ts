@@ -17,15 +17,15 @@ type Options = {
   readonly random: Random
   readonly segmentBytesMax: number
   readonly facts: BoardFacts
-  /** The log that grew when the follower was made. */
-  readonly log: LogIdentity
+  /** The logs of the leader, as far as it has named them. */
+  readonly logs: readonly LogIdentity[]
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
 /** The log that is in a directory, of which no mark knows. `followed`: of a follower. Throws UnusableDirectory, and as SignedLog.open does. */
 export function openLogIn(
-  { disk, path, segmentBytesMax, facts, report }: Omit<Options, 'random' | 'log'>,
-  followed?: LogIdentity,
+  { disk, path, segmentBytesMax, facts, report }: Omit<Options, 'random' | 'logs'>,
+  followed?: readonly LogIdentity[],
 ): SignedLog {
   return SignedLog.open({
     disk,
@@ -99,7 +99,7 @@ export class CopiedJournals {
   }
 
   #openLog(): SignedLog {
-    return openLogIn(this.#options, this.#options.log)
+    return openLogIn(this.#options, this.#options.logs)
   }
 
   #follow(): FollowedLog {

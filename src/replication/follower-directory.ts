@@ -37,7 +37,8 @@ type Wanted = {
 export type FollowerDirectory = {
   readonly directory: BoardDirectory
   /** The log that grew when the follower was made: it checks the heads of all that follow. */
-  readonly log: LogIdentity
+  /** The logs of the leader, as far as it has named them. */
+  readonly logs: readonly LogIdentity[]
   readonly leader: Leader
 }
 
@@ -49,8 +50,9 @@ export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
   const known = kept === undefined ? await begin(disk, path, leader) : await renewed(disk, path, kept, leader)
   // Written last: where it is missing, an earlier start was cut short.
   if (!disk.fileExists(join(path, 'board.json'))) await copyFirst(wanted, known, leader)
-  const { identity, log, readKey } = known
-  return { directory: openFollowerDirectory(wanted, { identity, readKey: Buffer.from(readKey, 'hex') }), log, leader }
+  const { identity, readKey } = known
+  const directory = openFollowerDirectory(wanted, { identity, readKey: Buffer.from(readKey, 'hex') })
+  return { directory, logs: logsOf(known), leader }
 }
 
 /** What a follower knows of its leader; undefined: this is no follower's directory. Throws UnusableDirectory. */
@@ -86,10 +88,16 @@ async function renewed(disk: Disk, path: string, kept: LeaderFacts, leader: Lead
   }
 }
 
-/** The directory of a board that has decided is one of a follower from then on. `log`: the one that grows. */
-export function becomeFollower(disk: Disk, path: string, log: LogIdentity): void {
+/** The directory of a board that has decided is one of a follower from then on. `logs`: of the board, oldest first. */
+export function becomeFollower(disk: Disk, path: string, logs: readonly LogIdentity[]): void {
   const { identity, readKey } = knownKeys(disk, path)
-  keep(disk, path, { facts: readFacts(disk, path), identity, log, readKey: Buffer.from(readKey).toString('hex') })
+  const known = { facts: readFacts(disk, path), identity, readKey: Buffer.from(readKey).toString('hex') }
+  keep(disk, path, { ...known, log: logs.at(-1)!, logs })
+}
+
+/** The logs of a leader that is known. */
+export function logsOf({ log, logs = [log] }: LeaderFacts): readonly LogIdentity[] {
+  return logs
 }
 
 function keep(disk: Disk, path: string, known: LeaderFacts): void {

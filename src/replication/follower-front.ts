@@ -100,9 +100,9 @@ export class FollowerFront {
         this.#whenShown(found.ends, () => respond(found.reply))
       },
       (error: unknown) => {
-        const isUnsent = error instanceof OutOfReach && error.isUnsent
-        const message = `this is a follower, and the board at ${leader.address}, which takes writes, is out of reach: try again`
-        respond(isUnsent ? refused(refusal('overloaded', message, undefined, 5)) : undefined)
+        const unsentTo = error instanceof OutOfReach ? error.unsentTo : undefined
+        const message = `this is a follower, and the board at ${unsentTo}, which takes writes, is out of reach: try again`
+        respond(unsentTo === undefined ? undefined : refused(refusal('overloaded', message, undefined, 5)))
       },
     )
   }

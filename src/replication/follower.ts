@@ -35,6 +35,8 @@ type FollowerOptions = {
   readonly places: () => Promise<readonly JournalPlace[]>
   /** Applies what is new; resolves when it is durable and shown. Rejects with Diverged. */
   readonly take: (shares: readonly CopiedFrames[]) => Promise<readonly JournalPlace[]>
+  /** Whether the disk has room for a batch, and what is kept free on it. */
+  readonly hasRoom: () => boolean
   readonly tell: (standing: Standing) => void
   /** Remembers where the leader's deliveries are. */
   readonly keepDeliveries: (text: string) => void
@@ -200,15 +202,17 @@ export class Follower {
     this.#quietSince = this.#options.clock.monotonicMs()
     for await (const { seq, part } of stream.from(from)) {
       this.#quietSince = undefined
-      if (part !== undefined) await this.#takeMessage(seq, part, assembly)
+      if (part !== undefined) await this.#takeMessage(seq, part, assembly, seq >= newest)
       if (this.#isOver) return
       this.#brought = seq
       this.#quietSince = this.#options.clock.monotonicMs()
     }
   }
 
-  async #takeMessage(seq: number, part: Part, assembly: Assembly): Promise<void> {
-    this.#epoch = Math.max(this.#epoch, part.header.epoch)
+  /** `isNewest`: none came after it when the stream was opened. One that was made anew begins with the first epoch again. */
+  async #takeMessage(seq: number, part: Part, assembly: Assembly, isNewest: boolean): Promise<void> {
+    const { epoch } = part.header
+    this.#epoch = isNewest ? epoch : Math.max(this.#epoch, epoch)
     this.#newest = part.header
     await this.#sealed(part.header.seal)
     const batch = assembly.add(part)
@@ -250,6 +254,8 @@ export class Follower {
     if (this.#isBehind(shares)) await this.#copyAll()
     const fresh = shares.map((share, index) => this.#freshOf(share, this.#places[index]!))
     if (fresh.every((share) => share === undefined)) return
+    if (!this.#options.hasRoom())
+      throw new Error('The disk of this follower is full: less than DISK_RESERVE_BYTES are free. Free space there.')
     const named = shares.slice(0, -1).filter((_, index) => fresh[index] !== undefined)
     await this.#options.attachments.fetchFor(named, files)
     this.#places = await this.#options.take(shares)

@@ -12,6 +12,15 @@ export class Foreign extends Halted {
   }
 }
 
+/** The newest message of the stream is gone, and with it who wrote it. */
+export class Outdated extends Halted {
+  constructor() {
+    super(
+      'No box has led this board for 48 hours, and the stream has no message any more that says which one did last. Find the box that led last: its replication.json has the highest epoch, and its journals are the longest. Stop the others and empty their directories. On that one delete the stream and replication.json, and start it with broadside serve.',
+    )
+  }
+}
+
 /** Another board writes to the stream: this one must answer nothing more, whatever its writes wait for. */
 export class Deposed extends Halted {
   override name = 'Deposed'

@@ -49,7 +49,7 @@ export async function handOver(wanted: Wanted): Promise<void> {
   }
   const facts = readFacts(disk, path)
   const log = openCovered({ ...config, platform, report })
-  const growing = log.identities.at(-1)!
+  const { identities } = log
   const ends = { log: log.journal.nextSeq - 1, shards: shardEnds(disk, path, facts.shards) }
   log.close()
   const writer = new StreamWriter(disk, path, random)
@@ -89,5 +89,5 @@ export async function handOver(wanted: Wanted): Promise<void> {
     throw new Halted(
       'The stream was out of reach for a minute. Run this again when its servers are there: until then the board does not start.',
     )
-  becomeFollower(disk, path, growing)
+  becomeFollower(disk, path, identities)
 }

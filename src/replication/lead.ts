@@ -18,7 +18,7 @@ import type { Random } from '../platform.ts'
 import { Attachments, leaderNotAsked } from './attachments.ts'
 import { Assembly, type BatchHeader, openPayload, type Part, partsOf } from './batch.ts'
 import { CopiedJournals } from './copied-journals.ts'
-import { knownOf } from './follower-directory.ts'
+import { knownOf, logsOf } from './follower-directory.ts'
 import { Deposed, Halted } from './halted.ts'
 import type { LeaderFacts } from './leader-answers.ts'
 import type { BoardStream, OpenStream } from './open-stream.ts'
@@ -58,7 +58,7 @@ export async function takeLead(wanted: Wanted): Promise<Led> {
   const facts = readFacts(disk, path)
   checkKeys(disk, path, { identity: known.identity, readKey: Buffer.from(known.readKey, 'hex') })
   const stream = await openSoon(wanted, facts.service_id)
-  const journals = new CopiedJournals({ disk, path, random, segmentBytesMax, facts, log: known.log, report })
+  const journals = new CopiedJournals({ disk, path, random, segmentBytesMax, facts, logs: logsOf(known), report })
   try {
     const led = await new TakeOver(wanted, known, stream, journals).run()
     wanted.takeDeliveries(path)
@@ -232,6 +232,8 @@ class TakeOver {
     const waits = settings.ack !== 'local'
     const header: BatchHeader = { version: 1, epoch, leader, journals, ...(waits ? { ack: 'quorum' } : {}) }
     this.#writer.keepAck(waits ? 'quorum' : 'local')
+    // One that followed without the stream has none.
+    this.#seal.begin()
     const [part] = partsOf({ header, payload: Buffer.alloc(0) }, this.#seal)
     try {
       await publishNext({

@@ -12,6 +12,8 @@ export type LeaderFacts = {
   readonly identity: { readonly id: string; readonly publicKey: string }
   /** The log that grows. */
   readonly log: LogIdentity
+  /** All logs, oldest first; absent: a leader of an older release, which names only that one. */
+  readonly logs?: readonly LogIdentity[]
   /** What cursors are sealed with, 64 hex. */
   readonly readKey: string
 }

@@ -2,6 +2,7 @@
 import { Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Reply } from '../format/reply.ts'
+import type { LogIdentity } from '../log/signed-log.ts'
 import { type Ends, type FrameShares, isEnds } from './journals-out.ts'
 import {
   type AskedPlaces,
@@ -22,12 +23,12 @@ const writesWithinMs = 30_000
 /** The leader gave no answer that is of use now. */
 export class OutOfReach extends Error {
   override name = 'OutOfReach'
-  /** Nothing was sent to it. */
-  readonly isUnsent: boolean
+  /** The address of the one that nothing was sent to. */
+  readonly unsentTo: string | undefined
 
-  constructor(message: string, isUnsent = false) {
+  constructor(message: string, unsentTo?: string) {
     super(message)
-    this.isUnsent = isUnsent
+    this.unsentTo = unsentTo
   }
 }
 
@@ -173,12 +174,12 @@ export class Leader {
     } catch (error) {
       const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)
       this.next(address)
-      throw new OutOfReach(`${address} is out of reach`, unsent.has(String(code)))
+      throw new OutOfReach(`${address} is out of reach`, unsent.has(String(code)) ? address : undefined)
     }
     if (answer.status !== 404) return answer
     // Whoever has followers has these paths.
     this.next(address)
-    throw new OutOfReach(`${address} leads no followers`, true)
+    throw new OutOfReach(`${address} leads no followers`, address)
   }
 }
 
@@ -191,15 +192,21 @@ async function bodyOf(answer: Response): Promise<Buffer> {
 }
 
 export function isFacts(value: unknown): value is LeaderFacts {
-  const { facts, identity, log, readKey }: Readonly<Record<string, unknown>> = Object(value)
+  const { facts, identity, log, logs = [], readKey }: Readonly<Record<string, unknown>> = Object(value)
   const { service_id, generation, shards }: Readonly<Record<string, unknown>> = Object(facts)
   const { id, publicKey }: Readonly<Record<string, unknown>> = Object(identity)
-  const { origin, vkey }: Readonly<Record<string, unknown>> = Object(log)
-  const texts = [service_id, generation, id, publicKey, origin, vkey]
+  const texts = [service_id, generation, id, publicKey]
   return (
     texts.every((each) => typeof each === 'string') &&
+    Array.isArray(logs) &&
+    [log, ...logs].every(isLog) &&
     Number.isSafeInteger(shards) &&
     typeof readKey === 'string' &&
     /^[0-9a-f]{64}$/.test(readKey)
   )
+}
+
+function isLog(value: unknown): value is LogIdentity {
+  const { origin, vkey }: Readonly<Record<string, unknown>> = Object(value)
+  return typeof origin === 'string' && typeof vkey === 'string'
 }

@@ -5,7 +5,7 @@
 import type { Disk } from '../../storage/disk.ts'
 import { type Clock, pause } from '../clock.ts'
 import { type BatchHeader, type Part, partsOf } from './batch.ts'
-import { Deposed, Halted } from './halted.ts'
+import { Deposed, Halted, Outdated } from './halted.ts'
 import { type Ends, type FrameShares, type JournalDirectories, JournalsOut, type ReadNamed } from './journals-out.ts'
 import type { BoardStream } from './open-stream.ts'
 import { publishNext } from './publish.ts'
@@ -160,6 +160,8 @@ export class Pump {
       })
     this.#seq = lastSeq
     const newest = lastSeq === 0 ? undefined : await this.#stream.read(lastSeq)
+    // Who answers by quorum writes every few seconds, or another may have taken its place.
+    if (lastSeq > 0 && newest === undefined && writer.ack === 'quorum') throw new Outdated()
     this.#journals = this.#journalsAfter(newest?.header, writer.leader)
     this.#isPromised = ack === 'quorum' && writer.ack === 'quorum'
     // It was stopped, and is back before another has taken its place.

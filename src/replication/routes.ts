@@ -32,6 +32,8 @@ type ReplicaDoorOptions = {
   readonly directory: BoardDirectory
   /** The log that grows. */
   readonly log: LogIdentity
+  /** All logs, oldest first. */
+  readonly logs: readonly LogIdentity[]
   readonly front: Pick<CommandPath, 'execute'>
   /** Counts the boards that have led. */
   readonly epoch: number
@@ -92,12 +94,13 @@ function withBody(exchange: Exchange, limit: number, take: (body: Buffer) => voi
   })
 }
 
-function factsOf({ directory, log }: ReplicaDoorOptions): LeaderFacts {
+function factsOf({ directory, log, logs }: ReplicaDoorOptions): LeaderFacts {
   const { id, publicKey } = directory.identity
   return {
     facts: directory.facts,
     identity: { id, publicKey },
     log,
+    logs,
     readKey: Buffer.from(readKeyOf(directory.cursorKey)).toString('hex'),
   }
 }

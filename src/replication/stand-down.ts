@@ -23,7 +23,7 @@ import { shardEnds } from '../log/covered.ts'
 import type { BatchHeader } from './batch.ts'
 import { openLogIn } from './copied-journals.ts'
 import { becomeFollower } from './follower-directory.ts'
-import { Halted } from './halted.ts'
+import { Halted, Outdated } from './halted.ts'
 import { type Ends, JournalsOut } from './journals-out.ts'
 import type { BoardStream, OpenStream } from './open-stream.ts'
 import { keptIn } from './writer.ts'
@@ -66,6 +66,7 @@ async function beginningAfter(stream: BoardStream, epoch: number, leader: string
   const headerOf = async (seq: number): Promise<BatchHeader | undefined> => (await stream.read(seq))?.header
   const { firstSeq, lastSeq } = await stream.state()
   const newest = lastSeq === 0 ? undefined : await headerOf(lastSeq)
+  if (lastSeq > 0 && newest === undefined) throw new Outdated()
   if (newest === undefined || (newest.leader === leader && newest.epoch === epoch)) return undefined
   // Epochs only grow: the first message with a later one, by halves.
   let [from, to] = [firstSeq, lastSeq]
@@ -76,7 +77,7 @@ async function beginningAfter(stream: BoardStream, epoch: number, leader: string
     else from = middle + 1
   }
   const first = await headerOf(to)
-  if (first === undefined || to === firstSeq)
+  if (first === undefined || to === firstSeq || first.epoch <= epoch)
     throw new Halted(
       'The stream does not have the message any more with which another took the place of this board: it keeps 48 hours. Make a follower in an empty directory.',
     )
@@ -108,9 +109,9 @@ function cutTo({ disk, config, report }: Wanted, { journals }: BatchHeader): voi
     cutJournal(disk, directory, { last, isSealed: rolls.includes(last + 1), isKept: directory !== logDirectory(path) })
   }
   const log = openLogIn({ disk, path, segmentBytesMax, facts, report })
-  const growing = log.identities.at(-1)!
+  const { identities } = log
   log.close()
-  becomeFollower(disk, path, growing)
+  becomeFollower(disk, path, identities)
   report('info', 'replication.stood_down', { frames: lasts })
 }
 

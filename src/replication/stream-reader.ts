@@ -37,7 +37,8 @@ export class StreamReader {
   /** The number of the newest message; 0: there is none. */
   async last(): Promise<number> {
     const manager = await jetstreamManager(this.#connection, { checkAPI: false })
-    return (await manager.streams.info(this.#name)).state.last_seq
+    const { messages, last_seq } = (await manager.streams.info(this.#name)).state
+    return messages === 0 ? 0 : last_seq
   }
 
   /** Messages from this number on, as far as they are there, and those that come. `part`: undefined where no board wrote it. */

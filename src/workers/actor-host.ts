@@ -82,8 +82,8 @@ export type Publishing = ReplicationSettings & { readonly isAwaited: boolean }
 /** What a follower follows. */
 export type Following = {
   readonly settings: FollowSettings
-  /** The log that grew when the follower was made. */
-  readonly log: LogIdentity
+  /** The logs of the leader that were there when the follower was made. */
+  readonly logs: readonly LogIdentity[]
   /** What a write is answered that cannot be passed on. */
   readonly refusal: Refusal
   /** What a read of private things is answered now; undefined: it may be answered. */
@@ -500,7 +500,7 @@ export class ActorHost implements Actors {
       segmentBytesMax,
       marks: this.#options.marks,
       publishing: this.#options.replication?.ack,
-      followed: this.#options.following?.log,
+      followed: this.#options.following?.logs,
       ends: this.#sharedEnds,
       front: front.port2,
       feed,
@@ -631,9 +631,16 @@ export class ActorHost implements Actors {
   }
 
   #follow(settings: FollowSettings): LazyThread {
-    const { path, facts } = this.#options.directory
+    const { directory, diskReserveBytes } = this.#options
+    const { path, facts } = directory
     const start = (front: Port) =>
-      ({ dataDirectory: path, serviceId: facts.service_id, settings, front }) satisfies FollowingThread
+      ({
+        dataDirectory: path,
+        serviceId: facts.service_id,
+        settings,
+        diskReserveBytes,
+        front,
+      }) satisfies FollowingThread
     const hear = (body: unknown): void => {
       const told = body as FollowingTell
       for (const each of this.#listeners)

@@ -1,6 +1,5 @@
 /** What a follower asks the threads that keep the journals: where each ends, and to take frames of the leader's. */
 import { type CopiedFrames, Diverged, type JournalPlace, placeOf } from '../../storage/copied-frames.ts'
-import { DiskFull } from '../../storage/disk.ts'
 import type { Journal } from '../../storage/journal.ts'
 
 /** Without frames: only where the journal ends. */
@@ -17,10 +16,10 @@ export type FollowAnswer =
       readonly acts?: readonly string[]
       readonly log?: { readonly change: number; readonly isOver: boolean }
     }
-  /** `isForGood`: what is here and what came are not the same; nothing was changed. */
+  /** `isForGood`: what is here and what came are not the same; nothing was changed. Else there was no answer. */
   | { readonly ok: false; readonly problem: string; readonly isForGood: boolean }
 
-/** Takes, and tells where the journal ends then. What leaves a journal in an unknown state is thrown. */
+/** Takes, and tells where the journal ends then. What may leave half of it done is thrown, a full disk too: it cannot be tried again. */
 export function answerFollow(
   journal: Journal,
   take: () => Pick<Extract<FollowAnswer, { ok: true }>, 'acts' | 'log'> | undefined,
@@ -30,7 +29,6 @@ export function answerFollow(
     return { ok: true, place: placeOf(journal), ...taken }
   } catch (error) {
     if (error instanceof Diverged) return { ok: false, problem: error.message, isForGood: true }
-    if (error instanceof DiskFull) return { ok: false, problem: 'the disk is full', isForGood: false }
     throw error
   }
 }

@@ -19,6 +19,8 @@ export type FollowingThread = {
   readonly dataDirectory: string
   readonly serviceId: string
   readonly settings: FollowSettings
+  /** With less free than this nothing is taken. */
+  readonly diskReserveBytes: number
   readonly front: Port
 }
 
@@ -38,7 +40,7 @@ const silentMs = 20_000
 const apartMs = 4_000
 
 export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, random, report }) => {
-  const { dataDirectory, serviceId, settings } = data
+  const { dataDirectory, serviceId, settings, diskReserveBytes } = data
   const front = new Link({
     port: data.front,
     openMax: 2,
@@ -73,6 +75,7 @@ export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, rand
       (() => StreamReader.open({ servers: stream.servers, seed: seedIn(disk, stream.keyFile), serviceId, clock })),
     places: () => ask(['places']),
     take: (shares) => ask(['take', shares]),
+    hasRoom: () => disk.freeBytes(dataDirectory) >= diskReserveBytes,
     keepDeliveries: (text) => keepCarried(disk, dataDirectory, text),
     tell: (standing) => front.tell(standing satisfies FollowingTell),
     ...(settings.mayLead

@@ -32,8 +32,8 @@ export type LogStart = {
    * main thread are told of a frame when that is acknowledged. Undefined: the journals are not published.
    */
   readonly publishing: ReplicationSettings['ack'] | undefined
-  /** The log is another machine's, whose frames the main thread hands on; undefined: it is signed here. */
-  readonly followed?: LogIdentity | undefined
+  /** The logs are another machine's, whose frames the main thread hands on; undefined: the log is signed here. */
+  readonly followed?: readonly LogIdentity[] | undefined
   readonly ends: SharedEnds
   readonly front: Port
   readonly feed: Port

@@ -2,6 +2,7 @@
 import { SigningKey, secretKey, signatures } from '../../src/webhooks/signature.ts'
 import { Violation } from './board.ts'
 import { type Hook, type Model, type Post, secretMark } from './model.ts'
+import type { Person } from './people.ts'
 import type { Letter } from './targets.ts'
 
 type Delivery = {
@@ -30,7 +31,8 @@ export function checkLetter({ id, hook: name, timestamp, signature, body }: Lett
   const room = model.rooms.get(data?.room ?? '')
   const mayRead = room === undefined || !room.isPrivate || room.mayEver.has(hook.by)
   must(mayRead, 'a webhook got what its owner may not read')
-  must(!body.includes(secretMark) || room?.isPrivate === true, 'a webhook got a secret of no room')
+  const isSecret = body.includes(secretMark) && room?.isPrivate !== true
+  must(!isSecret || isSpokenTo(hook.by, body, model), 'a webhook got a secret that is not for its owner')
   if (kind !== 'room.post' || data.event_id === undefined) return
   must(data.room === hook.room, 'a webhook got a post of another room')
   hook.got.add(data.event_id)
@@ -39,6 +41,15 @@ export function checkLetter({ id, hook: name, timestamp, signature, body }: Lett
   if (sent === undefined) return
   must(sent.answeredAt === undefined || sent.answeredAt > made.number, 'a webhook got what was there before it')
   must(hook.endedAt === undefined || sent.number < hook.endedAt, 'a webhook got what came after its end')
+}
+
+/** It has the text of a conversation that was opened with them. */
+function isSpokenTo({ id }: Person, body: string, { sent }: Model): boolean {
+  return [...sent.values()].some(({ fields: { operation, members, text } }) => {
+    return (
+      operation === 'conversation.open' && Array.isArray(members) && members.includes(id) && body.includes(String(text))
+    )
+  })
 }
 
 /** A post that a webhook is for and has not got. */

@@ -4,7 +4,7 @@ import type { LogIdentity } from '../../src/log/signed-log.ts'
 import { Attachments, leaderNotAsked } from '../../src/replication/attachments.ts'
 import { Assembly, openPayload } from '../../src/replication/batch.ts'
 import { CopiedJournals } from '../../src/replication/copied-journals.ts'
-import { becomeFollower, knownOf } from '../../src/replication/follower-directory.ts'
+import { becomeFollower, knownOf, logsOf } from '../../src/replication/follower-directory.ts'
 import { takeLead } from '../../src/replication/lead.ts'
 import { StreamSeal } from '../../src/replication/stream-seal.ts'
 import type { Copy } from '../support/memory-disk.ts'
@@ -41,7 +41,7 @@ export class SecondBox {
     const { memory } = this.#machine
     const left = new Set([markFile, replicationFile(dataDirectory)])
     memory.putBack(machineDirectory, new Map([...files].filter(([name]) => !left.has(name))))
-    becomeFollower(memory, dataDirectory, log)
+    becomeFollower(memory, dataDirectory, [log])
     this.#heard = this.servers.last
   }
 
@@ -60,7 +60,7 @@ export class SecondBox {
       random,
       segmentBytesMax: this.#segmentBytesMax,
       facts: readFacts(disk, dataDirectory),
-      log: knownOf(disk, dataDirectory)!.log,
+      logs: logsOf(knownOf(disk, dataDirectory)!),
       report: silent,
     })
     const attachments = new Attachments(disk, dataDirectory, leaderNotAsked)

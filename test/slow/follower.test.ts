@@ -10,7 +10,7 @@ import { listSegments, readFrameAt, readSegmentHeader, segmentPath } from '../..
 import { walkSegment } from '../../storage/walk.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
 import { blobOf, putFields } from '../support/blobs.ts'
-import { type Board, boardDirectory, refusedBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { delegated } from '../support/delegations.ts'
 import { filesUnder } from '../support/files-under.ts'
@@ -299,6 +299,11 @@ describe('its leader', () => {
     const port = Number(new URL(leader.address).port)
     const own = boardDirectory()
     let follower = await replicas.follower(leader.address, own)
+    // More than a follower gets at once.
+    const writer = await Client.of(leader)
+    const text = 'x'.repeat(30_000)
+    for (let n = 0; n < 200; n++) expect((await writer.post(ada, { room: 'live', text })).status).toBe(200)
+    writer.close()
     await caughtUp(leader, follower)
     await leader.stop()
     const args = [program, 'log', 'rotate', '--data', leader.directory]
@@ -314,6 +319,39 @@ describe('its leader', () => {
       (await fetch(`${address}/api/log/proof?message=${posted.data.event_id}`)).text()
     expect(await proofOf(follower)).toBe(await proofOf(leader))
     client.close()
+    await follower.stop()
+    // A new one begins with the log that was closed, and ends where the next one begins as well.
+    const fresh = boardDirectory()
+    follower = await replicas.follower(leader.address, fresh)
+    expect((await follower.ended).code).toBe(70)
+    follower = await replicas.follower(leader.address, fresh)
+    await caughtUp(leader, follower)
+    expect(await proofOf(follower)).toBe(await proofOf(leader))
+    await follower.stop()
+    await leader.stop()
+  })
+
+  test('with less free than it keeps free a follower takes nothing and says so, and goes on when there is room', async () => {
+    const replicas = await Replicas.make({ SHARDS: '1' })
+    const leader = await replicas.leader()
+    const own = boardDirectory()
+    const settings = { directory: own, command: 'follow' } as const
+    const env = replicas.settings(leader.address)
+    const full = await startBoard({ ...settings, env: { ...env, DISK_RESERVE_BYTES: String(2 ** 52) } })
+    const client = await Client.of(leader)
+    const { data } = await client.post(ada, { room: 'live', text: 'for a full disk' })
+    client.close()
+    await vi.waitFor(() => expect(full.lines.join('\n')).toContain('The disk of this follower is full'), patience)
+    const missing = `${full.address}/api/events/${data.event_id}`
+    expect((await fetch(missing)).status).toBe(400)
+    await vi.waitFor(
+      async () => expect(await (await fetch(`${full.address}/healthz`)).text()).toContain('behind'),
+      patience,
+    )
+    await full.stop()
+    const follower = await startBoard({ ...settings, env })
+    await caughtUp(leader, follower)
+    expect((await fetch(`${follower.address}/api/events/${data.event_id}`)).status).toBe(200)
     await follower.stop()
     await leader.stop()
   })

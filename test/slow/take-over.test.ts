@@ -2,13 +2,14 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { jetstreamManager } from '@nats-io/jetstream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { shardDirectory } from '../../src/board-directory.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, segmentPath } from '../../storage/segment.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
 import { blobOf, putFields } from '../support/blobs.ts'
-import { type Board, boardDirectory, refusedBoard, tryBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
 import { type Box, makeBoxes } from '../support/boxes.ts'
 import { Client, person } from '../support/client.ts'
 import { HookTarget } from '../support/hook-target.ts'
@@ -243,6 +244,49 @@ describe.skipIf(skipWithout(missing))(`a board with a second box${skipNote(missi
       board.signal('SIGTERM')
       expect(await ended).toMatchObject({ code: 0, words: expect.stringContaining('start.stopped') })
     })
+  })
+
+  test('a follower that never read the stream leads, handed over to', async () => {
+    const [first, second] = (await makeBoxes(boardDirectory(), 2, cluster, { SERVICE_ID: 'unread' })) as [Box, Box]
+    const leader = await first.serve()
+    const client = await Client.of(leader)
+    expect((await client.post(ada, { room: 'a', text: 'over HTTP alone' })).status).toBe(200)
+    client.close()
+    const { env, ...options } = second.options('follow')
+    const unread = { REPLICATE: '', REPLICATE_KEY_FILE: '', REPLICATE_SYSTEM_KEY_FILE: '' }
+    const follower = await startBoard({ ...options, env: { ...env, ...unread } })
+    await caughtUp(leader, follower)
+    await follower.stop()
+    await leader.stop()
+    second.takeKeysOf(first)
+    expect(await first.run('hand-over')).toMatchObject({ code: 0, errors: '' })
+    expect(await second.run('lead')).toMatchObject({ code: 0, errors: '' })
+    const led = await second.serve()
+    const there = await Client.of(led)
+    expect((await there.post(ada, { room: 'a', text: 'led' })).status).toBe(200)
+    there.close()
+    await led.stop()
+  })
+
+  test('where the stream has no message any more that says who leads, no box leads by itself', async () => {
+    const more = { SERVICE_ID: 'outdated', REPLICATE_ACK: 'quorum' }
+    const [first] = (await makeBoxes(boardDirectory(), 2, cluster, more)) as [Box, Box]
+    const leader = await first.serve()
+    const client = await Client.of(leader)
+    expect((await client.post(ada, { room: 'a', text: 'two days ago' })).status).toBe(200)
+    client.close()
+    await leader.kill()
+    // As when all that it had is older than it keeps.
+    const connection = await cluster.connection()
+    const { streams } = await jetstreamManager(connection, { checkAPI: false })
+    const name = 'broadside-outdated'
+    const { config } = await streams.info(name)
+    await streams.update(name, { max_age: 1e9, duplicate_window: 1e9 })
+    await vi.waitFor(async () => expect((await streams.info(name)).state.messages).toBe(0), patience)
+    await streams.update(name, { max_age: config.max_age, duplicate_window: config.duplicate_window })
+    await connection.close()
+    for (const options of [first.options('serve'), first.options('follow', true)])
+      expect((await refusedBoard(options)).words).toContain('No box has led this board for 48 hours')
   })
 
   test('that waits for a copy answers when a follower has it on its disk', async () => {

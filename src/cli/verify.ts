@@ -350,7 +350,7 @@ function recordRows({ events, tombstones, rotations, signatures }: ExportReport)
     ['signatures good', grouped(signatures)],
     [
       'board’s word',
-      'handles, votes, doors, names and hashes of attachments, threads of replies (verify --help lists all)',
+      'handles, votes, via, names and hashes of attachments, threads of replies (verify --help lists all)',
     ],
   ]
 }

@@ -96,7 +96,11 @@ async function restore(restoration: Restoration, terminal: Terminal): Promise<0>
 }
 
 function nextSteps(manifest: Manifest, target: string, problems: readonly string[]): string {
-  const missing = problems.map((problem) => `${inertLine(problem)}\n`).join('')
+  const found = problems.map((problem) => `${inertLine(problem)}\n`).join('')
+  const missing =
+    found === ''
+      ? ''
+      : `${found}The board does not start before that is mended. Keys belong in ${join(target, 'keys')}.\n`
   if (!manifest.is_of_running)
     return `${missing}The board is in ${target}. It was stopped when the backup was taken: if it was not started since, start it here.\n`
   return (

@@ -22,7 +22,7 @@ export type DelegationFacts = {
   readonly redirectHost: string
 }
 
-const suspended = new ActsOf<{ readonly target: string }>('identity.suspend')
+const stops = new ActsOf<{ readonly target: string }>('identity.suspend', 'identity.erase')
 
 export type EndedBy = 'revoked' | 'rotated' | 'suspended'
 
@@ -118,10 +118,10 @@ export class Delegations implements Projection {
     return this.#byId.values()
   }
 
-  /** An identity that moves to another key, or that is suspended, has no delegate any more. */
+  /** An identity that moves to another key, or that is suspended or erased, has no delegate any more. */
   onAct(act: FactRecord): void {
     if (act.op === 'identity.rotate') this.#endAll(Buffer.from(act.author).toString('hex'), 'rotated', act.at)
-    if (suspended.is(act)) this.#endAll(act.facts.target, 'suspended', act.at)
+    if (stops.is(act)) this.#endAll(act.facts.target, 'suspended', act.at)
   }
 
   /** A backup took the place of a board that is lost: what had been delegated by then (Unix seconds) has ended. */

@@ -104,7 +104,7 @@ const write = (situation: Situation, letter: WriteLetter<WriteArgs>) => {
     )
   const merged = base === latest ? undefined : mergedText(situation, doc, base, text)
   if (merged === null || (merged !== undefined && Buffer.byteLength(merged.text) > limits.bytes))
-    return conflict(situation, doc, base)
+    return conflict(situation, doc, base, letter)
   const facts: VersionFacts = {
     doc: target,
     version: latest + 1,
@@ -174,8 +174,18 @@ function mergedText(situation: Situation, doc: Doc, base: number, edited: string
   }
 }
 
-function conflict(situation: Situation, doc: Doc, base: number): Refused {
+function conflict(
+  situation: Situation,
+  doc: Doc,
+  base: number,
+  { delegated }: Pick<WriteLetter, 'delegated'>,
+): Refused {
   const version = doc.places.length
+  // A delegate may write what it may not read.
+  if (delegated?.reads === false && doc.visibility !== 'public') {
+    const message = `version ${version} changed the same lines since version ${base}, and this delegation may not read it: the identity itself, or a delegate with board:read, has to merge the two`
+    return { ok: false, refusal: { code: 'conflict', message, field: 'data.base_version' } }
+  }
   const details = {
     version_id: commandSha(recordOf(situation, doc, version).by!)
       .toString('hex')

@@ -83,6 +83,8 @@ export type WriteLetter<Args extends object = object, Reply extends Facts = Fact
     readonly expires: number
     readonly isPublished: boolean
     readonly moderates: boolean
+    /** Whether it covers reading what is private. */
+    readonly reads: boolean
   }
   /** The operator of this board signed. */
   readonly operator: boolean

@@ -132,6 +132,7 @@ export class CommandRouter implements CommandPath, ReadPath {
       boardIdentity: options.boardIdentity,
       generation: options.generation,
       limitsOn: options.limitsOn,
+      wallSeconds: options.wallSeconds,
       proofBits: options.proofBits,
       random: options.random,
       soon: options.soon,

@@ -10,7 +10,9 @@ import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import type { Visibility } from '../../actors/records/board.ts'
 import type { ShownReadName } from '../../actors/records/internal-operations.ts'
 import { type Facts, registryName } from '../../actors/records/record.ts'
+import { windowSeconds } from '../../actors/records/write.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
+import { privateScope } from '../../actors/webhooks/kind-names.ts'
 import { limitReply, settleWrite, takeNewRoom, unlessMade, whetherNew, writerOf } from '../command/charging.ts'
 import { type Given, isOperator, type Said, sendAs, signedLetter } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
@@ -54,14 +56,25 @@ export type WritesOptions = {
   readonly boardIdentity: Services['boardIdentity']
   readonly generation: Services['generation']
   readonly limitsOn: Services['limitsOn']
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
 }
 
 type Accepted<Reply extends Facts = Facts> = Extract<ShardAnswer<Reply>, { ok: true }>
 
 /** What every reply has. */
-type Replied = Pick<Decided, 'at' | 'sha'>
+type Replied = Pick<Decided, 'at' | 'sha'> & Partial<Pick<Decided, 'isPublic'>>
 
 const nothingAsked: Asked = { args: {} }
+
+/** Reads that show what is in a room. */
+const ofRooms: ReadonlySet<string> = new Set<ReadName | ShownReadName>([
+  'conversation.show',
+  'event.made',
+  'event.marked',
+  'room.get',
+  'work.get',
+])
 
 /** What an operator may do to what they cannot read, once its author was erased. */
 const deletions: ReadonlySet<string> = new Set(['event.redact', 'blob.delete', 'docs.delete'])
@@ -308,6 +321,16 @@ export class Writes {
     if (signer.delegate?.isPublished !== false) verified.door.place?.sent()
   }
 
+  /**
+   * Whether what a private command did is shown as it stands now. Everyone who could read the command has its bytes, and may have left
+   * since: what is older than any command that is taken says no more than it did. Nor is it shown to a delegate that may not read.
+   */
+  #mayShow({ command, signer }: Verified, op: string, { reply, duplicate }: Accepted<Replied>): boolean {
+    if (reply.isPublic !== false) return true
+    if (signer.delegate?.scopes.has(privateScope) === false && ofRooms.has(op)) return false
+    return duplicate !== true || Math.abs(this.#options.wallSeconds() - command.timestamp) <= windowSeconds
+  }
+
   /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */
   #readBack(
     verified: Verified,
@@ -329,13 +352,15 @@ export class Writes {
   ): void {
     const { at } = answer.reply
     const sha = shaOf(verified, answer)
+    // A signer who may not read it any more still learns that it was done, and when.
+    const told = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
+    const receiptAlone = () =>
+      respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
+    const notShown = unread ?? receiptAlone
+    if (!this.#mayShow(verified, op, answer)) return notShown()
     this.#options.read({ op, args, reader: verified.signer.id }, (found: ReadAnswer | NoAnswer) => {
       if (found === undefined) return respond(undefined)
-      // A signer who may not read it any more still learns that it was done, and when.
-      const told = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
-      if (!found.ok && unread === undefined)
-        return respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
-      if (!found.ok) return unread!()
+      if (!found.ok) return notShown()
       const { made } = found
       // Of a retry, and its first answer was in a log that is closed now.
       const placed = { leaf: answer.leaf ?? made?.leaf, head: made?.head ?? head }

@@ -180,7 +180,8 @@ export function helpOf(command: Command): string {
   ].join('\n')
 }
 
-export const exitCodeHelp = 'Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 verification failed, 70 a running board cannot continue.'
+export const exitCodeHelp =
+  'Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 verification failed, 70 a running board cannot continue.'
 
 function firstSentence(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)

@@ -7,6 +7,7 @@ import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { type Facts, registryName } from '../../actors/records/record.ts'
 import { type ArgsOf, delegationOver, type ReplyOf, type WriteLetter } from '../../actors/records/write.ts'
+import { privateScope } from '../../actors/webhooks/kind-names.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { Delegate } from './delegates.ts'
 import type { LiveFacts } from './live-facts.ts'
@@ -26,7 +27,8 @@ export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegat
 /** What an actor is sent about the delegation of a letter. */
 function standingOf({ delegates }: LiveFacts, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
   const { expires, isPublished, scopes } = delegate
-  return { isOver: delegates.isOver(delegate), expires, isPublished, moderates: scopes.has('board:moderate') }
+  const may = { moderates: scopes.has('board:moderate'), reads: scopes.has(privateScope) }
+  return { isOver: delegates.isOver(delegate), expires, isPublished, ...may }
 }
 
 /** Operators act as such with their own keys, or with one that they let operate for a time. */

@@ -3,6 +3,7 @@
 import type { CreateArgs, DeleteArgs, WriteArgs } from '../../actors/documents/decide.ts'
 import { ownActor } from '../../actors/documents/documents.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
+import { privateScope } from '../../actors/webhooks/kind-names.ts'
 import { isGiven } from '../command/check.ts'
 import { type Decided, idOf, type Plan, type ReadPlans, type Shown } from '../command/plan.ts'
 import type { Verified } from '../command/verified.ts'
@@ -49,8 +50,16 @@ const remove: Plan<'docs.delete'> = {
 }
 
 /** The version that was made. Its text is what was sent, and stands here only where a merge made another. */
-function written(verified: Verified, decided: Decided<'docs.create' | 'docs.write'>, actor: string): Shown {
+function written(
+  verified: Verified,
+  decided: Decided<'docs.create' | 'docs.write'>,
+  actor: string,
+  isDuplicate: boolean,
+): Shown {
   const { doc, version, title, visibility, size, sha256, merged } = decided.facts
+  // A merge has what others wrote. Whoever repeats a private command may have its bytes alone, as may a delegate that may not read.
+  const mayRead = verified.signer.delegate?.scopes.has(privateScope) !== false
+  const isShown = decided.isPublic || (mayRead && !isDuplicate)
   const versionId = idOf(verified, decided)
   return {
     values: {
@@ -64,7 +73,7 @@ function written(verified: Verified, decided: Decided<'docs.create' | 'docs.writ
         size,
         sha256,
         written_at: decided.at,
-        ...(merged === undefined ? {} : { text: merged.text, merged: mergedView(versionId, merged) }),
+        ...(merged === undefined || !isShown ? {} : { text: merged.text, merged: mergedView(versionId, merged) }),
       },
     },
   }

@@ -313,8 +313,12 @@ export class Directory {
       this.#touched.add(id)
     } else if (suspensions.is(act)) {
       const { target } = act.facts
-      if (op === 'identity.suspend') this.#suspended.add(target)
-      else this.#suspended.delete(target)
+      if (op === 'identity.unsuspend') this.#suspended.delete(target)
+      else this.#suspended.add(target)
+      if (op === 'identity.erase') {
+        this.#agents.delete(agentId(target))
+        this.#handles.delete(target)
+      }
       this.#touched.add(agentId(target))
       for (const { id, owner } of this.tools.entries()) if (owner === target) this.#touched.add(id)
     }

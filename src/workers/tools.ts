@@ -54,7 +54,7 @@ const leisureMs = 500
 /** An ask that would have to wait longer for an index that is being made is refused. */
 const patienceMs = 10_000
 
-const snapshotFormat = 4
+const snapshotFormat = 5
 const codec = new Packr({ useRecords: false })
 const decoder = new Unpackr({ useRecords: false })
 

@@ -32,6 +32,7 @@ import {
   unending,
   withRoom,
 } from '../reads/read.ts'
+import { removedTitle } from '../reads/thread-title.ts'
 import { release } from '../release.ts'
 
 export const worksReads = {
@@ -237,7 +238,11 @@ type Uncompleted = {
 function complete(context: ReadContext, request: ReadRequest): ReadAnswer {
   return withRoom(context, request, () => {
     const found = request.found as Uncompleted
-    const filled = (work: WorkView) => ({ ...work, request: { ...work.request, ...previewOf(context, work.id) } })
+    const filled = (work: WorkView) => ({
+      ...work,
+      title: isGone(context, work.id) ? removedTitle : work.title,
+      request: { ...work.request, ...previewOf(context, work.id) },
+    })
     const { work, works, transitions } = found
     const answer = {
       ...found,
@@ -288,7 +293,7 @@ function workView(context: ReadContext, stored: Work, work: Work) {
   return {
     id: work.id,
     room: work.room,
-    title: work.title,
+    title: isGone(context, work.id) ? removedTitle : work.title,
     capabilities: work.capabilities,
     simulated: work.simulated,
     state: stateOf(work, epoch),

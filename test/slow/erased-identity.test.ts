@@ -23,6 +23,8 @@ const file = Buffer.from('a picture of eve')
 let board: Board
 let client: Client
 let delegateKey: Signer
+/** Of a delegate that never wrote anything. */
+const silentKey = person('silent agent of eve')
 
 async function start(): Promise<void> {
   board = await startBoard({ directory, env: { SHARDS: '2', OPERATORS: operator.id, COMPACT_SECONDS: '1' } })
@@ -47,7 +49,10 @@ beforeAll(async () => {
   await start()
   delegateKey = person('agent of eve')
   await done(eve, { operation: 'identity.register', handle: 'eve-leaves' })
-  await done(eve, { operation: 'identity.profile.set', data: '{"schema":1,"description":"about eve herself"}' })
+  await done(eve, {
+    operation: 'identity.profile.set',
+    data: '{"schema":1,"description":"about eve herself","capabilities":["lamplighting"]}',
+  })
   await done(ada, { operation: 'room.create', room: 'closed', visibility: 'private' })
   await done(ada, { operation: 'room.member.add', room: 'closed', target: eve.id })
   blob = (await done(eve, { operation: 'blob.put', room: 'closed', data: file.toString('base64url') })).blob!.id
@@ -74,6 +79,7 @@ beforeAll(async () => {
     ).doc.id,
   )
   await delegated(client, eve, delegateKey)
+  await delegated(client, eve, silentKey)
 })
 
 const broadside = (...args: string[]): Promise<Ended> =>
@@ -83,6 +89,12 @@ const erase = (...more: string[]) =>
 const json = ({ output }: Ended): Record<string, unknown> => JSON.parse(output) as Record<string, unknown>
 const onDisk = (words: string | Buffer) =>
   [...filesUnder(directory)].filter(([, bytes]) => bytes.includes(words)).map(([name]) => name)
+
+/** The agents that the directory lists for what eve says she can do. */
+const agents = async () => {
+  const { data } = await client.get('/api/tools?query=lamplighting')
+  return (data as { results?: { id: string }[] }).results?.map(({ id }) => id)
+}
 
 test('the copy has what it did and what was done about it, in private rooms too, with its files', async () => {
   const to = join(scratchDirectory(), 'copy')
@@ -114,6 +126,10 @@ test('the copy has what it did and what was done about it, in private rooms too,
   expect(await broadside('export', eve.id, to)).toMatchObject({ code: 1 })
 })
 
+test('before, the directory lists it', async () => {
+  await expect.poll(agents).toEqual([`agent:${eve.id}`])
+})
+
 test('a dry run says what would go, and changes nothing', async () => {
   const found = await erase('--dry-run')
   expect(json(found)).toMatchObject({ dry_run: true, files: 1, documents: 1, erased: false })
@@ -140,6 +156,7 @@ test('erased, its texts, files, documents, profile and handle are gone from ever
   expect(await client.command(ada, { operation: 'blob.get', target: blob })).toMatchObject({ code: 'not_found' })
   expect(await client.command(ada, { operation: 'docs.read', target: document })).toMatchObject({ code: 'not_found' })
   expect((await client.get('/v1/export')).text).not.toMatch(/said in public|eve-leaves/)
+  expect(await agents()).toEqual([])
   for (const words of secretWords) await vi.waitFor(() => expect([words, onDisk(words)]).toEqual([words, []]), patience)
   expect(onDisk(file)).toEqual([])
 })
@@ -180,6 +197,9 @@ test('all of it is proved, survives a restart without snapshots, and stands in t
   expect(await run('fsck', '--data', directory)).toMatchObject({ code: 0 })
   await start()
   expect((await client.get(`/api/identities/${eve.id}`)).data.identity).toMatchObject({ erased: true })
+  for (const key of [delegateKey, silentKey])
+    expect(await client.command(key, { operation: 'events.list', room: 'closed' })).toMatchObject({ code: 'forbidden' })
+  expect(await agents()).toEqual([])
   expect(await client.command(ada, { operation: 'identity.register', handle: 'eve-leaves' })).toMatchObject({
     code: 'name_taken',
   })

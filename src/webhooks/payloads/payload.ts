@@ -225,14 +225,5 @@ function isWanted(
   if (eligible_for === undefined) return true
   const identity = String(eligible_for)
   if (work.requester?.id === identity || work.reviewer?.id === identity) return false
-  return work.eligibility !== 'first_work' || !hasWorked(context, identity)
-}
-
-/** Has the identity ever had a work accepted, as the public list tells? */
-function hasWorked(context: ReadContext, identity: string): boolean {
-  const args = { target: identity, kind: 'accepted', limit: 200 }
-  const found = worksReads['work.list'](context, { op: 'work.list', args, reader: identity })
-  if (!found.ok) return false
-  const { works } = dataOf(found)
-  return works.some(({ worker }) => worker?.id === identity)
+  return work.eligibility !== 'first_work' || context.state.market.records.isNewcomer(identity)
 }

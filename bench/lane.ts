@@ -179,7 +179,8 @@ export async function sendPaced(
         const now = performance.now()
         for (const end = Math.min(requests.length, ((now - start) * perSecond) / 1000); due < end; due++)
           dueAt[due] = now
-        while (sent < due && idle.length > 0) pass(idle.pop()!)
+        // The one that waits longest: a board closes what is idle for ten seconds.
+        while (sent < due && idle.length > 0) pass(idle.shift()!)
       }
       Promise.all(lanes.map((lane) => lane.connected())).then(() => {
         idle.push(...lanes)

@@ -322,13 +322,14 @@ export class Writes {
   }
 
   /**
-   * Whether what a private command did is shown as it stands now. Everyone who could read the command has its bytes, and may have left
-   * since: what is older than any command that is taken says no more than it did. Nor is it shown to a delegate that may not read.
+   * Who is shown what a command did, as it stands now; `''`: anybody, so nothing private. Everyone who could read a private command has its
+   * bytes, and may have left since: what is older than any command that is taken shows no more. Nor does a delegate that may not read.
    */
-  #mayShow({ command, signer }: Verified, op: string, { reply, duplicate }: Accepted<Replied>): boolean {
-    if (reply.isPublic !== false) return true
-    if (signer.delegate?.scopes.has(privateScope) === false && ofRooms.has(op)) return false
-    return duplicate !== true || Math.abs(this.#options.wallSeconds() - command.timestamp) <= windowSeconds
+  #readerOf({ command, signer }: Verified, op: string, { reply, duplicate }: Accepted<Replied>): string {
+    if (reply.isPublic !== false) return signer.id
+    if (signer.delegate?.scopes.has(privateScope) === false && ofRooms.has(op)) return ''
+    const isOld = Math.abs(this.#options.wallSeconds() - command.timestamp) > windowSeconds
+    return duplicate === true && isOld ? '' : signer.id
   }
 
   /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */
@@ -357,8 +358,8 @@ export class Writes {
     const receiptAlone = () =>
       respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
     const notShown = unread ?? receiptAlone
-    if (!this.#mayShow(verified, op, answer)) return notShown()
-    this.#options.read({ op, args, reader: verified.signer.id }, (found: ReadAnswer | NoAnswer) => {
+    const reader = this.#readerOf(verified, op, answer)
+    this.#options.read({ op, args, reader }, (found: ReadAnswer | NoAnswer) => {
       if (found === undefined) return respond(undefined)
       if (!found.ok) return notShown()
       const { made } = found

@@ -82,7 +82,9 @@ export function placeOf(situation: Situation, letter: WriteLetter, room: Room | 
   if (target === undefined)
     return { refused: refuse('not_found', `there is no event ${wanted.replyTo} in room ${letter.to}`, 'reply_to') }
   const slot = state.marks.original(target)
-  const locked = lockOver(situation, letter, room, slot)
+  // Nobody takes the bond of a worker by a lock.
+  const delivers = wanted.kind === 'result' && state.bound.holdsFence(slot, letter.author)
+  const locked = delivers ? undefined : lockOver(situation, letter, room, slot)
   if (locked !== undefined) return { refused: locked }
   const replyTo = board.events.idHex(slot)
   const page = wanted.page || board.page(slot)
@@ -177,7 +179,8 @@ function lockOver(
   room: Room | undefined,
   slot: number,
 ): Refused | undefined {
-  if (letter.op !== 'post' || !state.threadFlags.isLocked(board.events.rootOf(slot))) return undefined
+  if (letter.op !== 'post' || isOfBoard(letter) || !state.threadFlags.isLocked(board.events.rootOf(slot)))
+    return undefined
   if (room !== undefined && mayModerate(room, letter.author, letter.operator)) return undefined
   return refuse(
     'wrong_state',

@@ -1,5 +1,5 @@
 /**
- * Scores of threads: votes for less those against, in each window of time. A vote keeps the hour in which it was cast, and leaves a
+ * Scores of threads: upvotes minus downvotes in each time window. A vote keeps the hour in which it was cast, and leaves a
  * window when that hour does.
  */
 
@@ -72,8 +72,7 @@ export class ThreadScores {
     for (const window of windows) {
       const hours = voteWindows[window]
       if (hours === Number.POSITIVE_INFINITY) continue
-      const last = Math.min(hour - hours, before)
-      for (let old = before - hours + 1; old <= last; old++)
+      for (let old = before - hours + 1; old <= hour - hours; old++)
         for (const [root, sum] of this.#hours.get(old) ?? []) this.#change(window, root, -sum)
     }
     for (const old of this.#hours.keys()) if (old <= hour - hoursMax) this.#hours.delete(old)

@@ -389,28 +389,28 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return scope.fresh.hasFound(from) ? scope.fresh : this.#freshBelow(query, from)
   }
 
-  #activeBelow(query: ThreadsQuery, limit: number): NewestFirst {
+  #activeBelow({ room, page, author }: Place, limit: number): NewestFirst {
+    const place = placeIn(room, page, author)
     const { events } = this.#core.board
-    // Of an author, the newest post of a thread may be anybody's.
-    if (query.author !== undefined) {
-      const roots = this.#freshBelow(query, events.count).below(events.count)
+    // The newest post of a thread may be anybody's, and a reply on another page than its thread.
+    if (author !== undefined || page !== undefined) {
+      const roots = this.#freshBelow(place, events.count).below(events.count)
       return NewestFirst.of(Array.from(roots, (root) => this.#lastOf(root)))
     }
     const isPlace = (slot: number) => {
       const root = events.rootOf(slot)
-      return this.#lastOf(root) === slot && this.#isOwn(query, root)
+      return this.#lastOf(root) === slot && this.#isOwn(place, root)
     }
-    const guests = this.#guestsOf(query).map((root) => this.#lastOf(root))
-    // A reply may be on another page than its thread.
-    const { page: _, ...place } = query
+    const guests = this.#guestsOf(place).map((root) => this.#lastOf(root))
     return new NewestFirst(this.#slotsOf(place), limit, isPlace, guests)
   }
 
-  #freshBelow(query: ThreadsQuery, limit: number): NewestFirst {
+  #freshBelow({ room, page, author }: Place, limit: number): NewestFirst {
+    const place = placeIn(room, page, author)
     const { events } = this.#core.board
     const isPlace = (slot: number) =>
-      events.root[slot] === none && this.#lastOf(slot) !== none && this.#isOwn(query, slot)
-    return new NewestFirst(this.#slotsOf(query), limit, isPlace, this.#guestsOf(query))
+      events.root[slot] === none && this.#lastOf(slot) !== none && this.#isOwn(place, slot)
+    return new NewestFirst(this.#slotsOf(place), limit, isPlace, this.#guestsOf(place))
   }
 
   #top(query: ThreadsQuery, scope: Scope): Ordered {
@@ -544,6 +544,15 @@ class LongThread {
     this.shown += more
     if (posts === 0) this.#authors.delete(author)
     else this.#authors.set(author, posts)
+  }
+}
+
+/** A list that is kept holds nothing else of the query that it was first made for. */
+function placeIn(room: Room | undefined, page: string | undefined, author: number | undefined): Place {
+  return {
+    ...(room === undefined ? {} : { room }),
+    ...(page === undefined ? {} : { page }),
+    ...(author === undefined ? {} : { author }),
   }
 }
 

@@ -212,8 +212,9 @@ export class RoomWorks implements Projection {
     const by = this.#authorOf(slot) === hex(act.author) ? 'author' : 'other'
     if (change === 'hidden' && by === 'author') marked.hiddenByAuthor.add(slot)
     if (act.op === 'room.restore') marked.hiddenByAuthor.delete(slot)
-    // Of two hides one was taken off.
-    if (change === 'restored' && this.#marks.hideOf(slot) !== undefined) return
+    // Of two hides one was taken off, or its text is gone for good.
+    const isStillGone = this.#marks.hideOf(slot) !== undefined || this.#marks.redactionOf(slot) !== undefined
+    if (change === 'restored' && isStillGone) return
     if (asRequest !== undefined) this.#observe(marked, { event: 'request', change, by })
     if (asResult !== undefined) this.#observe(marked, { event: 'result', change, by })
   }

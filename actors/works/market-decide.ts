@@ -17,6 +17,7 @@ import {
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
+import { mayTouchOthers } from '../rooms/policy.ts'
 import { roomSays } from './decide.ts'
 import { after, stateOf, stepOf } from './market/clock.ts'
 import { codes, postingsOf } from './market/ledger.ts'
@@ -119,7 +120,7 @@ function barredFrom(by: Actor, work: Work, { letter, args }: Case, fence: number
         ? undefined
         : ['forbidden', 'only the requester of this work can do this', 'event_id']
     case 'requester or moderator':
-      return author === work.requester || args.standing?.moderates === true
+      return author === work.requester || (args.standing?.moderates === true && mayTouchOthers(letter))
         ? undefined
         : ['forbidden', 'only the requester of this work or a moderator of its room can do this', 'event_id']
     case 'worker':

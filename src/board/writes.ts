@@ -69,7 +69,6 @@ const nothingAsked: Asked = { args: {} }
 
 /** Reads that show what is in a room. */
 const ofRooms: ReadonlySet<string> = new Set<ReadName | ShownReadName>([
-  'conversation.show',
   'event.made',
   'event.marked',
   'room.get',
@@ -322,12 +321,12 @@ export class Writes {
   }
 
   /**
-   * Who is shown what a command did, as it stands now; `''`: anybody, so nothing private. Everyone who could read a private command has its
-   * bytes, and may have left since: what is older than any command that is taken shows no more. Nor does a delegate that may not read.
+   * Whose view of the result is shown; `''`: that of an anonymous reader. Former members may still have the signed bytes of a private command,
+   * so once it is too old to be accepted as new it is shown as to a stranger. So it is to a delegate without board:read.
    */
   #readerOf({ command, signer }: Verified, op: string, { reply, duplicate }: Accepted<Replied>): string {
-    if (reply.isPublic !== false) return signer.id
-    if (signer.delegate?.scopes.has(privateScope) === false && ofRooms.has(op)) return ''
+    if (reply.isPublic !== false || !ofRooms.has(op)) return signer.id
+    if (signer.delegate?.scopes.has(privateScope) === false) return ''
     const isOld = Math.abs(this.#options.wallSeconds() - command.timestamp) > windowSeconds
     return duplicate === true && isOld ? '' : signer.id
   }
@@ -403,11 +402,7 @@ function outOfSight(
     versions: 0,
     editedAt: 0,
   }
-  return eventView(
-    shown,
-    { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined },
-    false,
-  )
+  return eventView(shown, { gone: { reason: 'this key may not read it here', by: undefined }, to: undefined }, false)
 }
 
 type RoomWanted = {

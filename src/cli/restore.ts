@@ -100,7 +100,7 @@ function nextSteps(manifest: Manifest, target: string, problems: readonly string
   const missing =
     found === ''
       ? ''
-      : `${found}The board does not start before that is mended. Keys belong in ${join(target, 'keys')}.\n`
+      : `${found}The board will not start until this is fixed. Put the keys in ${join(target, 'keys')}.\n`
   if (!manifest.is_of_running)
     return `${missing}The board is in ${target}. It was stopped when the backup was taken: if it was not started since, start it here.\n`
   return (

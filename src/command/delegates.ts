@@ -25,8 +25,8 @@ export type Delegate = {
   readonly proof: Delegated
   isPublished: boolean
   isEnded: boolean
-  /** Its end is being decided. */
-  isHeld: boolean
+  /** So many commands under way may end it. */
+  holds: number
   /** Who waits until it is in the public log, while that is being done. */
   publishing: ((told: ShardAnswer | undefined) => void)[] | undefined
   /** Writes sent to an actor and not answered. */
@@ -100,13 +100,14 @@ export class Delegates {
     return this.#byKey.get(key)
   }
 
-  liveOf(identity: string): Delegate[] {
-    return [...(this.#byIdentity.get(identity) ?? [])].filter((each) => !this.isOver(each))
+  /** Of an identity, those that act, and those whose end is being decided: that may be refused. */
+  thereOf(identity: string): Delegate[] {
+    return [...(this.#byIdentity.get(identity) ?? [])].filter(({ id }) => this.isThere(id))
   }
 
   /** Its key is refused, for ever or while its end is being decided. */
-  isOver({ isEnded, isHeld, expires }: Delegate): boolean {
-    return isEnded || isHeld || this.#now() >= expires
+  isOver({ isEnded, holds, expires }: Delegate): boolean {
+    return isEnded || holds > 0 || this.#now() >= expires
   }
 
   /** The delegation with this id acts, or will again when what is being decided is refused. */
@@ -141,7 +142,7 @@ export class Delegates {
       },
       isPublished: told.published,
       isEnded: told.ended,
-      isHeld: false,
+      holds: 0,
       publishing: undefined,
       underWay: 0,
     }
@@ -165,7 +166,7 @@ export class Delegates {
 
   /** Bars these keys and calls back when nothing they sent is under way; `release` lets them go on, if they have not ended. */
   hold(delegates: readonly Delegate[], then: () => void): () => void {
-    for (const delegate of delegates) delegate.isHeld = true
+    for (const delegate of delegates) delegate.holds++
     const isIdle = () => delegates.every(({ underWay }) => underWay === 0)
     const check = (): void => {
       if (!isIdle()) return
@@ -175,7 +176,7 @@ export class Delegates {
     this.#idle.add(check)
     check()
     return () => {
-      for (const delegate of delegates) delegate.isHeld = false
+      for (const delegate of delegates) delegate.holds--
     }
   }
 

@@ -87,7 +87,8 @@ export function sendAs<Reply extends Facts>(
   letter: WriteLetter<object, Reply>,
   answer: TakeReply<Reply>,
 ): void {
-  if (delegate === undefined) return actors.write(letter, answer)
+  // What is sent while its end is decided is refused, and nobody waits for it.
+  if (delegate === undefined || letter.delegated?.isOver === true) return actors.write(letter, answer)
   const answered = news.delegates.sent(delegate)
   // A caller that has to wait for more says so before this one counts as answered.
   const take: TakeReply<Reply> = (found, head) => {

@@ -53,7 +53,7 @@ const revoke: Plan<'delegation.revoke'> = {
   ask: ({ command, signer }, services, pass) => {
     const { target } = command
     const isMeant = ({ id, key }: Delegate) => id === target || key === target
-    quiesce(services, services.news.delegates.liveOf(signer.id).filter(isMeant), pass)
+    quiesce(services, services.news.delegates.thereOf(signer.id).filter(isMeant), pass)
   },
   heard: (_verified, { facts }, { news }) => news.delegates.end(facts.id),
   show: (_verified, { facts }) => ({ read: 'delegation.one', args: { id: facts.id } }),
@@ -75,7 +75,7 @@ export function quiescing(whose: (verified: Verified) => string, ask: Ask): Ask 
   return (verified, services, pass) =>
     ask(verified, services, (found) => {
       if (found === undefined || 'refusal' in found) return pass(found)
-      quiesce(services, services.news.delegates.liveOf(whose(verified)), (quiet) =>
+      quiesce(services, services.news.delegates.thereOf(whose(verified)), (quiet) =>
         pass({ ...found, ...(quiet !== undefined && 'settle' in quiet ? { settle: quiet.settle } : {}) } as Found),
       )
     })

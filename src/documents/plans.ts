@@ -73,7 +73,8 @@ function written(
         size,
         sha256,
         written_at: decided.at,
-        ...(merged === undefined || !isShown ? {} : { text: merged.text, merged: mergedView(versionId, merged) }),
+        ...(merged === undefined ? {} : { merged: mergedView(versionId, merged) }),
+        ...(merged === undefined || !isShown ? {} : { text: merged.text }),
       },
     },
   }

@@ -3,6 +3,7 @@
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { SuspendFacts } from '../../actors/people/people.ts'
 import { registryName } from '../../actors/records/record.ts'
+import { isOperator } from '../command/dispatch.ts'
 import type { AnyPlan, Plan, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/verified.ts'
 import { proveNewKey, quiescing } from '../delegations/plans.ts'
@@ -51,6 +52,12 @@ const rotate: Plan<'identity.rotate'> = {
 const notTheBoard: NonNullable<AnyPlan['ask']> = ({ command }, { boardIdentity }, pass) =>
   pass({ args: { isBoard: command.target === boardIdentity } })
 
+/** Delegates of the target are barred for a moment, but not for whoever the registry refuses in any case. */
+const stopping: NonNullable<AnyPlan['ask']> = (verified, services, pass) =>
+  isOperator(verified.signer, services.operators)
+    ? quiescing(({ command }) => command.target!, notTheBoard)(verified, services, pass)
+    : notTheBoard(verified, services, pass)
+
 function suspension(isSuspended: boolean): Plan<'identity.suspend' | 'identity.unsuspend'> {
   return {
     to: registry,
@@ -59,7 +66,7 @@ function suspension(isSuspended: boolean): Plan<'identity.suspend' | 'identity.u
       reason: command.reason ?? '',
       hidesPosts: 'hide_posts' in data && data.hide_posts === true,
     }),
-    ask: isSuspended ? quiescing(({ command }) => command.target!, notTheBoard) : notTheBoard,
+    ask: isSuspended ? stopping : notTheBoard,
     heard: ({ command }, { facts }, { news }) => news.noteSuspension(command.target, isSuspended, hidesPosts(facts)),
     show: ({ command }, { facts }) => ({
       values: {
@@ -77,7 +84,7 @@ function suspension(isSuspended: boolean): Plan<'identity.suspend' | 'identity.u
 const erase: Plan<'identity.erase'> = {
   to: registry,
   args: ({ command }) => ({ target: command.target, reason: command.reason }),
-  ask: quiescing(({ command }) => command.target!, notTheBoard),
+  ask: stopping,
   heard: ({ command }, _, { news }) => {
     news.noteSuspension(command.target, true, false)
     news.noteErased(command.target)

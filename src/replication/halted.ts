@@ -16,7 +16,7 @@ export class Foreign extends Halted {
 export class Outdated extends Halted {
   constructor() {
     super(
-      'No box has led this board for 48 hours, and the stream has no message any more that says which one did last. Find the box that led last: its replication.json has the highest epoch, and its journals are the longest. Stop the others and empty their directories. On that one delete the stream and replication.json, and start it with broadside serve.',
+      'No box has led this board for 48 hours, and the stream no longer holds a message that says which box led last. Find the box that led last: its replication.json has the highest epoch, and its journals are the longest. Stop the others and empty their directories. On that box, delete the stream and replication.json, then start it with broadside serve.',
     )
   }
 }

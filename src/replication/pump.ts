@@ -158,10 +158,12 @@ export class Pump {
         last: lastSeq,
         note: 'Published again from the journals.',
       })
+    // Nobody has written since this process did.
+    const isOwn = this.#seq > 0 && lastSeq === this.#seq
     this.#seq = lastSeq
     const newest = lastSeq === 0 ? undefined : await this.#stream.read(lastSeq)
     // Who answers by quorum writes every few seconds, or another may have taken its place.
-    if (lastSeq > 0 && newest === undefined && writer.ack === 'quorum') throw new Outdated()
+    if (lastSeq > 0 && newest === undefined && !isOwn && writer.ack === 'quorum') throw new Outdated()
     this.#journals = this.#journalsAfter(newest?.header, writer.leader)
     this.#isPromised = ack === 'quorum' && writer.ack === 'quorum'
     // It was stopped, and is back before another has taken its place.

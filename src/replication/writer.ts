@@ -90,9 +90,13 @@ export function refuseUnlessAlone(disk: Disk, dataDirectory: string): void {
   if (disk.fileExists(followerFile(dataDirectory)))
     throw new UnusableDirectory(`${dataDirectory} is the directory of a follower. Run this on the box that leads.`)
   const kept = keptIn(disk, dataDirectory)
-  if (kept?.ack === 'quorum' || kept?.handsOver)
+  if (kept?.handsOver)
     throw new UnusableDirectory(
-      'This board has answered by quorum, so another box may have taken its place. Start it with broadside serve and REPLICATE_ACK=local, which ends where another leads; then stop it, and run this again.',
+      'A hand-over of this board was begun. Run broadside hand-over again, which completes it.',
+    )
+  if (kept?.ack === 'quorum')
+    throw new UnusableDirectory(
+      'This board has answered by quorum, so another box may have taken its place. Start it with broadside serve and REPLICATE_ACK=local. It exits if another box leads. Otherwise stop it and run this again.',
     )
 }
 

@@ -108,7 +108,7 @@ export function publishing(
       return stream
     },
     tell: (problem, halted) => {
-      const isFatal = halted instanceof Deposed || (halted !== undefined && waits)
+      const isFatal = halted instanceof Deposed || (halted !== undefined && (waits || isAwaited))
       front.tell({ problem, isFatal } satisfies ReplicationNews)
     },
   })

@@ -284,6 +284,20 @@ test('what a delegate asks for as work is verified as its posts are, also when i
   expect(await verified((await client.get('/v1/export')).text.trimEnd().split('\n'))).toBeUndefined()
 })
 
+test('whoever may not suspend or erase an identity bars none of its delegates, not even for a moment', async () => {
+  const [owner, key, stranger] = [fresh(), fresh(), fresh()]
+  await delegated(client, owner, key)
+  expect((await client.post(key, { text: 'before' })).status).toBe(200)
+  const stops = Array.from({ length: 100 }, (_, n) =>
+    client.command(stranger, {
+      ...{ operation: n % 2 === 0 ? 'identity.suspend' : 'identity.erase', target: owner.id, reason: 'none' },
+    }),
+  )
+  const posts = Array.from({ length: 100 }, (_, n) => client.post(key, { text: `meanwhile ${n}` }))
+  expect(new Set((await Promise.all(stops)).map(({ code }) => code))).toEqual(new Set(['forbidden']))
+  expect(new Set((await Promise.all(posts)).map(({ status }) => status))).toEqual(new Set([200]))
+})
+
 test('an export checks offline: who delegated, in what, when, and that it had not ended', async () => {
   const [owner, key, other] = [fresh(), fresh(), fresh()]
   const id = await delegated(client, owner, key)

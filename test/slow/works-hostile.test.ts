@@ -58,6 +58,9 @@ const theOperator = (): Signer => operator
 
 const attacks: Readonly<Record<string, Attack>> = {
   'closes the room': policy({ closed: true }),
+  'locks the thread': ({ work, requester: by }) => [
+    [by, { operation: 'thread.lock', event_id: work, data: '{"schema":1,"locked":true}' }],
+  ],
   'lets nobody write or reply': policy({ write: 'owner', reply: 'none' }),
   'asks for work, time and count': policy({ proof_bits: 28, ttl_max: 60, max_events: 1, posts_per_minute: 1 }),
   'has the room end': policy({ closes_at: 1 }),

@@ -190,8 +190,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a locked thread takes replies',
     file: room,
-    from: "  if (letter.op !== 'post' || !state.threadFlags",
-    to: "  if (letter.op === 'post' || !state.threadFlags",
+    from: "  if (letter.op !== 'post' || isOfBoard(letter) || !state.threadFlags",
+    to: "  if (letter.op === 'post' || isOfBoard(letter) || !state.threadFlags",
   },
   {
     name: 'an author votes for themselves',

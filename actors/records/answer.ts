@@ -14,7 +14,8 @@ export type ShardAnswer<Reply extends Facts = Facts> =
       readonly leaf?: number
       readonly duplicate?: true
     }
-  | { readonly ok: false; readonly refusal: ActorRefusal }
+  /** `isWritten`: the command was written down before another actor refused it, and takes what it takes. */
+  | { readonly ok: false; readonly refusal: ActorRefusal; readonly isWritten?: true }
 /** Who takes an answer knows what such a letter is replied. */
 export type Answer<Reply extends Facts = Facts> = { take(answer: ShardAnswer<Reply>, head?: Head): void }['take']
 

@@ -206,7 +206,7 @@ export class WorkDelivery implements Mail {
     if (typeof work !== 'string') return give(answer, head)
     if (requestsOfWork.has(letter.op))
       return this.#outcome(String(sha).slice(0, 32), (outcome) => {
-        if (!outcome.ok) return give(outcome, undefined)
+        if (!outcome.ok) return give(answer.duplicate === true ? outcome : { ...outcome, isWritten: true }, undefined)
         const { leaf: _own, ...rest } = answer
         const change = Math.max(answer.change ?? 0, outcome.change ?? 0)
         const leaf = outcome.leaf === undefined ? {} : { leaf: outcome.leaf }

@@ -262,3 +262,19 @@ test('everything stands after a kill, and one command has one effect', async () 
   expect(await world.done(worker, { operation: 'credit.balance' })).toEqual(balance)
   expect(reason.length).toBeGreaterThan(20)
 })
+
+test('a request that its room refuses was written down all the same, and counts as what it takes', async () => {
+  const counting = await startBoard({ directory: boardDirectory(), env: { BROADSIDE_LIMITS: 'on' } })
+  const own = await Client.of(counting)
+  const stranger = person('who asks where nobody may')
+  const used = async () => {
+    const { data } = await own.command(stranger, { operation: 'quota.get' })
+    return (data as unknown as { quota: { used_bytes: number } }).quota.used_bytes
+  }
+  const data = '{"schema":1,"title":"It","simulated":true}'
+  const ask = { operation: 'work.create', room: 'reviews', amount: 1, text: 'x'.repeat(10_000), data }
+  expect(await own.command(stranger, ask)).toMatchObject({ status: 403, code: 'room_write_restricted' })
+  expect(await used()).toBeGreaterThan(10_000)
+  own.close()
+  await counting.stop()
+})

@@ -2,7 +2,7 @@
  * Reading a board: which slots answer a question. Pure walks over the index with a bound on each;
  * what a slot looks like to a reader is not decided here.
  */
-import type { Board, Room } from './records/board.ts'
+import { allSlots, type Board, type Room, slotsIn } from './records/board.ts'
 import { type EventIndex, none } from './records/event-index.ts'
 import type { Slots as List } from './records/slot-lists.ts'
 import type { State } from './state.ts'
@@ -54,26 +54,17 @@ export function findEvents(state: State, query: EventsQuery, now: number): Slots
     (query.after === undefined || events.seq[slot]! > query.after) &&
     !marks.isEdit(slot) &&
     marks.gone(slot, now) === undefined
-  const ofRoom = room === undefined ? undefined : listOf(room, query.page)
+  const ofRoom = room === undefined ? undefined : slotsIn(room, query.page)
   const own = author?.events
   if (own !== undefined && (ofRoom === undefined || own.length < ofRoom.length))
     return walk(own, cursorBounds(own, query), query, matches)
-  const list = ofRoom ?? everything(board)
+  const list = ofRoom ?? allSlots(board)
   const bounds = cursorBounds(list, query)
   return walk(list, ofRoom === undefined ? bounds : seqBounds(events, list, bounds, query), query, matches)
 }
 
 /** First position, and the one after the last. */
 type Bounds = { readonly low: number; readonly high: number }
-
-function listOf(room: Room, page: string | undefined): List {
-  if (page === undefined) return room.events
-  return room.pages.get(page)?.events ?? { length: 0, at: () => none, lowerBound: () => 0 }
-}
-
-function everything({ events: { count } }: Board): List {
-  return { length: count, at: (position) => position, lowerBound: (slot) => Math.min(slot, count) }
-}
 
 function cursorBounds(list: List, { order, from }: EventsQuery): Bounds {
   if (from === undefined) return { low: 0, high: list.length }

@@ -5,8 +5,8 @@
  * again and again, `cold` for each URL once. The limit, and plain alternative, is uWebSockets.js with ready bytes of the
  * same size, asked by the same client just before and after.
  */
-import { type BoardRun, type Target, withBoard, withStatic } from './board.ts'
-import { spread } from './half-load.ts'
+import { withBoard, withStatic } from './board.ts'
+import { type Reading, spread } from './half-load.ts'
 import { median } from './raw-limits.ts'
 import type { Bench, Row } from './report.ts'
 import { roomCount } from './sign-posts.ts'
@@ -53,15 +53,6 @@ export const reads: Bench = {
         ]
       }),
     ),
-}
-
-type Reading = {
-  readonly board: BoardRun
-  readonly ready: Target
-  readonly name: string
-  readonly targets: readonly string[]
-  readonly count: number
-  readonly rounds: number
 }
 
 /** One row: the targets in turn, and just after them as many ready bytes. */

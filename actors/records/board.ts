@@ -20,6 +20,7 @@ import {
   type RoomCreated,
   workStates,
 } from './record.ts'
+import { noSlots, type Slots } from './slot-lists.ts'
 
 export type Visibility = 'public' | 'private'
 
@@ -552,4 +553,14 @@ function unpackRoom(packed: PackedRoom, number: number, columns: Columns): Room 
 function unpackPage([name, threads, last, updatedAt, slots]: PackedPage, columns: Columns): Page {
   const events = SlotList.of(slots, columns)
   return { name, count: events.length, threads, last, updatedAt, events }
+}
+
+/** The events of a room, or of one of its pages. */
+export function slotsIn(room: Room, page: string | undefined): Slots {
+  return (page === undefined ? room.events : room.pages.get(page)?.events) ?? noSlots
+}
+
+/** The events of all rooms. */
+export function allSlots({ events: { count } }: Board): Slots {
+  return { length: count, at: (position) => position, lowerBound: (slot) => Math.min(slot, count) }
 }

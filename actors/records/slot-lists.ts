@@ -12,6 +12,8 @@ export type Slots = {
   lowerBound(slot: number): number
 }
 
+export const noSlots: Slots = { length: 0, at: () => noBlock, lowerBound: () => 0 }
+
 const initialLists = 64
 const noBlock = 0xffff_ffff
 /** Blocks of 2, 4, 8 … slots. */

@@ -82,9 +82,7 @@ export function placeOf(situation: Situation, letter: WriteLetter, room: Room | 
   if (target === undefined)
     return { refused: refuse('not_found', `there is no event ${wanted.replyTo} in room ${letter.to}`, 'reply_to') }
   const slot = state.marks.original(target)
-  // Nobody takes the bond of a worker by a lock.
-  const delivers = wanted.kind === 'result' && state.bound.holdsFence(slot, letter.author)
-  const locked = delivers ? undefined : lockOver(situation, letter, room, slot)
+  const locked = deliversTo(situation, letter, slot, wanted.kind) ? undefined : lockOver(situation, letter, room, slot)
   if (locked !== undefined) return { refused: locked }
   const replyTo = board.events.idHex(slot)
   const page = wanted.page || board.page(slot)
@@ -340,12 +338,18 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
   return accept(planned, reply)
 }
 
-/** The holder of a live fence delivers a result, or a new version of it: no policy of the room prevents that. */
-function isDelivery({ state, board }: Situation, { author }: WriteLetter, placed: Placed, kind: string): boolean {
+/** The holder of a live fence delivers a result, or a new version of it: no policy of the room and no lock prevents that. */
+function isDelivery(situation: Situation, letter: WriteLetter, placed: Placed, kind: string): boolean {
+  const { state, board } = situation
   const slotOf = (id: string) => (id === '' ? none : board.events.find(Buffer.from(id, 'hex')))
   const original = slotOf(placed.original)
-  if (original !== none) return state.bound.liveResultAt(original)?.told?.worker === author
-  return kind === 'result' && state.bound.holdsFence(slotOf(placed.replyTo), author)
+  if (original !== none) return state.bound.liveResultAt(original)?.told?.worker === letter.author
+  return deliversTo(situation, letter, slotOf(placed.replyTo), kind)
+}
+
+/** A result, by the one who holds the fence of the work whose request is in this slot. */
+function deliversTo({ state }: Situation, { author }: WriteLetter, slot: number, kind: string): boolean {
+  return kind === 'result' && state.bound.holdsFence(slot, author)
 }
 
 /** Different kinds that one journal names, and pages of one room: all of them are in memory for good. */

@@ -1,9 +1,8 @@
 /**
- * Places of threads, the newest first, found among slots as far down as somebody reads: of a board of millions, and of a room of many,
- * the first pages are what is read.
+ * Places of threads, newest first, found only as far down as someone reads: of a board of millions that is usually the first pages.
  */
 
-import type { Slots } from '../records/slot-lists.ts'
+import { noSlots, type Slots } from '../records/slot-lists.ts'
 import { Ordered } from './ordered.ts'
 
 /** Slots that are looked at before the next place is given. */
@@ -33,7 +32,7 @@ export class NewestFirst {
 
   /** All places of a list. */
   static of(places: readonly number[]): NewestFirst {
-    return new NewestFirst({ length: 0, at: () => 0, lowerBound: () => 0 }, 0, () => false, places)
+    return new NewestFirst(noSlots, 0, () => false, places)
   }
 
   /** Whether nothing above this place has yet to be looked at. */

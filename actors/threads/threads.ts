@@ -6,14 +6,14 @@
  *
  * A thread stands at its newest post that is shown. Usually that is its last one, and only where it is not does memory say which.
  * An order is a list of numbers for a room, a page, an author or the front page, made when it is first read; by activity and by age it
- * is made only as far down as it is read. A thread in which nothing is shown is in no list. A thread that moderators moved is in the lists of the room that it was moved to, and its page there is
- * the one of the same name.
+ * is made only as far down as it is read. A thread in which nothing is shown is in no list. A thread that moderators moved is in the
+ * lists of the room that it was moved to, and its page there is the one of the same name.
  */
 
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { hourSeconds, type MarksWatcher, type PostMarks, SoonestFirst } from '../posts/marks.ts'
 import type { Counted, Sums } from '../posts/votes.ts'
-import type { Room } from '../records/board.ts'
+import { allSlots, type Room, slotsIn } from '../records/board.ts'
 import type { Core } from '../records/core.ts'
 import { type EventIndex, none } from '../records/event-index.ts'
 import type { Slots } from '../records/slot-lists.ts'
@@ -42,8 +42,11 @@ export type ThreadsQuery = {
   readonly from: number | undefined
 }
 /** Where threads are listed. */
-type Place = Pick<ThreadsQuery, 'room' | 'page' | 'author'>
-type Listing = { readonly room: Room | undefined; readonly page: string | undefined }
+type Place = {
+  readonly room?: Room | undefined
+  readonly page?: string | undefined
+  readonly author?: number | undefined
+}
 /** Slots of roots; `next`: place of the last one examined, where more may follow. */
 export type ThreadsFound = { readonly roots: readonly number[]; readonly next: number | undefined }
 
@@ -356,7 +359,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return this.#isListedIn({ room, page }, root)
   }
 
-  #isListedIn({ room, page }: Listing, root: number): boolean {
+  #isListedIn({ room, page }: Place, root: number): boolean {
     if (room === undefined) return this.#isOnFront(root)
     const { events, pages } = this.#core.board
     return this.#flags.roomOf(root) === room && (page === undefined || events.page[root] === pages.find(page))
@@ -389,8 +392,9 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return scope.fresh.hasFound(from) ? scope.fresh : this.#freshBelow(query, from)
   }
 
+  /** What is kept holds nothing else of a query than its place. */
   #activeBelow({ room, page, author }: Place, limit: number): NewestFirst {
-    const place = placeIn(room, page, author)
+    const place = { room, page, author }
     const { events } = this.#core.board
     // The newest post of a thread may be anybody's, and a reply on another page than its thread.
     if (author !== undefined || page !== undefined) {
@@ -406,7 +410,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   }
 
   #freshBelow({ room, page, author }: Place, limit: number): NewestFirst {
-    const place = placeIn(room, page, author)
+    const place = { room, page, author }
     const { events } = this.#core.board
     const isPlace = (slot: number) =>
       events.root[slot] === none && this.#lastOf(slot) !== none && this.#isOwn(place, slot)
@@ -426,10 +430,9 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
 
   /** Slots of the events among which those of the scope's own threads are. */
   #slotsOf({ room, page, author }: Place): Slots {
-    const { authors, events } = this.#core.board
-    if (author !== undefined) return authors.at(author).events
-    if (room === undefined) return { length: events.count, at: (position) => position, lowerBound: (slot) => slot }
-    return (page === undefined ? room.events : room.pages.get(page)?.events) ?? noSlots
+    const { board } = this.#core
+    if (author !== undefined) return board.authors.at(author).events
+    return room === undefined ? allSlots(board) : slotsIn(room, page)
   }
 
   /** Whether a thread whose events are among those slots is listed there. */
@@ -547,17 +550,7 @@ class LongThread {
   }
 }
 
-/** A list that is kept holds nothing else of the query that it was first made for. */
-function placeIn(room: Room | undefined, page: string | undefined, author: number | undefined): Place {
-  return {
-    ...(room === undefined ? {} : { room }),
-    ...(page === undefined ? {} : { page }),
-    ...(author === undefined ? {} : { author }),
-  }
-}
-
 const frontScope = 'front'
-const noSlots: Slots = { length: 0, at: () => none, lowerBound: () => 0 }
 
 function scopeName({ room, page, author }: ThreadsQuery, { board }: Core): string {
   if (author !== undefined) return `author ${author}`

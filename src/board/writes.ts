@@ -12,9 +12,8 @@ import type { ShownReadName } from '../../actors/records/internal-operations.ts'
 import { type Facts, registryName } from '../../actors/records/record.ts'
 import { windowSeconds } from '../../actors/records/write.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
-import { privateScope } from '../../actors/webhooks/kind-names.ts'
 import { limitReply, settleWrite, takeNewRoom, unlessMade, whetherNew, writerOf } from '../command/charging.ts'
-import { type Given, isOperator, type Said, sendAs, signedLetter } from '../command/dispatch.ts'
+import { type Given, isOperator, isPublicOnly, type Said, sendAs, signedLetter } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { nameJson, newPostJson, piecesOf } from '../command/new-post.ts'
 import type { AnyPlan, Asked, Decided, Services } from '../command/plan.ts'
@@ -326,7 +325,7 @@ export class Writes {
    */
   #readerOf({ command, signer }: Verified, op: string, { reply, duplicate }: Accepted<Replied>): string {
     if (reply.isPublic !== false || !ofRooms.has(op)) return signer.id
-    if (signer.delegate?.scopes.has(privateScope) === false) return ''
+    if (isPublicOnly(signer)) return ''
     const isOld = Math.abs(this.#options.wallSeconds() - command.timestamp) > windowSeconds
     return duplicate === true && isOld ? '' : signer.id
   }

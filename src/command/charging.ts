@@ -56,9 +56,8 @@ export function settleWrite(
   if (charge.full === undefined) {
     if (answer.ok && answer.duplicate) charge.giveBack()
     // A refused write keeps its place in the minute: refusing costs the actor as much as deciding.
-    else if (!answer.ok) {
-      if (answer.isWritten !== true) throttle.writeRefused(charge)
-    } else if (isNew === true && signer.isKnown) throttle.notNew(charge)
+    else if (!answer.ok && answer.isWritten !== true) throttle.writeRefused(charge)
+    else if (answer.ok && isNew === true && signer.isKnown) throttle.notNew(charge)
   }
   if (answer.ok) signer.isKnown = true
 }

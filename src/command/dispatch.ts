@@ -27,13 +27,18 @@ export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegat
 /** What an actor is sent about the delegation of a letter. */
 function standingOf({ delegates }: LiveFacts, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
   const { expires, isPublished, scopes } = delegate
-  const may = { moderates: scopes.has('board:moderate'), reads: scopes.has(privateScope) }
+  const may = { moderates: scopes.has('board:moderate'), reads: !isPublicOnly({ delegate }) }
   return { isOver: delegates.isOver(delegate), expires, isPublished, ...may }
 }
 
 /** Operators act as such with their own keys, or with one that they let operate for a time. */
 export function isOperator({ id, delegate }: Signer, operators: ReadonlySet<string>): boolean {
   return operators.has(id) && (delegate === undefined || delegate.scopes.has('board:operate'))
+}
+
+/** A delegate that may not read in private gets only what is public. */
+export function isPublicOnly({ delegate }: Pick<Signer, 'delegate'>): boolean {
+  return delegate !== undefined && !delegate.scopes.has(privateScope)
 }
 
 /** Why a key that was good is refused now. */

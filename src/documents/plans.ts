@@ -3,8 +3,8 @@
 import type { CreateArgs, DeleteArgs, WriteArgs } from '../../actors/documents/decide.ts'
 import { ownActor } from '../../actors/documents/documents.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
-import { privateScope } from '../../actors/webhooks/kind-names.ts'
 import { isGiven } from '../command/check.ts'
+import { isPublicOnly } from '../command/dispatch.ts'
 import { type Decided, idOf, type Plan, type ReadPlans, type Shown } from '../command/plan.ts'
 import type { Verified } from '../command/verified.ts'
 import { newestFirst } from '../reads/gather.ts'
@@ -58,8 +58,7 @@ function written(
 ): Shown {
   const { doc, version, title, visibility, size, sha256, merged } = decided.facts
   // A merge has what others wrote. Whoever repeats a private command may have its bytes alone, as may a delegate that may not read.
-  const mayRead = verified.signer.delegate?.scopes.has(privateScope) !== false
-  const isShown = decided.isPublic || (mayRead && !isDuplicate)
+  const isShown = decided.isPublic || (!isDuplicate && !isPublicOnly(verified.signer))
   const versionId = idOf(verified, decided)
   return {
     values: {

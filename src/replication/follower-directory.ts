@@ -36,7 +36,6 @@ type Wanted = {
 
 export type FollowerDirectory = {
   readonly directory: BoardDirectory
-  /** The log that grew when the follower was made: it checks the heads of all that follow. */
   /** The logs of the leader, as far as it has named them. */
   readonly logs: readonly LogIdentity[]
   readonly leader: Leader

@@ -10,6 +10,7 @@ import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts'
 import type { HookFacts } from '../../actors/webhooks/webhooks.ts'
 import { writerOf } from '../command/charging.ts'
+import { isPublicOnly } from '../command/dispatch.ts'
 import type { Asked, Found, Plan, Services } from '../command/plan.ts'
 import type { DataOf, Verified } from '../command/verified.ts'
 import type { ReadRequest } from '../reads/read.ts'
@@ -81,11 +82,6 @@ export const webhooksPlans = {
   'webhook.create': create,
   'webhook.delete': remove,
   'webhook.redeliver': redeliver,
-}
-
-/** A delegate that may not read in private gets only what is public (src/workers/webhook-thread.ts sees to it). */
-function isPublicOnly({ delegate }: Verified['signer']): boolean {
-  return delegate !== undefined && !delegate.scopes.has(privateScope)
 }
 
 function faultOf({ kinds, room }: DataOf<'webhook.create'>, publicOnly: boolean): Refusal | undefined {

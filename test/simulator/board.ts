@@ -43,6 +43,10 @@ export class Violation extends Error {
   override readonly name = 'Violation'
 }
 
+export function must(isSo: boolean, what: string): asserts isSo {
+  if (!isSo) throw new Violation(what)
+}
+
 export class SimulatedBoard {
   readonly sim: Simulation
   readonly #layout: Layout

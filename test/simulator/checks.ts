@@ -6,7 +6,7 @@ import { checkHere, verifyExport } from '../../src/cli/verify-export.ts'
 import { checkBoard } from '../../src/fsck/fsck.ts'
 import { CompactRange } from '../../storage/merkle.ts'
 import { parseVkey } from '../../storage/note.ts'
-import { dataDirectory, markFile, type SimulatedBoard, Violation } from './board.ts'
+import { dataDirectory, markFile, must, type SimulatedBoard } from './board.ts'
 import { type Model, type Post, type Reply, secretMark } from './model.ts'
 import type { Fields, Person } from './people.ts'
 
@@ -23,10 +23,6 @@ type Line = {
   readonly author?: { readonly id: string }
   readonly hashes?: string
   readonly log?: { readonly index: number }
-}
-
-function must(isSo: boolean, what: string): asserts isSo {
-  if (!isSo) throw new Violation(what)
 }
 
 async function* one(bytes: Buffer): AsyncGenerator<Buffer> {

@@ -1,6 +1,6 @@
 /** What has to be true of webhooks: what comes to an address is for it and signed, nothing is missing, nothing comes after the end. */
 import { SigningKey, secretKey, signatures } from '../../src/webhooks/signature.ts'
-import { Violation } from './board.ts'
+import { must } from './board.ts'
 import { type Hook, type Model, type Post, secretMark } from './model.ts'
 import type { Person } from './people.ts'
 import type { Letter } from './targets.ts'
@@ -8,10 +8,6 @@ import type { Letter } from './targets.ts'
 type Delivery = {
   readonly name: string
   readonly data: { readonly event_id?: string; readonly room?: string }
-}
-
-function must(isSo: boolean, what: string): asserts isSo {
-  if (!isSo) throw new Violation(what)
 }
 
 /** Something came to the address of a webhook. */

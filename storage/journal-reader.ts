@@ -8,7 +8,7 @@ import { Damage, type Disk, type DiskFile } from './disk.ts'
 import { FOOTER, type FoundFrame, type Frame, KEY_BYTES } from './frame.ts'
 import { FrameWindow, frameBytesUsual, windowBytes } from './frame-window.ts'
 import { LiveIndex } from './live-index.ts'
-import { NearbyReads } from './nearby-reads.ts'
+import { type FramePlace, NearbyReads } from './nearby-reads.ts'
 import { scanFrames } from './scan.ts'
 import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
 import { listSegments, readSegmentHeader, segmentPath } from './segment.ts'
@@ -43,6 +43,7 @@ export class JournalReader {
   #live: LiveIndex | undefined
   #through = 0
   readonly #nearby = new NearbyReads()
+  readonly #readNearby = (place: FramePlace): Frame => this.#nearby.read(place)
 
   /** Opens the segments that exist. Until `advance` is called nothing can be read. Throws ENOENT. */
   static open(disk: Disk, directory: string): JournalReader {
@@ -71,7 +72,7 @@ export class JournalReader {
   read(seq: number): Frame | undefined {
     if (!Number.isSafeInteger(seq) || seq < 1 || seq > this.#through) return undefined
     const tail = this.#reach(seq)
-    if (!tail?.live.has(seq)) return this.#nearby.read(this.#sealed.framePlace(seq))
+    if (!tail?.live.has(seq)) return this.#sealed.read(seq, this.#readNearby)
     const { file, live, seed } = tail
     const [offset, end] = [live.offsetOf(seq), live.offsetOf(seq + 1)]
     return this.#nearby.read({ file, offset, end, limit: live.end, seq, seed })

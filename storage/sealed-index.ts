@@ -19,6 +19,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { Builder } from 'flatbuffers'
+import type { BoundedMap } from './bounded-map.ts'
 import { KEY_BYTES } from './frame.ts'
 import type { LiveIndex } from './live-index.ts'
 import { FOOTER_BYTES } from './segment.ts'
@@ -34,6 +35,12 @@ export type SealedFacts = {
 
 /** Anything that can be read at a position: an open file, or bytes in memory. */
 export type ByteSource = { size(): number; readAt(into: Uint8Array, position: number): number }
+
+/** Places of frames that were read lately, by the first seq of those in each: all segments of a journal share one. */
+export type OffsetBlocks = BoundedMap<number, Buffer>
+
+/** Frames whose places are read at once. */
+const framesPerBlock = 1024
 
 const identifier = 'BSIX'
 const trailerBytes = 4
@@ -102,20 +109,20 @@ type Vector = { readonly start: number; readonly length: number }
 export class SealedIndex {
   readonly #source: ByteSource
   readonly #facts: SealedFacts
+  readonly #blocks: OffsetBlocks
   readonly #offsetsAt: Vector
   readonly #keysAt: Vector
-  #offsets: Buffer | undefined
   readonly #page = Buffer.allocUnsafe(keysPerPage * keyEntryBytes)
 
-  private constructor(source: ByteSource, facts: SealedFacts, offsets: Vector, keys: Vector) {
+  private constructor(source: ByteSource, facts: SealedFacts, blocks: OffsetBlocks, at: readonly [Vector, Vector]) {
     this.#source = source
     this.#facts = facts
-    this.#offsetsAt = offsets
-    this.#keysAt = keys
+    this.#blocks = blocks
+    ;[this.#offsetsAt, this.#keysAt] = at
   }
 
   /** The index in `source` if it is the one of the segment with these facts; reads only its first bytes. */
-  static open(source: ByteSource, facts: SealedFacts): SealedIndex | undefined {
+  static open(source: ByteSource, facts: SealedFacts, blocks: OffsetBlocks): SealedIndex | undefined {
     const head = Buffer.alloc(headBytes)
     source.readAt(head, 0)
     const tableEnd = source.size() - trailerBytes
@@ -131,7 +138,7 @@ export class SealedIndex {
         offsets.length === facts.count &&
         offsets.start + offsets.length * 4 <= tableEnd &&
         keys.start + keys.length * keyEntryBytes <= tableEnd
-      return agrees ? new SealedIndex(source, facts, offsets, keys) : undefined
+      return agrees ? new SealedIndex(source, facts, blocks, [offsets, keys]) : undefined
     } catch (error) {
       // A head of other bytes leads out of itself: that is an answer, not a bug.
       if (error instanceof RangeError) return undefined
@@ -156,20 +163,25 @@ export class SealedIndex {
 
   /** Where the frame `seq` of this segment begins and ends in the segment file. */
   placeOf(seq: number): { offset: number; end: number; seq: number } {
-    const offsets = this.#loadOffsets()
     const ordinal = seq - this.#facts.firstSeq
+    const first = ordinal - (ordinal % framesPerBlock)
+    const offsets = this.#block(first)
+    const at = (ordinal - first) * 4
     const isLast = ordinal === this.#facts.count - 1
-    const end = isLast ? this.#facts.segmentBytes - FOOTER_BYTES : offsets.readUInt32LE((ordinal + 1) * 4)
-    return { offset: offsets.readUInt32LE(ordinal * 4), end, seq }
+    const end = isLast ? this.#facts.segmentBytes - FOOTER_BYTES : offsets.readUInt32LE(at + 4)
+    return { offset: offsets.readUInt32LE(at), end, seq }
   }
 
-  #loadOffsets(): Buffer {
-    if (this.#offsets) return this.#offsets
-    const offsets = Buffer.allocUnsafe(this.#facts.count * 4)
+  /** Places of the frames from this ordinal on, and of the one after them. */
+  #block(first: number): Buffer {
+    const seq = this.#facts.firstSeq + first
+    const known = this.#blocks.get(seq)
+    if (known !== undefined) return known
+    const block = Buffer.allocUnsafeSlow(Math.min(framesPerBlock + 1, this.#facts.count - first) * 4)
     // Kept once it is read: what a failed read leaves would be taken for places in the segment.
-    this.#source.readAt(offsets, this.#offsetsAt.start)
-    this.#offsets = offsets
-    return offsets
+    this.#source.readAt(block, this.#offsetsAt.start + first * 4)
+    this.#blocks.set(seq, block)
+    return block
   }
 
   /**

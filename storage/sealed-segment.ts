@@ -4,14 +4,14 @@
  * Its index file is a cache. An index that is missing, broken, of another segment or not given back by the disk is made
  * again from the frames.
  */
+import { BoundedMap } from './bounded-map.ts'
 import { Damage, type Disk, type DiskFile, isUnreadable } from './disk.ts'
-import type { Frame } from './frame.ts'
 import type { FramePlace } from './nearby-reads.ts'
-import { type ByteSource, buildIndex, type SealedFacts, SealedIndex } from './sealed-index.ts'
+import { type ByteSource, buildIndex, type OffsetBlocks, type SealedFacts, SealedIndex } from './sealed-index.ts'
 import {
+  FOOTER_BYTES,
   indexPath,
   readFooter,
-  readFrameAt,
   readSegmentHeader,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
@@ -22,20 +22,26 @@ import { sealedDamage, walkSegment } from './walk.ts'
 export type SealedOptions = {
   readonly disk: Disk
   readonly directory: string
+  /** Places of frames that all segments of a journal keep together. Absent: each keeps its own. */
+  readonly blocks?: OffsetBlocks
   /** Called with the bytes of an index that had to be made again. A reader leaves it out and keeps them in memory only. */
   readonly keepIndex?: (path: string, bytes: Buffer) => void
 }
+
+const ownBlocksMax = 64
 
 export class SealedSegment {
   readonly file: DiskFile
   readonly header: SegmentHeader
   readonly facts: SealedFacts
   readonly #options: SealedOptions
+  readonly #blocks: OffsetBlocks
   #indexFile: DiskFile | undefined
   #index: SealedIndex | undefined
 
   private constructor(options: SealedOptions, file: DiskFile, header: SegmentHeader, facts: SealedFacts) {
     this.#options = options
+    this.#blocks = options.blocks ?? new BoundedMap(ownBlocksMax)
     this.file = file
     this.header = header
     this.facts = facts
@@ -77,7 +83,7 @@ export class SealedSegment {
     if (!this.#options.disk.fileExists(path)) return false
     const file = this.#options.disk.openFile(path, 'read')
     try {
-      this.#index = unlessUnreadable(() => SealedIndex.open(file, this.facts))
+      this.#index = unlessUnreadable(() => SealedIndex.open(file, this.facts, this.#blocks))
     } finally {
       if (this.#index === undefined) file.close()
     }
@@ -95,12 +101,13 @@ export class SealedSegment {
     this.#indexFile?.close()
     this.#indexFile = undefined
     this.#index = undefined
+    this.#blocks.clear()
     const walk = walkSegment(this.file, this.header, this.facts.segmentBytes)
     const damage = sealedDamage(this.file.path, walk, this.facts.segmentBytes)
     if (damage) throw damage
     const bytes = buildIndex(walk.live, this.facts)
     this.#options.keepIndex?.(indexPath(this.#options.directory, this.facts.firstSeq), bytes)
-    this.#index = SealedIndex.open(inMemory(bytes), this.facts)
+    this.#index = SealedIndex.open(inMemory(bytes), this.facts, this.#blocks)
   }
 
   /** True once `findIndex` or `rebuildIndex` has provided it. */
@@ -108,15 +115,13 @@ export class SealedSegment {
     return this.#index !== undefined
   }
 
-  /** One frame in memory of its own. Needs the index. Throws Damage. */
-  read(seq: number): Frame {
-    return readFrameAt(this.file, this.framePlace(seq))
-  }
-
-  /** Where it is. Needs the index. */
+  /** Where a frame is. Needs the index. Throws Damage when no frame can be there. */
   framePlace(seq: number): FramePlace {
     const { offset, end } = this.#ask((index) => index.placeOf(seq))
-    return { file: this.file, offset, end, limit: this.facts.segmentBytes, seq, seed: this.header.seed }
+    const { segmentBytes } = this.facts
+    if (offset >= SEGMENT_HEADER_BYTES && offset < end && end <= segmentBytes - FOOTER_BYTES)
+      return { file: this.file, offset, end, limit: segmentBytes, seq, seed: this.header.seed }
+    throw new Damage({ path: this.file.path, offset, expected: `frame ${seq}`, found: 'no space for it' })
   }
 
   /** Newest seq of this segment with the 16-byte key. Needs the index. */

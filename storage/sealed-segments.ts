@@ -1,16 +1,20 @@
 /**
  * All sealed segments of a journal as one searchable list; the writer and every reader has its own.
  *
- * Per segment two numbers stay in memory. Files and offsets are opened on demand and the least recently used
- * are closed, so memory does not grow with the age of the journal.
+ * Per segment two numbers stay in memory. Files are opened and places of frames are read on demand, and the least recently used
+ * are given up, so memory does not grow with the age of the journal.
  */
 import { BoundedMap } from './bounded-map.ts'
+import { Damage } from './disk.ts'
 import type { Frame } from './frame.ts'
 import type { FramePlace } from './nearby-reads.ts'
 import { type SealedOptions, SealedSegment } from './sealed-segment.ts'
+import { readFrameAt } from './segment.ts'
 
-/** 64 segments of 64 MiB: two descriptors and about 400 KiB of offsets each. */
-const openSegmentsMax = 64
+/** 512 segments of 64 MiB, two descriptors each: reads all over a journal of 32 GiB open no file. */
+const openSegmentsMax = 512
+/** 4 KiB each: all of a journal of four million frames. */
+const offsetBlocksMax = 4_096
 
 /** Where a scan begins, up to which position and seq this file goes. */
 export type ScanPlace = {
@@ -25,13 +29,14 @@ export type ScanPlace = {
 type Listed = { readonly firstSeq: number; readonly count: number; indexIsIntact: boolean }
 
 export class SealedSegments {
+  readonly #blocks = new BoundedMap<number, Buffer>(offsetBlocksMax)
   readonly #options: SealedOptions
   readonly #list: Listed[] = []
   /** By first seq, in order of last use, the oldest first. */
   readonly #opened = new BoundedMap<number, SealedSegment>(openSegmentsMax)
 
-  constructor(options: SealedOptions) {
-    this.#options = options
+  constructor(options: Omit<SealedOptions, 'blocks'>) {
+    this.#options = { ...options, blocks: this.#blocks }
   }
 
   /** Adds the next sealed segment, whose `firstSeq` is `nextSeq`. */
@@ -55,6 +60,7 @@ export class SealedSegments {
   reopen(): void {
     for (const segment of this.#opened.values()) segment.close()
     this.#opened.clear()
+    this.#blocks.clear()
   }
 
   /** Gives every segment an index that names it; scans only segments that have none. */
@@ -69,14 +75,17 @@ export class SealedSegments {
     }
   }
 
-  /** A frame of a sealed segment in memory of its own. Throws Damage. */
-  read(seq: number): Frame {
-    return this.#indexed(this.#listedAt(seq)).read(seq)
-  }
-
-  /** Where a frame of a sealed segment is. Throws Damage. */
-  framePlace(seq: number): FramePlace {
-    return this.#indexed(this.#listedAt(seq)).framePlace(seq)
+  /** A frame of a sealed segment, in memory of its own unless `readAt` says otherwise. Throws Damage. */
+  read(seq: number, readAt: (place: FramePlace) => Frame = ownFrameAt): Frame {
+    const listed = this.#listedAt(seq)
+    const segment = this.#found(listed)
+    try {
+      return readAt(segment.framePlace(seq))
+    } catch (error) {
+      // A frame says itself which it is, so an index that leads to it needs no CRC; one that does not may be to blame.
+      if (listed.indexIsIntact || !(error instanceof Damage)) throw error
+      return readAt(this.#indexed(listed).framePlace(seq))
+    }
   }
 
   /** Newest seq up to `through` with this key. A frame after `through` hides older ones of its key in the same segment. */
@@ -123,12 +132,24 @@ export class SealedSegments {
     return segment
   }
 
-  // The CRC of an index is compared once, at its first use, so that opening a long journal reads no whole index.
-  #indexed(listed: Listed): SealedSegment {
+  /** With an index that names the segment. */
+  #found(listed: Listed): SealedSegment {
     const segment = this.#open(listed)
-    if (segment.isIndexed) return segment
-    if (!segment.findIndex() || !(listed.indexIsIntact || segment.indexIsIntact())) segment.rebuildIndex()
+    if (segment.isIndexed || segment.findIndex()) return segment
+    segment.rebuildIndex()
     listed.indexIsIntact = true
     return segment
   }
+
+  /** With an index whose CRC was compared: all of it is read for that, once. */
+  #indexed(listed: Listed): SealedSegment {
+    const segment = this.#found(listed)
+    if (!listed.indexIsIntact && !segment.indexIsIntact()) segment.rebuildIndex()
+    listed.indexIsIntact = true
+    return segment
+  }
+}
+
+function ownFrameAt(place: FramePlace): Frame {
+  return readFrameAt(place.file, place)
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { ByteBuffer } from 'flatbuffers'
 import { describe, expect, test, vi } from 'vitest'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { encodeFrame, FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { FrameWindow } from '../../storage/frame-window.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
@@ -72,7 +73,7 @@ describe('an index of many keys', () => {
     const keys = Array.from({ length: 3000 }, (_, i) => shape(i))
     const { facts, bytes } = indexOf(keys)
     const source = inMemory(bytes)
-    const index = SealedIndex.open(source, facts)!
+    const index = SealedIndex.open(source, facts, new BoundedMap(64))!
     expect(index.isIntact()).toBe(true)
     source.reads = 0
     for (const [i, key] of keys.entries()) expect(index.find(key)).toBe(1001 + i)
@@ -85,7 +86,7 @@ describe('an index of many keys', () => {
     const keys = Array.from({ length: 20_000 }, (_, i) => keyOf(i))
     const { facts, bytes } = indexOf(keys)
     const source = inMemory(bytes)
-    const index = SealedIndex.open(source, facts)!
+    const index = SealedIndex.open(source, facts, new BoundedMap(64))!
     source.reads = 0
     for (const key of keys.slice(0, 1000)) index.find(key)
     expect(source.reads / 1000).toBeLessThan(3)
@@ -96,7 +97,7 @@ test('an index without keys is one, and each frame has its place', () => {
   const { facts, live } = indexOf([])
   live.add(77, 0, Buffer.alloc(1))
   const one = { ...facts, count: 1, segmentBytes: live.end + FOOTER_BYTES }
-  const index = SealedIndex.open(inMemory(buildIndex(live, one)), one)!
+  const index = SealedIndex.open(inMemory(buildIndex(live, one)), one, new BoundedMap(64))!
   expect(index.find(keyOf(1))).toBeUndefined()
   expect(index.placeOf(1001)).toEqual({ offset: 64, end: 64 + 77, seq: 1001 })
 })
@@ -182,8 +183,8 @@ describe('an index is a cache', () => {
     empty: (path) => truncateSync(path, 0),
     'cut in half': (path) => truncateSync(path, statSync(path).size >> 1),
     'changed in its head': (path) => flipByte(path, 40),
-    'changed in an offset': (path) => flipByte(path, statSync(path).size - 200),
-    'changed in a key': (path) => flipByte(path, 400),
+    'changed in a key': (path) => flipByte(path, statSync(path).size - 200),
+    'changed in an offset': (path) => flipByte(path, 400),
     'changed in its CRC': (path) => flipByte(path, statSync(path).size - 1),
     'of another segment': (path) => writeFileSync(path, readFileSync(indexPath(path.slice(0, -25), 1))),
     'full of ones': (path) => writeFileSync(path, Buffer.alloc(5000, 0xff)),

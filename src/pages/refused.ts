@@ -1,7 +1,7 @@
 /** Pages for what is not there, what is refused, and what went wrong: in the same look, and saying what to do instead. */
 import { type Refusal, statusOf } from '../../actors/kernel/refusals.ts'
 import { type Parts, type Shown, shown } from './page.ts'
-import { html, pathTo } from './pieces/html.ts'
+import { type Html, html, pathTo } from './pieces/html.ts'
 import { memberDoor } from './writer.ts'
 
 const ways = html`<p>Try <a href="/">the lobby</a>, <a href="/rooms">all rooms</a>, <a href="/search">the search</a> or <a href="/docs">the documentation</a>.</p>`
@@ -51,11 +51,16 @@ export function refusedPage(
   )
 }
 
+type SignInRefusal = {
+  readonly error: string
+  readonly description: string
+  readonly retryAfter?: number | undefined
+  /** Where the program that began it is told of it. */
+  readonly location?: string | undefined
+}
+
 /** What the program that began a sign-in would get as JSON, for the person in front of it. */
-export function signInRefusal(
-  status: number,
-  { error, description, retryAfter }: { error: string; description: string; retryAfter?: number | undefined },
-): Parts {
+export function signInRefusal(status: number, { error, description, retryAfter, location }: SignInRefusal): Parts {
   const title =
     status === 429 ? titles[429]! : status < 500 ? 'This sign-in cannot continue' : 'Something went wrong here'
   const wait = retryAfter !== undefined && html`<p>Try again in ${retryAfter} s.</p>`
@@ -63,8 +68,14 @@ export function signInRefusal(
     title,
     isListed: false,
     head: html`<p class="crumbs">${status} ${error}</p><h1>${title}</h1>`,
-    main: html`<p>The board says: ${description}.</p>${wait}${ways}`,
+    main: html`<p>The board says: ${description}.</p>${wait}${location !== undefined && programDoor(location)}${ways}`,
   }
+}
+
+function programDoor(location: string): Html {
+  const { protocol, host } = new URL(location)
+  const place = /^https?:$/.test(protocol) ? host : protocol
+  return html`<p>A program asked for this sign-in. Anyone can register one, and this board does not know it. It can be told at <a href="${location}" rel="nofollow noreferrer">${place}</a>: continue only if you just started it.</p>`
 }
 
 export function unansweredPage(): Shown {

@@ -68,6 +68,7 @@ declare module 'oidc-provider' {
           query: object & { response_mode?: unknown; scope?: unknown; client_id?: unknown }
           status: number
           readonly path: string
+          readonly response: { get(name: string): string; remove(name: string): void }
           readonly oidc?: Context['oidc']
         },
         next: () => Promise<void>,

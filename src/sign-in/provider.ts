@@ -237,6 +237,7 @@ function adjusting(records: Records, revoke: ProviderOptions['revoke']): Paramet
     if (ctx.query.response_mode === 'form_post') ctx.query = { ...ctx.query, response_mode: 'none' }
     if (ctx.path === authorizePath) ctx.query = await askedFor(ctx.query, records)
     await next()
+    if (ctx.path === authorizePath) stayHere(ctx)
     if (ctx.oidc?.route === 'discovery') ctx.body = describedBy(ctx.body as Described)
     // The library has asked who the client is, and knows no way to end a token that is not looked up anywhere (RFC 7009).
     const { route, client, params } = ctx.oidc ?? {}
@@ -246,6 +247,30 @@ function adjusting(records: Records, revoke: ProviderOptions['revoke']): Paramet
       ctx.body = ''
     }
   }
+}
+
+type Redirecting = {
+  status: number
+  body: unknown
+  readonly response: { get(name: string): string; remove(name: string): void }
+}
+
+/**
+ * Anyone may register a client, with any address. A browser that follows a link to this board is not sent on to such an address
+ * before its user has seen the sign-in page: neither by a request that fails nor by prompt=none, which always does here (RFC 9700, 4.11.2).
+ * The refusal says where the client is told of it, for the user to choose. Only a program on the user's own device is told at
+ * once: it waits, and nobody else can be there.
+ */
+function stayHere(ctx: Redirecting): void {
+  const location = ctx.response.get('location')
+  if (!URL.canParse(location)) return
+  const { protocol, hostname, search, hash } = new URL(location)
+  if (protocol === 'http:' && loopback.has(hostname)) return
+  const said = new URLSearchParams(search)
+  for (const [name, value] of new URLSearchParams(hash.slice(1))) said.set(name, value)
+  ctx.response.remove('location')
+  ctx.status = 400
+  ctx.body = { error: said.get('error'), error_description: said.get('error_description') ?? undefined, location }
 }
 
 type Query = { readonly scope?: unknown; readonly client_id?: unknown }

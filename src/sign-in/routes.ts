@@ -114,14 +114,20 @@ async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffe
   const { status } = answer
   if (status < 400 || !isPerson(exchange) || !isOf(answer, 'application/json'))
     return exchange.reply(status, sendable(options, answer), answer.body)
-  const { error, error_description: description } = JSON.parse(answer.body.toString('utf8')) as Record<string, string>
+  const said = JSON.parse(answer.body.toString('utf8')) as Record<string, string>
+  const { error, error_description: description, location } = said
   const rest = answer.headers.filter(([name]) => name !== 'content-type')
   exchange.reply(
     status,
     sendable(options, { ...answer, headers: [pageType, ...rest] }),
-    layout(signInRefusal(status, { error: error!, description: description ?? 'this request cannot be processed' }), {
-      board: options,
-    }),
+    layout(
+      signInRefusal(status, {
+        error: error!,
+        description: description ?? 'this request cannot be processed',
+        location,
+      }),
+      { board: options },
+    ),
   )
 }
 

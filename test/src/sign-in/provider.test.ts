@@ -1,6 +1,7 @@
 /** The authorization server does what it says of itself, and says nothing that it does not do. */
 import { expect, test } from 'vitest'
 import { signInScopes } from '../../../actors/kernel/operation.ts'
+import type { OauthResponse } from '../../../src/sign-in/oauth.ts'
 import { answered, authorizeUrl, headerOf, oauthAlone } from '../../support/oauth-alone.ts'
 
 const clientId = 'https://client.example/meta/client.json'
@@ -43,6 +44,34 @@ test('of the scopes that a client says it will ask for, those that are not known
   }
   expect(await register('openid profile board:read offline_access')).toEqual([201, 'board:read'])
   expect(await register('profile email')).toEqual([201, undefined])
+})
+
+/** Where the client would be told of a refusal that stays here. */
+function toldAt(refused: OauthResponse): URL {
+  expect([refused.status, headerOf(refused, 'location')]).toEqual([400, ''])
+  return new URL(String(JSON.parse(String(refused.body)).location))
+}
+
+test.each([
+  ['prompt=none', 'interaction_required', { prompt: 'none' }],
+  ['prompt=none and fragment', 'interaction_required', { prompt: 'none', response_mode: 'fragment' }],
+  ['a scope of nothing here', 'invalid_scope', { scope: 'openid' }],
+  ['no challenge', 'invalid_request', { code_challenge: '' }],
+])('a link with %s sends no browser on to an address that anyone may register', async (_what, error, more) => {
+  const refused = await alone().get(
+    authorizeUrl({ client_id: clientId, redirect_uri: redirectUri, state: 's', ...more }),
+  )
+  expect(toldAt(refused).href.startsWith(redirectUri)).toBe(true)
+  expect(JSON.parse(String(refused.body))).toMatchObject({ error, error_description: expect.any(String) })
+})
+
+test('a program on the device of its user, which waits for it, is told at once', async () => {
+  const redirect_uri = 'http://127.0.0.1:3999/callback'
+  const native = { client_id: clientId, redirect_uris: [redirect_uri], application_type: 'native' }
+  const { get } = oauthAlone({ answer: answered({ ...native, token_endpoint_auth_method: 'none' }) })
+  const { status, ...refused } = await get(authorizeUrl({ client_id: clientId, redirect_uri, prompt: 'none' }))
+  const back = new URL(headerOf({ status, ...refused }, 'location'))
+  expect([status, back.host, back.searchParams.get('error')]).toEqual([303, '127.0.0.1:3999', 'interaction_required'])
 })
 
 const apps = ['cursor://anysphere.cursor-mcp/oauth/callback', 'https://www.cursor.com/agents/mcp/oauth/callback']
@@ -134,7 +163,7 @@ test.each(['openid', 'openid profile email'])(
     const refused = await alone().get(
       authorizeUrl({ client_id: clientId, redirect_uri: redirectUri, scope, state: 's1' }),
     )
-    const back = new URL(headerOf(refused, 'location'))
+    const back = toldAt(refused)
     expect([`${back.origin}${back.pathname}`, back.searchParams.get('error')]).toEqual([redirectUri, 'invalid_scope'])
     expect(back.searchParams.get('error_description')).toContain('board:read')
   },
@@ -157,8 +186,7 @@ test.each([
 ])('form_post is refused %s, by the way that needs no script', async (_how, more) => {
   const asked = { client_id: clientId, redirect_uri: redirectUri, response_mode: 'form_post', state: 's1' }
   const refused = await alone().get(authorizeUrl({ ...asked, ...more }))
-  expect(refused.status).toBe(303)
-  const back = new URL(headerOf(refused, 'location'))
+  const back = toldAt(refused)
   expect(`${back.origin}${back.pathname}`).toBe(redirectUri)
   expect([back.searchParams.get('error'), back.searchParams.get('state')]).toEqual(['unsupported_response_mode', 's1'])
 })

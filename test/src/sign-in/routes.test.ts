@@ -5,7 +5,7 @@ import type { Exchange, Header } from '../../../src/http/port.ts'
 import { Throttle } from '../../../src/rates/throttle.ts'
 import type { Oauth } from '../../../src/sign-in/oauth.ts'
 import { oauthDoors } from '../../../src/sign-in/routes.ts'
-import { answered, oauthAlone } from '../../support/oauth-alone.ts'
+import { answered, authorizeUrl, oauthAlone } from '../../support/oauth-alone.ts'
 
 type Told = {
   readonly status: number
@@ -28,8 +28,9 @@ const doors = oauthDoors({
 
 const ask = (method: string, path: string, accept?: string) =>
   new Promise<Told>((resolve) => {
+    const [pathname, query = ''] = path.split('?')
     const exchange = {
-      ...{ method, path, query: '', headers: [], header: () => accept, ended: false },
+      ...{ method, path: pathname, query, headers: [], header: () => accept, ended: false },
       readBody: (_max: number, read: (result: object) => void) => read({ ok: true, body: Buffer.alloc(0) }),
       reply: (status: number, headers: readonly Header[], body: Buffer | string) =>
         resolve({ status, headers: Object.fromEntries(headers), body }),
@@ -80,4 +81,21 @@ test.each([
   const got = await ask('GET', path, accept)
   expect(got.body.length).toBeGreaterThan(0)
   expect(await ask('HEAD', path, accept)).toEqual(got)
+})
+
+test('who followed a link that would send them on to a strange address reads where it goes, and goes there or not', async () => {
+  const client_id = 'https://evil.example/client.json'
+  const redirect_uri = 'https://evil.example/callback'
+  oauth = oauthAlone({
+    answer: answered({ client_id, redirect_uris: [redirect_uri], token_endpoint_auth_method: 'none' }),
+  }).oauth
+  const { status, headers, body } = await ask(
+    'GET',
+    authorizeUrl({ client_id, redirect_uri, prompt: 'none' }),
+    'text/html',
+  )
+  expect([status, headers.location]).toEqual([400, undefined])
+  expect(String(body)).toMatch(
+    /<a href="https:\/\/evil\.example\/callback\?error=interaction_required[^"]*" rel="nofollow noreferrer">evil\.example<\/a>/,
+  )
 })

@@ -436,7 +436,7 @@ export function eventChange(board: Board, slot: number, position: number, at: nu
 }
 
 /** Earlier formats have every column of events, those up to 9 the identities one by one, and some do not say all that a replay tells. */
-const snapshotFormat = 12
+const snapshotFormat = 13
 const codec = new Packr({ useRecords: false })
 
 type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Kept]

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type FactRecord, RecordType } from '../records/record.ts'
 import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
-import { clientsMax, type OauthKeep } from './records.ts'
+import { clientsMax, type OauthConsume, type OauthKeep } from './records.ts'
 
 const keep = ({ state, now }: Situation, letter: WriteLetter<OauthKeep>) => {
   const { key } = letter.args
@@ -18,16 +18,21 @@ const keep = ({ state, now }: Situation, letter: WriteLetter<OauthKeep>) => {
 }
 
 /** What can be used once is used by the first caller. */
-const consume = ({ state, now }: Situation, letter: WriteLetter<{ readonly key: string }>) => {
-  const found = state.oauth.find(letter.args.key, now)
-  if (found === undefined || found.consumedAt !== 0) return refuse('wrong_state', 'this was already used')
+const consume = ({ state, now }: Situation, letter: WriteLetter<OauthConsume>) => {
+  const { key, token = '' } = letter.args
+  const found = state.oauth.find(key, now)
+  if (found === undefined || found.consumedAt !== 0 || found.token !== token)
+    return refuse('wrong_state', 'this was already used')
   return privately(letter, now)
 }
 
 const drop = ({ now }: Situation, letter: WriteLetter<{ readonly key?: string; readonly grant?: string }>) =>
   privately(letter, now)
 
-function privately(letter: WriteLetter<OauthKeep | { readonly key?: string; readonly grant?: string }>, at: number) {
+function privately(
+  letter: WriteLetter<OauthKeep | OauthConsume | { readonly key?: string; readonly grant?: string }>,
+  at: number,
+) {
   const { op, to: room, author, args } = letter
   const key = createHash('sha256')
     .update(`${op} ${JSON.stringify(args)}`)

@@ -22,7 +22,12 @@ export type OauthKeep = {
   readonly expires: number
   /** SHA-256 of the name of the grant that it belongs to, or ''. */
   readonly grant: string
+  /** Of what one use replaces by the next: which of them this is. All that have the key are one record, and the newest counts. */
+  readonly token?: string
 }
+
+/** `token`: the one that is used, and has to be the newest. */
+export type OauthConsume = { readonly key: string; readonly token?: string }
 
 type OauthRecord = {
   readonly place: number
@@ -30,9 +35,18 @@ type OauthRecord = {
   readonly grant: string
   /** Unix seconds, 0 = never. */
   consumedAt: number
+  /** '' where none replaces another. */
+  readonly token: string
 }
 
-type Packed = readonly (readonly [key: string, place: number, expires: number, grant: string, consumedAt: number])[]
+type Packed = readonly (readonly [
+  key: string,
+  place: number,
+  expires: number,
+  grant: string,
+  consumedAt: number,
+  token: string,
+])[]
 
 /** Records kept between two looks for those that have expired. */
 const sweepEvery = 256
@@ -66,24 +80,26 @@ export class OauthRecords implements Projection {
   }
 
   pack(): Packed {
-    return [...this.#records].map(([key, { place, expires, grant, consumedAt }]) => [
+    return [...this.#records].map(([key, { place, expires, grant, consumedAt, token }]) => [
       key,
       place,
       expires,
       grant,
       consumedAt,
+      token,
     ])
   }
 
   restore(packed: Packed = []): void {
-    for (const [key, place, expires, grant, consumedAt] of packed)
-      this.#records.set(key, { place, expires, grant, consumedAt })
+    for (const [key, place, expires, grant, consumedAt, token] of packed)
+      this.#records.set(key, { place, expires, grant, consumedAt, token })
   }
 
   #keep({ facts, at }: FactRecord<OauthKeep>, { seq }: RecordPlace): void {
-    const { key, expires, grant } = facts
-    const consumedAt = this.#records.get(key)?.consumedAt ?? 0
-    this.#records.set(key, { place: seq, expires, grant, consumedAt })
+    const { key, expires, grant, token = '' } = facts
+    const before = this.#records.get(key)
+    const consumedAt = before?.token === token ? before.consumedAt : 0
+    this.#records.set(key, { place: seq, expires, grant, consumedAt, token })
     this.#kept++
     if (this.#kept % sweepEvery !== 0) return
     for (const [each, { expires: end }] of this.#records) if (end <= at) this.#records.delete(each)

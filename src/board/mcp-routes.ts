@@ -47,6 +47,9 @@ type Doors = {
   readonly more: Readonly<Record<string, RouteHandler>>
 }
 
+/** What one rotation of a refresh token leaves in the journal: two records, of a client with a long address. */
+const rotationBytes = 2_048
+
 /** How soon the key of a sign-in that ended by time is erased. */
 const eraseEveryMs = 30_000
 
@@ -87,6 +90,12 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
         loopback: config.loopback,
         userAgent: `Broadside/${release} (+${address})`,
       }),
+      rotationWait: (identity, address) => {
+        const writer = { identity, address, isApart: true, isHosted: true }
+        const charge = options.throttle.write(writer, rotationBytes, false)
+        if (charge.full !== undefined) options.throttle.refusalOf(charge)
+        return charge.wait
+      },
       fetchWait: (client) => {
         if (!config.limitsOn) return 0
         return (client === undefined ? 0 : fetchesOfOne.take(networkOf(client))) || fetches.take('')

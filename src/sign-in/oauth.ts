@@ -7,6 +7,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jwtVerify } from 'jose'
 import inject from 'light-my-request'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { privateKeyOf } from '../../storage/ed25519.ts'
 import { readSecret } from '../board-directory.ts'
@@ -45,6 +46,7 @@ export type OauthOptions = RecordsOptions & { readonly disk: Disk } & Pick<
     /** Ends what was subscribed to by a sign-in. */
     readonly signedOut: (identity: string, delegation: string) => Promise<void>
     readonly fetchWait: (address: string | undefined) => number
+    readonly rotationWait: (identity: string, address: string) => number
     readonly fault: (error: unknown) => void
   }
 
@@ -63,6 +65,7 @@ export type OauthResponse = {
   readonly body: Buffer
 }
 
+const grantsMax = 10_000
 const uidPattern = /^[\w-]{10,64}$/
 const keyPattern = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
 
@@ -73,6 +76,8 @@ export class Oauth {
   readonly #records: Records
   readonly #provider: ReturnType<typeof createProvider>
   readonly #publicKey: KeyObject
+  /** Grants of sign-ins under way, by the delegation. */
+  readonly #grants = new BoundedMap<string, { readonly id: Promise<string> }>(grantsMax)
   /** Grants that end now. */
   readonly #endings = new Map<string, Promise<void>>()
   readonly #callback: (req: IncomingMessage, res: ServerResponse) => void
@@ -263,14 +268,31 @@ export class Oauth {
     const { address } = request
     const finished = await this.#signIns.finish(asked, { publicKey, signature: String(given.signature ?? ''), address })
     if (!finished.ok) return json(res, 400, { error: finished.code, error_description: finished.message })
-    const { identity, delegation } = finished
+    const { identity } = finished
+    const grantId = await this.#grantOf(asked, finished)
+    const result = { login: { accountId: identity, remember: false }, consent: { grantId } }
+    go(await this.#provider.interactionResult(req, res, result, once))
+  }
+
+  /** Made once for a sign-in, however often its answer comes: each is kept for as long as the sign-in. */
+  #grantOf(asked: Asked, made: { identity: string; delegation: string }): Promise<string> {
+    const known = this.#grants.get(made.delegation)
+    if (known !== undefined) return known.id
+    const id = this.#grant(asked, made).catch((error: unknown) => {
+      this.#grants.delete(made.delegation)
+      throw error
+    })
+    this.#grants.set(made.delegation, { id })
+    return id
+  }
+
+  async #grant(asked: Asked, { identity, delegation }: { identity: string; delegation: string }): Promise<string> {
     const grant = new this.#provider.Grant({ accountId: identity, clientId: asked.clientId })
     grant.addResourceScope(resourceOf(this.#options.address), asked.scopes.join(' '))
     const grantId = await grant.save()
     await this.#records.keep('SignIn', grantId, { delegation }, signInSeconds)
     await this.#records.keepClient(asked.clientId)
-    const result = { login: { accountId: identity, remember: false }, consent: { grantId } }
-    go(await this.#provider.interactionResult(req, res, result, once))
+    return grantId
   }
 
   /** Undefined: no such sign-in is under way in this browser. */

@@ -56,6 +56,7 @@ declare module 'oidc-provider' {
     constructor(issuer: string, configuration: object)
     proxy: boolean
     readonly Grant: GrantModel
+    readonly RefreshToken: { readonly prototype: { readonly grantId: string; generateTokenId(): string } }
     readonly Client: {
       find(id: string): Promise<Client | undefined>
       /** Whether a client that registers so is given a secret. */

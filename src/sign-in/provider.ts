@@ -9,7 +9,7 @@ import Provider, { errors, interactionPolicy } from 'oidc-provider'
 import { signInScopes as scopes } from '../../actors/kernel/operation.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { everydayScopes } from './caller.ts'
-import { adapterFor, type Records } from './records.ts'
+import { adapterFor, type Records, refreshTokenName } from './records.ts'
 import { knownScopes, type SignedIn } from './sign-in.ts'
 
 type ProviderOptions = {
@@ -24,6 +24,8 @@ type ProviderOptions = {
    * answer to a page of ours.
    */
   readonly fetchWait: (address: string | undefined) => number
+  /** Takes leave of this identity to replace one more refresh token: 0, or the seconds to wait. */
+  readonly rotationWait: (identity: string, address: string) => number
   /** The sign-in of a grant; undefined: it is over. */
   readonly signedIn: (grantId: string) => Promise<SignedIn | undefined>
   /** A grant is revoked: logged out, or a token used twice. */
@@ -63,6 +65,7 @@ export function createProvider(options: ProviderOptions): Provider {
     jwks: { keys: [{ ...signingKey.export({ format: 'jwk' }), alg: 'EdDSA', use: 'sig', kid: 'board-oauth-1' }] },
     enabledJWA: { idTokenSigningAlgValues: ['EdDSA'] },
     ...publicClients,
+    rotateRefreshToken: (ctx: Rotating) => mayRotate(options, ctx),
     ...grantsOf(options),
     interactions: {
       policy: signInPolicy(),
@@ -85,11 +88,36 @@ export function createProvider(options: ProviderOptions): Provider {
   })
   // Nobody is given a secret that no door takes: who names no way to prove himself is a public client too (RFC 7591, 3.2.1).
   provider.Client.needsSecret = () => false
+  nameByFamily(provider, options.cookieSecret)
   provider.use(adjusting(records, options.revoke))
   // Addresses in answers are those that people see, whatever stands between.
   provider.proxy = true
   provider.on('server_error', (_ctx, error) => options.fault(error))
   return provider
+}
+
+type Rotating = Asking & {
+  readonly oidc: { readonly entities: { readonly RefreshToken: { readonly accountId: string } } }
+}
+
+/** Every rotation is written down: it is a write of the identity that signed in, and refused before the token is used. */
+function mayRotate({ rotationWait }: ProviderOptions, ctx: Rotating): true {
+  const wait = rotationWait(ctx.oidc.entities.RefreshToken.accountId, ctx.ip)
+  if (wait === 0) return true
+  throw tooMany(ctx, `this identity writes faster than its limit, and a refresh is a write: wait ${wait} s`, wait)
+}
+
+function nameByFamily({ RefreshToken: { prototype } }: Provider, secret: string): void {
+  const random = prototype.generateTokenId
+  prototype.generateTokenId = function () {
+    return refreshTokenName(random.call(this), this.grantId, secret)
+  }
+}
+
+function tooMany(ctx: Pick<Asking, 'set'> | undefined, description: string, wait: number): Error {
+  ctx?.set('retry-after', String(wait))
+  const error = new errors.TemporarilyUnavailable(description)
+  return Object.assign(error, { status: 429, statusCode: 429, allow_redirect: false })
 }
 
 /** Who signs in does so anew each time, and what may be done is in the signature itself. */
@@ -124,7 +152,6 @@ const publicClients = {
   clientAuthMethods: ['none'],
   responseTypes: [...responseTypes],
   pkce: { required: () => true },
-  rotateRefreshToken: true,
   extraClientMetadata: {
     properties: ['broadside_redirects'],
     validator: (_ctx: unknown, _name: string, _value: unknown, given: Metadata) => settleMetadata(given),
@@ -224,9 +251,7 @@ class Lookups {
     if (ctx !== undefined) this.#looked.add(ctx)
     const wait = this.#wait(ctx?.ip)
     if (wait === 0) return true
-    ctx?.set('retry-after', String(wait))
-    const tooMany = new errors.TemporarilyUnavailable(`too many clients are being looked up: wait ${wait} s`)
-    throw Object.assign(tooMany, { status: 429, statusCode: 429, allow_redirect: false })
+    throw tooMany(ctx, `too many clients are being looked up: wait ${wait} s`, wait)
   }
 }
 

@@ -11,9 +11,14 @@ const keeps = new ActsOf<OauthKeep>('oauth.keep')
 function find(
   { state, frame, now }: ReadContext,
   { args }: ReadRequest,
-): KnownAnswer<{ payload?: string; consumed?: number }> {
+): KnownAnswer<{ payload?: string; consumed?: number; token?: string }> {
   const found = state.oauth.find(String(args.key), now())
   if (found === undefined) return known({})
   const { payload } = keeps.in(fromFrame(frame(0, found.place))).facts
-  return known({ payload, ...(found.consumedAt === 0 ? {} : { consumed: found.consumedAt }) })
+  const { consumedAt, token } = found
+  return known({
+    payload,
+    ...(consumedAt === 0 ? {} : { consumed: consumedAt }),
+    ...(token === '' ? {} : { token }),
+  })
 }

@@ -1,11 +1,14 @@
 /**
  * Where the authorization server's library keeps its records. What has to outlive a restart lies with an actor, under the
  * hash of its name and without the name itself (it is the secret); sessions and sign-ins under way are in memory.
+ *
+ * Every use of a refresh token replaces it, as often as its client likes. All of one grant are one record: their names end in the
+ * name of their family, which is as secret as they are and stays. A token of the family that is not the newest was used before.
  */
 
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { type InternalWriteName, internalLetter } from '../../actors/records/internal-operations.ts'
-import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
+import { type OauthConsume, type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { ReadPlans } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
@@ -57,6 +60,7 @@ export class Records {
       payload: JSON.stringify(rest),
       expires: now + (seconds ?? unusedClientSeconds),
       grant: typeof payload.grantId === 'string' ? hashOf(payload.grantId) : '',
+      ...tokenOf(kind, name),
     } satisfies OauthKeep)
   }
 
@@ -75,9 +79,11 @@ export class Records {
       this.#options.read({ op: 'oauth.find', args: { key: keyOf(kind, name) }, reader: '' }, resolve),
     )
     if (answer === undefined || !answer.ok) throw new Error('the sign-in records could not be read')
-    const { payload, consumed } = dataOf(answer)
+    const { payload, token, ...used } = dataOf(answer)
     if (payload === undefined) return undefined
     const own = kind === 'Client' || kind === 'SignIn' ? {} : { jti: name }
+    const isNewest = token === tokenOf(kind, name).token
+    const consumed = used.consumed ?? (isNewest ? undefined : this.#options.wallSeconds())
     return { ...payloadIn(payload), ...own, ...(consumed === undefined ? {} : { consumed }) }
   }
 
@@ -91,7 +97,8 @@ export class Records {
 
   /** False: another caller was first. */
   async consume(kind: string, name: string): Promise<boolean> {
-    return (await this.#write('oauth.consume', { key: keyOf(kind, name) })) === 'done'
+    const args: OauthConsume = { key: keyOf(kind, name), ...tokenOf(kind, name) }
+    return (await this.#write('oauth.consume', args)) === 'done'
   }
 
   async drop(kind: string, name: string): Promise<void> {
@@ -183,7 +190,25 @@ async function grantEndedWith(records: Records, kind: string, name: string): Pro
 }
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('base64url')
-const keyOf = (kind: string, name: string) => `${kind}:${hashOf(name)}`
+const keyOf = (kind: string, name: string) => `${kind}:${hashOf(familyOf(kind, name) ?? name)}`
+
+/** What a token was made of, before the name of its family. */
+const familyMark = '.'
+
+/** The name of a new refresh token. `random`: its own part; `secret`: a secret of this board. */
+export function refreshTokenName(random: string, grantId: string, secret: string): string {
+  const family = createHmac('sha256', secret).update(`refresh tokens of ${grantId}`).digest()
+  return `${random}${familyMark}${family.toString('base64url', 0, 16)}`
+}
+
+/** Undefined: not of a family, as those that older releases made. */
+function familyOf(kind: string, name: string): string | undefined {
+  return kind === 'RefreshToken' ? name.split(familyMark)[1] : undefined
+}
+
+function tokenOf(kind: string, name: string): { readonly token?: string } {
+  return familyOf(kind, name) === undefined ? {} : { token: hashOf(name) }
+}
 
 /** These records lie with one actor. */
 export const oauthReadPlans = {

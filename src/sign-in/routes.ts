@@ -131,9 +131,9 @@ async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffe
   )
 }
 
-/** The client sent what cannot be carried out; a sign-in that is not there is none, for it may have ended. */
+/** The client sent what cannot be carried out: not where a sign-in is not there, for it may have ended, nor where it is told to wait. */
 function isFault({ method }: Exchange, { status }: OauthResponse): boolean {
-  return method === 'POST' && status >= 400 && status < 500 && status !== 404
+  return method === 'POST' && status >= 400 && status < 500 && status !== 404 && status !== 429
 }
 
 const pageType: Header = ['content-type', 'text/html; charset=utf-8']

@@ -1,0 +1,95 @@
+/** A sign-in refreshes its tokens as often as its client likes: what the board keeps of it stays the same, and no old token works. */
+
+import { expect, test } from 'vitest'
+import type { FactRecord } from '../../../actors/records/record.ts'
+import type { OauthKeep } from '../../../actors/sign-in/records.ts'
+import type { TakeReply } from '../../../src/command/ports.ts'
+import { replyWith } from '../../../src/reads/read.ts'
+import { adapterFor, Records, refreshTokenName } from '../../../src/sign-in/records.ts'
+import { Desk } from '../../support/desk.ts'
+
+/** The adapter of refresh tokens over a state, and the grants that it ended. */
+function kept() {
+  const desk = new Desk()
+  let letters = 0
+  const records = new Records({
+    boardIdentity: '0'.repeat(64),
+    wallSeconds: () => desk.now,
+    actors: {
+      write: ({ op, to, args }, told) => {
+        const decided = desk.letter('board', op, to, { signed: Buffer.from(`${++letters}`), args, via: 'board' })
+        const give: TakeReply = told
+        give(decided, undefined)
+      },
+    },
+    read: ({ args }, told) => {
+      const found = desk.state.oauth.find(String(args.key), desk.now)
+      const record = desk.kept[(found?.place ?? 0) - 1]?.record as FactRecord<OauthKeep> | undefined
+      const { consumedAt = 0, token = '' } = found ?? {}
+      const more = { ...(consumedAt === 0 ? {} : { consumed: consumedAt }), ...(token === '' ? {} : { token }) }
+      told({
+        ok: true,
+        reply: replyWith(JSON.stringify(record === undefined ? {} : { payload: record.facts.payload, ...more })),
+        until: 0,
+      })
+    },
+  })
+  const ended: string[] = []
+  const ending = async (grant: string): Promise<void> => {
+    ended.push(grant)
+  }
+  const Adapter = adapterFor(records, { used: () => new Error('used'), ending })
+  return { desk, tokens: new Adapter('RefreshToken'), ended }
+}
+
+const day = 86_400
+const nameOf = (n: number, grant = 'a') => refreshTokenName(`${n}`.padStart(43, 'x'), grant, 'secret')
+const payload = { kind: 'RefreshToken', grantId: 'a' }
+
+test('after five hundred rotations one record is kept of a sign-in, also of a snapshot and of a replay', async () => {
+  const { desk, tokens } = kept()
+  await tokens.upsert(nameOf(0), payload, 30 * day)
+  for (let n = 0; n < 500; n++) {
+    expect(await tokens.find(nameOf(n))).toMatchObject({ jti: nameOf(n) })
+    await tokens.consume(nameOf(n))
+    await tokens.upsert(nameOf(n + 1), payload, 30 * day)
+    desk.now += 3_600
+  }
+  expect(desk.state.oauth.pack()).toHaveLength(1)
+  await tokens.upsert(nameOf(0, 'b'), { ...payload, grantId: 'b' }, 30 * day)
+  expect(desk.state.oauth.pack()).toHaveLength(2)
+  const { replayed, unpacked } = desk.again()
+  for (const state of [replayed, unpacked]) expect(state.oauth.pack()).toEqual(desk.state.oauth.pack())
+})
+
+test('every token that was replaced is known as used, however long ago, and the newest is not', async () => {
+  const { tokens, ended } = kept()
+  await tokens.upsert(nameOf(0), payload, 30 * day)
+  for (let n = 0; n < 20; n++) {
+    await tokens.consume(nameOf(n))
+    expect((await tokens.find(nameOf(n)))?.consumed).toBeGreaterThan(0)
+    await tokens.upsert(nameOf(n + 1), payload, 30 * day)
+  }
+  for (let n = 0; n < 20; n++) {
+    expect((await tokens.find(nameOf(n)))?.consumed).toBeGreaterThan(0)
+    await expect(tokens.consume(nameOf(n))).rejects.toThrow('used')
+  }
+  expect(await tokens.find(nameOf(20))).not.toHaveProperty('consumed')
+  // Of another family, or of none.
+  for (const name of [nameOf(20, 'b'), nameOf(20).slice(0, 43), 'x.']) expect(await tokens.find(name)).toBeUndefined()
+  await tokens.destroy(nameOf(3))
+  expect([ended, await tokens.find(nameOf(20))]).toEqual([['a'], undefined])
+})
+
+test('a token of an older release is used once, and replaced by one of a family', async () => {
+  const { desk, tokens } = kept()
+  const old = 'A'.repeat(43)
+  await tokens.upsert(old, payload, 30 * day)
+  expect(await tokens.find(old)).not.toHaveProperty('consumed')
+  await tokens.consume(old)
+  await tokens.upsert(nameOf(1), payload, 30 * day)
+  expect((await tokens.find(old))?.consumed).toBeGreaterThan(0)
+  await expect(tokens.consume(old)).rejects.toThrow('used')
+  expect(await tokens.find(nameOf(1))).not.toHaveProperty('consumed')
+  expect(desk.state.oauth.pack()).toHaveLength(2)
+})

@@ -300,7 +300,10 @@ export const raisedLimits = {
 
 /** What the board gives away or pays for in a day: BROADSIDE_LIMITS=off does not lift it, and it always has an end. */
 const allowanceDefaults = {
-  /** Calls of other publishers' tools that an identity may make in a UTC day; the board's own tools do not count. */
+  /**
+   * Calls of other publishers' tools that an identity may make in a UTC day; the board's own tools do not count. A network has three
+   * times as many, a /48 `ipv6_48_factor` times that, all sign-ins at one address 16 times that: each at most half of the board's.
+   */
   tool_calls_per_identity_per_day: 20,
   /** What they may cost the board, in millionths of a dollar. */
   tool_microdollars_per_identity_per_day: 50_000,

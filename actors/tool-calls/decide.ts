@@ -9,6 +9,7 @@ import {
   type CallFacts,
   callsActor,
   type DayLimits,
+  originOf,
   type PayFacts,
   type RelayFacts,
   type SettledFacts,
@@ -32,7 +33,7 @@ const call = ({ state, now }: Situation, letter: WriteLetter<CallArgs>) => {
   const { limits, wall, barred, ...facts } = letter.args
   if (barred !== undefined) return refuse(...barred)
   if (facts.own) return act(letter, now, { facts, isPublic: false })
-  const left = state.calls.day.left({ identity: letter.author, network: facts.network }, limits, now)
+  const left = state.calls.day.left({ identity: letter.author, ...originOf(facts) }, limits, now)
   if (left.calls < 1) return exhausted('the free calls for today are used up', now, wall)
   if (left.micros < facts.micros)
     return exhausted('the rest of the free allowance for today does not cover this tool', now, wall)

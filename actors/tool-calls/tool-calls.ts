@@ -30,12 +30,17 @@ export type Address = {
   readonly name: string
 }
 
-/** Facts of `tools.call`. `network`: hash of the client's network, so that no address is kept. */
-export type CallFacts = {
+/**
+ * Where calls count beside their identity. `network`: hash of the client's network, so that no address is kept; of a sign-in, of the
+ * network of its host, which is counted apart. `wider`: hash of the /48 above it, where there is one.
+ */
+export type CallOrigin = { readonly network: string; readonly wider?: string; readonly isHosted?: true }
+
+/** Facts of `tools.call`. */
+export type CallFacts = CallOrigin & {
   readonly tool: string
   readonly subject: string
   readonly own: boolean
-  readonly network: string
   /** Millionths of a dollar reserved: what the listing says that it costs, where the wallet may pay. */
   readonly micros: number
   readonly address: Address
@@ -80,11 +85,10 @@ export type RelayFacts = {
 }
 export type Mark = { readonly micros: number; readonly payees: readonly string[] }
 
-export type Open = {
+export type Open = CallOrigin & {
   readonly id: string
   /** Identity id. */
   readonly identity: string
-  readonly network: string
   readonly subject: string
   readonly at: number
   /** Money reserved now. */
@@ -176,15 +180,16 @@ export class Calls implements Projection {
   }
 
   #called({ author, at, facts }: FactRecord<CallFacts>, { id, shard, seq }: RecordPlace): void {
-    const { tool, subject, own, network, micros } = facts
+    const { tool, subject, own, micros } = facts
     const identity = Buffer.from(author).toString('hex')
     if (own) {
       this.#callers.add(callerKey(identity, tool))
       return
     }
     const call = Buffer.from(id).toString('hex')
-    this.day.take({ identity, network }, { calls: 1, micros }, at)
-    this.#open.set(call, { id: call, identity, network, subject, at, micros, shard, seq, paid: undefined })
+    const origin = originOf(facts)
+    this.day.take({ identity, ...origin }, { calls: 1, micros }, at)
+    this.#open.set(call, { id: call, identity, ...origin, subject, at, micros, shard, seq, paid: undefined })
   }
 
   /** What was reserved becomes what is paid. */
@@ -220,6 +225,11 @@ export class Calls implements Projection {
   }
 }
 
+/** What of it says where it counts. */
+export function originOf({ network, wider, isHosted }: CallOrigin): CallOrigin {
+  return { network, ...(wider === undefined ? {} : { wider }), ...(isHosted === true ? { isHosted } : {}) }
+}
+
 /** 128 bits of a hash: a set of these is small, and reveals nothing. */
 function callerKey(identity: string, subject: string): string {
   return createHash('sha256').update(`${identity}\n${subject}`).digest('base64url').slice(0, 22)
@@ -231,10 +241,14 @@ export type DayLimits = {
   readonly micros: number
   readonly boardCalls: number
   readonly boardMicros: number
+  /** How many times what a network has, all networks of one /48 have together. */
+  readonly widerTimes: number
+  /** The same of all sign-ins at one address. */
+  readonly hostTimes: number
 }
 
 type Used = { calls: number; micros: number }
-type Holder = { readonly identity: string; readonly network: string }
+type Holder = CallOrigin & { readonly identity: string }
 type PackedUsed = readonly [key: string, calls: number, micros: number]
 type PackedDay = readonly [
   day: number,
@@ -246,6 +260,8 @@ type PackedDay = readonly [
 
 /** A network may hold several people: it has so many times what one identity has. */
 const networkTimes = 3
+/** Keys are free: what counts as many networks uses at most this part of what the whole board has. */
+const manyPart = 2
 /** No identity uses more than this part of what the whole board has. */
 const boardPart = 10
 
@@ -257,8 +273,28 @@ export function identityLimits(limits: DayLimits): Used {
   }
 }
 
+/** What the networks of a call have, by the hash of each. */
+function networkLimits(
+  { network, wider, isHosted }: CallOrigin,
+  limits: DayLimits,
+): readonly (readonly [network: string, limit: Used])[] {
+  const own = identityLimits(limits)
+  const { widerTimes, hostTimes, boardCalls, boardMicros } = limits
+  const one = { calls: own.calls * networkTimes, micros: own.micros * networkTimes }
+  const partOf = (board: number, most: number) => Math.min(most, Math.floor(board / manyPart))
+  // Without a limit times nothing is nothing.
+  const times = (count: number, factor: number) => (count === 0 ? 0 : count * factor)
+  const many = (factor: number): Used => ({
+    calls: partOf(boardCalls, times(one.calls, factor)),
+    micros: partOf(boardMicros, times(one.micros, factor)),
+  })
+  const factor = isHosted === true ? hostTimes : 1
+  const nearest = [network, isHosted === true ? many(factor) : one] as const
+  return wider === undefined ? [nearest] : [nearest, [wider, many(factor * widerTimes)]]
+}
+
 /**
- * What calls have used of one UTC day: for each identity, each client network and the whole board, calls and millionths of a
+ * What calls have used of one UTC day: for each identity, each client network, the /48 above it and the whole board, calls and millionths of a
  * dollar, and what the wallet has signed away. A new day begins with the first record of it; the clock of a journal never goes
  * back, so neither does the day, and no caller gets a day twice.
  */
@@ -280,13 +316,13 @@ class Day {
   }
 
   /** What is left on the day of `now`: the least of what identity, network and board have. Never below 0. */
-  left({ identity, network }: Holder, limits: DayLimits, now: number): Used {
+  left({ identity, ...origin }: Holder, limits: DayLimits, now: number): Used {
     const own = identityLimits(limits)
     const isToday = dayOf(now) === this.#day
     const used = (held: Used | undefined): Used => (isToday && held !== undefined ? held : { calls: 0, micros: 0 })
     const bounds: readonly (readonly [Used, Used])[] = [
       [own, used(this.#identities.get(identity))],
-      [{ calls: own.calls * networkTimes, micros: own.micros * networkTimes }, used(this.#networks.get(network))],
+      ...networkLimits(origin, limits).map(([key, limit]) => [limit, used(this.#networks.get(key))] as const),
       [{ calls: limits.boardCalls, micros: limits.boardMicros }, used(this.#board)],
     ]
     const least = (pick: (used: Used) => number) =>
@@ -295,13 +331,14 @@ class Day {
   }
 
   /** Takes, or with negative numbers gives back; of another day than the newest nothing is changed. */
-  take({ identity, network }: Holder, { calls, micros }: Used, at: number): void {
+  take({ identity, network, wider }: Holder, { calls, micros }: Used, at: number): void {
     const day = dayOf(at)
     if (day > this.#day) this.#begin(day)
     if (day < this.#day) return
     for (const [held, key] of [
       [this.#identities, identity],
       [this.#networks, network],
+      ...(wider === undefined ? [] : [[this.#networks, wider] as const]),
     ] as const) {
       const used = held.get(key) ?? { calls: 0, micros: 0 }
       held.set(key, { calls: used.calls + calls, micros: used.micros + micros })

@@ -416,7 +416,7 @@ function quotaOf(
     const { bytesMax: limit } = blobs
     const isApart = door.signedIn === identity || operator
     const bounds = Number.isFinite(limit) ? { limit, remaining: Math.max(0, limit - used) } : {}
-    calls.allowance(identity, door.address, (tools) => {
+    calls.allowance(identity, door, (tools) => {
       const counts_apart = throttle.countsApart({ identity, address: door.address, isApart })
       const quota = { ...daily, tools, allowances, networks, counts_apart, attachment_bytes: { used, ...bounds } }
       answer(tools && ok({ quota }, scope))

@@ -38,7 +38,7 @@ export type Writer = {
 }
 
 /** What all sign-ins of one address may do and have open, in times of what one network may. */
-const hostFactor = 16
+export const hostFactor = 16
 const vouchedMs = 600_000
 const vouchedMax = 10_000
 

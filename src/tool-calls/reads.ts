@@ -1,13 +1,14 @@
 /** Reads that the board asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
 
 import { dayEnd } from '../../actors/kernel/day.ts'
-import { allowances } from '../../actors/kernel/limits.ts'
+import { allowances, rates } from '../../actors/kernel/limits.ts'
 import type { Infer } from '../../actors/kernel/schema.ts'
 import { ActsOf, commandIn, dataIn, fromFrame } from '../../actors/records/record.ts'
 import type { toolsCall } from '../../actors/tool-calls/operations.ts'
 import {
   type Address,
   type CallFacts,
+  type CallOrigin,
   type DayLimits,
   identityLimits,
   type Mark,
@@ -16,6 +17,7 @@ import {
   type SettledFacts,
 } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../money/price.ts'
+import { hostFactor } from '../rates/throttle.ts'
 import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 
 /** What is free for all callers, as the operator has set it. */
@@ -24,6 +26,8 @@ export const dayLimits: DayLimits = {
   micros: allowances.tool_microdollars_per_identity_per_day,
   boardCalls: allowances.tool_calls_per_board_per_day,
   boardMicros: allowances.tool_microdollars_per_board_per_day,
+  widerTimes: rates.ipv6_48_factor,
+  hostTimes: hostFactor,
 }
 
 export type AllowanceLeft = {
@@ -56,9 +60,14 @@ export const callsReads = {
 } satisfies Reads
 
 function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }: ReadRequest): KnownAnswer<FoundCall> {
-  const { call = '', network = '' } = args
+  const { call = '', network = '', wider, hosted } = args
   const at = calls.day.moment(now())
-  const left = calls.day.left({ identity: reader, network: String(network) }, dayLimits, at)
+  const origin: CallOrigin = {
+    network: String(network),
+    ...(wider === undefined ? {} : { wider: String(wider) }),
+    ...(hosted === 1 ? { isHosted: true } : {}),
+  }
+  const left = calls.day.left({ identity: reader, ...origin }, dayLimits, at)
   const allowance: AllowanceLeft = {
     left: left.calls,
     of: identityLimits(dayLimits).calls,

@@ -9,15 +9,15 @@
  */
 
 import { createHmac } from 'node:crypto'
-import { networkOf } from '../../actors/kernel/networks.ts'
+import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { CallArgs } from '../../actors/tool-calls/decide.ts'
-import { type CallFacts, callsActor } from '../../actors/tool-calls/tool-calls.ts'
+import { type CallFacts, type CallOrigin, callsActor, originOf } from '../../actors/tool-calls/tool-calls.ts'
 import { hostOf } from '../../actors/tools/listing.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { isOperator } from '../command/dispatch.ts'
 import { type Decided, type Found, type Give, idOf } from '../command/plan.ts'
-import type { Verified } from '../command/verified.ts'
+import type { CommandSource, Verified } from '../command/verified.ts'
 import { refused } from '../format/reply.ts'
 import { microsOf } from '../money/price.ts'
 import { ownToolById } from '../own-tools/descriptors.ts'
@@ -47,11 +47,12 @@ export type CallsOptions = {
 
 /**
  * Calls of others' tools at the same time: each may hold an answer of 1 MiB. A tool that never answers keeps its place for half
- * a minute at no cost, so no caller has more than a share of them.
+ * a minute at no cost, so no caller has more than a share of them. A site: all networks of an IPv6 /48, or all sign-ins at one address.
  */
-const underWayMax: SlotsMax = { board: 64, network: 16, identity: 8 }
+const underWayMax: SlotsMax = { board: 64, site: 32, network: 16, identity: 8 }
 const fullBecause: Readonly<Record<Share, string>> = {
   board: `${underWayMax.board} tool calls are in progress, which is the limit of this board`,
+  site: `${underWayMax.site} tool calls are in progress from your /48 or from sign-ins at your address, which is the limit of either`,
   network: `${underWayMax.network} tool calls are in progress from your network, which is its limit`,
   identity: `${underWayMax.identity} tool calls are in progress for you, which is the limit of an identity`,
 }
@@ -62,6 +63,7 @@ const callsPerMinute = 60
 /** What a caller cannot cause by their input: whatever they can make unfit to be sent is refused before (`dataFault`). */
 const toolsOwnFaults: ReadonlySet<string> = new Set(['refused', 'tls', 'blocked'])
 
+type Door = Pick<CommandSource, 'address' | 'signedIn'>
 type FoundListing = AnswerOf<'tools.listing'>
 
 const nowhere = { url: '', method: '', mcp: false, name: '' }
@@ -90,14 +92,15 @@ export class Calls {
     const { command, data, door, signer } = verified
     const { target } = command
     const own = ownToolById.get(target)
-    const common = { limits: dayLimits, wall: this.#options.wallSeconds(), network: this.#network(door.address) }
+    const origin = this.#origin(signer.id, door)
+    const common = { limits: dayLimits, wall: this.#options.wallSeconds(), ...origin }
     if (own !== undefined) {
       const fault = ownFault(own, data)
       if (fault !== undefined) return pass({ refusal: fault })
       const args: CallArgs = { ...common, tool: target, subject: '', own: true, micros: 0, address: nowhere }
       return pass({ args })
     }
-    const holder = { network: common.network, identity: signer.id }
+    const holder = { ...origin, identity: signer.id }
     const full = this.#slots.full(holder)
     // The same again while the first is under way waits for that, in no place of its own.
     if (full !== undefined && !this.#underWay.has(verified.sha.toString('hex', 0, 16))) {
@@ -123,7 +126,7 @@ export class Calls {
     target: string,
     found: FoundListing | undefined,
     { data }: Verified<'tools.call'>,
-    common: Pick<CallArgs, 'limits' | 'wall' | 'network' | 'tool' | 'own'>,
+    common: Pick<CallArgs, 'limits' | 'wall' | 'tool' | 'own' | keyof CallOrigin>,
     pass: (found: Found) => void,
   ): void {
     const why = whyNot(target, found)
@@ -176,7 +179,7 @@ export class Calls {
     if (isDuplicate) return this.#giveKept(id, identity, facts, undefined, [give])
     const all = [give]
     this.#underWay.set(id, all)
-    const leave = this.#slots.take({ network: facts.network, identity })
+    const leave = this.#slots.take({ ...originOf(facts), identity })
     this.#call(id, verified, facts).then(
       (outcome) => {
         leave()
@@ -198,16 +201,29 @@ export class Calls {
     const isOperators = isOperator(signer, operators)
     const call: Relayed = { id, identity: signer.id, isOperators, data: data, facts }
     const { tool, network, address } = facts
-    const here = `${tool} ${network}`
+    const here = facts.isHosted === true ? `${tool} ${network} ${signer.id}` : `${tool} ${network}`
     const isOpen = this.#breaker.isOpen(tool) || this.#breaker.isOpen(here)
-    if (isOpen || this.#pace.take(`${network} ${hostOf({ url: address.url, mcp_url: '' })}`) > 0)
+    if (isOpen || !this.#isPaced(hostOf({ url: address.url, mcp_url: '' }), signer.id, facts))
       return relay.notMade(call, 'circuit_open')
     const outcome = await relay.make(call)
     if (outcome !== undefined) this.#note(tool, here, outcome)
     return outcome
   }
 
-  /** A tool that fails for its input rests for the network that sent it, and for no other. */
+  /** Takes one more call of this machine's tools; false: one of those whom it counts against has none left. */
+  #isPaced(machine: string, identity: string, { network, wider, isHosted }: CallOrigin): boolean {
+    const share = isHosted === true ? 1 / dayLimits.hostTimes : 1
+    const counted = [
+      [network, share],
+      ...(isHosted === true ? [[`${network} ${identity}`, 1] as const] : []),
+      ...(wider === undefined ? [] : [[wider, share / dayLimits.widerTimes] as const]),
+    ] as const
+    if (counted.some(([of, cost]) => this.#pace.peek(`${of} ${machine}`, cost) > 0)) return false
+    for (const [of, cost] of counted) this.#pace.take(`${of} ${machine}`, cost)
+    return true
+  }
+
+  /** A tool that fails for its input rests for the network that sent it, of a host for the sign-in, and for no other. */
   #note(tool: string, here: string, { failure, status }: Outcome): void {
     const isGood = failure === undefined && status < 500
     if (isGood || toolsOwnFaults.has(failure ?? '')) this.#breaker.note(tool, isGood)
@@ -216,12 +232,12 @@ export class Calls {
 
   async #callOwn(
     { data, signer }: Verified<'tools.call'>,
-    { tool, network }: CallFacts,
+    { tool, ...facts }: CallFacts,
     at: number,
     give: Give,
   ): Promise<void> {
     const started = this.#options.now()
-    const result = await this.#options.own.run(tool, inputOf(data), { now: at, from: network })
+    const result = await this.#options.own.run(tool, inputOf(data), { now: at, from: facts.network })
     if ('fault' in result) return give(refused(refusal('invalid_field', `${tool}: ${result.fault}`, 'data.body')))
     if ('failure' in result && result.failure === 'overloaded')
       return give(
@@ -238,34 +254,44 @@ export class Calls {
         : { status: 0, failure: result.failure as 'timeout' | 'too_large' }
     const duration_ms = Math.round(this.#options.now() - started)
     const outcome: Outcome = { tool, ...output, price: '0', paid_by: 'free', duration_ms }
-    this.#withAllowance('', signer.id, network, (found) =>
-      give(found === undefined ? undefined : shown(outcome, found)),
-    )
+    this.#withAllowance('', signer.id, facts, (found) => give(found === undefined ? undefined : shown(outcome, found)))
   }
 
   /** What is kept of a call, or `known` where it was just made. */
   #giveKept(id: string, identity: string, facts: CallFacts, known: Outcome | undefined, all: readonly Give[]): void {
-    this.#withAllowance(id, identity, facts.network, (found) => {
+    this.#withAllowance(id, identity, facts, (found) => {
       const kept = found?.outcome === undefined ? undefined : (JSON.parse(found.outcome) as Outcome)
       const outcome = known ?? kept ?? unknownOutcome(facts.tool, found?.open === true)
       for (const give of all) give(found === undefined ? undefined : shown(outcome, found))
     })
   }
 
-  /** What is left today to this identity, from this address; undefined: no answer came. */
-  allowance(identity: string, address: string, then: (left: AllowanceLeft | undefined) => void): void {
-    this.#withAllowance('', identity, this.#network(address), (found) => then(found?.allowance))
+  /** What is left today to this identity, by this way; undefined: no answer came. */
+  allowance(identity: string, door: Door, then: (left: AllowanceLeft | undefined) => void): void {
+    this.#withAllowance('', identity, this.#origin(identity, door), (found) => then(found?.allowance))
   }
 
-  #withAllowance(call: string, reader: string, network: string, then: (found: FoundCall | undefined) => void): void {
-    this.#options.read({ op: 'call.outcome', args: { call, network }, reader }, (found) =>
-      then(found?.ok ? dataOf(found) : undefined),
-    )
+  #withAllowance(call: string, reader: string, from: CallOrigin, then: (found: FoundCall | undefined) => void): void {
+    const { isHosted, ...networks } = originOf(from)
+    const args = { call, ...networks, hosted: isHosted === true ? 1 : 0 }
+    this.#options.read({ op: 'call.outcome', args, reader }, (found) => then(found?.ok ? dataOf(found) : undefined))
   }
 
-  /** A name for the client's network of which nothing can be read. */
-  #network(address: string): string {
-    const mac = createHmac('sha256', this.#options.secret).update(`calls ${networkOf(address)}`)
+  /** Where a call counts: a sign-in at /mcp sends from the address of its host, where many may share it. */
+  #origin(identity: string, { address, signedIn }: Door): CallOrigin {
+    const isHosted = signedIn === identity
+    const purpose = isHosted ? 'hosted calls' : 'calls'
+    const wider = widerNetworkOf(address)
+    return {
+      network: this.#mark(purpose, networkOf(address)),
+      ...(wider === undefined ? {} : { wider: this.#mark(purpose, wider) }),
+      ...(isHosted ? { isHosted } : {}),
+    }
+  }
+
+  /** A name for a network of which nothing can be read. */
+  #mark(purpose: string, network: string): string {
+    const mac = createHmac('sha256', this.#options.secret).update(`${purpose} ${network}`)
     return mac.digest('base64url').slice(0, 22)
   }
 }
@@ -345,11 +371,11 @@ class Breaker {
 }
 
 /** Whose share is used up. */
-type Share = 'board' | 'network' | 'identity'
+type Share = 'board' | 'site' | 'network' | 'identity'
 type SlotsMax = Readonly<Record<Share, number>>
-export type Holder = Readonly<Record<Exclude<Share, 'board'>, string>>
+export type Holder = CallOrigin & { readonly identity: string }
 
-/** Places for what is under way at the same time: so many in all, fewer for one network, fewer still for one identity. */
+/** Places for what is under way at the same time: so many in all, fewer for one site or network, fewer still for one identity. */
 export class Slots {
   readonly #max: SlotsMax
   readonly #held = new Map<string, number>()
@@ -360,15 +386,14 @@ export class Slots {
   }
 
   /** The widest share that has no place left for this holder. */
-  full({ network, identity }: Holder): Share | undefined {
+  full(holder: Holder): Share | undefined {
     if (this.#all >= this.#max.board) return 'board'
-    if (this.#heldBy(`network ${network}`) >= this.#max.network) return 'network'
-    return this.#heldBy(`identity ${identity}`) >= this.#max.identity ? 'identity' : undefined
+    return sharesOf(holder).find(([share, key]) => this.#heldBy(key) >= this.#max[share])?.[0]
   }
 
   /** Takes a place, whether or not there is one left; what is returned gives it back, once. */
-  take({ network, identity }: Holder): () => void {
-    const keys = [`network ${network}`, `identity ${identity}`]
+  take(holder: Holder): () => void {
+    const keys = sharesOf(holder).map(([, key]) => key)
     let isHeld = true
     this.#add(keys, 1)
     return () => {
@@ -389,4 +414,13 @@ export class Slots {
   #heldBy(key: string): number {
     return this.#held.get(key) ?? 0
   }
+}
+
+/** What a place counts against, the widest first. */
+function sharesOf({ network, wider, isHosted, identity }: Holder): readonly (readonly [Share, string])[] {
+  return [
+    ...(wider === undefined ? [] : [['site', wider] as const]),
+    [isHosted === true ? 'site' : 'network', network],
+    ['identity', `identity ${identity}`],
+  ]
 }

@@ -8,9 +8,16 @@ import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { type BoardRecord, type FactRecord, fromFrame, toFrame } from '../../actors/records/record.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { State } from '../../actors/state.ts'
-import type { DayLimits } from '../../actors/tool-calls/tool-calls.ts'
+import type { CallOrigin, DayLimits } from '../../actors/tool-calls/tool-calls.ts'
 
-const limits: DayLimits = { calls: 5, micros: 1_000, boardCalls: 120, boardMicros: 20_000 }
+const limits: DayLimits = {
+  calls: 5,
+  micros: 1_000,
+  boardCalls: 200,
+  boardMicros: 20_000,
+  widerTimes: 4,
+  hostTimes: 16,
+}
 const midnight = 20_000 * daySeconds
 const address = { url: 'https://tool.example/', method: '', mcp: false, name: '' }
 
@@ -44,7 +51,12 @@ class Bench {
     state.apply(record, key, { shard: 0, seq, change: seq, leaf: 0 } as never)
   }
 
-  call(identity: number, network: number, micros = 0): { id: string; code: string | undefined } {
+  call(
+    identity: number,
+    network: number,
+    micros = 0,
+    more: Partial<CallOrigin> = {},
+  ): { id: string; code: string | undefined } {
     const id = Buffer.alloc(16)
     id.writeUInt32BE(++this.seq)
     const author = identity.toString(16).padStart(64, '0')
@@ -53,6 +65,7 @@ class Bench {
       subject: 's',
       own: false,
       network: String(network),
+      ...more,
       micros,
       address,
       limits,
@@ -125,6 +138,54 @@ test('one network has three times what one identity has, and no identity more th
   expect(calls).toBe(15)
   const tight: DayLimits = { ...limits, boardCalls: 20 }
   expect(bench.state.calls.day.left({ identity: 'x', network: 'y' }, tight, bench.now).calls).toBe(2)
+})
+
+/** Calls that are made by so many identities, each from the network that `from` says, until each of them is refused. */
+function allOf(
+  bench: Bench,
+  identities: number,
+  from: (identity: number) => readonly [number, Partial<CallOrigin>],
+): number {
+  let calls = 0
+  for (let identity = 1; identity <= identities; identity++) {
+    const [network, more] = from(identity)
+    for (let n = 0; n < 6; n++) if (bench.call(identity, network, 0, more).code === undefined) calls++
+  }
+  return calls
+}
+
+test('all networks of one /48 have four times what one has, and at most half of what the board has', () => {
+  const bench = new Bench()
+  expect(allOf(bench, 100, (identity) => [identity, { wider: 'a' }])).toBe(60)
+  expect(bench.call(101, 101, 0, { wider: 'b' }).code).toBeUndefined()
+  const endless: DayLimits = { ...limits, widerTimes: Number.POSITIVE_INFINITY }
+  const holder = { identity: 'x', network: 'y', wider: 'a' }
+  const left = (of: DayLimits) => bench.state.calls.day.left(holder, of, bench.now).calls
+  expect([left(limits), left(endless), left({ ...endless, boardCalls: 120 })]).toEqual([0, 5, 0])
+  expect(left({ ...endless, calls: 0 })).toBe(0)
+})
+
+test('sign-ins that share an address have their own five each, and half of what the board has together', () => {
+  const bench = new Bench()
+  // What others send from there by themselves is another network.
+  expect(allOf(bench, 10, () => [1, {}])).toBe(15)
+  expect(allOf(bench, 100, () => [2, { isHosted: true }])).toBe(100)
+  expect(bench.call(101, 3).code).toBeUndefined()
+})
+
+test('what a sign-in or a network of a /48 was refused by failure is given back to each that it counted in', () => {
+  const bench = new Bench()
+  const from = [7, { wider: 'w', isHosted: true }] as const
+  expect(allOf(bench, 20, () => from)).toBe(100)
+  const holder = { identity: 'f'.repeat(64), network: '7', wider: 'w', isHosted: true } as const
+  const left = () => bench.state.calls.day.left(holder, limits, bench.now).calls
+  expect(left()).toBe(0)
+  bench.settle(bench.state.calls.allOpen()[0]!.id, 'failed')
+  expect(left()).toBe(1)
+  const restored = State.unpack(bench.state.pack(null))!.state
+  bench.state = restored
+  bench.settle(restored.calls.allOpen()[0]!.id, 'failed')
+  expect(left()).toBe(2)
 })
 
 test('what failed is given back, what is unknown is not, and each only once', () => {

@@ -15,12 +15,14 @@ const listing = { kind: 'http', url, mcp_url: '', method: '', price: '', name: '
 /** A desk of calls whose tool answers when `end` is called. */
 function desk() {
   const ends: (() => void)[] = []
+  const fail: (() => void)[] = []
   const made: Relayed[] = []
   const relay = {
     make: (call: Relayed) =>
       new Promise<Outcome>((done) => {
         made.push(call)
         ends.push(() => done({ tool: 't', status: 200, paid_by: 'allowance', duration_ms: 1 }))
+        fail.push(() => done({ tool: 't', status: 500, paid_by: 'allowance', duration_ms: 1 }))
       }),
     notMade: async () => ({ tool: 't', status: 0, failure: 'circuit_open', paid_by: 'allowance', duration_ms: 0 }),
   } as unknown as Relay
@@ -42,11 +44,11 @@ function desk() {
     },
   })
   let commands = 0
-  const command = (identity: string, address: string, data: CallData = {}): Verified<'tools.call'> =>
+  const command = (identity: string, address: string, data: CallData = {}, signedIn?: string): Verified<'tools.call'> =>
     ({
       command: { target: 't' },
       data,
-      door: { address },
+      door: { address, signedIn },
       signer: { id: identity },
       sha: Buffer.alloc(32, String(commands++).padStart(16, '0'), 'latin1'),
     }) as unknown as Verified<'tools.call'>
@@ -67,7 +69,7 @@ function desk() {
     const decided: Decided<'tools.call'> = { at: 0, isPublic: false, facts: found.args as CallFacts }
     return new Promise((done) => calls.finish(verified, decided, false, done))
   }
-  return { call, prepared, command, made, ends }
+  return { call, prepared, command, made, ends, fail }
 }
 
 test('an address that a query makes too long is refused as the input of its caller, to the byte', () => {
@@ -119,6 +121,57 @@ test('one identity has an eighth of the places, one network a quarter, and an en
   expect(call(command('a', '192.0.2.1'))).toBeInstanceOf(Promise)
 })
 
+test('networks of one /48, and sign-ins at one address, have half of the places together', () => {
+  for (const from of [
+    (n: number) => [`a${n}`, `2001:db8:1:${n}::1`] as const,
+    (n: number) => [`b${n}`, '192.0.2.1', `b${n}`] as const,
+  ]) {
+    const { call, command, made } = desk()
+    for (let n = 0; n < 32; n++) {
+      const [identity, address, signedIn] = from(n)
+      expect(call(command(identity, address, {}, signedIn))).toBeInstanceOf(Promise)
+    }
+    const [identity, address, signedIn] = from(99)
+    expect(call(command(identity, address, {}, signedIn))).toMatchObject({ code: 'rate_limited', retryAfter: 1 })
+    expect(call(command('c', '198.51.100.1'))).toBeInstanceOf(Promise)
+    expect(made).toHaveLength(33)
+  }
+})
+
+test('a sign-in whose input a tool always fails for rests alone, and not all who share the address of its host', async () => {
+  const { call, command, made, fail, ends } = desk()
+  const failed = async (identity: string, n: number) => {
+    const answer = call(command(identity, '192.0.2.1', {}, identity))
+    fail[n]!()
+    await answer
+  }
+  for (let n = 0; n < 5; n++) await failed('a', n)
+  await call(command('a', '192.0.2.1', {}, 'a'))
+  expect(made).toHaveLength(5)
+  const other = call(command('b', '192.0.2.1', {}, 'b'))
+  expect(made).toHaveLength(6)
+  ends[5]!()
+  await other
+})
+
+test('where a call counts: the /64 and the /48 of an address, or a host of sign-ins apart from its network', () => {
+  const { prepared, command } = desk()
+  const facts = (address: string, signedIn?: string) => {
+    const found = prepared(command('a', address, {}, signedIn))
+    return (found as { args: CallFacts }).args
+  }
+  const [one, same, near, far] = ['2001:db8:1:1::1', '2001:db8:1:1::2', '2001:db8:1:2::1', '2001:db8:2:1::1'].map(
+    (address) => facts(address),
+  )
+  expect([one!.network === same!.network, one!.network === near!.network]).toEqual([true, false])
+  expect([one!.wider === near!.wider, one!.wider === far!.wider]).toEqual([true, false])
+  expect(facts('192.0.2.1')).not.toHaveProperty('wider')
+  const hosted = facts('192.0.2.1', 'a')
+  expect([hosted.isHosted, hosted.network === facts('192.0.2.1').network]).toEqual([true, false])
+  // A sign-in of somebody else is none of this identity.
+  expect(facts('192.0.2.1', 'b')).not.toHaveProperty('isHosted')
+})
+
 test('what is asked of the actor has its place already, and what is refused gives it back', () => {
   const { prepared, command, call } = desk()
   const asked = Array.from({ length: 8 }, () => prepared(command('a', '192.0.2.1')))
@@ -130,7 +183,7 @@ test('what is asked of the actor has its place already, and what is refused give
 })
 
 test('a place is given back once, and nobody is remembered without one', () => {
-  const slots = new Slots({ board: 2, network: 2, identity: 1 })
+  const slots = new Slots({ board: 2, site: 2, network: 2, identity: 1 })
   const [a, b]: Holder[] = [
     { network: 'n', identity: 'a' },
     { network: 'n', identity: 'b' },

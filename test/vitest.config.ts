@@ -45,6 +45,8 @@ export default defineConfig({
     // Many of the tests wait for a board: on two cores three workers end in 215 s, two in 260.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
+    // Commands that run in the process of a test keep what they are told there, and not in the home of who runs it.
+    env: { XDG_CONFIG_HOME: new URL('../node_modules/.test-config', import.meta.url).pathname },
     globalSetup: 'test/support/build.ts',
     expect: { poll: { timeout: 120_000 } },
     testTimeout: 300_000,

@@ -4,6 +4,7 @@ import { signingBytes } from '../format/signing.ts'
 import { BoardClient } from './client.ts'
 import { type Command, exitCodes, print, UsageError } from './command-line.ts'
 import { createKeyFile, openKeyFile } from './key-file.ts'
+import { capabilitiesToSign } from './known-boards.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { freshNonce } from './sign.ts'
 
@@ -41,7 +42,7 @@ export const delegateCommand: Command = {
     const { signer } = await openKeyFile(keyFileOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: 1 })
     try {
-      const { serviceId } = await client.capabilities()
+      const { serviceId } = await capabilitiesToSign(client, terminal)
       const delegate = createKeyFile(file)
       const label = args.text('label')
       const command = {

@@ -24,6 +24,7 @@ import {
 } from './command-line.ts'
 import { fileOf, recordsOf, type Standing, shownRecord, standingOf } from './identity-records.ts'
 import { createKeyFile, openKeyFile } from './key-file.ts'
+import { capabilitiesToSign } from './known-boards.ts'
 import { Progress } from './progress.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, freshNonce, type Signer, signCommand } from './sign.ts'
@@ -76,7 +77,7 @@ async function rotate(file: string, args: Arguments, terminal: Terminal): Promis
   const { signer } = await openKeyFile(keyFileOf(args))
   const client = new BoardClient({ url: urlOf(args), connections: 1 })
   try {
-    const { serviceId } = await client.capabilities()
+    const { serviceId } = await capabilitiesToSign(client, terminal)
     // On disk before the board knows it: a kill in between leaves a key too many, never an identity without its key.
     const next = createKeyFile(file)
     const command = {
@@ -202,7 +203,7 @@ class Eraser {
     { events, files, documents, isErased }: Standing,
     reason: string,
   ): Promise<{ done: number; refused: readonly string[] }> {
-    const { serviceId } = await this.#client.capabilities()
+    const { serviceId } = await capabilitiesToSign(this.#client, this.#terminal)
     const left: CommandFields[] = [
       ...(isErased ? [] : [{ operation: 'identity.erase', target: identity, reason }]),
       ...events.map((event_id) => ({ operation: 'event.redact', event_id, reason })),

@@ -20,6 +20,7 @@ import { formats, openSource } from './import-formats.ts'
 import { ImportState } from './import-state.ts'
 import { type Dropped, Importer, type ImportReport } from './importer.ts'
 import { importSeedOf } from './key-file.ts'
+import { capabilitiesToSign } from './known-boards.ts'
 import { fieldsOf, listIn } from './message-source.ts'
 import { urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { durationText, grouped, inertLine } from './terminal.ts'
@@ -77,7 +78,7 @@ export const importCommand: Command = {
     const source = await openSource(path, sourceOptionsOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: inFlight || inFlightAlone })
     try {
-      const capabilities = await client.capabilities()
+      const capabilities = await capabilitiesToSign(client, terminal)
       const { serviceId } = capabilities
       const seed = seedFor(args.text('seed'), `${path}.seed`)
       const state = ImportState.open(args.text('state') ?? `${path}.import`, { serviceId, seed })

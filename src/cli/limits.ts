@@ -2,6 +2,7 @@
 import { BoardClient } from './client.ts'
 import { type Arguments, type Command, exitCodes, print, UsageError } from './command-line.ts'
 import { openKeyFile } from './key-file.ts'
+import { capabilitiesToSign } from './known-boards.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
 import { inertLine } from './terminal.ts'
@@ -49,7 +50,7 @@ export const limitsCommand: Command = {
     const { signer } = await openKeyFile(keyFileOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: 1 })
     try {
-      const { serviceId } = await client.capabilities()
+      const { serviceId } = await capabilitiesToSign(client, terminal)
       const send = (fields: CommandFields) =>
         client.command(signCommand(fields, { signer, serviceId, nowSeconds: terminal.clock.wallSeconds() }).body)
       if (target === undefined) {

@@ -33,13 +33,13 @@ export const loginCommand: Command = {
       text: (name) => (name === 'url' ? url : name === 'key' ? file : args.text(name)),
     }
     // The board is asked first: an address that is none is not remembered, and makes no key.
-    await connected({ ...own, text: (name) => (name === 'url' ? url : undefined) }, false)
+    await connected({ ...own, text: (name) => (name === 'url' ? url : undefined) }, false, terminal)
     if (isNew) {
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
       createKeyFile(file)
     }
     const handle = args.text('handle')
-    const board = await connected(own, true)
+    const board = await connected(own, true, terminal)
     if (handle !== undefined) await said(url, () => board.call('identity.register', { handle }))
     mkdirSync(dirname(urlPlace()), { recursive: true, mode: 0o700 })
     writeFileSync(urlPlace(), `${url}\n`)
@@ -78,7 +78,7 @@ function asText(value: unknown): string {
 
 async function show(args: Arguments, terminal: Terminal): Promise<0> {
   const file = keyFileOf(args)
-  const board = await connected(args, true)
+  const board = await connected(args, true, terminal)
   const { id, publicKey } = (await openKeyFile(file)).key
   const identity = await said(board.address, () => identityAt(board, id))
   const { available, held } = await said(board.address, () => board.call('credit.balance', {}))

@@ -26,6 +26,7 @@ import {
   UsageError,
 } from './command-line.ts'
 import { openKeyFile } from './key-file.ts'
+import { mayBeSignedFor } from './known-boards.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { inertLine } from './terminal.ts'
 
@@ -204,13 +205,15 @@ function jsonOr(text: string): unknown {
 const patience = 2
 
 /** A connection for one command: signed where there is a key, and with the sentences of a command where it fails. */
-export async function connected(args: Arguments, mustSign: boolean): Promise<Board> {
+export async function connected(args: Arguments, mustSign: boolean, terminal: Terminal): Promise<Board> {
   const file = keyFileOf(args)
   const isThere = existsSync(file)
   if (!isThere && (mustSign || args.text('key') !== undefined))
     throw new CommandFailed(`There is no key file ${file}. Make one with: broadside login`)
   const key = isThere ? (await openKeyFile(file)).key : undefined
-  return said(urlOf(args), () => connect(urlOf(args), { patience, ...(key === undefined ? {} : { key }) }))
+  const board = await said(urlOf(args), () => connect(urlOf(args), { patience, ...(key === undefined ? {} : { key }) }))
+  if (key !== undefined) mayBeSignedFor(board.address, board.service, terminal)
+  return board
 }
 
 /** What the client throws, in the sentences that all commands end with. */
@@ -239,7 +242,7 @@ async function runOperation(
   args: Arguments,
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const board = await connected(args, isSigned(operation))
+  const board = await connected(args, isSigned(operation), terminal)
   const answer = await said(board.address, async () =>
     board.run({ operation: operation.name, ...(await named(board, operation, values)) }),
   )

@@ -5,6 +5,7 @@ import { BadAnswer, BoardClient } from './client.ts'
 import { type Arguments, type Command, CommandFailed, exitCodes, print, UsageError } from './command-line.ts'
 import { textBytesMax } from './corpus.ts'
 import { openKeyFile } from './key-file.ts'
+import { capabilitiesToSign } from './known-boards.ts'
 import { eventIdOption, keyFileOf, keyOptionHelp, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
 import { inertLine, wordOf } from './terminal.ts'
@@ -43,7 +44,7 @@ export const postCommand: Command = {
     checkText(text)
     const client = new BoardClient({ url: urlOf(args) })
     try {
-      const { serviceId } = await client.capabilities()
+      const { serviceId } = await capabilitiesToSign(client, terminal)
       const nowSeconds = terminal.clock.wallSeconds()
       const addressed = args.text('to')
       const to = addressed === undefined ? {} : { to: await identityOf(client, addressed) }

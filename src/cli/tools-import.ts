@@ -11,6 +11,7 @@ import { floodMax } from '../tools/rank.ts'
 import { BadAnswer, BoardClient, Refused } from './client.ts'
 import { type Arguments, CommandFailed, type ExitCode, exitCodes, print, type Terminal } from './command-line.ts'
 import { openKeyFile } from './key-file.ts'
+import { capabilitiesToSign } from './known-boards.ts'
 import { openLines } from './lines.ts'
 import { Progress } from './progress.ts'
 import { keyFileOf, urlOf } from './shared-options.ts'
@@ -31,7 +32,7 @@ export async function importTools(path: string, args: Arguments, terminal: Termi
   const client = new BoardClient({ url: urlOf(args), connections: batchesInFlight })
   const progress = new Progress({ terminal, unit: 'rows' })
   try {
-    const { serviceId, all } = await client.capabilities()
+    const { serviceId, all } = await capabilitiesToSign(client, terminal)
     const { tools_import_bytes: bytesMax } = Object(all.limits) as { tools_import_bytes?: unknown }
     if (typeof bytesMax !== 'number')
       throw new CommandFailed(`${client.url} has no tools directory: it is an older board.`)

@@ -19,6 +19,7 @@ import {
   UsageError,
 } from './command-line.ts'
 import { openKeyFile } from './key-file.ts'
+import { capabilitiesToSign } from './known-boards.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { signCommand } from './sign.ts'
 import { inertLine } from './terminal.ts'
@@ -74,7 +75,7 @@ export async function relayTool(target: string, args: Arguments, terminal: Termi
   const { signer } = await openKeyFile(keyFileOf(args))
   const client = new BoardClient({ url: urlOf(args), connections: 1 })
   try {
-    const { serviceId } = await client.capabilities()
+    const { serviceId } = await capabilitiesToSign(client, terminal)
     const terms = args.flag('off') ? { relay: false } : { relay: true, ...(await termsOf(target, args, client)) }
     const data = JSON.stringify({ schema: 1, ...terms })
     const command = { operation: 'tools.relay', target, data }

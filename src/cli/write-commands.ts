@@ -19,7 +19,7 @@ async function done(
   terminal: Terminal,
   act: (board: Board) => Promise<unknown>,
 ): Promise<ExitCode> {
-  const board = await connected(args, true)
+  const board = await connected(args, true, terminal)
   const answer = await said(board.address, () => act(board))
   printAnswer(operationByName.get(operation)!, answer, { terminal, url: board.address })
   return exitCodes.ok

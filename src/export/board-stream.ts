@@ -11,7 +11,6 @@ import type { VersionFacts } from '../../actors/documents/documents.ts'
 import { none } from '../../actors/records/event-index.ts'
 import {
   ActsOf,
-  actIn,
   type BoardRecord,
   type FactRecord,
   type Facts,
@@ -20,7 +19,7 @@ import {
   fromFrame,
   RecordType,
 } from '../../actors/records/record.ts'
-import { type CreditFacts, isOfMarket } from '../../actors/works/market/letters.ts'
+import { type CreditFacts, isOfMarket, type OpenFacts, type ReserveFacts } from '../../actors/works/market/letters.ts'
 import type { RecordLine } from '../format/board-schema.ts'
 import { release } from '../release.ts'
 import { boardStreamVersion, type Head, type HeldRecord, opened, recordLine, votesLine } from './board-lines.ts'
@@ -100,6 +99,7 @@ function votes({ state: { marks, board } }: ExportContext, at: ExportState, line
 const put = new ActsOf<BlobFacts>('blob.put')
 const versions = new ActsOf<VersionFacts>('docs.create', 'docs.write')
 const begun = new ActsOf<CreditFacts>('market.begin')
+const asked = new ActsOf<ReserveFacts>('work.create')
 
 /** Undefined: readers are not to have it. */
 function lineOf(context: ExportContext, held: HeldRecord, seq: number): RecordLine | undefined {
@@ -171,15 +171,21 @@ function versionLine({ state }: ExportContext, held: HeldRecord, record: FactRec
 
 function openLine(context: ExportContext, held: HeldRecord, place: number): RecordLine {
   const { state, now } = context
-  const record = actIn(withoutNetworks(held.record))
-  const { reserved: _, ...facts } = record.facts
-  const slot = state.board.events.find(Buffer.from(String(facts.work), 'hex'))
+  const record = opened.in(withoutNetworks(held.record))
+  const { reserved: _, ...rest } = record.facts
+  const slot = state.board.events.find(Buffer.from(rest.work, 'hex'))
   const isGone =
     slot === none || state.marks.gone(slot, now()) !== undefined || !isArchived(state, roomOf(context, slot))
-  const request = context.frame(state.market.find(String(facts.work))!.shard, place)
-  const reservation = { record: withoutNetworks(fromFrame(request)), key: frameKey(request), entries: [] }
-  const reserved = recordLine(reservation, { isGone })
-  return recordLine({ ...held, record: { ...record, facts } }, { isGone: false, reserved })
+  const request = context.frame(state.market.find(rest.work)!.shard, place)
+  const reservation = asked.in(withoutNetworks(fromFrame(request)))
+  const reserved = recordLine({ record: titled(reservation, isGone), key: frameKey(request), entries: [] }, { isGone })
+  return recordLine({ ...held, record: titled({ ...record, facts: rest }, isGone) }, { isGone: false, reserved })
+}
+
+/** The title of a work goes with its request. */
+function titled(record: FactRecord<Pick<OpenFacts | ReserveFacts, 'fixed'>>, isGone: boolean): FactRecord {
+  const { facts } = record
+  return isGone ? { ...record, facts: { ...facts, fixed: { ...facts.fixed, title: '' } } } : record
 }
 
 function roomOf({ state: { board } }: ExportContext, slot: number): string {

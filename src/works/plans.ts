@@ -162,7 +162,9 @@ export function readWorks(actors: Actors, request: ReadRequest, answer: Take): v
       if (typeof room !== 'string') return answer(room ?? found)
       actors.readPrivate(marketShard(actors), request, (part) => {
         if (part === undefined || !part.ok) return answer(part === undefined || 'refusal' in part ? part : found)
-        const asked = { ...request, op: 'work.complete', args: { room }, found: dataOf(part) } as const
+        const { query } = request.args
+        const args = { room, ...(query === undefined ? {} : { query }) }
+        const asked = { ...request, op: 'work.complete', args, found: dataOf(part) } as const
         actors.readPrivate(shardOf(room, actors.shards), asked, answer)
       })
     })

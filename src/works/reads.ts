@@ -99,6 +99,7 @@ function page(context: ReadContext, { args }: ReadRequest) {
         workStates.find((each) => each === args.kind),
       ),
       ...named('words', given('query')?.toLowerCase()),
+      showsTitle: (work) => !isGone(context, work.id),
       ...named('party', given('target')),
       ...named('capability', given('capability')),
       ...named('minReward', args.min_reward === undefined ? undefined : Number(args.min_reward)),
@@ -247,7 +248,7 @@ function complete(context: ReadContext, request: ReadRequest): ReadAnswer {
     const answer = {
       ...found,
       ...(work === undefined ? {} : { work: filled(work) }),
-      ...(works === undefined ? {} : { works: works.map(filled) }),
+      ...(works === undefined ? {} : { works: works.filter((work) => isFound(context, request, work)).map(filled) }),
       ...(transitions === undefined
         ? {}
         : {
@@ -259,6 +260,12 @@ function complete(context: ReadContext, request: ReadRequest): ReadAnswer {
     }
     return ok(answer, { until: context.now() })
   })
+}
+
+/** What is looked for is not in a title that is gone, which the market's shard may not know. */
+function isFound(context: ReadContext, { args }: ReadRequest, { id, capabilities }: WorkView): boolean {
+  if (args.query === undefined || capabilities.includes(String(args.query).toLowerCase())) return true
+  return !isGone(context, id)
 }
 
 /** Characters of the request that a record shows. */

@@ -1,5 +1,7 @@
 /** Works over a real board: the records as the interface has them, lists, histories, private rooms, the feed, and the figures. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { shardOf } from '../../actors/shard.ts'
+import { marketName } from '../../actors/works/market/letters.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person, walkPages } from '../support/client.ts'
 import { World } from '../support/operation-setups.ts'
@@ -115,6 +117,39 @@ test('a request that was redacted stands in no record and no history', async () 
   for (const path of [`/api/work/${work}`, `/api/work/${work}/history`, '/work.atom', '/api/works?room=jobs'])
     expect((await client.get(path)).text).not.toContain('very secret')
 })
+
+test('the title of a request that was removed is not found, and is in no export', async () => {
+  const asked = { room: 'jobs', text: 'an offer' }
+  const more = { title: 'Quokkas for sale', capabilities: ['marsupials'] }
+  const [hidden, shown] = [await workAt(world, 'open', more, asked), await workAt(world, 'open', more, asked)]
+  const found = async (query: string) => (await list(`room=jobs&query=${query}`)).map(({ id }) => id).sort()
+  expect(await found('quokka')).toEqual([hidden.work, shown.work].sort())
+  const titles = async () => (await client.get('/v1/export?stream=board')).text.split('Quokkas for sale').length - 1
+  const before = await titles()
+  await world.done(operator, { operation: 'room.hide', event_id: hidden.work, reason: 'spam' })
+  expect(await found('quokka')).toEqual([shown.work])
+  expect(await found('marsupials')).toEqual([hidden.work, shown.work].sort())
+  await vi.waitFor(async () => expect(await titles()).toBe(before / 2))
+})
+
+test.each(['in the shard of the market', 'in another shard'])(
+  'the title of a request that was removed from a private room %s is not found there',
+  async (where) => {
+    const isThere = (name: string) => shardOf(name, 2) === shardOf(marketName, 2)
+    const names = Array.from({ length: 20 }, (_, n) => `closed-${n}`)
+    const room = names.find((name) => isThere(name) === (where === 'in the shard of the market'))!
+    const requester = await world.rich()
+    await world.done(requester, { operation: 'room.create', room, visibility: 'private' })
+    const data = JSON.stringify({ schema: 1, title: 'A wombat', capabilities: ['marsupials'] })
+    const asked = { operation: 'work.create', room, text: 'Bring it.', amount: 10, data }
+    const { work } = await world.done(requester, asked)
+    const found = async (query: string) => (await world.done(requester, { operation: 'work.list', room, query })).works
+    expect(await found('wombat')).toMatchObject([{ title: 'A wombat' }])
+    await world.done(requester, { operation: 'event.redact', event_id: work!.id as string, reason: 'mistaken' })
+    expect(await found('wombat')).toEqual([])
+    expect(await found('marsupials')).toMatchObject([{ title: '[removed]' }])
+  },
+)
 
 describe('a work of a private room', () => {
   let inside: Staged

@@ -16,6 +16,8 @@ export type WorksQuery = {
   readonly state?: WorkState
   /** Words of the title, or a tag; lower case. */
   readonly words?: string
+  /** Readers are shown the title of this work; absent: of all. */
+  readonly showsTitle?: (work: Work) => boolean
   /** Requester, worker or reviewer. */
   readonly party?: string
   readonly capability?: string
@@ -237,6 +239,7 @@ function wantedOf(query: WorksQuery): Wanted {
 
 function isWanted(query: WorksQuery, work: Work, stateOf: AsOfNow['stateOf']): boolean {
   const { room, state, words, party, capability, minReward, claimant, simulated, isPublic } = query
+  const isNamed = (text: string) => work.title.toLowerCase().includes(text) && (query.showsTitle?.(work) ?? true)
   return (
     work.is_public === isPublic &&
     (simulated || !work.simulated) &&
@@ -245,7 +248,7 @@ function isWanted(query: WorksQuery, work: Work, stateOf: AsOfNow['stateOf']): b
     (party === undefined || partiesOf(work).includes(party)) &&
     (capability === undefined || work.capabilities.includes(capability)) &&
     (minReward === undefined || work.amount >= minReward) &&
-    (words === undefined || work.title.toLowerCase().includes(words) || work.capabilities.includes(words)) &&
+    (words === undefined || work.capabilities.includes(words) || isNamed(words)) &&
     (claimant?.may(work) ?? true)
   )
 }

@@ -103,6 +103,7 @@ const internalReads = [
   'tools.recent_reviews',
   'tools.reviewer',
   'tools.subject',
+  'work.offer',
   'work.where',
 ] as const
 export type InternalReadName = (typeof internalReads)[number]

@@ -77,7 +77,7 @@ type ValueAnswer<Data> = {
 /** `event`: id of the event that is shown; `leaf` and `head`: of the version that the command made, where it knows them. */
 export type Made = { readonly event: string; readonly leaf?: number; readonly head?: Head }
 
-type NotFound =
+export type NotFound =
   | { readonly ok: false; readonly refusal: Refusal }
   /** Not on this board; another may hold it. */
   | { readonly ok: false; readonly absent: Refusal }

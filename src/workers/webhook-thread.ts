@@ -10,6 +10,7 @@ import type { AnyReadName } from '../../actors/operations.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { privateScope } from '../../actors/webhooks/kind-names.ts'
+import { marketName } from '../../actors/works/market/letters.ts'
 import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
 import type { Delegate } from '../command/delegates.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
@@ -23,7 +24,7 @@ import type { AnswerOf } from '../reads/read.ts'
 import { dataOf, type ReadRequest } from '../reads/read.ts'
 import { McpEvents } from '../webhooks/mcp-events.ts'
 import type { HooksAnswer, HooksAsk, Since } from '../webhooks/payloads/answer.ts'
-import type { PayloadRequest } from '../webhooks/payloads/payload-request.ts'
+import type { Offer, PayloadRequest } from '../webhooks/payloads/payload-request.ts'
 import type { ChangedHooks, HookView } from '../webhooks/reads.ts'
 import { type EngineAsk, WebhookService } from '../webhooks/service.ts'
 import type { CarriedPlaces } from '../webhooks/store.ts'
@@ -48,6 +49,7 @@ const stopWithinMs = 5_000
 const restartAfterMs = 10_000
 /** Kinds for which blocked users do not address the reader. */
 const spoken: ReadonlySet<string> = new Set(['reply', 'mention', 'inbox.item'])
+const offers: ReadonlySet<string> = new Set(['work.open', 'work.update'])
 
 export class WebhookThread implements ActorListener {
   readonly webhooks: WebhookService
@@ -229,7 +231,7 @@ export class WebhookThread implements ActorListener {
     const { actorHost, news } = this.#options
     switch (ask[0]) {
       case 'source':
-        return this.#source(ask[1], await this.#informed(ask[2]))
+        return this.#source(ask[1], await this.#informed(ask[1], ask[2]))
       case 'now': {
         const asks = Array.from({ length: actorHost.shards + 1 }, (_, source) =>
           this.#source<Since>(source, ['since', { from: Number.MAX_SAFE_INTEGER, since: 0 }]),
@@ -276,17 +278,40 @@ export class WebhookThread implements ActorListener {
     })
   }
 
-  /** What only the main thread knows of readers: their handles, and whom they have blocked anywhere. */
-  async #informed(ask: HooksAsk): Promise<HooksAsk> {
-    if (ask[0] !== 'payloads' || !ask[2].some(({ kind }) => spoken.has(kind))) return ask
+  /** What the source does not know: of readers their handles, and whom they have blocked anywhere; of works what the market says. */
+  async #informed(source: number, ask: HooksAsk): Promise<HooksAsk> {
+    if (ask[0] !== 'payloads') return ask
     const requests = await Promise.all(
       ask[2].map(async (request): Promise<PayloadRequest> => {
+        if (offers.has(request.kind) && this.#isApart(source))
+          return { ...request, offer: await this.#offerOf(request) }
         if (!spoken.has(request.kind)) return request
         const handle = this.#options.news.handles.get(request.reader) ?? ''
         return { ...request, handle, blocked: await this.#blockedBy(request.reader) }
       }),
     )
     return ['payloads', ask[1], requests]
+  }
+
+  /** The source has private rooms, and the market is in another shard. */
+  #isApart(source: number): boolean {
+    return source !== 0 && source - 1 !== shardOf(marketName, this.#options.actorHost.shards)
+  }
+
+  #offerOf({ subject, filter: { eligible_for }, reader }: PayloadRequest): Promise<Offer | null> {
+    const { actorHost } = this.#options
+    const args = { event_id: subject, ...(eligible_for === undefined ? {} : { eligible_for }) }
+    return new Promise((resolve, reject) =>
+      actorHost.readPrivate(
+        shardOf(marketName, actorHost.shards),
+        { op: 'work.offer', args, reader } as const,
+        (found) => {
+          if (found?.ok) resolve(dataOf(found))
+          else if (found !== undefined && 'absent' in found) resolve(null)
+          else reject(new Error('the market did not answer'))
+        },
+      ),
+    )
   }
 
   #blockedBy(reader: string): Promise<readonly string[]> {

@@ -23,6 +23,7 @@ import {
   known,
   limitOf,
   listed,
+  type NotFound,
   ok,
   type ReadAnswer,
   type ReadContext,
@@ -39,15 +40,16 @@ export const worksReads = {
   'work.get': (context, request) => withWork(context, request, (work) => get(context, work)),
   'work.list': list,
   'work.history': (context, request) => withWork(context, request, (work) => history(context, request, work)),
+  'work.offer': (context, request) => withWork(context, request, (work) => offer(context, request, work)),
   'work.where': where,
   'work.complete': complete,
 } satisfies Reads
 
-function withWork<Data>(
+function withWork<Answer extends ReadAnswer>(
   context: ReadContext,
   { args }: ReadRequest,
-  read: (work: Work) => ReadAnswer<Data>,
-): ReadAnswer<Data> {
+  read: (work: Work) => Answer,
+): Answer | NotFound {
   const work = context.state.market.find(String(args.event_id))
   if (work === undefined || work.is_public !== (context.visibility === 'public'))
     return { ok: false, absent: refusal('not_found', `there is no work ${args.event_id}`, 'event_id') }
@@ -60,6 +62,10 @@ function found<Data>(context: ReadContext, data: Data, scope: Scope): ReadAnswer
 }
 
 function get(context: ReadContext, stored: Work) {
+  return found(context, { work: recordOf(context, stored) }, { until: untilOf(context) })
+}
+
+function recordOf(context: ReadContext, stored: Work) {
   const { market } = context.state
   const { work } = market.settled(stored, context.now())
   const { asRequester, asWorker } = market.records
@@ -67,7 +73,7 @@ function get(context: ReadContext, stored: Work) {
     requester_record: dealingsView(asRequester.get(work.requester)),
     ...(work.worker === '' ? {} : { worker_record: dealingsView(asWorker.get(work.worker)) }),
   }
-  return found(context, { work: { ...workView(context, stored, work), ...records } }, { until: untilOf(context) })
+  return { ...workView(context, stored, work), ...records }
 }
 
 /** An answer is good until time changes some work: a list may gain one that it did not have. Texts of works do not expire. */
@@ -227,6 +233,16 @@ function where({ state, now }: ReadContext, { args }: ReadRequest): KnownAnswer<
   const { work } = market.settled(stored, now())
   const { room, is_public, requester, reviewer, worker, fence } = work
   return known({ room, is_public, requester, reviewer, worker, fence, state: stateOf(work, market.epoch) })
+}
+
+/**
+ * What webhooks are told of a work of a private room, which its room completes for each reader (`work.complete`); and whether the
+ * identity that asks for works which it may claim has had none accepted, as all may know.
+ */
+function offer(context: ReadContext, { args }: ReadRequest, work: Work) {
+  const { market } = context.state
+  const isNewcomer = args.eligible_for === undefined || market.records.isNewcomer(String(args.eligible_for))
+  return known({ work: recordOf(context, work), isNewcomer })
 }
 
 type Uncompleted = {

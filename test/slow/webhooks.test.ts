@@ -1,7 +1,9 @@
 /** Webhooks as their maker sees them, told by a real board to a real target. */
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { shardOf } from '../../actors/shard.ts'
 import { isHookKind } from '../../actors/webhooks/kind-names.ts'
+import { marketName } from '../../actors/works/market/letters.ts'
 import { compile } from '../../src/format/schema-check.ts'
 import { kindShapes } from '../../src/webhooks/payloads/kinds.ts'
 import { person } from '../support/client.ts'
@@ -192,21 +194,26 @@ test('a private room is told of to its member as long as he is one, and to nobod
   expect(house.target.at('/outside')).toEqual([])
 })
 
-test('a work of a private room is told to members of the room, and to nobody else', async () => {
+test.each([
+  ['in the shard of the market', true],
+  ['in another shard', false],
+])('a work of a private room %s is told to members of the room, and to nobody else', async (where, isThere) => {
   const [member, stranger] = [someone(), someone()]
   const world = new World(house.client, operator)
   const requester = await world.rich()
-  const room = `works-inside-${people}`
+  const names = Array.from({ length: 20 }, (_, n) => `works-inside-${n}`)
+  const room = names.find((name) => (shardOf(name, 2) === shardOf(marketName, 2)) === isThere)!
+  const [inside, outside] = ['member', 'stranger'].map((who) => `/works-${who}-${where[3]}`)
   await house.done(requester, { operation: 'room.create', room, visibility: 'private', members: [member.id] })
-  for (const [who, path] of [
-    [member, '/works-member'],
-    [stranger, '/works-stranger'],
-  ] as const)
-    await house.made(who, path, { kinds: ['work.open', 'work.update'], room: undefined })
+  const kinds = ['work.open', 'work.update']
+  await house.made(member, inside!, { kinds, room: undefined })
+  await house.made(stranger, outside!, { kinds, room: undefined })
   const data = JSON.stringify({ schema: 1, title: 'A secret report' })
   const asked = { operation: 'work.create', room, text: 'Find a secret.', amount: 10, data }
   const { id } = (await world.done(requester, asked)).work as { id: string }
-  const told = await house.arrived('/works-member', 2)
+  const own = ({ body }: Arrived) => body.data.room === room
+  await house.target.until(() => house.target.at(inside!).filter(own).length === 2)
+  const told = house.target.at(inside!).filter(own)
   for (const each of told) expectSound(each)
   expect(told.map(({ body }) => [body.name, body.data.work_id, body.data.title, body.data.excerpt])).toEqual([
     ['work.open', id, 'A secret report', 'Find a secret.'],
@@ -215,8 +222,8 @@ test('a work of a private room is told to members of the room, and to nobody els
   // The next work of all comes after what would have come before it.
   const { work: next } = await workAt(world, 'open')
   const isNext = ({ body }: Arrived) => body.data.work_id === next
-  await house.target.until(() => house.target.at('/works-stranger').some(isNext))
-  expect(house.target.at('/works-stranger').filter((each) => !isNext(each))).toEqual([])
+  await house.target.until(() => house.target.at(outside!).some(isNext))
+  expect(house.target.at(outside!).filter(own)).toEqual([])
 })
 
 test('a text that was taken back while its target was away does not leave any more; the order of the rest stays', async () => {

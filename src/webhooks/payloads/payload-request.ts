@@ -16,6 +16,31 @@ export type PayloadRequest = {
   readonly blocked: readonly string[]
   /** What the hook chose with. */
   readonly filter: Readonly<Record<string, string | number>>
+  /** Of a work whose market is in another shard than its room; null: the market has none. */
+  readonly offer?: Offer | null
+}
+
+/** The fields of a work record that are examined. */
+type WorkRecord = {
+  readonly room?: string
+  readonly title?: string
+  readonly capabilities?: readonly string[]
+  readonly state: string
+  readonly eligibility?: string
+  readonly simulated?: boolean
+  readonly requester?: Person
+  readonly reviewer?: Person
+  readonly worker?: Person
+  readonly reward?: { readonly amount: number }
+  readonly request?: { readonly text?: string }
+}
+type Person = { readonly id: string; readonly handle?: string }
+
+/** What the market says of a work. Who may know of one of a private room, the room says. */
+export type Offer = {
+  readonly work: WorkRecord
+  /** Who asks for works that they may claim has had none accepted. */
+  readonly isNewcomer: boolean
 }
 
 /** `skip`: there is nothing to tell of it any more. `barred`: the reader may not read where it stands. */

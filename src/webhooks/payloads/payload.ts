@@ -15,7 +15,7 @@ import { versionView } from '../../documents/view.ts'
 import { addressee, type EventView, names } from '../../reads/event-view.ts'
 import { dataOf, type ReadContext, view } from '../../reads/read.ts'
 import { worksReads } from '../../works/reads.ts'
-import type { Payload, PayloadRequest } from './payload-request.ts'
+import type { Offer, Payload, PayloadRequest } from './payload-request.ts'
 
 const skip: Payload = { skip: true }
 const barred: Payload = { barred: true }
@@ -152,30 +152,15 @@ function excerptOf(text: string) {
   return { excerpt: [...text.slice(0, 2 * excerptChars)].slice(0, excerptChars).join(''), excerpt_is_untrusted: true }
 }
 
-/** The fields of a work record that are examined. */
-type WorkRecord = {
-  readonly room?: string
-  readonly title?: string
-  readonly capabilities?: readonly string[]
-  readonly state: string
-  readonly eligibility?: string
-  readonly simulated?: boolean
-  readonly requester?: Person
-  readonly reviewer?: Person
-  readonly worker?: Person
-  readonly reward?: { readonly amount: number }
-  readonly request?: { readonly text?: string }
-}
-type Person = { readonly id: string; readonly handle?: string }
-
 /** What is delivered of a work: what its own read shows the reader now, judged by what the hook chose with. */
 function workPayload(context: ReadContext, address: string, request: PayloadRequest): Payload {
-  const { subject, reader, kind, filter, state, at } = request
-  const work = workOf(context, subject, reader)
-  if (work === undefined) return skip
+  const { subject, kind, filter, state, at } = request
+  const found = workOf(context, request)
+  if (found === undefined) return skip
+  const { work } = found
   // A work that is taken by now is open no more, and what is made up for practice is no offer.
   if (kind === 'work.open' && (work.state !== 'open' || work.simulated === true)) return skip
-  if (kind === 'work.open' && !isWanted(context, work, filter)) return skip
+  if (kind === 'work.open' && !isWanted(found, filter)) return skip
   const { room, title, requester, reward } = work
   const text = work.request?.text ?? ''
   const data = {
@@ -201,23 +186,23 @@ function workPayload(context: ReadContext, address: string, request: PayloadRequ
 }
 
 /** Undefined: there is none, or the reader may not read it. The market knows the work; who may read it, and its text, its room knows. */
-function workOf(context: ReadContext, id: string, reader: string): WorkRecord | undefined {
-  const asked = { op: 'work.get', args: { event_id: id }, reader } as const
-  const found = worksReads['work.get'](context, asked)
-  if (!found.ok) return undefined
-  const { work }: { work: WorkRecord } = dataOf(found)
-  if (context.visibility === 'public') return work
-  const { room = '' } = work
+function workOf(context: ReadContext, { subject, reader, filter, offer }: PayloadRequest): Offer | undefined {
+  const { eligible_for } = filter
+  const args = { event_id: subject, ...(eligible_for === undefined ? {} : { eligible_for }) }
+  const told = offer === undefined ? worksReads['work.offer'](context, { op: 'work.offer', args, reader }) : undefined
+  const found = told === undefined ? offer : told.ok ? dataOf(told) : undefined
+  if (found === undefined || found === null) return undefined
+  if (context.visibility === 'public') return found
+  const { room = '' } = found.work
   const completed = worksReads['work.complete'](context, {
     ...{ op: 'work.complete', args: { room }, reader },
-    found: dataOf(found),
+    found: { work: found.work },
   })
-  return completed.ok ? (dataOf(completed) as { readonly work: WorkRecord }).work : undefined
+  return completed.ok ? { ...found, ...(dataOf(completed) as Pick<Offer, 'work'>) } : undefined
 }
 
 function isWanted(
-  context: ReadContext,
-  work: WorkRecord,
+  { work, isNewcomer }: Offer,
   { capability, min_reward = 0, eligible_for }: PayloadRequest['filter'],
 ): boolean {
   if (capability !== undefined && work.capabilities?.includes(String(capability)) !== true) return false
@@ -225,5 +210,5 @@ function isWanted(
   if (eligible_for === undefined) return true
   const identity = String(eligible_for)
   if (work.requester?.id === identity || work.reviewer?.id === identity) return false
-  return work.eligibility !== 'first_work' || context.state.market.records.isNewcomer(identity)
+  return work.eligibility !== 'first_work' || isNewcomer
 }

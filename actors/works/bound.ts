@@ -356,7 +356,8 @@ export class RoomWorks implements Projection {
     const matters = marked.told?.live === true || (what.event === 'request' && what.change === 'redacted')
     if (marked.told === undefined || !matters) return
     marked.observations++
-    marked.unheard.push({ work: marked.work, n: marked.observations, ...what })
+    const result = what.event === 'result' ? { result: marked.result!.result } : {}
+    marked.unheard.push({ work: marked.work, n: marked.observations, ...what, ...result })
     this.#unheard.add(marked)
     this.made++
   }

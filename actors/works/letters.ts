@@ -114,6 +114,8 @@ export type Observation = {
   readonly by: 'author' | 'other'
   /** Of a result that was edited: its hash now. */
   readonly sha256?: string
+  /** 32 hex of the result that it is about; absent: an older release wrote it. */
+  readonly result?: string
 }
 
 /** Of `mail.sent`: numbers of the market's records. */

@@ -343,14 +343,15 @@ const edited = ({ state: { market }, now }: Situation, letter: WriteLetter<Edite
 }
 
 const observe = ({ state: { market }, now }: Situation, letter: WriteLetter<ObserveArgs>) => {
-  const { work: id, n, event, change, by, sha256 } = letter.args
+  const { work: id, n, event, change, by, sha256, result } = letter.args
   const stored = market.find(id)
   if (stored === undefined || n <= stored.observed) return nothing(now, { work: id })
   const turn = new Turn(market, now)
   turn.take(stored)
   const work = turn.work(stored)
   const set: Partial<Work> = { observed: n }
-  if (event === 'result' && work.result !== null) set.result = seen(work.result, change, by, sha256)
+  if (event === 'result' && work.result !== null && (result ?? work.result.id) === work.result.id)
+    set.result = seen(work.result, change, by, sha256)
   const isGone = event === 'request' && change === 'redacted' && work.state === 'open'
   const steps = isGone
     ? [stepOf(transitionNamed.request_gone, work, { at: now, generation: market.epoch.generation })]

@@ -249,6 +249,20 @@ test('a result that its worker hides as a moderator is missing, as if he had red
   expect(t.at(work)).toMatchObject({ state: 'accepted', reward_reason: 'reviewer_silent' })
 })
 
+test('what is said of the result of a former worker changes nothing of the one that was submitted since', () => {
+  const { t, work } = at('rejected')
+  const former = t.at(work).result!.id
+  t.about('work.reopen', ada, work)
+  t.about('work.concede', bob, work, { amount: 1 })
+  t.claim(eve, work)
+  t.submit(eve, work, 2, 'of eve')
+  const said = { event: 'result', by: 'author', change: 'redacted' } as const
+  t.house('work.observe', { work, n: 1, ...said, result: former })
+  expect(t.at(work)).toMatchObject({ observed: 1, result: { available: true, missing: false } })
+  t.house('work.observe', { work, n: 2, ...said, result: t.at(work).result!.id })
+  expect(t.at(work).result).toMatchObject({ available: false, missing: true })
+})
+
 test('a result that its worker changed is accepted only by its hash as it is now', () => {
   const { t, work } = at('submitted')
   const { sha256 } = boundOf(bob, work, 'other')

@@ -121,6 +121,7 @@ test('a result counts as its newest version, named by any of them; an edit befor
     { ...swindle, sha256: resultSha256('more', []) },
     { ...swindle, change: 'redacted' },
   ])
+  expect(new Set(desk.state.bound.unheard().map((each) => each.result))).toEqual(new Set([result]))
 })
 
 test('what the market did not take is let go, and may be bound again', () => {

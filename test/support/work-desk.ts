@@ -70,8 +70,8 @@ export class WorkDesk extends Desk {
   }
 
   /** What the market is to hear. */
-  heard(): Omit<Observation, 'work' | 'n'>[] {
-    return this.state.bound.unheard().map(({ work, n, ...what }) => what)
+  heard(): Omit<Observation, 'work' | 'n' | 'result'>[] {
+    return this.state.bound.unheard().map(({ work, n, result, ...what }) => what)
   }
 
   /** Whatever was done, a replay and a snapshot know the same. */

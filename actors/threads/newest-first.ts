@@ -8,6 +8,27 @@ import { Ordered } from './ordered.ts'
 /** Slots that are looked at before the next place is given. */
 const looksAtOnce = 32
 
+/** How many slots one reader may have looked at, and where that ended. */
+export class Looks {
+  /** All places from here on were given; undefined: it did not end early. */
+  reached: number | undefined
+  #left: number
+
+  constructor(most: number) {
+    this.#left = most
+  }
+
+  /** False: there were enough, and nothing below this place is known yet. */
+  mayLook(floor: number): boolean {
+    if (this.#left <= 0) this.reached = floor
+    return this.#left > 0
+  }
+
+  looked(slots: number): void {
+    this.#left -= slots
+  }
+}
+
 export class NewestFirst {
   /** All places from `#floor` on, and some below it. */
   readonly #places = Ordered.slots(new Uint32Array())
@@ -49,8 +70,8 @@ export class NewestFirst {
     this.#places.remove(place)
   }
 
-  /** Those below a number, the greatest first. Nothing may be added or removed meanwhile. */
-  *below(limit: number): Generator<number> {
+  /** Those below a number, the greatest first, as far as the looks go. Nothing may be added or removed meanwhile. */
+  *below(limit: number, looks: Looks): Generator<number> {
     let last = limit
     for (;;) {
       for (const place of this.#places.below(last)) {
@@ -58,18 +79,21 @@ export class NewestFirst {
         last = place
         yield place
       }
-      if (this.#floor === 0) return
-      this.#look()
+      if (this.#floor === 0 || !looks.mayLook(this.#floor)) return
+      looks.looked(this.#look())
     }
   }
 
-  #look(): void {
-    const end = Math.max(0, this.#left - looksAtOnce)
+  /** How many slots it looked at. */
+  #look(): number {
+    const from = this.#left
+    const end = Math.max(0, from - looksAtOnce)
     while (this.#left > end) {
       this.#left--
       const slot = this.#slots.at(this.#left)
       if (this.#isPlace(slot)) this.#places.add(slot)
     }
     this.#floor = this.#left === 0 ? 0 : this.#slots.at(this.#left)
+    return from - end
   }
 }

@@ -54,7 +54,7 @@ export class ThreadScores {
   }
 
   /** Of each thread that has another score than 0. */
-  all(window: VoteWindow): Iterable<[root: number, score: number]> {
+  all(window: VoteWindow): ReadonlyMap<number, number> {
     return this.#in[window]
   }
 

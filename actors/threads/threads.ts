@@ -19,7 +19,7 @@ import { type EventIndex, none } from '../records/event-index.ts'
 import type { Slots } from '../records/slot-lists.ts'
 import type { Rules } from '../rooms/rules.ts'
 import type { MoveWatcher, ThreadFlags } from './flags.ts'
-import { NewestFirst } from './newest-first.ts'
+import { Looks, NewestFirst } from './newest-first.ts'
 import { Ordered } from './ordered.ts'
 import { ThreadScores, type VoteWindow } from './scores.ts'
 
@@ -65,6 +65,8 @@ export type ThreadSums = {
 const shortMax = 32
 /** Threads examined for one page of a list, as in other lists. */
 const looksMax = 20_000
+/** Slots looked at to find these, which is quick: a page that ends early for them says where to go on. */
+const slotsLookedMax = 100_000
 /** Lists that are kept: those that were read least recently are made again when they are. */
 const scopesMax = 4_096
 
@@ -146,10 +148,11 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   find(query: ThreadsQuery): ThreadsFound {
     const { limit, from = Number.POSITIVE_INFINITY } = query
     const roots: number[] = []
-    let looks = 0
+    const looks = new Looks(slotsLookedMax)
+    let examined = 0
     let last = from
-    for (const place of this.#places(query, from)) {
-      if (looks++ === looksMax) return { roots, next: last }
+    for (const place of this.#places(query, from, looks)) {
+      if (examined++ === looksMax) return { roots, next: last }
       const root = this.#rootAt(query.order, place)
       if (this.#fits(query, place, root)) {
         if (roots.length === limit) return { roots, next: last }
@@ -157,7 +160,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
       }
       last = place
     }
-    return { roots, next: undefined }
+    return { roots, next: looks.reached }
   }
 
   /** Place of a root in the list of this query, as `from` takes it. */
@@ -328,23 +331,23 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return long
   }
 
-  *#places(query: ThreadsQuery, from: number): Generator<number> {
+  *#places(query: ThreadsQuery, from: number, looks: Looks): Generator<number> {
     const scope = this.#scopeOf(query)
-    if (query.order === 'active') yield* this.#active(query, scope, from).below(from)
-    else if (query.order === 'new') yield* this.#fresh(query, scope, from).below(from)
-    else yield* this.#ranked(query, scope, from)
+    if (query.order === 'active') yield* this.#active(query, scope, from).below(from, looks)
+    else if (query.order === 'new') yield* this.#fresh(query, scope, from).below(from, looks)
+    else yield* this.#ranked(query, scope, from, looks)
   }
 
   /** Threads with more votes for than against, then those without votes, then the others. */
-  *#ranked(query: ThreadsQuery, scope: Scope, from: number): Generator<number> {
+  *#ranked(query: ThreadsQuery, scope: Scope, from: number, looks: Looks): Generator<number> {
     const top = this.#top(query, scope)
     for (const place of top.below(from)) {
       if (place < 0) break
       yield place
     }
     // Those among them that have votes are examined too, and left out by `#fits`.
-    if (from > 0) yield* this.#fresh(query, scope, from).below(from)
-    yield* top.below(Math.min(from, 0))
+    if (from > 0) yield* this.#fresh(query, scope, from).below(from, looks)
+    if (looks.reached === undefined) yield* top.below(Math.min(from, 0))
   }
 
   #fits({ order, window, author, room, page, without }: ThreadsQuery, place: number, root: number): boolean {
@@ -396,17 +399,19 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   #activeBelow({ room, page, author }: Place, limit: number): NewestFirst {
     const place = { room, page, author }
     const { events } = this.#core.board
+    const isPart = author !== undefined || page !== undefined
     // The newest post of a thread may be anybody's, and a reply on another page than its thread.
-    if (author !== undefined || page !== undefined) {
-      const roots = this.#freshBelow(place, events.count).below(events.count)
+    if (isPart && this.#slotsOf(place).length <= slotsLookedMax) {
+      const roots = this.#freshBelow(place, events.count).below(events.count, new Looks(slotsLookedMax))
       return NewestFirst.of(Array.from(roots, (root) => this.#lastOf(root)))
     }
+    const isOwn = (root: number) => (author === undefined ? this.#isOwn(place, root) : events.author[root] === author)
     const isPlace = (slot: number) => {
       const root = events.rootOf(slot)
-      return this.#lastOf(root) === slot && this.#isOwn(place, root)
+      return this.#lastOf(root) === slot && isOwn(root)
     }
     const guests = this.#guestsOf(place).map((root) => this.#lastOf(root))
-    return new NewestFirst(this.#slotsOf(place), limit, isPlace, guests)
+    return new NewestFirst(this.#slotsOf(author === undefined ? { room } : {}), limit, isPlace, guests)
   }
 
   #freshBelow({ room, page, author }: Place, limit: number): NewestFirst {
@@ -421,11 +426,24 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     const known = scope.top.get(query.window)
     if (known !== undefined) return known
     const ranks: number[] = []
-    for (const [root, score] of this.#scored.all(query.window))
-      if (this.#lastOf(root) !== none && this.#isIn(query, root)) ranks.push(rankOf(score, root))
+    for (const root of this.#votedOn(query)) {
+      const score = this.#scored.of(query.window, root)
+      if (score !== 0 && this.#lastOf(root) !== none && this.#isIn(query, root)) ranks.push(rankOf(score, root))
+    }
     const made = Ordered.numbers(Float64Array.from(ranks).sort())
     scope.top.set(query.window, made)
     return made
+  }
+
+  /** Roots among which all with a score are, and others: of what has votes, and what is there, the fewer. */
+  *#votedOn(query: ThreadsQuery): Generator<number> {
+    const slots = this.#slotsOf(query)
+    const voted = this.#scored.all(query.window)
+    if (voted.size <= slots.length) return yield* voted.keys()
+    const { events } = this.#core.board
+    for (let position = 0; position < slots.length; position++)
+      if (events.root[slots.at(position)] === none) yield slots.at(position)
+    yield* this.#guestsOf(query)
   }
 
   /** Slots of the events among which those of the scope's own threads are. */

@@ -5,7 +5,7 @@
 
 import type { Conversation } from '../../actors/conversations/conversations.ts'
 import type { Room } from '../../actors/records/board.ts'
-import { none } from '../../actors/records/event-index.ts'
+import { type EventIndex, none } from '../../actors/records/event-index.ts'
 import type { Slots } from '../../actors/records/slot-lists.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import { requestMessagesMax } from '../../actors/rooms/room.ts'
@@ -183,11 +183,16 @@ function eventItems(
   const size = new AnswerSize()
   let looked = 0
   let from = below
-  while (found.length < count && looked < looksMax) {
+  const walk: Walk = { left: slotsMax, reached: '' }
+  while (found.length < count && looked < looksMax && walk.reached === '') {
     const batch = new Map<string, number>()
-    for (const list of lists) if (list !== undefined) collect(context, reader, list, from, batch)
-    const places = [...batch.keys()].sort().reverse().slice(0, batchMax)
-    if (places.length === 0) return { items: found }
+    for (const list of lists) if (list !== undefined) collect(context, reader, { list, below: from, batch, walk })
+    const places = [...batch.keys()]
+      .filter((place) => place >= walk.reached)
+      .sort()
+      .reverse()
+      .slice(0, batchMax)
+    if (places.length === 0) return walk.reached === '' ? { items: found } : { items: found, reached: walk.reached }
     for (const place of places) {
       const item = found.length < count ? eventItem(context, request, blocked, batch.get(place)!) : undefined
       if (item === undefined) continue
@@ -196,7 +201,8 @@ function eventItems(
       if (size.isFull) return { items: found, reached: place }
     }
     looked += places.length
-    from = places.at(-1)!
+    // With all that the walk has found there is nothing more above where it ended.
+    from = walk.reached !== '' && places.length < batchMax ? walk.reached : places.at(-1)!
   }
   return found.length < count ? { items: found, reached: from } : { items: found }
 }
@@ -205,31 +211,64 @@ function eventItems(
 const batchMax = 256
 const looksMax = 8_192
 
+/** Slots that one answer walks over, whether the reader may read them or not. */
+const slotsMax = 20_000
+
+/** `reached`: the walk was long enough, and has nothing of what is below this place; '': it was not. */
+type Walk = { left: number; reached: string }
+
+type Collecting = {
+  readonly list: Slots
+  readonly below: string
+  readonly batch: Map<string, number>
+  readonly walk: Walk
+}
+
 /** The newest slots of a list below a place; lists are in order but for the disorder of clocks. */
 function collect(
   { board, visibility, state }: ReadContext,
   reader: string,
-  list: Slots,
-  below: string,
-  batch: Map<string, number>,
+  { list, below, batch, walk }: Collecting,
 ): void {
   const { events, roomList } = board
+  const newest = newestBelow(below)
   let oldest = Number.POSITIVE_INFINITY
   let taken = 0
-  for (let position = list.length - 1; position >= 0; position--) {
+  for (let position = positionAfter(events, list, newest) - 1; position >= 0; position--) {
     const slot = list.at(position)
     const at = events.at[slot]!
     if (taken >= batchMax && at < oldest - disorderSeconds) return
-    const room = roomList[events.room[slot]!]!
-    if (room.visibility !== visibility || !mayWrite(room, reader)) continue
-    if (visibility === 'private' && hasLeft(state, room.name, reader)) continue
+    if (at > newest) continue
     // In the order of everything public, or of this shard's journal.
     const order = visibility === 'public' ? events.change[slot]! : events.place[slot]!
     const place = placeInList(at, order, events.idHex(slot))
     if (place >= below) continue
-    batch.set(place, slot)
-    if (++taken === batchMax) oldest = at
+    walk.left--
+    if (walk.left <= 0 && place > walk.reached) walk.reached = place
+    const room = roomList[events.room[slot]!]!
+    const isRead = room.visibility === visibility && mayWrite(room, reader)
+    if (isRead && !(visibility === 'private' && hasLeft(state, room.name, reader))) {
+      batch.set(place, slot)
+      if (++taken === batchMax) oldest = at
+    }
+    if (walk.left <= 0) return
   }
+}
+
+/** Unix seconds that nothing below this place is after. */
+function newestBelow(place: string): number {
+  return place === '~' ? Number.POSITIVE_INFINITY : Number(place.slice(0, place.indexOf(':')))
+}
+
+/** A position that everything from there on is after this time. */
+function positionAfter({ at }: EventIndex, list: Slots, time: number): number {
+  let [low, high] = [0, list.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (at[list.at(middle)]! <= time + disorderSeconds) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 function eventItem(context: ReadContext, request: ReadRequest, blocked: ReadonlySet<string>, slot: number) {

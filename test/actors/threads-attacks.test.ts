@@ -3,9 +3,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { none } from '../../actors/records/event-index.ts'
+import { Looks, NewestFirst } from '../../actors/threads/newest-first.ts'
 import { Ordered } from '../../actors/threads/ordered.ts'
 import type { ThreadsQuery } from '../../actors/threads/threads.ts'
-import { Desk } from '../support/desk.ts'
+import { Desk, person } from '../support/desk.ts'
 
 const plain = { page: '', kind: '', replyTo: '', supersedes: '', attachments: [], ttl: 0, proofBits: 0 }
 const query: ThreadsQuery = { order: 'active', window: 'day', limit: 10, from: undefined }
@@ -46,6 +47,57 @@ test('a thread of 20,000 replies is taken back from its newest to its oldest, an
   desk.say('ann', 'event.redact', 'hall', { args: { event: root, reason: 'x' } })
   expect(index.find(query).roots).toEqual([slotOf(other)])
   expect(index.sums(slotOf(root))).toEqual({ replies: 0, participants: 0, last: none, until: 0 })
+})
+
+test('a list of few threads among many replies ends its page early, and its pages are the whole', () => {
+  const desk = hall()
+  const slotOf = (id: string) => desk.state.board.events.find(Buffer.from(id, 'hex'))
+  const [first, second] = [slotOf(post(desk, 'ann')), slotOf(post(desk, 'ann', { page: 'side' }))]
+  const root = post(desk, 'ann')
+  for (let n = 0; n < 105_000; n++) post(desk, n % 50 === 0 ? 'ben' : 'ann', { replyTo: root })
+  const long = slotOf(root)
+  const { board, threads } = desk.state
+  const room = board.rooms.get('hall')!
+  const author = board.authors.get(person('ann'))!.number
+  const pages = (more: Partial<ThreadsQuery>, from?: number): (readonly number[])[] => {
+    const found = threads.at(desk.now).find({ ...query, ...more, from })
+    return [found.roots, ...(found.next === undefined ? [] : pages(more, found.next))]
+  }
+  const places = { front: {}, room: { room }, page: { room, page: 'main' }, author: { author } }
+  for (const [name, place] of Object.entries(places)) {
+    const all = name === 'page' ? [long, first] : [long, second, first]
+    for (const order of ['active', 'new', 'top'] as const) {
+      const found = pages({ ...place, order })
+      expect([name, order, found.flat()]).toEqual([name, order, all])
+      // Those without votes stand as in the order by age.
+      expect([name, order, found.length > 1]).toEqual([name, order, order !== 'top'])
+      // What was found once is there at once; a place below what was found is looked for from there.
+      expect(pages({ ...place, order })).toHaveLength(1)
+      expect(threads.at(desk.now + 1).find({ ...query, ...place, order, from: second + 1 }).roots).toEqual(all.slice(1))
+    }
+  }
+  const later = threads.at(desk.now)
+  desk.say('ben', 'vote', 'hall', { args: { event: board.events.idHex(first), value: 1 } })
+  expect(later.find({ ...query, order: 'top', author }).roots).toEqual([first, long, second])
+})
+
+test('places are looked for as far as one reader may look, and where that ended the next goes on', () => {
+  const slots = { length: 1_000, at: (n: number) => n * 2, lowerBound: (slot: number) => Math.ceil(slot / 2) }
+  const list = (limit: number) => new NewestFirst(slots, limit, (slot) => slot % 500 === 0, [])
+  const kept = list(2_000)
+  const found: number[] = []
+  let reached: number | undefined = 2_000
+  let readers = 0
+  for (; reached !== undefined; readers++) {
+    const looks: Looks = new Looks(100)
+    // Every second reader asks a list that was read before, the others one that begins where they are.
+    const isKept = readers % 2 === 0 && kept.hasFound(reached)
+    found.push(...(isKept ? kept : list(reached)).below(reached, looks))
+    reached = looks.reached
+  }
+  expect(found).toEqual([1_500, 1_000, 500, 0])
+  expect(readers).toBeGreaterThan(3)
+  expect(readers).toBeLessThan(20)
 })
 
 test('one identity counts once, however often it changes its vote and whenever', () => {

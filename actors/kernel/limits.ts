@@ -91,6 +91,8 @@ const sizeDefaults = {
   /** A work cannot be claimed or reopened in the last seconds before its deadline. */
   work_claim_margin: 900,
   work_renewals: 3,
+  /** How long claims may hold a work without a result, all together and whoever makes them. */
+  work_claim_total: 345_600,
   work_review_window: 259_200,
   work_review_window_minimum: 3_600,
   work_review_window_maximum: 604_800,
@@ -171,6 +173,7 @@ const ceilings = {
   work_claim_default: 604_800,
   work_claim_margin: 86_400,
   work_renewals: 100,
+  work_claim_total: 2_592_000,
   work_review_window: 604_800,
   work_revisions: 20,
   work_revision_window: 604_800,

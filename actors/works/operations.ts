@@ -155,8 +155,7 @@ const workCancel = declare({
 const workClaim = declare({
   name: 'work.claim',
   group,
-  summary:
-    'Claim an open work: it is yours until the claim expires. With `target`, your posted result, it is submitted in the same step.',
+  summary: `Claim an open work: it is yours until the claim expires. With \`target\`, your posted result, it is submitted in the same step. After ${sizes.work_claim_total / 3_600} hours of claims without a result, whoever made them, only that is left.`,
   kind: 'write',
   isEveryday: true,
   scope: 'board:work',
@@ -180,7 +179,7 @@ const workClaim = declare({
 const workRenew = declare({
   name: 'work.renew',
   group,
-  summary: `Extend a claim, at most ${sizes.work_renewals} times; after a recovery of the board, confirm that you still hold it.`,
+  summary: `Extend a claim, at most ${sizes.work_renewals} times, and as long as all claims of the work together held it for less than ${sizes.work_claim_total / 3_600} hours; after a recovery of the board, confirm that you still hold it.`,
   kind: 'write',
   scope: 'board:work',
   who: 'its worker',

@@ -205,6 +205,7 @@ function termsOf({ limitsOn }: Services, reviewWindow: number): Terms {
     renewals: sizes.work_renewals,
     revisions: sizes.work_revisions,
     lapses: sizes.work_lapses,
+    claim_total: sizes.work_claim_total,
   }
 }
 

@@ -14,7 +14,7 @@ import { type Claimant, workSorts } from '../../actors/works/market/listing.ts'
 import type { Market } from '../../actors/works/market/market.ts'
 import { type Dealings, medianHours } from '../../actors/works/market/records.ts'
 import { type TransitionName, transitionNamed } from '../../actors/works/market/table.ts'
-import type { Work } from '../../actors/works/market/work.ts'
+import { claimSecondsLeft, type Work } from '../../actors/works/market/work.ts'
 import { delegationIn } from '../reads/event-view.ts'
 import {
   badCursor,
@@ -350,6 +350,9 @@ function workView(context: ReadContext, stored: Work, work: Work) {
       thread: `/api/thread/${work.id}`,
     },
     ...(work.pinned === '' ? {} : { claimed_version_id: work.pinned }),
+    ...(work.state !== 'open' || work.terms.claim_total === undefined
+      ? {}
+      : { claim_seconds_left: claimSecondsLeft(work) }),
     ...(work.submitted_at === 0 ? {} : { submitted_at: work.submitted_at }),
     ...(isUnsure ? { confirm_due: epoch.at + work.terms.recovery_window } : clocksOf(work)),
     ...(work.reopen ? { reopen_wished: true } : {}),

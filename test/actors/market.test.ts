@@ -3,7 +3,19 @@ import { describe, expect, test } from 'vitest'
 import { State } from '../../actors/state.ts'
 import { balanceOf } from '../../actors/works/market/credits.ts'
 import { transitions } from '../../actors/works/market/table.ts'
-import { boundOf, day, hour, inRoom, moderator, type Person, type Said, someone, Town } from '../support/market/town.ts'
+import { claimSecondsLeft } from '../../actors/works/market/work.ts'
+import {
+  boundOf,
+  day,
+  hour,
+  inRoom,
+  moderator,
+  type Person,
+  type Said,
+  someone,
+  Town,
+  terms,
+} from '../support/market/town.ts'
 
 const [ada, bob, eve, judge] = ['ada', 'bob', 'eve', 'judge'].map(someone) as [Person, Person, Person, Person]
 
@@ -316,6 +328,56 @@ test('somebody who lets claims run out waits an hour, and after two of one work 
   expect(t.claim(bob, work).refusal).toBeUndefined()
   t.now += day + hour
   expect(t.claim(bob, work).refusal?.code).toBe('not_eligible')
+})
+
+test('claims of any number of keys hold a work for four days without a result; then it is claimed with one in hand', () => {
+  const { t, work } = at('open')
+  const keys = Array.from({ length: 9 }, (_, n) => someone(`free key ${n}`))
+  const opened = t.now
+  let held = 0
+  for (const each of keys) {
+    const begun = t.now
+    if (t.claim(each, work, { ttl: 2 * day }).refusal !== undefined) break
+    const { fence } = t.at(work)
+    for (let n = 0; n < 3; n++) {
+      t.now = t.at(work).claim_expires_at - 1
+      t.about('work.renew', each, work, { amount: fence, ttl: 2 * day })
+    }
+    t.now = t.at(work).claim_expires_at
+    expect(t.at(work)).toMatchObject({ state: 'open', claim_expires_at: 0 })
+    held += t.now - begun
+  }
+  expect([held, t.now - opened]).toEqual([4 * day, 4 * day])
+  const refused = t.claim(eve, work)
+  expect(refused.refusal).toMatchObject({
+    code: 'wrong_state',
+    message: expect.stringContaining('claim with it as target'),
+  })
+  expect(t.claim(eve, work, { bound: boundOf(eve, work, 'ready') }).refusal).toBeUndefined()
+  expect(t.at(work)).toMatchObject({ state: 'submitted', worker: eve.id, claim_expires_at: t.now + day })
+})
+
+test('a claim that is given up counts for as long as it held the work, and one that led to a result does not', () => {
+  const { t, work } = at('rejected')
+  t.about('work.reopen', ada, work)
+  t.about('work.concede', bob, work, { amount: 1 })
+  t.claim(eve, work, { ttl: day })
+  t.now += 6 * hour
+  t.about('work.release', eve, work, { amount: 2 })
+  expect(claimSecondsLeft(t.at(work))).toBe(4 * day - 6 * hour)
+  expect(State.unpack(t.state.pack(null))!.state.market.find(work)!.left).toEqual(t.at(work).left)
+})
+
+test('a work of a release that had no such bound is claimed and renewed as it was', () => {
+  const t = town()
+  const { claim_total: _, ...older } = terms
+  const work = t.work(ada, 10, { terms: older })
+  t.claim(bob, work, { ttl: 2 * day })
+  for (let n = 0; n < 3; n++) {
+    t.now += 2 * day - 1
+    t.about('work.renew', bob, work, { amount: 1, ttl: 2 * day })
+  }
+  expect(t.at(work)).toMatchObject({ state: 'claimed', claim_expires_at: t.at(work).deadline })
 })
 
 test('a welcome is given once, ten a day to one network, and so many a day on a board', () => {

@@ -9,7 +9,7 @@ import type { RefusalCode } from '../../kernel/refusals.ts'
 import type { Moving } from './ledger.ts'
 import type { BoundResult, MarketLimits, WorkArgs } from './letters.ts'
 import type { Guard, Transition, TransitionName } from './table.ts'
-import { type Changing, isIntact, type Left, type RewardReason, unheld, type Work } from './work.ts'
+import { type Changing, claimSecondsLeft, isIntact, type Left, type RewardReason, unheld, type Work } from './work.ts'
 
 export type Objection = readonly [code: RefusalCode, message: string, field?: string | undefined, retryAfter?: number]
 
@@ -157,6 +157,19 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
       ? undefined
       : ['quota_exhausted', message, undefined, Math.max(1, (claims[0] ?? at) - at)]
   },
+  // Keys are free: a bound for each of them would bound nothing.
+  claim_time_left: ({ work, args }) => {
+    const { state, claimed_at, claim_expires_at, terms } = work
+    const seconds = claimSecondsLeft(work)
+    const isLeft = state === 'claimed' ? claimed_at + seconds > claim_expires_at : seconds >= terms.claim_margin
+    if (isLeft || args!.bound !== undefined) return undefined
+    const what = state === 'claimed' ? 'finish with work.submit' : 'post the result, and claim with it as target'
+    return [
+      'wrong_state',
+      `claims may hold this work for ${terms.claim_total} s without a result, and they have: ${what}`,
+      'event_id',
+    ]
+  },
   version_current: ({ work, args }) =>
     args!.version_id === undefined || args!.version_id === work.version
       ? undefined
@@ -238,25 +251,32 @@ const effects: Readonly<Record<TransitionName, (work: Work, doing: Doing) => Eff
   },
   cancel: (_, { at }) => ended('released', 'cancelled', at),
   request_gone: (_, { at }) => ended('released', 'cancelled', at),
-  claim: (work, { at, author = '', key = '', ttl = 0 }) => ({
+  claim: (work, { at, author = '', key = '', ttl = 0, bound }) => ({
     set: {
       fence: work.fence_counter + 1,
       fence_counter: work.fence_counter + 1,
       worker: author,
       worker_key: key,
       claimed_at: at,
-      claim_expires_at: Math.min(at + ttl, work.deadline),
+      claim_expires_at: Math.min(
+        at + ttl,
+        work.deadline,
+        bound === undefined ? at + claimSecondsLeft(work) : Number.POSITIVE_INFINITY,
+      ),
       pinned: work.version,
     },
   }),
   renew: (work, { at, ttl = 0 }) => ({
     set: {
-      claim_expires_at: Math.max(work.claim_expires_at, Math.min(at + ttl, work.deadline)),
+      claim_expires_at: Math.max(
+        work.claim_expires_at,
+        Math.min(at + ttl, work.deadline, work.claimed_at + claimSecondsLeft(work)),
+      ),
       renewals: work.renewals + 1,
     },
   }),
-  release: (work, { at }) => freed(work, at, 0),
-  lapse: (work, { at }) => freed(work, at, 1),
+  release: (work, { at }) => freed(work, at, 0, at - work.claimed_at),
+  lapse: (work, { at }) => freed(work, at, 1, at - work.claimed_at),
   submit: submitted,
   resubmit: submitted,
   accept: (_, { at }) => ended('paid', 'accepted', at),
@@ -301,10 +321,15 @@ function split(at: number, percent: number): Effect {
 /** No clock runs any more. */
 const stopped = { review_due: 0, dispute_due: 0, arbitration_due: 0, reopen: false } as const
 
-/** It has no holder: it looks as it did before it was claimed. */
-function freed({ left, worker }: Work, at: number, lapses: 0 | 1): Effect {
-  const before = left[worker]?.lapses ?? 0
-  const now: Left = { at, lapses: before + lapses }
+/** It has no holder: it looks as it did before it was claimed. `seconds`: its claim held it so long, and there was no result. */
+function freed({ left, worker, terms }: Work, at: number, lapses: 0 | 1, seconds = 0): Effect {
+  const before = left[worker]
+  const held = (before?.held ?? 0) + seconds
+  const now: Left = {
+    at,
+    lapses: (before?.lapses ?? 0) + lapses,
+    ...(terms.claim_total === undefined ? {} : { held }),
+  }
   return {
     set: {
       fence: 0,

@@ -37,6 +37,7 @@ export type Guard =
   | 'claims_left'
   | 'cooled_down'
   | 'lapses_left'
+  | 'claim_time_left'
   | 'version_current'
   | 'renewals_left'
   | 'revisions_left'
@@ -82,10 +83,11 @@ export const transitions = [
     'eligible',
     'lapses_left',
     'cooled_down',
+    'claim_time_left',
     'claims_left',
     'version_current',
   ]),
-  row('renew', ['claimed'], 'claimed', 'work.renew', 'worker', ['renewals_left', 'before_deadline']),
+  row('renew', ['claimed'], 'claimed', 'work.renew', 'worker', ['renewals_left', 'claim_time_left', 'before_deadline']),
   row('release', ['claimed'], 'open', 'work.release', 'worker'),
   row('lapse', ['claimed'], 'open', 'timeout', 'system', [], [], 'claim'),
   row('submit', ['claimed'], 'submitted', 'work.submit', 'worker', ['before_deadline', 'bound_result']),

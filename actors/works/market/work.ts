@@ -24,6 +24,8 @@ export type Terms = {
   readonly renewals: number
   readonly revisions: number
   readonly lapses: number
+  /** Seconds that claims may hold it without a result, all together; absent: made by a release that had no such bound. */
+  readonly claim_total?: number
 }
 
 export type RewardReason = 'accepted' | 'reviewer_silent' | 'ruled' | 'conceded' | 'rejected' | 'cancelled' | 'expired'
@@ -43,8 +45,11 @@ export type Result = {
   readonly available: boolean
 }
 
-/** Former workers of a work: when their cooldown began, and how often a claim of theirs ran out. */
-export type Left = { readonly at: number; readonly lapses: number }
+/**
+ * Former workers of a work: when their cooldown began, how often a claim of theirs ran out, and for how many seconds their claims held
+ * it without a result (absent: an older release wrote it).
+ */
+export type Left = { readonly at: number; readonly lapses: number; readonly held?: number }
 
 /** Everything that a transition may change. `''`, 0 and null: nothing. */
 export type Changing = {
@@ -163,6 +168,12 @@ export function untouched(version: string, generation: string, amount: number, f
     left: {},
     observed: 0,
   }
+}
+
+/** Seconds for which claims may still hold it without a result; of one that is claimed, counted from when it was claimed. */
+export function claimSecondsLeft({ terms: { claim_total }, left }: Pick<Work, 'terms' | 'left'>): number {
+  if (claim_total === undefined) return Number.POSITIVE_INFINITY
+  return Math.max(0, claim_total - Object.values(left).reduce((sum, { held = 0 }) => sum + held, 0))
 }
 
 /** The result as it was submitted, and not changed or taken away by its worker since. */

@@ -36,6 +36,7 @@ export const terms: Terms = {
   renewals: 3,
   revisions: 2,
   lapses: 2,
+  claim_total: 4 * day,
 }
 
 export const inRoom: Standing = { reads: true, replies: true, moderates: false }

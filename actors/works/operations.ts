@@ -55,7 +55,11 @@ const workCreate = declare({
           description: 'capabilities that it needs',
         }),
       ),
-      reviewer: Type.Optional(identityId('identity that reviews the result; you when absent').schema),
+      reviewer: Type.Optional(
+        identityId(
+          'identity that reviews the result; you when absent. If nobody rules a dispute, its rejection stands, and yours halves the reward',
+        ).schema,
+      ),
       eligibility: Type.Optional(
         Type.Union([Type.Literal('open'), Type.Literal('first_work')], {
           description: 'open (default), or first_work: only those who never had a result accepted',
@@ -299,7 +303,7 @@ const workReject = declare({
 const workDispute = declare({
   name: 'work.dispute',
   group,
-  summary: `Dispute a rejection: a bond of ${sizes.work_bond_percent} percent of the reward is held until an arbiter rules.`,
+  summary: `Dispute a rejection: a bond of ${sizes.work_bond_percent} percent of the reward is held until an arbiter rules. If nobody does within ${sizes.work_arbitration_window / 86_400} days it comes back, and you get half the reward where the requester is the reviewer, nothing where another reviewer rejected it: look at \`reviewer\` before you claim.`,
   kind: 'write',
   scope: 'board:work',
   who: 'its worker',

@@ -170,6 +170,23 @@ describe('time takes effect when it is due, whoever notices it and when', () => 
     expect([row_.on, row_.to]).toEqual(['timeout', becomes])
   })
 
+  test('where no reviewer has rejected anything nothing stands: a dispute that nobody rules is split, whoever reviews', () => {
+    const silent = at('submitted', other)
+    silent.t.house('work.observe', { work: silent.work, ...missing })
+    silent.t.now += 3 * day
+    const restored = at('submitted', other)
+    restored.t.generation = '2'.repeat(32)
+    restored.t.begin()
+    restored.t.now += 3 * day
+    for (const { t, work, has } of [silent, restored]) {
+      expect(t.at(work)).toMatchObject({ state: 'disputed', bond: '' })
+      t.now += 7 * day
+      t.tick()
+      expect(t.at(work)).toMatchObject({ state: 'split', percent: 50 })
+      expect([has(ada).available, has(bob).available]).toEqual([950, 1_050])
+    }
+  })
+
   test('a rejected work that is wished open again opens on the same hold, and expires at its deadline', () => {
     const { t, work, has } = at('rejected')
     t.about('work.reopen', ada, work)

@@ -41,8 +41,8 @@ type Check = (asking: Asking) => Objection | undefined
 const choosing: Readonly<Partial<Record<Guard, (asking: Asking) => boolean>>> = {
   result_intact: ({ work }) => isIntact(work),
   result_not_intact: ({ work }) => !isIntact(work),
-  reviewer_is_requester: ({ work }) => work.reviewer === work.requester,
-  reviewer_is_another: ({ work }) => work.reviewer !== work.requester,
+  rejection_of_another: ({ work }) => isRejectedByAnother(work),
+  no_rejection_of_another: ({ work }) => !isRejectedByAnother(work),
   reopenable: (asking) => isReopenable(asking),
   not_reopenable: (asking) => !isReopenable(asking),
   to_all: ({ args }) => args?.percent === 100,
@@ -51,6 +51,11 @@ const choosing: Readonly<Partial<Record<Guard, (asking: Asking) => boolean>>> = 
   was_claimed: ({ work }) => work.state === 'claimed',
   was_revision: ({ work }) => work.state === 'revision',
   was_submitted: ({ work }) => work.state === 'submitted',
+}
+
+/** Somebody else than the requester rejected it. A worker disputes a rejection with a bond; what silence leads to has none. */
+function isRejectedByAnother({ reviewer, requester, bond }: Work): boolean {
+  return reviewer !== requester && bond !== ''
 }
 
 /** The row is the one that is meant: its choosing guards hold. */

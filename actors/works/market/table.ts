@@ -25,8 +25,8 @@ export type Guard =
   | 'result_unchanged'
   | 'result_intact'
   | 'result_not_intact'
-  | 'reviewer_is_requester'
-  | 'reviewer_is_another'
+  | 'rejection_of_another'
+  | 'no_rejection_of_another'
   | 'affordable'
   | 'reward_bounded'
   | 'before_margin'
@@ -122,7 +122,7 @@ export const transitions = [
     'split',
     'timeout',
     'system',
-    ['reviewer_is_requester'],
+    ['no_rejection_of_another'],
     ['split', 'bond_back'],
     'arbitration',
   ),
@@ -132,7 +132,7 @@ export const transitions = [
     'refunded',
     'timeout',
     'system',
-    ['reviewer_is_another'],
+    ['rejection_of_another'],
     ['refund', 'bond_back'],
     'arbitration',
   ),

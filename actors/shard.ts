@@ -66,8 +66,8 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly fault: (damage: Damage) => string
   /** Tells the log actor that frames up to `through` are durable. */
   readonly toLog: (through: number) => void
-  /** State at a journal position to begin with, asked for once, as `pack` gave it; what does not fit is replayed instead. */
-  readonly snapshot: () => Snapshot | undefined
+  /** What is made of the state at a journal position to begin with, asked for once, as `pack` gave it; what does not fit is replayed instead. */
+  readonly snapshot: <Made>(use: (found: Snapshot) => Made | undefined) => Made | undefined
   /**
    * Called after each turn with the newest durable frame: the time to keep a snapshot and to tell what is new.
    * `acted`: the rooms and other actors in which something but posts was done.
@@ -172,14 +172,15 @@ export class Shard {
 
   /** What the snapshot holds, at `at` (Unix seconds); undefined: there is none, or it is of no use. */
   #restored(at: number) {
-    const snapshot = this.#options.snapshot()
-    const kept = snapshot === undefined ? undefined : State.unpack(snapshot)
-    if (kept === undefined) return undefined
-    const [now, packed] = kept.more as PackedShard
-    const acceptance = this.#guard(kept.state)
-    return acceptance.restore(packed, kept.columns, at)
-      ? { seq: snapshot!.seq, state: kept.state, acceptance, now }
-      : undefined
+    return this.#options.snapshot((found) => {
+      const kept = State.unpack(found)
+      if (kept === undefined) return undefined
+      const [now, packed] = kept.more as PackedShard
+      const acceptance = this.#guard(kept.state)
+      return acceptance.restore(packed, kept.columns, at)
+        ? { seq: found.seq, state: kept.state, acceptance, now }
+        : undefined
+    })
   }
 
   #guard({ board }: State): RetryGuard {

@@ -255,9 +255,9 @@ class FeedFollower {
   }
 }
 
-function unpacked(found: Snapshot | undefined): Kept | undefined {
-  const image = found === undefined ? undefined : State.unpack(found, 'reading')
-  return image === undefined ? undefined : { seq: found!.seq, state: image.state }
+function unpacked(found: Snapshot): Kept | undefined {
+  const image = State.unpack(found, 'reading')
+  return image === undefined ? undefined : { seq: found.seq, state: image.state }
 }
 
 function causeOf([kind, asked]: FeedAsk): string {
@@ -275,7 +275,7 @@ export const thread: ThreadStarter<FeedThread, FeedWord> = async (data, here, wo
     feedSnapshotsDirectory(data.dataDirectory),
     journalIdIn(here.disk, logDirectory(data.dataDirectory)),
   )
-  const kept = unpacked(snapshots.take())
+  const kept = snapshots.take(unpacked)
   const known = await word()
   snapshots.begin(Buffer.from(known.logId), known.through)
   const follower = new FeedFollower({ ...data, ...here }, known, kept, snapshots)

@@ -212,7 +212,7 @@ export class ShardRun {
     return {
       number: data.number,
       journal: this.#journal,
-      snapshot: () => this.#snapshots.take(),
+      snapshot: (use) => this.#snapshots.take(use),
       afterTurn: (seq, acted) => {
         const held = this.#held
         this.#held = []

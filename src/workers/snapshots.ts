@@ -18,6 +18,9 @@ export class SnapshotKeeper {
   readonly #directory: string
   #found: Snapshot | undefined
   #journalId: Buffer | undefined
+  /** Newest frame of the snapshot that was found. */
+  readonly #reached: number
+  /** Newest frame of the last one that was kept or begun here, or was found and is of use; 0: there is none. */
   #kept: number
   /** What is being written. */
   #writer: SnapshotWriter | undefined
@@ -37,14 +40,20 @@ export class SnapshotKeeper {
     this.#journalId = journalId
     here.disk.makeDirectory(directory)
     this.#found = journalId === undefined ? undefined : loadNewest(here.disk, directory, journalId)
-    this.#kept = this.#found?.seq ?? 0
+    this.#reached = this.#found?.seq ?? 0
+    this.#kept = this.#reached
   }
 
-  /** What was found, once: it shares its memory with the state made of it, and nothing else may keep that. */
-  take(): Snapshot | undefined {
+  /**
+   * What `use` makes of the snapshot that was found; it is asked once, because both share their memory. What is of no use to it, such as
+   * the format of an older release, does not stand in the way of a new one of the same frame.
+   */
+  take<Made>(use: (found: Snapshot) => Made | undefined): Made | undefined {
     const found = this.#found
     this.#found = undefined
-    return found
+    const made = found === undefined ? undefined : use(found)
+    if (made === undefined) this.#kept = 0
+    return made
   }
 
   /** The journal is open now: before this nothing that was found may be used. Throws Damage. */
@@ -52,7 +61,7 @@ export class SnapshotKeeper {
     if (this.#journalId !== undefined && !journalId.equals(this.#journalId))
       throw new Error(`another journal was opened than the one whose snapshots are in ${this.#directory}`)
     this.#journalId = journalId
-    if (this.#kept > 0) checkReached(this.#directory, this.#kept, durable)
+    if (this.#reached > 0) checkReached(this.#directory, this.#reached, durable)
   }
 
   /** Begins one when enough has happened since the last: `pack(true)` gives an image that does not change while it is written. */

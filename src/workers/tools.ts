@@ -148,13 +148,14 @@ class ToolsFollower {
   }
 
   #restored(): number {
-    const found = this.#snapshots.take()
-    if (found === undefined) return 0
-    const [format, packed] = decoder.unpack(found.bytes) as [number, Parameters<Directory['restore']>[0]]
-    if (format !== snapshotFormat) return 0
-    this.#directory.restore(packed)
-    advanceTo(found.seq, this.#log, this.#shards)
-    return found.seq
+    const restored = this.#snapshots.take(({ bytes, seq }) => {
+      const [format, packed] = decoder.unpack(bytes) as [number, Parameters<Directory['restore']>[0]]
+      if (format !== snapshotFormat) return undefined
+      this.#directory.restore(packed)
+      advanceTo(seq, this.#log, this.#shards)
+      return seq
+    })
+    return restored ?? 0
   }
 
   #pack() {

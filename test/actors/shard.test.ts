@@ -413,7 +413,7 @@ test('a shard that begins with a snapshot knows request ids whose tables are on 
   journal.close()
   for (const isLost of [false, true]) {
     if (isLost) shelf.tables.delete([...shelf.tables.keys()][0]!)
-    const again = startShard(directory, undefined, {}, { shelf, snapshot: () => snapshot })
+    const again = startShard(directory, undefined, {}, { shelf, snapshot: (use) => use(snapshot) })
     expect(again.shard.board.events.count).toBe(40)
     for (let n = 0; n < 40; n++) {
       const retried = await again.post({ ...said(n), nonce: `again ${n}` })

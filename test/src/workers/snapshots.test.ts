@@ -44,6 +44,22 @@ test('a stop meanwhile keeps what is newest, also of the same frame', async () =
   }
 })
 
+test('one that is of no use, as after an update, is replaced by one of the same frame', () => {
+  const { directory, keeper, newest } = opened()
+  keeper.keep(200_000, () => image('older release'))
+  const next = () => {
+    const here = { clock: systemClock, disk: machineDisk, report: quiet }
+    return SnapshotKeeper.open(here, directory, journalId, 200_000)
+  }
+  const useful = next()
+  expect(useful.take(({ bytes }) => bytes.toString())).toBe('older release')
+  useful.keep(200_000, quiet)
+  const useless = next()
+  expect(useless.take(() => undefined)).toBeUndefined()
+  useless.keep(200_000, () => image('this release'))
+  expect(newest()).toBe('this release')
+})
+
 test('a long replay says how far it is, and a short one nothing', () => {
   const said: unknown[] = []
   let now = 0

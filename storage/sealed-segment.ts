@@ -38,6 +38,7 @@ export class SealedSegment {
   readonly #blocks: OffsetBlocks
   #indexFile: DiskFile | undefined
   #index: SealedIndex | undefined
+  #isIntact = false
 
   private constructor(options: SealedOptions, file: DiskFile, header: SegmentHeader, facts: SealedFacts) {
     this.#options = options
@@ -91,9 +92,18 @@ export class SealedSegment {
     return this.#index !== undefined
   }
 
-  /** Reads all of the index and compares its CRC. */
-  indexIsIntact(): boolean {
-    return unlessUnreadable(() => this.#index?.isIntact()) === true
+  /** True once its CRC was compared, or it was made again. */
+  get isKnownIntact(): boolean {
+    return this.#isIntact
+  }
+
+  /** Reads all of the index and compares its CRC, once; an index that is not intact is made again. Needs the index. Throws Damage. */
+  mendIndex(): void {
+    if (this.#isIntact) return
+    // Places that were read before may be of what the file held then.
+    this.#blocks.clear()
+    this.#isIntact = unlessUnreadable(() => this.#index!.isIntact()) === true
+    if (!this.#isIntact) this.rebuildIndex()
   }
 
   /** Makes the index again from the frames. Throws Damage when they are not as they were written. */
@@ -101,6 +111,7 @@ export class SealedSegment {
     this.#indexFile?.close()
     this.#indexFile = undefined
     this.#index = undefined
+    this.#isIntact = false
     this.#blocks.clear()
     const walk = walkSegment(this.file, this.header, this.facts.segmentBytes)
     const damage = sealedDamage(this.file.path, walk, this.facts.segmentBytes)
@@ -108,6 +119,7 @@ export class SealedSegment {
     const bytes = buildIndex(walk.live, this.facts)
     this.#options.keepIndex?.(indexPath(this.#options.directory, this.facts.firstSeq), bytes)
     this.#index = SealedIndex.open(inMemory(bytes), this.facts, this.#blocks)
+    this.#isIntact = true
   }
 
   /** True once `findIndex` or `rebuildIndex` has provided it. */

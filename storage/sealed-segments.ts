@@ -26,7 +26,7 @@ export type ScanPlace = {
   readonly seed: number
 }
 
-type Listed = { readonly firstSeq: number; readonly count: number; indexIsIntact: boolean }
+type Listed = { readonly firstSeq: number; readonly count: number }
 
 export class SealedSegments {
   readonly #blocks = new BoundedMap<number, Buffer>(offsetBlocksMax)
@@ -41,7 +41,7 @@ export class SealedSegments {
 
   /** Adds the next sealed segment, whose `firstSeq` is `nextSeq`. */
   add(firstSeq: number, count: number): void {
-    this.#list.push({ firstSeq, count, indexIsIntact: false })
+    this.#list.push({ firstSeq, count })
   }
 
   /** Seq after the last sealed frame, or 1. */
@@ -77,14 +77,14 @@ export class SealedSegments {
 
   /** A frame of a sealed segment, in memory of its own unless `readAt` says otherwise. Throws Damage. */
   read(seq: number, readAt: (place: FramePlace) => Frame = ownFrameAt): Frame {
-    const listed = this.#listedAt(seq)
-    const segment = this.#found(listed)
+    const segment = this.#found(this.#listedAt(seq))
     try {
       return readAt(segment.framePlace(seq))
     } catch (error) {
       // A frame says itself which it is, so an index that leads to it needs no CRC; one that does not may be to blame.
-      if (listed.indexIsIntact || !(error instanceof Damage)) throw error
-      return readAt(this.#indexed(listed).framePlace(seq))
+      if (segment.isKnownIntact || !(error instanceof Damage)) throw error
+      segment.mendIndex()
+      return readAt(segment.framePlace(seq))
     }
   }
 
@@ -135,17 +135,17 @@ export class SealedSegments {
   /** With an index that names the segment. */
   #found(listed: Listed): SealedSegment {
     const segment = this.#open(listed)
-    if (segment.isIndexed || segment.findIndex()) return segment
-    segment.rebuildIndex()
-    listed.indexIsIntact = true
+    if (!segment.isIndexed && !segment.findIndex()) segment.rebuildIndex()
     return segment
   }
 
-  /** With an index whose CRC was compared: all of it is read for that, once. */
+  /**
+   * With an index whose CRC was compared: all of it is read for that, once while it is open. What was compared before it was
+   * closed says nothing of the file that is opened next.
+   */
   #indexed(listed: Listed): SealedSegment {
     const segment = this.#found(listed)
-    if (!listed.indexIsIntact && !segment.indexIsIntact()) segment.rebuildIndex()
-    listed.indexIsIntact = true
+    segment.mendIndex()
     return segment
   }
 }

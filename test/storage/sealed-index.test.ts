@@ -212,6 +212,32 @@ describe('an index is a cache', () => {
     expect(readFileSync(path)).toEqual(bytes)
   })
 
+  test('a reader that made one again in memory does not believe the file after its files were closed', () => {
+    for (const damage of ['changed in a key', 'changed in an offset']) {
+      const directory = scratchDirectory()
+      const last = writeJournal(directory)
+      spoil[damage]!(indexPath(directory, listSegments(machineDisk, directory, 'log')[1]!))
+      const reader = JournalReader.open(machineDisk, directory)
+      reader.advance(last)
+      expectAnswers(reader, last)
+      reader.reopen()
+      expectAnswers(reader, last)
+      reader.close()
+    }
+  })
+
+  test('a reader that found one intact does not blame frames for what became of it since', () => {
+    const directory = scratchDirectory()
+    const last = writeJournal(directory)
+    const reader = JournalReader.open(machineDisk, directory)
+    reader.advance(last)
+    expectAnswers(reader, last)
+    reader.reopen()
+    spoil['changed in an offset']!(indexPath(directory, listSegments(machineDisk, directory, 'log')[1]!))
+    expectAnswers(reader, last)
+    reader.close()
+  })
+
   test('a journal with its indexes opens without reading the frames of sealed segments', () => {
     const directory = scratchDirectory()
     const last = writeJournal(directory)

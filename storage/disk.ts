@@ -101,6 +101,8 @@ export interface ReadHandle {
 
 /** Paths are those of the machine. A missing file is an error of the system (ENOENT), where nothing else is said. */
 export interface Disk {
+  /** How many files and sockets the process may have open at a time; Infinity: unknown. */
+  readonly descriptorsMax: number
   /** Throws DiskFull, or the error of the system (ENOENT, EEXIST, EACCES, EROFS). */
   openFile(path: string, mode: OpenMode): DiskFile
   /** Undefined: there is no such file. */

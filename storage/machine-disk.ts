@@ -299,7 +299,25 @@ function freeBytes(directory: string): number {
   return bavail * bsize
 }
 
+/** Descriptors that this process may have; Node has raised the soft limit to the hard one. Infinity: unknown. */
+export function descriptorsMax(): number {
+  let limits: string
+  try {
+    limits = readFileSync('/proc/self/limits', 'latin1')
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+  return softLimitIn(limits)
+}
+
+/** From the text of /proc/<pid>/limits. */
+export function softLimitIn(limits: string): number {
+  const soft = /^Max open files +([0-9]+) /m.exec(limits)?.[1]
+  return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
+}
+
 export const machineDisk: Disk = {
+  descriptorsMax: descriptorsMax(),
   openFile: (path, mode) => new RealFile(path, mode),
   openForReading,
   readWhole: (path) => readFileSync(path),

@@ -12,7 +12,10 @@ import { type SealedOptions, SealedSegment } from './sealed-segment.ts'
 import { readFrameAt } from './segment.ts'
 
 /** 512 segments of 64 MiB, two descriptors each: reads all over a journal of 32 GiB open no file. */
-const openSegmentsMax = 512
+const openSegmentsMost = 512
+const openSegmentsLeast = 16
+/** A board of one shard has up to eleven such lists: together at most about a third of its descriptors (`descriptorsKept`). */
+const descriptorsPerSegment = 64
 /** 4 KiB each: all of a journal of four million frames. */
 const offsetBlocksMax = 4_096
 
@@ -33,10 +36,11 @@ export class SealedSegments {
   readonly #options: SealedOptions
   readonly #list: Listed[] = []
   /** By first seq, in order of last use, the oldest first. */
-  readonly #opened = new BoundedMap<number, SealedSegment>(openSegmentsMax)
+  readonly #opened: BoundedMap<number, SealedSegment>
 
   constructor(options: Omit<SealedOptions, 'blocks'>) {
     this.#options = { ...options, blocks: this.#blocks }
+    this.#opened = new BoundedMap(openSegmentsMax(options.disk.descriptorsMax))
   }
 
   /** Adds the next sealed segment, whose `firstSeq` is `nextSeq`. */
@@ -148,6 +152,12 @@ export class SealedSegments {
     segment.mendIndex()
     return segment
   }
+}
+
+/** How many segments one list keeps open, given how many descriptors the process may have. */
+export function openSegmentsMax(descriptors: number): number {
+  const share = Math.floor(descriptors / descriptorsPerSegment)
+  return Math.min(openSegmentsMost, Math.max(openSegmentsLeast, share))
 }
 
 function ownFrameAt(place: FramePlace): Frame {

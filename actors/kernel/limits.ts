@@ -366,10 +366,11 @@ export const inside = {
   /** Attachments that are being sent at the same time: each is an open file. */
   blobsRead: 512,
   /**
-   * Descriptors that are not available to connections, or half of all if that is fewer: for journals, indexes, stores,
+   * Descriptors that are not available to connections, or half of all if that is fewer: 11,264 for old segments of journals and their
+   * indexes (512 in each of eleven lists, fewer where descriptors are few: storage/sealed-segments.ts); the others for stores,
    * attachments, and deliveries with the connections that they keep.
    */
-  descriptorsKept: 2_560,
+  descriptorsKept: 12_416,
   /** Deliveries to webhooks at the same time, and those to one host: each is a socket. */
   deliverySlots: 256,
   deliverySlotsPerHost: 8,

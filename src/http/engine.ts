@@ -1,8 +1,8 @@
 /** The port: which engine serves it, how many connections it takes, and what it answers by itself, in the board's own format. */
 
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { inside } from '../../actors/kernel/limits.ts'
+import { descriptorsMax } from '../../storage/machine-disk.ts'
 import type { Clock } from '../clock.ts'
 import type { EngineChoice } from '../config.ts'
 import { log } from '../observe.ts'
@@ -33,23 +33,6 @@ export async function createHttpServer(
  */
 export function connectionsMaxOf(descriptors: number): number {
   return Math.max(1, descriptors - Math.min(inside.descriptorsKept, Math.ceil(descriptors / 2)))
-}
-
-/** Descriptors that this process may have; Node has raised the soft limit to the hard one. Infinity: unknown. */
-export function descriptorsMax(): number {
-  let limits: string
-  try {
-    limits = readFileSync('/proc/self/limits', 'latin1')
-  } catch {
-    return Number.POSITIVE_INFINITY
-  }
-  return softLimitIn(limits)
-}
-
-/** From the text of /proc/<pid>/limits. */
-export function softLimitIn(limits: string): number {
-  const soft = /^Max open files +([0-9]+) /m.exec(limits)?.[1]
-  return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
 }
 
 /** How often the log says that no more connections are accepted. */

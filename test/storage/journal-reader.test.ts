@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Damage, type Frame, Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { indexPath, listSegments, segmentPath } from '../../storage/segment.ts'
+import { FaultyDisk } from '../support/faulty-disk.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
@@ -67,6 +68,29 @@ test('a reader that slept while many segments were sealed finds its way', () => 
   expect(Array.from(reader.scan(1), (frame) => frame.seq)).toHaveLength(300)
   reader.close()
   journal.close()
+})
+
+test('a reader keeps few segments open where the process may have few descriptors, and gives each back', () => {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 2000 })
+  while (journal.nextSeq <= 600) journal.append([numbered(journal.nextSeq)])
+  journal.close()
+  const opened = (descriptorsMax: number): number => {
+    const disk = new FaultyDisk()
+    disk.descriptorsMax = descriptorsMax
+    const reader = JournalReader.open(disk, directory)
+    reader.advance(600)
+    for (let seq = 1; seq <= 600; seq++) expect(reader.read(seq)?.seq).toBe(seq)
+    const { open } = disk
+    reader.close()
+    expect(disk.open).toBe(0)
+    return open
+  }
+  const segments = listSegments(machineDisk, directory, 'log').length
+  expect(segments).toBeGreaterThan(40)
+  // Two of each sealed segment, and the one that grows.
+  expect(opened(1_024)).toBe(2 * 16 + 1)
+  expect(opened(1_048_576)).toBe(2 * (segments - 1) + 1)
 })
 
 test('frames of an unfinished write are not read, and what takes their place is', () => {

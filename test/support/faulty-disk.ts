@@ -16,6 +16,8 @@ export class FaultyDisk implements Disk {
   /** So many reads of open files from now one fails with EIO, once. */
   readsUntilFailure = Infinity
 
+  descriptorsMax = machineDisk.descriptorsMax
+
   readonly openFile: Disk['openFile'] = (path, mode) => {
     const file = new FaultyFile(this, machineDisk.openFile(path, mode))
     this.open++

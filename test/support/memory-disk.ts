@@ -143,6 +143,7 @@ type Renaming = { readonly directory: string; readonly name: string; readonly in
 const endless = Number.POSITIVE_INFINITY
 
 export class MemoryDisk implements Disk {
+  readonly descriptorsMax = endless
   readonly points = new FaultPoints()
   readonly #options: MemoryDiskOptions
   #names = new Map<string, Inode>()

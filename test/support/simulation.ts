@@ -226,6 +226,7 @@ function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
     }
   }
   return {
+    descriptorsMax: disk.descriptorsMax,
     openFile: (path, mode) => new PlacedFile(disk.openFile(path, mode), place, waits),
     openForReading: (path) => disk.openForReading(path),
     readWhole: (path) => disk.readWhole(path),

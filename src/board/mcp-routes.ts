@@ -90,11 +90,10 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
         loopback: config.loopback,
         userAgent: `Broadside/${release} (+${address})`,
       }),
-      rotationWait: (identity, address) => {
-        const writer = { identity, address, isApart: true, isHosted: true }
-        const charge = options.throttle.write(writer, rotationBytes, false)
-        if (charge.full !== undefined) options.throttle.refusalOf(charge)
-        return charge.wait
+      chargeRotation: (identity, address) => {
+        const { throttle } = options
+        const charge = throttle.write({ identity, address, isApart: true, isHosted: true }, rotationBytes, false)
+        return charge.full === undefined ? undefined : throttle.refusalOf(charge)
       },
       fetchWait: (client) => {
         if (!config.limitsOn) return 0

@@ -7,6 +7,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jwtVerify } from 'jose'
 import inject from 'light-my-request'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { privateKeyOf } from '../../storage/ed25519.ts'
@@ -46,7 +47,7 @@ export type OauthOptions = RecordsOptions & { readonly disk: Disk } & Pick<
     /** Ends what was subscribed to by a sign-in. */
     readonly signedOut: (identity: string, delegation: string) => Promise<void>
     readonly fetchWait: (address: string | undefined) => number
-    readonly rotationWait: (identity: string, address: string) => number
+    readonly chargeRotation: (identity: string, address: string) => Refusal | undefined
     readonly fault: (error: unknown) => void
   }
 

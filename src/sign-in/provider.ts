@@ -7,6 +7,7 @@
 import type { KeyObject } from 'node:crypto'
 import Provider, { errors, interactionPolicy } from 'oidc-provider'
 import { signInScopes as scopes } from '../../actors/kernel/operation.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { everydayScopes } from './caller.ts'
 import { adapterFor, type Records, refreshTokenName } from './records.ts'
@@ -24,8 +25,8 @@ type ProviderOptions = {
    * answer to a page of ours.
    */
   readonly fetchWait: (address: string | undefined) => number
-  /** Takes leave of this identity to replace one more refresh token: 0, or the seconds to wait. */
-  readonly rotationWait: (identity: string, address: string) => number
+  /** Charges one more rotation of a refresh token to this identity and its host. Undefined: it was charged. */
+  readonly chargeRotation: (identity: string, address: string) => Refusal | undefined
   /** The sign-in of a grant; undefined: it is over. */
   readonly signedIn: (grantId: string) => Promise<SignedIn | undefined>
   /** A grant is revoked: logged out, or a token used twice. */
@@ -101,10 +102,12 @@ type Rotating = Asking & {
 }
 
 /** Every rotation is written down: it is a write of the identity that signed in, and refused before the token is used. */
-function mayRotate({ rotationWait }: ProviderOptions, ctx: Rotating): true {
-  const wait = rotationWait(ctx.oidc.entities.RefreshToken.accountId, ctx.ip)
-  if (wait === 0) return true
-  throw tooMany(ctx, `this identity writes faster than its limit, and a refresh is a write: wait ${wait} s`, wait)
+function mayRotate({ chargeRotation }: ProviderOptions, ctx: Rotating): true {
+  const refused = chargeRotation(ctx.oidc.entities.RefreshToken.accountId, ctx.ip)
+  if (refused === undefined) return true
+  const { message, retryAfter = 1, details } = refused
+  const said = message.replace('retry_after', String(retryAfter))
+  throw tooMany(ctx, `a refresh is a write, and ${said} (${details?.limit})`, retryAfter)
 }
 
 function nameByFamily({ RefreshToken: { prototype } }: Provider, secret: string): void {

@@ -25,6 +25,9 @@ test('who refreshes without end is told to wait, keeps their newest token, and i
     told = await client.refresh(tokens.at(-1)!)
   }
   expect(told).toMatchObject({ status: 429, body: { error: 'temporarily_unavailable' } })
+  expect(told.body.error_description).toMatch(
+    /^a refresh is a write, and this identity .*: wait \d+ seconds \(writes_per_identity_per_minute\)$/,
+  )
   expect(Number(told.headers.get('retry-after'))).toBeGreaterThan(0)
   expect(tokens.length).toBeGreaterThan(4)
   expect(tokens.length).toBeLessThanOrEqual(1 + few.writes_per_identity_burst)

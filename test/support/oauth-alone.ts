@@ -68,7 +68,7 @@ export function oauthAlone({
     tokenKeyFile: join(folder, 'oauth.key'),
     cookieSecret: 'secret',
     fetchWait: () => fetchWait,
-    rotationWait: () => 0,
+    chargeRotation: () => undefined,
     signedOut: () => Promise.resolve(),
     fault: (error) => {
       throw error

@@ -69,14 +69,25 @@ function isLocal(place: string): boolean {
 
 function knownIn(file: string): Map<string, string> {
   const known = new Map<string, string>()
-  if (!existsSync(file)) return known
-  for (const line of readFileSync(file, 'utf8').split('\n')) {
+  for (const line of textOf(file).split('\n')) {
     const [place, service, ...rest] = line.trim().split(/\s+/)
     if (place === undefined || service === undefined || rest.length > 0 || !URL.canParse(place)) continue
     known.delete(place)
     known.set(place, service)
   }
   return known
+}
+
+/** '' where no board is known yet. Throws CommandFailed where it cannot be told. */
+function textOf(file: string): string {
+  try {
+    return existsSync(file) ? readFileSync(file, 'utf8') : ''
+  } catch (error) {
+    const why = inertLine((error as Error).message)
+    throw new CommandFailed(
+      `${file} cannot be read (${why}), and says which service id each board has: nothing was signed. Make it readable, or move it away.`,
+    )
+  }
 }
 
 function remember(file: string, known: ReadonlyMap<string, string>): void {

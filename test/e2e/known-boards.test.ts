@@ -117,6 +117,17 @@ test('boards of this machine change and share their ports as they like, and a ho
   expect(existsSync(join(config, 'broadside'))).toBe(false)
 })
 
+test('where it cannot be told which boards are known, nothing is signed, and the error names the file', async () => {
+  pretended = undefined
+  const { run, file } = await somebody()
+  mkdirSync(file, { recursive: true })
+  passed.length = 0
+  const { code, errors } = await run('post', 'lobby', 'hello', '--url', strange())
+  expect([code, passed]).toEqual([1, []])
+  expect(errors).toMatch(/known-boards cannot be read \(EISDIR.*nothing was signed/)
+  expect(errors).not.toContain('    at ')
+})
+
 test('a server that calls itself by what is no name gets nothing signed', async () => {
   pretended = `x\\n${'y'.repeat(80)}`
   const { run } = await somebody()

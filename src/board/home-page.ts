@@ -3,7 +3,7 @@
 import { boardDescription } from '../pages/layout.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { html } from '../pages/pieces/html.ts'
-import { empty, pager, tabs } from '../pages/pieces/listing.ts'
+import { pager, tabs } from '../pages/pieces/listing.ts'
 import { countOf, when, whole } from '../pages/pieces/time.ts'
 import { threadRows } from '../threads/thread-rows.ts'
 
@@ -61,7 +61,7 @@ export const home: Page = {
           windows.map(([name, words]) => [words, `/?order=top&window=${name}`, name === window] as const),
         )
       }</div>`,
-      main: html`<h2 class="unseen">Threads</h2>${list.threads.length === 0 ? empty(html`There are no threads here yet. <a href="/room/lobby#write">Begin one.</a>`) : threadRows(list.threads, { withRoom: true })}
+      main: html`<h2 class="unseen">Threads</h2>${threadRows(list.threads, { withRoom: true, hasMore: list.has_more, none: html`There are no threads here yet. <a href="/room/lobby#write">Begin one.</a>` })}
 ${pager('/', own, list, 'More threads')}`,
       aside: html`<section><h2>Rooms</h2>
 <ul class="pairs">${rooms.map(({ name, threads }) => html`<li><a class="bare" href="/room/${name}"><b>${name}</b></a><span class="quiet">${countOf(threads, 'thread')}</span></li>`)}</ul>

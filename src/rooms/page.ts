@@ -99,7 +99,7 @@ async function threadsOf(ask: Ask, place: Place): Promise<Html> {
   const { pinned = [] } = list
   const onTop = new Set(pinned.map(({ thread }) => thread))
   const rest = list.threads.filter(({ thread }) => !onTop.has(thread))
-  const rows = list.threads.length === 0 ? empty('There are no threads here yet.') : threadRows([...pinned, ...rest])
+  const rows = threadRows([...pinned, ...rest], { hasMore: list.has_more, none: 'There are no threads here yet.' })
   return html`<h2 class="unseen">Threads</h2>${rows}
 ${pagerOf(place, list, 'More threads')}`
 }

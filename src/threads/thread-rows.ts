@@ -3,6 +3,7 @@
 import { importedText } from '../format/imported.ts'
 import type { ResultOf } from '../pages/data.ts'
 import { type Html, html } from '../pages/pieces/html.ts'
+import { empty } from '../pages/pieces/listing.ts'
 import { nameOf, seal } from '../pages/pieces/person.ts'
 import { when, whole } from '../pages/pieces/time.ts'
 
@@ -13,7 +14,16 @@ type RowOptions = {
   readonly withRoom?: boolean
 }
 
-export function threadRows(threads: readonly ListedThread[], options: RowOptions = {}): Html {
+type ListOptions = RowOptions & {
+  readonly hasMore: boolean
+  /** What is said where there is no thread at all. */
+  readonly none: Html | string
+}
+
+export function threadRows(threads: readonly ListedThread[], { hasMore, none, ...options }: ListOptions): Html {
+  // A page that ends early, after so many events that were looked at, may have found none of its threads.
+  if (threads.length === 0)
+    return empty(hasMore ? 'No thread was found so far: the list continues on the next page.' : none)
   return html`<ol class="threads">${threads.map((thread) => rowOf(thread, options))}</ol>`
 }
 

@@ -19,6 +19,8 @@ declare module 'oidc-provider' {
     readonly oidc: {
       /** Name of the endpoint. */
       readonly route: string
+      /** The address to redirect to was checked when the request was kept, or is that of this request and was checked now. */
+      readonly redirectUriCheckPerformed?: boolean
       readonly result?: { readonly login?: object; readonly consent?: { readonly grantId?: string } }
       readonly client?: Client
       readonly params: Readonly<Record<string, string | undefined>>

@@ -5,7 +5,7 @@
  */
 
 import type { KeyObject } from 'node:crypto'
-import Provider, { errors, interactionPolicy } from 'oidc-provider'
+import Provider, { type Context, errors, interactionPolicy } from 'oidc-provider'
 import { signInScopes as scopes } from '../../actors/kernel/operation.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Outgoing } from '../outgoing/request.ts'
@@ -265,7 +265,7 @@ function adjusting(records: Records, revoke: ProviderOptions['revoke']): Paramet
     if (ctx.query.response_mode === 'form_post') ctx.query = { ...ctx.query, response_mode: 'none' }
     if (ctx.path === authorizePath) ctx.query = await askedFor(ctx.query, records)
     await next()
-    if (ctx.path === authorizePath) stayHere(ctx)
+    if (ctx.oidc !== undefined && isUnseen(ctx.oidc)) stayHere(ctx)
     if (ctx.oidc?.route === 'discovery') ctx.body = describedBy(ctx.body as Described)
     // The library has asked who the client is, and knows no way to end a token that is not looked up anywhere (RFC 7009).
     const { route, client, params } = ctx.oidc ?? {}
@@ -275,6 +275,14 @@ function adjusting(records: Records, revoke: ProviderOptions['revoke']): Paramet
       ctx.body = ''
     }
   }
+}
+
+/**
+ * The user has not seen the sign-in page yet. What follows that page continues the request that was kept for it. Where none was kept
+ * for this browser, the library takes the address from the link itself, as that of a new request.
+ */
+function isUnseen({ route, redirectUriCheckPerformed }: Context['oidc']): boolean {
+  return route === 'authorization' || (route === 'resume' && redirectUriCheckPerformed !== true)
 }
 
 type Redirecting = {

@@ -65,6 +65,15 @@ test.each([
   expect(JSON.parse(String(refused.body))).toMatchObject({ error, error_description: expect.any(String) })
 })
 
+test.each(['authorize/of-nobody', 'authorize/', 'Authorize'])(
+  'and neither does a link to %s, which the library knows too',
+  async (path) => {
+    const url = authorizeUrl({ client_id: clientId, redirect_uri: redirectUri, prompt: 'none' })
+    const refused = await alone().get(url.replace('authorize', path))
+    expect(toldAt(refused).href.startsWith(redirectUri)).toBe(true)
+  },
+)
+
 test('a program on the device of its user, which waits for it, is told at once', async () => {
   const redirect_uri = 'http://127.0.0.1:3999/callback'
   const native = { client_id: clientId, redirect_uris: [redirect_uri], application_type: 'native' }

@@ -1,6 +1,14 @@
 /** UTC days, by which allowances, quotas and rounds count. */
 export const daySeconds = 86_400
 
+const unitSeconds = { hours: 3_600, days: daySeconds } as const
+
+/** `96 hours`, or in seconds what an operator has set to no whole number of them. */
+export function spanText(seconds: number, unit: keyof typeof unitSeconds): string {
+  const count = seconds / unitSeconds[unit]
+  return Number.isInteger(count) ? `${count} ${unit}` : `${seconds} seconds`
+}
+
 export function dayOf(at: number): number {
   return Math.floor(at / daySeconds)
 }

@@ -1,5 +1,6 @@
 /** Works: bounties with their reward in escrow, from request to verdict. */
 
+import { spanText } from '../kernel/day.ts'
 import { type Field, identityId, integer, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
 import { declare } from '../kernel/operation.ts'
@@ -159,7 +160,7 @@ const workCancel = declare({
 const workClaim = declare({
   name: 'work.claim',
   group,
-  summary: `Claim an open work: it is yours until the claim expires. With \`target\`, your posted result, it is submitted in the same step. After ${sizes.work_claim_total / 3_600} hours of claims without a result, whoever made them, only that is left.`,
+  summary: `Claim an open work: it is yours until the claim expires. With \`target\`, your posted result, it is submitted in the same step. After ${spanText(sizes.work_claim_total, 'hours')} of claims without a result, whoever made them, only that is left.`,
   kind: 'write',
   isEveryday: true,
   scope: 'board:work',
@@ -183,7 +184,7 @@ const workClaim = declare({
 const workRenew = declare({
   name: 'work.renew',
   group,
-  summary: `Extend a claim, at most ${sizes.work_renewals} times, and as long as all claims of the work together held it for less than ${sizes.work_claim_total / 3_600} hours; after a recovery of the board, confirm that you still hold it.`,
+  summary: `Extend a claim, at most ${sizes.work_renewals} times, and as long as all claims of the work together held it for less than ${spanText(sizes.work_claim_total, 'hours')}; after a recovery of the board, confirm that you still hold it.`,
   kind: 'write',
   scope: 'board:work',
   who: 'its worker',
@@ -303,7 +304,7 @@ const workReject = declare({
 const workDispute = declare({
   name: 'work.dispute',
   group,
-  summary: `Dispute a rejection: a bond of ${sizes.work_bond_percent} percent of the reward is held until an arbiter rules. If nobody does within ${sizes.work_arbitration_window / 86_400} days it comes back, and you get half the reward where the requester is the reviewer, nothing where another reviewer rejected it: look at \`reviewer\` before you claim.`,
+  summary: `Dispute a rejection: a bond of ${sizes.work_bond_percent} percent of the reward is held until an arbiter rules. If nobody does within ${spanText(sizes.work_arbitration_window, 'days')} it comes back, and you get half the reward where the requester is the reviewer, nothing where another reviewer rejected it: look at \`reviewer\` before you claim.`,
   kind: 'write',
   scope: 'board:work',
   who: 'its worker',

@@ -64,7 +64,7 @@ const threadsList = declare({
   name: 'threads.list',
   group: 'events',
   summary:
-    'List threads of a room, a page, an author or the front page: newest activity first, newest, or top by votes. Each has a title, counts and its newest event. A page may be short: continue while has_more is true.',
+    'List threads of a room, page, author or the front page: newest activity first, newest, or top by votes. Each has a title, counts and its newest event. A page may be short: continue while has_more.',
   kind: 'read',
   scope: 'board:read',
   isEveryday: true,

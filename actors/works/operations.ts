@@ -160,7 +160,7 @@ const workCancel = declare({
 const workClaim = declare({
   name: 'work.claim',
   group,
-  summary: `Claim an open work: it is yours until the claim expires. With \`target\`, your posted result, it is submitted in the same step. After ${spanText(sizes.work_claim_total, 'hours')} of claims without a result, whoever made them, only that is left.`,
+  summary: `Claim an open work: it is yours until the claim expires. With \`target\`, your posted result, it is submitted in the same step; after ${spanText(sizes.work_claim_total, 'hours')} of claims without a result only that is left.`,
   kind: 'write',
   isEveryday: true,
   scope: 'board:work',
@@ -304,7 +304,7 @@ const workReject = declare({
 const workDispute = declare({
   name: 'work.dispute',
   group,
-  summary: `Dispute a rejection: a bond of ${sizes.work_bond_percent} percent of the reward is held until an arbiter rules. If nobody does within ${spanText(sizes.work_arbitration_window, 'days')} it comes back, and you get half the reward where the requester is the reviewer, nothing where another reviewer rejected it: look at \`reviewer\` before you claim.`,
+  summary: `Dispute a rejection, with a bond of ${sizes.work_bond_percent} percent of the reward. If nobody rules in ${spanText(sizes.work_arbitration_window, 'days')} it comes back, and you get half the reward, or nothing where \`reviewer\` is another than the requester.`,
   kind: 'write',
   scope: 'board:work',
   who: 'its worker',

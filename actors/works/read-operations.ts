@@ -38,7 +38,7 @@ const workList = declare({
   aliases: ['works.list'],
   group,
   summary:
-    'List works, newest first: of a `room`, in a state (`kind`), with words in title or tags (`query`), of an identity (`target`). Simulated works appear only with `room` or `target`. A page may be short: continue while has_more is true.',
+    'List works, newest first: of a `room`, in a state (`kind`), with words in title or tags (`query`), of an identity (`target`). Simulated only with `room` or `target`. Continue while has_more.',
   kind: 'read',
   isEveryday: true,
   scope: 'board:read',

@@ -142,7 +142,9 @@ export const WorkSchema = Type.Object(
     deadline: seconds('last time when a result may be submitted'),
     claim_expires_at: seconds('when the claim expires, 0 while the work is unclaimed'),
     claim_seconds_left: Type.Optional(
-      seconds('while it is open: for how long claims may still hold it without a result; then work.claim needs target'),
+      count(
+        'while it is open: seconds for which claims may still hold it without a result; then work.claim needs target',
+      ),
     ),
     fence: count(
       'number of the current claim: send it as amount with every command you sign as its worker; 0 while open',

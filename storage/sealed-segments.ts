@@ -14,8 +14,10 @@ import { readFrameAt } from './segment.ts'
 /** 512 segments of 64 MiB, two descriptors each: reads all over a journal of 32 GiB open no file. */
 const openSegmentsMost = 512
 const openSegmentsLeast = 16
-/** A board of one shard has up to eleven such lists: together at most about a third of its descriptors (`descriptorsKept`). */
-const descriptorsPerSegment = 64
+/** Each list keeps one segment open for so many descriptors that the process may have: eleven lists take a twelfth of them. */
+const descriptorsPerSegment = 256
+/** Of a board of one shard. */
+const listsMax = 11
 /** 4 KiB each: all of a journal of four million frames. */
 const offsetBlocksMax = 4_096
 
@@ -158,6 +160,11 @@ export class SealedSegments {
 export function openSegmentsMax(descriptors: number): number {
   const share = Math.floor(descriptors / descriptorsPerSegment)
   return Math.min(openSegmentsMost, Math.max(openSegmentsLeast, share))
+}
+
+/** Descriptors that all lists of a board of one shard need together. */
+export function descriptorsForSegments(descriptors: number): number {
+  return 2 * listsMax * openSegmentsMax(descriptors)
 }
 
 function ownFrameAt(place: FramePlace): Frame {

@@ -366,11 +366,10 @@ export const inside = {
   /** Attachments that are being sent at the same time: each is an open file. */
   blobsRead: 512,
   /**
-   * Descriptors that are not available to connections, or half of all if that is fewer: 11,264 for old segments of journals and their
-   * indexes (512 in each of eleven lists, fewer where descriptors are few: storage/sealed-segments.ts); the others for stores,
-   * attachments, and deliveries with the connections that they keep.
+   * Descriptors that are not available to connections, besides those of old segments of journals (storage/sealed-segments.ts), or half of
+   * all if that is fewer: for stores, attachments, and deliveries with the connections that they keep.
    */
-  descriptorsKept: 12_416,
+  descriptorsKept: 1_152,
   /** Deliveries to webhooks at the same time, and those to one host: each is a socket. */
   deliverySlots: 256,
   deliverySlotsPerHost: 8,

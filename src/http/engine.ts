@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { inside } from '../../actors/kernel/limits.ts'
 import { descriptorsMax } from '../../storage/machine-disk.ts'
+import { descriptorsForSegments } from '../../storage/sealed-segments.ts'
 import type { Clock } from '../clock.ts'
 import type { EngineChoice } from '../config.ts'
 import { log } from '../observe.ts'
@@ -32,7 +33,8 @@ export async function createHttpServer(
  * Connections at the same time, given how many descriptors the process may have.
  */
 export function connectionsMaxOf(descriptors: number): number {
-  return Math.max(1, descriptors - Math.min(inside.descriptorsKept, Math.ceil(descriptors / 2)))
+  const kept = inside.descriptorsKept + descriptorsForSegments(descriptors)
+  return Math.max(1, descriptors - Math.min(kept, Math.ceil(descriptors / 2)))
 }
 
 /** How often the log says that no more connections are accepted. */

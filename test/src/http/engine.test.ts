@@ -2,18 +2,17 @@ import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import { connectionsMaxOf, portOptions } from '../../../src/http/engine.ts'
 import { descriptorsMax, softLimitIn } from '../../../storage/machine-disk.ts'
-import { openSegmentsMax } from '../../../storage/sealed-segments.ts'
+import { descriptorsForSegments } from '../../../storage/sealed-segments.ts'
 
 test('connections leave descriptors for the files of the board, half of them where there are few', () => {
-  expect([64, 1_024, 20_000, 1_048_576].map(connectionsMaxOf)).toEqual([32, 512, 10_000, 1_036_160])
+  expect([64, 1_024, 20_000, 1_048_576].map(connectionsMaxOf)).toEqual([32, 512, 17_132, 1_036_160])
   expect(connectionsMaxOf(Number.POSITIVE_INFINITY)).toBe(Number.POSITIVE_INFINITY)
 })
 
-test('all readers of old segments together fit into what connections leave', () => {
-  const lists = 11
+test('all readers of old segments together fit into what connections leave, and the board has some besides', () => {
   for (const descriptors of [1_024, 4_096, 20_000, 65_536, 1_048_576]) {
     const left = descriptors - connectionsMaxOf(descriptors)
-    expect(left - lists * 2 * openSegmentsMax(descriptors)).toBeGreaterThanOrEqual(Math.min(1_152, left * 0.3))
+    expect(left - descriptorsForSegments(descriptors)).toBeGreaterThanOrEqual(Math.min(1_152, left * 0.3))
   }
 })
 

@@ -259,9 +259,7 @@ export class PostMarks implements Projection {
       this.#edits.set(original, [...edits])
       for (const edit of edits) this.#originals.set(edit, original)
     }
-    for (let slot = 0; slot < events.count; slot++) {
-      if (events.expires[slot] !== 0 && !this.isEdit(slot)) this.#willExpire(slot)
-    }
+    for (const slot of events.expiring()) if (!this.isEdit(slot)) this.#willExpire(slot)
     for (const [slot, hide] of hides) this.#mark(slot, () => this.#hides.set(slot, hide))
     for (const slot of hiddenWithAuthor) this.#setWithAuthor(slot, true)
     for (const [slot, redaction] of redactions) this.#setRedaction(slot, redaction)

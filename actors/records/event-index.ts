@@ -144,6 +144,12 @@ export class EventIndex {
     return root === none ? slot : root
   }
 
+  /** Slots of events that expire. Unix seconds need a wide column: while it is the narrowest, there are none. */
+  *expiring(): Generator<number> {
+    if (this.expires.BYTES_PER_ELEMENT === 1) return
+    for (let slot = 0; slot < this.count; slot++) if (this.expires[slot] !== 0) yield slot
+  }
+
   idHex(slot: number): string {
     return this.#ids.hex(slot)
   }

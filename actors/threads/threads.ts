@@ -126,8 +126,8 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     this.#frontChanges = rules.frontChanges
     const { events } = core.board
     this.#expiring = new SoonestFirst((slot) => events.expires[slot]!)
-    for (let slot = 0; slot < events.count; slot++) {
-      if (events.expires[slot] === 0 || marks.isEdit(slot)) continue
+    for (const slot of events.expiring()) {
+      if (marks.isEdit(slot)) continue
       if (events.expires[slot]! > now) this.#expiring.add(slot)
       else this.marked(slot)
     }

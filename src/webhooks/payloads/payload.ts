@@ -13,7 +13,7 @@ import { excerptChars } from '../../../actors/webhooks/kind-names.ts'
 import { answerOf, hasLeft } from '../../conversations/blocks.ts'
 import { versionView } from '../../documents/view.ts'
 import { addressee, type EventView, names } from '../../reads/event-view.ts'
-import { dataOf, type ReadContext, view } from '../../reads/read.ts'
+import { dataOf, type ReadContext, type ReadRequest, view } from '../../reads/read.ts'
 import { worksReads } from '../../works/reads.ts'
 import type { Offer, Payload, PayloadRequest } from './payload-request.ts'
 
@@ -185,12 +185,16 @@ function workPayload(context: ReadContext, address: string, request: PayloadRequ
   return { data: JSON.stringify(data) }
 }
 
+function offerIn(context: ReadContext, request: ReadRequest): Offer | null | undefined {
+  const told = worksReads['work.offer'](context, request)
+  return told.ok ? dataOf(told) : undefined
+}
+
 /** Undefined: there is none, or the reader may not read it. The market knows the work; who may read it, and its text, its room knows. */
 function workOf(context: ReadContext, { subject, reader, filter, offer }: PayloadRequest): Offer | undefined {
   const { eligible_for } = filter
   const args = { event_id: subject, ...(eligible_for === undefined ? {} : { eligible_for }) }
-  const told = offer === undefined ? worksReads['work.offer'](context, { op: 'work.offer', args, reader }) : undefined
-  const found = told === undefined ? offer : told.ok ? dataOf(told) : undefined
+  const found = offer === undefined ? offerIn(context, { op: 'work.offer', args, reader }) : offer
   if (found === undefined || found === null) return undefined
   if (context.visibility === 'public') return found
   const { room = '' } = found.work

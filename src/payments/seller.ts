@@ -8,9 +8,9 @@
  *
  * The order is verify, work, write down, settle, write down, answer: who gets a result has paid, and who has paid gets it. The
  * same payment again gets the same answer, also while the first is under way or after a kill at any moment; a settlement that
- * no one confirms is asked for again with the same bytes and never turned into another 402: neither by what verifies it again nor
- * by a second settlement that is refused, since both are refused of a transfer that was made. Where it is refused because its
- * nonce is used up, it was made. A sale is known for two days, and for as long as its payment can be settled, at most thirty.
+ * no one confirms, or that failed after it may have been sent, is asked for again with the same bytes and never turned into another
+ * 402: neither by what verifies it again nor by a second settlement that is refused, since both are refused of a transfer that was
+ * made. Where it is refused because its nonce is used up, it was made. A sale is known for two days, and for as long as its payment can be settled, at most thirty.
  *
  * A payment is what it names itself by, payer and nonce, however it is written and whatever tool it is sent to: a transfer that
  * settles once buys once, whether or not a facilitator says "success" to the same transfer again.
@@ -77,6 +77,8 @@ const keptSecondsMax = 30 * 86_400
 /** As much as an answer of any tool may have. */
 const resultBytesMax = 1024 * 1024
 const pendingReason = 'settlement_pending'
+/** Words of a facilitator that judge the payment itself: it was not sent to the network. */
+const judged = /^(?:insufficient|invalid|unsupported)_/
 /** Words of a facilitator for an authorization of which the nonce is used up: `invalid_exact_evm_nonce_already_used`. */
 const usedUp = /(?:nonce|authorization)_(?:is_)?(?:already_)?used/
 const noStore = ['cache-control', 'no-store'] as const
@@ -143,7 +145,7 @@ export class Seller {
     const reason = settled?.errorReason
     // Its transaction was not named, so there is nothing to prove it by.
     if (isDoubtful && typeof reason === 'string' && usedUp.test(reason)) return this.#sold(key, result, [])
-    if (isDoubtful || reason === pendingReason)
+    if (isDoubtful || !isRefusal(settled))
       return pending(`${pendingReason}: it is not known yet whether this payment was made: send the same again`)
     // What was not sold may be paid for again; where that is not written, it stays in doubt.
     await this.#options.book.drop(key).catch(() => {})
@@ -313,6 +315,15 @@ function claimOf(protocol: Claim['protocol'], signature: unknown, said: unknown)
     return 'this payment names no payer and nonce'
   const authorization = { from, to, value, validAfter, validBefore, nonce }
   return { protocol, payload: { signature, authorization } }
+}
+
+/**
+ * The settlement was not begun, as far as its facilitator says. All else (a transaction by name, a time that was over, an error of its
+ * own) may come after a transfer that was sent, and that the network makes a moment later.
+ */
+function isRefusal(settled: Settled | undefined): boolean {
+  const { errorReason, transaction } = settled ?? {}
+  return (transaction ?? '') === '' && typeof errorReason === 'string' && judged.test(errorReason)
 }
 
 /** `more`: further members (RFC 9457, 3.2). */

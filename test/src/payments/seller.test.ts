@@ -133,6 +133,21 @@ test.each([
   ['was made unheard', [undefined, used], [200], false],
   ['was made unheard, as is found out later', [undefined, undefined, used], [503, 200], false],
   ['is refused later for what may follow from itself', [undefined, refused('insufficient_funds')], [503, 200], true],
+  [
+    'was sent and not seen to the end',
+    [{ ...refused('settle_exact_node_failure'), transaction: '0x1' }, used],
+    [503, 200],
+    false,
+  ],
+  [
+    'reverted under a name, where another may have been made',
+    [{ ...refused('invalid_transaction_state'), transaction: '0x1' }, used],
+    [503, 200],
+    false,
+  ],
+  ['failed nobody knows how far', [refused('transaction_failed'), used], [503, 200], false],
+  ['met an error at the facilitator', [refused('unexpected_settle_error')], [503, 200], true],
+  ['is refused without a word why', [{ success: false }, used], [503, 200], false],
   ['is refused and never was in doubt', [refused('insufficient_funds')], [402], true],
   ['is refused because it bought something elsewhere', [used], [402], true],
 ])(

@@ -14,6 +14,7 @@ import { createHash } from 'node:crypto'
 import type { Damage } from '../storage/disk.ts'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
 import type { Image, Snapshot } from '../storage/snapshot.ts'
+import { absurdSeconds } from './kernel/day.ts'
 import { Mailbox } from './kernel/mailbox.ts'
 import { tooBusy, unpublishedDelegation } from './kernel/refusals.ts'
 import type { Timers } from './kernel/timers.ts'
@@ -116,9 +117,6 @@ const lettersWorthATurn = 64
  * disk syncs. (64 posts in flight, in turn: 12 percent more posts, 9 percent less processor time; 256: 15 and 13 percent.)
  */
 const lettersWorthAWait = 6
-
-/** A stamp so far ahead of the clock was made by a clock that was wrong. */
-const absurdSeconds = 30 * 86_400
 
 type PackedShard = readonly [now: number, acceptance: PackedRetryGuard]
 type Letter = { readonly write: WriteLetter; readonly answer: Answer }

@@ -1,6 +1,9 @@
 /** UTC days, by which allowances, quotas and rounds count. */
 export const daySeconds = 86_400
 
+/** A stamp so far ahead of the clock was made by a clock that was wrong. */
+export const absurdSeconds = 30 * daySeconds
+
 const unitSeconds = { hours: 3_600, days: daySeconds } as const
 
 /** `96 hours`, or in seconds what an operator has set to no whole number of them. */

@@ -11,7 +11,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { dayOf, daySeconds } from '../kernel/day.ts'
+import { absurdSeconds, dayOf, daySeconds } from '../kernel/day.ts'
 import type { Projection, RecordPlace } from '../records/core.ts'
 import type { FactRecord } from '../records/record.ts'
 
@@ -199,7 +199,7 @@ export class Calls implements Projection {
     if (open === undefined) return
     const charged = isOperators ? 0 : micros
     // What was reserved goes back to the day on which it was; what is paid belongs to this one.
-    this.day.take(open, { calls: 0, micros: -open.micros }, open.at)
+    this.day.giveBack(open, { calls: 0, micros: open.micros }, open.at)
     this.day.take(open, { calls: 0, micros: charged }, at)
     this.day.pay(micros, at)
     open.micros = charged
@@ -212,9 +212,9 @@ export class Calls implements Projection {
     if (open === undefined) return
     const isSpent = open.paid !== undefined && !isUnpaid
     // Both sums go back to the day on which they were taken, where that is not over.
-    if (isCallBack) this.day.take(open, { calls: -1, micros: 0 }, open.at)
-    if (!isSpent) this.day.take(open, { calls: 0, micros: -open.micros }, open.paid?.at ?? open.at)
-    if (open.paid !== undefined && isUnpaid) this.day.pay(-open.paid.micros, open.paid.at)
+    if (isCallBack) this.day.giveBack(open, { calls: 1, micros: 0 }, open.at)
+    if (!isSpent) this.day.giveBack(open, { calls: 0, micros: open.micros }, open.paid?.at ?? open.at)
+    if (open.paid !== undefined && isUnpaid) this.day.payBack(open.paid.micros, open.paid.at)
     this.#open.delete(call)
     if (state === 'done') this.#callers.add(callerKey(open.identity, open.subject))
     for (const [id, { at: then }] of this.#outcomes) {
@@ -295,8 +295,9 @@ function networkLimits(
 
 /**
  * What calls have used of one UTC day: for each identity, each client network, the /48 above it and the whole board, calls and millionths of a
- * dollar, and what the wallet has signed away. A new day begins with the first record of it; the clock of a journal never goes
- * back, so neither does the day, and no caller gets a day twice.
+ * dollar, and what the wallet has signed away. A new day begins with the first record of it. The clock of a journal never goes
+ * back, so neither does the day, and no caller gets a day twice; unless that clock was wrong by a month: then the day is the one of
+ * the clock that is right, and what is used of it counts.
  */
 class Day {
   #day = 0
@@ -305,9 +306,10 @@ class Day {
   #identities = new Map<string, Used>()
   #networks = new Map<string, Used>()
 
-  /** The moment by which is counted: a clock that was set back shows no day that is over. */
+  /** The moment by which is counted: a clock that was set back shows no day that is over, and none that it was wrong about. */
   moment(now: number): number {
-    return Math.max(now, this.#day * daySeconds)
+    const since = this.#day * daySeconds
+    return since > now + absurdSeconds ? now : Math.max(now, since)
   }
 
   /** Millionths of a dollar that the wallet has signed away on the day of `now`. */
@@ -330,27 +332,38 @@ class Day {
     return { calls: least(({ calls }) => calls), micros: least(({ micros }) => micros) }
   }
 
-  /** Takes, or with negative numbers gives back; of another day than the newest nothing is changed. */
-  take({ identity, network, wider }: Holder, { calls, micros }: Used, at: number): void {
-    const day = dayOf(at)
-    if (day > this.#day) this.#begin(day)
-    if (day < this.#day) return
+  /** It is used now. */
+  take(holder: Holder, used: Used, now: number): void {
+    this.#begin(dayOf(now))
+    this.#add(holder, used)
+  }
+
+  /** It was taken at `then`; where that was another day than the newest, nothing is changed. */
+  giveBack(holder: Holder, { calls, micros }: Used, then: number): void {
+    if (dayOf(then) === this.#day) this.#add(holder, { calls: -calls, micros: -micros })
+  }
+
+  #add({ identity, network, wider }: Holder, { calls, micros }: Used): void {
     for (const [held, key] of [
       [this.#identities, identity],
       [this.#networks, network],
       ...(wider === undefined ? [] : [[this.#networks, wider] as const]),
     ] as const) {
       const used = held.get(key) ?? { calls: 0, micros: 0 }
-      held.set(key, { calls: used.calls + calls, micros: used.micros + micros })
+      held.set(key, sum(used, { calls, micros }))
     }
-    this.#board = { calls: this.#board.calls + calls, micros: this.#board.micros + micros }
+    this.#board = sum(this.#board, { calls, micros })
   }
 
-  /** The wallet signs so much away, or, with a negative number, has found that it was never taken. */
-  pay(micros: number, at: number): void {
-    const day = dayOf(at)
-    if (day > this.#day) this.#begin(day)
-    if (day === this.#day) this.#wallet += micros
+  /** The wallet signs so much away now. */
+  pay(micros: number, now: number): void {
+    this.#begin(dayOf(now))
+    this.#wallet += micros
+  }
+
+  /** What it signed away at `then` was never taken. */
+  payBack(micros: number, then: number): void {
+    if (dayOf(then) === this.#day) this.#wallet = Math.max(0, this.#wallet - micros)
   }
 
   pack(): PackedDay {
@@ -370,11 +383,18 @@ class Day {
     this.#networks = unpacked(networks)
   }
 
+  /** The day of what is used now; another than the newest is a new one. */
   #begin(day: number): void {
+    if (day === this.#day) return
     this.#day = day
     this.#board = { calls: 0, micros: 0 }
     this.#wallet = 0
     this.#identities = new Map()
     this.#networks = new Map()
   }
+}
+
+/** Never below 0: a day that a wrong clock has interrupted begins anew, and is given nothing back that it does not know of. */
+function sum(one: Used, other: Used): Used {
+  return { calls: Math.max(0, one.calls + other.calls), micros: Math.max(0, one.micros + other.micros) }
 }

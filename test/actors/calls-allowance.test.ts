@@ -277,3 +277,22 @@ test('what is kept of a call names no address and no secret', () => {
   const record = bench.records[0]!.record as FactRecord
   expect(Object.keys(record.facts).sort()).toEqual(['address', 'micros', 'network', 'own', 'subject', 'tool'])
 })
+
+test('a clock that was wrong by years, and is right again, lets nobody use or pay more than a day has', () => {
+  const bench = new Bench()
+  const right = bench.now
+  const open = bench.call(1, 1, 100)
+  bench.now += 400 * daySeconds
+  expect(bench.call(1, 1).code).toBeUndefined()
+  // Stamps go back where the clock once was so far ahead (actors/shard.ts).
+  bench.now = right
+  expect(bench.state.calls.day.moment(right)).toBe(right)
+  const other = bench.call(2, 2)
+  bench.settle(open.id, 'failed')
+  bench.settle(other.id, 'failed')
+  expect(bench.left(1, 1)).toEqual({ calls: 5, micros: 1_000 })
+  for (let n = 0; n < 5; n++) expect(bench.call(1, 1).code).toBeUndefined()
+  expect(bench.call(1, 1).code).toBe('allowance_exhausted')
+  for (let n = 0; n < 5; n++) expect(bench.pay(bench.call(n + 10, n + 10, 900).id, 900, true)).toBeUndefined()
+  expect(bench.pay(bench.call(20, 20, 900).id, 900, true)).toBe('quota_exhausted')
+})

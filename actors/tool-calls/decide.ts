@@ -1,7 +1,7 @@
 /** Decisions over calls and their payments: pure functions of the state. What the network said was found out before. */
 
 import { createHash } from 'node:crypto'
-import { dayEnd } from '../kernel/day.ts'
+import { dayEnd, dayOf } from '../kernel/day.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import { type FactRecord, RecordType } from '../records/record.ts'
 import { accept, act, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
@@ -51,8 +51,10 @@ const pay = ({ state, now }: Situation, letter: WriteLetter<PayArgs>) => {
   const open = state.calls.open(facts.call)
   if (open === undefined || open.paid !== undefined) return refuse('conflict', 'this call is settled or paid for')
   if (state.calls.day.wallet(now) + facts.micros > walletMicros) return refuse('quota_exhausted', 'wallet_cap')
-  const left = state.calls.day.left(open, limits, now)
-  if (!facts.isOperators && facts.micros > left.micros + open.micros) return refuse('allowance_exhausted', 'allowance')
+  // What was reserved on another day is no part of this one.
+  const reserved = dayOf(open.at) === dayOf(now) ? open.micros : 0
+  const coverable = state.calls.day.left(open, limits, now).micros + reserved
+  if (!facts.isOperators && facts.micros > coverable) return refuse('allowance_exhausted', 'allowance')
   return unsigned(letter, now, 'call.pay', facts)
 }
 

@@ -296,3 +296,13 @@ test('a clock that was wrong by years, and is right again, lets nobody use or pa
   for (let n = 0; n < 5; n++) expect(bench.pay(bench.call(n + 10, n + 10, 900).id, 900, true)).toBeUndefined()
   expect(bench.pay(bench.call(20, 20, 900).id, 900, true)).toBe('quota_exhausted')
 })
+
+test('what was reserved yesterday is not had on top of what today has', () => {
+  const bench = new Bench()
+  bench.now = dayEnd(bench.now) - 1
+  const late = bench.call(1, 1, 1_000)
+  bench.now++
+  expect(bench.pay(bench.call(1, 1, 1_000).id, 1_000)).toBeUndefined()
+  expect(bench.left(1, 1).micros).toBe(0)
+  expect(bench.pay(late.id, 1_000)).toBe('allowance_exhausted')
+})

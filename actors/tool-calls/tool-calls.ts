@@ -43,6 +43,8 @@ export type CallFacts = CallOrigin & {
   readonly own: boolean
   /** Millionths of a dollar reserved: what the listing says that it costs, where the wallet may pay. */
   readonly micros: number
+  /** The listing says that it costs nothing. */
+  readonly isFree?: true
   readonly address: Address
 }
 

@@ -32,7 +32,7 @@ export type Relayed = {
   /** An operator's own key signed it: the wallet pays, not the allowance. */
   readonly isOperators: boolean
   readonly data: CallData
-  readonly facts: Pick<CallFacts, 'tool' | 'subject' | 'address' | 'micros'>
+  readonly facts: Pick<CallFacts, 'tool' | 'subject' | 'address' | 'micros' | 'isFree'>
 }
 
 /** The answer to a call without the allowance, which is as it is when it is given. */
@@ -145,7 +145,8 @@ export class Relay {
     const demand = this.#options.payer.demandOf(answer, call.id)
     const { mark } = await this.#ask('calls.mark', { tool: call.facts.tool })
     const most = microsOf(call.data.max_price ?? '')
-    const listed = call.facts.micros === 0 ? undefined : call.facts.micros
+    const { micros, isFree } = call.facts
+    const listed = micros === 0 && isFree !== true ? undefined : micros
     const offer = chosenOffer(demand, { mark, listed, most })
     if (typeof offer === 'string') return needed(call, demand, offer)
     const payment = await this.#sign(call, offer)

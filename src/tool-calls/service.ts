@@ -149,7 +149,8 @@ export class Calls {
     if (fault !== undefined) return pass({ refusal: refusal('invalid_field', fault.message, `data.${fault.key}`) })
     const listed = microsOf(price)
     const most = microsOf(data.max_price ?? '')
-    const args = (micros: number): CallArgs => ({ ...common, subject, micros, address })
+    const isFree = listed === 0 ? ({ isFree: true } as const) : {}
+    const args = (micros: number): CallArgs => ({ ...common, subject, micros, ...isFree, address })
     if (!this.#options.pays || listed === undefined || listed === 0 || listed > (most ?? listed))
       return pass({ args: args(0) })
     this.#options.read({ op: 'calls.mark', args: { tool: target }, reader: '' }, (found) => {

@@ -13,7 +13,7 @@ const url = 'https://tool.example/t'
 const listing = { kind: 'http', url, mcp_url: '', method: '', price: '', name: 'Tool' }
 
 /** A desk of calls whose tool answers when `end` is called. */
-function desk() {
+function desk(price = '') {
   const ends: (() => void)[] = []
   const fail: (() => void)[] = []
   const made: Relayed[] = []
@@ -27,7 +27,10 @@ function desk() {
     notMade: async () => ({ tool: 't', status: 0, failure: 'circuit_open', paid_by: 'allowance', duration_ms: 0 }),
   } as unknown as Relay
   const read: CallsOptions['read'] = ({ op }, answer) => {
-    const found = op === 'tools.listing' ? { listing, subject: 's', listed: true } : { allowance: {}, open: false }
+    const found =
+      op === 'tools.listing'
+        ? { listing: { ...listing, price }, subject: 's', listed: true }
+        : { allowance: {}, open: false }
     answer({ ok: true, value: found } as never)
   }
   const calls = new Calls({
@@ -197,4 +200,17 @@ test('a place is given back once, and nobody is remembered without one', () => {
   expect([slots.full(a!), slots.full(b!)]).toEqual([undefined, 'identity'])
   other()
   expect(slots.full(b!)).toBeUndefined()
+})
+
+test.each([
+  ['0', true],
+  ['0.000', true],
+  ['0.0000001', undefined],
+  ['', undefined],
+])('whether a tool listed at "%s" is free goes with the call', async (price, isFree) => {
+  const { call, command, made, ends } = desk(price)
+  const answer = call(command('a', '192.0.2.1'))
+  expect(made[0]!.facts.isFree).toBe(isFree)
+  ends[0]!()
+  await answer
 })

@@ -150,3 +150,11 @@ test('what an earlier run has left open is asked for until somebody says what it
   await expect.poll(() => written.map(({ op }) => op)).toEqual(['call.settle'])
   expect(written[0]!.args).toMatchObject({ call: id, state: 'unknown' })
 })
+
+test('a tool that is listed as free and asks for money is not paid, whatever its mark allows', async () => {
+  const { relay, written, sent } = relayOver([asks])
+  const free: Relayed = { ...call, facts: { ...call.facts, micros: 0, isFree: true } }
+  const found = await relay.make(free)
+  expect(found?.payment_needed?.why).toMatch(/^price_changed: .*, and 0 were agreed/)
+  expect([written.map(({ op }) => op), sent.length]).toEqual([['call.settle'], 1])
+})

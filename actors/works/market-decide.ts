@@ -95,7 +95,8 @@ function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Refu
   if (row === undefined) return refuse(...notNow(op, state, rows, work))
   const doing = {
     at: now,
-    generation: args.generation,
+    // As the market knows it: that of the command may be one that it is still to hear of.
+    generation: market.epoch.generation || args.generation,
     author,
     key: Buffer.from(ownKey(letter.by)).toString('base64url'),
     ttl: args.ttl,

@@ -464,3 +464,19 @@ test('rewards of a day end with the first of their caps that is full', () => {
   t.now += day
   expect(review(7, ['board', 'reviewer a', 'network x'])).toBe('')
 })
+
+test('what is done before the market has heard of a recovery is lost to no clock: its worker confirms it after that', () => {
+  const { t, work } = at('claimed')
+  t.now += 5 * hour
+  // Longer ago than a recovery may take to be confirmed.
+  t.state.market.epoch = { ...t.state.market.epoch, at: t.now - 4 * day }
+  t.generation = '2'.repeat(32)
+  expect(t.submit(bob, work, 1).refusal).toBeUndefined()
+  expect(t.at(work).state).toBe('submitted')
+  t.tick()
+  t.begin()
+  t.now += 2 * day
+  expect(t.submit(bob, work, 1).refusal).toBeUndefined()
+  expect(t.about('work.accept', ada, work).refusal).toBeUndefined()
+  expect(t.at(work)).toMatchObject({ state: 'accepted', reward_state: 'paid' })
+})

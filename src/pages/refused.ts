@@ -75,7 +75,7 @@ export function signInRefusal(status: number, { error, description, retryAfter, 
 function programDoor(location: string): Html {
   const { protocol, host } = new URL(location)
   const place = /^https?:$/.test(protocol) ? host : protocol
-  return html`<p>A program asked for this sign-in. Anyone can register one, and this board does not know it. It can be told at <a href="${location}" rel="nofollow noreferrer">${place}</a>: continue only if you just started it.</p>`
+  return html`<p>A program asked for this sign-in. Anyone can register a program, and this board has not checked it. To tell the program, go on to <a href="${location}" rel="nofollow noreferrer">${place}</a>, but only if you started this sign-in yourself.</p>`
 }
 
 export function unansweredPage(): Shown {

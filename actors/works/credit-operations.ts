@@ -83,7 +83,7 @@ const creditTransfer = declare({
   required: ['target', 'amount'],
   optional: ['reason'],
   narrowed: {
-    target: identityId('the recipient: may be a key never used here, so double-check it'),
+    target: identityId('the recipient, not erased: may be a key never used here, so double-check it'),
     amount: credits,
   },
   refusals: ['insufficient_credits'],

@@ -133,7 +133,11 @@ export const workPlans = {
 
 const moving: Plan<'credit.transfer' | 'credit.grant'> = {
   to: market,
-  args: ({ command }) => ({ target: command.target, amount: command.amount, cost: sizes.credit_transfer_cost }),
+  // The decider refuses, and not the plan: a retry of what was accepted before the erasure is answered as it was.
+  args: ({ command: { target, amount } }, { news }) => ({
+    ...{ target, amount, cost: sizes.credit_transfer_cost },
+    ...(news.isErased(target) ? { erased: true } : {}),
+  }),
   show: (_verified, { facts, at }) => ({
     values: { transfers: (facts.postings ?? []).map((each) => ({ at, ...transferView(each) })) },
   }),

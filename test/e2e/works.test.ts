@@ -264,6 +264,23 @@ test('credits that are moved are in the history of both, and the sums are right'
   expect((next.entries as unknown as { code: number }[]).map(({ code }) => code)).toEqual([3, 1])
 })
 
+test('no credits go to an identity that was erased, and a transfer from before is answered as it was', async () => {
+  const [from, gone] = [await world.rich(50), world.someone()]
+  const before = client.sign(from, { operation: 'credit.transfer', target: gone.id, amount: 20 })
+  expect((await client.send(before.body)).status).toBe(200)
+  await world.done(operator, { operation: 'identity.erase', target: gone.id, reason: 'as asked' })
+  for (const [by, operation] of [
+    [from, 'credit.transfer'],
+    [operator, 'credit.grant'],
+  ] as const) {
+    const answer = await client.command(by, { operation, target: gone.id, amount: 5 })
+    expect(answer).toMatchObject({ code: 'invalid_field', field: 'target' })
+    expect(answer.text).toContain('was erased')
+  }
+  expect((await client.send(before.body)).data.receipt).toMatchObject({ duplicate: true })
+  expect(await world.done(from, { operation: 'credit.balance' })).toMatchObject({ available: 29 })
+})
+
 test('the feed is well-formed whatever a title holds, and the figures count works by state', async () => {
   const title = 'a <b> & "c" \uffff \u{1f600}'
   await workAt(world, 'open', { title }, { room: 'jobs' })

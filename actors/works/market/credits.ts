@@ -12,12 +12,16 @@ import { Turn } from './turn.ts'
 
 const daySeconds = 86_400
 
-const transfer = (
-  { state: { market }, now }: Situation,
-  letter: WriteLetter<{ target: string; amount: number; cost: number }>,
-) => {
-  const { target, amount, cost } = letter.args
+/** `erased`: the board knows that the recipient was erased. */
+type MoveArgs = { readonly target: string; readonly amount: number; readonly erased?: boolean }
+
+/** Nobody signs for it any more: what it is given is gone. */
+const gone = refuse('invalid_field', 'this identity was erased, for good: credits for it would be lost', 'target')
+
+const transfer = ({ state: { market }, now }: Situation, letter: WriteLetter<MoveArgs & { readonly cost: number }>) => {
+  const { target, amount, cost, erased = false } = letter.args
   if (target === letter.author) return refuse('invalid_field', 'you cannot give credits to yourself', 'target')
+  if (erased) return gone
   const turn = new Turn(market, now)
   turn.bringUp(undefined, letter.author)
   const fault = unaffordable(amount + cost, turn.available(letter.author))
@@ -31,9 +35,10 @@ const transfer = (
   return turn.decide(letter, { op: letter.op, facts: { target, postings }, isPublic: true })
 }
 
-const grant = ({ state: { market }, now }: Situation, letter: WriteLetter<{ target: string; amount: number }>) => {
-  const { target, amount } = letter.args
+const grant = ({ state: { market }, now }: Situation, letter: WriteLetter<MoveArgs>) => {
+  const { target, amount, erased = false } = letter.args
   if (!letter.operator) return refuse('forbidden', 'only an operator of this board can make credits')
+  if (erased) return gone
   const cause = Buffer.from(letter.sha).toString('hex')
   const to = target === 'rewards' ? target : user(target)
   const postings = [direct([target, cause, 0], ['mint', to], amount, codes.grant, now)]

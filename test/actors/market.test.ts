@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { State } from '../../actors/state.ts'
 import { balanceOf } from '../../actors/works/market/credits.ts'
 import { transitions } from '../../actors/works/market/table.ts'
-import { claimSecondsLeft } from '../../actors/works/market/work.ts'
+import { claimSecondsLeft, formerWorkersMax } from '../../actors/works/market/work.ts'
 import {
   boundOf,
   day,
@@ -383,6 +383,29 @@ test('a claim that is given up counts for as long as it held the work, and one t
   t.about('work.release', eve, work, { amount: 2 })
   expect(claimSecondsLeft(t.at(work))).toBe(4 * day - 6 * hour)
   expect(State.unpack(t.state.pack(null))!.state.market.find(work)!.left).toEqual(t.at(work).left)
+})
+
+test('a work remembers no more than so many who gave it up, and forgets nothing of how long they held it', () => {
+  const { t, work } = at('open')
+  const keys = Array.from({ length: 80 }, (_, n) => someone(`passing key ${n}`))
+  const [lapsing] = keys as [Person]
+  t.claim(lapsing, work, { ttl: 900 })
+  t.now += 900
+  expect(t.at(work).state).toBe('open')
+  const begun = t.now
+  for (const each of keys.slice(1)) {
+    expect(t.claim(each, work).refusal).toBeUndefined()
+    t.now += 60
+    t.about('work.release', each, work, { amount: t.at(work).fence })
+  }
+  const { left } = t.at(work)
+  expect(Object.keys(left)).toHaveLength(formerWorkersMax + 1)
+  expect(claimSecondsLeft(t.at(work))).toBe(4 * day - 900 - (t.now - begun))
+  // Whose claim ran out stays, and so do those who left last; the first who gave it up may come back.
+  expect(left[lapsing.id]).toMatchObject({ lapses: 1 })
+  expect(t.claim(keys.at(-1)!, work).refusal?.code).toBe('rate_limited')
+  expect(State.unpack(t.state.pack(null))!.state.market.find(work)!.left).toEqual(left)
+  expect(t.claim(keys[1]!, work).refusal).toBeUndefined()
 })
 
 test('a work of a release that had no such bound is claimed and renewed as it was', () => {

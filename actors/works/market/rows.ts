@@ -9,7 +9,16 @@ import type { RefusalCode } from '../../kernel/refusals.ts'
 import type { Moving } from './ledger.ts'
 import type { BoundResult, MarketLimits, WorkArgs } from './letters.ts'
 import type { Guard, Transition, TransitionName } from './table.ts'
-import { type Changing, claimSecondsLeft, isIntact, type Left, type RewardReason, unheld, type Work } from './work.ts'
+import {
+  type Changing,
+  claimSecondsLeft,
+  isIntact,
+  type Left,
+  type RewardReason,
+  unheld,
+  type Work,
+  withFormer,
+} from './work.ts'
 
 export type Objection = readonly [code: RefusalCode, message: string, field?: string | undefined, retryAfter?: number]
 
@@ -340,7 +349,7 @@ function freed({ left, worker, terms }: Work, at: number, lapses: 0 | 1, seconds
       fence: 0,
       ...unheld,
       revisions: 0,
-      left: { ...left, [worker]: now },
+      left: withFormer(left, worker, now),
       ...stopped,
     },
   }

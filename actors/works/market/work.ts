@@ -51,6 +51,12 @@ export type Result = {
  */
 export type Left = { readonly at: number; readonly lapses: number; readonly held?: number }
 
+/** How many of them a work remembers by name. */
+export const formerWorkersMax = 64
+
+/** Under this name stands what the others held it for, together. No identity has it. */
+const others = ''
+
 /** Everything that a transition may change. `''`, 0 and null: nothing. */
 export type Changing = {
   state: WorkState
@@ -93,7 +99,7 @@ export type Changing = {
   /** The worker's share in percent, where it was ruled. */
   percent: number
   settled_at: number
-  /** By worker. */
+  /** By worker; who is not remembered by name any more is counted under `''`. */
   left: Readonly<Record<string, Left>>
   /** Number of the newest word from the room about the marked events. */
   observed: number
@@ -174,6 +180,23 @@ export function untouched(version: string, generation: string, amount: number, f
 export function claimSecondsLeft({ terms: { claim_total }, left }: Pick<Work, 'terms' | 'left'>): number {
   if (claim_total === undefined) return Number.POSITIVE_INFINITY
   return Math.max(0, claim_total - Object.values(left).reduce((sum, { held = 0 }) => sum + held, 0))
+}
+
+/**
+ * Those who left it, and this worker among them. Keys are free and each act about a work writes the list anew, so beyond the bound
+ * it forgets the cooldown of those who left first. Whose claim ran out is forgotten last, and for how long they held it never.
+ */
+export function withFormer(left: Work['left'], worker: string, now: Left): Work['left'] {
+  const { [others]: rest = { at: 0, lapses: 0 }, ...named } = { ...left, [worker]: now }
+  const excess = Object.keys(named).length - formerWorkersMax
+  if (excess <= 0) return { ...left, [worker]: now }
+  const forgotten = Object.entries(named)
+    .filter(([each]) => each !== worker)
+    .sort(([, a], [, b]) => a.lapses - b.lapses || a.at - b.at)
+    .slice(0, excess)
+  for (const [each] of forgotten) delete named[each]
+  const held = forgotten.reduce((sum, [, each]) => sum + (each.held ?? 0), rest.held ?? 0)
+  return { ...named, [others]: { ...rest, held } }
 }
 
 /** The result as it was submitted, and not changed or taken away by its worker since. */

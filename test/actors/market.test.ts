@@ -408,6 +408,26 @@ test('a work remembers no more than so many who gave it up, and forgets nothing 
   expect(t.claim(keys[1]!, work).refusal).toBeUndefined()
 })
 
+test('a claim that is confirmed after a recovery holds the work no longer than all claims may together', () => {
+  const { t, work } = at('open')
+  t.claim(eve, work, { ttl: 2 * day })
+  t.now += 2 * day - 1
+  t.about('work.release', eve, work, { amount: 1 })
+  t.claim(bob, work, { ttl: day })
+  const ends = t.now + 2 * day + 1
+  t.now += 12 * hour
+  t.generation = '2'.repeat(32)
+  t.begin()
+  const confirm = () => t.about('work.renew', bob, work, { amount: 2, ttl: 2 * day })
+  expect(confirm().refusal).toBeUndefined()
+  expect(t.at(work)).toMatchObject({ state: 'claimed', claim_expires_at: ends })
+  t.generation = '3'.repeat(32)
+  t.begin()
+  t.now = ends
+  expect(confirm().refusal).toMatchObject({ code: 'wrong_state', field: 'event_id' })
+  expect(confirm().refusal?.message).toContain(`${4 * day} s without a result`)
+})
+
 test('a work of a release that had no such bound is claimed and renewed as it was', () => {
   const t = town()
   const { claim_total: _, ...older } = terms

@@ -177,13 +177,15 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
     const seconds = claimSecondsLeft(work)
     const isLeft = state === 'claimed' ? claimed_at + seconds > claim_expires_at : seconds >= terms.claim_margin
     if (isLeft || args!.bound !== undefined) return undefined
-    const what = state === 'claimed' ? 'finish with work.submit' : 'post the result, and claim with it as target'
-    return [
-      'wrong_state',
-      `claims may hold this work for ${terms.claim_total} s without a result, and they have: ${what}`,
-      'event_id',
-    ]
+    return heldLongEnough(
+      work,
+      state === 'claimed' ? 'finish with work.submit' : 'post the result, and claim with it as target',
+    )
   },
+  confirm_time_left: ({ work, at }) =>
+    work.claimed_at + claimSecondsLeft(work) > at
+      ? undefined
+      : heldLongEnough(work, 'post the result, and claim with it as target when the work is open again'),
   version_current: ({ work, args }) =>
     args!.version_id === undefined || args!.version_id === work.version
       ? undefined
@@ -219,6 +221,14 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
       : ['conflict', `confirm what you submitted: target must be ${work.result!.id}`, 'target'],
   no_wish_yet: ({ work }) =>
     work.reopen ? ['wrong_state', 'you have already asked to reopen this work', 'event_id'] : undefined,
+}
+
+function heldLongEnough({ terms }: Work, next: string): Objection {
+  return [
+    'wrong_state',
+    `claims may hold this work for ${terms.claim_total} s without a result, and they have: ${next}`,
+    'event_id',
+  ]
 }
 
 /** Why an identity cannot pay so much. */
@@ -314,7 +324,9 @@ const effects: Readonly<Record<TransitionName, (work: Work, doing: Doing) => Eff
   unruled_split: (_, { at }) => split(at, 50),
   unruled: (_, { at }) => ended('released', 'rejected', at),
   expire: (_, { at }) => ended('released', 'expired', at),
-  confirm_claim: (work, { at, ttl = 0 }) => ({ set: { claim_expires_at: Math.min(at + ttl, work.deadline) } }),
+  confirm_claim: (work, { at, ttl = 0 }) => ({
+    set: { claim_expires_at: Math.min(at + ttl, work.deadline, work.claimed_at + claimSecondsLeft(work)) },
+  }),
   confirm_revision: (work, { at }) => ({ set: { claim_expires_at: at + work.terms.revision_window } }),
   confirm_result: (work, { at }) => ({ set: { review_due: at + work.terms.review_window } }),
   accept_unconfirmed: (_, { at }) => ended('paid', 'accepted', at),

@@ -38,6 +38,7 @@ export type Guard =
   | 'cooled_down'
   | 'lapses_left'
   | 'claim_time_left'
+  | 'confirm_time_left'
   | 'version_current'
   | 'renewals_left'
   | 'revisions_left'
@@ -137,7 +138,11 @@ export const transitions = [
     'arbitration',
   ),
   row('expire', ['open', 'claimed'], 'expired', 'timeout', 'system', [], ['refund'], 'deadline'),
-  row('confirm_claim', ['recovery_required'], 'claimed', 'work.renew', 'worker', ['was_claimed', 'before_deadline']),
+  row('confirm_claim', ['recovery_required'], 'claimed', 'work.renew', 'worker', [
+    'was_claimed',
+    'before_deadline',
+    'confirm_time_left',
+  ]),
   row('confirm_revision', ['recovery_required'], 'revision', 'work.renew', 'worker', ['was_revision']),
   row('confirm_result', ['recovery_required'], 'submitted', 'work.submit', 'worker', ['was_submitted', 'same_result']),
   row(

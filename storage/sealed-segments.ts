@@ -157,7 +157,7 @@ export class SealedSegments {
 }
 
 /** How many segments one list keeps open, given how many descriptors the process may have. */
-export function openSegmentsMax(descriptors: number): number {
+function openSegmentsMax(descriptors: number): number {
   const share = Math.floor(descriptors / descriptorsPerSegment)
   return Math.min(openSegmentsMost, Math.max(openSegmentsLeast, share))
 }

@@ -11,8 +11,10 @@
  * Each generation also counts the entries of every owner, so that one owner has its share and no more. These counts cost another
  * cell per owner.
  */
+
 import { randomInt } from 'node:crypto'
 import type { Cells } from '../../storage/shelved-table.ts'
+import { absurdSeconds } from '../kernel/day.ts'
 import { bytesOf, type Columns, type Kept } from './columns.ts'
 
 type PackedTable = readonly [count: number, fingerprints: Kept, values: Kept]
@@ -41,8 +43,6 @@ export type Shelf = {
   /** Undefined: it is not there, or not as it was put there. */
   open(name: string): Shelved | undefined
 }
-
-const absurdSeconds = 30 * 86_400
 
 /** An open-addressed table from fingerprints to numbers above 0: the cell of a fingerprint is its remainder, or one after it. */
 class Table {

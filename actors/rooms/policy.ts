@@ -9,6 +9,7 @@
  * text and for proof alone, and refused where the room is closed.
  */
 
+import { daySeconds } from '../kernel/day.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import type { Author } from '../records/authors.ts'
 import type { Ban, Board, Room } from '../records/board.ts'
@@ -168,7 +169,6 @@ type Standing = {
 /** Code, sentence, field and seconds to wait, as a refusal has them. */
 export type Objection = readonly [code: RefusalCode, message: string, field?: string | undefined, retryAfter?: number]
 
-const daySeconds = 86_400
 const minuteSeconds = 60
 
 /** The message to an author whose proof of work is missing or too small. */

@@ -405,10 +405,9 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
       const roots = this.#freshBelow(place, events.count).below(events.count, new Looks(slotsLookedMax))
       return NewestFirst.of(Array.from(roots, (root) => this.#lastOf(root)))
     }
-    const isOwn = (root: number) => (author === undefined ? this.#isOwn(place, root) : events.author[root] === author)
     const isPlace = (slot: number) => {
       const root = events.rootOf(slot)
-      return this.#lastOf(root) === slot && isOwn(root)
+      return this.#lastOf(root) === slot && this.#isOwn(place, root)
     }
     const guests = this.#guestsOf(place).map((root) => this.#lastOf(root))
     return new NewestFirst(this.#slotsOf(author === undefined ? { room } : {}), limit, isPlace, guests)
@@ -455,7 +454,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
 
   /** Whether a thread whose events are among those slots is listed there. */
   #isOwn({ room, page, author }: Place, root: number): boolean {
-    if (author !== undefined) return true
+    if (author !== undefined) return this.#core.board.events.author[root] === author
     if (room === undefined) return this.#isOnFront(root)
     const { events, pages } = this.#core.board
     return this.#flags.moveOf(root) === undefined && (page === undefined || events.page[root] === pages.find(page))

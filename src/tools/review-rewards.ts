@@ -12,6 +12,7 @@
  * directory is being made, a disk is full) is tried again until it can, less and less often, and one that waits holds up no other.
  */
 
+import { dayOf } from '../../actors/kernel/day.ts'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
 import { internalLetter } from '../../actors/records/internal-operations.ts'
@@ -38,7 +39,6 @@ export type ReviewRewardsOptions = {
 /** `address`: of the client; absent: not known any more. */
 type Reviewed = Pick<RecentReview, 'subject' | 'author'> & { readonly address?: string }
 
-const daySeconds = 86_400
 const recentSeconds = 86_400
 const againMs = 1_000
 const againMaxMs = 300_000
@@ -135,7 +135,7 @@ export class ReviewRewards {
 
   #caps({ author, address = '' }: Reviewed, { publishers }: FoundSubject): readonly Cap[] {
     const { limitsOn, secret, wallSeconds } = this.#options
-    const purpose = `review ${Math.floor(wallSeconds() / daySeconds)}`
+    const purpose = `review ${dayOf(wallSeconds())}`
     const wider = widerNetworkMark(secret, purpose, address)
     const ofNetwork = rates.review_rewards_per_network_per_day
     const ofPublisher = rates.review_rewards_per_publisher_per_day

@@ -9,6 +9,7 @@
  */
 
 import { createHmac } from 'node:crypto'
+import { dayOf } from '../../actors/kernel/day.ts'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
 import { internalLetter } from '../../actors/records/internal-operations.ts'
@@ -28,7 +29,6 @@ type WelcomeOptions = {
   readonly later: (callback: () => void, ms: number) => void
 }
 
-const daySeconds = 86_400
 const againMs = 1_000
 /** Identities known to be settled; for others the market is asked again, which costs a letter and no sync. */
 const knownMax = 100_000
@@ -48,7 +48,7 @@ export class Welcome {
   /** This identity has posted in public. `address`: of the client, '' where it is not known any more. */
   greet(identity: string, address: string): void {
     const { actors, board, wallSeconds } = this.#options
-    const day = Math.floor(wallSeconds() / daySeconds)
+    const day = dayOf(wallSeconds())
     if (this.#closed || identity === board || (this.#settled.get(identity) ?? -1) >= day) return
     this.#settle(identity, day)
     const letter = internalLetter('credit.welcome', marketName, board, this.#args(identity, address, day))

@@ -3,14 +3,13 @@
  * beginning and its clock, and what an identity has.
  */
 
+import { dayOf } from '../../kernel/day.ts'
 import { type Accepted, accept, type Deciders, refuse, type Situation, type WriteLetter } from '../../records/write.ts'
 import { changeOf, codes, transferId, user } from './ledger.ts'
 import type { BeginArgs, GivenReply, Posting, RewardArgs, TickArgs, TickReply, WelcomeArgs } from './letters.ts'
 import type { Market } from './market.ts'
 import { unaffordable } from './rows.ts'
 import { Turn } from './turn.ts'
-
-const daySeconds = 86_400
 
 /** `erased`: the board knows that the recipient was erased. */
 type MoveArgs = { readonly target: string; readonly amount: number; readonly erased?: boolean }
@@ -51,7 +50,7 @@ const welcome = ({ state: { market }, now }: Situation, letter: WriteLetter<Welc
   const { identity, network, wider = '', amount } = args
   const { welcomed, networks, day } = market.given
   if (welcomed.has(identity)) return given(0, 'already')
-  const today = day === Math.floor(now / daySeconds) ? networks : new Map<string, number>()
+  const today = day === dayOf(now) ? networks : new Map<string, number>()
   if ([...today.values()].reduce((sum, count) => sum + count, 0) >= args.board_max) return given(0, 'board')
   if ((today.get(network) ?? 0) >= args.network_max) return given(0, 'network')
   if (wider !== '' && market.given.wider.of(wider, now) >= args.wider_max) return given(0, 'network')

@@ -91,7 +91,7 @@ const sizeDefaults = {
   /** A work cannot be claimed or reopened in the last seconds before its deadline. */
   work_claim_margin: 900,
   work_renewals: 3,
-  /** How long claims may hold a work without a result, all together and whoever makes them. */
+  /** Seconds for which all claims of a work together, by any worker, may hold it without a result. */
   work_claim_total: 345_600,
   work_review_window: 259_200,
   work_review_window_minimum: 3_600,

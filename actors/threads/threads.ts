@@ -452,7 +452,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return room === undefined ? allSlots(board) : slotsIn(room, page)
   }
 
-  /** Whether a thread whose events are among those slots is listed there. */
+  /** Whether a thread is listed there, given that its events are among those slots; of an author, among any. */
   #isOwn({ room, page, author }: Place, root: number): boolean {
     if (author !== undefined) return this.#core.board.events.author[root] === author
     if (room === undefined) return this.#isOnFront(root)

@@ -138,7 +138,7 @@ export type ObserveArgs = {
   readonly by: 'author' | 'other'
   /** Of a result that was edited: its hash now. */
   readonly sha256?: string
-  /** 32 hex of the result that it is about: the room of another shard may speak of one before it hears of the next. */
+  /** 32 hex of the result that it is about, which may be an earlier one where the room is in another shard. */
   readonly result?: string
 }
 /** `work.tick`: what is due takes effect. Answers {written, next}: works written, and when the next is due (0: none is known). */

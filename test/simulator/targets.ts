@@ -35,13 +35,23 @@ export class SimulatedTargets {
   readonly #moods = new Map<string, Mood>()
   #database: DatabaseSync
   #older: Rows = []
+  /** The only way from a database to this object: SQLite keeps a database that has statements for good, and all that it points to. */
+  readonly #commits = { happened: () => {} }
 
   /** `take`: what came to a target. */
   constructor(sim: Simulation, take: (letter: Letter) => void) {
     this.#sim = sim
     this.#take = take
-    this.#database = this.#opened([])
+    this.#database = opened([], this.#commits)
+    this.#commits.happened = () => {
+      if (sim.chance(rememberedOf) === 0) this.#older = this.rows
+    }
     sim.onCut(() => this.#cut())
+  }
+
+  /** The run is over, and can be forgotten. */
+  end(): void {
+    this.#commits.happened = () => {}
   }
 
   readonly thread = (data: unknown, here: ThreadPlatform) =>
@@ -68,7 +78,7 @@ export class SimulatedTargets {
 
   /** The file is that of another time. */
   putBack(rows: Rows): void {
-    this.#database = this.#opened(rows)
+    this.#database = opened(rows, this.#commits)
   }
 
   /** SQLite syncs some commits later: the newest of them may be gone, and rarely the file is. */
@@ -76,25 +86,6 @@ export class SimulatedTargets {
     const fate = this.#sim.chance(8)
     if (fate === 0) this.putBack([])
     else if (fate < 4) this.putBack(this.#older)
-  }
-
-  #opened(rows: Rows): DatabaseSync {
-    const database = openDatabase(':memory:')
-    DeliveryStore.in(database, 'delivery.sqlite')
-    for (const [table, all] of rows)
-      for (const row of all) {
-        const names = Object.keys(row)
-        const marks = names.map(() => '?').join(',')
-        database.prepare(`INSERT INTO ${table} (${names.join(',')}) VALUES (${marks})`).run(...Object.values(row))
-      }
-    const exec = database.exec.bind(database)
-    database.exec = (sql) => {
-      exec(sql)
-      if (sql === 'COMMIT' && this.#sim.chance(rememberedOf) === 0) this.#older = this.rows
-    }
-    // What a process leaves stays.
-    database.close = () => {}
-    return database
   }
 
   #posterOf(clock: Clock): Pick<Poster, 'target' | 'post' | 'close'> {
@@ -148,4 +139,23 @@ function letterOf(headers: readonly string[], body: string): Letter {
     signature: value('webhook-signature'),
     body,
   }
+}
+
+function opened(rows: Rows, commits: { readonly happened: () => void }): DatabaseSync {
+  const database = openDatabase(':memory:')
+  DeliveryStore.in(database, 'delivery.sqlite')
+  for (const [table, all] of rows)
+    for (const row of all) {
+      const names = Object.keys(row)
+      const marks = names.map(() => '?').join(',')
+      database.prepare(`INSERT INTO ${table} (${names.join(',')}) VALUES (${marks})`).run(...Object.values(row))
+    }
+  const exec = database.exec.bind(database)
+  database.exec = (sql) => {
+    exec(sql)
+    if (sql === 'COMMIT') commits.happened()
+  }
+  // What a process leaves stays.
+  database.close = () => {}
+  return database
 }

@@ -620,6 +620,7 @@ export async function runWorld(run: Run): Promise<Outcome> {
   }
   const { seen, struck } = world.sim.memory.points
   await world.sim.kill()
+  world.targets.end()
   return {
     ...(found === undefined ? {} : { found }),
     trace: world.trace,

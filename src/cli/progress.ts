@@ -15,7 +15,7 @@ const rateWindowMs = 5000
 const barCells = 24
 
 type ProgressOptions = {
-  readonly terminal: Terminal
+  readonly terminal: Pick<Terminal, 'clock' | 'err' | 'isInteractive'>
   /** What is counted, in the plural: "posts". */
   readonly unit: string
 }

@@ -7,6 +7,8 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { Progress } from '../../src/cli/progress.ts'
+import { systemClock } from '../../src/clock.ts'
 import { setLogLevel } from '../../src/observe.ts'
 import type { Layout } from './board.ts'
 import { faults } from './faults.ts'
@@ -72,7 +74,7 @@ class Sum {
 }
 
 /** All boards of a plan, on so many threads at a time; it stops at the first that fails. */
-async function runAll(plan: Plan, sum: Sum): Promise<Done | undefined> {
+async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Done | undefined> {
   const count = plan.board === undefined ? Math.ceil(plan.steps / stepsEach) : 1
   const first = plan.board ?? 0
   const until = performance.now() + 1_000 * plan.seconds
@@ -80,6 +82,7 @@ async function runAll(plan: Plan, sum: Sum): Promise<Done | undefined> {
   let found: Done | undefined
   const take = (done: Done): void => {
     sum.add(done.outcome, runOf(plan, done.board).steps)
+    progress.update(sum.steps, count === 1 ? undefined : plan.steps)
     if (done.outcome.found !== undefined && (found === undefined || done.board < found.board)) found = done
   }
   if (count === 1) {
@@ -184,7 +187,14 @@ async function main(): Promise<void> {
   const sum = new Sum()
   const begun = performance.now()
   console.error(`seed ${plan.seed}, ${plan.steps} steps`)
-  const done = await runAll(plan, sum)
+  const terminal = {
+    clock: systemClock,
+    err: (text: string) => void process.stderr.write(text),
+    isInteractive: process.stderr.isTTY === true,
+  }
+  const progress = new Progress({ terminal, unit: 'steps' })
+  const done = await runAll(plan, sum, progress)
+  progress.clear()
   const seconds = (performance.now() - begun) / 1_000
   const { user, system } = process.cpuUsage()
   const { struck, missed } = sum.coverage

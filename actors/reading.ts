@@ -45,13 +45,13 @@ export function findEvents(state: State, query: EventsQuery, now: number): Slots
     (query.author !== undefined && author === undefined)
   if (isUnknown) return nothing
   const matches = (slot: number): boolean =>
-    (room === undefined || events.room[slot] === room.number) &&
-    (kind === undefined || events.kind[slot] === kind) &&
-    (page === undefined || events.page[slot] === page) &&
-    (author === undefined || events.author[slot] === author.number) &&
-    query.without?.has(events.author[slot]!) !== true &&
-    (query.before === undefined || events.seq[slot]! < query.before) &&
-    (query.after === undefined || events.seq[slot]! > query.after) &&
+    (room === undefined || events.room(slot) === room.number) &&
+    (kind === undefined || events.kind(slot) === kind) &&
+    (page === undefined || events.page(slot) === page) &&
+    (author === undefined || events.author(slot) === author.number) &&
+    query.without?.has(events.author(slot)) !== true &&
+    (query.before === undefined || events.seq(slot) < query.before) &&
+    (query.after === undefined || events.seq(slot) > query.after) &&
     !marks.isEdit(slot) &&
     marks.gone(slot, now) === undefined
   const ofRoom = room === undefined ? undefined : slotsIn(room, query.page)
@@ -74,12 +74,12 @@ function cursorBounds(list: List, { order, from }: EventsQuery): Bounds {
 }
 
 /** The numbers inside a room grow with its slots: what `before` and `after` leave out is never examined. */
-function seqBounds({ seq }: EventIndex, list: List, { low, high }: Bounds, { before, after }: EventsQuery): Bounds {
+function seqBounds(events: EventIndex, list: List, { low, high }: Bounds, { before, after }: EventsQuery): Bounds {
   const firstAbove = (value: number): number => {
     let [from, to] = [low, high]
     while (from < to) {
       const middle = (from + to) >>> 1
-      if (seq[list.at(middle)]! <= value) from = middle + 1
+      if (events.seq(list.at(middle)) <= value) from = middle + 1
       else to = middle
     }
     return from
@@ -115,10 +115,10 @@ export function readThread(
 ): Slots & { root: number } {
   const { events } = board
   const root = events.rootOf(slot)
-  const before = (at: number) => (at === root ? none : events.tail[at]!)
-  const after = (at: number) => (order === 'asc' ? events.next[at]! : before(at))
+  const before = (at: number) => (at === root ? none : events.tail(at))
+  const after = (at: number) => (order === 'asc' ? events.next(at) : before(at))
   const slots: number[] = []
-  let at = from === undefined ? (order === 'asc' ? root : events.tail[root]!) : after(from)
+  let at = from === undefined ? (order === 'asc' ? root : events.tail(root)) : after(from)
   while (at !== none && slots.length < limit) {
     slots.push(at)
     at = after(at)
@@ -130,8 +130,8 @@ export function readThread(
 export function earlierInThread({ events }: Board, slot: number, places: number): number | undefined {
   let at = slot
   for (let left = places; left > 0; left--) {
-    if (events.root[at] === none) return undefined
-    at = events.tail[at]!
+    if (events.root(at) === none) return undefined
+    at = events.tail(at)
   }
   return at
 }
@@ -165,7 +165,7 @@ function shownRoots({ board: { events }, marks }: State, roots: ReadonlySet<numb
   for (const root of roots) {
     if (marks.gone(root, now) !== undefined) continue
     count++
-    const end = events.expires[root]!
+    const end = events.expires(root)
     if (end !== 0 && (until === 0 || end < until)) until = end
   }
   return { count, until }
@@ -192,7 +192,7 @@ export function pagesOf({ board: { events }, marks }: State, room: Room, now: nu
     const { count, threads, until } = marks.visible(page, now)
     if (count === 0) continue
     const last = marks.newestShown(page, now)
-    pages.push({ name: page.name, count, threads, order: page.last, last, updatedAt: events.at[last]!, until })
+    pages.push({ name: page.name, count, threads, order: page.last, last, updatedAt: events.at(last), until })
   }
   return pages.sort((a, b) => b.order - a.order)
 }

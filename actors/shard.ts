@@ -19,8 +19,10 @@ import { Mailbox } from './kernel/mailbox.ts'
 import { tooBusy, unpublishedDelegation } from './kernel/refusals.ts'
 import type { Timers } from './kernel/timers.ts'
 import type { Answer, Delivery, Head, Mail, ShardAnswer } from './records/answer.ts'
-import type { Board } from './records/board.ts'
+import { Board } from './records/board.ts'
 import { Columns } from './records/columns.ts'
+import { EventIndex } from './records/event-index.ts'
+import type { EventShelf } from './records/old-events.ts'
 import {
   type BoardRecord,
   type FactRecord,
@@ -78,6 +80,8 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly onReplayed?: (seq: number) => void
   /** Where retry memory goes that is old; left out: all of it stays in memory. */
   readonly shelf?: Shelf
+  /** Where the rows of events go that are old; left out: all of them stay in memory. */
+  readonly eventShelf?: EventShelf
   /** Rooms that every board has. */
   readonly firstRooms: readonly FirstRoom[]
   readonly mailboxMax: number
@@ -157,11 +161,12 @@ export class Shard {
     this.#worthATurn = Math.min(lettersWorthATurn, Math.ceil(options.mailboxMax / 2))
     const now = options.wallSeconds()
     const kept = this.#restored(now)
-    this.state = kept?.state ?? new State()
+    this.state = kept?.state ?? new State(new Board(new EventIndex(options.eventShelf)))
     this.#acceptance = kept?.acceptance ?? this.#guard(this.state)
     this.#now = kept?.now ?? 0
     for (const frame of options.journal.scan((kept?.seq ?? 0) + 1)) {
       this.#replay(frame, now)
+      this.board.events.shelve(true)
       options.onReplayed?.(frame.seq)
     }
     this.#makeFirstRooms()
@@ -171,7 +176,7 @@ export class Shard {
   /** What the snapshot holds, at `at` (Unix seconds); undefined: there is none, or it is of no use. */
   #restored(at: number) {
     return this.#options.snapshot((found) => {
-      const kept = State.unpack(found)
+      const kept = State.unpack(found, 'deciding', this.#options.eventShelf)
       if (kept === undefined) return undefined
       const [now, packed] = kept.more as PackedShard
       const acceptance = this.#guard(kept.state)
@@ -346,6 +351,7 @@ export class Shard {
       const record = this.#replay(frame, now)
       if (record.type === RecordType.act) acts.push(record)
     }
+    this.board.events.shelve()
     this.#options.afterTurn(this.#options.journal.nextSeq - 1, new Set(acts.map(({ room }) => room)))
     return acts
   }
@@ -381,6 +387,7 @@ export class Shard {
   /** Everything decided may be shown. */
   #endTurn(answers: readonly (() => void)[]): void {
     for (const answer of answers) answer()
+    this.board.events.shelve()
     const acted = this.#acted
     this.#acted = new Set()
     this.#options.afterTurn(this.#options.journal.nextSeq - 1, acted)

@@ -19,6 +19,7 @@ import { Board, Changes, nowhere, type Place, packBoard, type Room, unpackBoard 
 import { Columns } from './records/columns.ts'
 import type { Core, Projection, RecordPlace } from './records/core.ts'
 import { none } from './records/event-index.ts'
+import type { EventShelf } from './records/old-events.ts'
 import { type BoardRecord, type FactRecord, RecordType } from './records/record.ts'
 import { Rules } from './rooms/rules.ts'
 import { Sales } from './sales/sales.ts'
@@ -144,7 +145,7 @@ export class State implements Core {
     if (record.type === RecordType.event) {
       const slot = board.events.find(key)
       // A new version is reported as a change of its original, by the part that knows versions.
-      if (record.original === undefined && this.tells(board.roomList[board.events.room[slot]!]!)) changes.posted(slot)
+      if (record.original === undefined && this.tells(board.roomList[board.events.room(slot)]!)) changes.posted(slot)
       for (const part of this.#parts) part.onEvent?.(record, slot, from)
     } else if (record.type === RecordType.roomCreated) {
       const room = board.rooms.get(record.room)!.number
@@ -167,7 +168,7 @@ export class State implements Core {
   /** The actor that decides over the event, document, blob or receiver with this id (32 hex), if it is here. */
   actorOf(id: string): string | undefined {
     const slot = this.board.events.find(Buffer.from(id, 'hex'))
-    if (slot !== none) return this.board.roomList[this.board.events.room[slot]!]!.name
+    if (slot !== none) return this.board.roomList[this.board.events.room(slot)]!.name
     for (const part of this.#parts) {
       const actor = part.actorOf?.(id)
       if (actor !== undefined) return actor
@@ -179,7 +180,7 @@ export class State implements Core {
   makerOf(id: string): string | undefined {
     const { events, authors } = this.board
     const slot = events.find(Buffer.from(id, 'hex'))
-    if (slot !== none) return authors.idOf(events.author[slot]!)
+    if (slot !== none) return authors.idOf(events.author(slot))
     return this.blobs.find(id)?.author ?? this.documents.find(id)?.owner
   }
 
@@ -190,10 +191,14 @@ export class State implements Core {
     return { bytes: packBoard(this.board, packed, columns), columns: columns.all }
   }
 
-  /** Undefined: bytes of another format. */
-  static unpack(image: Image, role: Role = 'deciding'): { state: State; more: unknown; columns: Columns } | undefined {
+  /** `shelf`: where its old events are. Undefined: bytes of another format, or the shelf lacks a part of them. */
+  static unpack(
+    image: Image,
+    role: Role = 'deciding',
+    shelf?: EventShelf,
+  ): { state: State; more: unknown; columns: Columns } | undefined {
     const columns = new Columns(image.columns)
-    const kept = unpackBoard(image.bytes, columns)
+    const kept = unpackBoard(image.bytes, columns, shelf)
     if (kept === undefined) return undefined
     const [changes, parts, book, more] = kept.more as More
     const state = new State(kept.board, role, new LogBook(book))

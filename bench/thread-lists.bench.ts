@@ -211,7 +211,7 @@ function applyRow({ state, count }: Filled): Row {
       0.5,
     )
   const { events } = state.board
-  const longest = events.tail[events.find(idOf(0))]!
+  const longest = events.tail(events.find(idOf(0)))
   const roots = () => writer.roots[writer.chance.below(writer.roots.length)]!
   return {
     events: count,

@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import { queueDefault, rates } from '../actors/kernel/limits.ts'
 import { limitsFault } from '../actors/kernel/limits-given.ts'
 import { isAddressOrNetwork } from '../actors/kernel/networks.ts'
+import { roomFor } from '../storage/snapshot.ts'
 import { BadConfig, environment, type SettingName, type Variables } from './environment.ts'
 import { usdc } from './money/networks.ts'
 import { microsOf } from './money/price.ts'
@@ -57,6 +58,8 @@ export type Config = {
   /** Writes are refused when the disk has less free than this. */
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
+  /** Of each shard, at least so many events have their rows in memory, a power of two; older ones lie on disk. */
+  readonly recentEvents: number
   /** Seconds between two looks for texts that were redacted or have expired and have to leave the disk. */
   readonly compactSeconds: number
   /** What the scrubber reads again in a second, 0 for nothing. */
@@ -289,7 +292,7 @@ function networkOf(env: Environment): Pick<Config, Network> {
 
 type Storage =
   | ('dataDirectory' | 'markFile' | 'blobBytesPerIdentity' | 'diskReserveBytes' | 'compactSeconds')
-  | ('segmentBytesMax' | 'scrubBytesPerSecond')
+  | ('segmentBytesMax' | 'recentEvents' | 'scrubBytesPerSecond')
 
 function storageOf(env: Environment, data: string): Pick<Config, Storage> {
   const dataDirectory = resolve(data === '' ? env.text('DATA_DIR', './data') : data)
@@ -307,6 +310,7 @@ function storageOf(env: Environment, data: string): Pick<Config, Storage> {
     compactSeconds: env.number('COMPACT_SECONDS', 60, 1, 86_400),
     scrubBytesPerSecond: env.number('SCRUB_BYTES_PER_SECOND', 1024 * 1024, 0, 1024 * 1024 * 1024),
     segmentBytesMax: env.number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
+    recentEvents: roomFor(env.number('RECENT_EVENTS', 262_144, 16, 16_777_216)),
   }
 }
 

@@ -34,6 +34,7 @@ export const settings = {
   BLOB_BYTES_PER_IDENTITY: 'bytes that the attachments of one identity may take',
   DISK_RESERVE_BYTES: 'writes are refused when the disk has less free',
   SEGMENT_BYTES: 'size at which a journal segment is sealed',
+  RECENT_EVENTS: 'events of each shard that stay in memory at least; older ones are looked up on disk',
   QUEUE_MAX: 'writes that may wait for one shard',
   SCREEN_URL: 'HTTP classifier that screens posts for advertisements',
   COMPACT_SECONDS: 'how often redacted and expired texts are removed from the disk',

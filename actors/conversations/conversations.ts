@@ -101,7 +101,7 @@ export class Direct implements Projection {
   }
 
   onEvent(event: PostRecord, slot: number): void {
-    const room = this.#core.board.roomList[this.#core.board.events.room[slot]!]!
+    const room = this.#core.board.roomList[this.#core.board.events.room(slot)]!
     const author = hex(event.author)
     // What the board says about a work accepts nothing on behalf of a member.
     if (event.via !== 'board') this.#spoken(room, author)
@@ -109,7 +109,7 @@ export class Direct implements Projection {
     const said = spokenTo(event)
     const identities = new Set<string>(said.to === '' ? [] : [said.to])
     const target = event.reply === undefined ? none : this.#core.board.events.find(event.reply)
-    if (target !== none) identities.add(this.#core.board.authors.idOf(this.#core.board.events.author[target]!))
+    if (target !== none) identities.add(this.#core.board.authors.idOf(this.#core.board.events.author(target)))
     for (const handle of said.handles) {
       if (room.visibility === 'private') this.#mentioned(handle, slot)
       else {

@@ -50,12 +50,12 @@ export function about<Args extends { readonly event: string }, Reply extends obj
   return (situation: Situation, letter: WriteLetter<Args>): Decision<Reply> => {
     const { state, board } = situation
     const named = board.events.find(Buffer.from(letter.args.event, 'hex'))
-    const room = named === none ? undefined : board.roomList[board.events.room[named]!]
+    const room = named === none ? undefined : board.roomList[board.events.room(named)]
     if (room?.name !== letter.to || !mayAct(room, letter))
       return refuse('not_found', `there is no event ${letter.args.event}`, 'event_id')
     const slot = state.marks.original(named)
     const id = Buffer.from(board.events.id(slot))
-    const author = board.authors.idOf(board.events.author[slot]!)
+    const author = board.authors.idOf(board.events.author(slot))
     return decide({ slot, id, room, isPublic: room.visibility === 'public', author }, situation, letter)
   }
 }
@@ -159,7 +159,7 @@ const redact = about((subject, { state, board, now }, letter: WriteLetter<AboutA
     kind: 'redact',
     event: Buffer.from(letter.id).toString('hex'),
     room: room.name,
-    seq: board.events.seq[slot]!,
+    seq: board.events.seq(slot),
     time: now,
     command: Buffer.from(letter.sha).toString('hex'),
     target: board.events.idHex(slot),
@@ -204,7 +204,7 @@ export function postsLeft(
     const slot = own.at(position)
     if (slots.length === markedMax || position - begin === looksMax) return { slots, next: slot }
     if (marks.isHiddenWithAuthor(slot) === isHidden) continue
-    if (room === undefined || board.events.room[slot] === room) slots.push(slot)
+    if (room === undefined || board.events.room(slot) === room) slots.push(slot)
   }
   return { slots, next: 0 }
 }

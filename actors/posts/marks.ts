@@ -95,9 +95,9 @@ export class PostMarks implements Projection {
     this.#core = core
     const { events } = core.board
     this.#marked = {
-      endOf: (slot) => events.expires[slot]!,
+      endOf: (slot) => events.expires(slot),
       isMarked: (slot) => this.#markOf(slot) !== undefined,
-      beginsThread: (slot) => events.root[slot] === none,
+      beginsThread: (slot) => events.root(slot) === none,
     }
   }
 
@@ -181,10 +181,9 @@ export class PostMarks implements Projection {
 
   /** The same, apart from a suspension of its author. */
   goneByItself(slot: number, now: number): Gone | undefined {
-    const { expires } = this.#core.board.events
     const mark = this.#redactions.size + this.#hides.size === 0 ? undefined : this.#ownMarkOf(this.original(slot))
     if (mark !== undefined) return mark
-    const ends = expires[slot]!
+    const ends = this.#core.board.events.expires(slot)
     return ends !== 0 && ends <= now ? expired : undefined
   }
 
@@ -296,7 +295,7 @@ export class PostMarks implements Projection {
 
   #setWithAuthor(slot: number, isHidden: boolean): void {
     if (this.#hiddenWithAuthor.has(slot) === isHidden) return
-    const author = this.#core.board.events.author[slot]!
+    const author = this.#core.board.events.author(slot)
     const posts = (this.#hiddenAuthors.get(author) ?? 0) + (isHidden ? 1 : -1)
     if (posts === 0) this.#hiddenAuthors.delete(author)
     else this.#hiddenAuthors.set(author, posts)
@@ -397,7 +396,7 @@ export class PostMarks implements Projection {
 
   #pageOf(slot: number): Page {
     const { board } = this.#core
-    return board.roomList[board.events.room[slot]!]!.pages.get(board.page(slot))!
+    return board.roomList[board.events.room(slot)]!.pages.get(board.page(slot))!
   }
 }
 

@@ -11,6 +11,7 @@ import { Authors, type PackedAuthors } from './authors.ts'
 import { bytesOf, type Columns, grown, type Kept } from './columns.ts'
 import { EventIndex, Names, none, type PackedEvents, SlotList } from './event-index.ts'
 import { Handles } from './handles.ts'
+import type { EventShelf } from './old-events.ts'
 import {
   type BoardRecord,
   type HandleClaimed,
@@ -165,11 +166,11 @@ export class Board {
   }
 
   page(slot: number): string {
-    return this.pages.name(this.events.page[slot]!)
+    return this.pages.name(this.events.page(slot))
   }
 
   kind(slot: number): string {
-    return this.kinds.name(this.events.kind[slot]!)
+    return this.kinds.name(this.events.kind(slot))
   }
 
   #roomCreated(record: RoomCreated, place: Place): void {
@@ -326,8 +327,8 @@ export class Changes {
     const kind = changeKinds[this.#kind[row]!]!
     const about = this.#about[row]!
     if (kind !== 'event.posted') return { kind, ...this.#others.at(about, ofSubjects.has(kind)) }
-    const { room, at } = this.#events
-    return { position: this.#positionOf(row), kind, room: room[about]!, slot: about, subject: '', at: at[about]! }
+    const [room, at] = [this.#events.room(about), this.#events.at(about)]
+    return { position: this.#positionOf(row), kind, room, slot: about, subject: '', at }
   }
 
   /** First row after this position, by binary search. */
@@ -366,7 +367,7 @@ export class Changes {
 
   #positionOf(row: number): number {
     const about = this.#about[row]!
-    return changeKinds[this.#kind[row]!] === 'event.posted' ? this.#events.change[about]! : this.#others.position(about)
+    return changeKinds[this.#kind[row]!] === 'event.posted' ? this.#events.change(about) : this.#others.position(about)
   }
 }
 
@@ -432,11 +433,11 @@ class Others {
 
 /** The row of a change to an event. */
 export function eventChange(board: Board, slot: number, position: number, at: number): Omit<Change, 'kind'> {
-  return { position, room: board.events.room[slot]!, slot, subject: '', at }
+  return { position, room: board.events.room(slot), slot, subject: '', at }
 }
 
 /** Earlier formats have every column of events, those up to 9 the identities one by one, and some do not say all that a replay tells. */
-const snapshotFormat = 13
+const snapshotFormat = 14
 const codec = new Packr({ useRecords: false })
 
 type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Kept]
@@ -489,11 +490,17 @@ export function packBoard(board: Board, more: unknown, columns: Columns): Buffer
   return encode(codec, packed)
 }
 
-/** Undefined: bytes of another format. */
-export function unpackBoard(bytes: Uint8Array, columns: Columns): { board: Board; more: unknown } | undefined {
+/** Undefined: bytes of another format, or the shelf lacks a part of it. */
+export function unpackBoard(
+  bytes: Uint8Array,
+  columns: Columns,
+  shelf?: EventShelf,
+): { board: Board; more: unknown } | undefined {
   const packed = codec.unpack(bytes) as Packed
   if (packed.format !== snapshotFormat) return undefined
-  const board = new Board(EventIndex.of(packed.events, columns))
+  const events = EventIndex.of(packed.events, columns, shelf)
+  if (events === undefined) return undefined
+  const board = new Board(events)
   board.change = packed.change
   for (const name of packed.pages) board.pages.number(name)
   for (const name of packed.kinds) board.kinds.number(name)

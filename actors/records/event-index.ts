@@ -2,10 +2,12 @@
  * The event index: what memory keeps of each event, in columns of typed arrays, found by id.
  *
  * Bodies stay in the segments; a slot here says where. One slot costs 52 to 66 bytes, plus 4 to 8 bytes of hash table
- * and 4 bytes in its room's list. Slots are never freed:
+ * and 4 bytes in its room's list. With a shelf, events that are old lie there, and a slot of theirs costs 2 bytes. Slots are never freed:
  * a place in a room is forever, only the text can go.
  */
 
+import { shelvedRows } from '../../storage/shelved-rows.ts'
+import { roomFor } from '../../storage/snapshot.ts'
 import {
   bytesOf,
   type Columns,
@@ -18,6 +20,7 @@ import {
   wideEnough,
 } from './columns.ts'
 import { IdTable, none, type PackedIds } from './id-table.ts'
+import { type EventShelf, OldEvents, type OldFile, oldColumns, oldWords, type PackedOld } from './old-events.ts'
 import { lowerBound, type Slots } from './slot-lists.ts'
 
 export { none }
@@ -51,123 +54,326 @@ type NewSlot = {
 
 const initialCapacity = 1024
 
-const wideNames = ['place', 'author', 'seq', 'at', 'root', 'parent', 'change', 'next', 'tail'] as const
-/** Of small numbers, or mostly zeros. */
-const narrowNames = ['shard', 'room', 'page', 'kind', 'expires', 'leaf'] as const
+const wideNames = ['place', 'author', 'seq', 'at', 'root', 'parent', 'next', 'tail'] as const
+/** Of small numbers. */
+const narrowNames = ['room', 'page', 'kind'] as const
 
-export type PackedEvents = readonly [ids: PackedIds, wide: readonly Kept[], narrow: readonly Kept[]]
+export type PackedEvents = readonly [
+  ids: PackedIds,
+  wide: readonly Kept[],
+  narrow: readonly Kept[],
+  /** Shards, times of expiry, leaves: mostly zeros, which take no memory. */
+  sparse: readonly Kept[],
+  /** Nothing: it is `place`. */
+  change: Kept | null,
+  /** `linked`: links of slots below it are among those of the old ones. */
+  old: readonly [linked: number, PackedOld] | null,
+]
 
-export class EventIndex {
-  readonly #ids = new IdTable(16)
+/** Columns of the events that are in memory, from the slot `from` on. */
+class Recent {
+  readonly from: number
+  ids = new IdTable(16)
   place = new Uint32Array(initialCapacity)
   author = new Uint32Array(initialCapacity)
   seq = new Uint32Array(initialCapacity)
   at = new Uint32Array(initialCapacity)
   root = new Uint32Array(initialCapacity)
   parent = new Uint32Array(initialCapacity)
-  /** The same array as `place` while each of its numbers is. */
-  change = this.place
-  /** Next event of the same thread, by slot; `none` at its end. */
   next = new Uint32Array(initialCapacity)
-  /** On a root: the newest event of its thread. On a reply: the one before it in the thread. */
   tail = new Uint32Array(initialCapacity)
-  shard: Narrow = new Uint8Array(initialCapacity)
   room: Narrow = new Uint8Array(initialCapacity)
   page: Narrow = new Uint8Array(initialCapacity)
   kind: Narrow = new Uint8Array(initialCapacity)
-  expires: Narrow = new Uint8Array(initialCapacity)
-  leaf: Narrow = new Uint8Array(initialCapacity)
+
+  constructor(from: number) {
+    this.from = from
+  }
+
+  /** Without the first `count` of them. */
+  after(count: number): Recent {
+    const later = new Recent(this.from + count)
+    const left = this.ids.count - count
+    const room = Math.max(initialCapacity, roomFor(left))
+    later.ids = this.ids.after(count)
+    for (const name of wideNames) later[name] = grown(this[name].subarray(count, count + left), new Uint32Array(room))
+    for (const name of narrowNames) later[name] = longer(this[name].subarray(count, count + left), room)
+    return later
+  }
+
+  grow(): void {
+    const capacity = this.place.length * 2
+    for (const name of wideNames) this[name] = grown(this[name], new Uint32Array(capacity))
+    for (const name of narrowNames) this[name] = longer(this[name], capacity)
+  }
+}
+
+export class EventIndex {
+  readonly #old: OldEvents | undefined
+  #recent = new Recent(0)
+  /** Of every event; undefined while each of its numbers is that of `place`. */
+  #change: Uint32Array | undefined
+  #shard: Narrow = new Uint8Array(initialCapacity)
+  #expires: Narrow = new Uint8Array(initialCapacity)
+  #leaf: Narrow = new Uint8Array(initialCapacity)
+  /** Links of slots below this one are kept with the old ones: they are old, or were to be. */
+  #linked = 0
+  #isShelving = false
+  /** With so many events the next of them are put away. */
+  #shelvesAt: number
+
+  /** `shelf`: where old events go; left out: all stay in memory. */
+  constructor(shelf?: EventShelf) {
+    this.#old = shelf && new OldEvents(shelf)
+    this.#shelvesAt = shelf === undefined ? Number.POSITIVE_INFINITY : 2 * shelf.eventsEach
+  }
 
   get count(): number {
-    return this.#ids.count
+    return this.#recent.from + this.#recent.ids.count
   }
 
   /** Everything, for a snapshot, cut to the slots in use. */
   pack(columns: Columns): PackedEvents {
+    const recent = this.#recent
+    const { ids } = recent
     const wide = wideNames.map((name) => {
-      const bytes = bytesOf(this[name], name === 'change' && this.change === this.place ? 0 : this.count)
+      const bytes = bytesOf(recent[name], ids.count)
       return name === 'next' || name === 'tail' ? columns.put(bytes) : columns.putGrowing(bytes)
     })
-    return [this.#ids.pack(columns), wide, narrowNames.map((name) => keepNarrow(this[name], this.count, columns))]
+    const narrow = narrowNames.map((name) => keepNarrow(recent[name], ids.count, columns))
+    const sparse = [this.#shard, this.#expires, this.#leaf].map((column) => keepNarrow(column, this.count, columns))
+    const change = this.#change === undefined ? null : columns.putGrowing(bytesOf(this.#change, this.count))
+    const old = this.#old === undefined ? null : ([this.#linked, this.#old.pack(columns)] as const)
+    return [ids.pack(columns), wide, narrow, sparse, change, old]
   }
 
-  /** The index that was packed. */
-  static of([ids, wide, narrow]: PackedEvents, columns: Columns): EventIndex {
-    const index = new EventIndex()
-    index.#ids.restore(ids, columns)
-    for (const [n, name] of wideNames.entries()) {
-      const { buffer, length } = columns.take(wide[n]!, initialCapacity * 4)
-      index[name] = name === 'change' && length === 0 ? index.place : new Uint32Array(buffer)
+  /** The index that was packed. Undefined: the shelf lacks a part of it. */
+  static of(
+    [ids, wide, narrow, sparse, change, old]: PackedEvents,
+    columns: Columns,
+    shelf?: EventShelf,
+  ): EventIndex | undefined {
+    const index = new EventIndex(shelf)
+    if (old !== null) {
+      const [linked, packed] = old
+      if (index.#old?.restore(packed, columns) !== true) return undefined
+      index.#linked = linked
     }
+    const recent = new Recent(index.#old?.end ?? 0)
+    index.#recent = recent
+    recent.ids.restore(ids, columns)
+    for (const [n, name] of wideNames.entries())
+      recent[name] = new Uint32Array(columns.take(wide[n]!, initialCapacity * 4).buffer)
     for (const [n, name] of narrowNames.entries())
-      index[name] = takeNarrow(narrow[n]!, index.count, initialCapacity, columns)
+      recent[name] = takeNarrow(narrow[n]!, recent.ids.count, initialCapacity, columns)
+    const [shard, expires, leaf] = sparse.map((kept) => takeNarrow(kept, index.count, initialCapacity, columns))
+    index.#shard = shard!
+    index.#expires = expires!
+    index.#leaf = leaf!
+    if (change !== null) index.#change = new Uint32Array(columns.take(change, initialCapacity * 4).buffer)
+    if (shelf !== undefined) index.#shelvesAt = recent.from + 2 * shelf.eventsEach
     return index
   }
 
   /** Slot of the event with this 16-byte id, or `none`. */
   find(id: Uint8Array): number {
-    return this.#ids.find(id)
+    const number = this.#recent.ids.find(id)
+    return number === none ? (this.#old?.find(id) ?? none) : this.#recent.from + number
   }
 
   /** Adds an event whose id is not there yet, at the end of its thread; returns its slot. */
   add(event: NewSlot): number {
-    if (this.count === this.place.length) this.#grow()
-    const slot = this.#ids.add(event.id)
-    this.place[slot] = event.place
-    this.author[slot] = event.author
-    this.seq[slot] = event.seq
-    this.at[slot] = event.at
-    this.root[slot] = event.root
-    this.parent[slot] = event.parent
-    if (event.change !== event.place && this.change === this.place) this.change = this.place.slice()
-    this.change[slot] = event.change
-    for (const name of narrowNames) this.#setNarrow(name, slot, event[name])
-    this.next[slot] = none
-    this.tail[slot] = slot
+    const recent = this.#recent
+    if (recent.ids.count === recent.place.length) recent.grow()
+    const number = recent.ids.add(event.id)
+    const slot = recent.from + number
+    recent.place[number] = event.place
+    recent.author[number] = event.author
+    recent.seq[number] = event.seq
+    recent.at[number] = event.at
+    recent.root[number] = event.root
+    recent.parent[number] = event.parent
+    for (const name of narrowNames) recent[name] = withNumber(recent[name], number, event[name])
+    this.#setChange(slot, event)
+    this.#shard = withNumber(this.#shard, slot, event.shard)
+    this.#expires = withNumber(this.#expires, slot, event.expires)
+    this.#leaf = withNumber(this.#leaf, slot, event.leaf)
+    recent.next[number] = none
+    recent.tail[number] = slot
     if (event.root !== none && !event.isEdit) {
-      const before = this.tail[event.root]!
-      this.next[before] = slot
-      this.tail[slot] = before
-      this.tail[event.root] = slot
+      const before = this.tail(event.root)
+      this.#link('next', before, slot)
+      recent.tail[number] = before
+      this.#link('tail', event.root, slot)
     }
     return slot
   }
 
+  place(slot: number): number {
+    const { from, place } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'place') : place[slot - from]!
+  }
+
+  author(slot: number): number {
+    const { from, author } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'author') : author[slot - from]!
+  }
+
+  seq(slot: number): number {
+    const { from, seq } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'seq') : seq[slot - from]!
+  }
+
+  /** Unix seconds. */
+  at(slot: number): number {
+    const { from, at } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'at') : at[slot - from]!
+  }
+
+  /** Slot of the root of its thread; `none` on a root. */
+  root(slot: number): number {
+    const { from, root } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'root') : root[slot - from]!
+  }
+
+  parent(slot: number): number {
+    const { from, parent } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'parent') : parent[slot - from]!
+  }
+
+  /** Next event of the same thread, by slot; `none` at its end. */
+  next(slot: number): number {
+    const { from, next } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'next') : next[slot - from]!
+  }
+
+  /** On a root: the newest event of its thread. On a reply: the one before it in the thread. */
+  tail(slot: number): number {
+    const { from, tail } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'tail') : tail[slot - from]!
+  }
+
+  room(slot: number): number {
+    const { from, room } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'room') : room[slot - from]!
+  }
+
+  page(slot: number): number {
+    const { from, page } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'page') : page[slot - from]!
+  }
+
+  kind(slot: number): number {
+    const { from, kind } = this.#recent
+    return slot < from ? this.#old!.read(slot, 'kind') : kind[slot - from]!
+  }
+
+  change(slot: number): number {
+    return this.#change === undefined ? this.place(slot) : this.#change[slot]!
+  }
+
+  shard(slot: number): number {
+    return this.#shard[slot]!
+  }
+
+  /** Unix seconds, 0 = never. */
+  expires(slot: number): number {
+    return this.#expires[slot]!
+  }
+
+  /** Leaf index in the public log; `none` where there is no leaf. */
+  leaf(slot: number): number {
+    return this.#leaf[slot]!
+  }
+
+  /** Unix seconds of the newest event; 0: there is none. */
+  get newestAt(): number {
+    return this.count === 0 ? 0 : this.at(this.count - 1)
+  }
+
   /** The 16-byte id of a slot, as a view that is good until the next add. */
   id(slot: number): Buffer {
-    return this.#ids.id(slot)
+    const { from, ids } = this.#recent
+    return slot < from ? this.#old!.id(slot) : ids.id(slot - from)
   }
 
   /** Slot of the first event of its thread: itself, if it began one. */
   rootOf(slot: number): number {
-    const root = this.root[slot]!
+    const root = this.root(slot)
     return root === none ? slot : root
   }
 
   /** Slots of events that expire. Unix seconds need a wide column: while it is the narrowest, there are none. */
   *expiring(): Generator<number> {
-    if (this.expires.BYTES_PER_ELEMENT === 1) return
-    for (let slot = 0; slot < this.count; slot++) if (this.expires[slot] !== 0) yield slot
+    if (this.#expires.BYTES_PER_ELEMENT === 1) return
+    for (let slot = 0; slot < this.count; slot++) if (this.#expires[slot] !== 0) yield slot
   }
 
   idHex(slot: number): string {
-    return this.#ids.hex(slot)
+    const { from, ids } = this.#recent
+    return slot < from ? this.#old!.id(slot).toString('hex') : ids.hex(slot - from)
   }
 
-  #grow(): void {
-    const capacity = this.place.length * 2
-    const isPlace = this.change === this.place
-    for (const name of wideNames)
-      if (name !== 'change' || !isPlace) this[name] = grown(this[name], new Uint32Array(capacity))
-    if (isPlace) this.change = this.place
-    for (const name of narrowNames) this[name] = longer(this[name], capacity)
+  /**
+   * Puts the oldest events that are in memory on the shelf, when there are many; `atOnce`: not beside other work. All events are durable:
+   * what a crash would take back must not lie there.
+   */
+  shelve(atOnce = false): void {
+    if (this.#isShelving || this.count < this.#shelvesAt) return
+    const old = this.#old!
+    const each = old.shelf.eventsEach
+    const recent = this.#recent
+    this.#linked = recent.from + each
+    // What does not fit on the disk is tried again later.
+    this.#shelvesAt += each
+    const rows = shelvedRows(each, oldWords, old.shelf.seed(), (n, row) => fillRow(recent, n, row))
+    if (atOnce) return this.#leave(old.shelf.putNow(old.files, rows))
+    this.#isShelving = true
+    void old.shelf.put(old.files, rows).then((file) => {
+      this.#isShelving = false
+      this.#leave(file)
+    })
   }
 
-  #setNarrow(name: (typeof narrowNames)[number], slot: number, value: number): void {
-    if (value === 0) return
-    this[name] = wideEnough(this[name], value)
-    this[name][slot] = value
+  /** The oldest events are in a file. */
+  #leave(file: OldFile | undefined): void {
+    if (file === undefined) return
+    const old = this.#old!
+    old.add(file)
+    this.#recent = this.#recent.after(old.shelf.eventsEach)
+    this.#shelvesAt = this.#recent.from + 2 * old.shelf.eventsEach
   }
+
+  #link(column: 'next' | 'tail', slot: number, to: number): void {
+    const recent = this.#recent
+    if (slot < this.#linked) this.#old!.setLink(column, slot, to)
+    if (slot >= recent.from) recent[column][slot - recent.from] = to
+  }
+
+  #setChange(slot: number, { place, change }: NewSlot): void {
+    if (this.#change === undefined) {
+      if (change === place) return
+      this.#change = new Uint32Array(Math.max(initialCapacity, roomFor(slot + 1)))
+      for (let before = 0; before < slot; before++) this.#change[before] = this.place(before)
+    } else if (slot === this.#change.length) this.#change = grown(this.#change, new Uint32Array(2 * slot))
+    this.#change[slot] = change
+  }
+}
+
+function fillRow(recent: Recent, n: number, row: Uint32Array): void {
+  const id = recent.ids.id(n)
+  for (let word = 0; word < idWords; word++) row[word] = id.readUInt32LE(4 * word)
+  for (const [at, name] of oldColumns.entries()) row[idWords + at] = recent[name][n]!
+}
+const idWords = oldWords - oldColumns.length
+
+/** The same column, or a longer or wider one, with this number. */
+function withNumber(column: Narrow, at: number, value: number): Narrow {
+  const long = at < column.length ? column : longer(column, 2 * column.length)
+  if (value === 0) return long
+  const wide = wideEnough(long, value)
+  wide[at] = value
+  return wide
 }
 
 /** A list of slots that only grows. */

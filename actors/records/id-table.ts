@@ -4,6 +4,7 @@
  */
 
 import { randomInt } from 'node:crypto'
+import { roomFor } from '../../storage/snapshot.ts'
 import { bytesOf, type Columns, type Kept } from './columns.ts'
 
 export const none = 0xffff_ffff
@@ -45,6 +46,17 @@ export class IdTable {
     this.#table = new Uint32Array(columns.take(table).buffer)
   }
 
+  /** Without the first `first` ids: what was number `first` is 0. */
+  after(first: number): IdTable {
+    const later = new IdTable(this.#bytes)
+    later.#count = this.#count - first
+    later.#capacity = Math.max(initialCapacity, roomFor(later.#count))
+    later.#ids = Buffer.alloc(later.#capacity * this.#bytes)
+    later.#ids.set(this.#ids.subarray(first * this.#bytes, this.#count * this.#bytes))
+    later.#rebuild(2 * later.#capacity)
+    return later
+  }
+
   /** Number of this id, or `none`. */
   find(id: Uint8Array): number {
     return this.#table[this.#cellOf(id, 0)]!
@@ -60,7 +72,7 @@ export class IdTable {
     }
     const number = this.#count++
     this.#ids.set(id, number * this.#bytes)
-    if (this.#count * 4 > this.#table.length * 3) this.#rebuild()
+    if (this.#count * 4 > this.#table.length * 3) this.#rebuild(2 * this.#table.length)
     else this.#table[this.#cellOf(id, 0)] = number
     return number
   }
@@ -90,8 +102,8 @@ export class IdTable {
     return true
   }
 
-  #rebuild(): void {
-    this.#table = new Uint32Array(this.#table.length * 2).fill(none)
+  #rebuild(cells: number): void {
+    this.#table = new Uint32Array(cells).fill(none)
     const mask = this.#table.length - 1
     for (let number = 0; number < this.#count; number++) {
       let cell = hashOf(this.#seed, this.#ids, number * this.#bytes) & mask

@@ -377,7 +377,7 @@ export class RetryGuard {
   acceptedBy(command: string): string | undefined {
     const { events, roomList } = this.#board
     const slot = events.find(Buffer.from(command, 'hex'))
-    if (slot !== none) return roomList[events.room[slot]!]!.name
+    if (slot !== none) return roomList[events.room(slot)]!.name
     const seq = this.#commands.get(Buffer.from(command, 'hex'))
     return seq === undefined ? undefined : this.#record(seq).room
   }
@@ -386,7 +386,7 @@ export class RetryGuard {
     const { events, roomList } = this.#board
     const slot = events.find(id)
     // The post that the market had a room make of a work.create is not what the market itself wrote down of it.
-    if (slot !== none && roomList[events.room[slot]!]!.name === to) return events.place[slot]
+    if (slot !== none && roomList[events.room(slot)]!.name === to) return events.place(slot)
     return this.#commands.get(id)
   }
 

@@ -327,7 +327,7 @@ const setPolicy = inRoom((room, { state, now }, letter: WriteLetter<{ readonly s
 const report = inRoom((room, { state, board, now }, letter: WriteLetter<{ readonly event: string }>) => {
   const { event } = letter.args
   const slot = board.events.find(Buffer.from(event, 'hex'))
-  if (slot === none || board.events.room[slot] !== room.number)
+  if (slot === none || board.events.room(slot) !== room.number)
     return refuse('not_found', `there is no event ${event}`, 'event_id')
   if (state.rules.hasReported(event, letter.author))
     return refuse('conflict', 'you have already reported this event', 'event_id')

@@ -276,10 +276,10 @@ function nthNewest(
   let found = 0
   for (let position = own.length - 1; position >= 0; position--) {
     const slot = own.at(position)
-    const at = events.at[slot]!
+    const at = events.at(slot)
     if (at < since) return undefined
-    if (events.room[slot] !== room.number) continue
-    if (onlyThreads && events.root[slot] !== none) continue
+    if (events.room(slot) !== room.number) continue
+    if (onlyThreads && events.root(slot) !== none) continue
     if (++found === n) return at
   }
   return undefined

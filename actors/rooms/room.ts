@@ -109,7 +109,7 @@ export function sourceOf(data: string | undefined): Source | undefined {
 /** The format of the version that an edit replaces, for an edit that names none. */
 function formatBefore({ state, board, record }: Situation, original: string): Format {
   const newest = state.marks.newest(board.events.find(Buffer.from(original, 'hex')))
-  const { format, by } = postIn(record(board.events.place[newest]!))
+  const { format, by } = postIn(record(board.events.place(newest)))
   const command = commandIn(by.signed)
   return formatOf(format, command.data)
 }
@@ -127,7 +127,7 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
     )
   const slot = marks.original(named)
   const newest = marks.newest(slot)
-  if (board.authors.idOf(events.author[slot]!) !== letter.author)
+  if (board.authors.idOf(events.author(slot)) !== letter.author)
     return no('forbidden', 'only the author of an event can post a new version of it', 'data.supersedes')
   const gone = marks.gone(slot, now)
   if (gone !== undefined)
@@ -163,7 +163,7 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
     return no('invalid_field', `a new version keeps its kind: kind must be ${kind}, or left out`, 'kind')
   if (wanted.ttl !== 0) return no('invalid_field', 'a new version expires with its original: leave ttl out', 'ttl')
   const original = events.idHex(slot)
-  return { placed: { page, replyTo, root: threadOf(situation, slot), original, expires: events.expires[slot]! } }
+  return { placed: { page, replyTo, root: threadOf(situation, slot), original, expires: events.expires(slot) } }
 }
 
 function no(code: RefusalCode, message: string, field?: string): Placing {
@@ -190,11 +190,11 @@ function lockOver(
 /** The slot of an event of this room. */
 function slotIn({ board: { events } }: Situation, room: Room | undefined, id: string): number | undefined {
   const slot = events.find(Buffer.from(id, 'hex'))
-  return slot === none || room === undefined || events.room[slot] !== room.number ? undefined : slot
+  return slot === none || room === undefined || events.room(slot) !== room.number ? undefined : slot
 }
 
 function parentOf({ board: { events } }: Situation, slot: number): string {
-  const parent = events.parent[slot]!
+  const parent = events.parent(slot)
   return parent === none ? '' : events.idHex(parent)
 }
 
@@ -429,12 +429,12 @@ const reserved = refuse(
 export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefined {
   const slot = board.events.find(id)
   if (slot === none) return undefined
-  const parent = board.events.parent[slot]!
-  const room = board.roomList[board.events.room[slot]!]!
+  const parent = board.events.parent(slot)
+  const room = board.roomList[board.events.room(slot)]!
   return {
     page: board.page(slot),
-    seq: board.events.seq[slot]!,
-    at: board.events.at[slot]!,
+    seq: board.events.seq(slot),
+    at: board.events.at(slot),
     thread: board.events.idHex(board.events.rootOf(slot)),
     replyTo: parent === none ? '' : board.events.idHex(parent),
     isPublic: room.visibility === 'public',

@@ -66,7 +66,7 @@ export class ThreadFlags implements Projection {
   }
 
   isPinned(root: number): boolean {
-    return this.pinnedIn(this.#core.board.events.room[root]!).includes(root)
+    return this.pinnedIn(this.#core.board.events.room(root)).includes(root)
   }
 
   isLocked(root: number): boolean {
@@ -82,7 +82,7 @@ export class ThreadFlags implements Projection {
   roomOf(root: number): Room {
     const { rooms, roomList, events } = this.#core.board
     const moved = this.#moved.get(root)
-    return (moved && rooms.get(moved.to)) ?? roomList[events.room[root]!]!
+    return (moved && rooms.get(moved.to)) ?? roomList[events.room(root)]!
   }
 
   /** Slots of the roots of other rooms that are listed in this one. */
@@ -111,7 +111,7 @@ export class ThreadFlags implements Projection {
   }
 
   #setPin(root: number, isPinned: boolean): void {
-    const room = this.#core.board.events.room[root]!
+    const room = this.#core.board.events.room(root)
     const others = this.pinnedIn(room).filter((each) => each !== root)
     this.#pinned.set(room, isPinned ? [root, ...others] : others)
   }
@@ -139,7 +139,7 @@ export class ThreadFlags implements Projection {
     const { roomList, events } = this.#core.board
     this.#moved.set(root, moved)
     addTo(this.#into, moved.to, root)
-    addTo(this.#from, roomList[events.room[root]!]!.name, root)
+    addTo(this.#from, roomList[events.room(root)]!.name, root)
   }
 }
 

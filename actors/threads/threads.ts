@@ -125,10 +125,10 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     this.#hour = Math.floor(now / hourSeconds)
     this.#frontChanges = rules.frontChanges
     const { events } = core.board
-    this.#expiring = new SoonestFirst((slot) => events.expires[slot]!)
+    this.#expiring = new SoonestFirst((slot) => events.expires(slot))
     for (const slot of events.expiring()) {
       if (marks.isEdit(slot)) continue
-      if (events.expires[slot]! > now) this.#expiring.add(slot)
+      if (events.expires(slot) > now) this.#expiring.add(slot)
       else this.marked(slot)
     }
     for (const slot of marks.marked()) if (!marks.isEdit(slot)) this.marked(slot)
@@ -137,7 +137,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   /** Unix seconds: when the next post of all expires, 0: none will. */
   get expiry(): number {
     const { first } = this.#expiring
-    return first === undefined ? 0 : this.#core.board.events.expires[first]!
+    return first === undefined ? 0 : this.#core.board.events.expires(first)
   }
 
   /** Unix seconds: when votes leave this window next, 0: never. */
@@ -179,12 +179,12 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     const { events } = this.#core.board
     const authors = new Set<number>()
     let [shown, posts, until] = [0, 0, 0]
-    for (let slot = root; slot !== none; slot = events.next[slot]!) {
+    for (let slot = root; slot !== none; slot = events.next(slot)) {
       if (++posts > shortMax) return this.#longSums(root, last)
       if (this.#isGone(slot)) continue
       shown++
-      authors.add(events.author[slot]!)
-      const end = events.expires[slot]!
+      authors.add(events.author(slot))
+      const end = events.expires(slot)
       if (end !== 0 && (until === 0 || end < until)) until = end
     }
     return { replies: shown - Number(!this.#isGone(root)), participants: authors.size, last, until }
@@ -194,7 +194,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   votes(root: number): Sums {
     const { events } = this.#core.board
     let [up, down, posts] = [0, 0, 0]
-    for (let slot = root; slot !== none; slot = events.next[slot]!) {
+    for (let slot = root; slot !== none; slot = events.next(slot)) {
       if (++posts > shortMax) return this.#longOf(root).votes
       const sums = this.#marks.votes(slot)
       up += sums.up
@@ -208,7 +208,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     const { events } = this.#core.board
     this.#passed = Math.max(this.#passed, now)
     for (let slot = this.#expiring.first; slot !== undefined; slot = this.#expiring.first) {
-      if (events.expires[slot]! > this.#passed) break
+      if (events.expires(slot) > this.#passed) break
       this.#expiring.removeFirst()
       this.marked(slot)
     }
@@ -221,11 +221,11 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
 
   posted(slot: number): void {
     const { events } = this.#core.board
-    if (events.expires[slot] !== 0 && events.expires[slot]! > this.#passed) this.#expiring.add(slot)
+    if (events.expires(slot) !== 0 && events.expires(slot) > this.#passed) this.#expiring.add(slot)
     const root = this.#core.board.events.rootOf(slot)
     const isGone = this.#isGone(slot)
     this.#long.get(root)?.add(slot, isGone)
-    const before = slot === root ? none : (this.#last.get(root) ?? events.tail[slot]!)
+    const before = slot === root ? none : (this.#last.get(root) ?? events.tail(slot))
     this.#stand(root, before, isGone ? before : slot)
   }
 
@@ -241,7 +241,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     }
     if (slot !== before) return
     let last = slot
-    while (last !== none && this.#isGone(last)) last = last === root ? none : events.tail[last]!
+    while (last !== none && this.#isGone(last)) last = last === root ? none : events.tail(last)
     // A root's own entry is the newest of its thread.
     this.#stand(root, before, last)
   }
@@ -265,12 +265,12 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   }
 
   #lastOf(root: number): number {
-    return this.#last.get(root) ?? this.#core.board.events.tail[root]!
+    return this.#last.get(root) ?? this.#core.board.events.tail(root)
   }
 
   /** The thread stands at `to` from now on. */
   #stand(root: number, from: number, to: number): void {
-    if (to === this.#core.board.events.tail[root]) this.#last.delete(root)
+    if (to === this.#core.board.events.tail(root)) this.#last.delete(root)
     else this.#last.set(root, to)
     this.#list(root, from, to)
   }
@@ -323,7 +323,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     if (known !== undefined) return known
     const { events } = this.#core.board
     const long = new LongThread(events)
-    for (let slot = root; slot !== none; slot = events.next[slot]!) {
+    for (let slot = root; slot !== none; slot = events.next(slot)) {
       long.add(slot, this.#isGone(slot))
       long.vote(slot, this.#marks.votes(slot))
     }
@@ -352,25 +352,25 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
 
   #fits({ order, window, author, room, page, without }: ThreadsQuery, place: number, root: number): boolean {
     if (order === 'top' && place === root && this.#scored.of(window, root) !== 0) return false
-    if (without?.has(this.#core.board.events.author[root]!) === true) return false
+    if (without?.has(this.#core.board.events.author(root)) === true) return false
     // The lists of an author are not made for each room.
     return author === undefined || this.#isListedIn({ room, page }, root)
   }
 
   #isIn({ room, page, author }: Place, root: number): boolean {
-    if (author !== undefined) return this.#core.board.events.author[root] === author
+    if (author !== undefined) return this.#core.board.events.author(root) === author
     return this.#isListedIn({ room, page }, root)
   }
 
   #isListedIn({ room, page }: Place, root: number): boolean {
     if (room === undefined) return this.#isOnFront(root)
     const { events, pages } = this.#core.board
-    return this.#flags.roomOf(root) === room && (page === undefined || events.page[root] === pages.find(page))
+    return this.#flags.roomOf(root) === room && (page === undefined || events.page(root) === pages.find(page))
   }
 
   /** Both its own room and the one that lists it are: no room puts another's threads there. */
   #isOnFront(root: number): boolean {
-    const own = this.#core.board.roomList[this.#core.board.events.room[root]!]!
+    const own = this.#core.board.roomList[this.#core.board.events.room(root)]!
     return (
       this.#isFrontRoom(own) && (this.#flags.moveOf(root) === undefined || this.#isFrontRoom(this.#flags.roomOf(root)))
     )
@@ -417,7 +417,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     const place = { room, page, author }
     const { events } = this.#core.board
     const isPlace = (slot: number) =>
-      events.root[slot] === none && this.#lastOf(slot) !== none && this.#isOwn(place, slot)
+      events.root(slot) === none && this.#lastOf(slot) !== none && this.#isOwn(place, slot)
     return new NewestFirst(this.#slotsOf(place), limit, isPlace, this.#guestsOf(place))
   }
 
@@ -441,7 +441,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     if (voted.size <= slots.length) return yield* voted.keys()
     const { events } = this.#core.board
     for (let position = 0; position < slots.length; position++)
-      if (events.root[slots.at(position)] === none) yield slots.at(position)
+      if (events.root(slots.at(position)) === none) yield slots.at(position)
     yield* this.#guestsOf(query)
   }
 
@@ -454,10 +454,10 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
 
   /** Whether a thread is listed there, given that its events are among those slots; of an author, among any. */
   #isOwn({ room, page, author }: Place, root: number): boolean {
-    if (author !== undefined) return this.#core.board.events.author[root] === author
+    if (author !== undefined) return this.#core.board.events.author(root) === author
     if (room === undefined) return this.#isOnFront(root)
     const { events, pages } = this.#core.board
-    return this.#flags.moveOf(root) === undefined && (page === undefined || events.page[root] === pages.find(page))
+    return this.#flags.moveOf(root) === undefined && (page === undefined || events.page(root) === pages.find(page))
   }
 
   /** Roots of the threads that were moved into a room, in which something is shown. */
@@ -488,7 +488,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   #namesOf(root: number): string[] {
     const { events } = this.#core.board
     const { number } = this.#flags.roomOf(root)
-    const names = [`room ${number}`, `page ${number} ${events.page[root]}`, `author ${events.author[root]}`]
+    const names = [`room ${number}`, `page ${number} ${events.page(root)}`, `author ${events.author(root)}`]
     if (this.#isOnFront(root)) names.push(frontScope)
     return names
   }
@@ -509,12 +509,12 @@ class LongThread {
 
   constructor(events: EventIndex) {
     this.#events = events
-    this.#expiring = new SoonestFirst((slot) => events.expires[slot]!)
+    this.#expiring = new SoonestFirst((slot) => events.expires(slot))
   }
 
   get until(): number {
     for (let slot = this.#expiring.first; slot !== undefined; slot = this.#expiring.first) {
-      if (!this.#gone.has(slot)) return this.#events.expires[slot]!
+      if (!this.#gone.has(slot)) return this.#events.expires(slot)
       this.#expiring.removeFirst()
     }
     return 0
@@ -555,11 +555,11 @@ class LongThread {
 
   #showNow(slot: number): void {
     this.#count(slot, 1)
-    if (this.#events.expires[slot] !== 0) this.#expiring.add(slot)
+    if (this.#events.expires(slot) !== 0) this.#expiring.add(slot)
   }
 
   #count(slot: number, more: 1 | -1): void {
-    const author = this.#events.author[slot]!
+    const author = this.#events.author(slot)
     const posts = (this.#authors.get(author) ?? 0) + more
     this.shown += more
     if (posts === 0) this.#authors.delete(author)

@@ -114,7 +114,7 @@ export class RoomWorks implements Projection {
   liveResultAt(slot: number): Marked | undefined {
     if (this.#marked.size === 0) return undefined
     const original = this.#marks.original(slot)
-    const marked = this.#results.get(original) ?? this.markedAt(this.#core.board.events.parent[original]!)
+    const marked = this.#results.get(original) ?? this.markedAt(this.#core.board.events.parent(original))
     if (marked === undefined || !this.#isOfWorker(marked, original)) return undefined
     return this.#results.has(original) || marked.delivered.has(original) ? marked : undefined
   }
@@ -130,7 +130,7 @@ export class RoomWorks implements Projection {
   /** The hash of what the worker of a live fence has delivered at this slot, kept while its text can be taken away. */
   deliveredHash(slot: number): string | undefined {
     const original = this.#marks.original(slot)
-    const marked = this.markedAt(this.#core.board.events.parent[original]!)
+    const marked = this.markedAt(this.#core.board.events.parent(original))
     return marked !== undefined && this.#isOfWorker(marked, original) ? marked.delivered.get(original) : undefined
   }
 
@@ -138,7 +138,7 @@ export class RoomWorks implements Projection {
   isGoneByAuthor(slot: number): boolean {
     const original = this.#marks.original(slot)
     const { board } = this.#core
-    const marked = this.#marked.get(original) ?? this.markedAt(board.events.parent[original]!)
+    const marked = this.#marked.get(original) ?? this.markedAt(board.events.parent(original))
     return this.#marks.redactionOf(original)?.by === 'author' || marked?.hiddenByAuthor.has(original) === true
   }
 
@@ -150,7 +150,7 @@ export class RoomWorks implements Projection {
   /** This identity holds the live fence of some work in this room. */
   isHolderIn(room: number, identity: string): boolean {
     const { events } = this.#core.board
-    for (const [slot, marked] of this.#marked) if (events.room[slot] === room && isHolder(marked, identity)) return true
+    for (const [slot, marked] of this.#marked) if (events.room(slot) === room && isHolder(marked, identity)) return true
     return false
   }
 
@@ -158,7 +158,7 @@ export class RoomWorks implements Projection {
   liveWorkOf(room: number, identity: string): string | undefined {
     const { events } = this.#core.board
     for (const [slot, { work, told }] of this.#marked) {
-      if (events.room[slot] !== room || told?.live !== true) continue
+      if (events.room(slot) !== room || told?.live !== true) continue
       if ([told.requester, told.reviewer, told.worker].includes(identity)) return work
     }
     return undefined
@@ -184,7 +184,7 @@ export class RoomWorks implements Projection {
     if (event.isRequest === true) this.#add(slot, this.#core.board.events.idHex(slot))
     if (this.#marked.size === 0) return
     const original = this.#marks.original(slot)
-    const parent = this.#core.board.events.parent[original]!
+    const parent = this.#core.board.events.parent(original)
     if (parent === none) return
     const marked = this.markedAt(parent)
     if (marked === undefined) return
@@ -207,7 +207,7 @@ export class RoomWorks implements Projection {
     const slot = this.#core.board.events.find(act.facts.id)
     const asRequest = this.#marked.get(slot)
     const asResult = this.#results.get(slot)
-    const marked = asRequest ?? asResult ?? this.markedAt(this.#core.board.events.parent[slot]!)
+    const marked = asRequest ?? asResult ?? this.markedAt(this.#core.board.events.parent(slot))
     if (marked === undefined) return
     const by = this.#authorOf(slot) === hex(act.author) ? 'author' : 'other'
     if (change === 'hidden' && by === 'author') marked.hiddenByAuthor.add(slot)
@@ -312,7 +312,7 @@ export class RoomWorks implements Projection {
     if (told.live && current !== undefined) marked.delivered.set(this.#slotOf(told.result), current)
     if (before === undefined) this.#lookBack(marked, slot, 'request')
     const { board, changes } = this.#core
-    const room = board.events.room[slot]!
+    const room = board.events.room(slot)
     // Changes of public works are in the feed, by what the market has written.
     if (board.roomList[room]!.visibility === 'public') return
     for (const [state, at] of told.states)
@@ -380,7 +380,7 @@ export class RoomWorks implements Projection {
 
   #authorOf(slot: number): string {
     const { events, authors } = this.#core.board
-    return authors.idOf(events.author[slot]!)
+    return authors.idOf(events.author(slot))
   }
 }
 

@@ -70,16 +70,16 @@ const markRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => 
   const before = refusedBefore(situation, letter)
   if (before !== undefined) return before
   const no = (code: RefusalCode, message: string) => refusal(letter, now, { code, message, field: 'event_id' })
-  if (room === undefined || slot === none || board.events.room[slot] !== room.number || !mayWrite(room, letter.author))
+  if (room === undefined || slot === none || board.events.room(slot) !== room.number || !mayWrite(room, letter.author))
     return no('not_found', `there is no event ${work}`)
   const banned = banObjection(room, letter.author, now, 'event_id')
   if (banned !== undefined) return no(banned[0], banned[1])
-  if (board.authors.idOf(board.events.author[slot]!) !== letter.author)
+  if (board.authors.idOf(board.events.author(slot)) !== letter.author)
     return no('forbidden', 'a work needs a request of your own: post one of kind request')
   if (state.marks.isEdit(slot)) return no('wrong_state', 'name the request itself, not a version of it')
-  if (board.events.root[slot] !== none || board.kind(slot) !== 'request')
+  if (board.events.root(slot) !== none || board.kind(slot) !== 'request')
     return no('wrong_state', 'a work needs a post of kind request that starts a thread')
-  if (board.events.expires[slot] !== 0)
+  if (board.events.expires(slot) !== 0)
     return no('wrong_state', 'the request of a work cannot expire: post it without ttl')
   const gone = state.marks.gone(slot, now)
   if (gone !== undefined) return no('wrong_state', `the text of this request is gone: ${gone.reason}`)
@@ -108,18 +108,18 @@ export const bind = (situation: Situation, letter: WriteLetter<BindArgs>) => {
   const marked = state.bound.find(work)
   const named = board.events.find(Buffer.from(result, 'hex'))
   const room = board.rooms.get(letter.to)
-  if (marked === undefined || named === none || room === undefined || board.events.room[named] !== room.number)
+  if (marked === undefined || named === none || room === undefined || board.events.room(named) !== room.number)
     return fault('not_found', `there is no event ${result} in the room of this work`)
   const slot = state.marks.original(named)
   const id = board.events.idHex(slot)
-  const author = board.authors.idOf(board.events.author[slot]!)
+  const author = board.authors.idOf(board.events.author(slot))
   const reply = (sha256: string): BoundReply => ({ id, author, reply_to: work, sha256 })
   const before = marked.bindings.get(command)
   if (before !== undefined) return accept([], reply(before.sha256))
   if (author !== letter.author) return fault('forbidden', 'a result must be a reply of your own')
-  if (board.events.parent[slot] !== board.events.find(Buffer.from(work, 'hex')))
+  if (board.events.parent(slot) !== board.events.find(Buffer.from(work, 'hex')))
     return fault('wrong_state', 'a result must be a reply to the request of its work: post it with reply_to')
-  if (board.events.expires[slot] !== 0) return fault('wrong_state', 'a result cannot expire: post it without ttl')
+  if (board.events.expires(slot) !== 0) return fault('wrong_state', 'a result cannot expire: post it without ttl')
   const isGone = state.marks.gone(slot, now) !== undefined
   const kept = state.bound.deliveredHash(slot) ?? ''
   // What others took away from the holder of the fence still counts: hiding a result does not make it free.
@@ -262,7 +262,7 @@ function taken(situation: Situation, work: string): Accepted<RequestVerdict> {
 
 function verdictOf({ state, board }: Situation, slot: number): RequestVerdict {
   const versions = state.marks.edits(slot).length + 1
-  const room = board.roomList[board.events.room[slot]!]!
+  const room = board.roomList[board.events.room(slot)]!
   const version = board.events.idHex(state.marks.newest(slot))
   return { taken: true, version, versions, isPublic: room.visibility === 'public', page: board.page(slot) }
 }
@@ -307,7 +307,7 @@ function fault(code: RefusalCode, message: string): Accepted<BoundReply> {
 
 /** Hash of the one version at this slot; undefined where its text has left the disk. */
 function hashAt({ state, board, record }: Situation, slot: number): string | undefined {
-  const place = board.events.place[slot]!
+  const place = board.events.place(slot)
   let hashes = hashesOf.get(board)
   if (hashes === undefined || hashes.size >= hashesMax) {
     hashes = new Map()
@@ -331,12 +331,12 @@ const hashesMax = 100_000
 function isCopied(situation: Situation, slot: number, sha256: string): boolean {
   const { state, board, now } = situation
   const { events } = board
-  const parent = events.parent[slot]!
+  const parent = events.parent(slot)
   const says = (version: number) => hashAt(situation, version) === sha256
   const versionsOf = (reply: number) => [reply, ...state.marks.edits(reply)]
   const first = versionsOf(slot).find(says) ?? state.marks.newest(slot)
-  for (let other = events.next[parent]!; other !== none && other < first; other = events.next[other]!) {
-    if (events.parent[other] !== parent || events.author[other] === events.author[slot]) continue
+  for (let other = events.next(parent); other !== none && other < first; other = events.next(other)) {
+    if (events.parent(other) !== parent || events.author(other) === events.author(slot)) continue
     if (state.marks.gone(other, now) !== undefined) continue
     if (versionsOf(other).some((version) => version < first && says(version))) return true
   }

@@ -394,7 +394,7 @@ export class WorkDelivery implements Mail {
   /** Of a work whose request is in this shard. */
   #roomOf(work: string): string {
     const { board } = this.#options.state
-    return board.roomList[board.events.room[board.events.find(Buffer.from(work, 'hex'))]!]!.name
+    return board.roomList[board.events.room(board.events.find(Buffer.from(work, 'hex')))]!.name
   }
 
   /** Of the thread of a work. */

@@ -9,6 +9,7 @@
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { nowhere } from '../records/board.ts'
 import type { Core, Parts, Projection, RecordPlace } from '../records/core.ts'
+import { none } from '../records/event-index.ts'
 import { boardHandle } from '../records/handles.ts'
 import { internalLetter } from '../records/internal-operations.ts'
 import { ActsOf, type BoardRecord, commandIn, commandSha, type FactRecord, type Signed } from '../records/record.ts'
@@ -180,7 +181,7 @@ export class Mail implements Projection {
     const { work, steps } = act.facts
     for (const { state, at } of steps) {
       const slot = board.events.find(Buffer.from(work, 'hex'))
-      const room = board.events.room[slot] ?? nowhere
+      const room = slot === none ? nowhere : board.events.room(slot)
       changes.add(`work.${state}`, { position: change, room, slot: nowhere, subject: work, at })
     }
   }

@@ -263,7 +263,7 @@ export class BoardImport {
     const id = Buffer.from(event, 'hex')
     const facts: ImportedVotesFacts = { id, up, down }
     const { board } = this.#state
-    const room = board.roomList[board.events.room[board.events.find(id)]!]!.name
+    const room = board.roomList[board.events.room(board.events.find(id))]!.name
     this.#add(this.#own('votes.import', room, facts), [], true)
   }
 

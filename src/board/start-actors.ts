@@ -119,6 +119,7 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
     placement,
     diskReserveBytes: config.diskReserveBytes,
     segmentBytesMax: config.segmentBytesMax,
+    recentEvents: config.recentEvents,
     compactSeconds: config.compactSeconds,
     scrubBytesPerSecond: config.scrubBytesPerSecond,
     queues: queuesOf(config.queueMax),

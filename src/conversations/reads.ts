@@ -236,16 +236,16 @@ function collect(
   let taken = 0
   for (let position = positionAfter(events, list, newest) - 1; position >= 0; position--) {
     const slot = list.at(position)
-    const at = events.at[slot]!
+    const at = events.at(slot)
     if (taken >= batchMax && at < oldest - disorderSeconds) return
     if (at > newest) continue
     // In the order of everything public, or of this shard's journal.
-    const order = visibility === 'public' ? events.change[slot]! : events.place[slot]!
+    const order = visibility === 'public' ? events.change(slot) : events.place(slot)
     const place = placeInList(at, order, events.idHex(slot))
     if (place >= below) continue
     walk.left--
     if (walk.left <= 0 && place > walk.reached) walk.reached = place
-    const room = roomList[events.room[slot]!]!
+    const room = roomList[events.room(slot)]!
     const isRead = room.visibility === visibility && mayWrite(room, reader)
     if (isRead && !(visibility === 'private' && hasLeft(state, room.name, reader))) {
       batch.set(place, slot)
@@ -261,11 +261,11 @@ function newestBelow(place: string): number {
 }
 
 /** A position that everything from there on is after this time. */
-function positionAfter({ at }: EventIndex, list: Slots, time: number): number {
+function positionAfter(events: EventIndex, list: Slots, time: number): number {
   let [low, high] = [0, list.length]
   while (low < high) {
     const middle = (low + high) >>> 1
-    if (at[list.at(middle)]! <= time + disorderSeconds) low = middle + 1
+    if (events.at(list.at(middle)) <= time + disorderSeconds) low = middle + 1
     else high = middle
   }
   return low
@@ -274,15 +274,15 @@ function positionAfter({ at }: EventIndex, list: Slots, time: number): number {
 function eventItem(context: ReadContext, request: ReadRequest, blocked: ReadonlySet<string>, slot: number) {
   const { board, state } = context
   const { reader, args, handle = '' } = request
-  const author = board.authors.idOf(board.events.author[slot]!)
+  const author = board.authors.idOf(board.events.author(slot))
   if (author === reader || blocked.has(author)) return undefined
   const event = listed(context, state.marks.original(slot))
   if (event.hidden || event.type === 'tombstone') return undefined
   const target = event.reply_to === undefined ? none : board.events.find(Buffer.from(event.reply_to, 'hex'))
-  const isReply = target !== none && board.authors.idOf(board.events.author[target]!) === reader
+  const isReply = target !== none && board.authors.idOf(board.events.author(target)) === reader
   const type = isReply ? 'reply' : addressee(event) === reader ? 'addressed' : 'mention'
   if (args.kind !== undefined && args.kind !== type) return undefined
   // What was edited is here for what its newest version says.
   if (type === 'mention' && event.version_id !== undefined && !names(event, reader, handle)) return undefined
-  return { type, at: board.events.at[slot]!, from: author, event }
+  return { type, at: board.events.at(slot), from: author, event }
 }

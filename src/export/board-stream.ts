@@ -133,10 +133,10 @@ function eventLine({ state, now }: ExportContext, held: HeldRecord): RecordLine 
   const slot = board.events.find(held.key)
   const original = marks.original(slot)
   const isGone =
-    marks.gone(slot, now()) !== undefined || board.events.expires[original]! > 0 || !isArchived(state, record.room)
+    marks.gone(slot, now()) !== undefined || board.events.expires(original) > 0 || !isArchived(state, record.room)
   // A text that is not here is gone for good wherever these lines go, also where a hide has ended.
   const isLost = isGone && marks.redactionOf(original) === undefined
-  const expired = isLost ? { ...record, expires: board.events.at[original]! + 1 } : record
+  const expired = isLost ? { ...record, expires: board.events.at(original) + 1 } : record
   return recordLine({ ...held, record: inOrder(expired) }, { isGone })
 }
 
@@ -189,7 +189,7 @@ function titled(record: FactRecord<Pick<OpenFacts | ReserveFacts, 'fixed'>>, isG
 }
 
 function roomOf({ state: { board } }: ExportContext, slot: number): string {
-  return board.roomList[board.events.room[slot]!]!.name
+  return board.roomList[board.events.room(slot)]!.name
 }
 
 /** Networks are known by keyed hashes, and only to the board that has the key. */

@@ -169,14 +169,14 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
   return slots
     .filter(
       (slot) =>
-        events.change[slot]! <= position && isForArchive(state, slot) && isTold(state, slot, position, at.end, filter),
+        events.change(slot) <= position && isForArchive(state, slot) && isTold(state, slot, position, at.end, filter),
     )
     .slice(at.given)
     .map((slot) => {
       const record = {
         id: events.id(slot).toString('hex'),
         room: roomList[change.room]!.name,
-        leaf: events.leaf[slot]!,
+        leaf: events.leaf(slot),
       }
       return orUnreadable(context, record, () => exportLine(context, slot, state.book.newest.base + at.size))
     })
@@ -204,9 +204,9 @@ function hasLine({ state }: ExportContext, identity: string, { room, ...times }:
   const own = board.authors.get(identity)?.events
   for (let position = 0; position < (own?.length ?? 0); position++) {
     const slot = own!.at(position)
-    if (board.events.room[slot] !== number || !isForArchive(state, slot)) continue
+    if (board.events.room(slot) !== number || !isForArchive(state, slot)) continue
     // What was hidden, restored or redacted later has a line there too.
-    if (isWithin(board.events.at[slot]!, times) || marks.changedAt(slot) > 0) return true
+    if (isWithin(board.events.at(slot), times) || marks.changedAt(slot) > 0) return true
   }
   return false
 }
@@ -226,7 +226,7 @@ function isTold(
   end: number,
   { until }: ExportFilter,
 ): boolean {
-  const newest = Math.max(events.change[slot]!, marks.changedAt(slot))
+  const newest = Math.max(events.change(slot), marks.changedAt(slot))
   return newest === position || newest > end || until !== undefined
 }
 

@@ -22,7 +22,7 @@ import { type ReadContext, showing } from '../reads/read.ts'
 
 /** The event is for archives: its room is, and it will not vanish by its own time. */
 export function isForArchive({ board: { events, roomList }, rules }: State, slot: number): boolean {
-  return events.expires[slot] === 0 && rules.policyOf(roomList[events.room[slot]!]!.name).archive
+  return events.expires(slot) === 0 && rules.policyOf(roomList[events.room(slot)]!.name).archive
 }
 
 type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now' | 'handleOf'>
@@ -36,9 +36,9 @@ export function exportLine(context: LineContext, slot: number, leaves: number): 
 /** The line of a post that is shown as it was written, put together from what is stored. */
 function plainLine({ state, now, handleOf }: LineContext, slot: number, frame: Frame): Utf8 | undefined {
   const plain = plainPost(state, slot, () => frame, { now: now(), handleOf })
-  const isReply = state.board.events.parent[slot] !== none
+  const isReply = state.board.events.parent(slot) !== none
   if (plain === undefined || (isReply && plain.page !== pageDefault)) return undefined
-  const { index, origin } = logOf(state, state.board.events.leaf[slot]!)
+  const { index, origin } = logOf(state, state.board.events.leaf(slot))
   const log = `{"state":"included","index":${index},"origin":${quoted(origin)}}`
   return `${beginningOfEvent(state, plain, true)}${log},"command_sha256":"${commandOf(frame)}","archive_eligible":true}\n`
 }
@@ -55,7 +55,7 @@ function viewLine(context: LineContext, slot: number, frame: Frame, leaves: numb
   const { state, frame: frameAt } = context
   const event = versionView(state, slot, frame, showing(context, true))
   const { command } = entryOf(frame)
-  const log = logOf(state, state.board.events.leaf[slot]!)
+  const log = logOf(state, state.board.events.leaf(slot))
   const line = { ...asSigned(event), command_sha256: command, log, archive_eligible: true }
   // The log names the original, whose redaction covers every version.
   const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)

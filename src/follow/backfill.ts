@@ -51,13 +51,13 @@ export function backfill(context: ReadContext, request: BackfillRequest): Backfi
   let after = request.after
   if (after === 0 && request.since !== '') {
     const slot = board.events.find(Buffer.from(request.since, 'hex'))
-    if (slot === none || board.events.room[slot] !== room.number) {
+    if (slot === none || board.events.room(slot) !== room.number) {
       return {
         ok: false,
         refusal: refusal('not_found', `there is no event ${request.since} in room ${request.room}`, 'since'),
       }
     }
-    after = board.events.seq[slot]!
+    after = board.events.seq(slot)
   } else if (after === 0) {
     after = Math.max(0, room.events.length - request.last)
   }

@@ -165,15 +165,15 @@ function pushedRow(context: ReadContext, change: Change, type: UpdateKind, reade
 }
 
 function authorOf({ board: { events, authors } }: ReadContext, { slot }: Change): { readonly author?: string } {
-  return slot === nowhere ? {} : { author: authors.idOf(events.author[slot]!) }
+  return slot === nowhere ? {} : { author: authors.idOf(events.author(slot)) }
 }
 
 /** Identities that a new public post or version may reply to, address or mention. */
 function spokenToBy({ board, body }: ReadContext, { kind, slot }: Change): readonly string[] {
   if (kind !== 'event.posted' && kind !== 'event.superseded') return []
   const { to, handles } = spokenTo(eventOf(body(slot)))
-  const parent = board.events.parent[slot]!
-  const parentAuthor = parent === none ? undefined : board.authors.idOf(board.events.author[parent]!)
+  const parent = board.events.parent(slot)
+  const parentAuthor = parent === none ? undefined : board.authors.idOf(board.events.author(parent))
   const found = [to || undefined, parentAuthor, ...[...handles].map((handle) => board.handles.get(handle))]
   return [...new Set(found.filter((each) => each !== undefined))]
 }
@@ -209,7 +209,7 @@ function speakerOf(
   type: UpdateKind,
   reader: string,
 ): string | undefined {
-  if (type === 'reply' || type === 'mention') return board.authors.idOf(board.events.author[change.slot]!)
+  if (type === 'reply' || type === 'mention') return board.authors.idOf(board.events.author(change.slot))
   if (change.room === nowhere) return undefined
   const conversation = state.direct.conversation(board.roomList[change.room]!.name)
   return conversation !== undefined && answerOf(conversation, reader) === 'pending' ? conversation.opener : undefined
@@ -250,9 +250,9 @@ function updateJson(
 }
 
 function isReplyTo({ board: { events, authors } }: ReadContext, slot: number, reader: string): boolean {
-  const parent = events.parent[slot]!
-  if (parent === none || authors.idOf(events.author[slot]!) === reader) return false
-  return authors.idOf(events.author[parent]!) === reader
+  const parent = events.parent(slot)
+  if (parent === none || authors.idOf(events.author(slot)) === reader) return false
+  return authors.idOf(events.author(parent)) === reader
 }
 
 /** A reply, addressed with `to`, or a mention; by the lists that are kept, so that no text has to be read. */

@@ -86,7 +86,7 @@ function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
     checkpoint: head.checkpoint,
     ...(isGone ? {} : { signed_payload: Buffer.from(fromFrame(frame).by!.signed).toString('utf8') }),
   }
-  const end = found.slot === undefined ? unending : state.board.events.expires[found.slot]!
+  const end = found.slot === undefined ? unending : state.board.events.expires(found.slot)
   return ok(proof, { until: isGone ? unending : end })
 }
 
@@ -96,7 +96,7 @@ function leafOf(
   id: string,
 ): { leaf: number; shard: number; place: number; slot?: number } | undefined {
   const slot = events.find(Buffer.from(id, 'hex'))
-  if (slot !== none) return { leaf: events.leaf[slot]!, shard: events.shard[slot]!, place: events.place[slot]!, slot }
+  if (slot !== none) return { leaf: events.leaf(slot), shard: events.shard(slot), place: events.place(slot), slot }
   const act = moderation.actBy(id)
   const moderated = act === undefined || act.leaf === noLeaf ? undefined : { ...act, place: act.seq }
   return marks.redactionBy(id) ?? people.rotations.find((rotation) => rotation.id === id) ?? moderated
@@ -207,14 +207,16 @@ function historyAnswer(context: HistoryContext): ReadAnswer {
 type Point = { readonly log: string; readonly at: number; readonly tree_size: number }
 
 /** Events evenly spread over all there are: each says when the log had its leaf. */
-function pointsOf(book: LogBook, { count, at, leaf }: EventIndex): Point[] {
+function pointsOf(book: LogBook, events: EventIndex): Point[] {
+  const { count } = events
   const points: Point[] = []
   const wanted = Math.min(historyPointsMax, count)
   for (let n = 0; n < wanted; n++) {
     const slot = wanted === 1 ? 0 : Math.round((n * (count - 1)) / (wanted - 1))
-    if (leaf[slot] === noLeaf) continue
-    const log = book.holding(leaf[slot]!)
-    const point = { log: log.name, at: at[slot]!, tree_size: leaf[slot]! - log.base + 1 }
+    const leaf = events.leaf(slot)
+    if (leaf === noLeaf) continue
+    const log = book.holding(leaf)
+    const point = { log: log.name, at: events.at(slot), tree_size: leaf - log.base + 1 }
     const before = points.at(-1)
     // Shards keep their own time, to the second: what is shown never goes back.
     if (before !== undefined && before.log === point.log && before.at >= point.at) points.pop()

@@ -241,7 +241,7 @@ function reportView(context: ReadContext, report: Report) {
     id: report.id,
     event_id: report.event,
     room: report.room,
-    author: board.authors.idOf(board.events.author[slot]!),
+    author: board.authors.idOf(board.events.author(slot)),
     reporter: report.by,
     reason,
     state: report.settled === undefined ? 'open' : 'resolved',
@@ -270,12 +270,12 @@ function recent(
     if (room.visibility !== 'public' || state.rules.policyOf(room.name).promotion !== 'moderate') continue
     for (let position = room.events.length - 1; position >= 0; position--) {
       const slot = room.events.at(position)
-      if (events.at[slot]! < Number(args.since)) break
+      if (events.at(slot) < Number(args.since)) break
       if (state.marks.isEdit(slot) || state.marks.gone(slot, context.now()) !== undefined) continue
       const { at, kind, reply, by } = eventOf(context.body(slot))
       const { text = '' } = commandIn(by.signed)
       // A delegate is never an operator, even if its identity is.
-      const author = by.for === undefined ? { author: board.authors.idOf(events.author[slot]!) } : {}
+      const author = by.for === undefined ? { author: board.authors.idOf(events.author(slot)) } : {}
       posts.push({ id: events.idHex(slot), room: room.name, kind, text, at, isReply: reply !== undefined, ...author })
     }
   }
@@ -297,7 +297,7 @@ function roomsLeft(
 ): KnownAnswer<{ rooms: readonly string[]; next: number }> {
   const isHidden = args.hidden === 1
   const { slots, next } = postsLeft(state, { target: String(args.target), from: Number(args.from), isHidden })
-  const rooms = new Set(slots.map((slot) => board.roomList[board.events.room[slot]!]!.name))
+  const rooms = new Set(slots.map((slot) => board.roomList[board.events.room(slot)]!.name))
   return known({ rooms: [...rooms], next })
 }
 

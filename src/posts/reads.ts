@@ -69,7 +69,7 @@ export const eventsReads = {
 
 function leafOf({ board, state: { book }, visibility }: ReadContext, slot: number): Pick<Made, 'leaf' | 'head'> {
   if (visibility !== 'public') return {}
-  const leaf = board.events.leaf[slot]!
+  const leaf = board.events.leaf(slot)
   const log = book.holding(leaf)
   return { leaf: leaf - log.base, ...(log === book.newest ? {} : { head: log.head }) }
 }
@@ -149,7 +149,7 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
   const from = cursor.from ?? near
   const found = readThread(board, slot, { order, limit, ...(from === undefined ? {} : { from }) })
   const muted = mutedAuthors(context, request)
-  const unmuted = found.slots.filter((each) => !muted.has(board.events.author[each]!))
+  const unmuted = found.slots.filter((each) => !muted.has(board.events.author(each)))
   const { shown: events, cut } = listedWithin(context, unmuted)
   const index = context.state.threads.at(context.now())
   const { replies, participants, until: changes } = index.sums(found.root)
@@ -157,7 +157,7 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
   const before = {
     root_id: board.events.idHex(found.root),
     requested_event_id: board.events.idHex(slot),
-    room: board.roomList[board.events.room[slot]!]!.name,
+    room: board.roomList[board.events.room(slot)]!.name,
     page: board.page(found.root),
     title: root.title().title,
     ...(context.state.threadFlags.isPinned(found.root) ? { pinned: true } : {}),
@@ -192,7 +192,7 @@ function earlier(
   list: string,
   { first, limit }: { readonly first: number | undefined; readonly limit: number },
 ) {
-  if (first === undefined || context.board.events.root[first] === none) return { has_earlier: false }
+  if (first === undefined || context.board.events.root(first) === none) return { has_earlier: false }
   const from = earlierInThread(context.board, first, limit + 1)
   return { has_earlier: true, ...(from === undefined ? {} : { earlier_cursor: sealedPlace(context, list, from) }) }
 }
@@ -229,7 +229,7 @@ function activity(
     let [low, high] = [0, slots.length]
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (events.at[slots.at(middle)]! < seconds) low = middle + 1
+      if (events.at(slots.at(middle)) < seconds) low = middle + 1
       else high = middle
     }
     return low
@@ -237,7 +237,7 @@ function activity(
   const borders = Array.from({ length: bars + 1 }, (_, n) => firstFrom(from + n * step))
   const counts = borders.slice(1).map((border, n) => border - borders[n]!)
   for (const slot of leftOut(state, now(), room)) {
-    const bar = Math.floor((events.at[slot]! - from) / step)
+    const bar = Math.floor((events.at(slot) - from) / step)
     if (counts[bar] !== undefined) counts[bar] = Math.max(0, counts[bar] - 1)
   }
   const found = { from, step, counts }
@@ -248,7 +248,7 @@ function activity(
 function leftOut({ board: { events }, marks }: State, now: number, room: number | undefined): ReadonlySet<number> {
   const found = new Set<number>()
   const add = (slot: number): void => {
-    if (room === undefined || events.room[slot] === room) found.add(slot)
+    if (room === undefined || events.room(slot) === room) found.add(slot)
   }
   for (const slot of marks.marked()) add(slot)
   for (const slot of marks.takenBack(now)) add(slot)

@@ -37,14 +37,14 @@ export function plainPost(
   const data = stored.data === undefined ? undefined : textIn(stored.data)
   if (sourceOf(data) !== undefined) return undefined
   const { events, authors, roomList } = board
-  const id = authors.idOf(events.author[slot]!)
+  const id = authors.idOf(events.author(slot))
   const handle = handleOf(id)
   return {
     ...stored,
     slot,
-    room: roomList[events.room[slot]!]!.name,
+    room: roomList[events.room(slot)]!.name,
     page: board.page(slot),
-    ends: events.expires[slot]!,
+    ends: events.expires(slot),
     format: formatOf(undefined, data),
     author: { id, public_key: stored.publicKey, ...(handle === undefined ? {} : { handle }) },
   }
@@ -54,21 +54,21 @@ export function plainPost(
 export function beginningOfEvent(state: State, post: PlainPost, payload: boolean): Utf8 {
   const { events } = state.board
   const { slot, ends, to, toId } = post
-  const parent = events.parent[slot]!
+  const parent = events.parent(slot)
   const { up, down, score } = state.marks.votes(slot)
   const reply = parent === none ? '' : `,"reply_to":"${events.idHex(parent)}"`
   const addressee = to === undefined ? '' : `,"to":${to}${toId === undefined ? '' : `,"to_id":"${toId}"`}`
   const end = ends === 0 ? '' : `,"expires_at":${ends}`
   const signed = payload ? `,"signed_payload":${JSON.stringify(post.signed)}` : ''
-  return `{"type":"event","event_id":"${events.idHex(slot)}","room":${quoted(post.room)},"page":${quoted(post.page)},"seq":${events.seq[slot]},"kind":${quoted(state.board.kind(slot))},"author":${authorJson(post.author)},"text":${post.text},"format":"${post.format}"${reply}${addressee},"thread":"${events.idHex(events.rootOf(slot))}","attachments":[],"created_at":${events.at[slot]}${end},"hidden":false,"votes":{"up":${up},"down":${down},"score":${score}},"via":${quoted(post.via)},"signature":"${post.signature}"${signed},"log":`
+  return `{"type":"event","event_id":"${events.idHex(slot)}","room":${quoted(post.room)},"page":${quoted(post.page)},"seq":${events.seq(slot)},"kind":${quoted(state.board.kind(slot))},"author":${authorJson(post.author)},"text":${post.text},"format":"${post.format}"${reply}${addressee},"thread":"${events.idHex(events.rootOf(slot))}","attachments":[],"created_at":${events.at(slot)}${end},"hidden":false,"votes":{"up":${up},"down":${down},"score":${score}},"via":${quoted(post.via)},"signature":"${post.signature}"${signed},"log":`
 }
 
 /** The whole event. */
 export function eventJson(state: State, post: PlainPost, payload: boolean): Utf8 {
   const { events, roomList } = state.board
   const beginning = beginningOfEvent(state, post, payload)
-  if (roomList[events.room[post.slot]!]!.visibility !== 'public') return `${beginning}{"state":"none"}}`
-  const { index, origin } = state.book.placeOf(events.leaf[post.slot]!)
+  if (roomList[events.room(post.slot)]!.visibility !== 'public') return `${beginning}{"state":"none"}}`
+  const { index, origin } = state.book.placeOf(events.leaf(post.slot))
   return `${beginning}{"state":"included","index":${index}${origin === undefined ? '' : `,"origin":${quoted(origin)}`}}}`
 }
 

@@ -233,8 +233,8 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
     supersededBy: '',
     versionId: events.idHex(newest),
     versions: state.marks.edits(slot).length + 1,
-    editedAt: events.at[newest]!,
-    leaf: facts.leaf === undefined || 'gone' in body ? facts.leaf : state.book.placeOf(events.leaf[newest]!),
+    editedAt: events.at(newest),
+    leaf: facts.leaf === undefined || 'gone' in body ? facts.leaf : state.book.placeOf(events.leaf(newest)),
   }
   return eventView(shown, body, payload)
 }
@@ -243,13 +243,13 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
 export function unreadableView(state: State, slot: number, reason: string, { handleOf }: Showing): EventView {
   const { board, marks } = state
   const { events, authors, roomList } = board
-  const { id, key } = authors.at(events.author[slot]!)
+  const { id, key } = authors.at(events.author(slot))
   const known = {
-    room: roomList[events.room[slot]!]!.name,
+    room: roomList[events.room(slot)]!.name,
     page: board.page(slot),
-    seq: events.seq[slot]!,
+    seq: events.seq(slot),
     kind: board.kind(slot),
-    at: events.at[slot]!,
+    at: events.at(slot),
     via: 'unknown',
   }
   const facts = {
@@ -264,7 +264,7 @@ type Standing = Omit<EventFacts, 'supersedes' | 'supersededBy' | 'versionId' | '
 
 function slotFacts(state: State, slot: number, record: PostRecord, { handleOf }: Showing): Standing {
   const { events, authors } = state.board
-  const { id } = authors.at(events.author[slot]!)
+  const { id } = authors.at(events.author(slot))
   return standingOf(state, slot, record, { id, publicKey: base64url(record.by.key), handle: handleOf(id) })
 }
 
@@ -275,8 +275,8 @@ function standingOf(
   author: { readonly id: string; readonly publicKey: string; readonly handle: string | undefined },
 ): Standing {
   const { id, publicKey, handle } = author
-  const parent = events.parent[slot]!
-  const isPublic = roomList[events.room[slot]!]!.visibility === 'public'
+  const parent = events.parent(slot)
+  const isPublic = roomList[events.room(slot)]!.visibility === 'public'
   return {
     id: events.idHex(slot),
     room: record.room,
@@ -287,9 +287,9 @@ function standingOf(
     replyTo: parent === none ? '' : events.idHex(parent),
     thread: events.idHex(events.rootOf(slot)),
     at: record.at,
-    expires: events.expires[slot]!,
+    expires: events.expires(slot),
     via: record.via,
-    leaf: isPublic ? book.placeOf(events.leaf[slot]!) : undefined,
+    leaf: isPublic ? book.placeOf(events.leaf(slot)) : undefined,
     votes: marks.votes(slot),
   }
 }

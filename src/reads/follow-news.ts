@@ -29,7 +29,7 @@ export function newsIn(context: ReadContext, followed: Followed, asking: Asking)
   if (room === undefined || room.visibility !== visibility) return undefined
   if (visibility === 'private' && !mayWrite(room, reader)) return undefined
   const root = followed.thread === '' ? none : board.events.find(Buffer.from(followed.thread, 'hex'))
-  if (followed.thread !== '' && (root === none || board.events.room[root] !== room.number)) return undefined
+  if (followed.thread !== '' && (root === none || board.events.room(root) !== room.number)) return undefined
   const place = { ...asking, room, root }
   const counted = countOf(context, followed, place)
   return asking.onlyNew === true && counted.fresh === 0 ? undefined : newsOf(context, followed, { place, ...counted })
@@ -51,12 +51,12 @@ function countOf(context: ReadContext, { seen }: Followed, place: Place): Counte
   let last = none
   let looks = 0
   for (const slot of newestFirst(context, place)) {
-    const isOld = events.seq[slot]! <= seen
+    const isOld = events.seq(slot) <= seen
     if (looks++ === looksMax || fresh === newMax || (isOld && last !== none)) break
     if (state.marks.isEdit(slot) || state.marks.gone(slot, now) !== undefined) continue
     // Of a room that is followed as a whole: it no longer lists this thread.
     if (place.root === none && state.threadFlags.moveOf(events.rootOf(slot)) !== undefined) continue
-    const author = authors.idOf(events.author[slot]!)
+    const author = authors.idOf(events.author(slot))
     if (place.muted.has(author)) continue
     if (last === none) last = slot
     if (!isOld && author !== place.reader) fresh++
@@ -82,9 +82,9 @@ function newsOf(
       : {
           last: {
             event_id: events.idHex(last),
-            seq: events.seq[last]!,
-            author: authors.idOf(events.author[last]!),
-            created_at: events.at[last]!,
+            seq: events.seq(last),
+            author: authors.idOf(events.author(last)),
+            created_at: events.at(last),
           },
         }),
   }
@@ -95,7 +95,7 @@ function* newestFirst({ board: { events } }: ReadContext, { room, root }: Place)
     for (let position = room.events.length - 1; position >= 0; position--) yield room.events.at(position)
     return
   }
-  let slot = events.tail[root]!
-  for (; slot !== root; slot = events.tail[slot]!) yield slot
+  let slot = events.tail(root)
+  for (; slot !== root; slot = events.tail(slot)) yield slot
   yield root
 }

@@ -281,7 +281,7 @@ export function withEvent<Answer extends ReadAnswer>(
 ): Answer | NotFound {
   const { events, roomList } = context.board
   const slot = events.find(Buffer.from(String(args.event_id), 'hex'))
-  const room = slot === none ? undefined : roomList[events.room[slot]!]
+  const room = slot === none ? undefined : roomList[events.room(slot)]
   if (room?.visibility !== context.visibility)
     return { ok: false, absent: refusal('not_found', `there is no event ${args.event_id}`, 'event_id') }
   if (room.visibility === 'private' && !mayWrite(room, reader)) return privateRoom('event_id')

@@ -82,10 +82,10 @@ function daysOf(
     let [low, high] = [0, events.count]
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (events.at[middle]! < seconds) low = middle + 1
+      if (events.at(middle) < seconds) low = middle + 1
       else high = middle
     }
-    return low === events.count ? Number.MAX_SAFE_INTEGER : events.change[low]!
+    return low === events.count ? Number.MAX_SAFE_INTEGER : events.change(low)
   }
   return {
     ...(since === undefined ? {} : { since: firstFrom(Number(since)) }),
@@ -121,12 +121,12 @@ function show(context: ReadContext, request: ReadRequest): ReadAnswer {
   const muted = mutedAuthors(context, request)
   const slots = ids
     .map((id) => events.find(Buffer.from(id, 'hex')))
-    .filter((slot) => slot !== none && !muted.has(events.author[slot]!))
+    .filter((slot) => slot !== none && !muted.has(events.author(slot)))
   const { views, cut } = eventsWithin(context, slots)
   const next = args.next === 0 ? undefined : Number(args.next)
   // The index continues after a change number; by relevance, after so many matches.
   const after = (slot: number) =>
-    args.order === 'relevance' ? Number(args.from) + ids.indexOf(events.idHex(slot)) + 1 : events.change[slot]!
+    args.order === 'relevance' ? Number(args.from) + ids.indexOf(events.idHex(slot)) + 1 : events.change(slot)
   return answer(context, request, views.filter(isShown), cut === undefined ? next : after(cut))
 }
 

@@ -53,7 +53,7 @@ function place(context: ReadContext, request: ReadRequest): KnownAnswer<Omit<Fol
     return withRoom(context, request, ({ name, events }) => known({ room: name, thread: '', seen: events.length }))
   return withEvent(context, request, (slot) => {
     const { events, roomList } = context.board
-    const { name, events: all } = roomList[events.room[slot]!]!
+    const { name, events: all } = roomList[events.room(slot)]!
     return known({ room: name, thread: events.idHex(events.rootOf(slot)), seen: all.length })
   })
 }

@@ -135,7 +135,7 @@ function threadJson(context: ReadContext, index: ThreadIndex, root: number): Utf
   const from = source === undefined ? '' : `,"source":${toUtf8(JSON.stringify(source))}`
   const flags = `${threadFlags.isPinned(root) ? ',"pinned":true' : ''}${threadFlags.isLocked(root) ? ',"locked":true' : ''}`
   const listed = moved === undefined ? '' : `,"listed_in":${quoted(moved.to)}`
-  return `{"thread":"${events.idHex(root)}","room":${quoted(room)},"page":${quoted(page)},"title":${toUtf8(JSON.stringify(title))}${more},"kind":${quoted(kind)},"author":${authorJson(author)}${from},"created_at":${created_at},"replies":${replies},"participants":${participants},"last":${lastJson(context, last)},"votes":{"up":${votes.up},"down":${votes.down},"score":${votes.score}},"updated_at":${Math.max(events.at[last]!, edited_at)}${flags}${listed}}`
+  return `{"thread":"${events.idHex(root)}","room":${quoted(room)},"page":${quoted(page)},"title":${toUtf8(JSON.stringify(title))}${more},"kind":${quoted(kind)},"author":${authorJson(author)}${from},"created_at":${created_at},"replies":${replies},"participants":${participants},"last":${lastJson(context, last)},"votes":{"up":${votes.up},"down":${votes.down},"score":${votes.score}},"updated_at":${Math.max(events.at(last), edited_at)}${flags}${listed}}`
 }
 
 type First = Pick<EventView, 'room' | 'page' | 'kind' | 'author' | 'created_at' | 'edited_at' | 'source'> & ThreadTitle
@@ -144,13 +144,13 @@ function firstOf(context: ReadContext, root: number): First {
   const { board } = context
   const plain = plainPostAt(context, root)
   if (plain !== undefined)
-    return { ...plain, ...titleOfPost(plain), kind: board.kind(root), created_at: board.events.at[root]! }
+    return { ...plain, ...titleOfPost(plain), kind: board.kind(root), created_at: board.events.at(root) }
   const view = listed(context, root)
   return { ...view, ...titleOf(view) }
 }
 
 function lastJson({ board, handleOf }: ReadContext, slot: number): Utf8 {
-  const { id, key } = board.authors.at(board.events.author[slot]!)
+  const { id, key } = board.authors.at(board.events.author(slot))
   const author = authorJson({ id, public_key: key, handle: handleOf(id) })
-  return `{"event_id":"${board.events.idHex(slot)}","author":${author},"created_at":${board.events.at[slot]}}`
+  return `{"event_id":"${board.events.idHex(slot)}","author":${author},"created_at":${board.events.at(slot)}}`
 }

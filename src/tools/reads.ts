@@ -81,7 +81,7 @@ function recentReviews(
   { state, board: { events } }: ReadContext,
   { args }: ReadRequest,
 ): KnownAnswer<{ reviews: readonly RecentReview[] }> {
-  const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)
+  const since = events.newestAt - Number(args.seconds)
   const reviews: RecentReview[] = []
   for (const { subject, author, at } of state.tools.reviews.all()) {
     if (at < since) continue

@@ -56,6 +56,7 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   readonly placement: Placement
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
+  readonly recentEvents: number
   readonly compactSeconds: number
   /** How much of the search index is compared with its sums in a second; left out: nothing. */
   readonly scrubBytesPerSecond?: number
@@ -416,7 +417,8 @@ export class ActorHost implements Actors {
 
   /** What a shard is started with, and a new link to it. */
   #shardStart(number: number): ShardStart {
-    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues, limitsOn, following } = this.#options
+    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, recentEvents, queues, limitsOn, following } =
+      this.#options
     const front = this.#options.channel()
     if (this.#shardLinks[number] !== undefined) for (const each of this.#listeners) each.shardLost?.(number)
     this.#shardLinks[number] = this.#link(front.port1, (body) => {
@@ -438,6 +440,7 @@ export class ActorHost implements Actors {
       identity: directory.identity,
       diskReserveBytes,
       segmentBytesMax,
+      recentEvents,
       compactSeconds,
       queues,
       limitsOn,

@@ -74,10 +74,10 @@ export class Compactor {
     const slice = (): void => {
       if (this.#closed) return
       let looked = 0
-      const { place } = state.board.events
+      const { events: index } = state.board
       for (; seen.events < events.length && looked < framesPerSlice; looked++) {
         const slot = events[seen.events++]!
-        if (this.#see(place[slot]!)) this.#leaving.add(slot)
+        if (this.#see(index.place(slot))) this.#leaving.add(slot)
       }
       for (; seen.commands < commands.length && looked < framesPerSlice; looked++) this.#see(commands[seen.commands++]!)
       for (; seen.profiles < profiles.length && looked < framesPerSlice; looked++) this.#see(profiles[seen.profiles++]!)
@@ -113,7 +113,7 @@ export class Compactor {
   #run(wanted: Set<number>): void {
     const { shard, journal, disk, report, directory, clock, onRewritten, onDestroyed } = this.#options
     const startedAt = clock.monotonicMs()
-    const { place } = this.#options.state.board.events
+    const { events } = this.#options.state.board
     const damaged = new Set<number>()
     const onDamage = (damage: Error, left: readonly number[]): void => {
       this.#left(damage)
@@ -140,7 +140,7 @@ export class Compactor {
           ms: Math.round(clock.monotonicMs() - startedAt),
         })
         onRewritten()
-        onDestroyed(new Set([...this.#leaving].filter((slot) => !damaged.has(place[slot]!))))
+        onDestroyed(new Set([...this.#leaving].filter((slot) => !damaged.has(events.place(slot)))))
         this.#leaving = new Set()
       } catch (error) {
         this.#left(error)

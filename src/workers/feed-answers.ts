@@ -91,7 +91,7 @@ export class FeedAnswers {
     this.context = {
       state,
       board: state.board,
-      body: (slot) => feed.body(events.shard[slot]!, events.place[slot]!),
+      body: (slot) => feed.body(events.shard(slot), events.place(slot)),
       frame: (shard, seq) => feed.body(shard, seq),
       blobFile: (room, sha256) => readBlob(disk, blobs, room, sha256),
       cursors: new CursorSealer(cursorKey),

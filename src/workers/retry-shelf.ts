@@ -1,11 +1,10 @@
-/** Where a shard's retry memory puts what is old: files beside its snapshots, which name them. Derived, as those are. */
-import { join } from 'node:path'
+/** Where a shard's retry memory puts what is old. */
 import type { Shelf, Shelved } from '../../actors/records/retry-memory.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { type Cells, ShelvedTable, shelvedBytes } from '../../storage/shelved-table.ts'
+import { ShelfFiles } from './shelf-files.ts'
 import type { Report } from './thread.ts'
 
-const suffix = '.retries'
 /** Two thirds of the cells of a table of 6 MB: it would double with the next. */
 const tableEntries = 349_525
 
@@ -14,18 +13,17 @@ type Place = { readonly disk: Disk; readonly directory: string; readonly report:
 export class RetryShelf implements Shelf {
   readonly tableEntries: number
   readonly #place: Place
-  /** Names that were opened, or put there, since the start. */
-  readonly #used = new Set<string>()
+  readonly #files: ShelfFiles
 
   constructor(place: Place, entries = tableEntries) {
     this.#place = place
+    this.#files = new ShelfFiles(place.disk, place.directory, '.retries')
     this.tableEntries = entries
   }
 
   async put(name: string, cells: Cells): Promise<Shelved | undefined> {
     const { disk, report } = this.#place
-    const path = this.#pathOf(name)
-    this.#used.add(name)
+    const path = this.#files.use(name)
     try {
       await disk.writeAtomicLater(path, shelvedBytes(cells))
       return this.#shelved(path, ShelvedTable.of(disk, path, cells))
@@ -36,20 +34,14 @@ export class RetryShelf implements Shelf {
   }
 
   open(name: string): Shelved | undefined {
-    const path = this.#pathOf(name)
+    const path = this.#files.use(name)
     const table = ShelvedTable.open(this.#place.disk, path)
-    if (table === undefined) return undefined
-    this.#used.add(name)
-    return this.#shelved(path, table)
+    return table === undefined ? undefined : this.#shelved(path, table)
   }
 
-  /** Removes what an earlier life has left and no snapshot names that was used. */
+  /** Removes what no snapshot names that was used. */
   tidy(): void {
-    const { disk, directory } = this.#place
-    for (const file of disk.listFiles(directory)) {
-      const at = file.indexOf(suffix)
-      if (at >= 0 && !this.#used.has(file.slice(0, at))) disk.removeUnsynced(join(directory, file))
-    }
+    this.#files.tidy()
   }
 
   #shelved(path: string, table: ShelvedTable): Shelved {
@@ -60,9 +52,5 @@ export class RetryShelf implements Shelf {
         this.#place.disk.removeUnsynced(path)
       },
     }
-  }
-
-  #pathOf(name: string): string {
-    return join(this.#place.directory, `${name}${suffix}`)
   }
 }

@@ -28,6 +28,7 @@ import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
+import { EventFiles } from './event-files.ts'
 import { answerFollow, type FollowAsk } from './follow-asks.ts'
 import { IdleMark } from './idle-mark.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
@@ -58,6 +59,7 @@ export type ShardStart = {
   readonly identity: BoardIdentity
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
+  readonly recentEvents: number
   /** Seconds between two looks for texts that have to leave the disk. */
   readonly compactSeconds: number
   readonly queues: Queues
@@ -112,6 +114,7 @@ export class ShardRun {
   readonly #front: Link
   readonly #snapshots: SnapshotKeeper
   readonly #mark: IdleMark
+  readonly #events: EventFiles
   readonly #shard: Shard
   readonly #compactor: Compactor
   readonly #context: ReadContext
@@ -163,8 +166,10 @@ export class ShardRun {
     const directory = shardSnapshotsDirectory(data.directory)
     this.#snapshots = SnapshotKeeper.open(here, directory, id, opened)
     const shelf = new RetryShelf({ disk, directory, report })
+    this.#events = new EventFiles({ clock, disk, random, report, directory }, data.recentEvents)
     this.#shard = new Shard(this.#shardOptions(shelf))
     shelf.tidy()
+    this.#events.tidy()
     this.#watch = new ClockWatch({ clock, disk, directory: data.dataDirectory, newest: this.#shard.newest })
     this.#stopWatching = clock.every(() => this.#watch?.look(), clockLookMs)
     this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
@@ -199,6 +204,7 @@ export class ShardRun {
     this.#front.close()
     this.#log.close()
     this.#snapshots.keep(this.#journal.nextSeq - 1, () => this.#shard.pack())
+    this.#events.close()
     this.#journal.close()
     this.#mark.close()
   }
@@ -222,6 +228,7 @@ export class ShardRun {
         this.#news.afterTurn(acted)
       },
       shelf,
+      eventShelf: this.#events,
       onReplayed: replayProgress(this.#here, `shard ${data.number}`, this.#journal.nextSeq - 1),
       firstRooms: data.firstRooms,
       // Letters between actors are the leader's to carry.
@@ -278,7 +285,7 @@ export class ShardRun {
     return {
       state: shard.state,
       board: shard.board,
-      body: (slot) => shard.read(shard.board.events.place[slot]!),
+      body: (slot) => shard.read(shard.board.events.place(slot)),
       blobFile: (room, sha256) => readBlob(disk, blobs, room, sha256),
       frame: (_shard, seq) => shard.read(seq),
       cursors: new CursorSealer(cursorKey),

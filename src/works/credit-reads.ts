@@ -152,11 +152,11 @@ function unwelcomed(
   { args }: ReadRequest,
 ): KnownAnswer<{ identities: readonly string[] }> {
   const { events, authors } = board
-  const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)
+  const since = events.newestAt - Number(args.seconds)
   const identities = new Set<string>()
-  for (let slot = events.count - 1; slot >= 0 && events.at[slot]! >= since; slot--) {
-    const author = authors.at(events.author[slot]!)
-    const isFirst = events.at[author.events.at(0)]! >= since
+  for (let slot = events.count - 1; slot >= 0 && events.at(slot) >= since; slot--) {
+    const author = authors.at(events.author(slot))
+    const isFirst = events.at(author.events.at(0)) >= since
     if (isFirst && !state.market.given.welcomed.has(author.id)) identities.add(author.id)
   }
   return known({ identities: [...identities] })

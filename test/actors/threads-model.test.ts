@@ -95,9 +95,9 @@ class Story {
       if (post === undefined) return
       const { events, roomList, authors } = desk.state.board
       const slot = events.find(Buffer.from(post.id, 'hex'))
-      const room = roomList[events.room[slot]!]!.name
+      const room = roomList[events.room(slot)]!.name
       if (given.op === 'edit') {
-        const author = people.find((each) => person(each) === authors.idOf(events.author[slot]!))!
+        const author = people.find((each) => person(each) === authors.idOf(events.author(slot)))!
         desk.say(author, 'post', room, { text: 'edited', args: { ...plain, supersedes: post.id } })
       } else if (given.op === 'vote') {
         const said = desk.say(given.by, 'vote', room, { args: { event: post.id, value: given.value } })
@@ -173,12 +173,12 @@ function naive(state: State, { posts, moves }: Story, query: ThreadsQuery, now: 
     return [Math.max(...shownIn(state, posts, root, now))]
   }
   const fits = (root: number): boolean => {
-    if (events.root[root] !== none || shownIn(state, posts, root, now).length === 0) return false
-    const own = roomList[events.room[root]!]!
+    if (events.root(root) !== none || shownIn(state, posts, root, now).length === 0) return false
+    const own = roomList[events.room(root)]!
     const room = named.get(moves.get(events.idHex(root)) ?? '') ?? own
-    if (query.author !== undefined && events.author[root] !== query.author) return false
+    if (query.author !== undefined && events.author(root) !== query.author) return false
     if (query.room === undefined) return [own, room].every(({ name }) => state.rules.policyOf(name).front_page)
-    return room === query.room && (query.page === undefined || names.name(events.page[root]!) === query.page)
+    return room === query.room && (query.page === undefined || names.name(events.page(root)) === query.page)
   }
   return posts
     .map(({ id }) => events.find(Buffer.from(id, 'hex')))
@@ -190,7 +190,7 @@ function naive(state: State, { posts, moves }: Story, query: ThreadsQuery, now: 
 
 function threadOf({ board: { events } }: State, id: string): number {
   const slot = events.find(Buffer.from(id, 'hex'))
-  return events.root[slot] === none ? slot : events.root[slot]!
+  return events.root(slot) === none ? slot : events.root(slot)
 }
 
 function shownIn(state: State, posts: readonly Post[], root: number, now: number): number[] {
@@ -217,14 +217,14 @@ function holds(state: State, story: Story): void {
   for (const { id } of posts) {
     const root = events.find(Buffer.from(id, 'hex'))
     const shown = shownIn(state, posts, root, now)
-    if (events.root[root] !== none || shown.length === 0) continue
-    const ends = shown.map((slot) => events.expires[slot]!).filter((end) => end !== 0)
+    if (events.root(root) !== none || shown.length === 0) continue
+    const ends = shown.map((slot) => events.expires(slot)).filter((end) => end !== 0)
     const votes = posts.filter((post) => threadOf(state, post.id) === root).flatMap((post) => [...post.votes.values()])
     const up = votes.filter(({ value }) => value === 1).length
     const down = votes.filter(({ value }) => value === -1).length
     expect({ ...index.sums(root), votes: index.votes(root) }).toEqual({
       replies: shown.filter((slot) => slot !== root).length,
-      participants: new Set(shown.map((slot) => events.author[slot])).size,
+      participants: new Set(shown.map((slot) => events.author(slot))).size,
       last: Math.max(...shown),
       until: Math.min(...ends) === Number.POSITIVE_INFINITY ? 0 : Math.min(...ends),
       votes: { up, down, score: up - down },

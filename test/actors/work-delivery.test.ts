@@ -246,7 +246,7 @@ function leftOf(shards: Shards, { work }: ReturnType<typeof lifeIn>, room: strin
   const registry = shards.members[shardOf(registryName, shards.count)]!.shard.board
   const { events } = state.board
   const thread: string[] = []
-  for (let slot = events.find(Buffer.from(work, 'hex')); slot !== none; slot = events.next[slot]!)
+  for (let slot = events.find(Buffer.from(work, 'hex')); slot !== none; slot = events.next(slot))
     thread.push(`${state.board.kind(slot)} ${events.idHex(slot)}`)
   const { state: stands, steps, result } = market.market.find(work)!
   const marked = state.bound.find(work)!

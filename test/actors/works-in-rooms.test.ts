@@ -130,7 +130,7 @@ test('a tell brings its notice: both in one turn, each once, and one that is mis
   expect([say(noticed('Open')), say(noticed('Open')), say(args)]).toEqual([2, 0, 0])
   const { board, bound } = desk.state
   const slot = board.events.count - 1
-  expect([board.kind(slot), board.events.parent[slot], bound.find(work)?.told?.n]).toEqual([
+  expect([board.kind(slot), board.events.parent(slot), bound.find(work)?.told?.n]).toEqual([
     'notice',
     board.events.find(Buffer.from(work, 'hex')),
     1,

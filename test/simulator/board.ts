@@ -78,6 +78,8 @@ export class SimulatedBoard {
       ...given,
       // Small, so that faults meet segments that are being sealed, and a disk that fills up.
       segmentBytesMax: 24 * 1024,
+      // So that most of what is asked for is old.
+      recentEvents: 16,
       diskReserveBytes: 4 * 1024,
       ...(isReplicated ? { replication } : {}),
     }

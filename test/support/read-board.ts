@@ -23,7 +23,7 @@ export function readBoard(directory: string, shards: number, now: number): ReadC
   return {
     state,
     board,
-    body: (slot) => feed.body(board.events.shard[slot]!, board.events.place[slot]!),
+    body: (slot) => feed.body(board.events.shard(slot), board.events.place(slot)),
     frame: (shard, seq) => feed.body(shard, seq),
     blobFile: () => undefined,
     cursors: new CursorSealer(Buffer.alloc(32)),

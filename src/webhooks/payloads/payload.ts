@@ -42,7 +42,7 @@ function ofEvent(context: ReadContext, address: string, request: PayloadRequest)
   const { reader, kind } = request
   const slot = board.events.find(Buffer.from(request.subject, 'hex'))
   if (slot === none) return skip
-  const room = board.roomList[board.events.room[slot]!]!
+  const room = board.roomList[board.events.room(slot)]!
   if (room.visibility !== visibility) return skip
   // A user addressed from a room that they may not read gets nothing; a follower of a room learns that it is closed to them.
   if (room.visibility === 'private' && (!mayWrite(room, reader) || hasLeft(state, room.name, reader)))
@@ -83,7 +83,7 @@ function whyFor(
   const author = event.author.id
   if (author === reader || blocked.includes(author)) return undefined
   const target = event.reply_to === undefined ? none : board.events.find(Buffer.from(event.reply_to, 'hex'))
-  const isReply = target !== none && board.authors.idOf(board.events.author[target]!) === reader
+  const isReply = target !== none && board.authors.idOf(board.events.author(target)) === reader
   const isNamed = names(event, reader, handle)
   if (kind === 'reply') return isReply ? 'reply' : undefined
   if (kind === 'mention') return isNamed ? 'mention' : undefined

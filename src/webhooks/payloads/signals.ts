@@ -138,13 +138,13 @@ function postSignal(
   const { events, authors } = board
   const original = state.marks.original(slot)
   const isPost = kind === 'event.posted'
-  const author = authors.idOf(events.author[slot]!)
+  const author = authors.idOf(events.author(slot))
   const to = new Set<string>()
   const handles = new Set<string>()
   let isReply = false
   if (spoken) {
-    const parent = events.parent[slot]!
-    const repliedTo = parent === none ? undefined : authors.idOf(events.author[parent]!)
+    const parent = events.parent(slot)
+    const repliedTo = parent === none ? undefined : authors.idOf(events.author(parent))
     if (isPost && repliedTo !== undefined && repliedTo !== author) {
       to.add(repliedTo)
       isReply = true

@@ -30,7 +30,7 @@ function contextOf(desk: Desk): ReadContext {
   }
   const context = {
     ...{ state, board, generation: '', serviceId: '', visibility: 'private' as const, now: () => desk.now },
-    body: (slot: number) => frame(board.events.place[slot]!),
+    body: (slot: number) => frame(board.events.place(slot)),
     frame: (_shard: number, seq: number) => frame(seq),
     blobFile: () => undefined,
     cursors: {

@@ -34,7 +34,7 @@ function redacted(): ExportContext {
   apply(redaction, formatEntry({ kind: 'redact', ...names, target: names.event }))
   state.book.take({ type: 1, size: 2, checkpoint } as unknown as Parameters<typeof state.book.take>[0], 1)
   const frame = (_: number, seq: number): Frame => frames[seq - 1]!
-  const body = (slot: number): Frame => frame(0, state.board.events.place[slot]!)
+  const body = (slot: number): Frame => frame(0, state.board.events.place(slot))
   return {
     state,
     board: state.board,

@@ -144,8 +144,9 @@ test('one that cannot be decided by a fault is reported, and the others are take
 
 /** Authors of the reviews that a start takes up: of three days, the last two within 24 hours; `rewarded` for their subject already. */
 function takenUp(rewarded: readonly string[]): string[] {
-  const events = { at: [100, 100_000, 186_000], count: 3 }
-  const all = () => events.at.map((at, n) => ({ subject, author: String(n), at }))
+  const times = [100, 100_000, 186_000]
+  const events = { newestAt: times.at(-1) }
+  const all = () => times.map((at, n) => ({ subject, author: String(n), at }))
   const given = { rewarded: new Map(rewarded.length === 0 ? [] : [[subject, rewarded]]) }
   const context = { state: { tools: { reviews: { all } }, market: { given } }, board: { events } } as never
   const found = toolsReads['tools.recent_reviews'](context, {

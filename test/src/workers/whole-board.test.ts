@@ -72,6 +72,7 @@ class SimulatedBoard {
         diskReserveBytes: 0,
         // Small, so that cuts meet segments that are being sealed.
         segmentBytesMax: 12 * 1024,
+        recentEvents: 16,
         compactSeconds: 60,
         queues: queuesOf(4_096),
         limitsOn: false,

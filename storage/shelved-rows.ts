@@ -1,0 +1,286 @@
+/**
+ * Rows of 32-bit numbers that lie on disk and never change, each found by its place or by the 16-byte key that it begins with. They are
+ * derived: what is missing or unsound is made again by whoever owns it. File, little-endian:
+ *
+ *   offset  bytes  field
+ *        0      4  magic         "BSR" and version 1
+ *        4      4  n             rows, a power of two, at least 16
+ *        8      4  w             words of a row, four of them the key
+ *       12      4  seed          of the hashes of keys
+ *       16      4  crc           CRC-32 (IEEE) of bytes 0..16 and of CRCs and filter
+ *       20     12                zeros
+ *       32      …  CRCs of the blocks of rows, 64 rows each or all of them
+ *        +      …  CRCs of the blocks of cells, 1,024 cells each or all of them
+ *        +     2n  filter        16 bits a key in blocks of 32 bytes: whether the file can have a key
+ *        +     8n  cells         u32: 1 more than the number of a row in the low bits, and above them bits of the hash of its key; 0: empty
+ *        +    4wn  rows
+ *
+ * The cell of a key is its hash by 2n, or one after that. CRCs and filter are in memory; of the rest, blocks are read and kept as they are
+ * asked for.
+ */
+import { crc32 } from 'node:zlib'
+import type { BoundedMap } from './bounded-map.ts'
+
+const magicAndVersion = Buffer.from('BSR\x01', 'latin1')
+const headerBytes = 32
+const crcAt = 16
+export const keyWords = 4
+const rowsEach = 64
+const cellsEach = 1_024
+/** Of a block of the filter: one bit is set in each. */
+const filterWords = 8
+const salts = [
+  0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31,
+] as const
+/** Rows that are put into a file in one step: less than a millisecond. */
+const rowsPerStep = 4_096
+
+/** Blocks of rows and of cells of all files of an owner. */
+export type BlockCache = BoundedMap<number, Uint32Array>
+/** Numbers of blocks that a file has in a cache, at most. */
+const blocksMax = 0x1_0000
+
+/** The bytes of a file. */
+export type RowSource = {
+  /** Throws the error of the system. */
+  readonly readAt: (into: Uint8Array, position: number) => number
+  /** It cannot be read, or is not as it was written: it is never to be opened again. */
+  readonly unsound: (problem: Error) => void
+}
+
+/** A file is not as it was written. */
+export class UnsoundRows extends Error {
+  override readonly name = 'UnsoundRows'
+}
+
+type Layout = {
+  readonly rowsPerBlock: number
+  readonly rowBlocks: number
+  readonly cellBlocks: number
+  readonly cellsPerBlock: number
+  readonly filterAt: number
+  readonly cellsAt: number
+  readonly rowsAt: number
+}
+
+function layoutOf(rows: number): Layout {
+  const [rowsPerBlock, cellsPerBlock] = [Math.min(rowsEach, rows), Math.min(cellsEach, 2 * rows)]
+  const [rowBlocks, cellBlocks] = [rows / rowsPerBlock, (2 * rows) / cellsPerBlock]
+  const filterAt = headerBytes + 4 * (rowBlocks + cellBlocks)
+  const cellsAt = filterAt + 2 * rows
+  return { rowsPerBlock, rowBlocks, cellBlocks, cellsPerBlock, filterAt, cellsAt, rowsAt: cellsAt + 8 * rows }
+}
+
+/**
+ * Makes the bytes of a file, step by step. `rows`: a power of two, at least 16. `fill` writes row `n` into `row`, whose first four words
+ * are the key.
+ */
+export function* shelvedRows(
+  rows: number,
+  words: number,
+  seed: number,
+  fill: (n: number, row: Uint32Array) => void,
+): Generator<void, Buffer> {
+  const { rowsPerBlock, rowBlocks, cellBlocks, cellsPerBlock, filterAt, cellsAt, rowsAt } = layoutOf(rows)
+  const bytes = Buffer.from(new ArrayBuffer(rowsAt + 4 * words * rows))
+  magicAndVersion.copy(bytes)
+  const numbers = new Uint32Array(bytes.buffer)
+  numbers.set([rows, words, seed], 1)
+  const filter = numbers.subarray(filterAt / 4, cellsAt / 4)
+  const cells = numbers.subarray(cellsAt / 4, rowsAt / 4)
+  const low = lowBits(rows)
+  for (let n = 0; n < rows; n++) {
+    const at = rowsAt / 4 + n * words
+    const row = numbers.subarray(at, at + words)
+    fill(n, row)
+    const [first, second] = [firstHash(seed, row), secondHash(seed, row)]
+    note(filter, first, second)
+    let cell = first & (cells.length - 1)
+    while (cells[cell] !== 0) cell = (cell + 1) & (cells.length - 1)
+    cells[cell] = (n + 1) | (second & ~low)
+    if ((n + 1) % rowsPerBlock === 0)
+      numbers[headerBytes / 4 + (n + 1) / rowsPerBlock - 1] = crc32(
+        bytes.subarray(rowsAt + 4 * words * (n + 1 - rowsPerBlock), rowsAt + 4 * words * (n + 1)),
+      )
+    if (n % rowsPerStep === rowsPerStep - 1) yield
+  }
+  for (let block = 0; block < cellBlocks; block++) {
+    const from = cellsAt + 4 * cellsPerBlock * block
+    numbers[headerBytes / 4 + rowBlocks + block] = crc32(bytes.subarray(from, from + 4 * cellsPerBlock))
+  }
+  bytes.writeUInt32LE(headCrc(bytes.subarray(0, cellsAt)), crcAt)
+  return bytes
+}
+
+/** Tells one file from every other of the same length. */
+export function markOf(bytes: Buffer): number {
+  return bytes.readUInt32LE(crcAt)
+}
+
+export class ShelvedRows {
+  readonly #rows: number
+  readonly #words: number
+  readonly #source: RowSource
+  readonly #cache: BlockCache
+  readonly #firstBlock: number
+  readonly #seed: number
+  readonly #layout: Layout
+  /** Header, CRCs and filter. */
+  readonly #head: Uint32Array
+  readonly #filter: Uint32Array
+  /** The block that was asked for last: several words of a row are. */
+  #newest: readonly [number: number, words: Uint32Array] | undefined
+
+  private constructor(source: RowSource, head: Uint32Array, cache: BlockCache, file: number) {
+    this.#source = source
+    this.#cache = cache
+    this.#firstBlock = blocksMax * file
+    this.#head = head
+    const [, rows, words, seed] = head
+    this.#rows = rows!
+    this.#words = words!
+    this.#seed = seed!
+    this.#layout = layoutOf(this.#rows)
+    this.#filter = head.subarray(this.#layout.filterAt / 4)
+  }
+
+  /**
+   * `file`: its number among those that share the cache. Undefined: it is not one of `rows` rows of `words` words, or not as it was
+   * written.
+   */
+  static open(
+    source: RowSource,
+    { rows, words }: { readonly rows: number; readonly words: number },
+    cache: BlockCache,
+    file: number,
+  ): ShelvedRows | undefined {
+    const { cellsAt } = layoutOf(rows)
+    const head = Buffer.from(new ArrayBuffer(cellsAt))
+    if (source.readAt(head, 0) !== head.length) return undefined
+    const isOurs =
+      head.subarray(0, 4).equals(magicAndVersion) && head.readUInt32LE(4) === rows && head.readUInt32LE(8) === words
+    if (!isOurs || head.readUInt32LE(crcAt) !== headCrc(head)) return undefined
+    return new ShelvedRows(source, new Uint32Array(head.buffer), cache, file)
+  }
+
+  /** A word of a row. Throws UnsoundRows, or the error of the system. */
+  word(row: number, word: number): number {
+    return this.#rowBlock(row)[this.#inBlock(row) + word]!
+  }
+
+  /** The 16 bytes of a key, as a view that is not to be changed. Throws as `word`. */
+  key(row: number): Buffer {
+    const { buffer, byteOffset } = this.#rowBlock(row)
+    return Buffer.from(buffer, byteOffset + 4 * this.#inBlock(row), 4 * keyWords)
+  }
+
+  /** The row of this key, or undefined. Throws as `word`. */
+  find(key: Uint32Array): number | undefined {
+    const [first, second] = [firstHash(this.#seed, key), secondHash(this.#seed, key)]
+    if (!mayHave(this.#filter, first, second)) return undefined
+    const { cellsPerBlock } = this.#layout
+    const low = lowBits(this.#rows)
+    const mask = 2 * this.#rows - 1
+    for (let cell = first & mask; ; cell = (cell + 1) & mask) {
+      const found = this.#cellBlock(Math.floor(cell / cellsPerBlock))[cell % cellsPerBlock]!
+      if (found === 0) return undefined
+      const row = (found & low) - 1
+      if ((found & ~low) === (second & ~low) && this.#hasKey(row, key)) return row
+    }
+  }
+
+  #hasKey(row: number, key: Uint32Array): boolean {
+    const block = this.#rowBlock(row)
+    const at = this.#inBlock(row)
+    for (let word = 0; word < keyWords; word++) if (block[at + word] !== key[word]) return false
+    return true
+  }
+
+  #rowBlock(row: number): Uint32Array {
+    const { rowsAt, rowsPerBlock } = this.#layout
+    const block = Math.floor(row / rowsPerBlock)
+    return this.#block(block, rowsAt, rowsPerBlock * this.#words, block)
+  }
+
+  /** Where a row begins in its block, in words. */
+  #inBlock(row: number): number {
+    return (row % this.#layout.rowsPerBlock) * this.#words
+  }
+
+  #cellBlock(block: number): Uint32Array {
+    const { rowBlocks, cellsAt, cellsPerBlock } = this.#layout
+    return this.#block(rowBlocks + block, cellsAt, cellsPerBlock, block)
+  }
+
+  /** `number`: among the CRCs; `block`: among those of its kind, which begin at `from` and have `count` words each. */
+  #block(number: number, from: number, count: number, block: number): Uint32Array {
+    if (this.#newest?.[0] === number) return this.#newest[1]
+    const words =
+      this.#cache.touch(this.#firstBlock + number) ?? this.#readBlock(number, from + 4 * count * block, count)
+    this.#newest = [number, words]
+    return words
+  }
+
+  #readBlock(number: number, at: number, count: number): Uint32Array {
+    const read = Buffer.from(new ArrayBuffer(4 * count))
+    const problem = this.#problemOf(number, at, read)
+    if (problem !== undefined) {
+      this.#source.unsound(problem)
+      throw problem
+    }
+    const words = new Uint32Array(read.buffer)
+    this.#cache.set(this.#firstBlock + number, words)
+    return words
+  }
+
+  /** Fills `read` from `at`. */
+  #problemOf(number: number, at: number, read: Buffer): Error | undefined {
+    try {
+      const isWhole = this.#source.readAt(read, at) === read.length
+      if (isWhole && crc32(read) === this.#head[headerBytes / 4 + number]) return undefined
+      return new UnsoundRows(`block ${number} is not as it was written`)
+    } catch (error) {
+      return error as Error
+    }
+  }
+}
+
+/** Of a cell: those that hold the number of a row. */
+function lowBits(rows: number): number {
+  return 2 * rows - 1
+}
+
+function headCrc(head: Buffer): number {
+  return crc32(head.subarray(headerBytes), crc32(head.subarray(0, crcAt)))
+}
+
+function firstHash(seed: number, key: Uint32Array): number {
+  return mixed(key[0]! ^ seed, key[1]!)
+}
+
+function secondHash(seed: number, key: Uint32Array): number {
+  return mixed(key[2]! ^ seed, key[3]!)
+}
+
+function mixed(first: number, second: number): number {
+  const both = Math.imul(first, 0x9e37_79b1) ^ second
+  return (Math.imul(both ^ (both >>> 15), 0x85eb_ca6b) ^ (both >>> 13)) >>> 0
+}
+
+function note(filter: Uint32Array, first: number, second: number): void {
+  const at = filterBlock(filter, first)
+  for (let n = 0; n < filterWords; n++) filter[at + n]! |= 1 << (Math.imul(second, salts[n]!) >>> 27)
+}
+
+function mayHave(filter: Uint32Array, first: number, second: number): boolean {
+  const at = filterBlock(filter, first)
+  for (let n = 0; n < filterWords; n++)
+    if ((filter[at + n]! & (1 << (Math.imul(second, salts[n]!) >>> 27))) === 0) return false
+  return true
+}
+
+/** The high bits: the low ones choose the cell. */
+function filterBlock(filter: Uint32Array, first: number): number {
+  const blocks = filter.length / filterWords
+  return Math.floor((first / 0x1_0000_0000) * blocks) * filterWords
+}

@@ -54,6 +54,8 @@ export type EngineOptions = {
 
 const sweepEveryMs = 500
 const againMs = 500
+/** Reads of a record that fail before it is passed over, the last of them after two minutes: what follows it must not wait forever. */
+const unreadMax = 8
 /** Suspended for so long and never woken, a webhook makes room for others. */
 const forgottenMs = 30 * 86_400_000
 /** An answer that takes longer keeps others waiting: its host is treated as one that fails. */
@@ -292,8 +294,12 @@ export class Engine {
       run.course = { ...run.course, notBefore: wallMs() + againMs }
       return true
     }
+    if (sent.kind === 'unreadable' && run.unread < unreadMax) {
+      run.course = { ...run.course, notBefore: wallMs() + againMs * 2 ** run.unread++ }
+      return true
+    }
     if (sent.kind === 'barred') return this.#barred(run)
-    if (sent.kind === 'skipped') {
+    if (sent.kind === 'skipped' || sent.kind === 'unreadable') {
       this.#settled(run)
       return true
     }
@@ -308,6 +314,7 @@ export class Engine {
 
   #settled(run: HookRun): void {
     run.queue.shift()
+    run.unread = 0
     this.#books.moved(run)
     // Once when there is room, once when there is nothing left: not for every delivery.
     if (run.behind.length > 0 && (run.queue.length === queueLow || run.queue.length === 0)) this.#catchUp.wake()

@@ -105,9 +105,9 @@ export class Payloads {
       | undefined
     wanted.forEach(({ request, isForAll, give }, n) => {
       const payload = found?.[n]
-      if (payload !== undefined && 'fault' in payload) this.#options.fault(payload.fault)
-      const stands =
-        isForAll && payload !== undefined && this.#isKept() && turn === this.#keptTurn && forgotten === this.#forgotten
+      const isBuilt = payload !== undefined && !('fault' in payload)
+      if (payload !== undefined && !isBuilt) this.#options.fault(payload.fault)
+      const stands = isForAll && isBuilt && this.#isKept() && turn === this.#keptTurn && forgotten === this.#forgotten
       if (stands && this.#kept.size < keptMax) this.#kept.set(request.subject, payload)
       for (const each of give) each(payload)
     })

@@ -49,6 +49,8 @@ export type Sent =
     }
   /** Nothing was sent: it could not be built now. */
   | { readonly kind: 'later' }
+  /** Nothing was sent: what it is built from cannot be read. */
+  | { readonly kind: 'unreadable' }
   | { readonly kind: 'skipped' }
   | { readonly kind: 'barred' }
 
@@ -111,6 +113,7 @@ export class Sender {
 
   #built(to: Addressee, pending: Pending, marks: readonly number[], built: Built, done: (sent: Sent) => void): void {
     if (built === undefined || to.removed) return done({ kind: 'later' })
+    if ('fault' in built) return done({ kind: 'unreadable' })
     if ('skip' in built) return done({ kind: 'skipped' })
     if ('barred' in built) return done({ kind: 'barred' })
     const { wallMs } = this.#options

@@ -35,6 +35,8 @@ export class HookRun {
   /** Something of it is being sent. */
   flying = false
   removed = false
+  /** How often the first of its queue could not be read. */
+  unread = 0
   /** It is to end, and that is being asked for. */
   isOver = false
   /** Made for its first delivery, and again when it is another. */

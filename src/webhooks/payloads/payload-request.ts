@@ -48,5 +48,5 @@ export type Payload =
   | { readonly data: string }
   | { readonly skip: true }
   | { readonly barred: true }
-  /** It cannot be built, now or ever: what and why, for the log of this board. */
-  | { readonly skip: true; readonly fault: string }
+  /** It cannot be built, now or ever, such as of a record that the disk does not give: what and why, for the log of this board. */
+  | { readonly fault: string }

@@ -25,8 +25,7 @@ export function payloadOf(context: ReadContext, address: string, request: Payloa
   try {
     return built(context, address, request)
   } catch (error) {
-    // What follows it must not wait forever.
-    return { skip: true, fault: `${request.kind} ${request.subject}: ${(error as Error).message}` }
+    return { fault: `${request.kind} ${request.subject}: ${(error as Error).message}` }
   }
 }
 

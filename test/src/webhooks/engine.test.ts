@@ -35,11 +35,14 @@ type Office = {
   readonly places?: Record<string, Place>
   readonly tail: number
   readonly end?: EngineOptions['end']
+  /** Position of a post whose record cannot be read, so many times. */
+  readonly damaged?: { readonly at: number; readonly times: number }
 }
 
 /** An engine over one source of posts at the positions 1, 2, 3 ... */
-function office({ posts, places = {}, tail, end }: Office) {
+function office({ posts, places = {}, tail, end, damaged }: Office) {
   const sent: string[] = []
+  let damage = damaged?.times ?? 0
   const ended: HookView[] = []
   let silences = 0
   let asks = 0
@@ -58,6 +61,7 @@ function office({ posts, places = {}, tail, end }: Office) {
     delivery: () => ({ ...postAt(1), source: 0, kind: 'room.post', work: '', attempts: 1 }),
   }
   const send: Sender['send'] = ({ view }, { kind, signal }, _marks, done) => {
+    if (signal.position === damaged?.at && damage-- > 0) return void queueMicrotask(() => done({ kind: 'unreadable' }))
     sent.push(`${view.hook} ${kind} ${signal.position}`)
     const told: Sent = { kind: 'sent', event: '', status: 200, outcome: { kind: 'delivered' }, item: 0 }
     queueMicrotask(() => done(told))
@@ -132,6 +136,23 @@ test('a hook hears nothing of before it was made, though what happened was not r
   await vi.advanceTimersByTimeAsync(1_000)
   engine.close()
   expect(sent.sort()).toEqual(['after room.post 4', 'before room.post 3', 'before room.post 4'])
+})
+
+test('a post whose record cannot be read is tried again, and passed over only after two minutes', async () => {
+  const posts = [postAt(1), postAt(2), postAt(3)]
+  for (const [times, passes, expected] of [
+    [1, 600, ['some room.post 1', 'some room.post 2', 'some room.post 3']],
+    [8, 120_000, ['some room.post 1']],
+    [8, 130_000, ['some room.post 1', 'some room.post 2', 'some room.post 3']],
+    [100, 130_000, ['some room.post 1', 'some room.post 3']],
+  ] as const) {
+    const { engine, sent } = office({ posts, tail: 1, damaged: { at: 2, times } })
+    engine.put(hookOf('some'))
+    engine.complete()
+    await vi.advanceTimersByTimeAsync(passes)
+    engine.close()
+    expect([times, sent]).toEqual([times, expected])
+  }
 })
 
 test('after a close nothing is asked any more, and no timer keeps whoever stops: not of a hook that is catching up either', async () => {

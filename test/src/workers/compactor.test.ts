@@ -19,7 +19,7 @@ vi.mock('../../../src/workers/entry.ts', () => ({ report: () => {} }))
 /** A shard after its start: all of these were taken back, every third is no stub yet. */
 function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => seq % 3 !== 0 } = {}) {
   const events = Array.from({ length: frames }, (_, slot) => slot)
-  const place = Uint32Array.from({ length: frames + 100 }, (_, slot) => slot + 1)
+  const place = (slot: number) => slot + 1
   const said = {
     tails: ['1.bin'],
     reads: [] as number[],

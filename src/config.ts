@@ -8,6 +8,7 @@ import { limitsFault } from '../actors/kernel/limits-given.ts'
 import { isAddressOrNetwork } from '../actors/kernel/networks.ts'
 import { roomFor } from '../storage/snapshot.ts'
 import { BadConfig, environment, type SettingName, type Variables } from './environment.ts'
+import { isLoopback } from './http/loopback.ts'
 import { usdc } from './money/networks.ts'
 import { microsOf } from './money/price.ts'
 
@@ -399,7 +400,7 @@ function leadersOf(env: Environment): string[] {
   const leaders = env.list('FOLLOW').map((each) => each.replace(/\/+$/, ''))
   for (const leader of leaders) {
     const url = URL.canParse(leader) ? new URL(leader) : undefined
-    const isHere = url?.protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+    const isHere = url?.protocol === 'http:' && isLoopback(url.hostname)
     if (url?.origin !== leader || (url.protocol !== 'https:' && !isHere))
       throw new BadConfig(
         `FOLLOW must be the https address of the board that is followed, without a path, such as https://board.example; plain http only on this machine. Where several may lead, the addresses of all of them, separated by commas. One is "${leader}".`,

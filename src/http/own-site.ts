@@ -3,9 +3,8 @@
  * visitor (DNS rebinding): Host has to be a name of this board or of this machine, and an Origin, where one is sent, has to be
  * this board's or one of MCP_ORIGINS.
  */
+import { isLoopback } from './loopback.ts'
 import type { Exchange } from './port.ts'
-
-const loopback: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
 export class OwnSite {
   readonly #name: string
@@ -22,7 +21,7 @@ export class OwnSite {
   faultOf(exchange: Pick<Exchange, 'header'>): string | undefined {
     const host = exchange.header('host') ?? ''
     const name = host.replace(/:\d{1,5}$/, '').toLowerCase()
-    if (name !== this.#name && !loopback.has(name)) return `Host ${JSON.stringify(host)} is not this board`
+    if (name !== this.#name && !isLoopback(name)) return `Host ${JSON.stringify(host)} is not this board`
     const origin = exchange.header('origin')
     if (origin === undefined || this.#origins.has(origin)) return undefined
     return 'this Origin is not allowed here: MCP_ORIGINS lists the allowed ones'

@@ -8,6 +8,7 @@ import type { KeyObject } from 'node:crypto'
 import Provider, { type Context, errors, interactionPolicy } from 'oidc-provider'
 import { signInScopes as scopes } from '../../actors/kernel/operation.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import { isLoopback } from '../http/loopback.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { everydayScopes } from './caller.ts'
 import { adapterFor, type Records, refreshTokenName } from './records.ts'
@@ -301,7 +302,7 @@ function stayHere(ctx: Redirecting): void {
   const location = ctx.response.get('location')
   if (!URL.canParse(location)) return
   const { protocol, hostname, search, hash } = new URL(location)
-  if (protocol === 'http:' && loopback.has(hostname)) return
+  if (protocol === 'http:' && isLoopback(hostname)) return
   const said = new URLSearchParams(search)
   for (const [name, value] of new URLSearchParams(hash.slice(1))) said.set(name, value)
   ctx.response.remove('location')
@@ -385,7 +386,6 @@ type Metadata = {
 
 /** Ways for a client to authenticate by a secret that a server gives it: this board gives none. */
 const secretMethods: readonly unknown[] = ['client_secret_basic', 'client_secret_post', 'client_secret_jwt']
-const loopback: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /**
  * What a client says of itself, in its registration or in its own document, as this server takes it. What it asks for and is not
@@ -426,7 +426,7 @@ function parsed(uri: unknown): readonly URL[] {
 
 /** A code that travels unencrypted to another machine can be read on its way. */
 function isPlainRedirect({ protocol, hostname }: URL): boolean {
-  return protocol === 'http:' && !loopback.has(hostname)
+  return protocol === 'http:' && !isLoopback(hostname)
 }
 
 /** The scopes of a text that exist here; undefined: none. */

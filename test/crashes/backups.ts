@@ -90,6 +90,7 @@ export async function runBackups(options: CrashOptions): Promise<string> {
     PLACEMENT: options.placement,
     HTTP_ENGINE: options.engine ?? 'uws',
     SEGMENT_BYTES: '65536',
+    RECENT_EVENTS: '16',
     COMPACT_SECONDS: '1',
   }
   const board = await startBoard({ directory, env })

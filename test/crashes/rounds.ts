@@ -89,7 +89,13 @@ class Crashes {
     const { placement, engine = 'auto', shards = 1 } = options
     this.#options = options
     this.#outage = outage
-    const board = { PLACEMENT: placement, HTTP_ENGINE: engine, SHARDS: String(shards), SEGMENT_BYTES: '65536' }
+    const board = {
+      PLACEMENT: placement,
+      HTTP_ENGINE: engine,
+      SHARDS: String(shards),
+      SEGMENT_BYTES: '65536',
+      RECENT_EVENTS: '16',
+    }
     this.#env = { ...board, ...outage.env }
   }
 

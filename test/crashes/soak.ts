@@ -83,7 +83,13 @@ class Soak {
     const { directory, placement, shards = 1, engine = 'auto', seed } = this.#options
     const random = randomFrom(seed + Math.imul(number, 0x9e3779b9))
     const isSlow = this.#canSlow && number % 3 === 2
-    const env = { PLACEMENT: placement, HTTP_ENGINE: engine, SHARDS: String(shards), SEGMENT_BYTES: '1048576' }
+    const env = {
+      PLACEMENT: placement,
+      HTTP_ENGINE: engine,
+      SHARDS: String(shards),
+      SEGMENT_BYTES: '1048576',
+      RECENT_EVENTS: '1024',
+    }
     const under = isSlow ? [...slowSync, `inject=fdatasync:delay_enter=${syncDelayUs}`] : []
     const board = await startBoard({ directory: join(directory, 'board'), env, under })
     this.#board = board

@@ -79,6 +79,7 @@ class Group {
       SHARDS: String(shards),
       HTTP_ENGINE: engine,
       SEGMENT_BYTES: '65536',
+      RECENT_EVENTS: '16',
       REPLICATE_ACK: ack,
       REPLICATE: links[n]!.addresses,
     })

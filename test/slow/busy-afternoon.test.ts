@@ -44,6 +44,7 @@ const env = {
   SHARDS: '2',
   COMPACT_SECONDS: '1',
   SEGMENT_BYTES: '65536',
+  RECENT_EVENTS: '16',
   OPERATORS: people[operator]!.id,
 }
 

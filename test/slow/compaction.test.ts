@@ -57,7 +57,7 @@ const gone = (directory: string, words: string) =>
 
 test('a redacted text and its nonce leave every file, its versions too, and every proof stays valid', async () => {
   const directory = boardDirectory()
-  const env = { COMPACT_SECONDS: '1', SEGMENT_BYTES: '65536' }
+  const env = { COMPACT_SECONDS: '1', SEGMENT_BYTES: '65536', RECENT_EVENTS: '16' }
   let board = await startBoard({ directory, env })
   let client = await open(board)
   const nonce = 'a-nonce-that-must-leave-0123456789'

@@ -22,7 +22,7 @@ import { StreamReader } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
-const env = { SEGMENT_BYTES: '65536' }
+const env = { SEGMENT_BYTES: '65536', RECENT_EVENTS: '16' }
 const made = boardDirectory()
 const random = randomFrom(chooseSeed('damaged files'))
 let ledger: Ledger
@@ -104,6 +104,34 @@ describe('derived files', () => {
       }
     }
     await expectUnharmed(directory)
+  })
+
+  test('a damaged file of old events costs a restart of its thread: it is made again, and every old post is as it was', async () => {
+    const directory = copy()
+    // A stop keeps a snapshot, which names the files.
+    await expectUnharmed(directory)
+    const snapshots = join(directory, 'shard-00', 'snapshots')
+    const eventFiles = () => readdirSync(snapshots).filter((name) => name.endsWith('.events'))
+    const before = eventFiles()
+    expect(before.length).toBeGreaterThan(10)
+    for (const name of before) flipByte(join(snapshots, name), statSync(join(snapshots, name)).size - 1 - random(900))
+    const board = await startBoard({ directory, env })
+    const client = await Client.of(board)
+    const replier = person('replier')
+    const old = [...ledger.acknowledged.values()].slice(0, 5)
+    for (const [n, { event }] of old.entries()) {
+      const reply = { room: event.room, text: `to an old post ${n}`, reply_to: event.event_id }
+      const answered = async () => {
+        const { status, data } = await client.post(replier, reply)
+        expect([status, data.event?.reply_to, data.event?.thread]).toEqual([200, event.event_id, event.thread])
+      }
+      await vi.waitFor(answered, { timeout: 60_000, interval: 500 })
+    }
+    client.close()
+    await board.stop()
+    const again = eventFiles()
+    expect(again.length).toBeGreaterThanOrEqual(before.length)
+    expect(again).not.toContain(before[0])
   })
 
   test('a nodes.bin that is cut short anywhere is rebuilt', async () => {

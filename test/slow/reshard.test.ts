@@ -30,6 +30,7 @@ const env = {
   OPERATORS: operator.id,
   BROADSIDE_LOOPBACK: '1',
   SEGMENT_BYTES: '65536',
+  RECENT_EVENTS: '16',
   COMPACT_SECONDS: '1',
 }
 

@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 900_000 })
 
 const missing = missingProgram('strace')
 /** So small that a board rolls its segments every few posts. */
-const rolling = { SEGMENT_BYTES: '65536' }
+const rolling = { SEGMENT_BYTES: '65536', RECENT_EVENTS: '16' }
 
 /**
  * A system call of a board. strace counts per thread, so a file tells which thread's calls are meant: each has one owner.

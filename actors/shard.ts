@@ -161,7 +161,7 @@ export class Shard {
     this.#worthATurn = Math.min(lettersWorthATurn, Math.ceil(options.mailboxMax / 2))
     const now = options.wallSeconds()
     const kept = this.#restored(now)
-    this.state = kept?.state ?? new State(new Board(new EventIndex(options.eventShelf)))
+    this.state = kept?.state ?? new State(new Board(new EventIndex(options.eventShelf), false))
     this.#acceptance = kept?.acceptance ?? this.#guard(this.state)
     this.#now = kept?.now ?? 0
     for (const frame of options.journal.scan((kept?.seq ?? 0) + 1)) {
@@ -176,7 +176,7 @@ export class Shard {
   /** What the snapshot holds, at `at` (Unix seconds); undefined: there is none, or it is of no use. */
   #restored(at: number) {
     return this.#options.snapshot((found) => {
-      const kept = State.unpack(found, 'deciding', this.#options.eventShelf)
+      const kept = State.unpack(found, 'deciding', { shelf: this.#options.eventShelf, publicLists: false })
       if (kept === undefined) return undefined
       const [now, packed] = kept.more as PackedShard
       const acceptance = this.#guard(kept.state)

@@ -15,11 +15,19 @@ import { BoardModeration } from './moderation/moderation.ts'
 import { People } from './people/people.ts'
 import { PostMarks } from './posts/marks.ts'
 import { Receivers } from './receive-urls/receive-urls.ts'
-import { Board, Changes, nowhere, type Place, packBoard, type Room, unpackBoard } from './records/board.ts'
+import {
+  Board,
+  Changes,
+  type Keeping,
+  nowhere,
+  type Place,
+  packBoard,
+  type Room,
+  unpackBoard,
+} from './records/board.ts'
 import { Columns } from './records/columns.ts'
 import type { Core, Projection, RecordPlace } from './records/core.ts'
 import { none } from './records/event-index.ts'
-import type { EventShelf } from './records/old-events.ts'
 import { type BoardRecord, type FactRecord, RecordType } from './records/record.ts'
 import { Rules } from './rooms/rules.ts'
 import { Sales } from './sales/sales.ts'
@@ -191,14 +199,14 @@ export class State implements Core {
     return { bytes: packBoard(this.board, packed, columns), columns: columns.all }
   }
 
-  /** `shelf`: where its old events are. Undefined: bytes of another format, or the shelf lacks a part of them. */
+  /** Undefined: bytes of another format, or the shelf lacks a part of it. */
   static unpack(
     image: Image,
     role: Role = 'deciding',
-    shelf?: EventShelf,
+    keeping: Keeping = {},
   ): { state: State; more: unknown; columns: Columns } | undefined {
     const columns = new Columns(image.columns)
-    const kept = unpackBoard(image.bytes, columns, shelf)
+    const kept = unpackBoard(image.bytes, columns, keeping)
     if (kept === undefined) return undefined
     const [changes, parts, book, more] = kept.more as More
     const state = new State(kept.board, role, new LogBook(book))

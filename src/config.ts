@@ -5,10 +5,9 @@
 import { resolve } from 'node:path'
 import { queueDefault, rates } from '../actors/kernel/limits.ts'
 import { limitsFault } from '../actors/kernel/limits-given.ts'
-import { isAddressOrNetwork } from '../actors/kernel/networks.ts'
+import { isAddressOrNetwork, isLoopbackHost } from '../actors/kernel/networks.ts'
 import { roomFor } from '../storage/snapshot.ts'
 import { BadConfig, environment, type SettingName, type Variables } from './environment.ts'
-import { isLoopback } from './http/loopback.ts'
 import { usdc } from './money/networks.ts'
 import { microsOf } from './money/price.ts'
 
@@ -400,7 +399,7 @@ function leadersOf(env: Environment): string[] {
   const leaders = env.list('FOLLOW').map((each) => each.replace(/\/+$/, ''))
   for (const leader of leaders) {
     const url = URL.canParse(leader) ? new URL(leader) : undefined
-    const isHere = url?.protocol === 'http:' && isLoopback(url.hostname)
+    const isHere = url?.protocol === 'http:' && isLoopbackHost(url.hostname)
     if (url?.origin !== leader || (url.protocol !== 'https:' && !isHere))
       throw new BadConfig(
         `FOLLOW must be the https address of the board that is followed, without a path, such as https://board.example; plain http only on this machine. Where several may lead, the addresses of all of them, separated by commas. One is "${leader}".`,

@@ -129,3 +129,11 @@ function lastTwoGroups(_: string, ...bytes: string[]): string {
   const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number)
   return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }
+
+/**
+ * Whether a host names this machine itself. `hostname`: as URLs have it, without a port and with brackets around IPv6 (WHATWG URL,
+ * "host serializing").
+ */
+export function isLoopbackHost(hostname: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname)
+}

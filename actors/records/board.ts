@@ -9,7 +9,7 @@ import { hex } from '../kernel/hex.ts'
 import { encode, Packr } from '../kernel/msgpack.ts'
 import { Authors, type PackedAuthors } from './authors.ts'
 import { bytesOf, type Columns, grown, type Kept } from './columns.ts'
-import { EventIndex, Names, none, type PackedEvents, SlotList } from './event-index.ts'
+import { CountedSlots, EventIndex, type GrowingSlots, Names, none, type PackedEvents, SlotList } from './event-index.ts'
 import { Handles } from './handles.ts'
 import type { EventShelf } from './old-events.ts'
 import {
@@ -38,7 +38,7 @@ export type Page = {
   threads: number
   last: number
   updatedAt: number
-  readonly events: SlotList
+  readonly events: GrowingSlots
 }
 
 /** Where the record of a ban lies, which says by whom and why. */
@@ -65,7 +65,7 @@ export interface Room extends Active<Room> {
   readonly bans: Map<string, Ban>
   readonly about: string | undefined
   readonly createdAt: number
-  readonly events: SlotList
+  readonly events: GrowingSlots
   readonly pages: Map<string, Page>
   threads: number
   updatedAt: number
@@ -138,11 +138,14 @@ export class Board {
   readonly handles = new Handles()
   readonly pages = new Names()
   readonly kinds = new Names()
+  readonly #publicLists: boolean
   /** Number of the newest change applied. */
   change = 0
 
-  constructor(events = new EventIndex()) {
+  /** `publicLists`: the events of public rooms and of their pages are listed, and not only counted. */
+  constructor(events = new EventIndex(), publicLists = true) {
     this.events = events
+    this.#publicLists = publicLists
   }
 
   /** Applies one record; `key` is the 16-byte id of the command that caused it. */
@@ -184,7 +187,7 @@ export class Board {
       bans: new Map(),
       about: record.about,
       createdAt: record.at,
-      events: new SlotList(),
+      events: this.#newList(record.visibility),
       pages: new Map(),
       threads: 0,
       updatedAt: record.at,
@@ -242,10 +245,14 @@ export class Board {
     this.handles.set(record.handle, hex(record.author))
   }
 
+  #newList(visibility: Visibility): GrowingSlots {
+    return this.#publicLists || visibility === 'private' ? new SlotList() : new CountedSlots()
+  }
+
   #page(room: Room, name: string): Page {
     let page = room.pages.get(name)
     if (page === undefined) {
-      page = { name, count: 0, threads: 0, last: none, updatedAt: 0, events: new SlotList() }
+      page = { name, count: 0, threads: 0, last: none, updatedAt: 0, events: this.#newList(room.visibility) }
       room.pages.set(name, page)
     }
     return page
@@ -440,7 +447,9 @@ export function eventChange(board: Board, slot: number, position: number, at: nu
 const snapshotFormat = 14
 const codec = new Packr({ useRecords: false })
 
-type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Kept]
+/** `count`: of slots that are only counted. */
+type PackedSlots = Kept | { readonly count: number }
+type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: PackedSlots]
 type PackedRoom = {
   readonly name: string
   readonly visibility: Visibility
@@ -454,7 +463,7 @@ type PackedRoom = {
   readonly updated: number
   readonly version: number
   readonly threads: number
-  readonly events: Kept
+  readonly events: PackedSlots
   readonly pages: readonly PackedPage[]
 }
 type Packed = {
@@ -490,17 +499,25 @@ export function packBoard(board: Board, more: unknown, columns: Columns): Buffer
   return encode(codec, packed)
 }
 
+/** What of a board is kept in memory. */
+export type Keeping = {
+  /** Where its old events are; left out: all are in memory. */
+  readonly shelf?: EventShelf | undefined
+  /** As a board is made with it. */
+  readonly publicLists?: boolean
+}
+
 /** Undefined: bytes of another format, or the shelf lacks a part of it. */
 export function unpackBoard(
   bytes: Uint8Array,
   columns: Columns,
-  shelf?: EventShelf,
+  { shelf, publicLists }: Keeping = {},
 ): { board: Board; more: unknown } | undefined {
   const packed = codec.unpack(bytes) as Packed
   if (packed.format !== snapshotFormat) return undefined
   const events = EventIndex.of(packed.events, columns, shelf)
   if (events === undefined) return undefined
-  const board = new Board(events)
+  const board = new Board(events, publicLists)
   board.change = packed.change
   for (const name of packed.pages) board.pages.number(name)
   for (const name of packed.kinds) board.kinds.number(name)
@@ -550,15 +567,20 @@ function unpackRoom(packed: PackedRoom, number: number, columns: Columns): Room 
     updatedAt: packed.updated,
     version: packed.version,
     threads: packed.threads,
-    events: SlotList.of(packed.events, columns),
+    events: slotsOf(packed.events, columns),
     pages: new Map(packed.pages.map((page): [string, Page] => [page[0], unpackPage(page, columns)])),
     newer: undefined,
     older: undefined,
   }
 }
 
+function slotsOf(packed: PackedSlots, columns: Columns): GrowingSlots {
+  const isCounted = typeof packed === 'object' && 'count' in packed
+  return isCounted ? new CountedSlots(packed.count) : SlotList.of(packed, columns)
+}
+
 function unpackPage([name, threads, last, updatedAt, slots]: PackedPage, columns: Columns): Page {
-  const events = SlotList.of(slots, columns)
+  const events = slotsOf(slots, columns)
   return { name, count: events.length, threads, last, updatedAt, events }
 }
 

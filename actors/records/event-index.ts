@@ -376,8 +376,39 @@ function withNumber(column: Narrow, at: number, value: number): Narrow {
   return wide
 }
 
+/** A list of slots to which others are added. */
+export type GrowingSlots = Slots & {
+  push(slot: number): void
+  pack(columns: Columns): Kept | { readonly count: number }
+}
+
+/** Slots of which only their number is known. */
+export class CountedSlots implements GrowingSlots {
+  length: number
+
+  constructor(length = 0) {
+    this.length = length
+  }
+
+  push(): void {
+    this.length++
+  }
+
+  at(): never {
+    throw new Error('events of a public room are listed by the feed, and only counted here')
+  }
+
+  lowerBound(): number {
+    return 0
+  }
+
+  pack() {
+    return { count: this.length }
+  }
+}
+
 /** A list of slots that only grows. */
-export class SlotList implements Slots {
+export class SlotList implements GrowingSlots {
   #slots = new Uint32Array(8)
   length = 0
 

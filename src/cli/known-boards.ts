@@ -6,11 +6,11 @@
  * counts, so that a person settles a doubt with one line more. Addresses of this machine change boards as they like, and may be
  * several ways to one: between them there is no doubt.
  */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { machineDisk } from '../../storage/machine-disk.ts'
+import { isLoopbackHost } from '../../actors/kernel/networks.ts'
 import { userSettings } from '../environment.ts'
-import { isLoopback } from '../http/loopback.ts'
 import { BadAnswer, type BoardClient, type Capabilities } from './client.ts'
 import { CommandFailed, type Terminal } from './command-line.ts'
 import { inertLine } from './terminal.ts'
@@ -65,7 +65,7 @@ function placeOf(url: string): string {
 }
 
 function isLocal(place: string): boolean {
-  return isLoopback(URL.parse(place)?.hostname ?? '')
+  return isLoopbackHost(URL.parse(place)?.hostname ?? '')
 }
 
 function knownIn(file: string): Map<string, string> {
@@ -96,7 +96,9 @@ function remember(file: string, known: ReadonlyMap<string, string>): void {
   const local = all.filter(([place]) => isLocal(place)).slice(-localMax)
   const kept = all.filter((entry) => !isLocal(entry[0]) || local.includes(entry))
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  machineDisk.writeAtomic(file, Buffer.from(kept.map(([place, service]) => `${place} ${service}\n`).join('')))
+  const next = `${file}.${process.pid}`
+  writeFileSync(next, kept.map(([place, service]) => `${place} ${service}\n`).join(''), { mode: 0o600 })
+  renameSync(next, file)
 }
 
 function settledBy(place: string, service: string, file: string): string {

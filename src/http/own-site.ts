@@ -3,7 +3,7 @@
  * visitor (DNS rebinding): Host has to be a name of this board or of this machine, and an Origin, where one is sent, has to be
  * this board's or one of MCP_ORIGINS.
  */
-import { isLoopback } from './loopback.ts'
+import { isLoopbackHost } from '../../actors/kernel/networks.ts'
 import type { Exchange } from './port.ts'
 
 export class OwnSite {
@@ -21,7 +21,7 @@ export class OwnSite {
   faultOf(exchange: Pick<Exchange, 'header'>): string | undefined {
     const host = exchange.header('host') ?? ''
     const name = host.replace(/:\d{1,5}$/, '').toLowerCase()
-    if (name !== this.#name && !isLoopback(name)) return `Host ${JSON.stringify(host)} is not this board`
+    if (name !== this.#name && !isLoopbackHost(name)) return `Host ${JSON.stringify(host)} is not this board`
     const origin = exchange.header('origin')
     if (origin === undefined || this.#origins.has(origin)) return undefined
     return 'this Origin is not allowed here: MCP_ORIGINS lists the allowed ones'

@@ -6,9 +6,9 @@
 
 import type { KeyObject } from 'node:crypto'
 import Provider, { type Context, errors, interactionPolicy } from 'oidc-provider'
+import { isLoopbackHost } from '../../actors/kernel/networks.ts'
 import { signInScopes as scopes } from '../../actors/kernel/operation.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import { isLoopback } from '../http/loopback.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { everydayScopes } from './caller.ts'
 import { adapterFor, type Records, refreshTokenName } from './records.ts'
@@ -302,7 +302,7 @@ function stayHere(ctx: Redirecting): void {
   const location = ctx.response.get('location')
   if (!URL.canParse(location)) return
   const { protocol, hostname, search, hash } = new URL(location)
-  if (protocol === 'http:' && isLoopback(hostname)) return
+  if (protocol === 'http:' && isLoopbackHost(hostname)) return
   const said = new URLSearchParams(search)
   for (const [name, value] of new URLSearchParams(hash.slice(1))) said.set(name, value)
   ctx.response.remove('location')
@@ -426,7 +426,7 @@ function parsed(uri: unknown): readonly URL[] {
 
 /** A code that travels unencrypted to another machine can be read on its way. */
 function isPlainRedirect({ protocol, hostname }: URL): boolean {
-  return protocol === 'http:' && !isLoopback(hostname)
+  return protocol === 'http:' && !isLoopbackHost(hostname)
 }
 
 /** The scopes of a text that exist here; undefined: none. */

@@ -1,7 +1,8 @@
 /** The page of a sign-in: who asks, for what, and where the answer goes, before anything is signed. */
+
 import { readFileSync } from 'node:fs'
+import { isLoopbackHost } from '../../actors/kernel/networks.ts'
 import { scopeWords } from '../delegations/scope-words.ts'
-import { isLoopback } from '../http/loopback.ts'
 import { withImports } from '../pages/assets.ts'
 import { layout } from '../pages/layout.ts'
 import { html } from '../pages/pieces/html.ts'
@@ -17,7 +18,7 @@ export function signInPage(
   { isWeb, ...board }: { address: string; name: string; isWeb: boolean },
 ): string {
   const { uid, clientId, clientName, redirectHost, scopes } = asked
-  const isLocal = isLoopback(redirectHost.replace(/:\d+$/, ''))
+  const isLocal = isLoopbackHost(redirectHost.replace(/:\d+$/, ''))
   const head = html`<h1>Sign in</h1>`
   const main = html`<section id="sign-in" data-uid="${uid}">
 <p>A program that calls itself <strong>${clientName === '' ? 'nothing' : clientName}</strong> requests to act for you on this board for 30 days.</p>

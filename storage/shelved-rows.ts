@@ -7,8 +7,9 @@
  *        4      4  n             rows, a power of two, at least 16
  *        8      4  w             words of a row, four of them the key
  *       12      4  seed          of the hashes of keys
- *       16      4  crc           CRC-32 (IEEE) of bytes 0..16 and of CRCs and filter
- *       20     12                zeros
+ *       16      4  crc           CRC-32 (IEEE) of the head, which is all up to the cells, without this field
+ *       20      4  largest       value that one of the words, the same in each row, has in any
+ *       24      8                zeros
  *       32      …  CRCs of the blocks of rows, 64 rows each or all of them
  *        +      …  CRCs of the blocks of cells, 1,024 cells each or all of them
  *        +     2n  filter        16 bits a key in blocks of 32 bytes: whether the file can have a key
@@ -24,6 +25,7 @@ import type { BoundedMap } from './bounded-map.ts'
 const magicAndVersion = Buffer.from('BSR\x01', 'latin1')
 const headerBytes = 32
 const crcAt = 16
+const largestAt = 20
 export const keyWords = 4
 const rowsEach = 64
 const cellsEach = 1_024
@@ -71,14 +73,12 @@ function layoutOf(rows: number): Layout {
   return { rowsPerBlock, rowBlocks, cellBlocks, cellsPerBlock, filterAt, cellsAt, rowsAt: cellsAt + 8 * rows }
 }
 
-/**
- * Makes the bytes of a file, step by step. `rows`: a power of two, at least 16. `fill` writes row `n` into `row`, whose first four words
- * are the key.
- */
+/** `rows`: a power of two, at least 16. `largestOf`: the word whose largest value is kept. */
+type RowsPlan = { readonly rows: number; readonly words: number; readonly seed: number; readonly largestOf: number }
+
+/** Makes the bytes of a file, step by step. `fill` writes row `n` into `row`, whose first four words are the key. */
 export function* shelvedRows(
-  rows: number,
-  words: number,
-  seed: number,
+  { rows, words, seed, largestOf }: RowsPlan,
   fill: (n: number, row: Uint32Array) => void,
 ): Generator<void, Buffer> {
   const { rowsPerBlock, rowBlocks, cellBlocks, cellsPerBlock, filterAt, cellsAt, rowsAt } = layoutOf(rows)
@@ -93,6 +93,7 @@ export function* shelvedRows(
     const at = rowsAt / 4 + n * words
     const row = numbers.subarray(at, at + words)
     fill(n, row)
+    if (row[largestOf]! > numbers[largestAt / 4]!) numbers[largestAt / 4] = row[largestOf]!
     const [first, second] = [firstHash(seed, row), secondHash(seed, row)]
     note(filter, first, second)
     let cell = first & (cells.length - 1)
@@ -161,6 +162,10 @@ export class ShelvedRows {
       head.subarray(0, 4).equals(magicAndVersion) && head.readUInt32LE(4) === rows && head.readUInt32LE(8) === words
     if (!isOurs || head.readUInt32LE(crcAt) !== headCrc(head)) return undefined
     return new ShelvedRows(source, new Uint32Array(head.buffer), cache, file)
+  }
+
+  get largest(): number {
+    return this.#head[largestAt / 4]!
   }
 
   /** A word of a row. Throws UnsoundRows, or the error of the system. */
@@ -251,7 +256,7 @@ function lowBits(rows: number): number {
 }
 
 function headCrc(head: Buffer): number {
-  return crc32(head.subarray(headerBytes), crc32(head.subarray(0, crcAt)))
+  return crc32(head.subarray(largestAt), crc32(head.subarray(0, crcAt)))
 }
 
 function firstHash(seed: number, key: Uint32Array): number {

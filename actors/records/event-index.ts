@@ -20,7 +20,7 @@ import {
   wideEnough,
 } from './columns.ts'
 import { IdTable, none, type PackedIds } from './id-table.ts'
-import { type EventShelf, OldEvents, type OldFile, oldColumns, oldWords, type PackedOld } from './old-events.ts'
+import { type EventShelf, OldEvents, type OldFile, oldColumns, oldPlan, type PackedOld } from './old-events.ts'
 import { lowerBound, type Slots } from './slot-lists.ts'
 
 export { none }
@@ -175,10 +175,10 @@ export class EventIndex {
     return index
   }
 
-  /** Slot of the event with this 16-byte id, or `none`. */
-  find(id: Uint8Array): number {
+  /** Slot of the event with this 16-byte id, or `none`. `since`: Unix seconds; old events that are all older are not looked at. */
+  find(id: Uint8Array, since = 0): number {
     const number = this.#recent.ids.find(id)
-    return number === none ? (this.#old?.find(id) ?? none) : this.#recent.from + number
+    return number === none ? (this.#old?.find(id, since) ?? none) : this.#recent.from + number
   }
 
   /** Adds an event whose id is not there yet, at the end of its thread; returns its slot. */
@@ -326,7 +326,7 @@ export class EventIndex {
     this.#linked = recent.from + each
     // What does not fit on the disk is tried again later.
     this.#shelvesAt += each
-    const rows = shelvedRows(each, oldWords, old.shelf.seed(), (n, row) => fillRow(recent, n, row))
+    const rows = shelvedRows({ ...oldPlan, rows: each, seed: old.shelf.seed() }, (n, row) => fillRow(recent, n, row))
     if (atOnce) return this.#leave(old.shelf.putNow(old.files, rows))
     this.#isShelving = true
     void old.shelf.put(old.files, rows).then((file) => {
@@ -365,7 +365,7 @@ function fillRow(recent: Recent, n: number, row: Uint32Array): void {
   for (let word = 0; word < idWords; word++) row[word] = id.readUInt32LE(4 * word)
   for (const [at, name] of oldColumns.entries()) row[idWords + at] = recent[name][n]!
 }
-const idWords = oldWords - oldColumns.length
+const idWords = oldPlan.words - oldColumns.length
 
 /** The same column, or a longer or wider one, with this number. */
 function withNumber(column: Narrow, at: number, value: number): Narrow {

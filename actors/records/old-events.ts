@@ -21,10 +21,12 @@ export const oldColumns = [
 ] as const
 export type OldColumn = (typeof oldColumns)[number]
 
-export const oldWords = keyWords + oldColumns.length
 const wordOf = Object.fromEntries(oldColumns.map((name, n) => [name, keyWords + n])) as Readonly<
   Record<OldColumn, number>
 >
+
+/** Of a file: how long a row is, and that the newest of its events is known. */
+export const oldPlan = { words: keyWords + oldColumns.length, largestOf: wordOf.at }
 
 /** Where rows of old events are put. */
 export type EventShelf = {
@@ -83,12 +85,13 @@ export class OldEvents {
     return this.#rows(slot).key(slot % this.shelf.eventsEach)
   }
 
-  /** The slot of this 16-byte id; undefined: it is none of an old event. Newer ones are asked for more often. */
-  find(id: Uint8Array): number | undefined {
+  /** The slot of this 16-byte id; undefined: it is none of an old event from `since` (Unix seconds) on. Newer ones are asked for more often. */
+  find(id: Uint8Array, since: number): number | undefined {
     if (this.#files.length === 0) return undefined
     for (let byte = 0; byte < 4 * keyWords; byte++) keyBytes[byte] = id[byte]!
     for (let file = this.#files.length - 1; file >= 0; file--) {
-      const row = this.#files[file]!.rows.find(key)
+      const { rows } = this.#files[file]!
+      const row = rows.largest < since ? undefined : rows.find(key)
       if (row !== undefined) return file * this.shelf.eventsEach + row
     }
     return undefined

@@ -382,9 +382,11 @@ export class RetryGuard {
     return seq === undefined ? undefined : this.#record(seq).room
   }
 
-  #place({ id, to }: WriteLetter): number | undefined {
+  #place(letter: WriteLetter): number | undefined {
+    const { id, to, timestamp } = letter
     const { events, roomList } = this.#board
-    const slot = events.find(id)
+    // Nothing of a user is accepted before its time, but for the window; clocks may differ as much again.
+    const slot = events.find(id, isOfBoard(letter) ? 0 : timestamp - 2 * windowSeconds)
     // The post that the market had a room make of a work.create is not what the market itself wrote down of it.
     if (slot !== none && roomList[events.room(slot)]!.name === to) return events.place(slot)
     return this.#commands.get(id)

@@ -1,7 +1,7 @@
 /** Where a shard puts the rows of events that are old. */
 
 import type { Cancel } from '../../actors/kernel/timers.ts'
-import { type EventShelf, type OldFile, oldWords } from '../../actors/records/old-events.ts'
+import { type EventShelf, type OldFile, oldPlan } from '../../actors/records/old-events.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { DiskFile } from '../../storage/disk.ts'
 import { markOf, type RowSource, ShelvedRows } from '../../storage/shelved-rows.ts'
@@ -79,7 +79,7 @@ export class EventFiles implements EventShelf {
 
   #rowsIn(opened: DiskFile, file: number): ShelvedRows | undefined {
     try {
-      const layout = { rows: this.eventsEach, words: oldWords }
+      const layout = { rows: this.eventsEach, words: oldPlan.words }
       return ShelvedRows.open(this.#sourceOf(opened), layout, this.#cache, file)
     } catch (error) {
       this.#place.report('warn', 'events.unreadable', { file: opened.path, problem: String(error) })

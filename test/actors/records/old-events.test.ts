@@ -178,6 +178,17 @@ test('a row or a cell that is not as it was written is an error and never an ans
   }
 })
 
+test('what is asked for from some time on is looked for in no file whose events are all older', () => {
+  const index = shelved(scratchDirectory())
+  const newestOf = (slot: number) => index.at(slot - (slot % each) + each - 1)
+  for (let slot = 0; slot < 8 * each; slot += 7) {
+    expect(index.find(idOf(slot), newestOf(slot))).toBe(slot)
+    expect(index.find(idOf(slot), newestOf(slot) + 1)).toBe(none)
+  }
+  // Those in memory are always looked at.
+  expect(index.find(idOf(index.count - 1), Number.MAX_SAFE_INTEGER)).toBe(index.count - 1)
+})
+
 test('an index without a shelf keeps everything, and a snapshot of one with a shelf is of no use to it', async () => {
   const directory = scratchDirectory()
   const index = shelved(directory)

@@ -40,7 +40,7 @@ const rowsPerStep = 4_096
 /** Blocks of rows and of cells of all files of an owner. */
 export type BlockCache = BoundedMap<number, Uint32Array>
 /** Numbers of blocks that a file has in a cache, at most. */
-const blocksMax = 0x1_0000
+const blocksMax = 0x10_0000
 
 /** The bytes of a file. */
 export type RowSource = {

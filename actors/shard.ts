@@ -13,6 +13,7 @@
 import { createHash } from 'node:crypto'
 import type { Damage } from '../storage/disk.ts'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
+import { UnsoundRows } from '../storage/shelved-rows.ts'
 import type { Image, Snapshot } from '../storage/snapshot.ts'
 import { absurdSeconds } from './kernel/day.ts'
 import { Mailbox } from './kernel/mailbox.ts'
@@ -76,6 +77,8 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
    * `acted`: the rooms and other actors in which something but posts was done.
    */
   readonly afterTurn: (seq: number, acted: ReadonlySet<string>) => void
+  /** Told when a snapshot was restored, or when none is of use, before anything is replayed. */
+  readonly onRestored?: (isUsed: boolean) => void
   /** Told of each frame that the start replays. */
   readonly onReplayed?: (seq: number) => void
   /** Where retry memory goes that is old; left out: all of it stays in memory. */
@@ -161,6 +164,7 @@ export class Shard {
     this.#worthATurn = Math.min(lettersWorthATurn, Math.ceil(options.mailboxMax / 2))
     const now = options.wallSeconds()
     const kept = this.#restored(now)
+    options.onRestored?.(kept !== undefined)
     this.state = kept?.state ?? new State(new Board(new EventIndex(options.eventShelf), false))
     this.#acceptance = kept?.acceptance ?? this.#guard(this.state)
     this.#now = kept?.now ?? 0
@@ -175,15 +179,17 @@ export class Shard {
 
   /** What the snapshot holds, at `at` (Unix seconds); undefined: there is none, or it is of no use. */
   #restored(at: number) {
-    return this.#options.snapshot((found) => {
-      const kept = State.unpack(found, 'deciding', { shelf: this.#options.eventShelf, publicLists: false })
-      if (kept === undefined) return undefined
-      const [now, packed] = kept.more as PackedShard
-      const acceptance = this.#guard(kept.state)
-      return acceptance.restore(packed, kept.columns, at)
-        ? { seq: found.seq, state: kept.state, acceptance, now }
-        : undefined
-    })
+    return this.#options.snapshot((found) =>
+      unlessUnsound(() => {
+        const kept = State.unpack(found, 'deciding', { shelf: this.#options.eventShelf, publicLists: false })
+        if (kept === undefined) return undefined
+        const [now, packed] = kept.more as PackedShard
+        const acceptance = this.#guard(kept.state)
+        return acceptance.restore(packed, kept.columns, at)
+          ? { seq: found.seq, state: kept.state, acceptance, now }
+          : undefined
+      }),
+    )
   }
 
   #guard({ board }: State): RetryGuard {
@@ -550,6 +556,16 @@ export class Shard {
   /** An act may say that a command recorded before it has come to nothing. */
   #forgetVoided({ facts, at }: FactRecord): void {
     if (typeof facts.voids === 'string') this.#acceptance.forget(facts.voids, at)
+  }
+}
+
+/** What of a snapshot lies in files that turn out to be damaged makes it one of no use. */
+function unlessUnsound<Made>(restore: () => Made): Made | undefined {
+  try {
+    return restore()
+  } catch (error) {
+    if (!(error instanceof UnsoundRows)) throw error
+    return undefined
   }
 }
 

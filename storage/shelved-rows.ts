@@ -50,7 +50,7 @@ export type RowSource = {
   readonly unsound: (problem: Error) => void
 }
 
-/** A file is not as it was written. */
+/** A file cannot be read, or is not as it was written. */
 export class UnsoundRows extends Error {
   override readonly name = 'UnsoundRows'
 }
@@ -168,7 +168,7 @@ export class ShelvedRows {
     return this.#head[largestAt / 4]!
   }
 
-  /** A word of a row. Throws UnsoundRows, or the error of the system. */
+  /** A word of a row. Throws UnsoundRows. */
   word(row: number, word: number): number {
     return this.#rowBlock(row)[this.#inBlock(row) + word]!
   }
@@ -245,7 +245,7 @@ export class ShelvedRows {
       if (isWhole && crc32(read) === this.#head[headerBytes / 4 + number]) return undefined
       return new UnsoundRows(`block ${number} is not as it was written`)
     } catch (error) {
-      return error as Error
+      return new UnsoundRows(`block ${number} cannot be read: ${(error as Error).message}`)
     }
   }
 }

@@ -168,6 +168,11 @@ export class Board {
     }
   }
 
+  /** Whether the events of a room are listed here. */
+  lists({ visibility }: Pick<Room, 'visibility'>): boolean {
+    return this.#publicLists || visibility === 'private'
+  }
+
   page(slot: number): string {
     return this.pages.name(this.events.page(slot))
   }
@@ -246,7 +251,7 @@ export class Board {
   }
 
   #newList(visibility: Visibility): GrowingSlots {
-    return this.#publicLists || visibility === 'private' ? new SlotList() : new CountedSlots()
+    return this.lists({ visibility }) ? new SlotList() : new CountedSlots()
   }
 
   #page(room: Room, name: string): Page {

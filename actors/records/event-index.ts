@@ -2,7 +2,8 @@
  * The event index: what memory keeps of each event, in columns of typed arrays, found by id.
  *
  * Bodies stay in the segments; a slot here says where. One slot costs 52 to 66 bytes, plus 4 to 8 bytes of hash table
- * and 4 bytes in its room's list. With a shelf, events that are old lie there, and a slot of theirs costs 2 bytes. Slots are never freed:
+ * and 4 bytes in its room's list. With a shelf, events that are old lie there, and a slot of theirs costs 2 bytes, and more where
+ * it expires or has a leaf. Slots are never freed:
  * a place in a room is forever, only the text can go.
  */
 
@@ -286,6 +287,11 @@ export class EventIndex {
     return this.#leaf[slot]!
   }
 
+  /** Some events are on disk: to read many of them takes long. */
+  get hasOld(): boolean {
+    return this.#recent.from > 0
+  }
+
   /** Unix seconds of the newest event; 0: there is none. */
   get newestAt(): number {
     return this.count === 0 ? 0 : this.at(this.count - 1)
@@ -398,6 +404,7 @@ export class CountedSlots implements GrowingSlots {
     throw new Error('events of a public room are listed by the feed, and only counted here')
   }
 
+  /** Whoever keeps a position here never reads what is there. */
   lowerBound(): number {
     return 0
   }

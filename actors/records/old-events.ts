@@ -39,7 +39,7 @@ export type EventShelf = {
   /** The same at once. */
   putNow(file: number, made: Generator<void, Buffer>): OldFile | undefined
   /** Undefined: it is not there, or not as it was put there. */
-  open(file: number, name: string): OldFile | undefined
+  open(name: string): OldFile | undefined
 }
 export type OldFile = { readonly name: string; readonly rows: ShelvedRows }
 
@@ -103,8 +103,8 @@ export class OldEvents {
 
   /** Takes over what `pack` gave. False: the shelf lacks a file. */
   restore([names, nexts, tails]: PackedOld, columns: Columns): boolean {
-    for (const [file, name] of names.entries()) {
-      const found = this.shelf.open(file, name)
+    for (const name of names) {
+      const found = this.shelf.open(name)
       if (found === undefined) return false
       this.#files.push(found)
     }
@@ -163,7 +163,8 @@ class Links {
 
   #cellOf(slot: number): number {
     const mask = this.#slots.length - 1
-    let cell = Math.imul(slot, 0x9e37_79b1) & mask
+    // The high bits: slots that are far apart alike have the same low ones.
+    let cell = (Math.imul(slot, 0x9e37_79b1) >>> 7) & mask
     while (this.#slots[cell] !== 0 && this.#slots[cell] !== slot + 1) cell = (cell + 1) & mask
     return cell
   }

@@ -67,6 +67,8 @@ const shortMax = 32
 const looksMax = 20_000
 /** Slots looked at to find these, which is quick: a page that ends early for them says where to go on. */
 const slotsLookedMax = 100_000
+/** The same where old events are on disk. */
+const oldLookedMax = 5_000
 /** Lists that are kept: those that were read least recently are made again when they are. */
 const scopesMax = 4_096
 
@@ -126,12 +128,14 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     this.#frontChanges = rules.frontChanges
     const { events } = core.board
     this.#expiring = new SoonestFirst((slot) => events.expires(slot))
+    const { roomList } = core.board
+    const isListed = (slot: number) => !marks.isEdit(slot) && core.board.lists(roomList[events.room(slot)]!)
     for (const slot of events.expiring()) {
-      if (marks.isEdit(slot)) continue
+      if (!isListed(slot)) continue
       if (events.expires(slot) > now) this.#expiring.add(slot)
       else this.marked(slot)
     }
-    for (const slot of marks.marked()) if (!marks.isEdit(slot)) this.marked(slot)
+    for (const slot of marks.marked()) if (isListed(slot)) this.marked(slot)
   }
 
   /** Unix seconds: when the next post of all expires, 0: none will. */
@@ -148,7 +152,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   find(query: ThreadsQuery): ThreadsFound {
     const { limit, from = Number.POSITIVE_INFINITY } = query
     const roots: number[] = []
-    const looks = new Looks(slotsLookedMax)
+    const looks = new Looks(this.#looksMax)
     let examined = 0
     let last = from
     for (const place of this.#places(query, from, looks)) {
@@ -167,6 +171,10 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   placeOf({ order, window }: Pick<ThreadsQuery, 'order' | 'window'>, root: number): number {
     if (order === 'active') return this.#lastOf(root)
     return order === 'new' ? root : rankOf(this.#scored.of(window, root), root)
+  }
+
+  get #looksMax(): number {
+    return this.#core.board.events.hasOld ? oldLookedMax : slotsLookedMax
   }
 
   /** Whether anything of its thread is shown. */
@@ -401,8 +409,8 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     const { events } = this.#core.board
     const isPart = author !== undefined || page !== undefined
     // The newest post of a thread may be anybody's, and a reply on another page than its thread.
-    if (isPart && this.#slotsOf(place).length <= slotsLookedMax) {
-      const roots = this.#freshBelow(place, events.count).below(events.count, new Looks(slotsLookedMax))
+    if (isPart && this.#slotsOf(place).length <= this.#looksMax) {
+      const roots = this.#freshBelow(place, events.count).below(events.count, new Looks(this.#looksMax))
       return NewestFirst.of(Array.from(roots, (root) => this.#lastOf(root)))
     }
     const isPlace = (slot: number) => {

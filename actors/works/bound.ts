@@ -150,7 +150,7 @@ export class RoomWorks implements Projection {
   /** This identity holds the live fence of some work in this room. */
   isHolderIn(room: number, identity: string): boolean {
     const { events } = this.#core.board
-    for (const [slot, marked] of this.#marked) if (events.room(slot) === room && isHolder(marked, identity)) return true
+    for (const [slot, marked] of this.#marked) if (isHolder(marked, identity) && events.room(slot) === room) return true
     return false
   }
 
@@ -158,8 +158,8 @@ export class RoomWorks implements Projection {
   liveWorkOf(room: number, identity: string): string | undefined {
     const { events } = this.#core.board
     for (const [slot, { work, told }] of this.#marked) {
-      if (events.room(slot) !== room || told?.live !== true) continue
-      if ([told.requester, told.reviewer, told.worker].includes(identity)) return work
+      if (told?.live !== true || ![told.requester, told.reviewer, told.worker].includes(identity)) continue
+      if (events.room(slot) === room) return work
     }
     return undefined
   }

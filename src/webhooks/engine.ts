@@ -298,6 +298,8 @@ export class Engine {
       run.course = { ...run.course, notBefore: wallMs() + againMs * 2 ** run.unread++ }
       return true
     }
+    // After one that was passed over the next such is passed over at once.
+    if (sent.kind !== 'unreadable') run.unread = 0
     if (sent.kind === 'barred') return this.#barred(run)
     if (sent.kind === 'skipped' || sent.kind === 'unreadable') {
       this.#settled(run)
@@ -314,7 +316,6 @@ export class Engine {
 
   #settled(run: HookRun): void {
     run.queue.shift()
-    run.unread = 0
     this.#books.moved(run)
     // Once when there is room, once when there is nothing left: not for every delivery.
     if (run.behind.length > 0 && (run.queue.length === queueLow || run.queue.length === 0)) this.#catchUp.wake()
@@ -350,7 +351,11 @@ export class Engine {
     this.#options.sender.send(run, pending, run.marks(this.#tails), (sent) => {
       // What was recorded of it now would stay: it is not removed a second time.
       if (run.removed) return over(true)
-      if (sent.kind === 'later') return void this.#options.timers.later(() => over(true), againMs)
+      const isLater = sent.kind === 'later' || (sent.kind === 'unreadable' && run.unread < unreadMax)
+      if (isLater) {
+        const waitMs = sent.kind === 'later' ? againMs : againMs * 2 ** run.unread++
+        return void this.#options.timers.later(() => over(true), waitMs)
+      }
       if (sent.kind === 'sent')
         this.#note(run, { pending, sent, settled: true, attempts: row.attempts + 1, before: row })
       redone(sent.kind !== 'sent' || sent.outcome.kind !== 'failed')

@@ -35,7 +35,7 @@ export class HookRun {
   /** Something of it is being sent. */
   flying = false
   removed = false
-  /** How often the first of its queue could not be read. */
+  /** How often, one time after the other, what is to be sent could not be read. */
   unread = 0
   /** It is to end, and that is being asked for. */
   isOver = false

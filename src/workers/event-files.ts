@@ -21,6 +21,10 @@ export class EventFiles implements EventShelf {
   readonly #files: ShelfFiles
   readonly #cache = new BoundedMap<number, Uint32Array>(blocksInMemory)
   readonly #open: DiskFile[] = []
+  /** Files that were opened, ever: each has a number of its own in the cache. */
+  #opened = 0
+  #isRestored = false
+  #isClosed = false
   #stopStep: Cancel = () => {}
 
   constructor(place: Place, eventsEach: number) {
@@ -36,55 +40,68 @@ export class EventFiles implements EventShelf {
   async put(file: number, made: Generator<void, Buffer>): Promise<OldFile | undefined> {
     const bytes = await this.#stepByStep(made)
     const name = nameOf(file, bytes)
+    this.#files.use(name)
     try {
-      await this.#place.disk.writeAtomicLater(this.#files.use(name), bytes)
+      await this.#place.disk.writeAtomicLater(this.#files.path(name), bytes)
     } catch (error) {
       return this.#notKept(name, error)
     }
-    return this.open(file, name)
+    return this.#isClosed ? undefined : this.open(name)
   }
 
   putNow(file: number, made: Generator<void, Buffer>): OldFile | undefined {
     let step = made.next()
     while (step.done !== true) step = made.next()
     const name = nameOf(file, step.value)
+    this.#files.use(name)
     try {
-      this.#place.disk.writeAtomic(this.#files.use(name), step.value)
+      this.#place.disk.writeAtomic(this.#files.path(name), step.value)
     } catch (error) {
       return this.#notKept(name, error)
     }
-    return this.open(file, name)
+    return this.open(name)
   }
 
-  open(file: number, name: string): OldFile | undefined {
-    const { disk } = this.#place
-    const path = this.#files.use(name)
-    if (!disk.fileExists(path)) return undefined
-    const opened = disk.openFile(path, 'read')
-    const rows = this.#rowsIn(opened, file)
-    if (rows === undefined) opened.close()
-    else this.#open.push(opened)
-    return rows && { name, rows }
+  open(name: string): OldFile | undefined {
+    const path = this.#files.path(name)
+    if (!this.#place.disk.fileExists(path)) return undefined
+    const rows = this.#rowsAt(path)
+    if (rows === undefined) return undefined
+    this.#files.use(name)
+    return { name, rows }
   }
 
-  /** Removes what no snapshot names that was used. */
-  tidy(): void {
+  /** The start has restored what there is. `isUsed`: a snapshot that names files is in use. What is not in use goes. */
+  restored(isUsed: boolean): void {
+    if (!isUsed) {
+      this.#files.unuse()
+      for (const file of this.#open.splice(0)) file.close()
+    }
     this.#files.tidy()
+    this.#isRestored = true
   }
 
   close(): void {
+    this.#isClosed = true
     this.#stopStep()
     for (const file of this.#open) file.close()
   }
 
-  #rowsIn(opened: DiskFile, file: number): ShelvedRows | undefined {
+  /** Undefined: the file cannot be read, or is another one. */
+  #rowsAt(path: string): ShelvedRows | undefined {
+    let file: DiskFile | undefined
+    let rows: ShelvedRows | undefined
     try {
+      file = this.#place.disk.openFile(path, 'read')
       const layout = { rows: this.eventsEach, words: oldPlan.words }
-      return ShelvedRows.open(this.#sourceOf(opened), layout, this.#cache, file)
+      rows = ShelvedRows.open(this.#sourceOf(file), layout, this.#cache, this.#opened++)
     } catch (error) {
-      this.#place.report('warn', 'events.unreadable', { file: opened.path, problem: String(error) })
-      return undefined
+      this.#place.report('warn', 'events.unreadable', { file: path, problem: String(error) })
     }
+    if (file !== undefined)
+      if (rows === undefined) file.close()
+      else this.#open.push(file)
+    return rows
   }
 
   /** The events stay in memory. */
@@ -92,14 +109,19 @@ export class EventFiles implements EventShelf {
     this.#place.report('warn', 'events.not_shelved', { name, problem: String(problem) })
   }
 
-  /** A file that cannot be read ends the thread, and the next one makes it again from the journal. */
+  /** A file that is damaged ends the thread, whoever reads it, and the next thread makes it again from the journal. */
   #sourceOf(file: DiskFile): RowSource {
-    const { disk, report } = this.#place
+    const { clock, disk, report } = this.#place
     return {
       readAt: (into, position) => file.readAt(into, position),
       unsound: (problem) => {
         report('error', 'events.unsound', { file: file.path, problem: problem.message })
         disk.removeUnsynced(file.path)
+        // Where it is found out by restoring a snapshot, that one is not used.
+        if (this.#isRestored)
+          clock.soon(() => {
+            throw problem
+          })
       },
     }
   }

@@ -23,7 +23,8 @@ export class RetryShelf implements Shelf {
 
   async put(name: string, cells: Cells): Promise<Shelved | undefined> {
     const { disk, report } = this.#place
-    const path = this.#files.use(name)
+    const path = this.#files.path(name)
+    this.#files.use(name)
     try {
       await disk.writeAtomicLater(path, shelvedBytes(cells))
       return this.#shelved(path, ShelvedTable.of(disk, path, cells))
@@ -34,13 +35,16 @@ export class RetryShelf implements Shelf {
   }
 
   open(name: string): Shelved | undefined {
-    const path = this.#files.use(name)
+    const path = this.#files.path(name)
     const table = ShelvedTable.open(this.#place.disk, path)
-    return table === undefined ? undefined : this.#shelved(path, table)
+    if (table === undefined) return undefined
+    this.#files.use(name)
+    return this.#shelved(path, table)
   }
 
-  /** Removes what no snapshot names that was used. */
-  tidy(): void {
+  /** The start has restored what there is. `isUsed`: a snapshot that names files is in use. What is not in use goes. */
+  restored(isUsed: boolean): void {
+    if (!isUsed) this.#files.unuse()
     this.#files.tidy()
   }
 

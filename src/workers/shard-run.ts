@@ -168,8 +168,6 @@ export class ShardRun {
     const shelf = new RetryShelf({ disk, directory, report })
     this.#events = new EventFiles({ clock, disk, random, report, directory }, data.recentEvents)
     this.#shard = new Shard(this.#shardOptions(shelf))
-    shelf.tidy()
-    this.#events.tidy()
     this.#watch = new ClockWatch({ clock, disk, directory: data.dataDirectory, newest: this.#shard.newest })
     this.#stopWatching = clock.every(() => this.#watch?.look(), clockLookMs)
     this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
@@ -229,6 +227,10 @@ export class ShardRun {
       },
       shelf,
       eventShelf: this.#events,
+      onRestored: (isUsed) => {
+        shelf.restored(isUsed)
+        this.#events.restored(isUsed)
+      },
       onReplayed: replayProgress(this.#here, `shard ${data.number}`, this.#journal.nextSeq - 1),
       firstRooms: data.firstRooms,
       // Letters between actors are the leader's to carry.

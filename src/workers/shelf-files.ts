@@ -6,7 +6,7 @@ export class ShelfFiles {
   readonly #disk: Disk
   readonly #directory: string
   readonly #suffix: string
-  /** Names that were opened, or put there, since the start. */
+  /** Names that are in use. */
   readonly #used = new Set<string>()
 
   /** `suffix`: of all files of this kind. */
@@ -16,13 +16,21 @@ export class ShelfFiles {
     this.#suffix = suffix
   }
 
-  /** The path of a file that is in use from now on. */
-  use(name: string): string {
-    this.#used.add(name)
+  path(name: string): string {
     return join(this.#directory, `${name}${this.#suffix}`)
   }
 
-  /** Removes what an earlier life has left and no snapshot names that was used. */
+  /** It was opened, or is being put there. */
+  use(name: string): void {
+    this.#used.add(name)
+  }
+
+  /** None of those that were opened is in use: the snapshot that names them is not. */
+  unuse(): void {
+    this.#used.clear()
+  }
+
+  /** Removes what an earlier life has left and is not in use. */
   tidy(): void {
     for (const file of this.#disk.listFiles(this.#directory)) {
       const at = file.indexOf(this.#suffix)

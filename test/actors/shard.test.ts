@@ -1,5 +1,7 @@
-import { createHash } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { createHash, randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { registryName, stubOf } from '../../actors/records/record.ts'
@@ -11,18 +13,19 @@ import { systemClock } from '../../src/clock.ts'
 import { type Actors, type TakeReply, whenDecided } from '../../src/command/ports.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { again } from '../../src/workers/again.ts'
+import { EventFiles } from '../../src/workers/event-files.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { Damage, Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
-import { scratchDirectory } from '../support/scratch.ts'
+import { flipByte, scratchDirectory } from '../support/scratch.ts'
 import { ShelfInMemory } from '../support/shelf-in-memory.ts'
 
 const ada = opensslSigner(Buffer.alloc(32, 1))
 
-type Fields = { text: string; nonce: string; timestamp: number; request_id?: string }
+type Fields = { text: string; nonce: string; timestamp: number; request_id?: string; ttl?: number }
 
-function letter({ text, nonce, timestamp, request_id = '' }: Fields): WriteLetter {
+function letter({ text, nonce, timestamp, request_id = '', ttl = 0 }: Fields): WriteLetter {
   const command = { operation: 'post', room: 'lobby', text, request_id, public_key: ada.publicKey, timestamp, nonce }
   const signed = signingBytes('test', command)
   const sha = createHash('sha256').update(signed).digest()
@@ -47,7 +50,7 @@ function letter({ text, nonce, timestamp, request_id = '' }: Fields): WriteLette
       replyTo: '',
       supersedes: '',
       attachments: [],
-      ttl: 0,
+      ttl,
       proofBits: 0,
     } satisfies PostArgs,
   }
@@ -397,6 +400,51 @@ test('a clock that once was in the year 2106 leaves nothing behind: what is post
   expect(await again.post({ text: 'restarted', timestamp: right + 90, nonce: 'restarted' })).toMatchObject({ ok: true })
   expect(again.shard.board.events.at(again.shard.board.events.count - 1)).toBe(right + 90)
   again.journal.close()
+})
+
+test('a snapshot whose old events are damaged, or whose request ids are lost, costs a replay and nothing else', async () => {
+  const [shelf, files] = [new ShelfInMemory(10), scratchDirectory()]
+  const report = () => {}
+  const events = () =>
+    new EventFiles({ clock: systemClock, disk: machineDisk, random: randomBytes, report, directory: files }, 16)
+  const first = startShard(undefined, undefined, {}, { shelf, eventShelf: events() })
+  const said = (n: number) => {
+    const text = { text: `${n}`, nonce: `${n}`, timestamp: first.clock.seconds, request_id: `id ${n}` }
+    // A start asks on which page a post is that will expire.
+    return n === 3 ? { ...text, ttl: 86_400 } : text
+  }
+  for (let n = 0; n < 90; n++) expect(await first.post(said(n))).toMatchObject({ ok: true })
+  await vi.waitFor(() => expect(first.shard.board.events.hasOld).toBe(true))
+  const { bytes, columns } = first.shard.pack(true)
+  const { directory } = first
+  first.journal.close()
+  const startAgain = async () => {
+    const snapshot = { seq: first.journal.nextSeq - 1, bytes, columns: columns.map((each) => each.slice()) }
+    const [eventShelf, used] = [events(), { is: undefined as boolean | undefined }]
+    const options: Partial<ShardOptions> = {
+      ...{ shelf, eventShelf, snapshot: (use) => use(snapshot) },
+      onRestored: (isUsed) => {
+        used.is = isUsed
+        eventShelf.restored(isUsed)
+      },
+    }
+    const { shard, post, journal } = startShard(directory, undefined, {}, options)
+    expect(shard.board.events.count).toBe(90)
+    for (let n = 0; n < 90; n++) expect([n, await post(said(n))]).toMatchObject([n, { ok: true, duplicate: true }])
+    journal.close()
+    return used.is
+  }
+  expect(await startAgain()).toBe(true)
+  for (const name of readdirSync(files)) {
+    const path = join(files, name)
+    const whole = readFileSync(path)
+    for (let row = 0; row < 16; row++) flipByte(path, whole.length - 60 * row - 30)
+  }
+  expect(await startAgain()).toBe(false)
+  // What the snapshot names is not there any more, nor what the failed start had read.
+  expect(await startAgain()).toBe(false)
+  shelf.tables.delete([...shelf.tables.keys()][0]!)
+  expect(await startAgain()).toBe(false)
 })
 
 test('a shard that begins with a snapshot knows request ids whose tables are on the shelf, and those that the shelf has lost', async () => {

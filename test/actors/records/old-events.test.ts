@@ -134,7 +134,7 @@ test('a snapshot is of no use when a file is missing or its head is damaged; wha
   const files = filesIn(directory)
   const kept = new Columns()
   expect(EventIndex.of(structuredClone(index.pack(kept)), kept, files)?.count).toBe(10 * each)
-  files.tidy()
+  files.restored(true)
   expect(readdirSync(directory)).not.toContain('000099-0000abcd.events')
   const path = join(directory, second!)
   const bytes = readFileSync(path)
@@ -176,6 +176,26 @@ test('a row or a cell that is not as it was written is an error and never an ans
     expect(readdirSync(directory)).not.toContain(first)
     writeFileSync(path, bytes)
   }
+})
+
+test('files that take the place of others are read, and not what was read of those', () => {
+  const directory = scratchDirectory()
+  const files = filesIn(directory)
+  const [chance, plain] = [new Chance('first'), new EventIndex()]
+  const first = new EventIndex(files)
+  for (let n = 0; n < 10 * each; n++) {
+    grow([first], chance)
+    first.shelve(true)
+  }
+  for (let n = 0; n < 10 * each; n++) said(first, n)
+  files.restored(false)
+  expect(readdirSync(directory)).toEqual([])
+  const [second, other] = [new EventIndex(files), new Chance('second')]
+  for (let n = 0; n < 10 * each; n++) {
+    grow([second, plain], other)
+    second.shelve(true)
+  }
+  expectSame(second, plain)
 })
 
 test('what is asked for from some time on is looked for in no file whose events are all older', () => {

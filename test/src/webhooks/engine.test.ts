@@ -35,8 +35,8 @@ type Office = {
   readonly places?: Record<string, Place>
   readonly tail: number
   readonly end?: EngineOptions['end']
-  /** Position of a post whose record cannot be read, so many times. */
-  readonly damaged?: { readonly at: number; readonly times: number }
+  /** Positions of posts whose records cannot be read, so many times. */
+  readonly damaged?: { readonly at: number; readonly upTo?: number; readonly times: number }
 }
 
 /** An engine over one source of posts at the positions 1, 2, 3 ... */
@@ -61,7 +61,9 @@ function office({ posts, places = {}, tail, end, damaged }: Office) {
     delivery: () => ({ ...postAt(1), source: 0, kind: 'room.post', work: '', attempts: 1 }),
   }
   const send: Sender['send'] = ({ view }, { kind, signal }, _marks, done) => {
-    if (signal.position === damaged?.at && damage-- > 0) return void queueMicrotask(() => done({ kind: 'unreadable' }))
+    const [from, to] = [damaged?.at ?? 0, damaged?.upTo ?? damaged?.at ?? 0]
+    if (signal.position >= from && signal.position <= to && damage-- > 0)
+      return void queueMicrotask(() => done({ kind: 'unreadable' }))
     sent.push(`${view.hook} ${kind} ${signal.position}`)
     const told: Sent = { kind: 'sent', event: '', status: 200, outcome: { kind: 'delivered' }, item: 0 }
     queueMicrotask(() => done(told))
@@ -153,6 +155,16 @@ test('a post whose record cannot be read is tried again, and passed over only af
     engine.close()
     expect([times, sent]).toEqual([times, expected])
   }
+})
+
+test('after a post that was passed over, the next ones that cannot be read hold nothing up', async () => {
+  const posts = [postAt(1), postAt(2), postAt(3), postAt(4)]
+  const { engine, sent } = office({ posts, tail: 1, damaged: { at: 2, upTo: 3, times: 100 } })
+  engine.put(hookOf('some'))
+  engine.complete()
+  await vi.advanceTimersByTimeAsync(130_000)
+  engine.close()
+  expect(sent).toEqual(['some room.post 1', 'some room.post 4'])
 })
 
 test('after a close nothing is asked any more, and no timer keeps whoever stops: not of a hook that is catching up either', async () => {

@@ -42,7 +42,7 @@ test('entries on the shelf are found, after a start too, and their files go when
   writeFileSync(join(directory, 'ids-9000.retries'), 'of a life that no snapshot knows')
   writeFileSync(join(directory, 'ids-9000.retries.0123456789abcdef.tmp'), 'half of one')
   const next = start()
-  next.shelf.tidy()
+  next.shelf.restored(true)
   expect([next.isWhole, found(next.memory)]).toEqual([true, entries])
   expect(readdirSync(directory).sort()).toEqual(files)
   rmSync(join(directory, files[2]!))

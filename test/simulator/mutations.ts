@@ -339,12 +339,6 @@ export const mutations: readonly Mutation[] = [
     to: '',
   },
   {
-    name: 'what changes of an old event is not kept',
-    file: 'actors/records/event-index.ts',
-    from: '    if (slot < this.#linked) this.#old!.setLink(column, slot, to)\n',
-    to: '',
-  },
-  {
     name: 'old events are not found by their ids',
     file: 'actors/records/event-index.ts',
     from: '(this.#old?.find(id) ?? none)',
@@ -355,17 +349,5 @@ export const mutations: readonly Mutation[] = [
     file: 'storage/shelved-rows.ts',
     from: '    return (row % this.#layout.rowsPerBlock) * this.#words\n',
     to: '    return ((row ^ 1) % this.#layout.rowsPerBlock) * this.#words\n',
-  },
-  {
-    name: 'a snapshot is used without its old events',
-    file: 'actors/records/old-events.ts',
-    from: '      if (found === undefined) return false\n',
-    to: '      if (found === undefined) break\n',
-  },
-  {
-    name: 'a webhook passes over what could not be read once',
-    file: 'src/webhooks/engine.ts',
-    from: "sent.kind === 'unreadable' && run.unread < unreadMax",
-    to: "sent.kind === 'unreadable' && run.unread < 0",
   },
 ]

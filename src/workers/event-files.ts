@@ -116,7 +116,7 @@ export class EventFiles implements EventShelf {
       readAt: (into, position) => file.readAt(into, position),
       unsound: (problem) => {
         report('error', 'events.unsound', { file: file.path, problem: problem.message })
-        disk.removeUnsynced(file.path)
+        if (disk.fileExists(file.path)) disk.removeUnsynced(file.path)
         // Where it is found out by restoring a snapshot, that one is not used.
         if (this.#isRestored)
           clock.soon(() => {

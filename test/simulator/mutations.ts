@@ -341,7 +341,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'old events are not found by their ids',
     file: 'actors/records/event-index.ts',
-    from: '(this.#old?.find(id) ?? none)',
+    from: '(this.#old?.find(id, since) ?? none)',
     to: 'none',
   },
   {

@@ -58,7 +58,7 @@ const workCreate = declare({
       ),
       reviewer: Type.Optional(
         identityId(
-          'identity that reviews the result; you when absent. If nobody rules a dispute, its rejection stands, and yours halves the reward',
+          'identity that reviews the result, by default you. If a dispute is not ruled on, the rejection of another reviewer stands; after yours the reward is split in half',
         ).schema,
       ),
       eligibility: Type.Optional(
@@ -304,7 +304,7 @@ const workReject = declare({
 const workDispute = declare({
   name: 'work.dispute',
   group,
-  summary: `Dispute a rejection, with a bond of ${sizes.work_bond_percent} percent of the reward. If nobody rules in ${spanText(sizes.work_arbitration_window, 'days')} it comes back, and you get half the reward, or nothing where \`reviewer\` is another than the requester.`,
+  summary: `Dispute a rejection, with a bond of ${sizes.work_bond_percent} percent of the reward. Without a ruling in ${spanText(sizes.work_arbitration_window, 'days')} it comes back with half of the reward, or alone if a reviewer other than the requester rejected it.`,
   kind: 'write',
   scope: 'board:work',
   who: 'its worker',

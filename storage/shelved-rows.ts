@@ -1,6 +1,6 @@
 /**
  * Rows of 32-bit numbers that lie on disk and never change, each found by its place or by the 16-byte key that it begins with. They are
- * derived: what is missing or unsound is made again by whoever owns it. File, little-endian:
+ * derived: their owner rebuilds what is missing or damaged. File, little-endian:
  *
  *   offset  bytes  field
  *        0      4  magic         "BSR" and version 1
@@ -267,7 +267,8 @@ function secondHash(seed: number, key: Uint32Array): number {
   return mixed(key[2]! ^ seed, key[3]!)
 }
 
-function mixed(first: number, second: number): number {
+/** A hash of two 32-bit numbers, of which the first is seeded. */
+export function mixed(first: number, second: number): number {
   const both = Math.imul(first, 0x9e37_79b1) ^ second
   return (Math.imul(both ^ (both >>> 15), 0x85eb_ca6b) ^ (both >>> 13)) >>> 0
 }

@@ -7,7 +7,7 @@
  * a place in a room is forever, only the text can go.
  */
 
-import { shelvedRows } from '../../storage/shelved-rows.ts'
+import { keyWords, shelvedRows } from '../../storage/shelved-rows.ts'
 import { roomFor } from '../../storage/snapshot.ts'
 import {
   bytesOf,
@@ -368,10 +368,9 @@ export class EventIndex {
 
 function fillRow(recent: Recent, n: number, row: Uint32Array): void {
   const id = recent.ids.id(n)
-  for (let word = 0; word < idWords; word++) row[word] = id.readUInt32LE(4 * word)
-  for (const [at, name] of oldColumns.entries()) row[idWords + at] = recent[name][n]!
+  for (let word = 0; word < keyWords; word++) row[word] = id.readUInt32LE(4 * word)
+  for (const [at, name] of oldColumns.entries()) row[keyWords + at] = recent[name][n]!
 }
-const idWords = oldPlan.words - oldColumns.length
 
 /** The same column, or a longer or wider one, with this number. */
 function withNumber(column: Narrow, at: number, value: number): Narrow {

@@ -4,6 +4,7 @@
  */
 
 import { randomInt } from 'node:crypto'
+import { mixed } from '../../storage/shelved-rows.ts'
 import { roomFor } from '../../storage/snapshot.ts'
 import { bytesOf, type Columns, type Kept } from './columns.ts'
 
@@ -119,6 +120,5 @@ const processSeed = randomInt(0x1_0000_0000 - 1)
 function hashOf(seed: number, bytes: Uint8Array, at: number): number {
   const first = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
   const second = bytes[at + 4]! | (bytes[at + 5]! << 8) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 24)
-  const mixed = Math.imul(first ^ seed, 0x9e37_79b1) ^ second
-  return (Math.imul(mixed ^ (mixed >>> 15), 0x85eb_ca6b) ^ (mixed >>> 13)) >>> 0
+  return mixed(first ^ seed, second)
 }

@@ -32,7 +32,7 @@ export const oldPlan = { words: keyWords + oldColumns.length, largestOf: wordOf.
 export type EventShelf = {
   /** Events of a file: a power of two, at least 16. */
   readonly eventsEach: number
-  /** Secret 32 bits, so that nobody can choose ids that crowd one place. */
+  /** 32 secret bits that seed the hashes of a file: nobody can choose ids that collide. */
   seed(): number
   /** Number `file`, beside other work, from the bytes that `made` makes step by step. Undefined: it could not be kept. */
   put(file: number, made: Generator<void, Buffer>): Promise<OldFile | undefined>

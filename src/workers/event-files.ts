@@ -109,7 +109,7 @@ export class EventFiles implements EventShelf {
     this.#place.report('warn', 'events.not_shelved', { name, problem: String(problem) })
   }
 
-  /** A file that is damaged ends the thread, whoever reads it, and the next thread makes it again from the journal. */
+  /** When a damaged file is read, the thread ends, and the next one rebuilds the file from the journal. */
   #sourceOf(file: DiskFile): RowSource {
     const { clock, disk, report } = this.#place
     return {

@@ -8,6 +8,7 @@ import { limitsFault } from '../actors/kernel/limits-given.ts'
 import { isAddressOrNetwork, isLoopbackHost } from '../actors/kernel/networks.ts'
 import { roomFor } from '../storage/snapshot.ts'
 import { BadConfig, environment, type SettingName, type Variables } from './environment.ts'
+import { httpThreadsMax } from './http/connection-count.ts'
 import { usdc } from './money/networks.ts'
 import { microsOf } from './money/price.ts'
 
@@ -42,6 +43,8 @@ export type Config = {
   readonly engine: EngineChoice
   readonly shards: number
   readonly verifyThreads: number
+  /** Threads that hold the connections; 1: the main thread does; 0: by the number of cores. */
+  readonly httpThreads: number
   /** Where the actors run; `auto`: by the number of cores. */
   readonly placement: 'auto' | Placement
   readonly trustedProxy: TrustedProxy
@@ -317,10 +320,11 @@ function storageOf(env: Environment, data: string): Pick<Config, Storage> {
 /** How many threads it takes, and what it lets in. */
 function loadOf(
   env: Environment,
-): Pick<Config, 'shards' | 'verifyThreads' | 'placement' | 'queueMax' | 'limitsOn' | 'proofBits'> {
+): Pick<Config, 'shards' | 'verifyThreads' | 'httpThreads' | 'placement' | 'queueMax' | 'limitsOn' | 'proofBits'> {
   return {
     shards: env.number('SHARDS', 0, 0, 64),
     verifyThreads: env.number('VERIFY_THREADS', 0, 0, 64),
+    httpThreads: env.number('HTTP_THREADS', 0, 0, httpThreadsMax),
     placement: env.choice('PLACEMENT', ['auto', 'back', 'clerks', 'threads'] as const, 'auto'),
     queueMax: env.number('QUEUE_MAX', queueDefault, 1, 65_536),
     limitsOn: env.choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',

@@ -24,6 +24,7 @@ export const settings = {
   HTTP_ENGINE: 'uws, node or auto',
   SHARDS: 'threads that decide writes; fixed when the directory is made',
   VERIFY_THREADS: 'threads that check signatures; 0: by the number of cores',
+  HTTP_THREADS: 'threads that hold the connections; 1: the main thread; 0: by the number of cores',
   PLACEMENT: 'how the work is spread over threads: back, threads, clerks or auto',
   TRUST_PROXY: 'header in which a proxy names the client’s address',
   TRUST_PROXY_HOPS: 'proxies that append to that header',

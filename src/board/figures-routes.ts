@@ -1,11 +1,13 @@
 /** Figures of the running board, and their routes: for people, for Prometheus, and for checks that only ask whether it is there. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
+import type { ThreadUsage } from '../../actors/kernel/supervisor.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { type Figures, metricsText, nothingCounted, type Stats, statsData } from '../docs/figures.ts'
 import type { Tails } from '../follow/tail-routes.ts'
 import { metricsType, plain } from '../http/answers.ts'
-import type { Exchange, OpenConnections, RouteHandler } from '../http/port.ts'
+import type { ConnectionCount } from '../http/connection-count.ts'
+import type { Exchange, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Notices } from '../notices.ts'
 import type { Counters, DurationHistograms } from '../observe.ts'
@@ -22,7 +24,7 @@ type BoardFiguresOptions = {
   readonly news: LiveFacts
   readonly tails: Tails
   readonly streams: Pick<Streams, 'open'>
-  readonly connections: OpenConnections
+  readonly connections: ConnectionCount
   readonly verifier: Checks
   readonly webhookThread: WebhookThread
   readonly counters: Counters
@@ -42,6 +44,8 @@ export class BoardFigures {
   readonly #startedAt: number
   /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
   #stats: FeedStats = nothingCounted
+  /** Usage of threads that are started after this. */
+  #others: () => Promise<[thread: string, usage: ThreadUsage][]> = async () => []
   /** Open reports by shard, as they were told last. */
   #reports: readonly number[] = []
 
@@ -53,6 +57,11 @@ export class BoardFigures {
   /** What a health check is answered. */
   get health(): string {
     return this.#options.notices.health
+  }
+
+  /** Shows these threads too. */
+  alsoOf(usage: () => Promise<[thread: string, usage: ThreadUsage][]>): void {
+    this.#others = usage
   }
 
   stats(answer: (stats: Stats) => void): void {
@@ -120,7 +129,7 @@ export class BoardFigures {
       residentBytes: memory.rss,
       processorSeconds: (processor.user + processor.system) / 1_000_000,
       diskFreeBytes: this.#options.diskFree(),
-      threads: [['front', front], ...(await webhookThread.usage())],
+      threads: [['front', front], ...(await this.#others()), ...(await webhookThread.usage())],
       durations: durations.entries(),
       counters: counters.entries(),
       notices: this.#options.notices.names,

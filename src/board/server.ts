@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { streamPath } from '../../actors/follow/stream.ts'
-import { queuesOf } from '../../actors/kernel/limits.ts'
+import { queuesOf, sizes } from '../../actors/kernel/limits.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
 import { lockDirectory } from '../../storage/lock.ts'
 import { BlobIntake } from '../attachments/intake.ts'
@@ -28,8 +28,9 @@ import { completeReshard } from '../exchange.ts'
 import { BoardSigner } from '../format/signer.ts'
 import { Scrubber } from '../fsck/scrubber.ts'
 import { ClientAddresses } from '../http/client-address.ts'
+import { ConnectionCount } from '../http/connection-count.ts'
 import { createHttpServer, logFault, portOptions } from '../http/engine.ts'
-import { type Exchange, headBytesMax, type OpenConnections, type RouteHandler } from '../http/port.ts'
+import { type Exchange, type Handler, type HttpServer, headBytesMax, type RouteHandler } from '../http/port.ts'
 import { Replies } from '../http/replies.ts'
 import { freePort, hostText } from '../listening.ts'
 import { type HighWaterMark, readMarks } from '../log/mark.ts'
@@ -51,6 +52,7 @@ import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verif
 import type { ActorHost } from '../workers/actor-host.ts'
 import { Clerks } from '../workers/clerks.ts'
 import type { FeedStats } from '../workers/feed-answers.ts'
+import { HttpThreads } from '../workers/http-threads.ts'
 import { WebhookThread } from '../workers/webhook-thread.ts'
 import { boardRoutes } from './board-routes.ts'
 import { ClockNotice } from './clock-notice.ts'
@@ -264,10 +266,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const { routes, exports, pages, described } = boardRoutes({ ...board, replicaDoors: await replicaDoors(board) })
   prepareEngineEnvironment(headBytesMax)
   const handle = (exchange: Exchange) => routes.handle(follower?.front.mark(exchange) ?? exchange)
-  const http = await createHttpServer(config.engine, handle, {
-    ...portOptions(connections, place.clock),
-    socketPath: streamPath,
-  })
+  const http = await startHttp(board, handle)
   const scrubber = scrubberOf(board, actorHost)
   const clockNotice = await clockNoticeOf(board, actorHost)
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
@@ -301,6 +300,25 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   sayLogName(place, board.log.origin, news.head.size)
   resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
   return board.figures
+}
+
+/** With few cores the main thread holds the connections itself: a thread more costs more than it carries. */
+async function startHttp(board: OpenBoard, handler: Handler): Promise<HttpServer> {
+  const { config, clock, connections, figures } = board
+  const http = { ...portOptions(connections, clock), socketPath: streamPath }
+  const threads = config.httpThreads || (availableParallelism() >= httpThreadsFromCores ? 2 : 1)
+  if (threads === 1) return createHttpServer(config.engine, handler, http)
+  const server = await HttpThreads.start({
+    ...board,
+    engine: config.engine,
+    threads,
+    handler,
+    http,
+    bodyBytesMax: sizes.body_bytes,
+    onFatal: (thread, words) => stopForGood(board)({ ...words, thread }),
+  })
+  figures.alsoOf(() => server.usage())
+  return server
 }
 
 /** The newest entry of the log says when the board last ran. */
@@ -352,6 +370,8 @@ function sayLogName({ config, address }: Place, origin: string, size: number): v
 
 /** From so many on the main thread is what a board waits for. */
 const clerksFromCores = 4
+/** From so many cores on, the connections are held by threads of their own. */
+const httpThreadsFromCores = 16
 
 /** With one or two cores a thread more costs more than it carries. */
 function placementOf({ placement }: Config, shards: number): Placement {
@@ -382,7 +402,7 @@ function baseOf(place: Place) {
   const files = new BlobFiles(place.disk, blobsDirectory(directory.path), (file, problem) =>
     log('error', 'blob.not_removed', { file, problem: String(problem) }),
   )
-  const connections: OpenConnections = { open: 0 }
+  const connections = new ConnectionCount()
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
   return {
     ...place,

@@ -7,7 +7,8 @@ import { descriptorsForSegments } from '../../storage/sealed-segments.ts'
 import type { Clock } from '../clock.ts'
 import type { EngineChoice } from '../config.ts'
 import { log } from '../observe.ts'
-import type { Handler, HttpOptions, HttpServer, OpenConnections } from './port.ts'
+import type { ConnectionCount } from './connection-count.ts'
+import type { Handler, HttpOptions, HttpServer } from './port.ts'
 import { createUwsServer, EngineMissing } from './uws.ts'
 
 /** The node engine is loaded only where it is used. Throws EngineMissing when `uws` is requested by name and has no binary here. */
@@ -41,12 +42,12 @@ export function connectionsMaxOf(descriptors: number): number {
 const fullEveryMs = 60_000
 
 /** What the port answers by itself: refusals of malformed requests and the answer to a fault, in the board's own format. */
-export function portOptions(connections: OpenConnections, { monotonicMs }: Clock): HttpOptions {
+export function portOptions(connections: ConnectionCount, { monotonicMs }: Clock): HttpOptions {
   const connectionsMax = connectionsMaxOf(descriptorsMax())
   let quietUntil = 0
   return {
     now: monotonicMs,
-    refusal: (_status, code, message) => JSON.stringify({ ok: false, error: { code, message } }),
+    refusal: refusalBody,
     onFault: (error) =>
       JSON.stringify({
         ok: false,
@@ -60,6 +61,11 @@ export function portOptions(connections: OpenConnections, { monotonicMs }: Clock
       log('warn', 'connections.full', { connections: connectionsMax })
     },
   }
+}
+
+/** The body of a refusal by the port itself. */
+export function refusalBody(_status: number, code: string, message: string): string {
+  return JSON.stringify({ ok: false, error: { code, message } })
 }
 
 /** Records a fault of the board; returns its id in the log. */

@@ -9,10 +9,10 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as Listener, type Socket } from 'node:net'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
+import { ConnectionCount } from './connection-count.ts'
 import { NodeSocket } from './node-socket.ts'
 import {
   answerDeadlineMs,
-  type BodyResult,
   type ByteStream,
   type Handler,
   type Header,
@@ -87,18 +87,18 @@ class NodeServer implements HttpServer {
     if (options.socketPath !== undefined)
       this.#server.on('upgrade', (req, socket, head) => this.#serveBare(req, socket as Socket, head))
     this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket as Socket))
-    const { connections = { open: 0 }, connectionsMax = Number.POSITIVE_INFINITY, onFull } = options
+    const { connections = new ConnectionCount(), connectionsMax = Number.POSITIVE_INFINITY, onFull } = options
     this.#server.on('connection', (socket) => {
-      if (this.#sockets.size >= connectionsMax) {
+      if (connections.open >= connectionsMax) {
         socket.destroy()
         onFull?.()
         return
       }
       this.#sockets.add(socket)
-      connections.open++
+      connections.add(1)
       socket.once('close', () => {
         this.#sockets.delete(socket)
-        connections.open--
+        connections.add(-1)
       })
     })
     const deadlineMs = options.deadlineMs ?? answerDeadlineMs
@@ -110,18 +110,18 @@ class NodeServer implements HttpServer {
     return this.#sockets.size
   }
 
-  listen(host: string, port: number): Promise<number> {
+  listen(host: string, port: number, isShared = false): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
       // exclusive: a cluster worker must not share the port either.
-      this.#server.listen({ host, port, backlog: 4096, exclusive: true }, () => {
+      this.#server.listen({ host, port, backlog: 4096, exclusive: true, reusePort: isShared }, () => {
         this.#server.off('error', reject)
         resolve((this.#server.address() as AddressInfo).port)
       })
     })
   }
 
-  stopAccepting(): void {
+  async stopAccepting(): Promise<void> {
     if (this.draining) return
     this.draining = true
     // That of node:http closes kept connections too, and loses the requests that are on their way through them.
@@ -129,7 +129,7 @@ class NodeServer implements HttpServer {
   }
 
   async close(): Promise<void> {
-    this.stopAccepting()
+    await this.stopAccepting()
     clearInterval(this.#sweeper)
     this.#server.close()
     const closed = [...this.#sockets].map((socket) => new Promise((resolve) => socket.once('close', resolve)))
@@ -281,25 +281,15 @@ class NodeExchange extends EngineExchange {
     return this.framing.close
   }
 
-  protected collect(limit: number, callback: (result: BodyResult) => void): void {
-    const chunks: Buffer[] = []
-    let length = 0
+  get isUpgrade(): boolean {
+    return this.#head !== undefined
+  }
+
+  protected collect(): void {
     this.#req.on('data', (chunk: Buffer) => {
-      if (this.ended || this.isBodyRefused) return
-      length += chunk.length
-      if (length > limit) {
-        this.isBodyRefused = true
-        chunks.length = 0
-        this.guard(() => callback({ ok: false, sentAtLeast: length }))
-      } else {
-        chunks.push(chunk)
-      }
+      if (this.fits(chunk.length)) this.keep(chunk)
     })
-    this.#req.once('end', () => {
-      if (this.isBodyRefused) return
-      this.isBodyUnread = false
-      if (!this.ended) this.guard(() => callback({ ok: true, body: Buffer.concat(chunks, length) }))
-    })
+    this.#req.once('end', () => this.bodyEnded())
   }
 
   reply(

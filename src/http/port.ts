@@ -5,6 +5,8 @@
  * suite runs on both. The port knows sockets, statuses and bytes. It knows nothing of rooms or commands.
  */
 
+import type { ConnectionCount } from './connection-count.ts'
+
 export type Header = readonly [name: string, value: string]
 
 /** Called for every request, whatever its path and method. A throw or a rejection becomes a 500 with `onFault`'s body. */
@@ -14,8 +16,6 @@ export type BodyResult =
   | { readonly ok: true; readonly body: Buffer }
   /** `sentAtLeast`: bytes announced by Content-Length, else bytes seen when the limit was passed. */
   | { readonly ok: false; readonly sentAtLeast: number }
-
-export type OpenConnections = { open: number }
 
 export type HttpOptions = {
   /** Monotonic milliseconds. */
@@ -29,7 +29,7 @@ export type HttpOptions = {
   /** Longest wait of a request for the start of its answer; default `answerDeadlineMs`. */
   readonly deadlineMs?: number
   /** Counts the open connections, for a part that shows the figure and is made before the server. */
-  readonly connections?: OpenConnections
+  readonly connections?: ConnectionCount
   /** Connections at the same time; one more is closed at once. Default: no bound. */
   readonly connectionsMax?: number
   /** A connection was closed because of that bound. */
@@ -80,10 +80,13 @@ export interface WebSocketConnection {
 
 export interface HttpServer {
   readonly engine: 'uws' | 'node'
-  /** Binds exclusively (no second process may share the port) and returns the port; rejects when it cannot. */
-  listen(host: string, port: number): Promise<number>
-  /** Closes the listening socket. Requests in flight are answered, each answer closes its connection. */
-  stopAccepting(): void
+  /**
+   * Binds exclusively (no second process may share the port) and returns the port; rejects when it cannot. `isShared`: servers of
+   * other threads listen on the same port, and the kernel divides the connections among them.
+   */
+  listen(host: string, port: number, isShared?: boolean): Promise<number>
+  /** Closes the listening socket; resolves when it is closed. Requests in flight are answered, each answer closes its connection. */
+  stopAccepting(): Promise<void>
   /** Stops accepting, aborts every open connection, frees everything. */
   close(): Promise<void>
   readonly openConnections: number
@@ -105,6 +108,8 @@ export interface Exchange {
   readonly ended: boolean
   /** Field names in lower case and values, alternating, as they came. */
   readonly headers: readonly string[]
+  /** It asks to become a WebSocket, at a path where it may. */
+  readonly isUpgrade: boolean
   /** First value of the field; the name in lower case. */
   header(name: string): string | undefined
   /** Called once if the client goes away before the answer was given; at once if it has gone already. */
@@ -114,6 +119,8 @@ export interface Exchange {
    * before it returns. Never calls back after an abort. After `ok: false` any answer closes the connection.
    */
   readBody(limit: number, callback: (result: BodyResult) => void): void
+  /** Of a body that is being read: it may have less. */
+  lowerBodyLimit(limit: number): void
   /**
    * Answers once; a second answer and one after an abort do nothing. Content-Length is added (never for 204 and 304);
    * HEAD sends no body. Throws BadHeader on a name or value that is not printable ASCII, or that frames the message.

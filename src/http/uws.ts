@@ -26,16 +26,15 @@ import type {
   WebSocket,
 } from 'uWebSockets.js'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
+import { ConnectionCount } from './connection-count.ts'
 import {
   answerDeadlineMs,
-  type BodyResult,
   type ByteStream,
   bodyStallMs,
   type Handler,
   type Header,
   type HttpOptions,
   type HttpServer,
-  type OpenConnections,
   type SocketHandlers,
   socketIdleSeconds,
   socketMessageBytesMax,
@@ -64,6 +63,9 @@ type Configure = { readonly _cfg?: (key: string) => void }
  * what the socket refused: this build loses bytes when a full cork meets a full socket (uWebSockets 6b7f354).
  */
 const corkedBodyBytesMax = 12_288
+
+/** Listens with SO_REUSEPORT. The engine has no name for it. */
+const sharedPort = 0
 
 /** The engine copies its members to the native WebSocket. */
 type UserData = { readonly socket: UwsSocket }
@@ -94,7 +96,7 @@ class UwsServer implements HttpServer {
   /** Time of the last sweep: a request's age need not be known better than the deadline is checked. */
   coarseNow: number
   draining = false
-  readonly #connections: OpenConnections
+  readonly #connections: ConnectionCount
   #native: Native
   #app: TemplatedApp
   #handler: Handler
@@ -105,7 +107,7 @@ class UwsServer implements HttpServer {
     this.#native = native
     this.#handler = handler
     this.options = options
-    this.#connections = options.connections ?? { open: 0 }
+    this.#connections = options.connections ?? new ConnectionCount()
     this.coarseNow = options.now()
     ;(native as unknown as Configure)._cfg?.('999999990007')
     this.#app = native.App()
@@ -121,13 +123,13 @@ class UwsServer implements HttpServer {
     return this.#connections.open
   }
 
-  listen(host: string, port: number): Promise<number> {
+  listen(host: string, port: number, isShared = false): Promise<number> {
     const { LIBUS_LISTEN_EXCLUSIVE_PORT, us_socket_local_port } = this.#native as Native & {
       LIBUS_LISTEN_EXCLUSIVE_PORT: number
     }
     return new Promise((resolve, reject) => {
       const listen = this.#app.listen.bind(this.#app) as unknown as Listen
-      listen(host, port, LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
+      listen(host, port, isShared ? sharedPort : LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
         if (socket === false) {
           reject(
             new Error(`cannot listen on ${host} port ${port}: in use, not permitted or not an address of this machine`),
@@ -140,7 +142,7 @@ class UwsServer implements HttpServer {
     })
   }
 
-  stopAccepting(): void {
+  async stopAccepting(): Promise<void> {
     this.draining = true
     if (this.#listening === undefined) return
     this.#native.us_listen_socket_close(this.#listening)
@@ -148,7 +150,7 @@ class UwsServer implements HttpServer {
   }
 
   async close(): Promise<void> {
-    this.stopAccepting()
+    await this.stopAccepting()
     clearInterval(this.#sweeper)
     this.#app.close()
     // Deferred answers find their connection gone, then nothing of this server is left in the loop.
@@ -156,7 +158,7 @@ class UwsServer implements HttpServer {
   }
 
   #count = (socket: HttpResponse, change: number): void => {
-    this.#connections.open += change > 0 ? 1 : -1
+    this.#connections.add(change > 0 ? 1 : -1)
     const { connectionsMax = Number.POSITIVE_INFINITY, onFull } = this.options
     if (change < 0 || this.openConnections <= connectionsMax) return
     socket.close()
@@ -184,7 +186,7 @@ class UwsServer implements HttpServer {
       drain: (native) => enter(native).drained(),
       close: (native) => {
         // The filter counts a connection that became a WebSocket only when it comes.
-        this.#connections.open--
+        this.#connections.add(-1)
         enter(native).closed()
       },
     })
@@ -263,28 +265,18 @@ class UwsExchange extends EngineExchange {
     return this.#peer
   }
 
-  protected collect(limit: number, callback: (result: BodyResult) => void): void {
-    let chunks: Buffer[] | undefined
-    let length = 0
+  get isUpgrade(): boolean {
+    return this.#context !== undefined && this.header('sec-websocket-key') !== undefined
+  }
+
+  protected collect(): void {
     this.#res.onData((part, last) => {
       if (this.ended || this.isBodyRefused) return
       this.#server.turn.enter(this)
-      length += part.byteLength
-      if (length > limit) {
-        this.isBodyRefused = true
-        this.guard(() => callback({ ok: false, sentAtLeast: length }))
-        return
-      }
+      if (!this.fits(part.byteLength)) return
       // The part is emptied when this callback returns: copy it.
-      const chunk = Buffer.from(new Uint8Array(part))
-      if (!last) {
-        if (chunks === undefined) chunks = [chunk]
-        else chunks.push(chunk)
-        return
-      }
-      this.isBodyUnread = false
-      const body = chunks === undefined ? chunk : Buffer.concat([...chunks, chunk], length)
-      this.guard(() => callback({ ok: true, body }))
+      this.keep(Buffer.from(new Uint8Array(part)))
+      if (last) this.bodyEnded()
     })
   }
 

@@ -172,6 +172,14 @@ export function takesGzip(accepted = ''): boolean {
 
 const unread: Framing = { contentLength: 0, chunked: false, close: true }
 
+/** A body that is being read. */
+type Reading = {
+  limit: number
+  readonly callback: (result: BodyResult) => void
+  readonly chunks: Buffer[]
+  bytes: number
+}
+
 /** The server, as its exchanges see it. */
 type Engine = {
   readonly options: HttpOptions
@@ -187,12 +195,14 @@ export abstract class EngineExchange implements Exchange {
   abstract readonly path: string
   abstract readonly query: string
   abstract readonly headers: FlatHeaders
+  abstract readonly isUpgrade: boolean
   ended = false
   protected framing = unread
   protected isBodyUnread = false
   protected isBodyRefused = false
   protected streaming: { close(): void; closed(): void } | undefined
   readonly #engine: Engine
+  #reading: Reading | undefined
   /** The client went away before it was answered. */
   #isAborted = false
   #abortCallbacks: (() => void)[] | undefined
@@ -205,8 +215,8 @@ export abstract class EngineExchange implements Exchange {
   abstract stream(...given: Parameters<Exchange['stream']>): ByteStream
   abstract drop(): void
   abstract accept(...given: Parameters<Exchange['accept']>): ReturnType<Exchange['accept']>
-  /** Takes a body that has begun to arrive. */
-  protected abstract collect(limit: number, callback: (result: BodyResult) => void): void
+  /** Takes a body that has begun to arrive: `fits`, `keep`, and at last `bodyEnded`. */
+  protected abstract collect(): void
 
   /** Returns why the request must be refused, if it must. */
   protected frame(): string | undefined {
@@ -233,8 +243,43 @@ export abstract class EngineExchange implements Exchange {
     if (this.framing.contentLength > limit) {
       this.isBodyRefused = true
       callback({ ok: false, sentAtLeast: this.framing.contentLength })
-    } else if (this.isBodyUnread) this.collect(limit, callback)
-    else callback({ ok: true, body: emptyBody })
+    } else if (this.isBodyUnread) {
+      this.#reading = { limit, callback, chunks: [], bytes: 0 }
+      this.collect()
+    } else callback({ ok: true, body: emptyBody })
+  }
+
+  lowerBodyLimit(limit: number): void {
+    if (this.#reading === undefined) return
+    this.#reading.limit = Math.min(this.#reading.limit, limit)
+    this.fits(0)
+  }
+
+  /** Whether so many more bytes of the body are still wanted. Where they are too many, the reader is told. */
+  protected fits(more: number): boolean {
+    const reading = this.#reading
+    if (reading === undefined || this.ended) return false
+    reading.bytes += more
+    if (reading.bytes <= reading.limit) return true
+    this.#reading = undefined
+    this.isBodyRefused = true
+    this.guard(() => reading.callback({ ok: false, sentAtLeast: reading.bytes }))
+    return false
+  }
+
+  /** A part of the body, of those bytes that fit. */
+  protected keep(chunk: Buffer): void {
+    this.#reading?.chunks.push(chunk)
+  }
+
+  protected bodyEnded(): void {
+    const reading = this.#reading
+    if (reading === undefined || this.ended) return
+    this.#reading = undefined
+    this.isBodyUnread = false
+    const { chunks, bytes, callback } = reading
+    const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)
+    this.guard(() => callback({ ok: true, body }))
   }
 
   refuse(status: number, code: string, message: string): void {

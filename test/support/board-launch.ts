@@ -83,7 +83,14 @@ function launch({ directory, env = {}, port = 0, under = [], command: verb = 'se
   const child = spawn(command, [...args, '--port', String(port), ...(mayLead ? ['--may-lead'] : [])], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
-    env: { PATH: process.env.PATH, PLACEMENT: process.env.PLACEMENT, BROADSIDE_LIMITS: 'off', SHARDS: '1', ...env },
+    env: {
+      PATH: process.env.PATH,
+      PLACEMENT: process.env.PLACEMENT,
+      HTTP_THREADS: process.env.HTTP_THREADS,
+      BROADSIDE_LIMITS: 'off',
+      SHARDS: '1',
+      ...env,
+    },
   })
   const board = new Board(directory, child)
   running.add(board)

@@ -6,6 +6,8 @@ import { createNodeServer } from '../../src/http/node.ts'
 import type { ByteStream, Exchange, Handler, HttpOptions, HttpServer } from '../../src/http/port.ts'
 import { headBytesMax } from '../../src/http/port.ts'
 import { createUwsServer } from '../../src/http/uws.ts'
+import { machine } from '../../src/platform.ts'
+import { HttpThreads } from '../../src/workers/http-threads.ts'
 import { rawRequest } from './raw-http.ts'
 
 // The native engine reads it when it is loaded, which createUwsServer does.
@@ -61,6 +63,8 @@ function handle(seen: Seen, exchange: Exchange): void | Promise<void> {
 export type Engine = {
   readonly name: string
   readonly isUws: boolean
+  /** Other threads have the connections. */
+  readonly isInThreads: boolean
   port: number
   seen: Seen
   /** Another server of this engine; `ownDeadlineMs`: how long a request may stay without an answer there. */
@@ -69,18 +73,38 @@ export type Engine = {
   isAlive(): Promise<void>
 }
 
-const creators = [
-  { name: 'uws', create: createUwsServer },
-  { name: 'node', create: createNodeServer },
+type Create = (handler: Handler, options: HttpOptions) => Promise<HttpServer>
+
+const inThreads =
+  (engine: 'uws' | 'node'): Create =>
+  (handler, http) =>
+    HttpThreads.start({
+      ...machine,
+      engine,
+      threads: 2,
+      handler,
+      http,
+      bodyBytesMax: 1024 * 1024,
+      onFatal: (thread, { message }) => {
+        throw new Error(`${thread}: ${message}`)
+      },
+    })
+
+const creators: readonly (Pick<Engine, 'name' | 'isUws' | 'isInThreads'> & { readonly create: Create })[] = [
+  { name: 'uws engine', isUws: true, isInThreads: false, create: createUwsServer },
+  { name: 'node engine', isUws: false, isInThreads: false, create: createNodeServer },
+  { name: 'uws engine in two threads', isUws: true, isInThreads: true, create: inThreads('uws') },
+  { name: 'node engine in two threads', isUws: false, isInThreads: true, create: inThreads('node') },
 ]
 
 /** Runs the suite once per engine, each on a server of its own. */
 export function describeEngines(suite: (engine: Engine) => void): void {
-  for (const { name, create } of creators) {
-    describe(`the ${name} engine`, () => {
+  for (const { name, isUws, isInThreads, create } of creators) {
+    describe(`the ${name}`, () => {
       const engine: Engine = {
         name,
-        isUws: name === 'uws',
+        isUws,
+        isInThreads,
         port: 0,
         seen: new Seen(),
         start: (handler, ownDeadlineMs = deadlineMs, more = {}) =>

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
+import { ConnectionCount } from '../../../src/http/connection-count.ts'
 import { connectionsMaxOf, portOptions } from '../../../src/http/engine.ts'
 import { descriptorsMax, softLimitIn } from '../../../storage/machine-disk.ts'
 import { descriptorsForSegments } from '../../../storage/sealed-segments.ts'
@@ -25,5 +26,5 @@ test('the soft limit is the one that counts, and none may be known', () => {
 })
 
 test('a board is bounded by what its process may open', () => {
-  expect(portOptions({ open: 0 }, systemClock).connectionsMax).toBe(connectionsMaxOf(descriptorsMax()))
+  expect(portOptions(new ConnectionCount(), systemClock).connectionsMax).toBe(connectionsMaxOf(descriptorsMax()))
 })

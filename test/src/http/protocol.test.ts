@@ -36,9 +36,17 @@ describeEngines((engine) => {
     expect(engine.seen.requests).toEqual([])
   })
 
-  test('pipelined requests that are answered at once are answered in order', async () => {
+  /** The native engine carries out the first of several requests that come together, if it is not answered at once, and closes. */
+  const expectOneOnly = async (connection: RawConnection, first: string) => {
+    await connection.closed()
+    expect(connection.received.toString()).toBe('')
+    await expect.poll(() => engine.seen.requests).toEqual([first])
+  }
+
+  test('pipelined requests that are answered at once are answered in order; the native engine in threads answers none at once', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(post('/echo', 'one') + get('/echo?two') + post('/echo', 'three'))
+    if (engine.isUws && engine.isInThreads) return expectOneOnly(connection, 'POST /echo')
     expect((await connection.answer()).body.toString()).toBe('POST /echo||one')
     expect((await connection.answer()).body.toString()).toBe('GET /echo|two|')
     expect((await connection.answer()).body.toString()).toBe('POST /echo||three')
@@ -161,13 +169,17 @@ describeEngines((engine) => {
     for (const method of ['GET', 'OPTIONS']) {
       const connection = await RawConnection.open(engine.port)
       connection.send(get('/echo', hiding).replace('GET', method) + get('/behind'))
+      if (engine.isUws && engine.isInThreads) {
+        await connection.closed()
+        continue
+      }
       const first = await connection.answer()
       expect(first.status).toBe(engine.isUws ? 200 : 400)
       if (engine.isUws) expect((await connection.answer()).body.toString()).toBe('GET /behind||')
       else await connection.closed()
       connection.destroy()
     }
-    expect(engine.seen.requests.includes('GET /behind')).toBe(engine.isUws)
+    expect(engine.seen.requests.includes('GET /behind')).toBe(engine.isUws && !engine.isInThreads)
   })
 
   test('a chunk size that is no number, and chunks without their line ends, are refused on node; the native parser takes them', async () => {
@@ -181,14 +193,9 @@ describeEngines((engine) => {
   test('pipelined requests that are answered later are all answered on node; the native engine carries out one, and closes', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/later?1') + get('/later?2') + post('/echo', 'three'))
-    if (engine.isUws) {
-      await connection.closed()
-      expect(connection.received.toString()).toBe('')
-      expect(engine.seen.requests).toEqual(['GET /later?1'])
-    } else {
-      for (const body of ['later', 'later', 'POST /echo||three'])
-        expect((await connection.answer()).body.toString()).toBe(body)
-    }
+    if (engine.isUws) return expectOneOnly(connection, 'GET /later?1')
+    for (const body of ['later', 'later', 'POST /echo||three'])
+      expect((await connection.answer()).body.toString()).toBe(body)
     connection.destroy()
   })
 

@@ -1,0 +1,336 @@
+/**
+ * An HTTP server whose connections are held by threads of their own, on one port. The kernel divides new connections among them. Every
+ * request is answered by the main thread, which so counts what each network and each identity does, wherever it is connected.
+ *
+ * A thread that dies takes its connections with it, and another one takes its place.
+ */
+
+import { createServer } from 'node:net'
+import { inside } from '../../actors/kernel/limits.ts'
+import { Link } from '../../actors/kernel/link.ts'
+import { type LastWords, Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
+import { TurnoverMap } from '../../storage/turnover-map.ts'
+import type { EngineChoice } from '../config.ts'
+import { ConnectionCount } from '../http/connection-count.ts'
+import type { FromClients, ToClients } from '../http/forward-messages.ts'
+import { type ClientThread, ForwardedExchange, type ForwardedFlow, ForwardedSocket } from '../http/forwarded.ts'
+import { answerDeadlineMs, type Handler, type HttpOptions, type HttpServer } from '../http/port.ts'
+import { log } from '../observe.ts'
+import type { Platform } from '../platform.ts'
+import { threadFile } from '../program.ts'
+import type { HttpThread } from './http.ts'
+
+type HttpThreadsOptions = Pick<Platform, 'clock' | 'startThread' | 'channel' | 'onPassed'> & {
+  readonly engine: EngineChoice
+  /** How many. */
+  readonly threads: number
+  readonly handler: Handler
+  readonly http: HttpOptions
+  /** The longest body that any handler reads. */
+  readonly bodyBytesMax: number
+  /** The process cannot go on. */
+  readonly onFatal: (thread: string, words: LastWords) => void
+}
+
+const stopWithinMs = 2_000
+
+type Address = { readonly host: string; readonly port: number }
+
+export class HttpThreads implements HttpServer {
+  engine: 'uws' | 'node' = 'node'
+  readonly #connections: ConnectionCount
+  readonly #threads: readonly HttpThreadClients[]
+  readonly #sweeper: NodeJS.Timeout
+
+  private constructor(options: HttpThreadsOptions) {
+    const { connections = new ConnectionCount(), deadlineMs = answerDeadlineMs } = options.http
+    this.#connections = connections
+    this.#threads = Array.from(
+      { length: options.threads },
+      (_, number) => new HttpThreadClients(options, number, connections),
+    )
+    const sweep = (): void => {
+      for (const thread of this.#threads) thread.sweep(deadlineMs)
+    }
+    this.#sweeper = setInterval(sweep, Math.min(1_000, deadlineMs / 4)).unref()
+  }
+
+  /** Resolves when each has loaded its engine. Rejects when one cannot. */
+  static async start(options: HttpThreadsOptions): Promise<HttpThreads> {
+    const threads = new HttpThreads(options)
+    const [engine] = await Promise.all(threads.#threads.map((thread) => thread.start()))
+    threads.engine = engine === 'uws' ? 'uws' : 'node'
+    return threads
+  }
+
+  get openConnections(): number {
+    return this.#connections.open
+  }
+
+  async listen(host: string, port: number): Promise<number> {
+    const free = await exclusively({ host, port })
+    await Promise.all(this.#threads.map((thread) => thread.listen({ host, port: free })))
+    return free
+  }
+
+  async stopAccepting(): Promise<void> {
+    await Promise.all(this.#threads.map((thread) => thread.stopAccepting()))
+  }
+
+  /** What each thread takes, by its name. */
+  usage(): Promise<[thread: string, usage: ThreadUsage][]> {
+    return Promise.all(this.#threads.map((thread) => thread.usage()))
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweeper)
+    await Promise.all(this.#threads.map((thread) => thread.close()))
+  }
+}
+
+/** One thread, and the exchanges of its clients. */
+class HttpThreadClients implements ClientThread {
+  readonly options: HttpOptions
+  readonly pending = {
+    delete: (exchange: unknown): boolean =>
+      exchange instanceof ForwardedExchange && this.#exchanges.delete(exchange.id),
+  }
+  draining = false
+  readonly #supervised: Supervised
+  readonly #given: HttpThreadsOptions
+  readonly #connections: ConnectionCount
+  readonly #number: number
+  #link: Link | undefined
+  /** Those without an answer, oldest first. */
+  readonly #exchanges = new TurnoverMap<number, ForwardedExchange>()
+  readonly #flows = new Map<number, ForwardedFlow>()
+  /** Where it listens, once it is to. */
+  #address: Address | undefined
+  #listening = Promise.withResolvers<void>()
+  readonly #notAccepting = Promise.withResolvers<void>()
+  /** The message that was told last, while it is not on its way: streams that get the same bytes are added to it. */
+  #writing: { readonly ids: number[]; readonly chunk: Uint8Array } | undefined
+  #isTurnOpen = false
+
+  constructor(given: HttpThreadsOptions, number: number, connections: ConnectionCount) {
+    this.#given = given
+    this.options = given.http
+    this.#number = number
+    this.#connections = connections
+    this.#supervised = this.#supervise(`http-${number}`)
+  }
+
+  /** Its engine. */
+  async start(): Promise<unknown> {
+    return (await this.#supervised.start()).engine
+  }
+
+  listen(address: Address): Promise<void> {
+    this.#address = address
+    this.#listening = Promise.withResolvers()
+    this.tell(['listen', address.host, address.port])
+    return this.#listening.promise
+  }
+
+  async stopAccepting(): Promise<void> {
+    this.draining = true
+    this.tell(['stop accepting'])
+    await this.#notAccepting.promise
+  }
+
+  async close(): Promise<void> {
+    this.draining = true
+    await this.#supervised.stop(stopWithinMs)
+    this.#lose()
+    this.#link?.close()
+  }
+
+  async usage(): Promise<[thread: string, usage: ThreadUsage]> {
+    return [this.#supervised.name, await this.#supervised.usage()]
+  }
+
+  sweep(deadlineMs: number): void {
+    const now = this.options.now()
+    for (const exchange of this.#exchanges.values()) {
+      if (now - exchange.since < deadlineMs) return
+      exchange.overdue()
+    }
+  }
+
+  tell(message: ToClients): void {
+    this.#writing = undefined
+    this.#link?.tell(message)
+  }
+
+  write(id: number, chunk: Uint8Array): void {
+    if (this.#writing?.chunk === chunk) {
+      this.#writing.ids.push(id)
+      return
+    }
+    // Before the message itself: until this runs, the message has not been encoded.
+    if (!this.#isTurnOpen) this.#given.clock.soon(() => this.#endTurn())
+    this.#isTurnOpen = true
+    const ids = [id]
+    this.#link?.tell(['write', ids, chunk] satisfies ToClients)
+    this.#writing = { ids, chunk }
+  }
+
+  follow(id: number, flow: ForwardedFlow): void {
+    this.#flows.set(id, flow)
+  }
+
+  #endTurn(): void {
+    this.#isTurnOpen = false
+    this.#writing = undefined
+  }
+
+  #supervise(name: string): Supervised {
+    const { clock, startThread, channel, onPassed, engine, http, bodyBytesMax, onFatal } = this.#given
+    const { connectionsMax, socketPath, deadlineMs } = http
+    return new Supervised({
+      name,
+      file: threadFile('http'),
+      birth: () => {
+        const front = channel()
+        this.#lose()
+        this.#link?.close()
+        this.#link = new Link({
+          port: front.port1,
+          openMax: 1,
+          patienceMs: inside.patienceMs,
+          now: clock.monotonicMs,
+          timers: clock,
+          onTell: (body) => this.#take(body as FromClients),
+          onReceived: onPassed,
+        })
+        const data: HttpThread = {
+          front: front.port2,
+          number: this.#number,
+          connections: this.#connections.slots,
+          engine,
+          connectionsMax,
+          socketPath,
+          bodyBytesMax,
+          deadlineMs,
+        }
+        return { data, transfer: [front.port2] }
+      },
+      onRestart: () => {
+        if (this.#address !== undefined && !this.draining) this.listen(this.#address).catch(this.#giveUp)
+      },
+      startThread,
+      mayRestart: () => true,
+      onEvent: log,
+      onFatal,
+      now: clock.monotonicMs,
+      timers: clock,
+      youngGenerationMb: 16,
+    })
+  }
+
+  readonly #giveUp = ({ name, message, stack = '' }: Error): void =>
+    this.#given.onFatal(this.#supervised.name, { name, message, stack })
+
+  #take(message: FromClients): void {
+    switch (message[0]) {
+      case 'request': {
+        const [, id, method, path, query, remoteAddress, headers, isUpgrade, body] = message
+        this.#serve({ id, method, path, query, remoteAddress, headers, isUpgrade, body })
+        break
+      }
+      case 'body': {
+        const [, id, body] = message
+        this.#exchanges
+          .get(id)
+          ?.bodyCame({ ok: true, body: Buffer.from(body.buffer, body.byteOffset, body.byteLength) })
+        break
+      }
+      case 'long body':
+        this.#exchanges.get(message[1])?.bodyCame({ ok: false, sentAtLeast: message[2] })
+        break
+      case 'lost':
+        this.#exchanges.get(message[1])?.lost()
+        break
+      case 'taken':
+      case 'taken again':
+        this.#flows.get(message[1])?.taken(message[2], message[0] === 'taken again')
+        break
+      case 'blocked':
+        this.#flows.get(message[1])?.blocked()
+        break
+      case 'closed': {
+        const flow = this.#flows.get(message[1])
+        this.#flows.delete(message[1])
+        flow?.closed()
+        break
+      }
+      case 'message': {
+        const flow = this.#flows.get(message[1])
+        if (flow instanceof ForwardedSocket) flow.message(message[2], message[3])
+        break
+      }
+      case 'ping':
+      case 'pong': {
+        const flow = this.#flows.get(message[1])
+        if (flow instanceof ForwardedSocket) flow.control(message[0])
+        break
+      }
+      case 'full':
+        this.options.onFull?.()
+        break
+      case 'listening':
+        this.#listening.resolve()
+        break
+      case 'stopped accepting':
+        this.#notAccepting.resolve()
+        break
+      case 'not listening':
+        this.#listening.reject(new Error(message[1]))
+        break
+    }
+  }
+
+  #serve(request: ConstructorParameters<typeof ForwardedExchange>[1]): void {
+    const exchange = new ForwardedExchange(this, request)
+    try {
+      const promise = this.#given.handler(exchange)
+      if (promise !== undefined) promise.catch((error: unknown) => exchange.fault(error))
+    } catch (error) {
+      exchange.fault(error)
+    }
+    if (!exchange.ended) this.#exchanges.set(exchange.id, exchange)
+  }
+
+  /** The thread is gone, and all its connections. */
+  #lose(): void {
+    this.#connections.forget(this.#number)
+    // It accepts no more either.
+    if (this.draining) this.#notAccepting.resolve()
+    const flows = [...this.#flows.values()]
+    this.#flows.clear()
+    const exchanges = [...this.#exchanges.values()]
+    for (const flow of flows) flow.closed()
+    for (const exchange of exchanges) exchange.lost()
+  }
+}
+
+/**
+ * The port, where nobody listens: several threads that listen on it together would not notice another board there. Rejects when it is in
+ * use. Port 0: a free one.
+ */
+function exclusively({ host, port }: Address): Promise<number> {
+  const probe = createServer()
+  return new Promise((resolve, reject) => {
+    probe.once('error', ({ message }) =>
+      reject(
+        new Error(
+          `cannot listen on ${host} port ${port}: in use, not permitted or not an address of this machine (${message})`,
+        ),
+      ),
+    )
+    probe.listen({ host, port, exclusive: true }, () => {
+      const bound = probe.address()
+      probe.close(() => resolve(typeof bound === 'object' && bound !== null ? bound.port : port))
+    })
+  })
+}

@@ -1,0 +1,78 @@
+/** An HTTP thread: holds connections at the port of the board, together with others like it, and forwards requests to the main thread. */
+import { inside } from '../../actors/kernel/limits.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
+import type { EngineChoice } from '../config.ts'
+import { ConnectionCount } from '../http/connection-count.ts'
+import { createHttpServer, refusalBody } from '../http/engine.ts'
+import type { FromClients, ToClients } from '../http/forward-messages.ts'
+import { Forwarder } from '../http/forwarder.ts'
+import { answerDeadlineMs } from '../http/port.ts'
+import { readFault, type ThreadStarter } from './thread.ts'
+
+export type HttpThread = {
+  readonly front: Port
+  /** From 0 on. */
+  readonly number: number
+  /** Open connections of each thread. */
+  readonly connections: Int32Array<SharedArrayBuffer>
+  readonly engine: EngineChoice
+  readonly connectionsMax: number | undefined
+  readonly socketPath: string | undefined
+  /** The longest body that any handler reads. */
+  readonly bodyBytesMax: number
+  /** Longest wait of a request for the start of its answer, which the main thread sees to. */
+  readonly deadlineMs: number | undefined
+}
+
+/** The main thread drops a request that is too old; should it not, this thread does so later. */
+const laterMs = 10_000
+
+export const thread: ThreadStarter<HttpThread> = async (data, { clock, report }) => {
+  const {
+    front,
+    number,
+    connections,
+    engine,
+    connectionsMax,
+    socketPath,
+    bodyBytesMax,
+    deadlineMs = answerDeadlineMs,
+  } = data
+  const link = new Link({
+    port: front,
+    openMax: 1,
+    patienceMs: inside.patienceMs,
+    now: clock.monotonicMs,
+    timers: clock,
+    onTell: (body) => take(body as ToClients),
+  })
+  const tell = (message: FromClients): void => link.tell(message)
+  const forwarder = new Forwarder({ tell, timers: clock, bodyBytesMax })
+  const server = await createHttpServer(engine, forwarder.handle, {
+    now: clock.monotonicMs,
+    refusal: refusalBody,
+    onFault: (error) => JSON.stringify({ ok: false, error: readFault(report, error).refusal }),
+    deadlineMs: deadlineMs + laterMs,
+    connections: new ConnectionCount(connections, number),
+    ...(connectionsMax === undefined ? {} : { connectionsMax }),
+    onFull: () => tell(['full']),
+    ...(socketPath === undefined ? {} : { socketPath }),
+  })
+  const take = (message: ToClients): void => {
+    if (message[0] === 'stop accepting') void server.stopAccepting().then(() => tell(['stopped accepting']))
+    else if (message[0] === 'listen') {
+      const [, host, port] = message
+      server.listen(host, port, true).then(
+        () => tell(['listening']),
+        (error: Error) => tell(['not listening', error.message]),
+      )
+    } else forwarder.take(message)
+  }
+  return {
+    facts: { engine: server.engine },
+    stop: async () => {
+      await server.close()
+      link.close()
+    },
+  }
+}

@@ -290,6 +290,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   log('info', 'ready', {
     address: place.address,
     engine: http.engine,
+    http_threads: httpThreadsOf(config),
     verifier: verifier.backend,
     shards: actorHost.shards,
     placement: place.placement,
@@ -303,10 +304,15 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
 }
 
 /** With few cores the main thread holds the connections itself: a thread more costs more than it carries. */
+function httpThreadsOf({ httpThreads }: Config): number {
+  if (httpThreads !== 0) return httpThreads
+  return availableParallelism() >= httpThreadsFromCores ? 2 : 1
+}
+
 async function startHttp(board: OpenBoard, handler: Handler): Promise<HttpServer> {
   const { config, clock, connections, figures } = board
   const http = { ...portOptions(connections, clock), socketPath: streamPath }
-  const threads = config.httpThreads || (availableParallelism() >= httpThreadsFromCores ? 2 : 1)
+  const threads = httpThreadsOf(config)
   if (threads === 1) return createHttpServer(config.engine, handler, http)
   const server = await HttpThreads.start({
     ...board,

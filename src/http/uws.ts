@@ -25,6 +25,7 @@ import type {
   us_socket_context_t,
   WebSocket,
 } from 'uWebSockets.js'
+import { isMainThread } from 'node:worker_threads'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
 import { ConnectionCount } from './connection-count.ts'
 import {
@@ -117,6 +118,7 @@ class UwsServer implements HttpServer {
     const deadlineMs = options.deadlineMs ?? answerDeadlineMs
     this.#sweeper = setInterval(() => this.#sweep(deadlineMs), Math.min(1000, deadlineMs / 4))
     this.#sweeper.unref()
+    if (!isMainThread) process.once('exit', this.#abandon)
   }
 
   get openConnections(): number {
@@ -152,9 +154,15 @@ class UwsServer implements HttpServer {
   async close(): Promise<void> {
     await this.stopAccepting()
     clearInterval(this.#sweeper)
+    process.off('exit', this.#abandon)
     this.#app.close()
     // Deferred answers find their connection gone, then nothing of this server is left in the loop.
     await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  /** A thread that ends while the engine has open handles in its loop ends the process with an assertion of libuv. */
+  #abandon = (): void => {
+    this.#app.close()
   }
 
   #count = (socket: HttpResponse, change: number): void => {

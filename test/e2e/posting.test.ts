@@ -8,17 +8,18 @@ const ada = person('ada')
 const bob = person('bob')
 
 describe.each([
-  ['uws', 'back'],
-  ['node', 'threads'],
-  ['uws', 'clerks'],
-])('a board on the %s engine, its actors placed as %s', (engine, placement) => {
+  ['uws', 'back', '1'],
+  ['node', 'threads', '1'],
+  ['uws', 'clerks', '1'],
+  ['uws', 'clerks', '2'],
+])('a board on the %s engine, its actors placed as %s, with HTTP_THREADS=%s', (engine, placement, httpThreads) => {
   let board: Board
   let client: Client
 
   beforeAll(async () => {
     board = await startBoard({
       directory: boardDirectory(),
-      env: { HTTP_ENGINE: engine, PLACEMENT: placement, SHARDS: '1' },
+      env: { HTTP_ENGINE: engine, PLACEMENT: placement, SHARDS: '1', HTTP_THREADS: httpThreads },
     })
     client = await Client.of(board)
   })

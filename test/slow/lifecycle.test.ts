@@ -28,20 +28,24 @@ test('a second server on the same data directory refuses, naming the first; the 
   expect(third.lines.at(-1)).toContain('"stopped"')
 })
 
-test.each(['uws', 'node'])(
-  'SIGTERM under load on %s: exit code 0 within 10 s, and everything acknowledged is there',
-  async (engine) => {
+test.each([
+  ['uws', '1'],
+  ['node', '1'],
+  ['uws', '2'],
+])(
+  'SIGTERM under load on %s with HTTP_THREADS=%s: exit code 0 within 10 s, and everything acknowledged is there',
+  async (engine, httpThreads) => {
     // Ten seconds are promised: a supervisor kills what takes longer. Of three tries one, where the machine stands still.
-    let took = await stopped(engine)
-    for (let tries = 1; tries < 3 && took >= 10_000; tries++) took = await stopped(engine)
+    const env = { HTTP_ENGINE: engine, HTTP_THREADS: httpThreads }
+    let took = await stopped(env)
+    for (let tries = 1; tries < 3 && took >= 10_000; tries++) took = await stopped(env)
     expect(took).toBeLessThan(10_000)
   },
 )
 
 /** Stops a board under load and a tail; milliseconds that it took. */
-async function stopped(engine: string): Promise<number> {
+async function stopped(env: Readonly<Record<string, string>>): Promise<number> {
   const directory = boardDirectory()
-  const env = { HTTP_ENGINE: engine }
   const board = await startBoard({ directory, env })
   const client = await Client.of(board)
   const key = await logKeyOf(client)

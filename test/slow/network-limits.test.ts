@@ -5,10 +5,14 @@ import { accessToken } from '../support/access-token.ts'
 import { boardDirectory } from '../support/board-process.ts'
 import { detailsOf, inTurn, operator, Senders, type Signer, someone, statuses } from '../support/senders.ts'
 
-describe.each(['uws', 'node'])('on the %s engine', (engine) => {
+describe.each([
+  ['uws', '1'],
+  ['node', '1'],
+  ['uws', '2'],
+])('on the %s engine, with HTTP_THREADS=%s', (engine, httpThreads) => {
   let all: Senders
   beforeAll(async () => {
-    all = await Senders.at(boardDirectory(), { HTTP_ENGINE: engine })
+    all = await Senders.at(boardDirectory(), { HTTP_ENGINE: engine, HTTP_THREADS: httpThreads })
   })
   afterAll(() => all.client.close())
 

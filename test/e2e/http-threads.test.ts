@@ -1,0 +1,110 @@
+/** Where threads of their own hold the connections: all of them are one board, and one that dies takes only its connections with it. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test, vi } from 'vitest'
+import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { StreamReader } from '../support/stream-reader.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const ada = person('ada')
+
+/** SIGUSR2 is an error in one of these threads. */
+const assassin = `
+import { isMainThread, workerData } from 'node:worker_threads'
+const channel = new BroadcastChannel('errors')
+channel.unref()
+if (isMainThread) process.on('SIGUSR2', () => channel.postMessage('an error'))
+else if (workerData?.file?.includes('workers/http') && workerData.data.number === 1)
+  channel.onmessage = ({ data }) => setImmediate(() => { throw new Error(data) })
+`
+
+/** Enough that every thread has some of them: the kernel deals them out. */
+const readersMax = 32
+
+async function readersOf(board: Board, room: string): Promise<StreamReader[]> {
+  const readers = Array.from({ length: readersMax }, () => new StreamReader(board.address, `/tail/${room}`))
+  await Promise.all(readers.map((reader) => reader.until((text) => text.includes('# live tail'))))
+  return readers
+}
+
+async function figure(client: Client, name: string): Promise<number> {
+  const { text } = await client.get('/metrics')
+  return Number(
+    text
+      .split('\n')
+      .find((line) => line.startsWith(`${name} `))
+      ?.split(' ')[1],
+  )
+}
+
+describe.each(['uws', 'node'])('on the %s engine', (engine) => {
+  const env = { HTTP_ENGINE: engine, HTTP_THREADS: '2' }
+
+  test('what comes by one connection reaches the readers of every thread, and all are counted together', async () => {
+    const board = await startBoard({ directory: boardDirectory(), env })
+    const client = await Client.of(board)
+    await client.post(ada, { room: 'desk', text: 'before' })
+    const readers = await readersOf(board, 'desk')
+    for (let n = 0; n < 3; n++) await client.post(ada, { room: 'desk', text: `to all of you ${n}` })
+    for (const reader of readers) expect(await reader.until((text) => text.includes('to all of you 2'))).toContain('2')
+    const { text } = await client.get('/metrics')
+    for (const thread of ['http-0', 'http-1']) expect(text).toContain(`{thread="${thread}"}`)
+    expect(await figure(client, 'broadside_connections_open')).toBeGreaterThanOrEqual(readersMax)
+    for (const reader of readers) reader.close()
+    await expect.poll(() => figure(client, 'broadside_connections_open')).toBeLessThan(readersMax)
+    client.close()
+    expect((await board.stop()).code).toBe(0)
+  })
+
+  test('a thread that dies is replaced: its connections end, those of the other go on, and all are heard again', async () => {
+    const threads = { ...env, NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(assassin)}` }
+    const board = await startBoard({ directory: boardDirectory(), env: threads })
+    const client = await Client.of(board)
+    const { eventId, body } = client.sign(ada, { operation: 'post', room: 'desk', text: 'before' })
+    expect((await client.send(body)).status).toBe(200)
+    const readers = await readersOf(board, 'desk')
+    board.signal('SIGUSR2')
+    await vi.waitFor(() => expect(board.lines.filter((line) => line.includes('"thread.restarted"'))).toHaveLength(1), {
+      timeout: 60_000,
+    })
+    await vi.waitFor(() => expect(readers.filter(({ closed }) => closed).length).toBeGreaterThan(0))
+    const left = readers.filter(({ closed }) => !closed)
+    expect(left.length).toBeGreaterThan(0)
+    const again = await readersOf(board, 'desk')
+    const others = await Client.of(board)
+    await others.post(ada, { room: 'desk', text: 'after' })
+    for (const reader of [...left, ...again])
+      expect(await reader.until((text) => text.includes('after'))).toContain('after')
+    expect((await others.get(`/api/events/${eventId}`)).status).toBe(200)
+    for (const reader of [...left, ...again]) reader.close()
+    client.close()
+    others.close()
+    expect((await board.stop()).code).toBe(0)
+  })
+
+  test('a second board on the same port is refused, and the first has all connections', async () => {
+    const board = await startBoard({ directory: boardDirectory(), env })
+    const port = Number(new URL(board.address).port)
+    const { words } = await refusedBoard({ directory: boardDirectory(), port, env })
+    expect(words).toContain('in use')
+    const client = await Client.of(board)
+    for (let n = 0; n < 10; n++) expect((await client.get('/healthz')).status).toBe(200)
+    client.close()
+    expect((await board.stop()).code).toBe(0)
+  })
+
+  test('what is under way when it stops is answered', async () => {
+    const board = await startBoard({ directory: boardDirectory(), env })
+    const client = await Client.of(board)
+    const first = await client.post(ada, { room: 'desk', text: 'first' })
+    const { cursor } = (await client.get('/api/updates?wait=0')).data as { cursor?: string }
+    const waiting = client.get(`/api/updates?wait=30&cursor=${cursor}`)
+    await sleep(300)
+    const ended = board.stop()
+    const { status } = await waiting
+    expect([first.status, status]).toEqual([200, 200])
+    client.close()
+    expect((await ended).code).toBe(0)
+  })
+})

@@ -50,7 +50,8 @@ export type ToClients =
   | readonly [kind: 'send ping', id: number]
   | readonly [kind: 'end socket', id: number, code: number, reason: string]
   | readonly [kind: 'listen', host: string, port: number]
-  | readonly [kind: 'stop accepting']
+  /** `close`: the process ends now. */
+  | readonly [kind: 'stop accepting' | 'close']
 
 /** Bytes that the sockets of one exchange have taken are told when they are so many. Half of what may be on its way to one. */
 export const toldBytesMin = 32_768

@@ -33,6 +33,7 @@ type HttpThreadsOptions = Pick<Platform, 'clock' | 'startThread' | 'channel' | '
 }
 
 const stopWithinMs = 2_000
+const closeWithinMs = 1_000
 
 type Address = { readonly host: string; readonly port: number }
 
@@ -41,18 +42,23 @@ export class HttpThreads implements HttpServer {
   readonly #connections: ConnectionCount
   readonly #threads: readonly HttpThreadClients[]
   readonly #sweeper: NodeJS.Timeout
+  readonly #closeAtOnce = (): void => {
+    for (const thread of this.#threads) thread.closeAtOnce()
+  }
 
   private constructor(options: HttpThreadsOptions) {
     const { connections = new ConnectionCount(), deadlineMs = answerDeadlineMs } = options.http
     this.#connections = connections
+    const closed = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT * options.threads))
     this.#threads = Array.from(
       { length: options.threads },
-      (_, number) => new HttpThreadClients(options, number, connections),
+      (_, number) => new HttpThreadClients(options, number, connections, closed),
     )
     const sweep = (): void => {
       for (const thread of this.#threads) thread.sweep(deadlineMs)
     }
     this.#sweeper = setInterval(sweep, Math.min(1_000, deadlineMs / 4)).unref()
+    process.once('exit', this.#closeAtOnce)
   }
 
   /** Resolves when each has loaded its engine. Rejects when one cannot. */
@@ -84,6 +90,7 @@ export class HttpThreads implements HttpServer {
 
   async close(): Promise<void> {
     clearInterval(this.#sweeper)
+    process.off('exit', this.#closeAtOnce)
     await Promise.all(this.#threads.map((thread) => thread.close()))
   }
 }
@@ -101,6 +108,7 @@ class HttpThreadClients implements ClientThread {
   readonly #connections: ConnectionCount
   readonly #number: number
   #link: Link | undefined
+  readonly #closed: Int32Array<SharedArrayBuffer>
   /** Those without an answer, oldest first. */
   readonly #exchanges = new TurnoverMap<number, ForwardedExchange>()
   readonly #flows = new Map<number, ForwardedFlow>()
@@ -112,8 +120,14 @@ class HttpThreadClients implements ClientThread {
   #writing: { readonly ids: number[]; readonly chunk: Uint8Array } | undefined
   #isTurnOpen = false
 
-  constructor(given: HttpThreadsOptions, number: number, connections: ConnectionCount) {
+  constructor(
+    given: HttpThreadsOptions,
+    number: number,
+    connections: ConnectionCount,
+    closed: Int32Array<SharedArrayBuffer>,
+  ) {
     this.#given = given
+    this.#closed = closed
     this.options = given.http
     this.#number = number
     this.#connections = connections
@@ -143,6 +157,17 @@ class HttpThreadClients implements ClientThread {
     await this.#supervised.stop(stopWithinMs)
     this.#lose()
     this.#link?.close()
+  }
+
+  /**
+   * The process ends, whatever is under way: waits, with all of this thread, until the other has closed its connections. If it still had
+   * some, the native engine would end the process with an assertion of libuv in place of its exit code.
+   */
+  closeAtOnce(): void {
+    if (this.#link === undefined) return
+    this.tell(['close'])
+    this.#link.flush()
+    Atomics.wait(this.#closed, this.#number, 0, closeWithinMs)
   }
 
   async usage(): Promise<[thread: string, usage: ThreadUsage]> {
@@ -207,6 +232,7 @@ class HttpThreadClients implements ClientThread {
           front: front.port2,
           number: this.#number,
           connections: this.#connections.slots,
+          closed: this.#closed,
           engine,
           connectionsMax,
           socketPath,

@@ -15,6 +15,8 @@ export type HttpThread = {
   readonly number: number
   /** Open connections of each thread. */
   readonly connections: Int32Array<SharedArrayBuffer>
+  /** 1 for each thread that has closed everything. */
+  readonly closed: Int32Array<SharedArrayBuffer>
   readonly engine: EngineChoice
   readonly connectionsMax: number | undefined
   readonly socketPath: string | undefined
@@ -48,6 +50,7 @@ export const thread: ThreadStarter<HttpThread> = async (data, { clock, report })
   })
   const tell = (message: FromClients): void => link.tell(message)
   const forwarder = new Forwarder({ tell, timers: clock, bodyBytesMax })
+  const { closed } = data
   const server = await createHttpServer(engine, forwarder.handle, {
     now: clock.monotonicMs,
     refusal: refusalBody,
@@ -58,8 +61,13 @@ export const thread: ThreadStarter<HttpThread> = async (data, { clock, report })
     onFull: () => tell(['full']),
     ...(socketPath === undefined ? {} : { socketPath }),
   })
+  const noteClosed = (): void => {
+    Atomics.store(closed, number, 1)
+    Atomics.notify(closed, number)
+  }
   const take = (message: ToClients): void => {
-    if (message[0] === 'stop accepting') void server.stopAccepting().then(() => tell(['stopped accepting']))
+    if (message[0] === 'close') void server.close().then(noteClosed)
+    else if (message[0] === 'stop accepting') void server.stopAccepting().then(() => tell(['stopped accepting']))
     else if (message[0] === 'listen') {
       const [, host, port] = message
       server.listen(host, port, true).then(

@@ -1,7 +1,8 @@
 /**
  * Runs boards on simulated machines until something is found: `npm run simulate`.
  *
- * `-- [--seed S] [--steps N] [--seconds S] [--board B] [--only STEPS] [--shards N] [--replicated] [--off FAULTS] [--jobs N] [--brief] [--json]`.
+ * `-- [--seed S] [--steps N] [--from B] [--seconds S] [--board B] [--only STEPS] [--shards N] [--replicated] [--off FAULTS] [--jobs N] [--brief] [--json]`.
+ * SIGINT and SIGTERM end it when the boards under way have ended; it says with which board to go on, in this run or on another day.
  * Exit code 1 when something was found, 2 when it could not run.
  */
 import { randomInt } from 'node:crypto'
@@ -24,6 +25,8 @@ type Plan = {
   /** No board is begun after so long. */
   readonly seconds: number
   readonly board: number | undefined
+  /** The first board that is run: those before it were, some other time. */
+  readonly from: number
   readonly only: ReadonlySet<number> | undefined
   readonly layout: Layout | undefined
   /** Every board is. */
@@ -73,27 +76,39 @@ class Sum {
   }
 }
 
+/** What a run came to. */
+type Ran = {
+  readonly found: Done | undefined
+  /** The first board that was not run; undefined: all of the plan were. */
+  readonly next: number | undefined
+}
+
 /** All boards of a plan, on so many threads at a time; it stops at the first that fails. */
-async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Done | undefined> {
-  const count = plan.board === undefined ? Math.ceil(plan.steps / stepsEach) : 1
-  const first = plan.board ?? 0
+async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Ran> {
+  const first = plan.board ?? plan.from
+  const end = plan.board === undefined ? Math.ceil(plan.steps / stepsEach) : first + 1
   const until = performance.now() + 1_000 * plan.seconds
   let next = first
+  let isAsked = false
   let found: Done | undefined
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      isAsked = true
+    })
   const take = (done: Done): void => {
     sum.add(done.outcome, runOf(plan, done.board).steps)
-    progress.update(sum.steps, count === 1 ? undefined : plan.steps)
+    progress.update(plan.from * stepsEach + sum.steps, end - first === 1 ? undefined : plan.steps)
     if (done.outcome.found !== undefined && (found === undefined || done.board < found.board)) found = done
   }
-  if (count === 1) {
+  if (end - first === 1) {
     take({ board: first, outcome: await runWorld(runOf(plan, first)) })
-    return found
+    return { found, next: undefined }
   }
-  const works = Array.from({ length: Math.min(plan.jobs, count) }, async () => {
+  const works = Array.from({ length: Math.min(plan.jobs, end - first) }, async () => {
     const worker = new Worker(new URL(import.meta.url), { workerData: plan })
     const ended = Promise.withResolvers<void>()
     const go = (): void => {
-      if (found !== undefined || next >= first + count || performance.now() > until) void worker.terminate()
+      if (found !== undefined || isAsked || next >= end || performance.now() > until) void worker.terminate()
       else worker.postMessage(next++)
     }
     worker.on('message', (done: Done) => {
@@ -106,7 +121,7 @@ async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Done | 
     await ended.promise
   })
   await Promise.all(works)
-  return found
+  return { found, next: found === undefined && next < end ? next : undefined }
 }
 
 /** What was found, in as few steps as it takes, for people. */
@@ -144,6 +159,7 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
   const options = {
     seed: text,
     steps: text,
+    from: text,
     seconds: text,
     board: text,
     only: text,
@@ -171,6 +187,7 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     steps: count('steps', steps),
     seconds: values.seconds === undefined ? Number.POSITIVE_INFINITY : count('seconds', values.seconds),
     board: values.board === undefined ? undefined : count('board', values.board),
+    from: values.from === undefined ? 0 : count('from', values.from),
     only: values.only === undefined ? undefined : new Set(values.only.split(',').map((step) => count('only', step))),
     layout: shards === undefined ? undefined : { placement: 'threads', shards: count('shards', shards) },
     isReplicated,
@@ -178,6 +195,8 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     jobs: count('jobs', jobs),
     brief,
   }
+  if (plan.from * stepsEach >= plan.steps)
+    stopWith(`--from is below ${Math.ceil(plan.steps / stepsEach)}: boards of ${stepsEach} steps make ${plan.steps}`)
   // A board that is named has all its steps, however many others have.
   return { plan: plan.board === undefined ? plan : { ...plan, steps: (plan.board + 1) * stepsEach }, json }
 }
@@ -193,7 +212,7 @@ async function main(): Promise<void> {
     isInteractive: process.stderr.isTTY === true,
   }
   const progress = new Progress({ terminal, unit: 'steps' })
-  const done = await runAll(plan, sum, progress)
+  const { found: done, next } = await runAll(plan, sum, progress)
   progress.clear()
   const seconds = (performance.now() - begun) / 1_000
   const { user, system } = process.cpuUsage()
@@ -207,6 +226,7 @@ async function main(): Promise<void> {
     steps_per_second: sum.steps / seconds,
     cpu_ms_per_step: (user + system) / 1_000 / sum.steps,
     found,
+    next_board: next,
   }
   if (json) {
     const maps = { counts: sum.counts, seen: sum.seen, struck: sum.struck }
@@ -226,6 +246,7 @@ async function main(): Promise<void> {
     console.log(`the power was cut at ${struck} of ${struck + missed.length} points of the disk`)
     if (missed.length > 0) console.log(`never at: ${missed.join(', ')}`)
   }
+  if (next !== undefined) console.error(`Go on: npm run simulate -- --seed ${seed} --steps ${steps} --from ${next}`)
   process.exitCode = found === undefined ? 0 : 1
 }
 

@@ -44,6 +44,8 @@ export type LinkOptions = {
   readonly timers: Timers
   readonly onAsk?: (body: unknown, id: number) => void
   readonly onTell?: (body: unknown) => void
+  /** What has gathered is about to be encoded: nothing may be added to it any more. */
+  readonly onFlush?: () => void
   /** Bytes of a message that has been handled. */
   readonly onReceived?: (bytes: number) => void
 }
@@ -132,6 +134,7 @@ export class Link {
   flush(): void {
     if (this.#closed) return
     if (this.#asks.length + this.#answers.length + this.#tells.length === 0) return
+    this.#options.onFlush?.()
     const wire: Wire = [this.#asks, this.#answers, this.#tells, this.#notes]
     this.#asks = []
     this.#answers = []

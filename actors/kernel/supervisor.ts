@@ -98,6 +98,10 @@ export class Supervised {
     return this.#options.name
   }
 
+  get isRunning(): boolean {
+    return this.#thread !== undefined
+  }
+
   /**
    * Starts the thread. Resolves with its facts when it is ready; rejects with its error and name when it dies before
    * that or cannot be started.
@@ -124,7 +128,9 @@ export class Supervised {
         words ??= { name: error.name, message: error.message, stack: error.stack ?? '' }
       })
       thread.onExit(() => {
-        if (this.#thread !== thread || this.#stopping) return
+        if (this.#thread !== thread) return
+        this.#thread = undefined
+        if (this.#stopping) return
         const last = words ?? { name: 'Error', message: `thread ${name} exited without an error`, stack: '' }
         if (ready) this.#died(last)
         else reject(Object.assign(new Error(last.message), last, { thread: this.name }))
@@ -142,20 +148,25 @@ export class Supervised {
     return (await this.#thread?.usage().catch(() => undefined)) ?? { heapBytes: 0, activeSeconds: 0 }
   }
 
-  /** Asks the thread to finish and waits until it is gone, at most `withinMs`. */
-  async stop(withinMs: number): Promise<void> {
+  /**
+   * Asks the thread to finish and waits until it is gone, at most `withinMs`. Then it is terminated, or left as it is where it must not
+   * be.
+   */
+  async stop(withinMs: number, late: 'terminate' | 'leave' = 'terminate'): Promise<void> {
     const thread = this.#thread
     if (thread === undefined) return
     this.#stopping = true
-    const gone = new Promise<void>((resolve) => thread.onExit(() => resolve()))
+    const gone = Promise.withResolvers<void>()
+    thread.onExit(() => gone.resolve())
     thread.send({ kind: 'stop' }, [])
     const { name, onEvent, timers } = this.#options
     const inTime = timers.later(() => {
       // What it has kept before stays; what it was writing is left out.
       onEvent('warn', 'thread.not_stopped', { thread: name, within_ms: withinMs })
-      void thread.terminate()
+      if (late === 'leave') gone.resolve()
+      else void thread.terminate()
     }, withinMs)
-    await gone
+    await gone.promise
     inTime()
   }
 

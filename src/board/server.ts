@@ -267,12 +267,11 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   prepareEngineEnvironment(headBytesMax)
   const handle = (exchange: Exchange) => routes.handle(follower?.front.mark(exchange) ?? exchange)
   const http = await startHttp(board, handle)
+  await parts.start({ name: 'pages', stop: () => pages.close() }, { name: 'http', stop: () => http.close() })
   const scrubber = scrubberOf(board, actorHost)
   const clockNotice = await clockNoticeOf(board, actorHost)
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
-    { name: 'pages', stop: () => pages.close() },
-    { name: 'http', stop: () => http.close() },
     // The last answers are on their way through the sockets, and each of them closes its connection.
     { name: 'connections', stop: () => drained(place.clock, () => connections.open === 0, flushMs) },
     { name: 'requests', stop: () => drained(place.clock, isQuiet, drainMs) },
@@ -305,8 +304,13 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
 
 /** With few cores the main thread holds the connections itself: a thread more costs more than it carries. */
 function httpThreadsOf({ httpThreads }: Config): number {
+  const canShare = process.platform === 'linux'
+  if (httpThreads > 1 && !canShare)
+    throw new BadConfig(
+      `HTTP_THREADS=${httpThreads} needs Linux, where threads can share a port. Set HTTP_THREADS=1, or leave it out.`,
+    )
   if (httpThreads !== 0) return httpThreads
-  return availableParallelism() >= httpThreadsFromCores ? 2 : 1
+  return canShare && availableParallelism() >= httpThreadsFromCores ? 2 : 1
 }
 
 async function startHttp(board: OpenBoard, handler: Handler): Promise<HttpServer> {

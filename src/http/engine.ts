@@ -16,6 +16,7 @@ export async function createHttpServer(
   engine: EngineChoice,
   handler: Handler,
   options: HttpOptions,
+  report: (level: 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void = log,
 ): Promise<HttpServer> {
   const onNode = async () => (await import('./node.ts')).createNodeServer(handler, options)
   if (engine === 'node') return onNode()
@@ -23,7 +24,7 @@ export async function createHttpServer(
     return await createUwsServer(handler, options)
   } catch (error) {
     if (engine === 'uws' || !(error instanceof EngineMissing)) throw error
-    log('warn', 'engine.fallback', { engine: 'node', problem: error.message })
+    report('warn', 'engine.fallback', { engine: 'node', problem: error.message })
     return onNode()
   }
 }

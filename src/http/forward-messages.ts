@@ -1,6 +1,6 @@
 /**
  * What HTTP threads and the main thread tell each other. An HTTP thread holds connections and speaks HTTP; what it receives it forwards
- * to the main thread, which answers. Every message but the last few names an exchange by a number of that thread.
+ * to the main thread, which answers. Exchanges have numbers, of each thread its own.
  */
 import type { Header } from './port.ts'
 
@@ -23,8 +23,9 @@ export type FromClients =
   | readonly [kind: 'long body', id: number, sentAtLeast: number]
   /** The client went away before it was answered. */
   | readonly [kind: 'lost', id: number]
-  /** The socket takes so many bytes of what is written, and then no more. */
+  /** The socket has taken so many bytes more of what was written; `again`: it had been blocked. */
   | readonly [kind: 'taken' | 'taken again', id: number, bytes: number]
+  /** The socket takes no more, from now on. It is said again when it has taken a little meanwhile. */
   | readonly [kind: 'blocked', id: number]
   /** A stream or a WebSocket is over. */
   | readonly [kind: 'closed', id: number]
@@ -37,8 +38,12 @@ export type FromClients =
 
 /** From the main thread: what clients get. `headers` as {@link headersText} has them. */
 export type ToClients =
+  /** So many requests more have been handled, or are being handled. */
+  | readonly [kind: 'received', requests: number]
   /** The handler wants the body, of at most so many bytes. */
   | readonly [kind: 'body limit', id: number, bytes: number]
+  /** The handler wants no body. */
+  | readonly [kind: 'no body', id: number]
   | readonly [kind: 'reply', id: number, status: number, headers: string, body: Uint8Array | string, close: boolean]
   /** `length` -1: chunked. */
   | readonly [kind: 'stream', id: number, status: number, headers: string, length: number]
@@ -53,8 +58,8 @@ export type ToClients =
   /** `close`: the process ends now. */
   | readonly [kind: 'stop accepting' | 'close']
 
-/** Bytes that the sockets of one exchange have taken are told when they are so many. Half of what may be on its way to one. */
-export const toldBytesMin = 32_768
+/** Bytes that a socket has taken are reported once there are so many: half of what may be on its way to one. */
+export const reportedBytesMin = 32_768
 
 const textOf = new WeakMap<readonly Header[], string>()
 
@@ -68,7 +73,7 @@ export function headersText(headers: readonly Header[]): string {
   return text
 }
 
-/** Lists that come again and again: the answers of a board have few different ones. */
+/** Lists that are remembered: most answers of a board have one of few. */
 const listsMax = 256
 
 /** Reads such texts. The same text gives the same frozen list, which the engine checks and joins once. */
@@ -81,7 +86,8 @@ export class HeaderLists {
     const parts = text === '' ? [] : text.split('\n')
     const headers: Header[] = []
     for (let at = 0; at < parts.length; at += 2) headers.push([parts[at]!, parts[at + 1]!])
-    if (this.#lists.size >= listsMax) return headers
+    // Values that are made for one answer must not keep out the others for ever.
+    if (this.#lists.size >= listsMax) this.#lists.clear()
     this.#lists.set(text, Object.freeze(headers))
     return headers
   }

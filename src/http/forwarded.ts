@@ -69,8 +69,9 @@ export class ForwardedExchange extends EngineExchange {
   readonly #thread: ClientThread
   readonly #headersText: string
   #headers: FlatHeaders | undefined
-  /** What has come of the body. */
+  /** What has come of the body, until somebody reads it. */
   #body: BodyResult | undefined
+  #isBodyUnwanted = false
   #limit = 0
   #onBody: ((result: BodyResult) => void) | undefined
 
@@ -94,7 +95,7 @@ export class ForwardedExchange extends EngineExchange {
   }
 
   override readBody(limit: number, callback: (result: BodyResult) => void): void {
-    if (this.ended) return
+    if (this.ended || this.#isBodyUnwanted) return
     this.#limit = limit
     this.#onBody = callback
     const announced = Number(this.#body === undefined ? this.header('content-length') : 0)
@@ -107,12 +108,20 @@ export class ForwardedExchange extends EngineExchange {
     this.#thread.tell(['body limit', this.id, this.#limit])
   }
 
+  /** The handler has returned: a body that it has not asked for by now is let go. */
+  handled(): void {
+    if (this.ended || this.#onBody !== undefined) return
+    this.#isBodyUnwanted = true
+    if (this.#body === undefined) this.#thread.tell(['no body', this.id])
+    this.#body = undefined
+  }
+
   /** The body has arrived, or has turned out to be too long. */
   bodyCame(came: BodyResult): void {
-    this.#body = came
     const callback = this.#onBody
     if (callback === undefined || this.ended) return
     this.#onBody = undefined
+    this.#body = undefined
     const isLong = came.ok && came.body.length > this.#limit
     const result = isLong ? ({ ok: false, sentAtLeast: came.body.length } as const) : came
     this.isBodyRefused = !result.ok
@@ -284,7 +293,7 @@ export class ForwardedSocket extends EngineSocket<ClientThread> implements Forwa
 
   blocked(): void {
     this.#isBlocked = true
-    this.blockedSince ??= this.options.now()
+    this.blockedSince = this.options.now()
   }
 
   message(bytes: Uint8Array, isBinary: boolean): void {

@@ -3,51 +3,83 @@
  *
  * A request travels with its body where that arrives in the same turn, which it nearly always does. Otherwise its head goes first, and
  * the body is kept here until it is whole; once the main thread has said how long it may be, it may be no longer.
+ *
+ * So many requests are on their way at a time; the others wait here. The main thread handles all of them in one turn, and has other
+ * things to do.
  */
 import type { Timers } from '../../actors/kernel/timers.ts'
-import { type FromClients, HeaderLists, type ToClients, toldBytesMin } from './forward-messages.ts'
+import { type FromClients, HeaderLists, reportedBytesMin, type ToClients } from './forward-messages.ts'
 import type { ByteStream, Exchange, WebSocketConnection } from './port.ts'
 
 type ForwarderOptions = {
   /** Sends it with all others of this turn. */
   readonly tell: (message: FromClients) => void
-  readonly timers: Pick<Timers, 'soon'>
+  readonly timers: Pick<Timers, 'every'>
   /** The longest body that any handler reads. */
   readonly bodyBytesMax: number
+  /**
+   * Whether a request becomes a WebSocket before the main thread is asked: an engine that can make one only while it calls the handler
+   * needs that. A refusal is then the text of one message, and the connection closes.
+   */
+  readonly opensAtOnce: (exchange: Exchange) => boolean
 }
 
 type Request = Extract<FromClients, readonly ['request', ...unknown[]]>
+/** `tooLong`: what is told after it. */
+type Waiting = { readonly request: Request; tooLong?: FromClients }
 
 /** What is written for one client, and what its socket takes of it. */
 type Flow = {
-  /** Bytes that were taken, and not told. */
+  /** Bytes that were taken, and not reported. */
   taken: number
   isBlocked: boolean
+  /** As it was when that was reported last. */
+  blockedSince: number | undefined
 }
-type Streaming = Flow & { readonly stream: ByteStream }
-type Talking = Flow & { readonly socket: WebSocketConnection; waiting: string[] }
+type StreamFlow = Flow & { readonly sink: ByteStream }
+type SocketFlow = Flow & {
+  readonly sink: WebSocketConnection
+  readonly unsent: string[]
+  /** What came before the main thread has accepted it; undefined: it has. */
+  early: FromClients[] | undefined
+}
+
+/** Requests that the main thread has not received. */
+const underWayMax = 256
+/** Messages of a WebSocket that may come before the main thread has accepted it. */
+const earlyMax = 64
+/** How often the time is reported since which a socket takes nothing. */
+const blockedEveryMs = 1_000
 
 export class Forwarder {
   readonly #options: ForwarderOptions
   readonly #lists = new HeaderLists()
   /** Not answered yet. */
   readonly #open = new Map<number, Exchange>()
-  readonly #streams = new Map<number, Streaming>()
-  readonly #sockets = new Map<number, Talking>()
-  /** Requests of this turn, which are not on their way yet. */
-  #fresh = new Map<number, Request>()
+  readonly #waiting = new Map<number, Waiting>()
+  readonly #streams = new Map<number, StreamFlow>()
+  readonly #sockets = new Map<number, SocketFlow>()
+  readonly #blocked = new Map<number, StreamFlow | SocketFlow>()
+  /** Requests that were told and are not encoded yet. */
+  readonly #fresh = new Map<number, Request>()
+  #underWay = 0
   #newest = 0
 
   constructor(options: ForwarderOptions) {
     this.#options = options
+    options.timers.every(() => this.#reportBlocked(), blockedEveryMs)
+  }
+
+  /** What was told is about to be encoded. */
+  flushing(): void {
+    this.#fresh.clear()
   }
 
   /** Takes a request: the handler of the engine. */
   readonly handle = (exchange: Exchange): void => {
     const { method, path, query, remoteAddress, headers, isUpgrade } = exchange
     const id = ++this.#newest
-    // Before the message itself: until this runs, the message has not been encoded.
-    if (this.#fresh.size === 0) this.#options.timers.soon(() => this.#fresh.clear())
+    const opensAtOnce = isUpgrade && this.#options.opensAtOnce(exchange)
     const request: Request = [
       'request',
       id,
@@ -59,26 +91,34 @@ export class Forwarder {
       isUpgrade,
       undefined,
     ]
-    this.#fresh.set(id, request)
-    this.#open.set(id, exchange)
-    this.#options.tell(request)
+    if (opensAtOnce) this.#accept(id, exchange, [])
+    else this.#open.set(id, exchange)
+    if (this.#underWay < underWayMax) this.#forward(id, request)
+    else this.#waiting.set(id, { request })
+    if (opensAtOnce) return
     exchange.onAbort(() => {
-      if (this.#open.delete(id)) this.#options.tell(['lost', id])
+      if (this.#open.delete(id) && !this.#waiting.delete(id)) this.#options.tell(['lost', id])
     })
     exchange.readBody(this.#options.bodyBytesMax, (result) => {
-      const fresh = this.#fresh.get(id)
-      if (!result.ok) this.#options.tell(['long body', id, result.sentAtLeast])
-      else if (fresh !== undefined) fresh[8] = result.body
-      else this.#options.tell(['body', id, result.body])
+      const waiting = this.#waiting.get(id)
+      const unsent = waiting?.request ?? this.#fresh.get(id)
+      if (result.ok && unsent !== undefined) unsent[8] = result.body
+      else if (result.ok) this.#options.tell(['body', id, result.body])
+      else if (waiting !== undefined) waiting.tooLong = ['long body', id, result.sentAtLeast]
+      else this.#options.tell(['long body', id, result.sentAtLeast])
     })
   }
 
   /** Does what the main thread says. */
   take(message: ToClients): void {
     switch (message[0]) {
+      case 'received':
+        this.#received(message[1])
+        break
       case 'reply': {
         const [, id, status, headers, body, close] = message
-        this.#ending(id)?.reply(status, this.#lists.of(headers), body, { close })
+        if (this.#sockets.get(id)?.early !== undefined) this.#refuse(id, status, body)
+        else this.#ending(id)?.reply(status, this.#lists.of(headers), body, { close })
         break
       }
       case 'write': {
@@ -92,29 +132,52 @@ export class Forwarder {
         break
       }
       case 'end':
-        this.#streams.get(message[1])?.stream.end()
+        this.#streams.get(message[1])?.sink.end()
         break
       case 'cut':
-        this.#streams.get(message[1])?.stream.close()
+        this.#streams.get(message[1])?.sink.close()
         break
       case 'drop':
         this.#ending(message[1])?.drop()
+        this.#sockets.get(message[1])?.sink.end(1011, '')
         break
       case 'body limit':
         this.#open.get(message[1])?.lowerBodyLimit(message[2])
         break
-      case 'accept':
-        this.#accept(message[1])
+      case 'no body':
+        this.#open.get(message[1])?.discardBody()
         break
+      case 'accept': {
+        const exchange = this.#ending(message[1])
+        if (exchange === undefined) this.#accepted(message[1])
+        else this.#accept(message[1], exchange, undefined)
+        break
+      }
       case 'send':
         this.#send(message[1], message[2])
         break
       case 'send ping':
-        this.#sockets.get(message[1])?.socket.ping()
+        this.#sockets.get(message[1])?.sink.ping()
         break
       case 'end socket':
-        this.#sockets.get(message[1])?.socket.end(message[2], message[3])
+        this.#sockets.get(message[1])?.sink.end(message[2], message[3])
         break
+    }
+  }
+
+  #forward(id: number, request: Request): void {
+    this.#underWay++
+    this.#fresh.set(id, request)
+    this.#options.tell(request)
+  }
+
+  #received(requests: number): void {
+    this.#underWay -= requests
+    for (const [id, { request, tooLong }] of this.#waiting) {
+      if (this.#underWay >= underWayMax) return
+      this.#waiting.delete(id)
+      this.#forward(id, request)
+      if (tooLong !== undefined) this.#options.tell(tooLong)
     }
   }
 
@@ -128,77 +191,110 @@ export class Forwarder {
   #begin(id: number, status: number, headers: string, length: number): void {
     const exchange = this.#ending(id)
     if (exchange === undefined) return this.#options.tell(['closed', id])
-    const stream = exchange.stream(status, this.#lists.of(headers), length < 0 ? undefined : length)
-    const streaming: Streaming = { stream, taken: 0, isBlocked: false }
-    this.#streams.set(id, streaming)
-    stream.onDrain(() => this.#unblock(id, streaming))
-    stream.onClose(() => {
+    const sink = exchange.stream(status, this.#lists.of(headers), length < 0 ? undefined : length)
+    const flow: StreamFlow = { sink, taken: 0, isBlocked: false, blockedSince: undefined }
+    this.#streams.set(id, flow)
+    sink.onDrain(() => this.#unblock(id, flow))
+    sink.onClose(() => {
       this.#streams.delete(id)
+      this.#blocked.delete(id)
       this.#options.tell(['closed', id])
     })
   }
 
   #write(id: number, chunk: Uint8Array): void {
-    const streaming = this.#streams.get(id)
-    if (streaming === undefined) return
-    const { stream } = streaming
-    // What waits must not keep the whole message that it came with.
-    const isWaiting = streaming.isBlocked || stream.blockedSince !== undefined
-    const takesMore = stream.write(isWaiting ? Buffer.from(chunk) : chunk)
-    this.#took(id, streaming, chunk.length, takesMore)
+    const flow = this.#streams.get(id)
+    if (flow === undefined) return
+    // What waits behind a full socket does not keep the whole message that it came with.
+    const isBehind = flow.isBlocked || flow.sink.blockedSince !== undefined
+    const takesMore = flow.sink.write(isBehind ? Buffer.from(chunk) : chunk)
+    this.#took(id, flow, chunk.length, takesMore)
   }
 
-  #took(id: number, flow: Flow, bytes: number, takesMore: boolean): void {
+  #took(id: number, flow: StreamFlow | SocketFlow, bytes: number, takesMore: boolean): void {
     flow.taken += bytes
     if (flow.isBlocked) return
     if (!takesMore) {
       flow.isBlocked = true
+      flow.blockedSince = flow.sink.blockedSince
+      this.#blocked.set(id, flow)
       this.#options.tell(['blocked', id])
-    } else if (flow.taken >= toldBytesMin) {
+    } else if (flow.taken >= reportedBytesMin) {
       this.#options.tell(['taken', id, flow.taken])
       flow.taken = 0
     }
   }
 
-  #unblock(id: number, flow: Flow): void {
+  #unblock(id: number, flow: StreamFlow | SocketFlow): void {
     if (!flow.isBlocked) return
     flow.isBlocked = false
+    this.#blocked.delete(id)
     this.#options.tell(['taken again', id, flow.taken])
     flow.taken = 0
   }
 
-  #accept(id: number): void {
-    const { tell } = this.#options
-    const socket = this.#ending(id)?.accept({
+  /** A socket that takes a little now and then is not one that takes nothing. */
+  #reportBlocked(): void {
+    for (const [id, flow] of this.#blocked) {
+      if (flow.sink.blockedSince === flow.blockedSince) continue
+      flow.blockedSince = flow.sink.blockedSince
+      this.#options.tell(['blocked', id])
+    }
+  }
+
+  #accept(id: number, exchange: Exchange, early: FromClients[] | undefined): void {
+    const tell = (message: FromClients): void => {
+      const waiting = this.#sockets.get(id)?.early
+      if (waiting === undefined) this.#options.tell(message)
+      else if (waiting.push(message) > earlyMax) this.#sockets.get(id)?.sink.end(1008, 'wait for an answer first')
+    }
+    const sink = exchange.accept({
       message: (bytes, isBinary) => tell(['message', id, bytes, isBinary]),
       ping: () => tell(['ping', id]),
       pong: () => tell(['pong', id]),
       drain: () => this.#pump(id),
       closed: () => {
+        const isAccepted = this.#sockets.get(id)?.early === undefined
         this.#sockets.delete(id)
-        tell(['closed', id])
+        this.#blocked.delete(id)
+        if (!this.#waiting.delete(id)) this.#options.tell([isAccepted ? 'closed' : 'lost', id])
       },
     })
-    if (socket === undefined) tell(['closed', id])
-    else this.#sockets.set(id, { socket, waiting: [], taken: 0, isBlocked: false })
+    if (sink === undefined) this.#options.tell(['closed', id])
+    else this.#sockets.set(id, { sink, unsent: [], taken: 0, isBlocked: false, blockedSince: undefined, early })
+  }
+
+  /** One that was opened before. Where it is not there any more, that was told. */
+  #accepted(id: number): void {
+    const flow = this.#sockets.get(id)
+    if (flow === undefined) return this.#options.tell(['closed', id])
+    const early = flow.early ?? []
+    flow.early = undefined
+    for (const message of early) this.#options.tell(message)
+  }
+
+  #refuse(id: number, status: number, body: Uint8Array | string): void {
+    const { sink } = this.#sockets.get(id)!
+    sink.send([typeof body === 'string' ? body : Buffer.from(body).toString()])
+    sink.end(status === 429 || status === 503 ? 1013 : 1008, `refused with status ${status}`)
   }
 
   #send(id: number, messages: readonly string[]): void {
-    const talking = this.#sockets.get(id)
-    if (talking === undefined) return
-    talking.waiting.push(...messages)
-    if (!talking.isBlocked) this.#pump(id)
+    const flow = this.#sockets.get(id)
+    if (flow === undefined) return
+    flow.unsent.push(...messages)
+    if (!flow.isBlocked) this.#pump(id)
   }
 
-  /** Gives the socket what waits. */
+  /** Gives the socket what waits for it. */
   #pump(id: number): void {
-    const talking = this.#sockets.get(id)
-    if (talking === undefined) return
-    const { socket, waiting } = talking
-    const given = waiting.splice(0, socket.send(waiting))
+    const flow = this.#sockets.get(id)
+    if (flow === undefined) return
+    const { sink, unsent } = flow
+    const given = unsent.splice(0, sink.send(unsent))
     const bytes = given.reduce((sum, { length }) => sum + length, 0)
-    const takesMore = waiting.length === 0 && socket.blockedSince === undefined
-    this.#took(id, talking, bytes, takesMore)
-    if (takesMore) this.#unblock(id, talking)
+    const takesMore = unsent.length === 0 && sink.blockedSince === undefined
+    this.#took(id, flow, bytes, takesMore)
+    if (takesMore) this.#unblock(id, flow)
   }
 }

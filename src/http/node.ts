@@ -38,6 +38,8 @@ const keepAliveMs = 10_000
 /** A whole request, body included: 256 KiB at the 16 KiB/s that the native engine requires, rounded up. */
 const requestTimeoutMs = 20_000
 const checkEveryMs = 2_000
+/** Requests of one connection that may wait for their answers; one more cuts it. */
+const pipelinedMax = 128
 
 export async function createNodeServer(handler: Handler, options: HttpOptions): Promise<HttpServer> {
   return new NodeServer(handler, options)
@@ -160,10 +162,11 @@ class NodeServer implements HttpServer {
   #serve(req: IncomingMessage, res: ServerResponse, head?: Buffer): void {
     // node:http emits what follows an answered request in the same segment; the connection closes when that answer is
     // sent.
-    if (this.closing.has(req.socket)) return
+    if (this.closing.has(req.socket) || req.socket.destroyed) return
     const exchange = new NodeExchange(this, req, res, head)
     this.pending.set(exchange, true)
     this.#follow(exchange, req.socket, res)
+    if (req.socket.destroyed) return
     try {
       const refused = exchange.read()
       if (refused !== undefined) {
@@ -179,12 +182,22 @@ class NodeServer implements HttpServer {
   }
 
   #follow(exchange: NodeExchange, socket: Socket, res: ServerResponse): void {
-    const others = this.#unfinished.get(socket) ?? new Set()
+    const others = this.#unfinished.get(socket) ?? this.#expectLoss(socket)
     this.#unfinished.set(socket, others.add(exchange))
+    if (others.size > pipelinedMax) socket.destroy()
     res.once('close', () => {
       others.delete(exchange)
       if (others.size === 0 && this.#broken.has(socket)) socket.destroySoon()
     })
+  }
+
+  /** The requests of a connection: node:http does not say of those behind the first that they are lost with it. */
+  #expectLoss(socket: Socket): Set<NodeExchange> {
+    const unfinished = new Set<NodeExchange>()
+    socket.once('close', () => {
+      for (const exchange of unfinished) exchange.lost()
+    })
+    return unfinished
   }
 
   #refuseUnparsed(error: Error & { code?: string }, socket: Socket): void {

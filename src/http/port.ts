@@ -121,6 +121,8 @@ export interface Exchange {
   readBody(limit: number, callback: (result: BodyResult) => void): void
   /** Of a body that is being read: it may have less. */
   lowerBodyLimit(limit: number): void
+  /** Nobody wants the body that is being read: what has come of it is let go. */
+  discardBody(): void
   /**
    * Answers once; a second answer and one after an abort do nothing. Content-Length is added (never for 204 and 304);
    * HEAD sends no body. Throws BadHeader on a name or value that is not printable ASCII, or that frames the message.

@@ -255,6 +255,10 @@ export abstract class EngineExchange implements Exchange {
     this.fits(0)
   }
 
+  discardBody(): void {
+    this.#reading = undefined
+  }
+
   /** Whether so many more bytes of the body are still wanted. Where they are too many, the reader is told. */
   protected fits(more: number): boolean {
     const reading = this.#reading
@@ -310,6 +314,7 @@ export abstract class EngineExchange implements Exchange {
 
   protected end(): void {
     this.ended = true
+    this.#reading = undefined
     this.#engine.pending.delete(this)
   }
 

@@ -8,6 +8,7 @@ import type { Replies } from '../http/replies.ts'
 import { fromYou, type Places, streamWaitSeconds } from '../rates/places.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
 import { type ConnectionOptions, StreamConnection } from './connection.ts'
+import { handshakeFault } from './handshake.ts'
 
 type StreamsOptions = Omit<ConnectionOptions, 'timers'> & {
   /** Public address of the board, and the origins beside its own. */
@@ -25,7 +26,6 @@ type StreamsOptions = Omit<ConnectionOptions, 'timers'> & {
 
 const methods = 'GET, OPTIONS'
 const watchEveryMs = 1_000
-const keyText = /^[A-Za-z0-9+/]{22}==$/
 
 export class Streams {
   readonly #options: StreamsOptions
@@ -88,19 +88,4 @@ export class Streams {
     const foreign = this.#site.faultOf(exchange)
     return foreign === undefined ? undefined : refusal('invalid_origin', foreign)
   }
-}
-
-/** Why this is no request for a WebSocket (RFC 6455, 4.2.1); undefined: it is one. */
-function handshakeFault(exchange: Exchange): Refusal | undefined {
-  const has = (name: string, token: string) =>
-    (exchange.header(name) ?? '').split(',').some((each) => each.trim().toLowerCase() === token)
-  if (!has('upgrade', 'websocket') || !has('connection', 'upgrade'))
-    return refusal('invalid_field', `${streamPath} is a WebSocket: connect with one`, 'Upgrade')
-  if (exchange.header('sec-websocket-version') !== '13')
-    return refusal('invalid_field', 'Sec-WebSocket-Version must be 13', 'Sec-WebSocket-Version')
-  if (!keyText.test(exchange.header('sec-websocket-key') ?? ''))
-    return refusal('invalid_field', 'Sec-WebSocket-Key must be base64 of 16 bytes', 'Sec-WebSocket-Key')
-  return exchange.query === ''
-    ? undefined
-    : refusal('invalid_field', `${streamPath} takes no query: everything goes into messages`)
 }

@@ -1,6 +1,6 @@
 /**
  * An HTTP server whose connections are held by threads of their own, on one port. The kernel divides new connections among them. Every
- * request is answered by the main thread, which so counts what each network and each identity does, wherever it is connected.
+ * request is answered by the main thread, which therefore counts what each network and each identity does, wherever it is connected.
  *
  * A thread that dies takes its connections with it, and another one takes its place.
  */
@@ -42,17 +42,15 @@ export class HttpThreads implements HttpServer {
   readonly #connections: ConnectionCount
   readonly #threads: readonly HttpThreadClients[]
   readonly #sweeper: NodeJS.Timeout
-  readonly #closeAtOnce = (): void => {
-    for (const thread of this.#threads) thread.closeAtOnce()
-  }
+  readonly #closed: Int32Array<SharedArrayBuffer>
 
   private constructor(options: HttpThreadsOptions) {
     const { connections = new ConnectionCount(), deadlineMs = answerDeadlineMs } = options.http
     this.#connections = connections
-    const closed = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT * options.threads))
+    this.#closed = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT * options.threads))
     this.#threads = Array.from(
       { length: options.threads },
-      (_, number) => new HttpThreadClients(options, number, connections, closed),
+      (_, number) => new HttpThreadClients(options, number, connections, this.#closed),
     )
     const sweep = (): void => {
       for (const thread of this.#threads) thread.sweep(deadlineMs)
@@ -64,9 +62,14 @@ export class HttpThreads implements HttpServer {
   /** Resolves when each has loaded its engine. Rejects when one cannot. */
   static async start(options: HttpThreadsOptions): Promise<HttpThreads> {
     const threads = new HttpThreads(options)
-    const [engine] = await Promise.all(threads.#threads.map((thread) => thread.start()))
-    threads.engine = engine === 'uws' ? 'uws' : 'node'
-    return threads
+    try {
+      const [engine] = await Promise.all(threads.#threads.map((thread) => thread.start()))
+      threads.engine = engine === 'uws' ? 'uws' : 'node'
+      return threads
+    } catch (error) {
+      await threads.close()
+      throw error
+    }
   }
 
   get openConnections(): number {
@@ -74,9 +77,9 @@ export class HttpThreads implements HttpServer {
   }
 
   async listen(host: string, port: number): Promise<number> {
-    const free = await exclusively({ host, port })
-    await Promise.all(this.#threads.map((thread) => thread.listen({ host, port: free })))
-    return free
+    const address = await exclusively({ host, port })
+    await Promise.all(this.#threads.map((thread) => thread.listen(address)))
+    return address.port
   }
 
   async stopAccepting(): Promise<void> {
@@ -90,8 +93,18 @@ export class HttpThreads implements HttpServer {
 
   async close(): Promise<void> {
     clearInterval(this.#sweeper)
-    process.off('exit', this.#closeAtOnce)
     await Promise.all(this.#threads.map((thread) => thread.close()))
+    process.off('exit', this.#closeAtOnce)
+  }
+
+  /**
+   * The process ends, whatever is under way: waits, and does nothing else, until the threads have closed their connections. If one still
+   * had some, the native engine would end the process with an assertion of libuv in place of its exit code.
+   */
+  readonly #closeAtOnce = (): void => {
+    const running = this.#threads.filter((thread) => thread.beginsToClose())
+    const until = performance.now() + closeWithinMs
+    for (const { number } of running) Atomics.wait(this.#closed, number, 0, Math.max(0, until - performance.now()))
   }
 }
 
@@ -106,7 +119,7 @@ class HttpThreadClients implements ClientThread {
   readonly #supervised: Supervised
   readonly #given: HttpThreadsOptions
   readonly #connections: ConnectionCount
-  readonly #number: number
+  readonly number: number
   #link: Link | undefined
   readonly #closed: Int32Array<SharedArrayBuffer>
   /** Those without an answer, oldest first. */
@@ -114,11 +127,14 @@ class HttpThreadClients implements ClientThread {
   readonly #flows = new Map<number, ForwardedFlow>()
   /** Where it listens, once it is to. */
   #address: Address | undefined
-  #listening = Promise.withResolvers<void>()
+  /** Another thread has listened there. */
+  #isAgain = false
+  /** Requests of the message that is being handled. */
+  #received = 0
+  readonly #listening = Promise.withResolvers<void>()
   readonly #notAccepting = Promise.withResolvers<void>()
-  /** The message that was told last, while it is not on its way: streams that get the same bytes are added to it. */
+  /** The message that was told last, while it is not encoded: streams that get the same bytes are added to it. */
   #writing: { readonly ids: number[]; readonly chunk: Uint8Array } | undefined
-  #isTurnOpen = false
 
   constructor(
     given: HttpThreadsOptions,
@@ -129,7 +145,7 @@ class HttpThreadClients implements ClientThread {
     this.#given = given
     this.#closed = closed
     this.options = given.http
-    this.#number = number
+    this.number = number
     this.#connections = connections
     this.#supervised = this.#supervise(`http-${number}`)
   }
@@ -141,7 +157,6 @@ class HttpThreadClients implements ClientThread {
 
   listen(address: Address): Promise<void> {
     this.#address = address
-    this.#listening = Promise.withResolvers()
     this.tell(['listen', address.host, address.port])
     return this.#listening.promise
   }
@@ -154,20 +169,18 @@ class HttpThreadClients implements ClientThread {
 
   async close(): Promise<void> {
     this.draining = true
-    await this.#supervised.stop(stopWithinMs)
+    // Terminated, it would end the process: the native engine has open handles.
+    await this.#supervised.stop(stopWithinMs, 'leave')
     this.#lose()
     this.#link?.close()
   }
 
-  /**
-   * The process ends, whatever is under way: waits, with all of this thread, until the other has closed its connections. If it still had
-   * some, the native engine would end the process with an assertion of libuv in place of its exit code.
-   */
-  closeAtOnce(): void {
-    if (this.#link === undefined) return
+  /** False: it does not run. */
+  beginsToClose(): boolean {
+    if (!this.#supervised.isRunning) return false
     this.tell(['close'])
-    this.#link.flush()
-    Atomics.wait(this.#closed, this.#number, 0, closeWithinMs)
+    this.#link?.flush()
+    return true
   }
 
   async usage(): Promise<[thread: string, usage: ThreadUsage]> {
@@ -192,9 +205,6 @@ class HttpThreadClients implements ClientThread {
       this.#writing.ids.push(id)
       return
     }
-    // Before the message itself: until this runs, the message has not been encoded.
-    if (!this.#isTurnOpen) this.#given.clock.soon(() => this.#endTurn())
-    this.#isTurnOpen = true
     const ids = [id]
     this.#link?.tell(['write', ids, chunk] satisfies ToClients)
     this.#writing = { ids, chunk }
@@ -202,11 +212,6 @@ class HttpThreadClients implements ClientThread {
 
   follow(id: number, flow: ForwardedFlow): void {
     this.#flows.set(id, flow)
-  }
-
-  #endTurn(): void {
-    this.#isTurnOpen = false
-    this.#writing = undefined
   }
 
   #supervise(name: string): Supervised {
@@ -226,11 +231,18 @@ class HttpThreadClients implements ClientThread {
           now: clock.monotonicMs,
           timers: clock,
           onTell: (body) => this.#take(body as FromClients),
-          onReceived: onPassed,
+          onFlush: () => {
+            this.#writing = undefined
+          },
+          onReceived: (bytes) => {
+            if (this.#received > 0) this.tell(['received', this.#received])
+            this.#received = 0
+            onPassed(bytes)
+          },
         })
         const data: HttpThread = {
           front: front.port2,
-          number: this.#number,
+          number: this.number,
           connections: this.#connections.slots,
           closed: this.#closed,
           engine,
@@ -242,7 +254,9 @@ class HttpThreadClients implements ClientThread {
         return { data, transfer: [front.port2] }
       },
       onRestart: () => {
-        if (this.#address !== undefined && !this.draining) this.listen(this.#address).catch(this.#giveUp)
+        if (this.#address === undefined || this.draining) return
+        this.#isAgain = true
+        this.tell(['listen', this.#address.host, this.#address.port])
       },
       startThread,
       mayRestart: () => true,
@@ -253,9 +267,6 @@ class HttpThreadClients implements ClientThread {
       youngGenerationMb: 16,
     })
   }
-
-  readonly #giveUp = ({ name, message, stack = '' }: Error): void =>
-    this.#given.onFatal(this.#supervised.name, { name, message, stack })
 
   #take(message: FromClients): void {
     switch (message[0]) {
@@ -311,25 +322,29 @@ class HttpThreadClients implements ClientThread {
         this.#notAccepting.resolve()
         break
       case 'not listening':
+        // Whoever waits for the first time hears of it; nobody waits for a thread that has taken the place of another.
         this.#listening.reject(new Error(message[1]))
+        if (this.#isAgain) this.#given.onFatal(this.#supervised.name, { name: 'Error', message: message[1], stack: '' })
         break
     }
   }
 
   #serve(request: ConstructorParameters<typeof ForwardedExchange>[1]): void {
     const exchange = new ForwardedExchange(this, request)
+    this.#received++
     try {
       const promise = this.#given.handler(exchange)
       if (promise !== undefined) promise.catch((error: unknown) => exchange.fault(error))
     } catch (error) {
       exchange.fault(error)
     }
+    exchange.handled()
     if (!exchange.ended) this.#exchanges.set(exchange.id, exchange)
   }
 
   /** The thread is gone, and all its connections. */
   #lose(): void {
-    this.#connections.forget(this.#number)
+    this.#connections.forget(this.number)
     // It accepts no more either.
     if (this.draining) this.#notAccepting.resolve()
     const flows = [...this.#flows.values()]
@@ -341,10 +356,10 @@ class HttpThreadClients implements ClientThread {
 }
 
 /**
- * The port, where nobody listens: several threads that listen on it together would not notice another board there. Rejects when it is in
+ * The address, where nobody listens: several threads that listen there together would not notice another board. Rejects when it is in
  * use. Port 0: a free one.
  */
-function exclusively({ host, port }: Address): Promise<number> {
+function exclusively({ host, port }: Address): Promise<Address> {
   const probe = createServer()
   return new Promise((resolve, reject) => {
     probe.once('error', ({ message }) =>
@@ -356,7 +371,11 @@ function exclusively({ host, port }: Address): Promise<number> {
     )
     probe.listen({ host, port, exclusive: true }, () => {
       const bound = probe.address()
-      probe.close(() => resolve(typeof bound === 'object' && bound !== null ? bound.port : port))
+      probe.close(() =>
+        resolve(
+          typeof bound === 'object' && bound !== null ? { host: bound.address, port: bound.port } : { host, port },
+        ),
+      )
     })
   })
 }

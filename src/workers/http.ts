@@ -6,7 +6,8 @@ import { ConnectionCount } from '../http/connection-count.ts'
 import { createHttpServer, refusalBody } from '../http/engine.ts'
 import type { FromClients, ToClients } from '../http/forward-messages.ts'
 import { Forwarder } from '../http/forwarder.ts'
-import { answerDeadlineMs } from '../http/port.ts'
+import { answerDeadlineMs, type HttpOptions } from '../http/port.ts'
+import { handshakeFault } from '../stream/handshake.ts'
 import { readFault, type ThreadStarter } from './thread.ts'
 
 export type HttpThread = {
@@ -27,7 +28,7 @@ export type HttpThread = {
 }
 
 /** The main thread drops a request that is too old; should it not, this thread does so later. */
-const laterMs = 10_000
+const graceMs = 10_000
 
 export const thread: ThreadStarter<HttpThread> = async (data, { clock, report }) => {
   const {
@@ -40,35 +41,37 @@ export const thread: ThreadStarter<HttpThread> = async (data, { clock, report })
     bodyBytesMax,
     deadlineMs = answerDeadlineMs,
   } = data
-  const link = new Link({
-    port: front,
-    openMax: 1,
-    patienceMs: inside.patienceMs,
-    now: clock.monotonicMs,
+  let link: Link | undefined
+  const tell = (message: FromClients): void => link?.tell(message)
+  const forwarder = new Forwarder({
+    tell,
     timers: clock,
-    onTell: (body) => take(body as ToClients),
+    bodyBytesMax,
+    // Made a WebSocket later, the native engine of this release may close it at once.
+    opensAtOnce: (exchange) => server.engine === 'uws' && handshakeFault(exchange) === undefined,
   })
-  const tell = (message: FromClients): void => link.tell(message)
-  const forwarder = new Forwarder({ tell, timers: clock, bodyBytesMax })
   const { closed } = data
-  const server = await createHttpServer(engine, forwarder.handle, {
+  const options: HttpOptions = {
     now: clock.monotonicMs,
     refusal: refusalBody,
     onFault: (error) => JSON.stringify({ ok: false, error: readFault(report, error).refusal }),
-    deadlineMs: deadlineMs + laterMs,
+    deadlineMs: deadlineMs + graceMs,
     connections: new ConnectionCount(connections, number),
     ...(connectionsMax === undefined ? {} : { connectionsMax }),
     onFull: () => tell(['full']),
     ...(socketPath === undefined ? {} : { socketPath }),
-  })
+  }
+  const server = await createHttpServer(engine, forwarder.handle, options, report)
   const noteClosed = (): void => {
     Atomics.store(closed, number, 1)
     Atomics.notify(closed, number)
   }
+  let isListening = false
   const take = (message: ToClients): void => {
     if (message[0] === 'close') void server.close().then(noteClosed)
     else if (message[0] === 'stop accepting') void server.stopAccepting().then(() => tell(['stopped accepting']))
-    else if (message[0] === 'listen') {
+    else if (message[0] === 'listen' && !isListening) {
+      isListening = true
       const [, host, port] = message
       server.listen(host, port, true).then(
         () => tell(['listening']),
@@ -76,11 +79,20 @@ export const thread: ThreadStarter<HttpThread> = async (data, { clock, report })
       )
     } else forwarder.take(message)
   }
+  link = new Link({
+    port: front,
+    openMax: 1,
+    patienceMs: inside.patienceMs,
+    now: clock.monotonicMs,
+    timers: clock,
+    onTell: (body) => take(body as ToClients),
+    onFlush: () => forwarder.flushing(),
+  })
   return {
     facts: { engine: server.engine },
     stop: async () => {
       await server.close()
-      link.close()
+      link?.close()
     },
   }
 }

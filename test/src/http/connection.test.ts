@@ -78,7 +78,7 @@ describeEngines((engine) => {
       await each.closed()
       expect(each.received).toHaveLength(0)
     }
-    expect(told).toBe(20)
+    await expect.poll(() => told).toBe(20)
     expect(server.openConnections).toBe(3)
     within[0]!.destroy()
     await expect.poll(() => server.openConnections).toBe(2)
@@ -178,6 +178,26 @@ describeEngines((engine) => {
     connection.send(get('/echo'))
     expect((await connection.answer()).status).toBe(200)
     connection.destroy()
+  })
+
+  test('the same bytes reach every stream that they are written to, in one turn of the loop or in the next', async () => {
+    const readers = await Promise.all(Array.from({ length: 3 }, () => RawConnection.open(engine.port)))
+    for (const reader of readers) {
+      reader.send(get('/stream'))
+      await reader.until('# first')
+    }
+    const [first, second, third] = engine.seen.streams as [ByteStream, ByteStream, ByteStream]
+    const beat = Buffer.from('# beat\n')
+    await new Promise<void>((resolve) => {
+      setImmediate(() => first.write(beat))
+      third.end()
+      setImmediate(() => {
+        second.write(beat)
+        resolve()
+      })
+    })
+    for (const reader of readers.slice(0, 2)) await reader.until('# beat')
+    for (const reader of readers) reader.destroy()
   })
 
   test('N5: a reader that stops and goes on gets every byte, the last one too, while others are not held up', async () => {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { StreamClient } from '../support/stream-client.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -48,6 +49,14 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     const readers = await readersOf(board, 'desk')
     for (let n = 0; n < 3; n++) await client.post(ada, { room: 'desk', text: `to all of you ${n}` })
     for (const reader of readers) expect(await reader.until((text) => text.includes('to all of you 2'))).toContain('2')
+    const stream = await StreamClient.open(board.address)
+    const { status } = await stream.answer(
+      stream.send(client.sign(ada, { operation: 'post', text: 'by WebSocket' }).body),
+    )
+    expect(status).toBe(200)
+    stream.close()
+    // The engine has warnings of its own, which are no JSON.
+    for (const line of board.lines) expect(JSON.parse(line)).toMatchObject({ level: 'info' })
     const { text } = await client.get('/metrics')
     for (const thread of ['http-0', 'http-1']) expect(text).toContain(`{thread="${thread}"}`)
     expect(await figure(client, 'broadside_connections_open')).toBeGreaterThanOrEqual(readersMax)
@@ -90,6 +99,25 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(words).toContain('in use')
     const client = await Client.of(board)
     for (let n = 0; n < 10; n++) expect((await client.get('/healthz')).status).toBe(200)
+    client.close()
+    expect((await board.stop()).code).toBe(0)
+  })
+
+  test('a WebSocket from a foreign page gets the refusal, and nothing that it sends is done', async () => {
+    const board = await startBoard({ directory: boardDirectory(), env })
+    const client = await Client.of(board)
+    const { body, eventId } = client.sign(ada, { operation: 'post', text: 'from a foreign page' })
+    const opened = await StreamClient.open(board.address, { origin: 'https://evil.example' }).catch(
+      ({ message }: Error) => message,
+    )
+    if (opened instanceof StreamClient) {
+      // The native engine makes a WebSocket at once, or not at all.
+      opened.send(body)
+      expect(await opened.closed()).toBe(1008)
+      expect(opened.messages.map(({ error }) => error?.code)).toEqual(['invalid_origin'])
+    } else expect(opened).toMatch('403')
+    expect(opened instanceof StreamClient).toBe(engine === 'uws')
+    expect((await client.get(`/api/events/${eventId}`)).code).toBe('not_found')
     client.close()
     expect((await board.stop()).code).toBe(0)
   })

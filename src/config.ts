@@ -8,7 +8,6 @@ import { limitsFault } from '../actors/kernel/limits-given.ts'
 import { isAddressOrNetwork, isLoopbackHost } from '../actors/kernel/networks.ts'
 import { roomFor } from '../storage/snapshot.ts'
 import { BadConfig, environment, type SettingName, type Variables } from './environment.ts'
-import { httpThreadsMax } from './http/connection-count.ts'
 import { usdc } from './money/networks.ts'
 import { microsOf } from './money/price.ts'
 
@@ -17,6 +16,9 @@ export type EngineChoice = 'auto' | 'uws' | 'node'
 
 /** `back`: the one shard and the log in one thread. `threads`: each shard, and the log, in a thread of its own. */
 export type Placement = 'back' | 'clerks' | 'threads'
+
+/** Threads that may hold connections. */
+export const httpThreadsMax = 8
 
 export type Config = {
   readonly host: string

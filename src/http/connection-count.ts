@@ -1,7 +1,6 @@
-/** Threads that may hold connections. */
-export const httpThreadsMax = 8
+/** How many connections are open, in memory that all threads of a board share: the bound holds for all of them together. */
+import { httpThreadsMax } from '../config.ts'
 
-/** Counts open connections, in memory that all threads of a board share: the bound holds for all of them together. */
 export class ConnectionCount {
   /** One for each thread that holds connections. */
   readonly slots: Int32Array<SharedArrayBuffer>

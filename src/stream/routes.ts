@@ -2,13 +2,13 @@
 import { streamPath } from '../../actors/follow/stream.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
+import { handshakeFault } from '../http/handshake.ts'
 import { OwnSite } from '../http/own-site.ts'
 import type { Exchange } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import { fromYou, type Places, streamWaitSeconds } from '../rates/places.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
 import { type ConnectionOptions, StreamConnection } from './connection.ts'
-import { handshakeFault } from './handshake.ts'
 
 type StreamsOptions = Omit<ConnectionOptions, 'timers'> & {
   /** Public address of the board, and the origins beside its own. */

@@ -9,7 +9,9 @@ import { createServer } from 'node:net'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { type LastWords, Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
+import type { Clock } from '../clock.ts'
 import type { EngineChoice } from '../config.ts'
 import { ConnectionCount } from '../http/connection-count.ts'
 import type { FromClients, ToClients } from '../http/forward-messages.ts'
@@ -41,7 +43,8 @@ export class HttpThreads implements HttpServer {
   engine: 'uws' | 'node' = 'node'
   readonly #connections: ConnectionCount
   readonly #threads: readonly HttpThreadClients[]
-  readonly #sweeper: NodeJS.Timeout
+  readonly #clock: Clock
+  readonly #stopSweeping: Cancel
   readonly #closed: Int32Array<SharedArrayBuffer>
 
   private constructor(options: HttpThreadsOptions) {
@@ -55,7 +58,8 @@ export class HttpThreads implements HttpServer {
     const sweep = (): void => {
       for (const thread of this.#threads) thread.sweep(deadlineMs)
     }
-    this.#sweeper = setInterval(sweep, Math.min(1_000, deadlineMs / 4)).unref()
+    this.#clock = options.clock
+    this.#stopSweeping = options.clock.every(sweep, Math.min(1_000, deadlineMs / 4))
     process.once('exit', this.#closeAtOnce)
   }
 
@@ -92,7 +96,7 @@ export class HttpThreads implements HttpServer {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#sweeper)
+    this.#stopSweeping()
     await Promise.all(this.#threads.map((thread) => thread.close()))
     process.off('exit', this.#closeAtOnce)
   }
@@ -103,8 +107,9 @@ export class HttpThreads implements HttpServer {
    */
   readonly #closeAtOnce = (): void => {
     const running = this.#threads.filter((thread) => thread.beginsToClose())
-    const until = performance.now() + closeWithinMs
-    for (const { number } of running) Atomics.wait(this.#closed, number, 0, Math.max(0, until - performance.now()))
+    const until = this.#clock.monotonicMs() + closeWithinMs
+    for (const { number } of running)
+      Atomics.wait(this.#closed, number, 0, Math.max(0, until - this.#clock.monotonicMs()))
   }
 }
 

@@ -6,8 +6,8 @@ import { ConnectionCount } from '../http/connection-count.ts'
 import { createHttpServer, refusalBody } from '../http/engine.ts'
 import type { FromClients, ToClients } from '../http/forward-messages.ts'
 import { Forwarder } from '../http/forwarder.ts'
+import { handshakeFault } from '../http/handshake.ts'
 import { answerDeadlineMs, type HttpOptions } from '../http/port.ts'
-import { handshakeFault } from '../stream/handshake.ts'
 import { readFault, type ThreadStarter } from './thread.ts'
 
 export type HttpThread = {

@@ -1,7 +1,7 @@
 /** What a request must be to become a WebSocket here. */
 import { streamPath } from '../../actors/follow/stream.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { Exchange } from '../http/port.ts'
+import type { Exchange } from './port.ts'
 
 const keyText = /^[A-Za-z0-9+/]{22}==$/
 

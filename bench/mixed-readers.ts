@@ -33,6 +33,7 @@ class Readers {
   #deliveries = 0
   #searches = 0
   #searchesDue = 0
+  #refusal: string | undefined
   #exportBytes = 0
   #isOver = false
 
@@ -51,8 +52,10 @@ class Readers {
     }, paceMs)
   }
 
+  /** Throws when a search was refused: what is measured is not what is said then. */
   stop(): ReadersFound {
     this.#isOver = true
+    if (this.#refusal !== undefined) throw new Error(this.#refusal)
     clearInterval(this.#timer)
     for (const socket of this.#sockets) socket.destroy()
     const seconds = (performance.now() - this.#startedAt) / 1000
@@ -77,9 +80,10 @@ class Readers {
 
   async #search(): Promise<void> {
     const query = words[this.#searches % words.length]!
-    const answer = await fetch(`http://127.0.0.1:${this.#task.port}/api/search?q=${query}&limit=20`)
-    await answer.text()
+    const answer = await fetch(`http://127.0.0.1:${this.#task.port}/api/events?query=${query}&limit=20`)
+    const text = await answer.text()
     if (answer.status === 200) this.#searches++
+    else this.#refusal = `a search is answered with ${answer.status}: ${text}`
   }
 
   /** One export after the other, read at this pace and no faster. */

@@ -27,7 +27,7 @@ export function openSearch({ address, name }: Pick<Described, 'address' | 'name'
   // A short name has at most 16 characters.
   const short = [...name].slice(0, 16).join('').trim()
   return `<?xml version="1.0" encoding="UTF-8"?>
-<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/"><ShortName>${attribute(short)}</ShortName><Description>${attribute(`Search ${name}`)}</Description><InputEncoding>UTF-8</InputEncoding><Image width="16" height="16" type="image/svg+xml">${attribute(address)}/icon.svg</Image><Url type="text/html" template="${attribute(address)}/search?q={searchTerms}"/><Url type="application/json" template="${attribute(address)}/api/search?q={searchTerms}"/></OpenSearchDescription>
+<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/"><ShortName>${attribute(short)}</ShortName><Description>${attribute(`Search ${name}`)}</Description><InputEncoding>UTF-8</InputEncoding><Image width="16" height="16" type="image/svg+xml">${attribute(address)}/icon.svg</Image><Url type="text/html" template="${attribute(address)}/search?q={searchTerms}"/><Url type="application/json" template="${attribute(address)}/api/events?query={searchTerms}"/></OpenSearchDescription>
 `
 }
 

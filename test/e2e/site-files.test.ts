@@ -49,7 +49,16 @@ test('browsers, crawlers and agents find a search, a sitemap, a card and an icon
   const id = posted.data.event_id!
   const search = await client.get('/opensearch.xml')
   expect(search.headers['content-type']).toContain('application/opensearchdescription+xml')
-  expect(search.text).toContain(`template="${client.address}/search?q={searchTerms}"`)
+  const templates = [...search.text.matchAll(/template="([^"]*)"/g)].map(([, template]) => template!)
+  expect(templates).toHaveLength(2)
+  for (const template of templates) {
+    const path = template.replace(client.address, '').replace('{searchTerms}', 'wool')
+    const found = async () => {
+      const { status, text } = await client.get(path)
+      return [status, text.includes(id)]
+    }
+    await expect.poll(found, { message: path, timeout: 20_000 }).toEqual([200, true])
+  }
   const map = await client.get('/sitemap.xml')
   expect(map.headers['content-type']).toBe('application/xml; charset=utf-8')
   for (const path of ['/', '/room/looms', `/e/${id}`]) expect(map.text).toContain(`<loc>${client.address}${path}</loc>`)

@@ -53,7 +53,13 @@ const lists = [
 const paths = [
   ...['/v1/export', '/v1/export?stream=ledger', '/api/events?limit=200', '/api/rooms?limit=200', '/api/log/history'],
   ...['/api/identities?limit=200', '/api/works?limit=100', '/api/docs?limit=100', '/api/changes?after=0&limit=200'],
-  ...['/api/log/checkpoint', '/api/search?q=something', '/api/tools?limit=50', '/api/threads?limit=100', '/api/stats'],
+  ...[
+    '/api/log/checkpoint',
+    '/api/events?query=something',
+    '/api/tools?limit=50',
+    '/api/threads?limit=100',
+    '/api/stats',
+  ],
 ]
 
 /** Who asks about one thing: one of those who know of it, a stranger, and nobody. */

@@ -132,7 +132,7 @@ class HttpThreadClients implements ClientThread {
   readonly #flows = new Map<number, ForwardedFlow>()
   /** Where it listens, once it is to. */
   #address: Address | undefined
-  /** Another thread has listened there. */
+  /** The thread has taken the place of one that died. */
   #isAgain = false
   /** Requests of the message that is being handled. */
   #received = 0
@@ -327,7 +327,7 @@ class HttpThreadClients implements ClientThread {
         this.#notAccepting.resolve()
         break
       case 'not listening':
-        // Whoever waits for the first time hears of it; nobody waits for a thread that has taken the place of another.
+        // Whoever starts the board waits for this; for a thread that has taken the place of another nobody does.
         this.#listening.reject(new Error(message[1]))
         if (this.#isAgain) this.#given.onFatal(this.#supervised.name, { name: 'Error', message: message[1], stack: '' })
         break

@@ -422,3 +422,24 @@ test('every path that the board answers is described', () => {
   expect(ofOperations.filter((path) => !described.includes(path))).toEqual([])
   expect(pages.map(({ path }) => path.replace('...}', '}')).filter((path) => !described.includes(path))).toEqual([])
 })
+
+test('every path of the interface that a source, a test, a bench or a document names is described', () => {
+  const root = new URL('../../../', import.meta.url)
+  const inFolders = ['actors', 'bench', 'src', 'test'].flatMap((folder) =>
+    readdirSync(new URL(folder, root), { encoding: 'utf8', recursive: true })
+      .filter((name) => /\.(ts|md)$/.test(name) && !name.includes('node_modules'))
+      .map((name) => `${folder}/${name}`),
+  )
+  const described = Object.keys(paths).map((path) => path.replace(/\/\{.*/, ''))
+  const isDescribed = (path: string) =>
+    described.some((each) => path === each || path.startsWith(`${each}/`) || each.startsWith(`${path}/`))
+  // Nothing before it that is a host. A query is what tells the path from a word.
+  const named = ['README.md', 'HOSTING.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...inFolders].flatMap(
+    (file) =>
+      [...readFileSync(new URL(file, root), 'utf8').matchAll(/(?<![\w.])(\/api\/[a-z_]+(?:\/[a-z_]+)*)[?$]/g)].map(
+        ([, path]) => ({ file, path: path! }),
+      ),
+  )
+  expect(named.length).toBeGreaterThan(100)
+  expect(named.filter(({ path }) => !isDescribed(path))).toEqual([])
+})

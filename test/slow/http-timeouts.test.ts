@@ -1,5 +1,6 @@
 /**
- * What the engines do with clients that dawdle: closed within 15 s, while others are served. The waits are real.
+ * What the engines do with clients that dawdle: closed within 15 s, while others are served. The waits are real, and the same in
+ * whichever thread an engine runs.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -64,4 +65,4 @@ describeEngines((engine) => {
     },
     waitMs,
   )
-})
+}, 'alone')

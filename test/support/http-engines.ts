@@ -97,9 +97,10 @@ const creators: readonly (Pick<Engine, 'name' | 'isUws' | 'isInThreads'> & { rea
   { name: 'node engine in two threads', isUws: false, isInThreads: true, create: inThreads('node') },
 ]
 
-/** Runs the suite once per engine, each on a server of its own. */
-export function describeEngines(suite: (engine: Engine) => void): void {
+/** Runs the suite once per engine, each on a server of its own; `alone`: in the thread of the test, not in others. */
+export function describeEngines(suite: (engine: Engine) => void, where: 'everywhere' | 'alone' = 'everywhere'): void {
   for (const { name, isUws, isInThreads, create } of creators) {
+    if (isInThreads && where === 'alone') continue
     describe(`the ${name}`, () => {
       const engine: Engine = {
         name,

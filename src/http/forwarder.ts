@@ -79,7 +79,6 @@ export class Forwarder {
   readonly handle = (exchange: Exchange): void => {
     const { method, path, query, remoteAddress, headers, isUpgrade } = exchange
     const id = ++this.#newest
-    const opensAtOnce = isUpgrade && this.#options.opensAtOnce(exchange)
     const request: Request = [
       'request',
       id,
@@ -91,11 +90,11 @@ export class Forwarder {
       isUpgrade,
       undefined,
     ]
-    if (opensAtOnce) this.#accept(id, exchange, [])
-    else this.#open.set(id, exchange)
+    const isOpened = isUpgrade && this.#options.opensAtOnce(exchange) && this.#accept(id, exchange, [])
+    if (!isOpened) this.#open.set(id, exchange)
     if (this.#underWay < underWayMax) this.#forward(id, request)
     else this.#waiting.set(id, { request })
-    if (opensAtOnce) return
+    if (isOpened) return
     exchange.onAbort(() => {
       if (this.#open.delete(id) && !this.#waiting.delete(id)) this.#options.tell(['lost', id])
     })
@@ -150,7 +149,7 @@ export class Forwarder {
       case 'accept': {
         const exchange = this.#ending(message[1])
         if (exchange === undefined) this.#accepted(message[1])
-        else this.#accept(message[1], exchange, undefined)
+        else if (!this.#accept(message[1], exchange, undefined)) this.#options.tell(['closed', message[1]])
         break
       }
       case 'send':
@@ -242,7 +241,8 @@ export class Forwarder {
     }
   }
 
-  #accept(id: number, exchange: Exchange, early: FromClients[] | undefined): void {
+  /** False: it cannot become a WebSocket now. */
+  #accept(id: number, exchange: Exchange, early: FromClients[] | undefined): boolean {
     const tell = (message: FromClients): void => {
       const waiting = this.#sockets.get(id)?.early
       if (waiting === undefined) this.#options.tell(message)
@@ -260,8 +260,9 @@ export class Forwarder {
         if (!this.#waiting.delete(id)) this.#options.tell([isAccepted ? 'closed' : 'lost', id])
       },
     })
-    if (sink === undefined) this.#options.tell(['closed', id])
-    else this.#sockets.set(id, { sink, unsent: [], taken: 0, isBlocked: false, blockedSince: undefined, early })
+    if (sink === undefined) return false
+    this.#sockets.set(id, { sink, unsent: [], taken: 0, isBlocked: false, blockedSince: undefined, early })
+    return true
   }
 
   /** One that was opened before. Where it is not there any more, that was told. */

@@ -46,8 +46,8 @@ type SocketFlow = Flow & {
 
 /** Requests that the main thread has not received. */
 const underWayMax = 256
-/** Messages of a WebSocket that may come before the main thread has accepted it. */
-const earlyMax = 64
+/** Messages of a WebSocket that may come before the main thread has accepted it; their bytes are bounded as those of a body. */
+const earlyMax = 1_024
 /** How often the time is reported since which a socket takes nothing. */
 const blockedEveryMs = 1_000
 
@@ -243,10 +243,13 @@ export class Forwarder {
 
   /** False: it cannot become a WebSocket now. */
   #accept(id: number, exchange: Exchange, early: FromClients[] | undefined): boolean {
+    let earlyBytes = 0
     const tell = (message: FromClients): void => {
       const waiting = this.#sockets.get(id)?.early
-      if (waiting === undefined) this.#options.tell(message)
-      else if (waiting.push(message) > earlyMax) this.#sockets.get(id)?.sink.end(1008, 'wait for an answer first')
+      if (waiting === undefined) return this.#options.tell(message)
+      if (message[0] === 'message') earlyBytes += message[2].length
+      if (waiting.push(message) > earlyMax || earlyBytes > this.#options.bodyBytesMax)
+        this.#sockets.get(id)?.sink.end(1008, 'wait for an answer first')
     }
     const sink = exchange.accept({
       message: (bytes, isBinary) => tell(['message', id, bytes, isBinary]),

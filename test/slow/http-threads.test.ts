@@ -103,6 +103,19 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect((await board.stop()).code).toBe(0)
   })
 
+  test('who sends much right after a WebSocket is open has all of it done', async () => {
+    const board = await startBoard({ directory: boardDirectory(), env })
+    const client = await Client.of(board)
+    const bodies = Array.from({ length: 400 }, (_, n) => client.sign(ada, { operation: 'post', text: `${n}` }).body)
+    const stream = await StreamClient.open(board.address)
+    for (const body of bodies) stream.send(body)
+    await stream.until(() => stream.messages.length === bodies.length)
+    expect(new Set(stream.messages.map(({ status }) => status))).toEqual(new Set([200]))
+    stream.close()
+    client.close()
+    expect((await board.stop()).code).toBe(0)
+  })
+
   test('a WebSocket from a foreign page gets the refusal, and nothing that it sends is done', async () => {
     const board = await startBoard({ directory: boardDirectory(), env })
     const client = await Client.of(board)

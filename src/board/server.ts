@@ -266,7 +266,8 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const { routes, exports, pages, described } = boardRoutes({ ...board, replicaDoors: await replicaDoors(board) })
   prepareEngineEnvironment(headBytesMax)
   const handle = (exchange: Exchange) => routes.handle(follower?.front.mark(exchange) ?? exchange)
-  const http = await startHttp(board, handle)
+  const httpThreads = httpThreadsOf(config)
+  const http = await startHttp(board, handle, httpThreads)
   await parts.start({ name: 'pages', stop: () => pages.close() }, { name: 'http', stop: () => http.close() })
   const scrubber = scrubberOf(board, actorHost)
   const clockNotice = await clockNoticeOf(board, actorHost)
@@ -289,7 +290,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   log('info', 'ready', {
     address: place.address,
     engine: http.engine,
-    http_threads: httpThreadsOf(config),
+    http_threads: httpThreads,
     verifier: verifier.backend,
     shards: actorHost.shards,
     placement: place.placement,
@@ -313,10 +314,9 @@ function httpThreadsOf({ httpThreads }: Config): number {
   return canShare && availableParallelism() >= httpThreadsFromCores ? 2 : 1
 }
 
-async function startHttp(board: OpenBoard, handler: Handler): Promise<HttpServer> {
+async function startHttp(board: OpenBoard, handler: Handler, threads: number): Promise<HttpServer> {
   const { config, clock, connections, figures } = board
   const http = { ...portOptions(connections, clock), socketPath: streamPath }
-  const threads = httpThreadsOf(config)
   if (threads === 1) return createHttpServer(config.engine, handler, http)
   const server = await HttpThreads.start({
     ...board,

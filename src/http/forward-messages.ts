@@ -1,23 +1,25 @@
 /**
  * What HTTP threads and the main thread tell each other. An HTTP thread holds connections and speaks HTTP; what it receives it forwards
- * to the main thread, which answers. Exchanges have numbers, of each thread its own.
+ * to the main thread, which answers. Each thread numbers its exchanges.
  */
 import type { Header } from './port.ts'
 
+/** `headers`: names and values, one a line. `body` undefined: it has not arrived whole. */
+export type RequestMessage = [
+  kind: 'request',
+  id: number,
+  method: string,
+  path: string,
+  query: string,
+  remoteAddress: string,
+  headers: string,
+  isUpgrade: boolean,
+  body: Uint8Array | undefined,
+]
+
 /** From an HTTP thread: what clients do. */
 export type FromClients =
-  /** `headers`: names and values, one a line. `body` undefined: it has not arrived whole. */
-  | [
-      kind: 'request',
-      id: number,
-      method: string,
-      path: string,
-      query: string,
-      remoteAddress: string,
-      headers: string,
-      isUpgrade: boolean,
-      body: Uint8Array | undefined,
-    ]
+  | RequestMessage
   | readonly [kind: 'body', id: number, body: Uint8Array]
   /** The body is longer than it may be. */
   | readonly [kind: 'long body', id: number, sentAtLeast: number]

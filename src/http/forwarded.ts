@@ -5,9 +5,8 @@
  * What is written is counted here until the thread says that the socket has taken it, so that no more than `streamBytesHigh` bytes are on
  * their way to one client.
  */
-import { headersText, type ToClients } from './forward-messages.ts'
+import { headersText, type RequestMessage, type ToClients } from './forward-messages.ts'
 import {
-  type BodyResult,
   type ByteStream,
   type Header,
   type HttpOptions,
@@ -18,14 +17,15 @@ import {
 import {
   assertHeaders,
   EngineExchange,
+  type EngineHooks,
   EngineSocket,
   type EngineSocketOptions,
+  EngineStream,
   type FlatHeaders,
-  faultBody,
   statusLine,
 } from './wire.ts'
 
-/** The HTTP thread that has the client, and what is told to it. */
+/** The HTTP thread that holds the client's connection, as its exchanges see it. */
 export interface ClientThread {
   readonly options: HttpOptions
   readonly draining: boolean
@@ -34,59 +34,47 @@ export interface ClientThread {
   tell(message: ToClients): void
   /** Written with others, where they get the same bytes. */
   write(id: number, chunk: Uint8Array): void
-  /** A stream or a WebSocket has begun, which hears of its client from now on. */
+  /** From now on the stream or WebSocket is told what becomes of its client. */
   follow(id: number, flow: ForwardedFlow): void
 }
 
-/** What comes of a client that is being written to. */
+/** A stream or a WebSocket, which is told what becomes of its client. */
 export interface ForwardedFlow {
   taken(bytes: number, isAgain: boolean): void
   blocked(): void
   closed(): void
 }
 
-type Request = {
-  readonly id: number
-  readonly method: string
-  readonly path: string
-  readonly query: string
-  readonly remoteAddress: string
-  /** Names and values, one a line. */
-  readonly headers: string
-  readonly isUpgrade: boolean
-  /** Undefined: it has not arrived whole. */
-  readonly body: Uint8Array | undefined
-}
-
 export class ForwardedExchange extends EngineExchange {
+  readonly id: number
   readonly method: string
   readonly path: string
   readonly query: string
   readonly remoteAddress: string
   readonly isUpgrade: boolean
   readonly since: number
-  readonly id: number
   readonly #thread: ClientThread
   readonly #headersText: string
   #headers: FlatHeaders | undefined
-  /** What has come of the body, until somebody reads it. */
-  #body: BodyResult | undefined
-  #isBodyUnwanted = false
-  #limit = 0
-  #onBody: ((result: BodyResult) => void) | undefined
+  /** The body that arrived with the request, until the handler has returned. */
+  #body: Uint8Array | undefined
+  #isBodyWanted = false
 
-  constructor(thread: ClientThread, { id, method, path, query, remoteAddress, headers, isUpgrade, body }: Request) {
+  constructor(thread: ClientThread, [, id, method, path, query, address, headers, isUpgrade, body]: RequestMessage) {
     super(thread)
     this.#thread = thread
     this.id = id
     this.method = method
     this.path = path
     this.query = query
-    this.remoteAddress = remoteAddress
+    this.remoteAddress = address
     this.#headersText = headers
     this.isUpgrade = isUpgrade
     this.since = thread.options.now()
-    if (body !== undefined) this.#body = { ok: true, body: asBuffer(body) }
+    this.#body = body
+    // Where the body is here, nobody needs to know how long it was said to be.
+    if (body === undefined) this.frame()
+    else this.isBodyUnread = true
   }
 
   get headers(): FlatHeaders {
@@ -94,38 +82,24 @@ export class ForwardedExchange extends EngineExchange {
     return this.#headers
   }
 
-  override readBody(limit: number, callback: (result: BodyResult) => void): void {
-    if (this.ended || this.#isBodyUnwanted) return
-    this.#limit = limit
-    this.#onBody = callback
-    const announced = Number(this.#body === undefined ? this.header('content-length') : 0)
-    if (announced > limit) this.bodyCame({ ok: false, sentAtLeast: announced })
-    else if (this.#body === undefined) this.collect()
-    else this.bodyCame(this.#body)
+  protected collect(limit: number): void {
+    this.#isBodyWanted = true
+    if (this.#body === undefined) this.#thread.tell(['body limit', this.id, limit])
+    else this.bodyCame(this.#body.length, this.#body)
   }
 
-  protected collect(): void {
-    this.#thread.tell(['body limit', this.id, this.#limit])
-  }
-
-  /** The handler has returned: a body that it has not asked for by now is let go. */
+  /** The handler has returned: a body that it has not asked for by now is discarded. */
   handled(): void {
-    if (this.ended || this.#onBody !== undefined) return
-    this.#isBodyUnwanted = true
-    if (this.#body === undefined) this.#thread.tell(['no body', this.id])
+    const isStillComing = this.#body === undefined && this.isBodyUnread
     this.#body = undefined
+    if (isStillComing && !this.#isBodyWanted && !this.ended) this.#thread.tell(['no body', this.id])
   }
 
-  /** The body has arrived, or has turned out to be too long. */
-  bodyCame(came: BodyResult): void {
-    const callback = this.#onBody
-    if (callback === undefined || this.ended) return
-    this.#onBody = undefined
-    this.#body = undefined
-    const isLong = came.ok && came.body.length > this.#limit
-    const result = isLong ? ({ ok: false, sentAtLeast: came.body.length } as const) : came
-    this.isBodyRefused = !result.ok
-    this.guard(() => callback(result))
+  /** The body has arrived; without `body`, it has so many bytes at least, which are too many. */
+  bodyCame(bytes: number, body?: Uint8Array): void {
+    if (!this.fits(bytes) || body === undefined) return
+    this.keep(asBuffer(body))
+    this.bodyEnded()
   }
 
   reply(
@@ -146,7 +120,7 @@ export class ForwardedExchange extends EngineExchange {
     statusLine(status)
     assertHeaders(headers)
     const thread = this.ended ? undefined : this.#thread
-    const stream = new ForwardedStream(thread, this.id, (error) => faultBody(this.#thread.options, error))
+    const stream = new ForwardedStream(thread, this.hooks, this.id)
     if (thread === undefined) return stream
     this.end()
     this.streaming = stream
@@ -163,62 +137,43 @@ export class ForwardedExchange extends EngineExchange {
 
   accept(handlers: SocketHandlers): WebSocketConnection | undefined {
     if (this.ended || !this.isUpgrade || this.#thread.draining) return undefined
-    const { options } = this.#thread
     this.end()
-    const report = (error: unknown) => faultBody(options, error)
-    const socket = new ForwardedSocket(this.#thread, this.id, { handlers, now: options.now, report })
+    const socket = new ForwardedSocket(this.#thread, this.id, { handlers, ...this.hooks })
     this.#thread.tell(['accept', this.id])
     this.#thread.follow(this.id, socket)
     return socket
   }
 }
 
-class ForwardedStream implements ByteStream, ForwardedFlow {
-  blockedSince: number | undefined
+class ForwardedStream extends EngineStream<ClientThread> implements ForwardedFlow {
   readonly #id: number
-  readonly #report: (error: unknown) => void
-  /** Undefined: the stream is over. */
-  #thread: ClientThread | undefined
   /** Bytes that were written, and that the socket is not known to have taken. */
   #underWay = 0
   #isEnding = false
   #saidFalse = false
-  #drainCallbacks: (() => void)[] = []
-  #closeCallbacks: (() => void)[] = []
 
-  /** `thread` undefined: the client is gone already. */
-  constructor(thread: ClientThread | undefined, id: number, report: (error: unknown) => void) {
-    this.#thread = thread
+  constructor(thread: ClientThread | undefined, hooks: EngineHooks, id: number) {
+    super(thread, hooks)
     this.#id = id
-    this.#report = report
   }
 
   write(chunk: Uint8Array): boolean {
-    if (this.#thread === undefined || this.#isEnding || chunk.length === 0) return true
+    if (this.native === undefined || this.#isEnding || chunk.length === 0) return true
     this.#underWay += chunk.length
-    this.#thread.write(this.#id, chunk)
+    this.native.write(this.#id, chunk)
     const room = this.#hasRoom
     if (!room) this.#saidFalse = true
     return room
   }
 
-  onDrain(callback: () => void): void {
-    this.#drainCallbacks.push(callback)
-  }
-
-  onClose(callback: () => void): void {
-    if (this.#thread === undefined) this.#call(callback)
-    else this.#closeCallbacks.push(callback)
-  }
-
   end(): void {
     if (this.#isEnding) return
     this.#isEnding = true
-    this.#thread?.tell(['end', this.#id])
+    this.native?.tell(['end', this.#id])
   }
 
   close(): void {
-    this.#thread?.tell(['cut', this.#id])
+    this.native?.tell(['cut', this.#id])
     this.closed()
   }
 
@@ -227,33 +182,15 @@ class ForwardedStream implements ByteStream, ForwardedFlow {
     if (isAgain) this.blockedSince = undefined
     if (!this.#saidFalse || !this.#hasRoom) return
     this.#saidFalse = false
-    for (const callback of this.#drainCallbacks) this.#call(callback)
+    this.drained()
   }
 
   blocked(): void {
-    this.blockedSince = this.#thread?.options.now()
-  }
-
-  closed(): void {
-    if (this.#thread === undefined) return
-    this.#thread = undefined
-    this.blockedSince = undefined
-    this.#drainCallbacks = []
-    const callbacks = this.#closeCallbacks
-    this.#closeCallbacks = []
-    for (const callback of callbacks) this.#call(callback)
+    this.blockedSince = this.hooks.now()
   }
 
   get #hasRoom(): boolean {
     return this.blockedSince === undefined && this.#underWay < streamBytesHigh
-  }
-
-  #call(callback: () => void): void {
-    try {
-      callback()
-    } catch (error) {
-      this.#report(error)
-    }
   }
 }
 

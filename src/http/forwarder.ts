@@ -8,7 +8,13 @@
  * things to do.
  */
 import type { Timers } from '../../actors/kernel/timers.ts'
-import { type FromClients, HeaderLists, reportedBytesMin, type ToClients } from './forward-messages.ts'
+import {
+  type FromClients,
+  HeaderLists,
+  type RequestMessage,
+  reportedBytesMin,
+  type ToClients,
+} from './forward-messages.ts'
 import type { ByteStream, Exchange, WebSocketConnection } from './port.ts'
 
 type ForwarderOptions = {
@@ -24,9 +30,8 @@ type ForwarderOptions = {
   readonly opensAtOnce: (exchange: Exchange) => boolean
 }
 
-type Request = Extract<FromClients, readonly ['request', ...unknown[]]>
-/** `tooLong`: what is told after it. */
-type Waiting = { readonly request: Request; tooLong?: FromClients }
+/** A request that is not sent yet, and what is to be sent right after it where its body is too long. */
+type Waiting = { readonly request: RequestMessage; tooLong?: FromClients }
 
 /** What is written for one client, and what its socket takes of it. */
 type Flow = {
@@ -60,8 +65,8 @@ export class Forwarder {
   readonly #streams = new Map<number, StreamFlow>()
   readonly #sockets = new Map<number, SocketFlow>()
   readonly #blocked = new Map<number, StreamFlow | SocketFlow>()
-  /** Requests that were told and are not encoded yet. */
-  readonly #fresh = new Map<number, Request>()
+  /** Requests that will be sent at the end of this turn: a body that arrives until then goes with them. */
+  readonly #fresh = new Map<number, RequestMessage>()
   #underWay = 0
   #newest = 0
 
@@ -70,7 +75,7 @@ export class Forwarder {
     options.timers.every(() => this.#reportBlocked(), blockedEveryMs)
   }
 
-  /** What was told is about to be encoded. */
+  /** The messages of this turn are about to be sent. */
   flushing(): void {
     this.#fresh.clear()
   }
@@ -79,7 +84,7 @@ export class Forwarder {
   readonly handle = (exchange: Exchange): void => {
     const { method, path, query, remoteAddress, headers, isUpgrade } = exchange
     const id = ++this.#newest
-    const request: Request = [
+    const request: RequestMessage = [
       'request',
       id,
       method,
@@ -164,7 +169,7 @@ export class Forwarder {
     }
   }
 
-  #forward(id: number, request: Request): void {
+  #forward(id: number, request: RequestMessage): void {
     this.#underWay++
     this.#fresh.set(id, request)
     this.#options.tell(request)
@@ -268,9 +273,10 @@ export class Forwarder {
     return true
   }
 
-  /** One that was opened before. Where it is not there any more, that was told. */
+  /** The main thread has accepted a WebSocket that was opened at once. */
   #accepted(id: number): void {
     const flow = this.#sockets.get(id)
+    // It has closed meanwhile.
     if (flow === undefined) return this.#options.tell(['closed', id])
     const early = flow.early ?? []
     flow.early = undefined

@@ -26,7 +26,8 @@ import {
 import {
   assertHeaders,
   EngineExchange,
-  faultBody,
+  type EngineHooks,
+  EngineStream,
   headerFieldsMax,
   isBodyless,
   peerAddress,
@@ -163,10 +164,13 @@ class NodeServer implements HttpServer {
     // node:http emits what follows an answered request in the same segment; the connection closes when that answer is
     // sent.
     if (this.closing.has(req.socket) || req.socket.destroyed) return
+    if ((this.#unfinished.get(req.socket)?.size ?? 0) >= pipelinedMax) {
+      req.socket.destroy()
+      return
+    }
     const exchange = new NodeExchange(this, req, res, head)
     this.pending.set(exchange, true)
     this.#follow(exchange, req.socket, res)
-    if (req.socket.destroyed) return
     try {
       const refused = exchange.read()
       if (refused !== undefined) {
@@ -184,7 +188,6 @@ class NodeServer implements HttpServer {
   #follow(exchange: NodeExchange, socket: Socket, res: ServerResponse): void {
     const others = this.#unfinished.get(socket) ?? this.#expectLoss(socket)
     this.#unfinished.set(socket, others.add(exchange))
-    if (others.size > pipelinedMax) socket.destroy()
     res.once('close', () => {
       others.delete(exchange)
       if (others.size === 0 && this.#broken.has(socket)) socket.destroySoon()
@@ -328,7 +331,7 @@ class NodeExchange extends EngineExchange {
     statusLine(status)
     assertHeaders(headers)
     const res = this.ended ? undefined : this.#res
-    const stream = new NodeStream(res, this.#server.options.now, (error) => faultBody(this.#server.options, error))
+    const stream = new NodeStream(res, this.hooks)
     if (res === undefined) return stream
     this.end()
     this.streaming = stream
@@ -355,12 +358,10 @@ class NodeExchange extends EngineExchange {
   accept(handlers: SocketHandlers): WebSocketConnection | undefined {
     const head = this.#head
     if (this.ended || head === undefined || this.#server.draining) return undefined
-    const { options } = this.#server
     const { socket } = this.#req
     this.end()
     this.#res.detachSocket(socket)
-    const report = (error: unknown) => faultBody(options, error)
-    return new NodeSocket({ request: this.#req, socket, head, handlers, now: options.now, report })
+    return new NodeSocket({ request: this.#req, socket, head, handlers, ...this.hooks })
   }
 }
 
@@ -374,64 +375,27 @@ function flatten(headers: readonly Header[], close: boolean): string[] {
 /**
  * One streamed answer on node:http. Its own buffer shows when a reader is slow: above 64 KiB unsent, `write` is false.
  */
-class NodeStream implements ByteStream {
-  blockedSince: number | undefined
-  #res: ServerResponse | undefined
-  #now: () => number
-  #report: (error: unknown) => void
-  #drainCallbacks: (() => void)[] = []
-  #closeCallbacks: (() => void)[] = []
-
-  /** `res` undefined: the client is gone already, the stream is over from the start. */
-  constructor(res: ServerResponse | undefined, now: () => number, report: (error: unknown) => void) {
-    this.#res = res
-    this.#now = now
-    this.#report = report
+class NodeStream extends EngineStream<ServerResponse> {
+  constructor(res: ServerResponse | undefined, hooks: EngineHooks) {
+    super(res, hooks)
     res?.on('drain', () => {
       this.blockedSince = undefined
-      for (const callback of this.#drainCallbacks) this.#call(callback)
+      this.drained()
     })
   }
 
   write(chunk: Uint8Array): boolean {
-    if (this.#res === undefined || this.#res.writableEnded || chunk.length === 0) return true
-    if (this.#res.write(chunk)) return true
-    this.blockedSince ??= this.#now()
+    if (this.native === undefined || this.native.writableEnded || chunk.length === 0) return true
+    if (this.native.write(chunk)) return true
+    this.blockedSince ??= this.hooks.now()
     return false
   }
 
-  onDrain(callback: () => void): void {
-    this.#drainCallbacks.push(callback)
-  }
-
-  onClose(callback: () => void): void {
-    if (this.#res === undefined) this.#call(callback)
-    else this.#closeCallbacks.push(callback)
-  }
-
   end(): void {
-    this.#res?.end()
+    this.native?.end()
   }
 
   close(): void {
-    this.#res?.destroy()
-  }
-
-  closed(): void {
-    if (this.#res === undefined) return
-    this.#res = undefined
-    this.blockedSince = undefined
-    this.#drainCallbacks = []
-    const callbacks = this.#closeCallbacks
-    this.#closeCallbacks = []
-    for (const callback of callbacks) this.#call(callback)
-  }
-
-  #call(callback: () => void): void {
-    try {
-      callback()
-    } catch (error) {
-      this.#report(error)
-    }
+    this.native?.destroy()
   }
 }

@@ -10,7 +10,8 @@
  * did not take stays here, and the last byte ends the message.
  */
 
-import { type ByteStream, type Header, streamBytesHigh } from './port.ts'
+import { type Header, streamBytesHigh } from './port.ts'
+import { type EngineHooks, EngineStream } from './wire.ts'
 
 /** Streams flushed per loop turn: 500 take about 5 ms, which a request in between may have to wait. */
 const flushesPerTurnMax = 500
@@ -108,9 +109,6 @@ type StreamOptions = {
   readonly line: string
   readonly headers: readonly Header[]
   readonly turn: CorkTurn
-  readonly now: () => number
-  /** Receives what a callback threw. */
-  readonly report: (error: unknown) => void
   /** Whether the client knows that the connection ends with the stream. */
   readonly close: boolean
   readonly isHead: boolean
@@ -124,9 +122,7 @@ const corkBytesMax = 12_288
 const nothing = () => {}
 const nothingLeft = new Uint8Array(0)
 
-export class UwsStream implements ByteStream, Flushable {
-  blockedSince: number | undefined
-  #res: NativeStream | undefined
+export class UwsStream extends EngineStream<NativeStream> implements Flushable {
   #options: StreamOptions
   #started = false
   #waiting: Uint8Array[] = []
@@ -137,17 +133,14 @@ export class UwsStream implements ByteStream, Flushable {
   #saidFalse = false
   #ending = false
   #flushAsked = false
-  #drainCallbacks: (() => void)[] = []
-  #closeCallbacks: (() => void)[] = []
 
-  /** `res` undefined: the client is gone already, the stream is over from the start. */
-  constructor(res: NativeStream | undefined, options: StreamOptions) {
-    this.#res = res
+  constructor(res: NativeStream | undefined, hooks: EngineHooks, options: StreamOptions) {
+    super(res, hooks)
     this.#options = options
     if (res === undefined) return
     if (options.isHead) this.end()
     res.onWritable(() => {
-      this.#res?.cork(nothing)
+      this.native?.cork(nothing)
       this.blockedSince = undefined
       this.flush()
       return true
@@ -155,7 +148,7 @@ export class UwsStream implements ByteStream, Flushable {
   }
 
   write(chunk: Uint8Array): boolean {
-    if (this.#res === undefined || this.#ending) return true
+    if (this.native === undefined || this.#ending) return true
     if (chunk.length > 0) {
       this.#waiting.push(chunk)
       this.#waitingBytes += chunk.length
@@ -166,42 +159,26 @@ export class UwsStream implements ByteStream, Flushable {
     return room
   }
 
-  onDrain(callback: () => void): void {
-    this.#drainCallbacks.push(callback)
-  }
-
-  onClose(callback: () => void): void {
-    if (this.#res === undefined) this.#call(callback)
-    else this.#closeCallbacks.push(callback)
-  }
-
   end(): void {
-    if (this.#res === undefined || this.#ending) return
+    if (this.native === undefined || this.#ending) return
     this.#ending = true
     this.#askFlush()
   }
 
   close(): void {
     // The native close calls onAborted, which calls closed().
-    this.#res?.close()
+    this.native?.close()
   }
 
-  /** The connection is gone, or the message complete. */
-  closed(): void {
-    if (this.#res === undefined) return
-    this.#res = undefined
+  override closed(): void {
     this.#waiting = []
     this.#waitingBytes = 0
-    this.blockedSince = undefined
-    this.#drainCallbacks = []
-    const callbacks = this.#closeCallbacks
-    this.#closeCallbacks = []
-    for (const callback of callbacks) this.#call(callback)
+    super.closed()
   }
 
   flush(): void {
     this.#flushAsked = false
-    const res = this.#res
+    const res = this.native
     if (res === undefined) return
     while (this.blockedSince === undefined && this.#waiting.length > 0) res.cork(this.#fillCork)
     if (this.#isComplete) return this.closed()
@@ -211,12 +188,12 @@ export class UwsStream implements ByteStream, Flushable {
       this.closed()
     } else if (this.#saidFalse && this.blockedSince === undefined) {
       this.#saidFalse = false
-      for (const callback of this.#drainCallbacks) this.#call(callback)
+      this.drained()
     }
   }
 
   #fillCork = (): void => {
-    const res = this.#res
+    const res = this.native
     if (res === undefined) return
     this.#start(res)
     let room = corkBytesMax
@@ -238,7 +215,7 @@ export class UwsStream implements ByteStream, Flushable {
         this.#waitingBytes += left.length
         taken = 0
       }
-      this.blockedSince = this.#options.now()
+      this.blockedSince = this.hooks.now()
       this.#saidFalse = true
       break
     }
@@ -283,14 +260,6 @@ export class UwsStream implements ByteStream, Flushable {
     if (this.#flushAsked) return
     this.#flushAsked = true
     this.#options.turn.deferFlush(this)
-  }
-
-  #call(callback: () => void): void {
-    try {
-      callback()
-    } catch (error) {
-      this.#options.report(error)
-    }
   }
 }
 

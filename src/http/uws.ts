@@ -27,6 +27,7 @@ import type {
 } from 'uWebSockets.js'
 import { isMainThread } from 'node:worker_threads'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
+import { cannotListen } from '../listening.ts'
 import { ConnectionCount } from './connection-count.ts'
 import {
   answerDeadlineMs,
@@ -43,15 +44,7 @@ import {
 } from './port.ts'
 import { UwsSocket } from './uws-socket.ts'
 import { CorkTurn, UwsStream, writeHeaders } from './uws-stream.ts'
-import {
-  assertHeaders,
-  EngineExchange,
-  type FlatHeaders,
-  faultBody,
-  isBodyless,
-  peerAddress,
-  statusLine,
-} from './wire.ts'
+import { assertHeaders, EngineExchange, type FlatHeaders, isBodyless, peerAddress, statusLine } from './wire.ts'
 
 type Native = typeof import('uWebSockets.js')
 
@@ -133,9 +126,7 @@ class UwsServer implements HttpServer {
       const listen = this.#app.listen.bind(this.#app) as unknown as Listen
       listen(host, port, isShared ? sharedPort : LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
         if (socket === false) {
-          reject(
-            new Error(`cannot listen on ${host} port ${port}: in use, not permitted or not an address of this machine`),
-          )
+          reject(cannotListen(host, port))
           return
         }
         this.#listening = socket
@@ -311,12 +302,10 @@ class UwsExchange extends EngineExchange {
     const line = statusLine(status)
     assertHeaders(headers)
     const res = this.ended ? undefined : this.#res
-    const stream = new UwsStream(res, {
+    const stream = new UwsStream(res, this.hooks, {
       line,
       headers,
       turn: this.#server.turn,
-      now: this.#server.options.now,
-      report: (error) => faultBody(this.#server.options, error),
       close: this.mustClose(),
       isHead: this.method === 'HEAD',
       length,
@@ -336,8 +325,7 @@ class UwsExchange extends EngineExchange {
   accept(handlers: SocketHandlers): WebSocketConnection | undefined {
     const key = this.header('sec-websocket-key')
     if (this.ended || this.#context === undefined || key === undefined || this.#server.draining) return undefined
-    const { options } = this.#server
-    const socket = new UwsSocket({ handlers, now: options.now, report: (error) => faultBody(options, error) })
+    const socket = new UwsSocket({ handlers, ...this.hooks })
     this.end()
     this.#gone = true
     this.#res.upgrade<UserData>({ socket }, key, '', '', this.#context)

@@ -188,7 +188,7 @@ type Engine = {
   readonly pending: { delete(exchange: unknown): boolean }
 }
 
-/** What an exchange does alike on both engines: framing, faults, and whether the connection ends with the answer. */
+/** What an exchange does alike wherever its socket is: framing, faults, and whether the connection ends with the answer. */
 export abstract class EngineExchange implements Exchange {
   abstract readonly remoteAddress: string
   abstract readonly method: string
@@ -216,7 +216,7 @@ export abstract class EngineExchange implements Exchange {
   abstract drop(): void
   abstract accept(...given: Parameters<Exchange['accept']>): ReturnType<Exchange['accept']>
   /** Takes a body that has begun to arrive: `fits`, `keep`, and at last `bodyEnded`. */
-  protected abstract collect(): void
+  protected abstract collect(limit: number): void
 
   /** Returns why the request must be refused, if it must. */
   protected frame(): string | undefined {
@@ -245,7 +245,7 @@ export abstract class EngineExchange implements Exchange {
       callback({ ok: false, sentAtLeast: this.framing.contentLength })
     } else if (this.isBodyUnread) {
       this.#reading = { limit, callback, chunks: [], bytes: 0 }
-      this.collect()
+      this.collect(limit)
     } else callback({ ok: true, body: emptyBody })
   }
 
@@ -259,7 +259,7 @@ export abstract class EngineExchange implements Exchange {
     this.#reading = undefined
   }
 
-  /** Whether so many more bytes of the body are still wanted. Where they are too many, the reader is told. */
+  /** Counts bytes of the body. False: the body is not read, or is too long now, and whoever reads it has been told so. */
   protected fits(more: number): boolean {
     const reading = this.#reading
     if (reading === undefined || this.ended) return false
@@ -312,6 +312,12 @@ export abstract class EngineExchange implements Exchange {
     for (const callback of this.#abortCallbacks ?? []) this.guard(callback)
   }
 
+  /** The clock, and where faults of callbacks go, for a stream or a WebSocket of this exchange. */
+  protected get hooks(): EngineHooks {
+    const { options } = this.#engine
+    return { now: options.now, report: (error) => faultBody(options, error) }
+  }
+
   protected end(): void {
     this.ended = true
     this.#reading = undefined
@@ -333,14 +339,68 @@ export abstract class EngineExchange implements Exchange {
   }
 }
 
-export type EngineSocketOptions = {
-  readonly handlers: SocketHandlers
+export type EngineHooks = {
   readonly now: () => number
-  /** Receives what a handler threw. */
+  /** Receives what a callback or a handler threw. */
   readonly report: (error: unknown) => void
 }
 
-/** What a WebSocket does alike on both engines: its end is told once, and a fault of a handler ends it. */
+/** What a streamed answer does alike wherever its socket is: its end is told once, and a fault of a callback harms no other. */
+export abstract class EngineStream<Native> implements ByteStream {
+  blockedSince: number | undefined
+  /** Undefined: the stream is over. */
+  protected native: Native | undefined
+  protected readonly hooks: EngineHooks
+  #drainCallbacks: (() => void)[] = []
+  #closeCallbacks: (() => void)[] = []
+
+  /** `native` undefined: the client is gone already, the stream is over from the start. */
+  constructor(native: Native | undefined, hooks: EngineHooks) {
+    this.native = native
+    this.hooks = hooks
+  }
+
+  abstract write(chunk: Uint8Array): boolean
+  abstract end(): void
+  abstract close(): void
+
+  onDrain(callback: () => void): void {
+    this.#drainCallbacks.push(callback)
+  }
+
+  onClose(callback: () => void): void {
+    if (this.native === undefined) this.#call(callback)
+    else this.#closeCallbacks.push(callback)
+  }
+
+  /** The connection is gone, or the message complete. */
+  closed(): void {
+    if (this.native === undefined) return
+    this.native = undefined
+    this.blockedSince = undefined
+    this.#drainCallbacks = []
+    const callbacks = this.#closeCallbacks
+    this.#closeCallbacks = []
+    for (const callback of callbacks) this.#call(callback)
+  }
+
+  /** The socket takes more again. */
+  protected drained(): void {
+    for (const callback of this.#drainCallbacks) this.#call(callback)
+  }
+
+  #call(callback: () => void): void {
+    try {
+      callback()
+    } catch (error) {
+      this.hooks.report(error)
+    }
+  }
+}
+
+export type EngineSocketOptions = EngineHooks & { readonly handlers: SocketHandlers }
+
+/** What a WebSocket does alike wherever its socket is: its end is told once, and a fault of a handler ends it. */
 export abstract class EngineSocket<Native> implements WebSocketConnection {
   blockedSince: number | undefined
   /** Undefined before it is opened, and after its end. */

@@ -5,7 +5,6 @@
  * A thread that dies takes its connections with it, and another one takes its place.
  */
 
-import { createServer } from 'node:net'
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { type LastWords, Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
@@ -14,9 +13,10 @@ import { TurnoverMap } from '../../storage/turnover-map.ts'
 import type { Clock } from '../clock.ts'
 import type { EngineChoice } from '../config.ts'
 import { ConnectionCount } from '../http/connection-count.ts'
-import type { FromClients, ToClients } from '../http/forward-messages.ts'
+import type { FromClients, RequestMessage, ToClients } from '../http/forward-messages.ts'
 import { type ClientThread, ForwardedExchange, type ForwardedFlow, ForwardedSocket } from '../http/forwarded.ts'
 import { answerDeadlineMs, type Handler, type HttpOptions, type HttpServer } from '../http/port.ts'
+import { type Address, cannotListen, freeAddress } from '../listening.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
@@ -36,8 +36,6 @@ type HttpThreadsOptions = Pick<Platform, 'clock' | 'startThread' | 'channel' | '
 
 const stopWithinMs = 2_000
 const closeWithinMs = 1_000
-
-type Address = { readonly host: string; readonly port: number }
 
 export class HttpThreads implements HttpServer {
   engine: 'uws' | 'node' = 'node'
@@ -81,7 +79,10 @@ export class HttpThreads implements HttpServer {
   }
 
   async listen(host: string, port: number): Promise<number> {
-    const address = await exclusively({ host, port })
+    // Threads that listen there together would not notice another board.
+    const address = await freeAddress(host, port).catch((cause) => {
+      throw cannotListen(host, port, cause)
+    })
     await Promise.all(this.#threads.map((thread) => thread.listen(address)))
     return address.port
   }
@@ -138,7 +139,7 @@ class HttpThreadClients implements ClientThread {
   #received = 0
   readonly #listening = Promise.withResolvers<void>()
   readonly #notAccepting = Promise.withResolvers<void>()
-  /** The message that was told last, while it is not encoded: streams that get the same bytes are added to it. */
+  /** The last message, if it is a write that is not sent yet: other streams that get the same bytes are added to it. */
   #writing: { readonly ids: number[]; readonly chunk: Uint8Array } | undefined
 
   constructor(
@@ -275,20 +276,14 @@ class HttpThreadClients implements ClientThread {
 
   #take(message: FromClients): void {
     switch (message[0]) {
-      case 'request': {
-        const [, id, method, path, query, remoteAddress, headers, isUpgrade, body] = message
-        this.#serve({ id, method, path, query, remoteAddress, headers, isUpgrade, body })
+      case 'request':
+        this.#serve(message)
         break
-      }
-      case 'body': {
-        const [, id, body] = message
-        this.#exchanges
-          .get(id)
-          ?.bodyCame({ ok: true, body: Buffer.from(body.buffer, body.byteOffset, body.byteLength) })
+      case 'body':
+        this.#exchanges.get(message[1])?.bodyCame(message[2].length, message[2])
         break
-      }
       case 'long body':
-        this.#exchanges.get(message[1])?.bodyCame({ ok: false, sentAtLeast: message[2] })
+        this.#exchanges.get(message[1])?.bodyCame(message[2])
         break
       case 'lost':
         this.#exchanges.get(message[1])?.lost()
@@ -334,7 +329,7 @@ class HttpThreadClients implements ClientThread {
     }
   }
 
-  #serve(request: ConstructorParameters<typeof ForwardedExchange>[1]): void {
+  #serve(request: RequestMessage): void {
     const exchange = new ForwardedExchange(this, request)
     this.#received++
     try {
@@ -358,29 +353,4 @@ class HttpThreadClients implements ClientThread {
     for (const flow of flows) flow.closed()
     for (const exchange of exchanges) exchange.lost()
   }
-}
-
-/**
- * The address, where nobody listens: several threads that listen there together would not notice another board. Rejects when it is in
- * use. Port 0: a free one.
- */
-function exclusively({ host, port }: Address): Promise<Address> {
-  const probe = createServer()
-  return new Promise((resolve, reject) => {
-    probe.once('error', ({ message }) =>
-      reject(
-        new Error(
-          `cannot listen on ${host} port ${port}: in use, not permitted or not an address of this machine (${message})`,
-        ),
-      ),
-    )
-    probe.listen({ host, port, exclusive: true }, () => {
-      const bound = probe.address()
-      probe.close(() =>
-        resolve(
-          typeof bound === 'object' && bound !== null ? { host: bound.address, port: bound.port } : { host, port },
-        ),
-      )
-    })
-  })
 }

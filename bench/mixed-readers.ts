@@ -52,12 +52,12 @@ class Readers {
     }, paceMs)
   }
 
-  /** Throws when a search was refused: what is measured is not what is said then. */
+  /** Throws when a search was refused: the board did less than the table would say. */
   stop(): ReadersFound {
     this.#isOver = true
-    if (this.#refusal !== undefined) throw new Error(this.#refusal)
     clearInterval(this.#timer)
     for (const socket of this.#sockets) socket.destroy()
+    if (this.#refusal !== undefined) throw new Error(this.#refusal)
     const seconds = (performance.now() - this.#startedAt) / 1000
     return {
       deliveriesPerSecond: this.#deliveries / seconds,

@@ -32,7 +32,7 @@ export const oldPlan = { words: keyWords + oldColumns.length, largestOf: wordOf.
 export type EventShelf = {
   /** Events of a file: a power of two, at least 16. */
   readonly eventsEach: number
-  /** 32 secret bits that seed the hashes of a file: nobody can choose ids that collide. */
+  /** A secret seed (32 bits) for the hashes of a file, so that nobody can choose ids whose hashes collide. */
   seed(): number
   /** Number `file`, beside other work, from the bytes that `made` makes step by step. Undefined: it could not be kept. */
   put(file: number, made: Generator<void, Buffer>): Promise<OldFile | undefined>

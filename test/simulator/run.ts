@@ -196,7 +196,9 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     brief,
   }
   if (plan.from * stepsEach >= plan.steps)
-    stopWith(`--from is below ${Math.ceil(plan.steps / stepsEach)}: boards of ${stepsEach} steps make ${plan.steps}`)
+    stopWith(
+      `--from must be below ${Math.ceil(plan.steps / stepsEach)}: boards of ${stepsEach} steps make ${plan.steps}`,
+    )
   // A board that is named has all its steps, however many others have.
   return { plan: plan.board === undefined ? plan : { ...plan, steps: (plan.board + 1) * stepsEach }, json }
 }

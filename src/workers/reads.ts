@@ -132,10 +132,10 @@ function locate(
   const isUnlisted = state.documents.find(String(args.thing))?.visibility === 'unlisted'
   const isElsewhere = room !== undefined && room.visibility !== visibility && !isUnlisted
   const author = isHidden && operator && !isElsewhere ? state.makerOf(String(args.thing)) : undefined
-  // Who asks finds out whether the author was erased: only then may an operator delete what they cannot read.
-  if (actor !== undefined && author !== undefined) return known({ actor, hiddenFrom: { author } })
   if (actor !== undefined && !isHidden && !isElsewhere) return known({ actor })
   const before = args.command === undefined ? undefined : acceptedBy?.(String(args.command))
   if (before !== undefined) return known({ actor: before })
+  // Who asks finds out whether the author was erased: only then may an operator delete what they cannot read.
+  if (actor !== undefined && author !== undefined) return known({ actor, hiddenFrom: { author } })
   return { ok: false, absent: refusal('not_found', `there is nothing with the id ${args.thing}`) }
 }

@@ -6,6 +6,7 @@ import { delegated } from '../support/delegations.ts'
 import { patience } from '../support/patience.ts'
 
 const [ada, ben, agent] = [person('ada who stays'), person('ben who is removed'), person('agent of ada')]
+const operator = person('olga who operates')
 /** Seconds for which a command is taken. */
 const window = 300
 
@@ -13,7 +14,7 @@ let board: Board
 let client: Client
 
 beforeAll(async () => {
-  board = await startBoard({ directory: boardDirectory() })
+  board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id } })
   client = await Client.of(board)
 })
 afterAll(async () => {
@@ -78,4 +79,19 @@ test('a delegate that may not read gets neither text of a conflict, nor what its
   const restore = await client.command(agent, { operation: 'room.restore', event_id: post, reason: 'x' })
   expect([hide.status, restore.status]).toEqual([200, 200])
   expect(`${hide.text}${restore.text}`).not.toContain('a secret post')
+})
+
+test('an operator who was removed from a room gets the receipt of their redaction again', async () => {
+  await done(ada, { operation: 'room.create', room: 'cellar', visibility: 'private', members: [operator.id] })
+  const post = client.sign(operator, { operation: 'post', room: 'cellar', text: 'my password is 12345' })
+  expect((await client.send(post.body)).status).toBe(200)
+  const redaction = { operation: 'event.redact', event_id: post.eventId, reason: 'a password' }
+  const kept = client.sign(operator, redaction)
+  expect((await client.send(kept.body)).status).toBe(200)
+  await done(ada, { operation: 'room.member.remove', room: 'cellar', target: operator.id })
+  const again = await client.send(kept.body)
+  const receipt = expect.objectContaining({ event_id: kept.eventId, duplicate: true })
+  expect([again.status, again.data?.receipt]).toEqual([200, receipt])
+  // What was never accepted is refused as before: nothing there can be read.
+  expect((await client.command(operator, { ...redaction, reason: 'another' })).code).toBe('not_found')
 })

@@ -96,7 +96,7 @@ export type Config = {
 }
 
 /** NATS servers, and the file with the nkey seed of their user. */
-type StreamSettings = { readonly servers: readonly string[]; readonly keyFile: string }
+export type StreamSettings = { readonly servers: readonly string[]; readonly keyFile: string }
 
 /** Where the journals are published, and as whom. */
 export type ReplicationSettings = StreamSettings & {

@@ -197,16 +197,19 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
         `${path} is the board that leads. Start it with broadside serve, or give its place away first: broadside hand-over.`,
       )
   }
-  const [{ openFollower }, { FollowerFront }] = await Promise.all([
+  const [{ openFollower }, { FollowerFront }, { Leader }, { replicaKeyIn }] = await Promise.all([
     import('../replication/follower-directory.ts'),
     import('../replication/follower-front.ts'),
+    import('../replication/leader.ts'),
+    import('../replication/replica-key.ts'),
   ])
-  const { directory, logs, leader } = await openFollower({ disk, path, random, segmentBytesMax, settings })
+  const leader = new Leader(settings.leaders, replicaKeyIn(disk, settings.keyFile))
+  const { directory, logs } = await openFollower({ disk, path, random, segmentBytesMax, leader })
   return { directory, logs, front: (parts) => new FollowerFront({ ...parts, clock, leader }) }
 }
 
 /** What followers ask of this board; none are known without REPLICA_KEY_FILE. */
-async function replicaDoors(board: OpenBoard): Promise<Readonly<Record<string, RouteHandler>>> {
+export async function replicaDoors(board: OpenBoard): Promise<Readonly<Record<string, RouteHandler>>> {
   const file = board.config.replication?.replicaKeyFile ?? ''
   if (file === '') return {}
   const [{ replicaDoor }, { replicaKeyIn }, { keptIn }] = await Promise.all([

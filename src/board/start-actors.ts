@@ -93,6 +93,8 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
           ),
         ),
     },
+    // The files of what comes are there before the records that name them: until then they would be swept away.
+    { name: 'following', start: () => actorHost.beginToFollow() },
   )
   const growing = facts.logs.at(-1)!
   const reads = new ReadRouter({

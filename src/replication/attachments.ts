@@ -57,6 +57,17 @@ export class Attachments {
     if (this.#missing.size < before) this.#keep()
   }
 
+  /** Takes from the files of a batch what is missing. */
+  async takeMissing(brought: ReadonlyMap<BlobName, Uint8Array>): Promise<void> {
+    const before = this.#missing.size
+    for (const [name, bytes] of brought) {
+      if (!this.#missing.has(name)) continue
+      await this.#write(name, bytes)
+      if (this.#disk.fileExists(join(this.#directory, name))) this.#missing.delete(name)
+    }
+    if (this.#missing.size < before) this.#keep()
+  }
+
   /** False: the leader is out of reach. What it does not have any more is not needed. */
   async #fetch(name: BlobName): Promise<boolean> {
     const [room = '', sha256 = ''] = name.split('/')

@@ -16,42 +16,38 @@ import {
   UnusableDirectory,
   writeBoardFacts,
 } from '../board-directory.ts'
-import type { FollowSettings } from '../config.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import type { Random } from '../platform.ts'
 import { Attachments } from './attachments.ts'
 import { openPayload } from './batch.ts'
-import { isFacts, Leader, OutOfReach } from './leader.ts'
+import { isFacts, type Leader, OutOfReach } from './leader.ts'
 import type { LeaderFacts } from './leader-answers.ts'
-import { replicaKeyIn } from './replica-key.ts'
 
 type Wanted = {
   readonly disk: Disk
   readonly path: string
   readonly random: Random
   readonly segmentBytesMax: number
-  readonly settings: FollowSettings
+  readonly leader: Leader
 }
 
 export type FollowerDirectory = {
   readonly directory: BoardDirectory
   /** The logs of the leader, as far as it has named them. */
   readonly logs: readonly LogIdentity[]
-  readonly leader: Leader
 }
 
 /** Opens it, or makes it while the leader can be asked. The caller holds its lock. Throws UnusableDirectory and OutOfReach. */
 export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
-  const { disk, path, settings } = wanted
-  const leader = new Leader(settings.leaders, replicaKeyIn(disk, settings.keyFile))
+  const { disk, path, leader } = wanted
   const kept = knownOf(disk, path)
   const known = kept === undefined ? await begin(disk, path, leader) : await renewed(disk, path, kept, leader)
   // Written last: where it is missing, an earlier start was cut short.
-  if (!disk.fileExists(join(path, 'board.json'))) await copyFirst(wanted, known, leader)
+  if (!disk.fileExists(join(path, 'board.json'))) await copyFirst(wanted, known)
   const { identity, readKey } = known
   const directory = openFollowerDirectory(wanted, { identity, readKey: Buffer.from(readKey, 'hex') })
-  return { directory, logs: logsOf(known), leader }
+  return { directory, logs: logsOf(known) }
 }
 
 /** What a follower knows of its leader; undefined: this is no follower's directory. Throws UnusableDirectory. */
@@ -104,11 +100,7 @@ function keep(disk: Disk, path: string, known: LeaderFacts): void {
 }
 
 /** The beginning of every journal: the log opens with its first frame. */
-async function copyFirst(
-  { disk, path, segmentBytesMax }: Wanted,
-  { facts }: LeaderFacts,
-  leader: Leader,
-): Promise<void> {
+async function copyFirst({ disk, path, segmentBytesMax, leader }: Wanted, { facts }: LeaderFacts): Promise<void> {
   const shards = shardDirectories(path, facts.shards)
   const directories = [...shards, logDirectory(path)]
   for (const directory of directories) disk.makeDirectory(directory)

@@ -21,6 +21,9 @@ import type { SealName, StreamSeal } from './stream-seal.ts'
  */
 export type Standing = { readonly behindMs: number; readonly problem: string | undefined; readonly leader: string }
 
+/** The stream, as it is read. A simulation has one of its own. */
+export type FollowedStream = Pick<StreamReader, 'close' | 'from' | 'last' | 'tellCopied'>
+
 type FollowerOptions = {
   readonly clock: Clock
   readonly leader: Pick<Leader, 'address' | 'deliveries' | 'ends' | 'facts' | 'frames' | 'next' | 'seal'>
@@ -30,7 +33,7 @@ type FollowerOptions = {
   /** Of the stream. */
   readonly seal: StreamSeal
   /** Undefined: the leader alone is asked, every second. */
-  readonly openStream: (() => Promise<StreamReader>) | undefined
+  readonly openStream: (() => Promise<FollowedStream>) | undefined
   /** Where the journals end here, the shards' by number and then the log's. */
   readonly places: () => Promise<readonly JournalPlace[]>
   /** Applies what is new; resolves when it is durable and shown. Rejects with Diverged. */
@@ -86,7 +89,7 @@ export class Follower {
   #deliveriesAtMs = Number.NEGATIVE_INFINITY
   /** How often in a row the leader said that it has less than this follower. */
   #pollsAhead = 0
-  #stream: StreamReader | undefined
+  #stream: FollowedStream | undefined
   /** The newest message that the stream has brought, and the header of the newest that a board wrote. */
   #brought = 0
   #newest: BatchHeader | undefined
@@ -183,7 +186,7 @@ export class Follower {
     }
   }
 
-  async #follow(stream: StreamReader): Promise<void> {
+  async #follow(stream: FollowedStream): Promise<void> {
     const newest = await stream.last()
     // What was published until then is in the leader's files. Without it the stream is read from its beginning.
     const isCopied = await this.#inTurn(() => this.#copyAll()).then(
@@ -223,14 +226,25 @@ export class Follower {
 
   /** Has the key of a message, which the leader gives where this follower has none: it is new, or the leader began another chain. */
   async #sealed(name: SealName): Promise<void> {
-    const { seal, leader } = this.#options
+    const { seal } = this.#options
     if (seal.opens(name)) return
-    const given = await leader.seal()
-    if (given !== undefined) seal.take(given)
+    await this.#askSeal()
     if (!seal.opens(name))
       throw new Error(
         'neither this follower nor its leader has the key of what the stream brings. Are their clocks right?',
       )
+  }
+
+  /** A follower that is new may have everything before the stream has brought it anything: its leader may be gone when it does. */
+  async #ensureSeal(): Promise<void> {
+    const { seal, openStream } = this.#options
+    if (openStream !== undefined && !seal.isKnown) await this.#askSeal()
+  }
+
+  async #askSeal(): Promise<void> {
+    const { seal, leader } = this.#options
+    const given = await leader.seal()
+    if (given !== undefined) seal.take(given)
   }
 
   async #inTurn(work: () => Promise<void>): Promise<void> {
@@ -325,7 +339,10 @@ export class Follower {
     const { clock, leader, attachments } = this.#options
     const askedAt = clock.monotonicMs()
     try {
-      if (!this.#isRecognized) this.#recognize(await leader.facts())
+      if (!this.#isRecognized) {
+        this.#recognize(await leader.facts())
+        await this.#ensureSeal()
+      }
       const { address } = leader
       const { epoch, durable, ...ends } = await leader.ends()
       if (epoch < this.#epoch) {

@@ -142,6 +142,7 @@ class TakeOver {
       await this.#takeThrough(lastSeq, header)
       this.#checkPlaces(header)
       this.#checkLogKey()
+      await this.#findMissing(lastSeq)
       this.#refuseMissing()
       this.#writer.keepEpoch(header.epoch + 1, created)
       if (await this.#begin(lastSeq)) return { epoch: header.epoch + 1, seq: lastSeq + 1 }
@@ -215,11 +216,27 @@ class TakeOver {
       )
   }
 
+  /** Attachments that came neither with their records nor from the leader before it was gone are looked for in the stream, the newest first. */
+  async #findMissing(lastSeq: number): Promise<void> {
+    const { missing } = this.#attachments
+    for (let seq = lastSeq; seq > 0 && missing.size > 0; seq--) {
+      const { header } = (await this.#stream.read(seq)) ?? {}
+      if (header === undefined) return
+      const { part, parts, seal, files = [] } = header
+      if (part !== 1 || !files.some(({ name }) => missing.has(name)) || !this.#seal.opens(seal)) continue
+      const assembly = new Assembly(this.#seal)
+      for (let at = seq; at < seq + parts && at <= lastSeq; at++) {
+        const batch = assembly.add(await this.#readAt(at))
+        if (batch !== undefined) await this.#attachments.takeMissing(openPayload(batch.header, batch.payload).files)
+      }
+    }
+  }
+
   #refuseMissing(): void {
     const [first] = this.#attachments.missing
     if (first === undefined) return
     throw new Halted(
-      `This follower has not got ${this.#attachments.missing.size} attachments from its leader, such as ${first}. Have it follow until missing-attachments.json is empty, or remove that file to lead without them.`,
+      `This follower has not got ${this.#attachments.missing.size} attachments, and the stream does not have them, such as ${first}. Have it follow until missing-attachments.json is empty, or remove that file to lead without them.`,
     )
   }
 

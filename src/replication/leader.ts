@@ -32,6 +32,20 @@ export class OutOfReach extends Error {
   }
 }
 
+type Asked = {
+  /** 64 hex. */
+  readonly key: string
+  /** What is posted; undefined: it is asked for. */
+  readonly body?: string
+  readonly withinMs: number
+  readonly signal: AbortSignal
+}
+
+type Answer = { readonly status: number; readonly bytes: Buffer }
+
+/** Asks the box at an address, at `/replica/<path>`. Rejects with OutOfReach. */
+export type AskBox = (address: string, path: string, asked: Asked) => Promise<Answer>
+
 /** Of a connection that was never there. */
 const unsent = new Set([
   'ECONNREFUSED',
@@ -46,13 +60,15 @@ const unsent = new Set([
 export class Leader {
   readonly #addresses: readonly string[]
   readonly #key: string
+  readonly #askBox: AskBox
   readonly #closing = new AbortController()
   #at = 0
 
   /** `addresses`: origins, such as `https://board.example`. `key`: 64 hex. */
-  constructor(addresses: readonly string[], key: string) {
+  constructor(addresses: readonly string[], key: string, askBox = askOverHttp) {
     this.#addresses = addresses
     this.#key = key
+    this.#askBox = askBox
   }
 
   /** The one that is asked next. */
@@ -113,15 +129,12 @@ export class Leader {
   /** What follows these places; undefined: nothing. Throws OutOfReach, and Diverged where its journals are others. */
   async frames(places: readonly JournalPlace[]): Promise<FrameShares | undefined> {
     const body = JSON.stringify({ places } satisfies AskedPlaces)
-    const answer = await this.#ask('frames', framesWithinMs, { method: 'POST', body })
-    if (answer.status === 204) return undefined
-    const bytes = await bodyOf(answer)
-    const shares = answer.status === 200 ? unpackShares(bytes) : undefined
+    const { status, bytes } = await this.#ask('frames', framesWithinMs, body)
+    if (status === 204) return undefined
+    const shares = status === 200 ? unpackShares(bytes) : undefined
     if (shares !== undefined) return shares
-    const { problem = `status ${answer.status}` }: { readonly problem?: unknown } = Object(
-      foreignJson(bytes.toString('utf8')),
-    )
-    if (answer.status === 409) throw new Diverged(String(problem))
+    const { problem = `status ${status}` }: { readonly problem?: unknown } = Object(foreignJson(bytes.toString('utf8')))
+    if (status === 409) throw new Diverged(String(problem))
     throw new OutOfReach(`the leader gave no frames: ${problem}`)
   }
 
@@ -133,18 +146,17 @@ export class Leader {
 
   /** The bytes of an attachment; undefined: the leader has no such file any more. */
   async blob(room: string, sha256: string): Promise<Buffer | undefined> {
-    const answer = await this.#ask(`blob/${room}/${sha256}`, framesWithinMs)
-    const bytes = await bodyOf(answer)
-    if (answer.status === goneStatus) return undefined
-    if (answer.status !== 200) throw new OutOfReach(`the leader did not give an attachment: ${answer.status}`)
+    const { status, bytes } = await this.#ask(`blob/${room}/${sha256}`, framesWithinMs)
+    if (status === goneStatus) return undefined
+    if (status !== 200) throw new OutOfReach(`the leader did not give an attachment: ${status}`)
     return bytes
   }
 
   /** Carries out a write; undefined: its outcome is unknown. `ends`: how far a follower has to be to show it. */
   async command(passed: PassedOn): Promise<{ readonly reply: Reply; readonly ends: Ends | undefined } | undefined> {
-    const answer = await this.#ask('command', writesWithinMs, { method: 'POST', body: JSON.stringify(passed) })
+    const answer = await this.#ask('command', writesWithinMs, JSON.stringify(passed))
     if (answer.status !== 200) return undefined
-    const found = foreignJson((await bodyOf(answer)).toString('utf8'))
+    const found = foreignJson(answer.bytes.toString('utf8'))
     const { status, body, retryAfter, ends }: Readonly<Record<string, unknown>> = Object(found)
     if (typeof status !== 'number' || typeof body !== 'string') return undefined
     const reply = { status, body, ...(typeof retryAfter === 'number' ? { retryAfter } : {}) }
@@ -153,39 +165,43 @@ export class Leader {
 
   async #json(path: string): Promise<unknown> {
     const { address } = this
-    const answer = await this.#ask(path, answersWithinMs)
-    const bytes = await bodyOf(answer)
-    if (answer.status === 403)
+    const { status, bytes } = await this.#ask(path, answersWithinMs)
+    if (status === 403)
       throw new OutOfReach(`${address} does not know this follower: both need the same REPLICA_KEY_FILE`)
-    if (answer.status !== 200) throw new OutOfReach(`${address} answered with status ${answer.status}`)
+    if (status !== 200) throw new OutOfReach(`${address} answered with status ${status}`)
     return foreignJson(bytes.toString('utf8'))
   }
 
-  async #ask(path: string, withinMs: number, given: RequestInit = {}): Promise<Response> {
+  async #ask(path: string, withinMs: number, body?: string): Promise<Answer> {
     const { address } = this
-    let answer: Response
+    const asked = { key: this.#key, withinMs, signal: this.#closing.signal, ...(body === undefined ? {} : { body }) }
     try {
-      answer = await fetch(`${address}/replica/${path}`, {
-        ...given,
-        redirect: 'error',
-        headers: { authorization: `Bearer ${this.#key}` },
-        signal: AbortSignal.any([AbortSignal.timeout(withinMs), this.#closing.signal]),
-      })
+      const answer = await this.#askBox(address, path, asked)
+      // Whoever has followers has these paths.
+      if (answer.status === 404) throw new OutOfReach(`${address} leads no followers`, address)
+      return answer
     } catch (error) {
-      const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)
       this.next(address)
-      throw new OutOfReach(`${address} is out of reach`, unsent.has(String(code)) ? address : undefined)
+      throw error
     }
-    if (answer.status !== 404) return answer
-    // Whoever has followers has these paths.
-    this.next(address)
-    throw new OutOfReach(`${address} leads no followers`, address)
   }
 }
 
-async function bodyOf(answer: Response): Promise<Buffer> {
+const askOverHttp: AskBox = async (address, path, { key, body, withinMs, signal }) => {
+  let answer: Response
   try {
-    return Buffer.from(await answer.arrayBuffer())
+    answer = await fetch(`${address}/replica/${path}`, {
+      ...(body === undefined ? {} : { method: 'POST', body }),
+      redirect: 'error',
+      headers: { authorization: `Bearer ${key}` },
+      signal: AbortSignal.any([AbortSignal.timeout(withinMs), signal]),
+    })
+  } catch (error) {
+    const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)
+    throw new OutOfReach(`${address} is out of reach`, unsent.has(String(code)) ? address : undefined)
+  }
+  try {
+    return { status: answer.status, bytes: Buffer.from(await answer.arrayBuffer()) }
   } catch {
     throw new OutOfReach('the leader cut an answer short')
   }

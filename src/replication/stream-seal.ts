@@ -90,6 +90,11 @@ export class StreamSeal {
     this.#keep({ chain, day: this.#oldestDay, key: random(32).toString('hex') })
   }
 
+  /** There is a chain of keys. */
+  get isKnown(): boolean {
+    return this.#kept !== undefined
+  }
+
   /** Of a follower: takes what its leader keeps. */
   take(state: SealState): void {
     this.#keys.clear()

@@ -208,7 +208,6 @@ export class ActorHost implements Actors {
     const [begun] = await Promise.all([facts, log, feed, ...starts])
     // What an earlier run has indexed may be taken back in this one.
     if (options.disk.fileExists(searchDirectory(options.directory.path))) host.#search.wake()
-    host.#beginToFollow()
     return { actorHost: host, facts: begun }
   }
 
@@ -625,8 +624,8 @@ export class ActorHost implements Actors {
     )
   }
 
-  /** Nobody asks the thread that follows: one that was given up after faults is started again in a while. */
-  #beginToFollow(): void {
+  /** Of a follower: takes what comes from here on. One that was given up after faults is started again in a while: nobody asks it. */
+  beginToFollow(): void {
     const following = this.#following
     if (following === undefined) return
     following.wake()

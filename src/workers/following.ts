@@ -2,9 +2,9 @@
 import { inside } from '../../actors/kernel/limits.ts'
 import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
 import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
-import type { FollowSettings } from '../config.ts'
+import type { FollowSettings, StreamSettings } from '../config.ts'
 import { Attachments } from '../replication/attachments.ts'
-import { Follower, type Standing } from '../replication/follower.ts'
+import { type FollowedStream, Follower, type Standing } from '../replication/follower.ts'
 import { knownOf } from '../replication/follower-directory.ts'
 import { Leader } from '../replication/leader.ts'
 import { replicaKeyIn } from '../replication/replica-key.ts'
@@ -13,7 +13,7 @@ import { StreamReader } from '../replication/stream-reader.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
 import { keptIn } from '../replication/writer.ts'
 import { keepCarried } from '../webhooks/carried.ts'
-import type { ThreadStarter } from './thread.ts'
+import type { ThreadPlatform, ThreadStarter } from './thread.ts'
 
 export type FollowingThread = {
   readonly dataDirectory: string
@@ -39,8 +39,28 @@ const silentMs = 20_000
 /** Of several followers one should be first. */
 const apartMs = 4_000
 
-export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, random, report }) => {
-  const { dataDirectory, serviceId, settings, diskReserveBytes } = data
+/** How it reaches the leader and the stream. */
+type Ways = {
+  readonly leader: Leader
+  readonly openStream: (stream: StreamSettings) => Promise<FollowedStream>
+}
+
+export const thread: ThreadStarter<FollowingThread> = (data, here) => {
+  const { settings, serviceId } = data
+  const { disk, clock } = here
+  return following(data, here, {
+    leader: new Leader(settings.leaders, replicaKeyIn(disk, settings.keyFile)),
+    openStream: ({ servers, keyFile }) => StreamReader.open({ servers, seed: seedIn(disk, keyFile), serviceId, clock }),
+  })
+}
+
+/** The thread, with these ways. */
+export function following(
+  data: FollowingThread,
+  { disk, clock, random, report }: ThreadPlatform,
+  { leader, openStream }: Ways,
+): ReturnType<typeof thread> {
+  const { dataDirectory, settings, diskReserveBytes } = data
   const front = new Link({
     port: data.front,
     openMax: 2,
@@ -57,7 +77,6 @@ export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, rand
         reject(body.isForGood ? new Diverged(body.problem) : new Error(body.problem))
       }),
     )
-  const leader = new Leader(settings.leaders, replicaKeyIn(disk, settings.keyFile))
   const { stream } = settings
   const known = knownOf(disk, dataDirectory)
   if (known === undefined) throw new Error(`${dataDirectory} is not the directory of a follower`)
@@ -70,9 +89,7 @@ export const thread: ThreadStarter<FollowingThread> = (data, { disk, clock, rand
     known,
     report,
     attachments: new Attachments(disk, dataDirectory, leader),
-    openStream:
-      stream &&
-      (() => StreamReader.open({ servers: stream.servers, seed: seedIn(disk, stream.keyFile), serviceId, clock })),
+    openStream: stream && (() => openStream(stream)),
     places: () => ask(['places']),
     take: (shares) => ask(['take', shares]),
     hasRoom: () => disk.freeBytes(dataDirectory) >= diskReserveBytes,

@@ -2,18 +2,29 @@
 
 import { nameOf } from '../../actors/log/book.ts'
 import { parseEntry } from '../../actors/log/entry.ts'
-import { openBoard, resumeBoard } from '../../src/board/server.ts'
+import { openBoard, replicaDoors, resumeBoard } from '../../src/board/server.ts'
 import { openBoardDirectory } from '../../src/board-directory.ts'
 import { entriesIn } from '../../src/cli/mirror-store.ts'
-import { type Config, type Placement, type ReplicationSettings, readConfig } from '../../src/config.ts'
+import type { Clock } from '../../src/clock.ts'
+import {
+  type Config,
+  type FollowSettings,
+  type Placement,
+  type ReplicationSettings,
+  readConfig,
+} from '../../src/config.ts'
 import type { ExportChunk, ExportState } from '../../src/export/chunk.ts'
 import type { Reply } from '../../src/format/reply.ts'
+import type { RouteHandler } from '../../src/http/port.ts'
 import { readMarks } from '../../src/log/mark.ts'
 import type { LogIdentity } from '../../src/log/signed-log.ts'
 import { Parts } from '../../src/parts.ts'
+import { openFollower } from '../../src/replication/follower-directory.ts'
+import { FollowerFront } from '../../src/replication/follower-front.ts'
+import type { Leader } from '../../src/replication/leader.ts'
 import type { FeedAsk } from '../../src/workers/feed-answers.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
-import type { Simulation } from '../support/simulation.ts'
+import type { Machine } from '../support/simulation.ts'
 
 export type Layout = {
   readonly placement: Placement
@@ -22,20 +33,31 @@ export type Layout = {
   readonly isReplicated?: boolean
 }
 
+export const dataDirectory = '/board/data'
+export const markFile = '/board/data.mark'
+export const address = 'http://board.example'
+/** What followers bear. */
+export const replicaKey = '7'.repeat(64)
+const replicaKeyFile = '/board/replica.key'
+
 /** Of a board that is replicated: its servers are the simulation's. */
 export const replication: ReplicationSettings = {
   servers: [],
   keyFile: '',
   systemKeyFile: '',
-  replicaKeyFile: '',
+  replicaKeyFile,
   ack: 'quorum',
 }
 
-export const dataDirectory = '/board/data'
-export const markFile = '/board/data.mark'
-const address = 'http://board.example'
+const follow: FollowSettings = {
+  leaders: [address],
+  keyFile: replicaKeyFile,
+  stream: { servers: [], keyFile: '' },
+  mayLead: false,
+}
 const door = { via: 'command', address: '192.0.2.1' }
 
+type FrontOptions = ConstructorParameters<typeof FollowerFront>[0]
 type Open = Awaited<ReturnType<typeof openBoard>>
 
 /** What was found wrong. Its message says what, and is the same whenever the same is found. */
@@ -47,27 +69,43 @@ export function must(isSo: boolean, what: string): asserts isSo {
   if (!isSo) throw new Violation(what)
 }
 
+type BoardOptions = {
+  readonly machine: Machine
+  readonly layout: Layout
+  /** Identity ids. */
+  readonly operators: readonly string[]
+  /** Roots of all heads that were shown to anybody, by size: by whichever box. */
+  readonly heads: Map<number, string>
+  /** Of a follower: how a thread with this clock asks the box that leads. */
+  readonly leader?: (clock: Clock) => Leader
+}
+
 export class SimulatedBoard {
-  readonly sim: Simulation
-  readonly #layout: Layout
-  readonly #operators: readonly string[]
-  /** Roots of all heads that were shown to anybody, by size. */
-  readonly heads = new Map<number, string>()
+  readonly machine: Machine
+  readonly heads: Map<number, string>
+  readonly #options: BoardOptions
   #open: Open | undefined
+  /** Of a follower. */
+  #front: FollowerFront | undefined
+  /** What its followers ask; undefined: it has none. */
+  #door: RouteHandler | undefined
+  /** The life of its machine in which it was started. */
+  #life = 0
   #parts = new Parts()
 
-  constructor(sim: Simulation, layout: Layout, operators: readonly string[]) {
-    this.sim = sim
-    this.#layout = layout
-    this.#operators = operators
+  constructor(options: BoardOptions) {
+    this.#options = options
+    this.machine = options.machine
+    this.heads = options.heads
   }
 
   get config(): Config {
-    const { shards, placement, isReplicated } = this.#layout
+    const { layout, operators, leader } = this.#options
+    const { shards, placement, isReplicated } = layout
     const given = readConfig(dataDirectory, {
       BASE_URL: address,
       MARK_FILE: markFile,
-      OPERATORS: this.#operators.join(','),
+      OPERATORS: operators.join(','),
       SHARDS: String(shards),
       PLACEMENT: placement,
       VERIFY_THREADS: '1',
@@ -81,7 +119,7 @@ export class SimulatedBoard {
       // So that most of what is asked for is old.
       recentEvents: 16,
       diskReserveBytes: 4 * 1024,
-      ...(isReplicated ? { replication } : {}),
+      ...(leader !== undefined ? { follow } : isReplicated ? { replication } : {}),
     }
   }
 
@@ -112,46 +150,65 @@ export class SimulatedBoard {
     return this.#running.log.vkey
   }
 
+  /** Of a follower: for how many milliseconds the leader has had more than it. */
+  get behindMs(): number {
+    return this.#front?.behindMs ?? Number.POSITIVE_INFINITY
+  }
+
+  /** What answers its followers; undefined: it does not run. */
+  get door(): RouteHandler | undefined {
+    return this.machine.isDown || this.machine.life !== this.#life ? undefined : this.#door
+  }
+
   /** Rejects with the error that a start ends with. */
-  async start(): Promise<'running' | 'dark'> {
-    return this.sim.until(this.#start())
-  }
-
-  async #start(): Promise<'running'> {
-    const { platform } = this.sim
+  async start(): Promise<void> {
+    const { platform, life } = this.machine
     const { disk, clock, random } = platform
-    const { shards, placement } = this.#layout
+    const { layout, leader: leaderFor } = this.#options
+    const { shards, placement, isReplicated } = layout
     const { config } = this
+    this.#door = undefined
     disk.makeDirectory(dataDirectory)
+    if (isReplicated && !disk.fileExists(replicaKeyFile))
+      disk.writeAtomic(replicaKeyFile, Buffer.from(`${replicaKey}\n`), 0o600)
     const marks = readMarks(disk, config)
+    const leader = leaderFor?.(clock)
+    const followed = leader && {
+      ...(await openFollower({ ...platform, path: dataDirectory, segmentBytesMax: config.segmentBytesMax, leader })),
+      front: (given: Pick<FrontOptions, 'notices' | 'news'>) => new FollowerFront({ ...given, clock, leader }),
+    }
     const where = { path: dataDirectory, serviceId: 'board', publicHost: 'board.example' }
-    const directory = openBoardDirectory({ disk, ...where, shards, now: clock.wallSeconds(), random })
+    const directory =
+      followed?.directory ?? openBoardDirectory({ disk, ...where, shards, now: clock.wallSeconds(), random })
     this.#parts = new Parts()
-    const place = { ...platform, config, directory, placement, marks, address, port: 0 }
-    this.#open = await openBoard(this.#parts, place)
-    const { actorHost, news } = this.#open
+    const place = { ...platform, config, directory, placement, marks, address, port: 0, followed }
+    const open = await openBoard(this.#parts, place)
+    const { actorHost, news, follower } = open
+    this.#open = open
+    this.#front = follower?.front
     this.noteHead(news.head.checkpoint)
-    actorHost.listen({ published: ({ head }) => this.noteHead(head.checkpoint) })
-    await resumeBoard(this.#parts, this.#open)
-    return 'running'
+    actorHost.listen({
+      published: ({ head }) => this.noteHead(head.checkpoint),
+      standing: ({ problem }) => must(problem === undefined, `a follower takes nothing any more: ${problem}`),
+    })
+    if (follower === undefined) await resumeBoard(this.#parts, open)
+    this.#door = (await replicaDoors(open))['/replica/']
+    this.#life = life
+    actorHost.started()
   }
 
-  async stop(): Promise<'stopped' | 'dark'> {
-    const stopped = async () => {
-      await this.#parts.stop()
-      return 'stopped' as const
-    }
-    return this.sim.until(stopped())
+  async stop(): Promise<void> {
+    await this.#parts.stop()
   }
 
   /** Undefined: the outcome is unknown. Never settles when the board ends first. */
   send(body: Buffer): Promise<Reply | undefined> {
     const { front } = this.#running
     return new Promise((resolve) =>
-      this.sim.inMain(() =>
+      this.machine.inMain(() =>
         front.execute(body, door, (reply) => {
           // What a machine without power says reaches nobody.
-          if (!this.sim.isDown) resolve(reply)
+          if (!this.machine.isDown) resolve(reply)
         }),
       ),
     )
@@ -189,7 +246,7 @@ export class SimulatedBoard {
   async #askFeed<Answer>(ask: (seen: number) => FeedAsk): Promise<Answer> {
     const { actorHost } = this.#running
     const answer = await new Promise<Answer | { readonly ok: false } | undefined>((resolve) =>
-      this.sim.inMain(() => actorHost.askFeed<Answer>(ask(actorHost.seen), resolve)),
+      this.machine.inMain(() => actorHost.askFeed<Answer>(ask(actorHost.seen), resolve)),
     )
     if (answer === undefined) throw new Violation('the feed does not answer')
     return answer as Answer

@@ -1,5 +1,6 @@
 /** What has to be true of a board that is at rest, whatever happened to it: asked of it as anybody may, and of its files. */
 
+import { isDeepStrictEqual } from 'node:util'
 import { codes } from '../../actors/works/market/ledger.ts'
 import { splitLines } from '../../src/cli/lines.ts'
 import { checkHere, verifyExport } from '../../src/cli/verify-export.ts'
@@ -187,7 +188,7 @@ async function checkSecrets(board: SimulatedBoard, ask: Ask): Promise<void> {
     must(answer.ok, `${fields.operation} is refused: ${answer.error?.code}`)
     must(!JSON.stringify(answer).includes(secretMark), `something private is in ${fields.operation}`)
   }
-  for (const [name, { bytes }] of board.sim.memory.copy(`${dataDirectory}/log`))
+  for (const [name, { bytes }] of board.machine.memory.copy(`${dataDirectory}/log`))
     must(!bytes.includes(secretMark), `something private is in ${name}`)
 }
 
@@ -225,11 +226,57 @@ async function checkPrivate(model: Model, ask: Ask): Promise<void> {
   }
 }
 
+/** Names of fields that lead to the first difference; undefined: there is none. A cursor is sealed anew each time. */
+function differs(one: unknown, other: unknown): string | undefined {
+  if (isDeepStrictEqual(one, other)) return undefined
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return ''
+  for (const [name, value] of Object.entries({ ...other, ...one })) {
+    const isCursor = name.endsWith('cursor') && typeof value === typeof Object(other)[name]
+    if (isCursor) continue
+    const found = differs(value, Object(other)[name])
+    if (found !== undefined) return Array.isArray(one) ? found : `${name} ${found}`.trim()
+  }
+  return undefined
+}
+
+type Alike = {
+  readonly model: Model
+  readonly ask: Ask
+  readonly askSecond: Ask
+  readonly exported: () => Promise<Buffer>
+  readonly exportedSecond: () => Promise<Buffer>
+}
+
+/** Who follows a board that is at rest, and has everything, answers as that does. */
+export async function checkAlike({ model, ask, askSecond, exported, exportedSecond }: Alike): Promise<void> {
+  const alike = async (fields: Fields, by?: Person): Promise<void> => {
+    const [first, second] = [await ask(fields, by), await askSecond(fields, by)]
+    const place = differs(first, second)
+    must(place === undefined, `a follower answers ${fields.operation} otherwise than its leader: ${place}`)
+    const { next_cursor: cursor } = Object(first.data)
+    // A place in a list of the one is a place in that of the other.
+    if (typeof cursor === 'string' && !('cursor' in fields)) await alike({ ...fields, cursor }, by)
+  }
+  for (const fields of publicLists) await alike(fields)
+  for (const { name: room, isPrivate, mayEver } of model.rooms.values())
+    if (isPrivate) for (const by of mayEver) await alike({ operation: 'events.list', room, limit: 100 }, by)
+  for (const person of model.people) {
+    await alike({ operation: 'credit.balance', target: person.id }, person)
+    await alike({ operation: 'inbox.list', limit: 50 }, person)
+  }
+  const lines = linesOf(await exported())
+  for (const [at, line] of linesOf(await exportedSecond()).entries())
+    must(
+      differs(lines[at], line) === undefined,
+      `a follower exports otherwise than its leader: ${line.type} ${differs(lines[at], line)}`,
+    )
+}
+
 /** Everything that the log has signed follows from the files. */
 export function checkFiles(board: SimulatedBoard): void {
   const found: string[] = []
   const { damages, refusals } = checkBoard({
-    disk: board.sim.memory,
+    disk: board.machine.memory,
     path: dataDirectory,
     markFile,
     verify: undefined,

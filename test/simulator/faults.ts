@@ -105,7 +105,7 @@ async function killed(world: World): Promise<void> {
 /** As a service manager stops it: every file is closed in order. */
 async function stopped(world: World): Promise<void> {
   await world.settle()
-  if ((await world.board.stop()) === 'dark') return world.recover()
+  if ((await world.sim.until(world.board.stop())) === 'dark') return world.recover()
   await world.sim.kill()
   await world.startAgain()
 }
@@ -126,7 +126,7 @@ async function copied(world: World): Promise<void> {
 /** What an error of a start is called; undefined: it runs. */
 async function startError(world: World): Promise<Error | undefined> {
   try {
-    await world.board.start()
+    await world.sim.until(world.board.start())
     return undefined
   } catch (error) {
     if (error instanceof Violation) throw error

@@ -350,4 +350,28 @@ export const mutations: readonly Mutation[] = [
     from: '    return (row % this.#layout.rowsPerBlock) * this.#words\n',
     to: '    return ((row ^ 1) % this.#layout.rowsPerBlock) * this.#words\n',
   },
+  {
+    name: 'a follower answers a write before it shows it',
+    file: 'src/replication/follower-front.ts',
+    from: '    if (this.#ends !== undefined && isReached(ends, this.#ends)) return then()',
+    to: '    if (this.#ends !== undefined) return then()',
+  },
+  {
+    name: 'a follower that is behind shows what is private',
+    file: 'src/replication/follower-front.ts',
+    from: '    if (this.behindMs <= privateWithinMs) return undefined',
+    to: '    if (this.behindMs < Number.POSITIVE_INFINITY) return undefined',
+  },
+  {
+    name: 'a follower shows a batch before its log covers it',
+    file: 'src/workers/take-frames.ts',
+    from: '    ask(log, shares?.at(-1), (last) => (last.ok ? give(taken(found, last)) : give(last)))',
+    to: '    ask(log, undefined, (last) => (last.ok ? give(taken(found, last)) : give(last)))',
+  },
+  {
+    name: 'a follower begins to follow before it has swept its attachments',
+    file: 'src/board/start-actors.ts',
+    from: "  await parts.start({ name: 'actors', stop: () => actorHost.stop() })",
+    to: "  await parts.start({ name: 'actors', stop: () => actorHost.stop() })\n  actorHost.beginToFollow()",
+  },
 ]

@@ -1,15 +1,15 @@
-/** A second box that has the board too. It hears what the stream has, and can take the place of the first one. */
-import { readFacts, replicationFile } from '../../src/board-directory.ts'
+/** A second box that has the board too: it follows the first one, answers reads, passes writes on, and can take its place. */
+import { dirname } from 'node:path'
+import { replicationFile } from '../../src/board-directory.ts'
 import type { LogIdentity } from '../../src/log/signed-log.ts'
-import { Attachments, leaderNotAsked } from '../../src/replication/attachments.ts'
-import { Assembly, openPayload } from '../../src/replication/batch.ts'
-import { CopiedJournals } from '../../src/replication/copied-journals.ts'
-import { becomeFollower, knownOf, logsOf } from '../../src/replication/follower-directory.ts'
+import { becomeFollower } from '../../src/replication/follower-directory.ts'
+import { Halted } from '../../src/replication/halted.ts'
 import { takeLead } from '../../src/replication/lead.ts'
-import { StreamSeal } from '../../src/replication/stream-seal.ts'
+import { OutOfReach } from '../../src/replication/leader.ts'
 import type { Copy } from '../support/memory-disk.ts'
 import type { Machine, Simulation } from '../support/simulation.ts'
-import { dataDirectory, markFile, replication } from './board.ts'
+import { dataDirectory, markFile, replication, type SimulatedBoard } from './board.ts'
+import type { Network } from './network.ts'
 import type { SimulatedServers } from './servers.ts'
 
 /** Of a machine: its data directory, and the mark beside it. */
@@ -17,23 +17,41 @@ export const machineDirectory = '/board'
 
 export const silent = () => {}
 
+type Ways = { readonly servers: SimulatedServers; readonly network: Network }
+
 export class SecondBox {
   readonly servers: SimulatedServers
+  /** Between the two boxes. */
+  readonly network: Network
+  readonly board: SimulatedBoard
   readonly #sim: Simulation
   readonly #machine: Machine
-  readonly #segmentBytesMax: number
-  /** It has all messages up to this one; undefined: it has no board. */
-  #heard: number | undefined
+  #isRunning = false
+  /** It has the key of the stream for certain. */
+  hasKey = false
 
-  constructor(sim: Simulation, servers: SimulatedServers, segmentBytesMax: number) {
+  constructor(sim: Simulation, board: SimulatedBoard, { servers, network }: Ways) {
     this.#sim = sim
     this.servers = servers
-    this.#machine = sim.beside()
-    this.#segmentBytesMax = segmentBytesMax
+    this.network = network
+    this.board = board
+    this.#machine = board.machine
   }
 
+  /** It has the board, as far as it has heard. */
   get isFollower(): boolean {
-    return this.#heard !== undefined
+    return this.#machine.memory.fileExists(`${dataDirectory}/board.json`)
+  }
+
+  /** It answers. */
+  get isRunning(): boolean {
+    return this.#isRunning && !this.#machine.isDown
+  }
+
+  heal(): void {
+    this.servers.heal()
+    this.network.heal()
+    if (!this.#machine.isDown) this.#machine.memory.heal()
   }
 
   /** Has these files of the first box, which is at rest: the stream has all of them. */
@@ -42,68 +60,88 @@ export class SecondBox {
     const left = new Set([markFile, replicationFile(dataDirectory)])
     memory.putBack(machineDirectory, new Map([...files].filter(([name]) => !left.has(name))))
     becomeFollower(memory, dataDirectory, [log])
-    this.#heard = this.servers.last
+    this.hasKey = true
   }
 
-  /** Takes what the stream has, as a follower does that runs. The power may go off meanwhile, after so many operations of its disk. */
-  async hear(operations: number, onFirstDown: () => Promise<void>): Promise<void> {
+  /** Follows from here on. The power may go off on the way, after so many operations of its disk. False: it does not run. */
+  async start(operations: number, onFirstDown: () => Promise<void>): Promise<boolean> {
+    await this.end()
     this.#machine.memory.cutAfter(operations)
-    await this.#until(this.#take(this.#machine.platform), onFirstDown)
-    this.#machine.startAgain()
-  }
-
-  async #take({ clock, random, disk }: Machine['platform']): Promise<void> {
-    const seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds, random })
-    const journals = new CopiedJournals({
-      disk,
-      path: dataDirectory,
-      random,
-      segmentBytesMax: this.#segmentBytesMax,
-      facts: readFacts(disk, dataDirectory),
-      logs: logsOf(knownOf(disk, dataDirectory)!),
-      report: silent,
-    })
-    const attachments = new Attachments(disk, dataDirectory, leaderNotAsked)
-    const assembly = new Assembly(seal)
     try {
-      for (let seq = this.#heard! + 1; seq <= this.servers.last; seq++) {
-        const batch = assembly.add(this.servers.read(seq)!)
-        if (batch === undefined) continue
-        const { shares, files } = openPayload(batch.header, batch.payload)
-        await attachments.fetchFor(shares.slice(0, -1), files)
-        journals.take(shares)
-        this.#heard = seq
-      }
-    } finally {
-      journals.close()
+      this.#isRunning = await this.#until(this.board.start(), onFirstDown)
+    } catch (error) {
+      // Nobody could be asked for the beginning of the journals.
+      if (!(error instanceof OutOfReach)) throw error
     }
+    if (!this.#isRunning) await this.#machine.startAgain()
+    return this.#isRunning
   }
 
-  /** Takes the place of the first box. Its own power goes off `cuts` times on the way; `onFirstDown` is called when the first box goes down. */
-  async lead(cuts: number, onFirstDown: () => Promise<void>): Promise<void> {
+  /** What runs there is asked something. Undefined: it ended meanwhile. */
+  ask<Answer>(ask: (board: SimulatedBoard) => Promise<Answer>): Promise<Answer | undefined> {
+    return Promise.race([ask(this.board), this.#machine.ended.then(() => undefined)])
+  }
+
+  /** Its power goes off after so many more operations of its disk. */
+  cutAfter(operations: number): void {
+    this.#machine.memory.cutAfter(operations)
+  }
+
+  killThread(): string | undefined {
+    return this.#machine.killThread()
+  }
+
+  /** As a service manager stops it. */
+  async stop(onFirstDown: () => Promise<void>): Promise<void> {
+    if (this.isRunning) await this.#until(this.board.stop(), onFirstDown)
+    await this.end()
+  }
+
+  /** Whatever runs there is gone. */
+  async end(): Promise<void> {
+    this.hasKey ||= this.isRunning && this.board.behindMs === 0
+    this.#isRunning = false
+    await this.#machine.startAgain()
+  }
+
+  /**
+   * Takes the place of the first box. Its own power goes off `cuts` times on the way; `onFirstDown` is called when the first box goes down.
+   * False: it may not, because it is new and has never had everything.
+   */
+  async lead(cuts: number, onFirstDown: () => Promise<void>): Promise<boolean> {
     const { memory } = this.#machine
+    await this.end()
+    memory.heal()
+    // Who makes a follower that may lead brings the keys.
+    for (const [name, { bytes, mode }] of this.#sim.memory.copy(`${dataDirectory}/keys`)) {
+      memory.makeDirectory(dirname(name))
+      memory.writeAtomic(name, bytes, mode)
+    }
+    const { segmentBytesMax } = this.board.config
     for (let left = cuts; ; left--) {
       memory.cutAfter(left > 0 ? 1 + this.#sim.chance(40) : Number.POSITIVE_INFINITY)
       const leading = takeLead({
         ...this.#machine.platform,
-        config: { dataDirectory, segmentBytesMax: this.#segmentBytesMax },
+        config: { dataDirectory, segmentBytesMax },
         settings: replication,
         openStream: this.servers.open,
         takeDeliveries: silent,
         report: silent,
       })
-      const isDone = await this.#until(leading, onFirstDown)
-      this.#machine.startAgain()
-      if (isDone) return
+      const isDone = await this.#until(leading, onFirstDown).catch((error: unknown) => {
+        if (this.hasKey || !(error instanceof Halted && error.message.includes('no key'))) throw error
+      })
+      await this.#machine.startAgain()
+      if (isDone !== false) return isDone === true
     }
   }
 
   /** False: the power of this box went off. */
   async #until(work: Promise<unknown>, onFirstDown: () => Promise<void>): Promise<boolean> {
-    const { memory } = this.#machine
+    const isDown = () => this.#machine.isDown || this.#sim.isDown
     for (;;) {
-      if ((await this.#sim.until(work, () => memory.isDark || this.#sim.isDown)) !== 'dark') return true
-      if (memory.isDark) return false
+      if ((await this.#sim.until(work, isDown)) !== 'dark') return true
+      if (this.#machine.isDown) return false
       await onFirstDown()
     }
   }
@@ -114,6 +152,5 @@ export class SecondBox {
     const files = memory.copy(machineDirectory)
     memory.putBack(machineDirectory, this.#sim.memory.copy(machineDirectory))
     this.#sim.memory.putBack(machineDirectory, files)
-    this.#heard = 0
   }
 }

@@ -1,6 +1,8 @@
 /** NATS servers as a board sees them: a stream on other machines, which outlives every fault of the board. What is sent may get lost. */
 import { type Clock, pause } from '../../src/clock.ts'
 import { type Part, parseHeader } from '../../src/replication/batch.ts'
+import type { FollowedStream } from '../../src/replication/follower.ts'
+import type { Ends } from '../../src/replication/journals-out.ts'
 import type { OpenStream } from '../../src/replication/open-stream.ts'
 import { type Published, StreamAway } from '../../src/replication/stream.ts'
 import type { Simulation } from '../support/simulation.ts'
@@ -15,8 +17,14 @@ const lateMsMax = 20_000
 export class SimulatedServers {
   readonly #sim: Simulation
   readonly #messages: Message[] = []
+  /** Readers of the stream that have all of it. */
+  readonly #waiting: (() => void)[] = []
+  /** The board that leads. */
+  #hearsCopies: ((ends: Ends) => void) | undefined
   /** Nobody can reach them. */
   areAway = false
+  /** The follower cannot reach them. */
+  areCutOff = false
   /** So many of a hundred messages get lost or come late, or their acknowledgments do. */
   lost = 0
 
@@ -26,7 +34,9 @@ export class SimulatedServers {
 
   heal(): void {
     this.areAway = false
+    this.areCutOff = false
     this.lost = 0
+    this.#wake()
   }
 
   /** Message `seq`, as it was sent. */
@@ -37,6 +47,54 @@ export class SimulatedServers {
 
   get last(): number {
     return this.#messages.length
+  }
+
+  /** The stream as a follower reads it whose thread has this clock. */
+  async reader(clock: Clock): Promise<FollowedStream> {
+    const reach = () => this.#reach(clock, this.areCutOff)
+    await reach()
+    const ended = Promise.withResolvers<void>()
+    let isClosed = false
+    const from = async function* (this: SimulatedServers, first: number) {
+      for (let seq = first; ; ) {
+        if (isClosed) return
+        if (this.areAway || this.areCutOff || seq > this.last) await Promise.race([this.#more(clock), ended.promise])
+        else {
+          const part = this.read(seq)
+          await this.#underWay(clock)
+          yield { seq: seq++, part }
+        }
+      }
+    }
+    return {
+      last: async () => {
+        await reach()
+        return this.last
+      },
+      from: from.bind(this),
+      tellCopied: (ends) => this.#tellCopied(clock, ends),
+      close: async () => {
+        isClosed = true
+        ended.resolve()
+      },
+    }
+  }
+
+  /** Something was stored, or the servers are back. */
+  async #more(clock: Clock): Promise<void> {
+    await new Promise<void>((go) => {
+      this.#waiting.push(() => clock.later(go, this.#sim.chance(10)))
+    })
+  }
+
+  #wake(): void {
+    for (const each of this.#waiting.splice(0)) each()
+  }
+
+  /** Nobody keeps it: the board that hears it now is told. */
+  #tellCopied(clock: Clock, ends: Ends): void {
+    if (this.areAway || this.areCutOff || this.#sim.chance(100) < this.lost) return
+    clock.later(() => this.#hearsCopies?.(ends), this.#sim.chance(10))
   }
 
   readonly open: OpenStream = async ({ clock }) => {
@@ -54,14 +112,17 @@ export class SimulatedServers {
         return this.read(seq)
       },
       publish: (part, expected) => this.#publish(clock, part, expected),
-      hearCopies: () => new Promise(() => {}),
+      hearCopies: (take) => {
+        this.#hearsCopies = (ends) => void clock.later(() => take(ends), 0)
+        return new Promise(() => {})
+      },
       close: async () => {},
     }
   }
 
-  async #reach(clock: Clock): Promise<void> {
+  async #reach(clock: Clock, isCutOff = false): Promise<void> {
     await this.#underWay(clock)
-    if (!this.areAway) return
+    if (!this.areAway && !isCutOff) return
     await pause(clock, answersWithinMs)
     throw new StreamAway('The servers of the stream are out of reach.')
   }
@@ -83,6 +144,8 @@ export class SimulatedServers {
 
   #store(message: Message, expected: number): Published {
     if (this.last !== expected) return { unknown: `wrong last sequence: ${this.last}` }
-    return { seq: this.#messages.push(message) }
+    const seq = this.#messages.push(message)
+    this.#wake()
+    return { seq }
   }
 }

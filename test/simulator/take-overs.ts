@@ -1,4 +1,4 @@
-/** What goes wrong with a board that is replicated: its servers, and its place, which another box takes. */
+/** What goes wrong with a board that is replicated: its servers, the box that follows it, and its place, which that one takes. */
 import { handOver } from '../../src/replication/hand-over.ts'
 import { standDown } from '../../src/replication/stand-down.ts'
 import { replication, Violation } from './board.ts'
@@ -19,8 +19,24 @@ const kinds: Readonly<Record<string, { readonly weight: number; readonly go: Go 
       servers.lost = chance.below(60)
     },
   },
-  'servers back': { weight: 4, go: (_world, { servers }) => servers.heal() },
-  'follower hears': { weight: 4, go: hear },
+  'requests of the follower lost': {
+    weight: 2,
+    go: ({ chance }, { network }) => {
+      network.lost = chance.below(60)
+    },
+  },
+  'follower cut off': {
+    weight: 2,
+    go: ({ chance }, { network, servers }) => {
+      network.cut = /./
+      if (chance.below(2) === 0) servers.areCutOff = true
+    },
+  },
+  'servers and follower back': { weight: 6, go: (_world, second) => second.heal() },
+  'follower starts': { weight: 6, go: follow },
+  'follower ends': { weight: 3, go: endFollower },
+  'follower is asked what is private': { weight: 4, go: (world) => world.askPrivateOfFollower() },
+  'follower is compared': { weight: 2, go: (world) => world.compareFollower() },
   'follower takes over': { weight: 3, go: takeOver },
   'leader hands over': { weight: 1, go: handedOver },
 }
@@ -43,10 +59,25 @@ async function hasFollower(world: World, second: SecondBox): Promise<boolean> {
   return true
 }
 
-async function hear(world: World, second: SecondBox): Promise<void> {
-  if (!(await hasFollower(world, second))) return
-  const operations = world.chance.below(4) === 0 ? 1 + world.chance.below(40) : Number.POSITIVE_INFINITY
-  await second.hear(operations, () => world.recover())
+/** From files of the first box, or from nothing, as one that is new. */
+async function follow(world: World, second: SecondBox): Promise<void> {
+  const { chance } = world
+  if (second.isRunning) return
+  if (!second.isFollower && chance.below(2) === 0 && !(await hasFollower(world, second))) return
+  const operations = chance.below(4) === 0 ? 1 + chance.below(150) : Number.POSITIVE_INFINITY
+  const isRunning = await second.start(operations, () => world.recover())
+  world.count(isRunning ? 'followers started' : 'followers that did not start')
+}
+
+async function endFollower(world: World, second: SecondBox): Promise<void> {
+  const { chance } = world
+  if (!second.isRunning) return
+  const how = chance.pick(['killed', 'stopped', 'power', 'thread'])
+  world.count(`followers ended: ${how}`)
+  if (how === 'killed') await second.end()
+  else if (how === 'stopped') await second.stop(() => world.recover())
+  else if (how === 'power') second.cutAfter(1 + chance.below(60))
+  else second.killThread()
 }
 
 /** Under load, with a leader that is gone, or one that knows of nothing and goes on. */
@@ -66,7 +97,10 @@ async function takeOver(world: World, second: SecondBox): Promise<void> {
     else await sim.kill()
   }
   if (!isUp) await end()
-  await second.lead(chance.below(3), end)
+  if (!(await second.lead(chance.below(3), end))) {
+    world.count('places not taken by who is new')
+    return isUp ? undefined : world.startAgain()
+  }
   world.count(isUp ? 'places taken of a leader that was there' : 'places taken')
   if (isUp && (await sim.until(world.aMoment())) !== 'dark') world.postTogether()
   if (isUp) await sim.until(world.aMoment())
@@ -84,17 +118,17 @@ async function takeOver(world: World, second: SecondBox): Promise<void> {
 async function refusesToLead(world: World): Promise<void> {
   const { sim, board } = world
   sim.memory.heal()
-  if ((await board.start()) !== 'dark' || sim.memory.isDark)
+  if ((await sim.until(board.start())) !== 'dark' || sim.memory.isDark)
     throw new Violation('a board whose place was taken starts as if it led')
   await sim.kill()
 }
 
 async function handedOver(world: World, second: SecondBox): Promise<void> {
   const { sim, board, chance } = world
-  if (!(await hasFollower(world, second))) return
+  if (!(await hasFollower(world, second)) || !second.hasKey) return
   await world.settle()
   second.servers.heal()
-  if ((await board.stop()) === 'dark') return world.recover()
+  if ((await sim.until(board.stop())) === 'dark') return world.recover()
   await sim.kill()
   const given = { config: board.config, settings: replication, openStream: second.servers.open, report: silent }
   await untilDone(world, () => handOver({ platform: sim.platform, ...given, tell: silent }))

@@ -4,20 +4,22 @@
  */
 import { createHash } from 'node:crypto'
 import { pause } from '../../src/clock.ts'
-import { envelopeOf } from '../../src/format/reply.ts'
+import { type Reply as Envelope, envelopeOf } from '../../src/format/reply.ts'
+import { type FollowingThread, following } from '../../src/workers/following.ts'
 import { publishing, type ReplicationThread } from '../../src/workers/replication.ts'
 import type { ThreadPlatform } from '../../src/workers/thread.ts'
 import { Chance } from '../support/chance.ts'
 import type { Copy } from '../support/memory-disk.ts'
 import { Simulation } from '../support/simulation.ts'
 import { acts, type Command, ofDeliveries, tookPost } from './acts.ts'
-import { type Layout, SimulatedBoard, Violation } from './board.ts'
-import { type Ask, checkAll, checkReadable } from './checks.ts'
+import { address, type Layout, replicaKey, SimulatedBoard, Violation } from './board.ts'
+import { type Ask, checkAlike, checkAll, checkReadable } from './checks.ts'
 import { type FaultKind, faults, ofOneBox } from './faults.ts'
 import { Follower } from './followers.ts'
 import { checkLetter, undelivered } from './hooks.ts'
 import { type Hook, Model, type Reply, type Sent, secretMark } from './model.ts'
-import { type Fields, makePeople, Signatures, type Signed, signed, signerOf } from './people.ts'
+import { Network } from './network.ts'
+import { type Fields, makePeople, type Person, Signatures, type Signed, signed, signerOf } from './people.ts'
 import { SecondBox } from './second-box.ts'
 import { SimulatedServers } from './servers.ts'
 import { takeOvers } from './take-overs.ts'
@@ -66,6 +68,12 @@ function layoutOf(chance: Chance): Layout {
 
 const threads = ['shard', 'log', 'back', 'feed', 'clerk']
 const pendingMax = 16
+/** Seconds: after so long a follower answers a write whether it shows it or not. */
+const shownWithin = 9
+/** Seconds: a follower that has not heard of its leader for so long shows nothing private. */
+const privateWithin = 8
+/** Looks at whether a follower has everything. */
+const catchUpTries = 40
 /** Looks at whether all webhooks have what they are for. */
 const deliveryTries = 30
 
@@ -117,6 +125,8 @@ export class World {
   step = 0
   #pending: Promise<void>[] = []
   #asked = 0
+  /** What was sent in an earlier one is waited for no longer. */
+  #life = 0
   #failed: { readonly error: unknown } | undefined
   /** All files as they were at some time, and how many leaves the log had. */
   copy: { readonly size: number; readonly files: Copy } | undefined
@@ -148,19 +158,37 @@ export class World {
     const signatures = new Signatures()
     const tasks = { verifyBatch: (letter: unknown) => signatures.judge(letter as ArrayBuffer) }
     let servers: SimulatedServers | undefined
+    let network: Network | undefined
     const replication = (data: unknown, here: ThreadPlatform) =>
       publishing(data as ReplicationThread, here, servers!.open)
+    const follower = (data: unknown, here: ThreadPlatform) =>
+      following(data as FollowingThread, here, {
+        leader: network!.leader(here.clock),
+        openStream: () => servers!.reader(here.clock),
+      })
     let targets: SimulatedTargets | undefined
     const delivery = (data: unknown, here: ThreadPlatform) => targets!.thread(data, here)
-    const sim = await Simulation.begin({ seed: 0, tasks, threads: { replication, delivery } }, threads)
+    const sim = await Simulation.begin(
+      { seed: 0, tasks, threads: { replication, delivery, following: follower } },
+      threads,
+    )
     servers = new SimulatedServers(sim)
     let world: World | undefined
     targets = new SimulatedTargets(sim, (letter) => world!.#heard(letter))
     sim.reseed(seed)
     const people = makePeople()
     const drawn = { ...(layout ?? layoutOf(new Chance(seed))), ...(isReplicated ? { isReplicated } : {}) }
-    const board = new SimulatedBoard(sim, drawn, [people[0]!.id])
-    const second = drawn.isReplicated ? new SecondBox(sim, servers, board.config.segmentBytesMax) : undefined
+    const given = { layout: drawn, operators: [people[0]!.id], heads: new Map<number, string>() }
+    const board = new SimulatedBoard({ ...given, machine: sim })
+    const way = new Network(sim, { address, key: replicaKey, door: () => board.door })
+    network = way
+    const second = drawn.isReplicated
+      ? new SecondBox(
+          sim,
+          new SimulatedBoard({ ...given, machine: sim.beside(), leader: (clock) => way.leader(clock) }),
+          { servers, network },
+        )
+      : undefined
     world = new World(seed, signatures, sim, board, new Model(people), second, targets)
     return world
   }
@@ -233,7 +261,12 @@ export class World {
   }
 
   async #deliver(sent: Sent, refusedAs?: readonly string[]): Promise<void> {
-    const given = await this.board.send(sent.body)
+    const life = this.#life
+    const { second } = this
+    const toSecond = second?.isRunning === true && this.chance.below(3) === 0
+    const given = await (toSecond ? this.#sendToSecond(sent.body) : this.board.send(sent.body))
+    // It was waited for no longer.
+    if (life !== this.#life) return
     if (given === undefined) {
       sent.standing = 'doubtful'
       sent.mayBeDone = true
@@ -253,6 +286,22 @@ export class World {
         `what has to be refused is ${reply.ok ? 'accepted' : `refused as ${reply.error?.code}`}: ${sent.name}`,
       )
     this.#take(sent, reply)
+    if (toSecond && isPublicPost(sent, this.model)) await this.#checkShown(sent)
+  }
+
+  /** Who wrote by way of a follower reads there what they wrote. */
+  async #checkShown({ id, reply, at }: Sent): Promise<void> {
+    const life = this.#life
+    if (reply?.data?.event === undefined || this.now - at > shownWithin) return
+    const found = await this.#askSecond({ operation: 'event.get', event_id: id }).catch(unlessGone)
+    if (life !== this.#life || found === undefined || found.ok || allowed(found, ['internal'])) return
+    throw new Violation(`a follower answers a post that it does not show: ${found.error?.code}`)
+  }
+
+  /** A follower passes on what it is sent, and answers when it shows it. */
+  #sendToSecond(body: Buffer): Promise<Envelope | undefined> {
+    this.count('commands to a follower')
+    return this.second!.ask((board) => board.send(body))
   }
 
   #take(sent: Sent, reply: Reply): void {
@@ -284,8 +333,10 @@ export class World {
 
   /** The same bytes as before. */
   async #repeat(old: Sent): Promise<void> {
-    const given = await this.board.send(old.body)
-    if (given !== undefined) this.#same(envelopeOf(given) as Reply, old)
+    const life = this.#life
+    const toSecond = this.second?.isRunning === true && this.chance.below(3) === 0
+    const given = await (toSecond ? this.#sendToSecond(old.body) : this.board.send(old.body))
+    if (given !== undefined && life === this.#life) this.#same(envelopeOf(given) as Reply, old)
   }
 
   #same(reply: Reply, old: Sent): void {
@@ -317,7 +368,32 @@ export class World {
     this.#same(reply, old)
   }
 
-  readonly ask: Ask = async (fields, by) => {
+  readonly ask: Ask = (fields, by) => this.#ask(fields, by, (body) => this.board.send(body))
+
+  /** Of the box that follows. */
+  readonly #askSecond: Ask = (fields, by) =>
+    this.#ask(fields, by, (body) => this.second!.ask((board) => board.send(body)))
+
+  /** One that has not heard of its leader for a while cannot know who may read by now. */
+  async askPrivateOfFollower(): Promise<void> {
+    const { second } = this
+    const room = this.chance.pick([...this.model.rooms.values()].filter(({ isPrivate }) => isPrivate))
+    if (room?.owner === undefined || !second?.isRunning) return
+    second.network.cut = /./
+    await this.wait(1_000 * privateWithin)
+    if (!second.isRunning || second.network.cut === undefined) return
+    const asked = this.#askSecond({ operation: 'events.list', room: room.name }, room.owner).catch(unlessGone)
+    const found = await this.sim.until(asked)
+    if (found === 'dark') return this.recover()
+    if (found?.ok) throw new Violation('a follower that is behind shows what is private')
+    this.count('private reads of a follower that is behind')
+  }
+
+  async #ask(
+    fields: Fields,
+    by: Person | undefined,
+    send: (body: Buffer) => Promise<Envelope | undefined>,
+  ): Promise<Reply> {
     const stamp = {
       serviceId: this.board.serviceId,
       timestamp: this.now,
@@ -325,7 +401,7 @@ export class World {
       signatures: this.#signatures,
     }
     const body = by === undefined ? Buffer.from(JSON.stringify(fields)) : signed(fields, by.keys[by.key]!, stamp).body
-    const given = await this.board.send(body)
+    const given = await send(body)
     if (given === undefined) throw new Unanswered()
     return envelopeOf(given) as Reply
   }
@@ -346,7 +422,7 @@ export class World {
   heal(): void {
     this.sim.memory.heal()
     this.sim.delayMs = 5
-    this.second?.servers.heal()
+    this.second?.heal()
     this.targets.heal()
   }
 
@@ -374,7 +450,8 @@ export class World {
 
   async poll(): Promise<void> {
     const follower = this.chance.pick(this.#followers)!
-    await this.#until(unlessUnanswered(follower.poll(this.ask, this.model)))
+    const ask = this.second?.isRunning && this.chance.below(3) === 0 ? this.#askSecond : this.ask
+    await this.#until(unlessUnanswered(follower.poll(ask, this.model)))
   }
 
   /** Everything is checked. The board is at rest meanwhile. */
@@ -389,6 +466,33 @@ export class World {
     await this.#until(checkAll(this.board, this.model, this.ask))
     for (const follower of this.#followers) await this.#until(follower.check(this.ask, this.model))
     await this.#deliverAll()
+    await this.compareFollower()
+  }
+
+  /** With nothing under way: who follows has everything after a while, and answers as the leader does. */
+  async compareFollower(): Promise<void> {
+    const { second } = this
+    if (!second?.isRunning) return
+    await this.settle()
+    this.heal()
+    const { life } = this.second!.board.machine
+    const isSame = () => second.isRunning && second.board.machine.life === life
+    for (let tries = 0; isSame(); tries++) {
+      await this.wait(3_000)
+      if (!isSame()) return
+      if (second.board.behindMs === 0 && second.board.size === this.board.size) break
+      if (tries === catchUpTries) throw new Violation('a follower does not catch up')
+    }
+    if (!this.model.isCertain) return
+    const compared = checkAlike({
+      model: this.model,
+      ask: this.ask,
+      askSecond: this.#askSecond,
+      exported: () => this.board.exported(),
+      exportedSecond: async () => (await second.ask((board) => board.exported())) ?? raise(new Unanswered()),
+    })
+    await this.#until(unlessUnanswered(compared))
+    this.count('followers compared')
   }
 
   /** Every webhook is told to go on, and gets all that it is for. */
@@ -487,10 +591,10 @@ export class World {
     this.chance.reseed(`${this.#seed} first`)
     for (let cuts = this.chance.below(3); cuts > 0; cuts--) {
       this.sim.memory.cutAfter(1 + this.chance.below(80))
-      if ((await this.board.start()) === 'dark') this.count('cuts of a new board')
+      if ((await this.sim.until(this.board.start())) === 'dark') this.count('cuts of a new board')
       await this.sim.cutPower()
     }
-    await this.board.start()
+    await this.sim.until(this.board.start())
   }
 
   /** The board is down, by whatever: it starts again from what the disk has. */
@@ -503,6 +607,7 @@ export class World {
 
   #forgetPending(): void {
     this.#pending = []
+    this.#life++
     for (const sent of this.model.sent.values())
       if (sent.standing === 'open') Object.assign(sent, { standing: 'doubtful', mayBeDone: true })
   }
@@ -517,11 +622,11 @@ export class World {
     // The next cut may come while the board finds out what the last one left.
     for (let cuts = this.chance.below(4) === 0 ? 1 + this.chance.below(3) : 0; cuts > 0; cuts--) {
       this.sim.memory.cutAfter(1 + this.chance.below(40))
-      if ((await this.board.start()) === 'dark') this.count('cuts during a start')
+      if ((await this.sim.until(this.board.start())) === 'dark') this.count('cuts during a start')
       await this.sim.cutPower()
     }
     if (cut !== undefined) this.sim.memory.cutAt('write · log journal', cut)
-    if ((await this.board.start()) === 'dark') return this.recover()
+    if ((await this.sim.until(this.board.start())) === 'dark') return this.recover()
     await this.#insist()
     const accepted = [...this.model.sent.values()].filter(({ standing }) => standing === 'accepted')
     const asked = [...accepted.slice(-12), ...Array.from({ length: 4 }, () => this.chance.pick(accepted))]
@@ -538,7 +643,7 @@ export class World {
       if (tries > 0) await this.wait(1_000)
       // As long as the disk is full nobody can say more: the operator makes room.
       if (tries === 2) this.sim.memory.room = Number.POSITIVE_INFINITY
-      if (tries === 2) this.second?.servers.heal()
+      if (tries === 2) this.second?.heal()
       for (const sent of doubtful) if (sent.standing === 'doubtful') sent.standing = 'open'
       if (
         !(await this.#until(
@@ -554,10 +659,16 @@ export class World {
 /** The board was asked, and its thread died. */
 class Unanswered extends Error {}
 
+function raise(error: Error): never {
+  throw error
+}
+
+function unlessGone(error: unknown): undefined {
+  if (!(error instanceof Unanswered)) throw error
+}
+
 async function unlessUnanswered(work: Promise<unknown>): Promise<void> {
-  await work.catch((error: unknown) => {
-    if (!(error instanceof Unanswered)) throw error
-  })
+  await work.catch(unlessGone)
 }
 
 function isPublicPost({ fields }: Sent, model: Model): boolean {

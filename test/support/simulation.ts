@@ -410,126 +410,87 @@ export type SimulationOptions = {
   readonly threads?: Readonly<Record<string, Starter>>
 }
 
-/** Another machine: what runs there is one thread, with a disk of its own. */
-export class Machine {
-  readonly memory: MemoryDisk
-  readonly #newPlace: () => Place
-  readonly #random: (bytes: number) => Buffer
-  #place: Place
-
-  constructor(memory: MemoryDisk, newPlace: () => Place, random: (bytes: number) => Buffer) {
-    this.memory = memory
-    this.#newPlace = newPlace
-    this.#random = random
-    this.#place = newPlace()
-  }
-
-  /** Until it is started again. */
-  get platform(): Pick<Platform, 'clock' | 'random' | 'disk'> {
-    const place = this.#place
-    return { clock: place.clock, random: this.#random, disk: diskOf(this.memory, place, { count: 0 }) }
-  }
-
-  /** After its process was killed, or after a power cut. */
-  startAgain(): void {
-    this.#place.end()
-    if (this.memory.isDark) this.memory.restore()
-    else this.memory.endLife()
-    this.#place = this.#newPlace()
-  }
+/** What all machines share: time, chance, what their threads run, and how long a message between these is under way. */
+type Shared = Loaded & {
+  readonly agenda: Agenda
+  readonly chance: Chance
+  /** At most. */
+  delayMs: number
 }
 
-export class Simulation {
+const startedAt = 1_790_000_000_000
+
+/** A machine that boards run on, one at a time. */
+export class Machine {
   readonly memory: MemoryDisk
-  readonly #agenda = new Agenda()
-  readonly #startedAt = 1_790_000_000_000
+  readonly #shared: Shared
   readonly #disk: Disk
   readonly #waits = { count: 0 }
-  readonly #delay: () => number
-  readonly #random: Chance
-  /** Threads, by their files. */
-  readonly #starters: ReadonlyMap<string, Starter>
-  /** Tasks of pools, by their files. */
-  readonly #tasks: ReadonlyMap<string, Tasks>
-  /** Milliseconds that a message is under way, at most. */
-  delayMs: number
   /** The board has ended its process. */
   #hasExited = false
   readonly #cuts: (() => void)[] = []
-  /** The main thread, until the power is cut. */
-  #main = new Place(this.#agenda, this.#startedAt, (error) => this.#fail(error))
+  /** The main thread, until the process ends. */
+  #main: Place
   #threads: SimulatedThread[] = []
   #fault: { readonly error: unknown } | undefined
+  #life = 0
+  #ended = Promise.withResolvers<void>()
 
-  private constructor({ seed, disk, delayMs = 5 }: SimulationOptions, { starters, tasks }: Loaded) {
-    this.#starters = starters
-    this.#tasks = tasks
-    this.#random = new Chance(String(seed))
-    this.delayMs = delayMs
-    this.#delay = () => (this.chance(1_000) / 1_000) * this.delayMs
-    this.memory = this.#newDisk()
+  constructor(shared: Shared, disk?: Disk) {
+    this.#shared = shared
+    this.memory = new MemoryDisk({
+      soon: (callback, slowMs) => void shared.agenda.add(callback, this.#delay() + slowMs),
+      chance: (below) => shared.chance.below(below),
+    })
     this.#disk = disk ?? this.memory
+    this.#main = this.#newMain()
   }
 
-  #newDisk(): MemoryDisk {
-    return new MemoryDisk({
-      soon: (callback, slowMs) => void this.#agenda.add(callback, this.#delay() + slowMs),
-      chance: (below) => this.chance(below),
+  #newMain(): Place {
+    return new Place(this.#shared.agenda, startedAt, (error) => {
+      this.#fault ??= { error }
     })
   }
 
-  /** Another machine beside this one. Its time is the same. */
-  beside(): Machine {
-    const newPlace = () => new Place(this.#agenda, this.#startedAt, (error) => this.#fail(error))
-    return new Machine(this.#newDisk(), newPlace, (bytes) => this.#random.bytes(bytes))
-  }
-
-  /** What happens on no machine of these. */
-  elsewhere(run: () => void, afterMs: number): void {
-    this.#agenda.add(run, afterMs)
-  }
-
-  /** With these threads. Their modules are loaded first: how long that takes is no part of a run. */
-  static async begin(options: SimulationOptions, threads: readonly string[]): Promise<Simulation> {
-    const loaded = threads.map(async (name): Promise<[file: string, starter: Starter]> => {
-      const { href } = threadFile(name)
-      const { thread } = (await import(href)) as { readonly thread: Starter }
-      return [href, thread]
-    })
-    const { href } = threadFile('verify')
-    const tasks = new Map([[href, { ...((await import(href)) as Tasks), ...options.tasks }]])
-    const own = Object.entries(options.threads ?? {}).map(
-      ([name, starter]) => [threadFile(name).href, starter] as const,
-    )
-    return new Simulation(options, { starters: new Map([...(await Promise.all(loaded)), ...own]), tasks })
-  }
-
-  /** A number from 0 up to, and not including, `below`. */
-  chance(below: number): number {
-    return this.#random.below(below)
-  }
-
-  /** What happens from here on follows from this text, whatever came before. */
-  reseed(text: string): void {
-    this.#random.reseed(text)
-  }
+  readonly #delay = (): number => (this.#shared.chance.below(1_000) / 1_000) * this.#shared.delayMs
 
   /** The power is off, or the process has ended. */
   get isDown(): boolean {
     return this.memory.isDark || this.#hasExited
   }
 
+  /** What its main thread threw. */
+  get fault(): { readonly error: unknown } | undefined {
+    return this.isDown ? undefined : this.#fault
+  }
+
+  /** Something real is waited for: a sync of a disk that is not in memory. */
+  get isWaiting(): boolean {
+    return this.#waits.count > 0 && this.#disk !== this.memory
+  }
+
+  /** Grows with each process that has ended here. */
+  get life(): number {
+    return this.#life
+  }
+
+  /** Resolves when the process that runs now has ended. */
+  get ended(): Promise<void> {
+    return this.#ended.promise
+  }
+
   /** Of the main thread as it is now. */
   get platform(): Platform {
     const main = this.#main
+    const { agenda, starters, tasks } = this.#shared
     return {
-      ...this.#machineOf(main),
+      ...this.#given(main),
       startThread: (file, start) => {
-        const starter = this.#starters.get(file.href)
+        const starter = starters.get(file.href)
         if (starter === undefined) throw new Error(`this simulation has no thread ${file.href}`)
-        const thread = new SimulatedThread(start.name, this.#agenda, this.#startedAt, main)
+        const thread = new SimulatedThread(start.name, agenda, startedAt, main)
         this.#threads.push(thread)
-        thread.begin(starter, start, (place) => this.#machineOf(place))
+        thread.begin(starter, start, (place) => this.#given(place))
         return thread
       },
       onPassed: () => {},
@@ -547,11 +508,11 @@ export class Simulation {
       },
       // The tasks of a pool are done at once, in the thread that asks.
       startPool: async ({ href }): Promise<Pool> => {
-        const tasks = this.#tasks.get(href)
-        if (tasks === undefined) throw new Error(`this simulation has no pool ${href}`)
+        const found = tasks.get(href)
+        if (found === undefined) throw new Error(`this simulation has no pool ${href}`)
         return {
           threads: 1,
-          run: async <Answer>(name: string, task: unknown) => tasks[name]!(task) as Answer,
+          run: async <Answer>(name: string, task: unknown) => found[name]!(task) as Answer,
           onError: () => {},
           end: async () => {},
         }
@@ -562,42 +523,17 @@ export class Simulation {
     }
   }
 
-  /** Lets time go by until this is settled, or the power goes off. */
-  async until<Result>(work: Promise<Result>, isDown = () => this.isDown): Promise<Result | 'dark'> {
-    let settled: { readonly result: Result } | { readonly error: unknown } | undefined
-    work.then(
-      (result) => {
-        settled = { result }
-      },
-      (error: unknown) => {
-        settled = { error }
-      },
-    )
-    let idle = 0
-    for (;;) {
-      // What was resolved goes on before anything else happens.
-      await new Promise((go) => setImmediate(go))
-      if (isDown()) return 'dark'
-      if (this.#fault !== undefined) throw this.#fault.error
-      if (settled !== undefined) {
-        if ('error' in settled) throw settled.error
-        return settled.result
-      }
-      // A real disk is waited for: time stands still meanwhile.
-      const isWaiting = this.#waits.count > 0 && this.#disk !== this.memory
-      if (!isWaiting && this.#agenda.step()) idle = 0
-      else if (++idle > patienceTurns) throw new Error('nothing is left that could happen')
-    }
-  }
-
-  /** Time goes on by so much at once, as when the machine was asleep. */
-  sleep(ms: number): void {
-    this.#agenda.now += ms
-  }
-
   /** Does something in the main thread: if it throws, the board has failed. */
   inMain(work: () => void): void {
     this.#main.run(work)
+  }
+
+  /** Ends every thread, the main one too. Nothing runs until `kill` or `cutPower` has it start anew. */
+  stopAll(): void {
+    this.#main.end()
+    for (const thread of this.#threads) void thread.terminate()
+    this.#threads = []
+    this.#ended.resolve()
   }
 
   /** Ends every thread, the main one too; a disk in memory loses what it had not synced. */
@@ -614,33 +550,130 @@ export class Simulation {
 
   /** Ends every thread, the main one too. The disk keeps what was written. */
   async kill(): Promise<void> {
-    this.#main.end()
-    for (const thread of this.#threads) await thread.terminate()
-    this.#threads = []
+    this.stopAll()
     this.memory.endLife()
     this.#hasExited = false
     this.#fault = undefined
-    this.#main = new Place(this.#agenda, this.#startedAt, (error) => this.#fail(error))
+    this.#life++
+    this.#ended = Promise.withResolvers()
+    this.#main = this.#newMain()
+  }
+
+  /** After its process was killed, or after a power cut. */
+  startAgain(): Promise<void> {
+    return this.memory.isDark ? this.cutPower() : this.kill()
   }
 
   /** One thread dies where it stands; undefined: none runs. */
   killThread(): string | undefined {
     const living = this.#threads.filter(({ isOver }) => !isOver)
     if (living.length === 0) return undefined
-    const thread = living[this.chance(living.length)]!
+    const thread = living[this.#shared.chance.below(living.length)]!
     thread.die(new Error('it was killed by the simulation'))
     return thread.name
   }
 
-  #fail(error: unknown): void {
-    this.#fault ??= { error }
-  }
-
-  #machineOf(place: Place): Pick<Platform, 'clock' | 'random' | 'disk'> {
+  #given(place: Place): Pick<Platform, 'clock' | 'random' | 'disk'> {
+    const { chance } = this.#shared
     return {
       clock: place.clock,
-      random: (bytes) => this.#random.bytes(bytes),
+      random: (bytes) => chance.bytes(bytes),
       disk: diskOf(this.#disk, place, this.#waits),
     }
+  }
+}
+
+/** The machine that a board runs on, and the time in which other machines are beside it. */
+export class Simulation extends Machine {
+  readonly #shared: Shared
+  /** This one, and those beside it. */
+  readonly #machines: Machine[] = [this]
+
+  private constructor(shared: Shared, disk: Disk | undefined) {
+    super(shared, disk)
+    this.#shared = shared
+  }
+
+  /** With these threads. Their modules are loaded first: how long that takes is no part of a run. */
+  static async begin(options: SimulationOptions, threads: readonly string[]): Promise<Simulation> {
+    const loaded = threads.map(async (name): Promise<[file: string, starter: Starter]> => {
+      const { href } = threadFile(name)
+      const { thread } = (await import(href)) as { readonly thread: Starter }
+      return [href, thread]
+    })
+    const { href } = threadFile('verify')
+    const tasks = new Map([[href, { ...((await import(href)) as Tasks), ...options.tasks }]])
+    const own = Object.entries(options.threads ?? {}).map(
+      ([name, starter]) => [threadFile(name).href, starter] as const,
+    )
+    const starters = new Map([...(await Promise.all(loaded)), ...own])
+    const { seed, disk, delayMs = 5 } = options
+    return new Simulation({ agenda: new Agenda(), chance: new Chance(String(seed)), starters, tasks, delayMs }, disk)
+  }
+
+  /** Milliseconds that a message between threads is under way, at most. */
+  get delayMs(): number {
+    return this.#shared.delayMs
+  }
+
+  set delayMs(ms: number) {
+    this.#shared.delayMs = ms
+  }
+
+  /** Another machine beside this one. Its time is the same. */
+  beside(): Machine {
+    const machine = new Machine(this.#shared)
+    this.#machines.push(machine)
+    return machine
+  }
+
+  /** What happens on no machine of these. */
+  elsewhere(run: () => void, afterMs: number): void {
+    this.#shared.agenda.add(run, afterMs)
+  }
+
+  /** A number from 0 up to, and not including, `below`. */
+  chance(below: number): number {
+    return this.#shared.chance.below(below)
+  }
+
+  /** What happens from here on follows from this text, whatever came before. */
+  reseed(text: string): void {
+    this.#shared.chance.reseed(text)
+  }
+
+  /** Lets time go by until this is settled, or this machine is down. A machine beside it that is down stands still. */
+  async until<Result>(work: Promise<Result>, isDown = () => this.isDown): Promise<Result | 'dark'> {
+    let settled: { readonly result: Result } | { readonly error: unknown } | undefined
+    work.then(
+      (result) => {
+        settled = { result }
+      },
+      (error: unknown) => {
+        settled = { error }
+      },
+    )
+    let idle = 0
+    for (;;) {
+      // What was resolved goes on before anything else happens.
+      await new Promise((go) => setImmediate(go))
+      if (isDown()) return 'dark'
+      for (const machine of this.#machines) {
+        if (machine !== this && machine.isDown) machine.stopAll()
+        if (machine.fault !== undefined) throw machine.fault.error
+      }
+      if (settled !== undefined) {
+        if ('error' in settled) throw settled.error
+        return settled.result
+      }
+      // A real disk is waited for: time stands still meanwhile.
+      if (!this.isWaiting && this.#shared.agenda.step()) idle = 0
+      else if (++idle > patienceTurns) throw new Error('nothing is left that could happen')
+    }
+  }
+
+  /** Time goes on by so much at once, as when the machine was asleep. */
+  sleep(ms: number): void {
+    this.#shared.agenda.now += ms
   }
 }

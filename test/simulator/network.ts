@@ -1,0 +1,135 @@
+/** The way from a follower to the box that leads: requests arrive at its `/replica/`, and some get lost. */
+import type { Clock } from '../../src/clock.ts'
+import type { Header, RouteHandler } from '../../src/http/port.ts'
+import { EngineExchange } from '../../src/http/wire.ts'
+import { type AskBox, Leader, OutOfReach } from '../../src/replication/leader.ts'
+import type { Simulation } from '../support/simulation.ts'
+
+type Asked = Parameters<AskBox>[2]
+type Answer = Awaited<ReturnType<AskBox>>
+
+export class Network {
+  readonly #sim: Simulation
+  readonly #key: string
+  readonly #address: string
+  /** What answers under `/replica/`; undefined: no board runs there. */
+  readonly #door: () => RouteHandler | undefined
+  /** Requests for these paths do not get through. */
+  cut: RegExp | undefined
+  /** So many of a hundred requests get lost, or their answers do. */
+  lost = 0
+
+  /** `key`: 64 hex. */
+  constructor(sim: Simulation, given: { address: string; key: string; door: () => RouteHandler | undefined }) {
+    this.#sim = sim
+    this.#address = given.address
+    this.#key = given.key
+    this.#door = given.door
+  }
+
+  heal(): void {
+    this.cut = undefined
+    this.lost = 0
+  }
+
+  /** As a thread with this clock asks it: what comes when that has ended reaches nobody. */
+  leader(clock: Clock): Leader {
+    return new Leader([this.#address], this.#key, (_address, path, asked) => this.#ask(clock, path, asked))
+  }
+
+  #ask(clock: Clock, path: string, asked: Asked): Promise<Answer> {
+    const sim = this.#sim
+    const isCut = this.cut?.test(path) === true
+    const isLost = isCut || sim.chance(100) < this.lost
+    // The request, or the answer to it.
+    const isHeard = !isLost || (!isCut && sim.chance(2) === 0)
+    return new Promise((resolve, reject) => {
+      const giveUp = clock.later(() => reject(this.#outOfReach()), asked.withinMs)
+      const back = (give: () => void): void => {
+        if (isLost) return
+        sim.elsewhere(() => {
+          clock.later(() => {
+            giveUp()
+            give()
+          }, 0)
+        }, sim.chance(10))
+      }
+      if (!isHeard) return
+      sim.elsewhere(() => {
+        const door = this.#door()
+        if (door === undefined) return back(() => reject(this.#outOfReach(this.#address)))
+        const exchange = new SimulatedExchange(path, asked, (answer) => {
+          // What a machine without power says reaches nobody.
+          if (sim.isDown) return
+          back(() => (answer === undefined ? reject(this.#outOfReach()) : resolve(answer)))
+        })
+        sim.inMain(() => exchange.handle(door, path))
+      }, sim.chance(10))
+    })
+  }
+
+  #outOfReach(unsentTo?: string): OutOfReach {
+    return new OutOfReach(`${this.#address} is out of reach`, unsentTo)
+  }
+}
+
+/** A disk that cannot be read is answered with 500, as by an engine. All else is a fault of the board. */
+function onFault(error: unknown): string {
+  if (error instanceof Error && error.message.startsWith('EIO')) return '{}'
+  throw error
+}
+
+/** A request as the board that leads gets it. `answered`: without an answer its connection was closed. */
+class SimulatedExchange extends EngineExchange {
+  readonly method: string
+  readonly path: string
+  readonly query = ''
+  readonly remoteAddress = '192.0.2.2'
+  readonly headers: readonly string[]
+  readonly isUpgrade = false
+  readonly #body: string
+  readonly #answered: (answer: Answer | undefined) => void
+
+  constructor(path: string, { key, body }: Asked, answered: (answer: Answer | undefined) => void) {
+    super({ options: { now: () => 0, refusal: () => '', onFault }, draining: false, pending: new Set() })
+    this.method = body === undefined ? 'GET' : 'POST'
+    this.path = `/replica/${path}`
+    this.headers = ['authorization', `Bearer ${key}`]
+    this.#body = body ?? ''
+    this.isBodyUnread = body !== undefined
+    this.#answered = answered
+  }
+
+  handle(door: RouteHandler, path: string): void {
+    try {
+      door(this, path)
+    } catch (error) {
+      this.fault(error)
+    }
+  }
+
+  protected collect(): void {
+    const bytes = Buffer.from(this.#body)
+    if (!this.fits(bytes.length)) return
+    this.keep(bytes)
+    this.bodyEnded()
+  }
+
+  reply(status: number, _headers: readonly Header[], body: Uint8Array | string): void {
+    if (this.ended) return
+    this.end()
+    this.#answered({ status, bytes: Buffer.from(body) })
+  }
+
+  drop(): void {
+    if (this.ended) return
+    this.end()
+    this.#answered(undefined)
+  }
+
+  stream(): never {
+    throw new Error('nothing that followers ask for is streamed')
+  }
+
+  accept(): undefined {}
+}

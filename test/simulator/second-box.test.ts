@@ -1,0 +1,103 @@
+/** A box that follows, in situations that real machines meet seldom: the simulator comes upon them by chance, and these tests at once. */
+import { createHash } from 'node:crypto'
+import { afterEach, expect, test } from 'vitest'
+import { setLogLevel } from '../../src/observe.ts'
+import { dataDirectory } from './board.ts'
+import type { SecondBox } from './second-box.ts'
+import { World } from './world.ts'
+
+setLogLevel('silent')
+
+const endless = Number.POSITIVE_INFINITY
+const off: ReadonlySet<string> = new Set()
+let world: World
+
+afterEach(async () => {
+  await world.sim.kill()
+  world.targets.end()
+})
+
+/** A board with a post, and the box that is to follow it. */
+async function begin(seed: string): Promise<SecondBox> {
+  const layout = { placement: 'back', shards: 1, isReplicated: true } as const
+  world = await World.begin({ seed, steps: 0, off, layout })
+  await world.firstStart()
+  await write({ operation: 'post', room: 'lobby', text: 'the first' })
+  return world.second!
+}
+
+async function write(fields: { readonly operation: string; readonly [field: string]: string }): Promise<void> {
+  world.step++
+  await world.act(fields.operation, { by: world.model.operator, fields })
+  await world.settle()
+  world.look()
+}
+
+async function follows(second: SecondBox): Promise<void> {
+  expect(await second.start(endless, () => world.recover())).toBe(true)
+  await caughtUp(second)
+}
+
+async function caughtUp(second: SecondBox): Promise<void> {
+  for (let tries = 0; tries < 20 && second.board.behindMs > 0; tries++) await world.wait(1_000)
+  await world.wait(3_000)
+  expect([second.board.behindMs, second.board.size]).toEqual([0, world.board.size])
+}
+
+/** The first box is gone, and the second one leads. */
+async function takesOver(second: SecondBox): Promise<boolean> {
+  await world.sim.kill()
+  second.heal()
+  const isLeading = await second.lead(0, async () => {})
+  second.swap()
+  await world.startAgain()
+  return isLeading
+}
+
+/** Where it lies on either box. */
+async function putFile(): Promise<string> {
+  const bytes = Buffer.from(`a file of step ${world.step}`)
+  const fields = { operation: 'blob.put', room: 'lobby', filename: 'a.txt', media_type: 'text/plain' }
+  await write({ ...fields, data: bytes.toString('base64url') })
+  return `${dataDirectory}/blobs/lobby/${createHash('sha256').update(bytes).digest('hex')}`
+}
+
+test('a follower that has heard nothing of the stream may lead: its leader gave it the key with the rest', async () => {
+  const second = await begin('key')
+  second.servers.areCutOff = true
+  await follows(second)
+  second.network.cut = /./
+  await write({ operation: 'post', room: 'lobby', text: 'only the stream has it' })
+  expect(await takesOver(second)).toBe(true)
+  await world.audit()
+  world.look()
+})
+
+test('attachments that the leader could not give any more come from the stream', async () => {
+  const second = await begin('attachment')
+  second.servers.areCutOff = true
+  second.network.cut = /^blob/
+  await follows(second)
+  const file = await putFile()
+  // What has no answer is given up after a minute.
+  await world.wait(90_000)
+  const { memory } = second.board.machine
+  expect(memory.fileExists(`${dataDirectory}/missing-attachments.json`)).toBe(true)
+  expect(memory.fileExists(file)).toBe(false)
+  expect(await takesOver(second)).toBe(true)
+  expect(world.sim.memory.fileExists(file)).toBe(true)
+  await world.audit()
+  world.look()
+})
+
+test.each([1, 7, 8, 9])('a follower that starts keeps the attachments that come meanwhile: %i', async (n) => {
+  const second = await begin(`start ${n}`)
+  await follows(second)
+  await putFile()
+  await caughtUp(second)
+  await second.stop(async () => {})
+  world.sim.delayMs = 200
+  const file = await putFile()
+  await follows(second)
+  expect(second.board.machine.memory.fileExists(file)).toBe(true)
+})

@@ -23,6 +23,10 @@ import { openFollower } from '../../src/replication/follower-directory.ts'
 import { FollowerFront } from '../../src/replication/follower-front.ts'
 import type { Leader } from '../../src/replication/leader.ts'
 import type { FeedAsk } from '../../src/workers/feed-answers.ts'
+// A board loads them when it needs them, which takes real time: they have to be there before.
+import '../../src/replication/replica-key.ts'
+import '../../src/replication/routes.ts'
+import '../../src/replication/writer.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { Machine } from '../support/simulation.ts'
 

@@ -368,10 +368,4 @@ export const mutations: readonly Mutation[] = [
     from: '    ask(log, shares?.at(-1), (last) => (last.ok ? give(taken(found, last)) : give(last)))',
     to: '    ask(log, undefined, (last) => (last.ok ? give(taken(found, last)) : give(last)))',
   },
-  {
-    name: 'a follower begins to follow before it has swept its attachments',
-    file: 'src/board/start-actors.ts',
-    from: "  await parts.start({ name: 'actors', stop: () => actorHost.stop() })",
-    to: "  await parts.start({ name: 'actors', stop: () => actorHost.stop() })\n  actorHost.beginToFollow()",
-  },
 ]

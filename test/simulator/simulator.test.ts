@@ -13,8 +13,12 @@ const off: ReadonlySet<string> = new Set()
 const known = JSON.parse(readFileSync(new URL('found.json', import.meta.url), 'utf8')) as readonly Known[]
 type Known = { readonly seed: string; readonly what: string; readonly layout?: Run['layout'] }
 
-test.each([1, 2])('the same seed gives the same run, to the last answer: %i', async (seed) => {
-  const run: Run = { seed: String(seed), steps: 120, off, layout: { placement: 'threads', shards: seed } }
+test.each([
+  [1, { placement: 'threads', shards: 1 }],
+  [2, { placement: 'threads', shards: 2 }],
+  [3, { placement: 'threads', shards: 2, isReplicated: true }],
+] as const)('the same seed gives the same run, to the last answer: %i', async (seed, layout) => {
+  const run: Run = { seed: String(seed), steps: 120, off, layout }
   const first = await runWorld(run)
   expect(first.found).toBeUndefined()
   const again = await runWorld(run)

@@ -66,6 +66,7 @@ export class SecondBox {
   /** Follows from here on. The power may go off on the way, after so many operations of its disk. False: it does not run. */
   async start(operations: number, onFirstDown: () => Promise<void>): Promise<boolean> {
     await this.end()
+    this.#machine.memory.heal()
     this.#machine.memory.cutAfter(operations)
     try {
       this.#isRunning = await this.#until(this.board.start(), onFirstDown)

@@ -35,6 +35,7 @@ const kinds: Readonly<Record<string, { readonly weight: number; readonly go: Go 
   'servers and follower back': { weight: 6, go: (_world, second) => second.heal() },
   'follower starts': { weight: 6, go: follow },
   'follower ends': { weight: 3, go: endFollower },
+  'disk of the follower fails': { weight: 2, go: failFollower },
   'follower is asked what is private': { weight: 4, go: (world) => world.askPrivateOfFollower() },
   'follower is compared': { weight: 2, go: (world) => world.compareFollower() },
   'follower takes over': { weight: 3, go: takeOver },
@@ -67,6 +68,19 @@ async function follow(world: World, second: SecondBox): Promise<void> {
   const operations = chance.below(4) === 0 ? 1 + chance.below(150) : Number.POSITIVE_INFINITY
   const isRunning = await second.start(operations, () => world.recover())
   world.count(isRunning ? 'followers started' : 'followers that did not start')
+}
+
+/** Until everything heals. */
+function failFollower(world: World, { board }: SecondBox): void {
+  const { chance } = world
+  const { memory } = board.machine
+  world.mayFault = true
+  const how = chance.pick(['full', 'slow', 'syncs', 'writes', 'reads'])
+  if (how === 'full') memory.room = chance.below(100_000)
+  else if (how === 'slow') memory.slowMs = chance.below(400)
+  else if (how === 'syncs') memory.syncFailsAfter = chance.below(30)
+  else if (how === 'writes') memory.writeFailsAfter = chance.below(30)
+  else memory.readFailsAfter = chance.below(30)
 }
 
 async function endFollower(world: World, second: SecondBox): Promise<void> {

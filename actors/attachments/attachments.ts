@@ -63,6 +63,9 @@ export type BlobView = {
 
 type BlobFault = { readonly code: 'not_found' | 'invalid_field' | 'forbidden'; readonly message: string }
 
+/** A file, by the room that it is in and the SHA-256 of its bytes. */
+type RoomFile = readonly [room: string, sha256: string]
+
 /** What became of an event, by its slot: why its text is not served at `now` (Unix seconds), and whether that is for good. */
 type Fates = {
   gone(slot: number, now: number): object | undefined
@@ -178,13 +181,23 @@ export class Blobs implements Projection {
   }
 
   /** The files that nothing needs any more where the texts of the events with these slots are destroyed, each once. */
-  unneededAfter(slots: ReadonlySet<number>): (readonly [room: string, sha256: string])[] {
-    const found = new Map<string, Set<string>>()
-    for (const { room, sha256, events } of this.#byId.values())
-      if (events.some((slot) => slots.has(slot))) found.set(room, (found.get(room) ?? new Set()).add(sha256))
-    return [...found].flatMap(([room, files]) => {
+  unneededAfter(slots: ReadonlySet<number>): RoomFile[] {
+    const named = [...this.#byId.values()].filter(({ events }) => events.some((slot) => slots.has(slot)))
+    return this.#unneededOf(named.map(({ room, sha256 }) => [room, sha256]))
+  }
+
+  /** The files that nothing needs any more after these acts, each once. */
+  unneededAfterActs(acts: readonly FactRecord[]): RoomFile[] {
+    const deletions = acts.filter(({ op }) => op === 'blob.delete' || op === 'blob.remove')
+    return this.#unneededOf(deletions.map(({ room, facts }) => [room, this.#byId.get(String(facts.target))!.sha256]))
+  }
+
+  #unneededOf(files: readonly RoomFile[]): RoomFile[] {
+    const byRoom = new Map<string, Set<string>>()
+    for (const [room, sha256] of files) byRoom.set(room, (byRoom.get(room) ?? new Set()).add(sha256))
+    return [...byRoom].flatMap(([room, named]) => {
       const held = this.heldIn(room)
-      return [...files].filter((sha256) => !held.has(sha256)).map((sha256) => [room, sha256] as const)
+      return [...named].filter((sha256) => !held.has(sha256)).map((sha256): RoomFile => [room, sha256])
     })
   }
 

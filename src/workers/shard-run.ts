@@ -182,8 +182,7 @@ export class ShardRun {
       everySeconds: data.compactSeconds,
       onRewritten: () => this.#log.tell('rewritten'),
       onDestroyed: (slots) => {
-        const unneeded = this.#shard.state.blobs.unneededAfter(slots)
-        if (unneeded.length > 0) this.#tell(['unneeded', unneeded])
+        this.#tellUnneeded(this.#shard.state.blobs.unneededAfter(slots))
       },
     })
     this.#context = this.#readContext()
@@ -347,7 +346,12 @@ export class ShardRun {
   #follow(copied: CopiedFrames): string[] {
     this.#journal.peerSeq = durableLogEnd(this.#data.ends)
     const acts = this.#shard.follow(appendCopied(this.#journal, copied))
+    this.#tellUnneeded(this.#shard.state.blobs.unneededAfterActs(acts))
     return [...new Set(acts.map(({ op }) => op))]
+  }
+
+  #tellUnneeded(files: readonly (readonly [room: string, sha256: string])[]): void {
+    if (files.length > 0) this.#tell(['unneeded', files])
   }
 
   /** Nothing is shown of a turn that is on its way to the disk. */

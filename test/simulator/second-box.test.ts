@@ -101,3 +101,18 @@ test.each([1, 7, 8, 9])('a follower that starts keeps the attachments that come 
   await follows(second)
   expect(second.board.machine.memory.fileExists(file)).toBe(true)
 })
+
+test('what is deleted or taken down leaves the disk of a follower too', async () => {
+  const second = await begin('deleted')
+  await follows(second)
+  const [deleted, takenDown, kept] = [await putFile(), await putFile(), await putFile()]
+  await caughtUp(second)
+  const { memory } = second.board.machine
+  expect([deleted, takenDown, kept].map((file) => memory.fileExists(file))).toEqual([true, true, true])
+  const [put] = [...world.model.sent.values()].filter(({ fields }) => fields.operation === 'blob.put')
+  await write({ operation: 'blob.delete', target: put!.id, reason: 'the wrong file' })
+  await write({ operation: 'blob.takedown', target: takenDown.slice(-64), reason: 'Malware.' })
+  await caughtUp(second)
+  expect([deleted, takenDown, kept].map((file) => memory.fileExists(file))).toEqual([false, false, true])
+  expect([deleted, takenDown, kept].map((file) => world.sim.memory.fileExists(file))).toEqual([false, false, true])
+})

@@ -324,9 +324,10 @@ class LogCheck {
     const where = `shard ${shard} frame ${frame.seq}`
     // A balance is known only where every posting before it is.
     if (!this.#isDamaged[shard]) this.#credits.take(frame, record, where)
-    if (record.by === undefined) return
+    // A takedown removes files by records that nobody signs.
     const file = this.#blobs.take(record, frameKey(frame).toString('hex'), where)
     const { by } = record
+    if (by === undefined) return
     // Of a command whose text or file is gone its hash is what is left.
     const isGone = isStub(frame) || (by.cut !== undefined && file === undefined)
     const bytes = isGone ? undefined : joined(by, file ?? nothing)

@@ -383,7 +383,28 @@ const putFile: Act = (model, chance, step) => {
   const by = insider(room, model, chance)
   const filename = room.isPrivate ? `${secretMark}.txt` : 'file.txt'
   const bytes = Buffer.from(`${textOf(room, chance, step)}`).toString('base64url')
-  return { by, fields: { operation: 'blob.put', room: room.name, filename, media_type: 'text/plain', data: bytes } }
+  return {
+    by,
+    fields: { operation: 'blob.put', room: room.name, filename, media_type: 'text/plain', data: bytes },
+    took: ({ blob }, { files }) => {
+      const { id, sha256 } = blob as { id: string; sha256: string }
+      files.set(id, { id, by, sha256 })
+    },
+  }
+}
+
+const deleteFile: Act = (model, chance) => {
+  const file = chance.pick([...model.files.values()])
+  if (file === undefined) return undefined
+  model.files.delete(file.id)
+  return { by: file.by, fields: { operation: 'blob.delete', target: file.id, reason: 'the wrong file' } }
+}
+
+const takeFileDown: Act = (model, chance) => {
+  const file = chance.pick([...model.files.values()])
+  if (file === undefined) return undefined
+  for (const { id, sha256 } of [...model.files.values()]) if (sha256 === file.sha256) model.files.delete(id)
+  return { by: model.operator, fields: { operation: 'blob.takedown', target: file.sha256, reason: 'Malware.' } }
 }
 
 const handle: Act = (model, chance) => ({
@@ -712,6 +733,8 @@ export const acts: Readonly<Record<string, Kind>> = {
   'create a document': { weight: 10, act: createDoc },
   'write a document': { weight: 16, act: writeDoc },
   'put a file': { weight: 8, act: putFile },
+  'delete a file': { weight: 4, act: deleteFile },
+  'take a file down': { weight: 2, act: takeFileDown },
   'register a handle': { weight: 8, act: handle },
   profile: { weight: 4, act: profile },
   'rotate a key': { weight: 6, act: rotate },

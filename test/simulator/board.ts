@@ -218,6 +218,11 @@ export class SimulatedBoard {
     )
   }
 
+  /** Paths of the files of attachments. */
+  get attachments(): ReadonlySet<string> {
+    return new Set(this.machine.memory.copy(`${dataDirectory}/blobs`).keys())
+  }
+
   /** Everything public, as the export has it. */
   async exported(stream?: 'ledger'): Promise<Buffer> {
     const chunks: Uint8Array[] = []

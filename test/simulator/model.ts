@@ -71,6 +71,9 @@ export type Work = {
 
 export type Doc = { readonly id: string; readonly owner: Person; readonly room: string; version: number }
 
+/** An attachment. */
+export type File = { readonly id: string; readonly by: Person; readonly sha256: string }
+
 export type Hook = {
   readonly id: string
   readonly by: Person
@@ -107,6 +110,8 @@ export class Model {
   readonly posts = new Map<string, Post>()
   readonly works = new Map<string, Work>()
   readonly docs = new Map<string, Doc>()
+  /** That nobody asked to be deleted. */
+  readonly files = new Map<string, File>()
   readonly invites: { readonly code: string; readonly room: string }[] = []
   /** First versions of posts whose text may be gone: somebody asked for it. */
   readonly takenBack = new Set<string>()

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
 import { setLogLevel } from '../../src/observe.ts'
 import { dataDirectory } from './board.ts'
+import { checkFiles } from './checks.ts'
 import type { SecondBox } from './second-box.ts'
 import { World } from './world.ts'
 
@@ -115,4 +116,6 @@ test('what is deleted or taken down leaves the disk of a follower too', async ()
   await caughtUp(second)
   expect([deleted, takenDown, kept].map((file) => memory.fileExists(file))).toEqual([false, false, true])
   expect([deleted, takenDown, kept].map((file) => world.sim.memory.fileExists(file))).toEqual([false, false, true])
+  // A takedown leaves records that nobody signed: by them `fsck` knows that the file need not be there.
+  checkFiles(world.board)
 })

@@ -491,7 +491,10 @@ export class World {
       exported: () => this.board.exported(),
       exportedSecond: async () => (await second.ask((board) => board.exported())) ?? raise(new Unanswered()),
     })
-    await this.#until(unlessUnanswered(compared))
+    if (!(await this.#until(unlessUnanswered(compared))) || !isSame()) return
+    const files = this.board.attachments
+    for (const file of second.board.attachments)
+      if (!files.has(file)) throw new Violation('a follower keeps an attachment that its leader has no more')
     this.count('followers compared')
   }
 

@@ -36,8 +36,9 @@ export function exportLine(context: LineContext, slot: number, leaves: number): 
 /** The line of a post that is shown as it was written, put together from what is stored. */
 function plainLine({ state, now, handleOf }: LineContext, slot: number, frame: Frame): Utf8 | undefined {
   const plain = plainPost(state, slot, () => frame, { now: now(), handleOf })
-  const isReply = state.board.events.parent(slot) !== none
-  if (plain === undefined || (isReply && plain.page !== pageDefault)) return undefined
+  const parent = state.board.events.parent(slot)
+  const isAsSigned = parent === none || (plain?.page === pageDefault && isForArchive(state, parent))
+  if (plain === undefined || !isAsSigned) return undefined
   const { index, origin } = logOf(state, state.board.events.leaf(slot))
   const log = `{"state":"included","index":${index},"origin":${quoted(origin)}}`
   return `${beginningOfEvent(state, plain, true)}${log},"command_sha256":"${commandOf(frame)}","archive_eligible":true}\n`
@@ -56,7 +57,7 @@ function viewLine(context: LineContext, slot: number, frame: Frame, leaves: numb
   const event = versionView(state, slot, frame, showing(context, true))
   const { command } = entryOf(frame)
   const log = logOf(state, state.board.events.leaf(slot))
-  const line = { ...asSigned(event), command_sha256: command, log, archive_eligible: true }
+  const line = { ...asSigned(state, event), command_sha256: command, log, archive_eligible: true }
   // The log names the original, whose redaction covers every version.
   const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)
   // One that came during the export is shown by the next export: its text is gone, but its leaf is not among these.
@@ -67,18 +68,23 @@ function viewLine(context: LineContext, slot: number, frame: Frame, leaves: numb
 /**
  * Page and format as they were signed; where they follow from another event, as what they are stands beside. Verifiers of every
  * release hold both against the signed bytes, in which a reply that names no page is one on `main`, and a version that names no
- * format plain text.
+ * format plain text. The same of the event that is answered, where that is in no archive: no line tells which its versions are.
  */
-function asSigned(event: EventView): EventView & { readonly actual_page?: string; readonly actual_format?: string } {
+function asSigned(
+  state: State,
+  event: EventView,
+): EventView & { readonly actual_page?: string; readonly actual_format?: string } {
   const { type, page, format, reply_to: parent, supersedes, signed_payload: payload } = event
   const mayMove = supersedes === undefined && parent !== undefined && page !== pageDefault
   const mayKeep = supersedes !== undefined && format === 'markdown'
-  if (type === 'tombstone' || payload === undefined || !(mayMove || mayKeep)) return event
+  const isAlone = parent !== undefined && !isForArchive(state, state.board.events.find(Buffer.from(parent, 'hex')))
+  if (type === 'tombstone' || payload === undefined || !(mayMove || mayKeep || isAlone)) return event
   const command = commandIn(Buffer.from(payload))
-  if (mayMove && command.page === undefined) return { ...event, page: pageDefault, actual_page: page }
+  const named = isAlone && command.reply_to !== undefined ? { ...event, reply_to: command.reply_to } : event
+  if (mayMove && command.page === undefined) return { ...named, page: pageDefault, actual_page: page }
   if (mayKeep && formatOf(undefined, command.data) === 'text')
-    return { ...event, format: 'text', actual_format: format }
-  return event
+    return { ...named, format: 'text', actual_format: format }
+  return named
 }
 
 /** An archive outlives the log that grows now: every line names its log. */

@@ -303,3 +303,17 @@ test('another board takes an export as a corpus: the same texts, versions and th
   expect(await versions(other, 'copied')).toEqual(before)
   other.close()
 })
+
+test('a reply to a version of an event that expires verifies, though no line tells of either', async () => {
+  const { data: passing } = await client.post(owner, { text: 'gone in an hour', ttl: 3_600 })
+  const { data: version } = await edit(owner, passing.event!.event_id, 'gone in an hour, and better')
+  const to = (id: string) => client.post(second, { text: `an answer to ${id}`, reply_to: id })
+  const named = [passing.event!.event_id, version.receipt!.event_id]
+  const answers = [await to(named[0]!), await to(named[1]!)].map(({ data }) => data.event!)
+  expect(answers.map(({ reply_to }) => reply_to)).toEqual([named[0], named[0]])
+  const found = await client.get('/v1/export')
+  expect(found.text).not.toContain('gone in an hour')
+  const shown = new Map(linesOf(found).map((line) => [line.event_id, line.reply_to]))
+  expect(answers.map(({ event_id }) => shown.get(event_id))).toEqual(named)
+  expect(await verify(found.text, '--vkey', await vkeyOf())).toMatchObject({ code: 0 })
+})

@@ -93,6 +93,22 @@ const reply: Act = (model, chance, step) => {
   return postInto(room, by, chance, step, { reply_to: to.id })
 }
 
+/** Its text leaves by itself. */
+const passing: Act = (model, chance, step) => {
+  const room = roomFor(model, chance, chance.below(2) === 0)
+  if (room === undefined) return undefined
+  const by = insider(room, model, chance)
+  const made = postInto(room, by, chance, step, { ttl: 60 + chance.below(400) })
+  return {
+    ...made,
+    took: (answer, known) => {
+      made.took?.(answer, known)
+      const { event_id: id } = (answer.event ?? {}) as { event_id?: string }
+      if (id !== undefined) known.passing.add(id)
+    },
+  }
+}
+
 const edit: Act = (model, chance, step) => {
   const old = recent(model.posts, chance, () => true)
   if (old === undefined) return undefined
@@ -377,6 +393,13 @@ const writeDoc: Act = (model, chance, step) => {
   }
 }
 
+const deleteDoc: Act = (model, chance) => {
+  const doc = recent(model.docs, chance, () => true)
+  if (doc === undefined) return undefined
+  model.docs.delete(doc.id)
+  return { by: doc.owner, fields: { operation: 'docs.delete', target: doc.id, reason: 'another one has it' } }
+}
+
 const putFile: Act = (model, chance, step) => {
   const room = roomFor(model, chance, chance.below(2) === 0)
   if (room === undefined) return undefined
@@ -388,9 +411,15 @@ const putFile: Act = (model, chance, step) => {
     fields: { operation: 'blob.put', room: room.name, filename, media_type: 'text/plain', data: bytes },
     took: ({ blob }, { files }) => {
       const { id, sha256 } = blob as { id: string; sha256: string }
-      files.set(id, { id, by, sha256 })
+      files.set(id, { id, by, room: room.name, sha256 })
     },
   }
+}
+
+const postWithFile: Act = (model, chance, step) => {
+  const file = chance.pick([...model.files.values()])
+  if (file === undefined) return undefined
+  return postInto(model.rooms.get(file.room)!, file.by, chance, step, { attachments: [file.id] })
 }
 
 const deleteFile: Act = (model, chance) => {
@@ -525,6 +554,33 @@ const follow: Act = (model, chance) => {
   return { by: someone(model, chance), fields: { operation, room: room.name } }
 }
 
+const followThread: Act = (model, chance) => {
+  const post = recent(model.posts, chance, ({ room }) => !model.isPrivate(room))
+  if (post === undefined) return undefined
+  const operation = chance.below(3) === 0 ? 'thread.unfollow' : 'thread.follow'
+  return { by: someone(model, chance), fields: { operation, event_id: post.id } }
+}
+
+const mute: Act = (model, chance) => {
+  const operation = chance.below(3) === 0 ? 'identity.unmute' : 'identity.mute'
+  return { by: someone(model, chance), fields: { operation, target: someone(model, chance).id } }
+}
+
+const seen: Act = (model, chance) => {
+  const post = recent(model.posts, chance, () => true)
+  if (post === undefined) return undefined
+  const by = insider(model.rooms.get(post.room)!, model, chance)
+  return { by, fields: { operation: 'inbox.seen', data: data({ rooms: [{ room: post.room, seen: post.seq }] }) } }
+}
+
+const move: Act = (model, chance) => {
+  const thread = recent(model.posts, chance, ({ id, thread }) => id === thread)
+  const to = roomFor(model, chance, chance.below(4) === 0)
+  if (thread === undefined || to === undefined) return undefined
+  const by = chance.pick([model.operator, model.rooms.get(thread.room)!.owner ?? model.operator])!
+  return { by, fields: { operation: 'thread.move', event_id: thread.id, data: data({ to: to.name }) } }
+}
+
 const converse: Act = (model, chance, step) => {
   const by = someone(model, chance)
   const other = someone(model, chance)
@@ -536,7 +592,21 @@ const converse: Act = (model, chance, step) => {
 const report: Act = (model, chance) => {
   const target = recent(model.posts, chance, ({ room }) => !model.isPrivate(room))
   if (target === undefined) return undefined
-  return { by: someone(model, chance), fields: { operation: 'report', event_id: target.id, reason: 'noise' } }
+  return {
+    by: someone(model, chance),
+    fields: { operation: 'report', event_id: target.id, reason: 'noise' },
+    took: (answer, { reports }) => {
+      const { id } = (answer.report ?? {}) as { id?: string }
+      if (id !== undefined) reports.push(id)
+    },
+  }
+}
+
+const resolveReport: Act = (model, chance) => {
+  const id = chance.pick(model.reports)
+  if (id === undefined) return undefined
+  const fields = { operation: 'report.resolve', target: id, data: data({ action: 'dismissed' }) }
+  return { by: model.operator, fields }
 }
 
 // ---- what has to be refused, or to be answered as before
@@ -698,6 +768,8 @@ export const acts: Readonly<Record<string, Kind>> = {
   'private post': { weight: 60, act: privatePost },
   reply: { weight: 60, act: reply },
   edit: { weight: 30, act: edit },
+  'post for a while': { weight: 6, act: passing },
+  'post with a file': { weight: 10, act: postWithFile },
   redact: { weight: 10, act: onPost('event.redact', { reason: 'a password' }, true, redacts) },
   hide: { weight: 8, act: onPost('room.hide', { reason: 'off topic' }, true) },
   'restore a post': { weight: 6, act: onPost('room.restore', { reason: 'on topic' }, false) },
@@ -732,6 +804,7 @@ export const acts: Readonly<Record<string, Kind>> = {
   rule: { weight: 8, act: rule },
   'create a document': { weight: 10, act: createDoc },
   'write a document': { weight: 16, act: writeDoc },
+  'delete a document': { weight: 3, act: deleteDoc },
   'put a file': { weight: 8, act: putFile },
   'delete a file': { weight: 4, act: deleteFile },
   'take a file down': { weight: 2, act: takeFileDown },
@@ -746,8 +819,13 @@ export const acts: Readonly<Record<string, Kind>> = {
   'post as a delegate': { weight: 10, act: postAsDelegate },
   'revoke a delegation': { weight: 4, act: revoke },
   follow: { weight: 6, act: follow },
+  'follow a thread': { weight: 5, act: followThread },
+  mute: { weight: 4, act: mute },
+  'say what was seen': { weight: 5, act: seen },
+  'move a thread': { weight: 4, act: move },
   converse: { weight: 6, act: converse },
   report: { weight: 3, act: report },
+  'resolve a report': { weight: 3, act: resolveReport },
   'create a webhook': { weight: 8, act: createHook },
   'delete a webhook': { weight: 2, act: deleteHook },
   'resume a webhook': { weight: 2, act: redeliver },

@@ -83,7 +83,7 @@ async function checkExport(board: SimulatedBoard, model: Model): Promise<void> {
   }
   const places = new Map<string, Set<number>>()
   for (const post of model.posts.values()) {
-    if (model.isPrivate(post.room)) continue
+    if (model.isPrivate(post.room) || model.passing.has(post.original)) continue
     const line = found.get(post.id)
     must(line !== undefined, 'an acknowledged post is not in the export')
     checkPost(line, post, model)
@@ -114,7 +114,7 @@ export async function checkReadable(board: SimulatedBoard, model: Model): Promis
   const found = new Map(lines.map((line) => [line.event_id, line]))
   let unreadable = 0
   for (const post of model.posts.values()) {
-    if (model.isPrivate(post.room)) continue
+    if (model.isPrivate(post.room) || model.passing.has(post.original)) continue
     const line = found.get(post.id)
     must(line !== undefined, 'beside damage an acknowledged post is not in the export')
     if (line.type === 'unreadable') unreadable++

@@ -72,7 +72,7 @@ export type Work = {
 export type Doc = { readonly id: string; readonly owner: Person; readonly room: string; version: number }
 
 /** An attachment. */
-export type File = { readonly id: string; readonly by: Person; readonly sha256: string }
+export type File = { readonly id: string; readonly by: Person; readonly room: string; readonly sha256: string }
 
 export type Hook = {
   readonly id: string
@@ -112,9 +112,13 @@ export class Model {
   readonly docs = new Map<string, Doc>()
   /** That nobody asked to be deleted. */
   readonly files = new Map<string, File>()
+  /** Ids of reports that nobody has looked at. */
+  readonly reports: string[] = []
   readonly invites: { readonly code: string; readonly room: string }[] = []
   /** First versions of posts whose text may be gone: somebody asked for it. */
   readonly takenBack = new Set<string>()
+  /** First versions of posts that expire: they are in no export. */
+  readonly passing = new Set<string>()
   /** Of these it is gone for certain. */
   readonly redacted = new Set<string>()
   /** All of whose posts may be hidden. */
@@ -161,7 +165,12 @@ export class Model {
   /** It is none of those that are known, or somebody asked that its text goes. */
   mayBeGone(id: string): boolean {
     const post = this.posts.get(id)
-    return post === undefined || this.takenBack.has(post.original) || this.hidden.has(post.by)
+    return (
+      post === undefined ||
+      this.takenBack.has(post.original) ||
+      this.passing.has(post.original) ||
+      this.hidden.has(post.by)
+    )
   }
 
   isPrivate(room: string): boolean {

@@ -341,6 +341,8 @@ export class World {
 
   #same(reply: Reply, old: Sent): void {
     const { operation } = old.fields
+    // Of one that changed nothing, nothing is kept.
+    if (operation === 'inbox.seen') return
     if (!reply.ok && allowed(reply, [])) return
     if (reply.error?.code === 'internal' && this.mayFault) return
     // A read is not remembered: after a time its signature is too old.

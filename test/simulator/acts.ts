@@ -563,7 +563,9 @@ const followThread: Act = (model, chance) => {
 
 const mute: Act = (model, chance) => {
   const operation = chance.below(3) === 0 ? 'identity.unmute' : 'identity.mute'
-  return { by: someone(model, chance), fields: { operation, target: someone(model, chance).id } }
+  const [by, target] = [someone(model, chance), someone(model, chance)]
+  model.mute(by, target)
+  return { by, fields: { operation, target: target.id } }
 }
 
 const seen: Act = (model, chance) => {

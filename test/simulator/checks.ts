@@ -220,7 +220,10 @@ async function checkPrivate(model: Model, ask: Ask): Promise<void> {
     for (const post of model.posts.values()) {
       if (post.room !== name || post.original !== post.id) continue
       const line = found.get(post.id)
-      must(line !== undefined || model.mayBeGone(post.id), 'an acknowledged private post is gone')
+      must(
+        line !== undefined || model.mayBeGone(post.id) || model.mayMute(owner, post.by),
+        'an acknowledged private post is gone',
+      )
       must(line === undefined || line.seq === post.seq, 'a private post has moved')
     }
   }

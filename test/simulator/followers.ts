@@ -49,8 +49,8 @@ export class Follower {
   /** At rest: all public posts since it began have come. */
   async check(ask: Ask, model: Model): Promise<void> {
     if (!(await this.poll(ask, model))) return
-    for (const { id, room, original } of model.posts.values()) {
-      if (model.passing.has(original)) continue
+    for (const { id, room, original, by } of model.posts.values()) {
+      if (model.passing.has(original) || model.mayMute(this.#by, by)) continue
       if (this.#before?.has(id) !== false || id !== original || model.isPrivate(room)) continue
       if (!this.#got.has(id)) throw new Violation('a follower missed an event')
     }

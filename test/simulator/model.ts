@@ -133,6 +133,7 @@ export class Model {
   readonly locked = new Set<string>()
   /** How often something of this was to end. */
   ended = 0
+  readonly #mutes = new Set<string>()
   /** Keys that were left for certain, with whose they were. */
   readonly retired: { readonly person: Person; readonly key: number }[] = []
   /** Credits that the operator made. */
@@ -171,6 +172,15 @@ export class Model {
       this.passing.has(post.original) ||
       this.hidden.has(post.by)
     )
+  }
+
+  mute(by: Person, target: Person): void {
+    this.#mutes.add(`${by.name} ${target.name}`)
+  }
+
+  /** A list that this reader signs for may leave out what they wrote. */
+  mayMute(reader: Person | undefined, { name }: Person): boolean {
+    return reader !== undefined && this.#mutes.has(`${reader.name} ${name}`)
   }
 
   isPrivate(room: string): boolean {

@@ -57,7 +57,7 @@ function viewLine(context: LineContext, slot: number, frame: Frame, leaves: numb
   const event = versionView(state, slot, frame, showing(context, true))
   const { command } = entryOf(frame)
   const log = logOf(state, state.board.events.leaf(slot))
-  const line = { ...asSigned(state, event), command_sha256: command, log, archive_eligible: true }
+  const line = { ...asSigned(state, slot, event), command_sha256: command, log, archive_eligible: true }
   // The log names the original, whose redaction covers every version.
   const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)
   // One that came during the export is shown by the next export: its text is gone, but its leaf is not among these.
@@ -68,16 +68,17 @@ function viewLine(context: LineContext, slot: number, frame: Frame, leaves: numb
 /**
  * Page and format as they were signed; where they follow from another event, as what they are stands beside. Verifiers of every
  * release hold both against the signed bytes, in which a reply that names no page is one on `main`, and a version that names no
- * format plain text. The same of the event that is answered, where that is in no archive: no line tells which its versions are.
+ * format plain text. `reply_to`, too, is as it was signed where the export has no line of that event, which would name its versions.
  */
 function asSigned(
   state: State,
+  slot: number,
   event: EventView,
 ): EventView & { readonly actual_page?: string; readonly actual_format?: string } {
   const { type, page, format, reply_to: parent, supersedes, signed_payload: payload } = event
   const mayMove = supersedes === undefined && parent !== undefined && page !== pageDefault
   const mayKeep = supersedes !== undefined && format === 'markdown'
-  const isAlone = parent !== undefined && !isForArchive(state, state.board.events.find(Buffer.from(parent, 'hex')))
+  const isAlone = parent !== undefined && !isForArchive(state, state.board.events.parent(slot))
   if (type === 'tombstone' || payload === undefined || !(mayMove || mayKeep || isAlone)) return event
   const command = commandIn(Buffer.from(payload))
   const named = isAlone && command.reply_to !== undefined ? { ...event, reply_to: command.reply_to } : event

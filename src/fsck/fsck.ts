@@ -324,7 +324,7 @@ class LogCheck {
     const where = `shard ${shard} frame ${frame.seq}`
     // A balance is known only where every posting before it is.
     if (!this.#isDamaged[shard]) this.#credits.take(frame, record, where)
-    // A takedown removes files by records that nobody signs.
+    // Also of records without a signature: a takedown marks files as gone by such ones.
     const file = this.#blobs.take(record, frameKey(frame).toString('hex'), where)
     const { by } = record
     if (by === undefined) return

@@ -34,11 +34,11 @@ export interface ClientThread {
   tell(message: ToClients): void
   /** Written with others, where they get the same bytes. */
   write(id: number, chunk: Uint8Array): void
-  /** From now on the stream or WebSocket is told what becomes of its client. */
+  /** From now on, `flow` hears what its client's socket takes, and when it closes. */
   follow(id: number, flow: ForwardedFlow): void
 }
 
-/** A stream or a WebSocket, which is told what becomes of its client. */
+/** A stream or a WebSocket, which hears what its client's socket takes, and when it closes. */
 export interface ForwardedFlow {
   taken(bytes: number, isAgain: boolean): void
   blocked(): void
@@ -72,7 +72,7 @@ export class ForwardedExchange extends EngineExchange {
     this.isUpgrade = isUpgrade
     this.since = thread.options.now()
     this.#body = body
-    // Where the body is here, nobody needs to know how long it was said to be.
+    // Content-Length is needed only while the body is still to come.
     if (body === undefined) this.frame()
     else this.isBodyUnread = true
   }

@@ -220,15 +220,15 @@ class TakeOver {
   async #findMissing(lastSeq: number): Promise<void> {
     const { missing } = this.#attachments
     for (let seq = lastSeq; seq > 0 && missing.size > 0; seq--) {
-      const { header } = (await this.#stream.read(seq)) ?? {}
-      if (header === undefined) return
-      const { part, parts, seal, files = [] } = header
+      const first = await this.#stream.read(seq)
+      if (first === undefined) return
+      const { part, parts, seal, files = [] } = first.header
       if (part !== 1 || !files.some(({ name }) => missing.has(name)) || !this.#seal.opens(seal)) continue
       const assembly = new Assembly(this.#seal)
-      for (let at = seq; at < seq + parts && at <= lastSeq; at++) {
-        const batch = assembly.add(await this.#readAt(at))
-        if (batch !== undefined) await this.#attachments.takeMissing(openPayload(batch.header, batch.payload).files)
-      }
+      let batch = assembly.add(first)
+      for (let at = seq + 1; batch === undefined && at < seq + parts && at <= lastSeq; at++)
+        batch = assembly.add(await this.#readAt(at))
+      if (batch !== undefined) await this.#attachments.takeMissing(openPayload(batch.header, batch.payload).files)
     }
   }
 

@@ -83,15 +83,6 @@ export class SecondBox {
     return Promise.race([ask(this.board), this.#machine.ended.then(() => undefined)])
   }
 
-  /** Its power goes off after so many more operations of its disk. */
-  cutAfter(operations: number): void {
-    this.#machine.memory.cutAfter(operations)
-  }
-
-  killThread(): string | undefined {
-    return this.#machine.killThread()
-  }
-
   /** As a service manager stops it. */
   async stop(onFirstDown: () => Promise<void>): Promise<void> {
     if (this.isRunning) await this.#until(this.board.stop(), onFirstDown)

@@ -90,8 +90,8 @@ async function endFollower(world: World, second: SecondBox): Promise<void> {
   world.count(`followers ended: ${how}`)
   if (how === 'killed') await second.end()
   else if (how === 'stopped') await second.stop(() => world.recover())
-  else if (how === 'power') second.cutAfter(1 + chance.below(60))
-  else second.killThread()
+  else if (how === 'power') second.board.machine.memory.cutAfter(1 + chance.below(60))
+  else second.board.machine.killThread()
 }
 
 /** Under load, with a leader that is gone, or one that knows of nothing and goes on. */

@@ -180,12 +180,11 @@ export class World {
     const drawn = { ...(layout ?? layoutOf(new Chance(seed))), ...(isReplicated ? { isReplicated } : {}) }
     const given = { layout: drawn, operators: [people[0]!.id], heads: new Map<number, string>() }
     const board = new SimulatedBoard({ ...given, machine: sim })
-    const way = new Network(sim, { address, key: replicaKey, door: () => board.door })
-    network = way
+    network = new Network(sim, { address, key: replicaKey, door: () => board.door })
     const second = drawn.isReplicated
       ? new SecondBox(
           sim,
-          new SimulatedBoard({ ...given, machine: sim.beside(), leader: (clock) => way.leader(clock) }),
+          new SimulatedBoard({ ...given, machine: sim.beside(), leader: (clock) => network!.leader(clock) }),
           { servers, network },
         )
       : undefined
@@ -262,9 +261,8 @@ export class World {
 
   async #deliver(sent: Sent, refusedAs?: readonly string[]): Promise<void> {
     const life = this.#life
-    const { second } = this
-    const toSecond = second?.isRunning === true && this.chance.below(3) === 0
-    const given = await (toSecond ? this.#sendToSecond(sent.body) : this.board.send(sent.body))
+    const toSecond = this.#goesToSecond()
+    const given = await this.#sendTo(toSecond, sent.body)
     // It was waited for no longer.
     if (life !== this.#life) return
     if (given === undefined) {
@@ -298,8 +296,14 @@ export class World {
     throw new Violation(`a follower answers a post that it does not show: ${found.error?.code}`)
   }
 
-  /** A follower passes on what it is sent, and answers when it shows it. */
-  #sendToSecond(body: Buffer): Promise<Envelope | undefined> {
+  /** Whether the next request goes to the box that follows. */
+  #goesToSecond(): boolean {
+    return this.second?.isRunning === true && this.chance.below(3) === 0
+  }
+
+  /** A follower passes a command on, and answers when it shows what was done. */
+  #sendTo(toSecond: boolean, body: Buffer): Promise<Envelope | undefined> {
+    if (!toSecond) return this.board.send(body)
     this.count('commands to a follower')
     return this.second!.ask((board) => board.send(body))
   }
@@ -334,8 +338,7 @@ export class World {
   /** The same bytes as before. */
   async #repeat(old: Sent): Promise<void> {
     const life = this.#life
-    const toSecond = this.second?.isRunning === true && this.chance.below(3) === 0
-    const given = await (toSecond ? this.#sendToSecond(old.body) : this.board.send(old.body))
+    const given = await this.#sendTo(this.#goesToSecond(), old.body)
     if (given !== undefined && life === this.#life) this.#same(envelopeOf(given) as Reply, old)
   }
 
@@ -452,7 +455,7 @@ export class World {
 
   async poll(): Promise<void> {
     const follower = this.chance.pick(this.#followers)!
-    const ask = this.second?.isRunning && this.chance.below(3) === 0 ? this.#askSecond : this.ask
+    const ask = this.#goesToSecond() ? this.#askSecond : this.ask
     await this.#until(unlessUnanswered(follower.poll(ask, this.model)))
   }
 
@@ -477,8 +480,9 @@ export class World {
     if (!second?.isRunning) return
     await this.settle()
     this.heal()
-    const { life } = this.second!.board.machine
-    const isSame = () => second.isRunning && second.board.machine.life === life
+    const { machine } = second.board
+    const { life } = machine
+    const isSame = () => second.isRunning && machine.life === life
     for (let tries = 0; isSame(); tries++) {
       await this.wait(3_000)
       if (!isSame()) return

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { codes } from '../../actors/works/market/ledger.ts'
 import { splitLines } from '../../src/cli/lines.ts'
-import { checkHere, verifyExport } from '../../src/cli/verify-export.ts'
+import { type SignatureChecker, verifyExport } from '../../src/cli/verify-export.ts'
 import { checkBoard } from '../../src/fsck/fsck.ts'
 import { CompactRange } from '../../storage/merkle.ts'
 import { parseVkey } from '../../storage/note.ts'
@@ -13,6 +13,14 @@ import type { Fields, Person } from './people.ts'
 
 /** Asks the board; in the name of whom. Without one nobody signs. */
 export type Ask = (fields: Fields, by?: Person) => Promise<Reply>
+
+type ToCheck = {
+  readonly board: SimulatedBoard
+  readonly model: Model
+  readonly ask: Ask
+  /** Of the signatures in exports. */
+  readonly checker: SignatureChecker
+}
 
 type Line = {
   readonly type: string
@@ -30,12 +38,12 @@ async function* one(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes
 }
 
-async function verified(board: SimulatedBoard, bytes: Buffer, what: string) {
+async function verified(board: SimulatedBoard, checker: SignatureChecker, bytes: Buffer, what: string) {
   const key = parseVkey(board.vkey)
   must(key.ok, 'the vkey of the log cannot be read')
   const report = await verifyExport({
     lines: splitLines(one(bytes)),
-    checker: checkHere(),
+    checker,
     logKey: key.value,
     progress: () => {},
   })
@@ -60,10 +68,10 @@ function checkHeads(board: SimulatedBoard, leaves: Buffer): void {
 }
 
 /** The export: what is there was sent, once, as it was acknowledged; and everything that was. */
-async function checkExport(board: SimulatedBoard, model: Model): Promise<void> {
+async function checkExport({ board, model, checker }: ToCheck): Promise<void> {
   const bytes = await board.exported()
   must(!bytes.includes(secretMark), 'something private is in the export')
-  await verified(board, bytes, 'export')
+  await verified(board, checker, bytes, 'export')
   const lines = linesOf(bytes)
   must(!lines.some(({ type }) => type === 'unreadable'), 'the export has a line that cannot be read')
   checkHeads(
@@ -145,10 +153,10 @@ type Posting = { readonly debit: string; readonly credit: string; readonly code:
 type Balance = { readonly available: number; readonly held: number }
 
 /** Credits: as many as were made, wherever they are. */
-async function checkCredits(board: SimulatedBoard, model: Model, ask: Ask): Promise<void> {
+async function checkCredits({ board, model, ask, checker }: ToCheck): Promise<void> {
   const bytes = await board.exported('ledger')
   must(!bytes.includes(secretMark), 'something private is in the ledger')
-  const { ledger } = await verified(board, bytes, 'ledger')
+  const { ledger } = await verified(board, checker, bytes, 'ledger')
   const supply = ledger?.supply ?? 0
   const text = bytes.toString().trimEnd()
   const made = (text === '' ? [] : text.split('\n'))
@@ -291,10 +299,11 @@ export function checkFiles(board: SimulatedBoard): void {
   must(damages + refusals === 0, `fsck finds damage: ${found[0]}`)
 }
 
-export async function checkAll(board: SimulatedBoard, model: Model, ask: Ask): Promise<void> {
-  await checkExport(board, model)
+export async function checkAll(all: ToCheck): Promise<void> {
+  const { board, model, ask } = all
+  await checkExport(all)
   await checkDelegated(board, model)
-  await checkCredits(board, model, ask)
+  await checkCredits(all)
   await checkSecrets(board, ask)
   await checkPrivate(model, ask)
   checkFiles(board)

@@ -1,5 +1,6 @@
 /** Those who use a board, each with keys to move to, and the commands that they sign. */
 import { createHash } from 'node:crypto'
+import { checkHere, type SignatureChecker } from '../../src/cli/verify-export.ts'
 import { type Signer, signerFromSeed } from '../../src/format/signer.ts'
 import { commandId, type FieldValue, signingBytes } from '../../src/format/signing.ts'
 import { chooseBackend, type Ed25519Backend } from '../../src/verify/backends.ts'
@@ -51,6 +52,11 @@ export class Signatures {
         made?.message.equals(message) === true && made.publicKey === Buffer.from(publicKey).toString('base64url')
       return isMade || backend.verify(signature, message, publicKey)
     },
+  }
+
+  /** Of exports. */
+  get checker(): SignatureChecker {
+    return checkHere(this.#backend)
   }
 
   /** In base64url. */

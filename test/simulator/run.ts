@@ -18,6 +18,8 @@ import { takeOvers } from './take-overs.ts'
 import { type Outcome, type Run, runWorld, stepsEach } from './world.ts'
 
 const shrinkRunsMax = 200
+/** So that what one step leaves is collected before it grows old: 3 percent of a run. */
+const resourceLimits = { maxYoungGenerationSizeMb: 64 }
 
 type Plan = {
   readonly seed: string
@@ -105,7 +107,7 @@ async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Ran> {
     return { found, next: undefined }
   }
   const works = Array.from({ length: Math.min(plan.jobs, end - first) }, async () => {
-    const worker = new Worker(new URL(import.meta.url), { workerData: plan })
+    const worker = new Worker(new URL(import.meta.url), { workerData: plan, resourceLimits })
     const ended = Promise.withResolvers<void>()
     const go = (): void => {
       if (found !== undefined || isAsked || next >= end || performance.now() > until) void worker.terminate()

@@ -468,7 +468,8 @@ export class World {
     if (!this.model.isCertain) await this.#insist()
     if (!this.model.isCertain) return
     this.count('audits')
-    await this.#until(checkAll(this.board, this.model, this.ask))
+    const { board, model, ask } = this
+    await this.#until(checkAll({ board, model, ask, checker: this.#signatures.checker }))
     for (const follower of this.#followers) await this.#until(follower.check(this.ask, this.model))
     await this.#deliverAll()
     await this.compareFollower()

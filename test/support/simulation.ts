@@ -19,8 +19,10 @@ import { MemoryDisk } from './memory-disk.ts'
 
 type Event = { readonly due: number; readonly turn: number; readonly run: () => void; isOff: boolean }
 
-/** Real turns that are waited for what is not of this machine (a module that loads, a sync of the real disk). */
-const patienceTurns = 200_000
+/** Real milliseconds that are waited for what is not of this machine (a module that loads, a sync of the real disk). */
+const patienceMs = 5_000
+/** So many events happen in one turn of the real event loop, which costs 2 us by itself. */
+const turnsOfLoop = 16
 
 /** Virtual time, and what is to happen in it. */
 class Agenda {
@@ -218,12 +220,10 @@ class SimulatedPort implements Port {
 function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
   const withWait = async <Result>(work: Promise<Result>): Promise<Result> => {
     waits.count++
-    try {
-      const result = await work
-      return await (place.isOver ? new Promise<never>(() => {}) : result)
-    } finally {
+    const result = await work.finally(() => {
       waits.count--
-    }
+    })
+    return place.isOver ? new Promise<never>(() => {}) : result
   }
   return {
     descriptorsMax: disk.descriptorsMax,
@@ -643,32 +643,58 @@ export class Simulation extends Machine {
   }
 
   /** Lets time go by until this is settled, or this machine is down. A machine beside it that is down stands still. */
-  async until<Result>(work: Promise<Result>, isDown = () => this.isDown): Promise<Result | 'dark'> {
-    let settled: { readonly result: Result } | { readonly error: unknown } | undefined
+  until<Result>(work: Promise<Result>, isDown = () => this.isDown): Promise<Result | 'dark'> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result | 'dark'>()
+    let settled: (() => void) | undefined
     work.then(
       (result) => {
-        settled = { result }
+        settled = () => resolve(result)
       },
       (error: unknown) => {
-        settled = { error }
+        settled = () => reject(error)
       },
     )
-    let idle = 0
-    for (;;) {
-      // What was resolved goes on before anything else happens.
-      await new Promise((go) => setImmediate(go))
-      if (isDown()) return 'dark'
-      for (const machine of this.#machines) {
-        if (machine !== this && machine.isDown) machine.stopAll()
-        if (machine.fault !== undefined) throw machine.fault.error
-      }
-      if (settled !== undefined) {
-        if ('error' in settled) throw settled.error
-        return settled.result
-      }
+    let idleSince: number | undefined
+    /** False: there is no next one. */
+    const turn = (): boolean => {
+      if (isDown()) settled = () => resolve('dark')
+      else this.#checkMachines()
+      settled?.()
+      if (settled !== undefined) return false
       // A real disk is waited for: time stands still meanwhile.
-      if (!this.isWaiting && this.#shared.agenda.step()) idle = 0
-      else if (++idle > patienceTurns) throw new Error('nothing is left that could happen')
+      if (!this.isWaiting && this.#shared.agenda.step()) idleSince = undefined
+      else {
+        idleSince ??= performance.now()
+        if (performance.now() - idleSince > patienceMs) throw new Error('nothing is left that could happen')
+      }
+      return true
+    }
+    let isOver = false
+    const turnOn = (): void => {
+      if (isOver) return
+      try {
+        isOver = !turn()
+      } catch (error) {
+        isOver = true
+        reject(error)
+      }
+    }
+    // What was resolved goes on after each of them, before anything else happens.
+    const turnsOn = (): void => {
+      if (isOver) return
+      // What is waited for needs the loop itself.
+      for (let turns = idleSince === undefined ? turnsOfLoop : 1; turns > 0; turns--) setImmediate(turnOn)
+      setImmediate(turnsOn)
+    }
+    turnsOn()
+    return promise
+  }
+
+  /** Throws what one of them has failed with. */
+  #checkMachines(): void {
+    for (const machine of this.#machines) {
+      if (machine !== this && machine.isDown) machine.stopAll()
+      if (machine.fault !== undefined) throw machine.fault.error
     }
   }
 

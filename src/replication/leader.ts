@@ -14,11 +14,14 @@ import {
 } from './leader-answers.ts'
 import { isSealState, type SealState } from './stream-seal.ts'
 
-/** A batch may have one decision more than is usual, which no frame limits. */
-const framesWithinMs = 60_000
-const answersWithinMs = 5_000
+/** How long an answer may take, and to begin. */
+type Patience = { readonly withinMs: number; readonly beginsWithinMs: number }
+
+const briefly: Patience = { withinMs: 5_000, beginsWithinMs: 5_000 }
+/** A batch may have one decision more than is usual, which no frame limits. What the stream brings waits until it is here. */
+const forBytes: Patience = { withinMs: 60_000, beginsWithinMs: 5_000 }
 /** A write waits for the log, and behind others. */
-const writesWithinMs = 30_000
+const forWrites: Patience = { withinMs: 30_000, beginsWithinMs: 30_000 }
 
 /** The leader gave no answer that is of use now. */
 export class OutOfReach extends Error {
@@ -32,12 +35,11 @@ export class OutOfReach extends Error {
   }
 }
 
-type Asked = {
+type Asked = Patience & {
   /** 64 hex. */
   readonly key: string
   /** What is posted; undefined: it is asked for. */
   readonly body?: string
-  readonly withinMs: number
   readonly signal: AbortSignal
 }
 
@@ -129,7 +131,7 @@ export class Leader {
   /** What follows these places; undefined: nothing. Throws OutOfReach, and Diverged where its journals are others. */
   async frames(places: readonly JournalPlace[]): Promise<FrameShares | undefined> {
     const body = JSON.stringify({ places } satisfies AskedPlaces)
-    const { status, bytes } = await this.#ask('frames', framesWithinMs, body)
+    const { status, bytes } = await this.#ask('frames', forBytes, body)
     if (status === 204) return undefined
     const shares = status === 200 ? unpackShares(bytes) : undefined
     if (shares !== undefined) return shares
@@ -146,7 +148,7 @@ export class Leader {
 
   /** The bytes of an attachment; undefined: the leader has no such file any more. */
   async blob(room: string, sha256: string): Promise<Buffer | undefined> {
-    const { status, bytes } = await this.#ask(`blob/${room}/${sha256}`, framesWithinMs)
+    const { status, bytes } = await this.#ask(`blob/${room}/${sha256}`, forBytes)
     if (status === goneStatus) return undefined
     if (status !== 200) throw new OutOfReach(`the leader did not give an attachment: ${status}`)
     return bytes
@@ -154,7 +156,7 @@ export class Leader {
 
   /** Carries out a write; undefined: its outcome is unknown. `ends`: how far a follower has to be to show it. */
   async command(passed: PassedOn): Promise<{ readonly reply: Reply; readonly ends: Ends | undefined } | undefined> {
-    const answer = await this.#ask('command', writesWithinMs, JSON.stringify(passed))
+    const answer = await this.#ask('command', forWrites, JSON.stringify(passed))
     if (answer.status !== 200) return undefined
     const found = foreignJson(answer.bytes.toString('utf8'))
     const { status, body, retryAfter, ends }: Readonly<Record<string, unknown>> = Object(found)
@@ -165,16 +167,16 @@ export class Leader {
 
   async #json(path: string): Promise<unknown> {
     const { address } = this
-    const { status, bytes } = await this.#ask(path, answersWithinMs)
+    const { status, bytes } = await this.#ask(path, briefly)
     if (status === 403)
       throw new OutOfReach(`${address} does not know this follower: both need the same REPLICA_KEY_FILE`)
     if (status !== 200) throw new OutOfReach(`${address} answered with status ${status}`)
     return foreignJson(bytes.toString('utf8'))
   }
 
-  async #ask(path: string, withinMs: number, body?: string): Promise<Answer> {
+  async #ask(path: string, patience: Patience, body?: string): Promise<Answer> {
     const { address } = this
-    const asked = { key: this.#key, withinMs, signal: this.#closing.signal, ...(body === undefined ? {} : { body }) }
+    const asked = { key: this.#key, ...patience, signal: this.#closing.signal, ...(body === undefined ? {} : { body }) }
     try {
       const answer = await this.#askBox(address, path, asked)
       // Whoever has followers has these paths.
@@ -187,18 +189,22 @@ export class Leader {
   }
 }
 
-const askOverHttp: AskBox = async (address, path, { key, body, withinMs, signal }) => {
+const askOverHttp: AskBox = async (address, path, { key, body, withinMs, beginsWithinMs, signal }) => {
+  const begins = new AbortController()
+  const notBegun = setTimeout(() => begins.abort(), beginsWithinMs)
   let answer: Response
   try {
     answer = await fetch(`${address}/replica/${path}`, {
       ...(body === undefined ? {} : { method: 'POST', body }),
       redirect: 'error',
       headers: { authorization: `Bearer ${key}` },
-      signal: AbortSignal.any([AbortSignal.timeout(withinMs), signal]),
+      signal: AbortSignal.any([AbortSignal.timeout(withinMs), begins.signal, signal]),
     })
   } catch (error) {
     const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)
     throw new OutOfReach(`${address} is out of reach`, unsent.has(String(code)) ? address : undefined)
+  } finally {
+    clearTimeout(notBegun)
   }
   try {
     return { status: answer.status, bytes: Buffer.from(await answer.arrayBuffer()) }

@@ -30,11 +30,13 @@ import '../../src/replication/writer.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { Machine } from '../support/simulation.ts'
 
+export type Ack = Exclude<ReplicationSettings['ack'], 'local'>
+
 export type Layout = {
   readonly placement: Placement
   readonly shards: number
-  /** It answers when a stream has what it answers, and another box can take its place. */
-  readonly isReplicated?: boolean
+  /** It is replicated, and answers when a stream has what it answers, or a follower besides: another box can take its place. */
+  readonly ack?: Ack
 }
 
 export const dataDirectory = '/board/data'
@@ -43,15 +45,6 @@ export const address = 'http://board.example'
 /** What followers bear. */
 export const replicaKey = '7'.repeat(64)
 const replicaKeyFile = '/board/replica.key'
-
-/** Of a board that is replicated: its servers are the simulation's. */
-export const replication: ReplicationSettings = {
-  servers: [],
-  keyFile: '',
-  systemKeyFile: '',
-  replicaKeyFile,
-  ack: 'quorum',
-}
 
 const follow: FollowSettings = {
   leaders: [address],
@@ -105,7 +98,7 @@ export class SimulatedBoard {
 
   get config(): Config {
     const { layout, operators, leader } = this.#options
-    const { shards, placement, isReplicated } = layout
+    const { shards, placement, ack } = layout
     const given = readConfig(dataDirectory, {
       BASE_URL: address,
       MARK_FILE: markFile,
@@ -123,8 +116,19 @@ export class SimulatedBoard {
       // So that most of what is asked for is old.
       recentEvents: 16,
       diskReserveBytes: 4 * 1024,
-      ...(leader !== undefined ? { follow } : isReplicated ? { replication } : {}),
+      ...(leader !== undefined ? { follow } : ack === undefined ? {} : { replication: this.replication }),
     }
+  }
+
+  /** Of a board that is replicated, as it leads: its servers are the simulation's. */
+  get replication(): ReplicationSettings {
+    const { ack = 'quorum' } = this.#options.layout
+    return { servers: [], keyFile: '', systemKeyFile: '', replicaKeyFile, ack }
+  }
+
+  /** No write is answered before a follower has it on its disk. */
+  get waitsForCopy(): boolean {
+    return this.#options.layout.ack === 'copy'
   }
 
   /** The log that grows. */
@@ -169,11 +173,11 @@ export class SimulatedBoard {
     const { platform, life } = this.machine
     const { disk, clock, random } = platform
     const { layout, leader: leaderFor } = this.#options
-    const { shards, placement, isReplicated } = layout
+    const { shards, placement, ack } = layout
     const { config } = this
     this.#door = undefined
     disk.makeDirectory(dataDirectory)
-    if (isReplicated && !disk.fileExists(replicaKeyFile))
+    if (ack !== undefined && !disk.fileExists(replicaKeyFile))
       disk.writeAtomic(replicaKeyFile, Buffer.from(`${replicaKey}\n`), 0o600)
     const marks = readMarks(disk, config)
     const leader = leaderFor?.(clock)

@@ -368,4 +368,16 @@ export const mutations: readonly Mutation[] = [
     from: '    ask(log, shares?.at(-1), (last) => (last.ok ? give(taken(found, last)) : give(last)))',
     to: '    ask(log, undefined, (last) => (last.ok ? give(taken(found, last)) : give(last)))',
   },
+  {
+    name: 'a write is answered that no follower has',
+    file: 'src/replication/acknowledgments.ts',
+    from: '    if (!this.#waitsForCopy) this.#tell(this.#stream)\n',
+    to: '    if (this.#waitsForCopy || !this.#waitsForCopy) this.#tell(this.#stream)\n',
+  },
+  {
+    name: 'a follower says that it has what it is about to write',
+    file: 'src/replication/follower.ts',
+    from: '    this.#places = await this.#options.take(shares)\n',
+    to: '    const lasts = shares.map(({ last }) => last)\n    this.#stream?.tellCopied({ log: lasts.at(-1)!, shards: lasts.slice(0, -1) })\n    this.#places = await this.#options.take(shares)\n',
+  },
 ]

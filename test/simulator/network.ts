@@ -44,7 +44,7 @@ export class Network {
     // The request, or the answer to it.
     const isHeard = !isLost || (!isCut && sim.chance(2) === 0)
     return new Promise((resolve, reject) => {
-      const giveUp = clock.later(() => reject(this.#outOfReach()), asked.withinMs)
+      const giveUp = clock.later(() => reject(this.#outOfReach()), asked.beginsWithinMs)
       const back = (give: () => void): void => {
         if (isLost) return
         sim.elsewhere(() => {

@@ -1,7 +1,7 @@
 /**
  * Runs boards on simulated machines until something is found: `npm run simulate`.
  *
- * `-- [--seed S] [--steps N] [--from B] [--seconds S] [--board B] [--only STEPS] [--shards N] [--replicated] [--off FAULTS] [--jobs N] [--brief] [--json]`.
+ * `-- [--seed S] [--steps N] [--from B] [--seconds S] [--board B] [--only STEPS] [--shards N] [--ack quorum|copy] [--off FAULTS] [--jobs N] [--brief] [--json]`.
  * SIGINT and SIGTERM end it when the boards under way have ended; it says with which board to go on, in this run or on another day.
  * Exit code 1 when something was found, 2 when it could not run.
  */
@@ -11,7 +11,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { Progress } from '../../src/cli/progress.ts'
 import { systemClock } from '../../src/clock.ts'
 import { setLogLevel } from '../../src/observe.ts'
-import type { Layout } from './board.ts'
+import type { Ack, Layout } from './board.ts'
 import { faults } from './faults.ts'
 import { shrink } from './shrink.ts'
 import { takeOvers } from './take-overs.ts'
@@ -31,8 +31,8 @@ type Plan = {
   readonly from: number
   readonly only: ReadonlySet<number> | undefined
   readonly layout: Layout | undefined
-  /** Every board is. */
-  readonly isReplicated: boolean
+  /** Every board is replicated, and waits for so much. */
+  readonly ack: Ack | undefined
   readonly off: ReadonlySet<string>
   readonly jobs: number
   /** A failure is not made short. */
@@ -41,13 +41,13 @@ type Plan = {
 
 type Done = { readonly board: number; readonly outcome: Outcome }
 
-function runOf({ seed, steps, only, layout, isReplicated, off }: Plan, board: number): Run {
+function runOf({ seed, steps, only, layout, ack, off }: Plan, board: number): Run {
   const left = steps - board * stepsEach
   return {
     seed: `${seed}.${board}`,
     steps: Math.min(stepsEach, Math.max(1, left)),
     off,
-    isReplicated,
+    ...(ack === undefined ? {} : { ack }),
     ...(only === undefined ? {} : { only }),
     ...(layout === undefined ? {} : { layout }),
   }
@@ -130,9 +130,9 @@ async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Ran> {
 async function explain(plan: Plan, { board, outcome }: Done): Promise<object> {
   const { seed } = plan
   const layout = plan.layout === undefined ? '' : ` --shards ${plan.layout.shards}`
-  const replicated = plan.isReplicated ? ' --replicated' : ''
+  const ack = plan.ack === undefined ? '' : ` --ack ${plan.ack}`
   const off = plan.off.size === 0 ? '' : ` --off '${[...plan.off].join(',')}'`
-  const same = `npm run simulate -- --seed ${seed} --board ${board}${layout}${replicated}${off}`
+  const same = `npm run simulate -- --seed ${seed} --board ${board}${layout}${ack}${off}`
   console.error(`Found with seed ${seed}, board ${board}, step ${outcome.found!.step}: ${outcome.found!.message}`)
   console.error(`Again: ${same}`)
   if (plan.brief) return { board, ...outcome.found }
@@ -168,18 +168,20 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     shards: text,
     off: text,
     jobs: text,
+    ack: text,
   }
   const flag = { type: 'boolean' } as const
-  const { values } = parseArgs({ options: { ...options, replicated: flag, json: flag, brief: flag } })
+  const { values } = parseArgs({ options: { ...options, json: flag, brief: flag } })
   const {
     seed = String(randomInt(2 ** 31)),
     steps = '100000',
     shards,
     jobs = '2',
-    replicated: isReplicated = false,
+    ack,
     json = false,
     brief = false,
   } = values
+  if (ack !== undefined && ack !== 'quorum' && ack !== 'copy') stopWith(`--ack is quorum or copy, not ${ack}`)
   const off = new Set(values.off?.split(',') ?? [])
   const known = Object.keys({ ...faults, ...takeOvers })
   for (const name of off)
@@ -192,7 +194,7 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     from: values.from === undefined ? 0 : count('from', values.from),
     only: values.only === undefined ? undefined : new Set(values.only.split(',').map((step) => count('only', step))),
     layout: shards === undefined ? undefined : { placement: 'threads', shards: count('shards', shards) },
-    isReplicated,
+    ack,
     off,
     jobs: count('jobs', jobs),
     brief,

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
 import { setLogLevel } from '../../src/observe.ts'
-import { dataDirectory } from './board.ts'
+import { type Ack, dataDirectory } from './board.ts'
 import { checkFiles } from './checks.ts'
 import type { SecondBox } from './second-box.ts'
 import { World } from './world.ts'
@@ -19,8 +19,8 @@ afterEach(async () => {
 })
 
 /** A board with a post, and the box that is to follow it. */
-async function begin(seed: string): Promise<SecondBox> {
-  const layout = { placement: 'back', shards: 1, isReplicated: true } as const
+async function begin(seed: string, ack: Ack = 'quorum'): Promise<SecondBox> {
+  const layout = { placement: 'back', shards: 1, ack } as const
   world = await World.begin({ seed, steps: 0, off, layout })
   await world.firstStart()
   await write({ operation: 'post', room: 'lobby', text: 'the first' })
@@ -118,4 +118,15 @@ test('what is deleted or taken down leaves the disk of a follower too', async ()
   expect([deleted, takenDown, kept].map((file) => world.sim.memory.fileExists(file))).toEqual([false, false, true])
   // A takedown leaves records that nobody signed: by them `fsck` knows that the file need not be there.
   checkFiles(world.board)
+})
+
+test('requests to the leader that get lost keep a follower from the stream for a few seconds only', async () => {
+  const second = await begin('lost frames', 'copy')
+  await follows(second)
+  second.network.cut = /^frames$/
+  await second.stop(async () => {})
+  expect(await second.start(endless, () => world.recover())).toBe(true)
+  const begun = world.now
+  await write({ operation: 'post', room: 'lobby', text: 'waits for a copy' })
+  expect(world.now - begun).toBeLessThan(12)
 })

@@ -8,7 +8,7 @@ import { takeLead } from '../../src/replication/lead.ts'
 import { OutOfReach } from '../../src/replication/leader.ts'
 import type { Copy } from '../support/memory-disk.ts'
 import type { Machine, Simulation } from '../support/simulation.ts'
-import { dataDirectory, markFile, replication, type SimulatedBoard } from './board.ts'
+import { dataDirectory, markFile, type SimulatedBoard } from './board.ts'
 import type { Network } from './network.ts'
 import type { SimulatedServers } from './servers.ts'
 
@@ -115,7 +115,7 @@ export class SecondBox {
       const leading = takeLead({
         ...this.#machine.platform,
         config: { dataDirectory, segmentBytesMax },
-        settings: replication,
+        settings: this.board.replication,
         openStream: this.servers.open,
         takeDeliveries: silent,
         report: silent,

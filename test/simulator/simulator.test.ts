@@ -16,7 +16,8 @@ type Known = { readonly seed: string; readonly what: string; readonly layout?: R
 test.each([
   [1, { placement: 'threads', shards: 1 }],
   [2, { placement: 'threads', shards: 2 }],
-  [3, { placement: 'threads', shards: 2, isReplicated: true }],
+  [3, { placement: 'threads', shards: 2, ack: 'quorum' }],
+  [4, { placement: 'back', shards: 1, ack: 'copy' }],
 ] as const)('the same seed gives the same run, to the last answer: %i', async (seed, layout) => {
   const run: Run = { seed: String(seed), steps: 120, off, layout }
   const first = await runWorld(run)

@@ -1,7 +1,7 @@
 /** What goes wrong with a board that is replicated: its servers, the box that follows it, and its place, which that one takes. */
 import { handOver } from '../../src/replication/hand-over.ts'
 import { standDown } from '../../src/replication/stand-down.ts'
-import { replication, Violation } from './board.ts'
+import { Violation } from './board.ts'
 import { atRest, type FaultKind } from './faults.ts'
 import { machineDirectory, type SecondBox, silent } from './second-box.ts'
 import type { World } from './world.ts'
@@ -121,7 +121,12 @@ async function takeOver(world: World, second: SecondBox): Promise<void> {
   await end()
   if (chance.below(2) === 0) await refusesToLead(world)
   await untilDone(world, async () => {
-    const given = { config: world.board.config, settings: replication, openStream: second.servers.open, report: silent }
+    const given = {
+      config: world.board.config,
+      settings: world.board.replication,
+      openStream: second.servers.open,
+      report: silent,
+    }
     if (!(await standDown({ ...sim.platform, ...given })))
       throw new Violation('a board whose place was taken does not know it')
   })
@@ -144,7 +149,7 @@ async function handedOver(world: World, second: SecondBox): Promise<void> {
   second.servers.heal()
   if ((await sim.until(board.stop())) === 'dark') return world.recover()
   await sim.kill()
-  const given = { config: board.config, settings: replication, openStream: second.servers.open, report: silent }
+  const given = { config: board.config, settings: board.replication, openStream: second.servers.open, report: silent }
   await untilDone(world, () => handOver({ platform: sim.platform, ...given, tell: silent }))
   await second.lead(chance.below(3), () => sim.kill())
   world.count('places handed over')

@@ -12,7 +12,7 @@ import { Chance } from '../support/chance.ts'
 import type { Copy } from '../support/memory-disk.ts'
 import { Simulation } from '../support/simulation.ts'
 import { acts, type Command, ofDeliveries, tookPost } from './acts.ts'
-import { address, type Layout, replicaKey, SimulatedBoard, Violation } from './board.ts'
+import { type Ack, address, type Layout, replicaKey, SimulatedBoard, Violation } from './board.ts'
 import { type Ask, checkAlike, checkAll, checkReadable } from './checks.ts'
 import { type FaultKind, faults, ofOneBox } from './faults.ts'
 import { Follower } from './followers.ts'
@@ -33,7 +33,7 @@ export type Run = {
   readonly steps: number
   readonly layout?: Layout
   /** Whatever the layout is. */
-  readonly isReplicated?: boolean
+  readonly ack?: Ack
   /** All other steps are left out. */
   readonly only?: ReadonlySet<number>
   /** Kinds of faults that do not happen. */
@@ -59,11 +59,13 @@ const layouts: readonly Layout[] = [
   { placement: 'threads', shards: 2 },
   { placement: 'clerks', shards: 3 },
 ]
-/** Of so many boards one is replicated. */
+/** Of so many boards one is replicated, and of so many of these one waits for a copy. */
 const replicatedEvery = 4
+const waitingEvery = 3
 function layoutOf(chance: Chance): Layout {
   const layout = chance.pick(layouts)!
-  return chance.below(replicatedEvery) === 0 ? { ...layout, isReplicated: true } : layout
+  if (chance.below(replicatedEvery) !== 0) return layout
+  return { ...layout, ack: chance.below(waitingEvery) === 0 ? 'copy' : 'quorum' }
 }
 
 const threads = ['shard', 'log', 'back', 'feed', 'clerk']
@@ -154,7 +156,7 @@ export class World {
     this.#followers = [new Follower(undefined), new Follower(model.people[1])]
   }
 
-  static async begin({ seed, layout, isReplicated }: Run): Promise<World> {
+  static async begin({ seed, layout, ack }: Run): Promise<World> {
     const signatures = new Signatures()
     const tasks = { verifyBatch: (letter: unknown) => signatures.judge(letter as ArrayBuffer) }
     let servers: SimulatedServers | undefined
@@ -177,17 +179,18 @@ export class World {
     targets = new SimulatedTargets(sim, (letter) => world!.#heard(letter))
     sim.reseed(seed)
     const people = makePeople()
-    const drawn = { ...(layout ?? layoutOf(new Chance(seed))), ...(isReplicated ? { isReplicated } : {}) }
+    const drawn = { ...(layout ?? layoutOf(new Chance(seed))), ...(ack === undefined ? {} : { ack }) }
     const given = { layout: drawn, operators: [people[0]!.id], heads: new Map<number, string>() }
     const board = new SimulatedBoard({ ...given, machine: sim })
     network = new Network(sim, { address, key: replicaKey, door: () => board.door })
-    const second = drawn.isReplicated
-      ? new SecondBox(
-          sim,
-          new SimulatedBoard({ ...given, machine: sim.beside(), leader: (clock) => network!.leader(clock) }),
-          { servers, network },
-        )
-      : undefined
+    const second =
+      drawn.ack !== undefined
+        ? new SecondBox(
+            sim,
+            new SimulatedBoard({ ...given, machine: sim.beside(), leader: (clock) => network!.leader(clock) }),
+            { servers, network },
+          )
+        : undefined
     world = new World(seed, signatures, sim, board, new Model(people), second, targets)
     return world
   }
@@ -324,6 +327,7 @@ export class World {
     if (isPublicPost(sent, this.model) && receipt !== undefined && receipt.duplicate !== true)
       if (receipt.log_index === undefined || receipt.checkpoint === undefined)
         throw new Violation('a public post is answered before the log has it')
+    if (reply.ok) this.#checkCopied(sent, reply)
     sent.reply = reply
     sent.standing = reply.ok ? 'accepted' : 'refused'
     sent.answeredAt ??= this.model.sent.size
@@ -333,6 +337,17 @@ export class World {
     if (checkpoint !== undefined) this.board.noteHead(checkpoint)
     took?.(reply.data, this.model)
     if (this.#cut !== undefined && --this.#cut.answers === 0) this.sim.memory.cutAfter(this.#cut.operations)
+  }
+
+  /** Where a copy is waited for, what is done lies on the disk of the follower too. A start waits for none. */
+  #checkCopied({ id, fields }: Sent, { data }: Reply): void {
+    const { receipt } = data ?? {}
+    // Of one that changed nothing, nothing is kept.
+    if (fields.operation === 'inbox.seen') return
+    if (!this.board.waitsForCopy || receipt === undefined || receipt.duplicate === true) return
+    if (!this.second!.board.machine.memory.hasDurably(Buffer.from(id, 'hex')))
+      throw new Violation('a write is answered that no follower has on its disk')
+    this.count('writes that a follower has')
   }
 
   /** The same bytes as before. */
@@ -605,6 +620,14 @@ export class World {
       await this.sim.cutPower()
     }
     await this.sim.until(this.board.start())
+    if (this.board.waitsForCopy) await this.#startFollower()
+  }
+
+  /** One that has the board already, or begins with nothing. False: the first box went down meanwhile, and is up again. */
+  async #startFollower(): Promise<boolean> {
+    const life = this.#life
+    if (!this.second!.isRunning) await this.second!.start(Number.POSITIVE_INFINITY, () => this.recover())
+    return life === this.#life
   }
 
   /** The board is down, by whatever: it starts again from what the disk has. */
@@ -654,6 +677,8 @@ export class World {
       // As long as the disk is full nobody can say more: the operator makes room.
       if (tries === 2) this.sim.memory.room = Number.POSITIVE_INFINITY
       if (tries === 2) this.second?.heal()
+      // Without a follower nobody is answered.
+      if (tries === 2 && this.board.waitsForCopy && !(await this.#startFollower())) return
       for (const sent of doubtful) if (sent.standing === 'doubtful') sent.standing = 'open'
       if (
         !(await this.#until(

@@ -235,6 +235,11 @@ export class MemoryDisk implements Disk {
     return new Map(inside.map(([name, { mode, now }]) => [name, { mode, bytes: Buffer.from(now.bytes) }]))
   }
 
+  /** Whether a power cut now would leave a file that has these bytes. */
+  hasDurably(bytes: Buffer): boolean {
+    return [...this.#durableNames.values()].some(({ durable }) => durable.bytes.includes(bytes))
+  }
+
   /** In the place of all files below a directory. */
   putBack(directory: string, copy: Copy): void {
     this.#renamings = []

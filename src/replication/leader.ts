@@ -1,5 +1,6 @@
 /** The leader of a follower, asked over HTTP. */
 import { Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
+import { systemClock } from '../clock.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Reply } from '../format/reply.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -191,7 +192,7 @@ export class Leader {
 
 const askOverHttp: AskBox = async (address, path, { key, body, withinMs, beginsWithinMs, signal }) => {
   const begins = new AbortController()
-  const notBegun = setTimeout(() => begins.abort(), beginsWithinMs)
+  const begun = systemClock.later(() => begins.abort(), beginsWithinMs)
   let answer: Response
   try {
     answer = await fetch(`${address}/replica/${path}`, {
@@ -204,7 +205,7 @@ const askOverHttp: AskBox = async (address, path, { key, body, withinMs, beginsW
     const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)
     throw new OutOfReach(`${address} is out of reach`, unsent.has(String(code)) ? address : undefined)
   } finally {
-    clearTimeout(notBegun)
+    begun()
   }
   try {
     return { status: answer.status, bytes: Buffer.from(await answer.arrayBuffer()) }

@@ -1,6 +1,6 @@
 /** The leader of a follower, asked over HTTP. */
 import { Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
-import { systemClock } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Reply } from '../format/reply.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -68,7 +68,7 @@ export class Leader {
   #at = 0
 
   /** `addresses`: origins, such as `https://board.example`. `key`: 64 hex. */
-  constructor(addresses: readonly string[], key: string, askBox = askOverHttp) {
+  constructor(addresses: readonly string[], key: string, askBox: AskBox) {
     this.#addresses = addresses
     this.#key = key
     this.#askBox = askBox
@@ -190,27 +190,30 @@ export class Leader {
   }
 }
 
-const askOverHttp: AskBox = async (address, path, { key, body, withinMs, beginsWithinMs, signal }) => {
-  const begins = new AbortController()
-  const begun = systemClock.later(() => begins.abort(), beginsWithinMs)
-  let answer: Response
-  try {
-    answer = await fetch(`${address}/replica/${path}`, {
-      ...(body === undefined ? {} : { method: 'POST', body }),
-      redirect: 'error',
-      headers: { authorization: `Bearer ${key}` },
-      signal: AbortSignal.any([AbortSignal.timeout(withinMs), begins.signal, signal]),
-    })
-  } catch (error) {
-    const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)
-    throw new OutOfReach(`${address} is out of reach`, unsent.has(String(code)) ? address : undefined)
-  } finally {
-    begun()
-  }
-  try {
-    return { status: answer.status, bytes: Buffer.from(await answer.arrayBuffer()) }
-  } catch {
-    throw new OutOfReach('the leader cut an answer short')
+/** Over HTTP, with the timers of this clock. */
+export function askOverHttp(clock: Pick<Clock, 'later'>): AskBox {
+  return async (address, path, { key, body, withinMs, beginsWithinMs, signal }) => {
+    const notBegun = new AbortController()
+    const begun = clock.later(() => notBegun.abort(), beginsWithinMs)
+    let answer: Response
+    try {
+      answer = await fetch(`${address}/replica/${path}`, {
+        ...(body === undefined ? {} : { method: 'POST', body }),
+        redirect: 'error',
+        headers: { authorization: `Bearer ${key}` },
+        signal: AbortSignal.any([AbortSignal.timeout(withinMs), notBegun.signal, signal]),
+      })
+    } catch (error) {
+      const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)
+      throw new OutOfReach(`${address} is out of reach`, unsent.has(String(code)) ? address : undefined)
+    } finally {
+      begun()
+    }
+    try {
+      return { status: answer.status, bytes: Buffer.from(await answer.arrayBuffer()) }
+    } catch {
+      throw new OutOfReach('the leader cut an answer short')
+    }
   }
 }
 

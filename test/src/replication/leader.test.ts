@@ -4,7 +4,8 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import { Leader, OutOfReach } from '../../../src/replication/leader.ts'
+import { systemClock } from '../../../src/clock.ts'
+import { askOverHttp, Leader, OutOfReach } from '../../../src/replication/leader.ts'
 
 const servers: Server[] = []
 
@@ -19,7 +20,11 @@ async function leader(answer: RequestListener): Promise<Leader> {
   const server = createServer(answer).listen(0, '127.0.0.1')
   servers.push(server)
   await once(server, 'listening')
-  return new Leader([`http://127.0.0.1:${(server.address() as AddressInfo).port}`], '7'.repeat(64))
+  return new Leader(
+    [`http://127.0.0.1:${(server.address() as AddressInfo).port}`],
+    '7'.repeat(64),
+    askOverHttp(systemClock),
+  )
 }
 
 const room = 'lobby'

@@ -41,7 +41,9 @@ test('a thread of 20,000 replies is taken back from its newest to its oldest, an
   for (let n = replies.length - 1; n >= 0; n--) {
     desk.say(n % 2 === 0 ? 'ben' : 'cat', 'event.redact', 'hall', { args: { event: replies[n]!, reason: 'x' } })
     const last = n === 0 ? root : replies[n - 1]!
-    expect(index.sums(slotOf(root))).toMatchObject({ replies: n, last: slotOf(last) })
+    const sums = index.sums(slotOf(root))
+    // Of 20,000 comparisons one is made in full: the first that is wrong.
+    if (sums.replies !== n || sums.last !== slotOf(last)) expect(sums).toMatchObject({ replies: n, last: slotOf(last) })
   }
   expect(index.find(query).roots).toEqual([slotOf(other), slotOf(root)])
   desk.say('ann', 'event.redact', 'hall', { args: { event: root, reason: 'x' } })

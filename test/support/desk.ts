@@ -1,6 +1,6 @@
 /** Decides letters on one state, as a shard does, without threads or disk; keeps the records, to replay them. */
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { deciders } from '../../actors/deciders.ts'
 import type { ActorRefusal } from '../../actors/kernel/refusals.ts'
 import type { AnyWriteName } from '../../actors/operations.ts'
@@ -26,13 +26,20 @@ export type Decided =
 
 type Kept = { readonly record: BoardRecord; readonly key: Uint8Array }
 
-/** Identity id of a person by name. */
-export function person(name: string): string {
-  return createHash('sha256').update(keyOf(name)).digest('hex')
+const people = new Map<string, { readonly key: Buffer; readonly id: string }>()
+
+function known(name: string) {
+  const found = people.get(name)
+  if (found !== undefined) return found
+  const key = hash('sha256', `key of ${name}`, 'buffer')
+  const made = { key, id: hash('sha256', key) }
+  people.set(name, made)
+  return made
 }
 
-function keyOf(name: string): Buffer {
-  return createHash('sha256').update(`key of ${name}`).digest()
+/** Identity id of a person by name. */
+export function person(name: string): string {
+  return known(name).id
 }
 
 export class Desk {
@@ -64,14 +71,15 @@ export class Desk {
       operator = false,
     }: { signed: Buffer; args: object; via?: string; operator?: boolean },
   ): Decided {
-    const sha = createHash('sha256').update(signed).digest()
+    const sha = hash('sha256', signed, 'buffer')
+    const { key, id: author } = known(who)
     const letter: WriteLetter = {
       op,
       to,
       id: sha.subarray(0, 16),
       sha,
-      author: person(who),
-      by: { key: keyOf(who), sig: Buffer.alloc(64), signed },
+      author,
+      by: { key, sig: Buffer.alloc(64), signed },
       timestamp: this.now,
       nonce: '',
       requestId: '',

@@ -64,7 +64,7 @@ export type BlobView = {
 type BlobFault = { readonly code: 'not_found' | 'invalid_field' | 'forbidden'; readonly message: string }
 
 /** A file, by the room that it is in and the SHA-256 of its bytes. */
-type RoomFile = readonly [room: string, sha256: string]
+export type RoomFile = readonly [room: string, sha256: string]
 
 /** What became of an event, by its slot: why its text is not served at `now` (Unix seconds), and whether that is for good. */
 type Fates = {

@@ -71,13 +71,10 @@ export class EventFiles implements EventShelf {
     return { name, rows }
   }
 
-  /** The start has restored what there is. `isUsed`: a snapshot that names files is in use. What is not in use goes. */
+  /** See ShelfFiles. */
   restored(isUsed: boolean): void {
-    if (!isUsed) {
-      this.#files.unuse()
-      for (const file of this.#open.splice(0)) file.close()
-    }
-    this.#files.tidy()
+    if (!isUsed) for (const file of this.#open.splice(0)) file.close()
+    this.#files.restored(isUsed)
     this.#isRestored = true
   }
 

@@ -2,6 +2,7 @@
  * What a shard reports of its private rooms: what happened to those who follow, and who may not read a room any more.
  * Sent after the turn in which it happened is on disk, at most once a turn.
  */
+import type { RoomFile } from '../../actors/attachments/attachments.ts'
 import { nowhere } from '../../actors/records/board.ts'
 import type { Carried, Requested } from '../../actors/works/delivery.ts'
 import type { Blocked, FollowTell, Live, Pushed } from '../follow/topics.ts'
@@ -31,7 +32,7 @@ export type ShardNews =
   /** These readers may not read the room any more. */
   | readonly ['left', room: string, readers: readonly string[]]
   /** No post names these files any more: of redacted ones, whose texts have left the disk. */
-  | readonly ['unneeded', files: readonly (readonly [room: string, sha256: string])[]]
+  | readonly ['unneeded', files: readonly RoomFile[]]
   /** Something private happened. */
   | readonly ['moved']
 

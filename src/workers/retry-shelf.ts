@@ -42,10 +42,9 @@ export class RetryShelf implements Shelf {
     return this.#shelved(path, table)
   }
 
-  /** The start has restored what there is. `isUsed`: a snapshot that names files is in use. What is not in use goes. */
+  /** See ShelfFiles. */
   restored(isUsed: boolean): void {
-    if (!isUsed) this.#files.unuse()
-    this.#files.tidy()
+    this.#files.restored(isUsed)
   }
 
   #shelved(path: string, table: ShelvedTable): Shelved {

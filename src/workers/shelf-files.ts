@@ -25,13 +25,9 @@ export class ShelfFiles {
     this.#used.add(name)
   }
 
-  /** None of those that were opened is in use: the snapshot that names them is not. */
-  unuse(): void {
-    this.#used.clear()
-  }
-
-  /** Removes what an earlier life has left and is not in use. */
-  tidy(): void {
+  /** The start has restored what there is. `isUsed`: a snapshot that names files is in use. What is not in use goes. */
+  restored(isUsed: boolean): void {
+    if (!isUsed) this.#used.clear()
     for (const file of this.#disk.listFiles(this.#directory)) {
       const at = file.indexOf(this.#suffix)
       if (at >= 0 && !this.#used.has(file.slice(0, at))) this.#disk.removeUnsynced(join(this.#directory, file))

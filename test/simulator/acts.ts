@@ -159,7 +159,7 @@ const createRoom: Act = (model, chance, step) => {
   const owner = someone(model, chance)
   const name = isPrivate ? `${secretMark}-${step}` : `room-${step}`
   const members = isPrivate ? [someone(model, chance), someone(model, chance)] : []
-  const room: Room = { name, isPrivate, owner, mayEver: new Set([owner, ...members]) }
+  const room: Room = { name, isPrivate, owner, mayEver: new Set([owner, ...members]), mayOwn: new Set([owner]) }
   const listed = [...new Set(members)].filter((member) => member !== owner).map(({ id }) => id)
   const fields = { operation: 'room.create', room: name, ...(isPrivate ? { visibility: 'private' } : {}) }
   return {
@@ -179,6 +179,15 @@ function changeRole(operation: string): Act {
     room.mayEver.add(target)
     return { by, fields: { operation, room: room.name, target: target.id } }
   }
+}
+
+const giveRoom: Act = (model, chance) => {
+  const room = roomFor(model, chance, chance.below(2) === 0)
+  if (room?.owner === undefined) return undefined
+  const target = someone(model, chance)
+  room.mayEver.add(target)
+  room.mayOwn.add(target)
+  return { by: room.owner, fields: { operation: 'room.owner.transfer', room: room.name, target: target.id } }
 }
 
 const ownRole = (operation: string): Act => {
@@ -588,7 +597,73 @@ const converse: Act = (model, chance, step) => {
   const other = someone(model, chance)
   if (other === by) return undefined
   const fields = { operation: 'conversation.open', members: [other.id], text: `${secretMark} hello ${step}` }
-  return { by, fields }
+  return {
+    by,
+    fields,
+    took: ({ conversation }, { conversations }) => {
+      const { room } = (conversation ?? {}) as { room?: string }
+      if (room !== undefined) conversations.push({ room, members: [by, other] })
+    },
+  }
+}
+
+const respond: Act = (model, chance) => {
+  const found = chance.pick(model.conversations)
+  if (found === undefined) return undefined
+  const answer = chance.pick(['accept', 'decline', 'block'])!
+  const fields = { operation: 'conversation.respond', room: found.room, data: data({ answer }) }
+  return { by: chance.pick(found.members)!, fields }
+}
+
+const receiver: Act = (model, chance, step) => {
+  const old = chance.below(2) === 0 ? undefined : chance.pick(model.receivers)
+  if (old !== undefined) {
+    const operation = chance.below(3) === 0 ? 'receiver.delete' : 'receiver.rotate'
+    return { by: old.by, fields: { operation, target: old.id } }
+  }
+  const room = roomFor(model, chance, chance.below(2) === 0)
+  const by = room === undefined ? someone(model, chance) : insider(room, model, chance)
+  return {
+    by,
+    fields: {
+      operation: 'receiver.create',
+      data: data({ label: `${secretMark} ${step}`, ...(room && { post: true }) }),
+      ...(room && { room: room.name }),
+    },
+    took: ({ receiver: made }, { receivers }) => {
+      const { id } = (made ?? {}) as { id?: string }
+      if (id !== undefined) receivers.push({ id, by })
+    },
+  }
+}
+
+const raiseLimits: Act = (model, chance) => {
+  const target = chance.pick(model.people.slice(0, 3))!.id
+  const fields =
+    chance.below(3) === 0
+      ? { operation: 'limits.revoke', target }
+      : { operation: 'limits.grant', target, ttl: 60 + chance.below(4_000), data: data({ factor: 3 }) }
+  return { by: model.operator, fields }
+}
+
+const erasedMax = 2
+
+const erase: Act = (model, chance) => {
+  const target = chance.pick(model.people.slice(1))!
+  if (model.erased.size >= erasedMax) return undefined
+  model.everSuspended.add(target)
+  return {
+    by: model.operator,
+    fields: { operation: 'identity.erase', target: target.id, reason: 'Its owner asked for it.' },
+    took: (_, { erased }) => void erased.add(target),
+  }
+}
+
+const asErased: Act = (model, chance, step) => {
+  const by = chance.pick([...model.erased])
+  if (by === undefined) return undefined
+  const fields = { operation: 'post', room: 'lobby', text: `from who was erased ${step}` }
+  return { by, fields, refusedAs: ['suspended'] }
 }
 
 const report: Act = (model, chance) => {
@@ -715,7 +790,7 @@ const roleByAnyone: Act = (model, chance) => {
   const room = roomFor(model, chance, true)
   // A member, who sees the room, or one from outside.
   const by = room !== undefined && chance.below(3) > 0 ? chance.pick([...room.mayEver])! : someone(model, chance)
-  if (room === undefined || room.owner === by || by === model.operator) return undefined
+  if (room === undefined || room.mayOwn.has(by) || by === model.operator) return undefined
   const fields = { operation: 'room.member.add', room: room.name, target: by.id }
   return { by, fields, refusedAs: ['forbidden', 'private_room', 'not_found', 'suspended'] }
 }
@@ -780,6 +855,8 @@ export const acts: Readonly<Record<string, Kind>> = {
   'add a member': { weight: 10, act: changeRole('room.member.add') },
   'remove a member': { weight: 6, act: changeRole('room.member.remove') },
   'make a moderator': { weight: 5, act: changeRole('room.moderator.add') },
+  'remove a moderator': { weight: 3, act: changeRole('room.moderator.remove') },
+  'give a room away': { weight: 2, act: giveRoom },
   join: { weight: 6, act: ownRole('room.join') },
   leave: { weight: 4, act: ownRole('room.leave') },
   invite: { weight: 5, act: invite },
@@ -814,6 +891,10 @@ export const acts: Readonly<Record<string, Kind>> = {
   profile: { weight: 4, act: profile },
   'rotate a key': { weight: 6, act: rotate },
   suspend: { weight: 4, act: suspend },
+  erase: { weight: 1, act: erase },
+  'post when erased': { weight: 3, act: asErased },
+  'raise limits': { weight: 3, act: raiseLimits },
+  'receive URL': { weight: 6, act: receiver },
   unsuspend: { weight: 5, act: unsuspend },
   pin: { weight: 4, act: moderate('pin') },
   lock: { weight: 4, act: moderate('lock') },
@@ -826,6 +907,7 @@ export const acts: Readonly<Record<string, Kind>> = {
   'say what was seen': { weight: 5, act: seen },
   'move a thread': { weight: 4, act: move },
   converse: { weight: 6, act: converse },
+  'answer a conversation': { weight: 4, act: respond },
   report: { weight: 3, act: report },
   'resolve a report': { weight: 3, act: resolveReport },
   'create a webhook': { weight: 8, act: createHook },

@@ -286,6 +286,18 @@ export async function checkAlike({ model, ask, askSecond, exported, exportedSeco
     )
 }
 
+/** Nothing that somebody said of themselves is shown once they are erased. */
+async function checkErased({ erased }: Model, ask: Ask): Promise<void> {
+  for (const { id } of erased) {
+    const { ok, data } = await ask({ operation: 'identity.get', target: id })
+    // Who never acted in public is known to nobody.
+    if (!ok) continue
+    const { identity = {} } = Object(data)
+    must(identity.erased === true, 'who was erased is not shown as erased')
+    must(!('handle' in identity || 'description' in identity), 'the handle or the profile of who was erased is shown')
+  }
+}
+
 /** Everything that the log has signed follows from the files. */
 export function checkFiles(board: SimulatedBoard): void {
   const found: string[] = []
@@ -309,5 +321,6 @@ export async function checkAll(all: ToCheck): Promise<void> {
   await checkCredits(all)
   await checkSecrets(board, ask)
   await checkPrivate(model, ask)
+  await checkErased(model, ask)
   checkFiles(board)
 }

@@ -46,7 +46,11 @@ export type Room = {
   /** Everyone who was ever given a way in, asked for or not: none but these may see or do anything in it. */
   readonly mayEver: Set<Person>
   readonly owner: Person | undefined
+  /** Who may have been given it. */
+  readonly mayOwn: Set<Person>
 }
+
+export type Receiver = { readonly id: string; readonly by: Person }
 
 export type Post = {
   readonly id: string
@@ -112,6 +116,10 @@ export class Model {
   readonly docs = new Map<string, Doc>()
   /** That nobody asked to be deleted. */
   readonly files = new Map<string, File>()
+  readonly receivers: Receiver[] = []
+  readonly conversations: { readonly room: string; readonly members: readonly Person[] }[] = []
+  /** Erased for certain, which nothing ends. */
+  readonly erased = new Set<Person>()
   /** Ids of reports that nobody has looked at. */
   readonly reports: string[] = []
   readonly invites: { readonly code: string; readonly room: string }[] = []
@@ -144,7 +152,13 @@ export class Model {
 
   constructor(people: readonly Person[]) {
     this.people = people
-    this.rooms.set('lobby', { name: 'lobby', isPrivate: false, mayEver: new Set(), owner: undefined })
+    this.rooms.set('lobby', {
+      name: 'lobby',
+      isPrivate: false,
+      mayEver: new Set(),
+      owner: undefined,
+      mayOwn: new Set(),
+    })
   }
 
   get operator(): Person {

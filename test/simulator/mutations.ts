@@ -261,7 +261,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: 'one damaged record ends an export',
-    seed: '34',
+    seed: '1000',
     file: 'src/export/chunks.ts',
     from: '    if (!(error instanceof Damage)) throw error\n    return toUtf8(unreadableLine',
     to: '    if (error instanceof Damage) throw error\n    return toUtf8(unreadableLine',

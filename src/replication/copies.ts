@@ -9,12 +9,19 @@ export type FramesAnswer = FrameShares | { readonly problem: string; readonly is
 /** Journals of followers that are being read: each begins where its follower is, which takes a reading of a segment. */
 const openMax = 4
 
+/** `asked`: after which places they were read last. `given`: what was found there; undefined: nothing. */
+type Open = {
+  readonly journals: JournalsOut
+  readonly asked: readonly JournalPlace[]
+  given: FrameShares | undefined
+}
+
 export class Copies {
   readonly #disk: Disk
   readonly #directories: JournalDirectories
   #ends: Ends
   /** The one that was asked last comes last. */
-  #open: JournalsOut[] = []
+  #open: Open[] = []
 
   constructor(disk: Disk, directories: JournalDirectories, ends: Ends) {
     this.#disk = disk
@@ -24,11 +31,15 @@ export class Copies {
 
   hear(ends: Ends): void {
     this.#ends = ends
-    for (const each of this.#open) each.hear(ends)
+    for (const { journals } of this.#open) journals.hear(ends)
   }
 
   rewritten(shard: number): void {
-    for (const each of this.#open) each.rewritten(shard)
+    for (const each of this.#open) {
+      each.journals.rewritten(shard)
+      // A text may be gone that it has.
+      each.given = undefined
+    }
   }
 
   /** What follows these places, the shards' by number and then the log's; undefined: nothing. Throws Damage. */
@@ -38,21 +49,24 @@ export class Copies {
     // It may have been handed what this board has not told yet, by the stream.
     if (places.some(({ last }, index) => last > ends[index]!))
       return { problem: 'the follower is ahead of what its leader has told so far', isForGood: false }
-    const known = this.#open.findIndex((each) => isSame(each.places, places))
+    // A follower whom the answer did not reach asks again, and waits no longer than it has patience.
+    const again = this.#open.find(({ asked, given }) => given !== undefined && isSame(asked, places))
+    if (again !== undefined) return again.given
+    const known = this.#open.findIndex(({ journals }) => isSame(journals.places, places))
     const [found] = known === -1 ? [] : this.#open.splice(known, 1)
-    const journals = found ?? this.#begin(places)
+    const journals = found?.journals ?? this.#begin(places)
     if (!isSame(journals.places, places)) {
       journals.close()
       return otherJournals
     }
-    const taken = journals.next()
-    this.#open.push(journals)
-    if (this.#open.length > openMax) this.#open.shift()!.close()
-    return taken
+    const given = journals.next()
+    this.#open.push({ journals, asked: places, given })
+    if (this.#open.length > openMax) this.#open.shift()!.journals.close()
+    return given
   }
 
   close(): void {
-    for (const each of this.#open.splice(0)) each.close()
+    for (const { journals } of this.#open.splice(0)) journals.close()
   }
 
   #begin(places: readonly JournalPlace[]): JournalsOut {

@@ -1,0 +1,55 @@
+/** What a leader gives its followers of its files. */
+import { expect, test } from 'vitest'
+import { decodeLogFrame } from '../../../actors/log/frame.ts'
+import { logDirectory, shardDirectory } from '../../../src/board-directory.ts'
+import { Copies, type FramesAnswer } from '../../../src/replication/copies.ts'
+import type { FrameShares } from '../../../src/replication/journals-out.ts'
+import type { JournalPlace } from '../../../storage/copied-frames.ts'
+import type { Disk } from '../../../storage/disk.ts'
+import { machineDisk } from '../../../storage/machine-disk.ts'
+import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
+import { scratchDirectory } from '../../support/scratch.ts'
+
+/** As a follower has it that is new. */
+const nothing: JournalPlace = { id: '0'.repeat(32), last: 0, chain: '0'.repeat(64) }
+
+/** `opened`: files that were opened so far. */
+function copiesOf(posts: number): { readonly copies: Copies; readonly opened: () => number } {
+  const directory = scratchDirectory()
+  writePosts({ directory, posts })
+  integrate({ directory, posts })
+  const { journal } = openLog(directory)
+  const log = journal.nextSeq - 1
+  const { last } = decodeLogFrame(journal.read(log)!).ranges[0]!
+  journal.close()
+  let opened = 0
+  const disk: Disk = {
+    ...machineDisk,
+    openFile: (path, mode) => {
+      opened++
+      return machineDisk.openFile(path, mode)
+    },
+  }
+  const directories = { log: logDirectory(directory), shards: [shardDirectory(directory, 0)] }
+  return { copies: new Copies(disk, directories, { log, shards: [last] }), opened: () => opened }
+}
+
+function sharesIn(answer: FramesAnswer): FrameShares {
+  if (answer === undefined || 'problem' in answer) throw new Error(`no frames were given: ${answer?.problem}`)
+  return answer
+}
+
+test('a follower whom an answer did not reach gets it again, without a file being read for it', () => {
+  const { copies, opened } = copiesOf(40)
+  const first = sharesIn(copies.after([nothing, nothing]))
+  expect(first.journals[0]!.last).toBeGreaterThan(40)
+  const before = opened()
+  expect(copies.after([nothing, nothing])).toEqual(first)
+  expect(opened()).toBe(before)
+  // A text may have left the files meanwhile: they are read.
+  copies.rewritten(0)
+  expect(copies.after([nothing, nothing])).toEqual(first)
+  expect(opened()).toBeGreaterThan(before)
+  expect(copies.after(first.journals)).toBeUndefined()
+  copies.close()
+})

@@ -37,24 +37,29 @@ export class Attachments {
 
   /** Has the files that these frames name, or has noted them. `shards`: of the shards' journals. `brought`: what came with them. */
   async fetchFor(shards: readonly CopiedFrames[], brought: ReadonlyMap<BlobName, Uint8Array>): Promise<void> {
-    const before = this.#missing.size
+    let isReached = true
     for (const name of shards.flatMap((copied) => framesIn(copied).flatMap((frame) => fileNamedIn(frame) ?? []))) {
       if (this.#disk.fileExists(join(this.#directory, name))) continue
       const bytes = brought.get(name)
       if (bytes !== undefined) await this.#write(name, bytes)
-      else if (!(await this.#fetch(name))) this.#missing.add(name)
+      else {
+        // Who is out of reach is not waited for once more for each file: the frames wait for it.
+        isReached &&= await this.#fetch(name)
+        if (!isReached) this.#missing.add(name)
+      }
     }
-    if (this.#missing.size > before) this.#keep()
+    if (!isReached) this.#keep()
   }
 
   /** Tries again what was missed, until the leader is out of reach. */
   async fetchMissing(): Promise<void> {
-    const before = this.#missing.size
+    let fetched = 0
     for (const name of this.#missing) {
       if (!(await this.#fetch(name))) break
       this.#missing.delete(name)
+      fetched++
     }
-    if (this.#missing.size < before) this.#keep()
+    if (fetched > 0) this.#keep()
   }
 
   /** Takes from the files of a batch what is missing. */

@@ -84,6 +84,7 @@ export class Follower {
   #heardAt: number | undefined
   #tookAt = 0
   #isPolling = false
+  #isFetching = false
   /** The leader was asked who it is since it was out of reach. */
   #isRecognized = false
   #deliveriesAtMs = Number.NEGATIVE_INFINITY
@@ -336,7 +337,7 @@ export class Follower {
   async #poll(): Promise<void> {
     if (this.#isPolling || this.#isOver || this.#places.length === 0) return
     this.#isPolling = true
-    const { clock, leader, attachments } = this.#options
+    const { clock, leader } = this.#options
     const askedAt = clock.monotonicMs()
     try {
       if (!this.#isRecognized) {
@@ -354,7 +355,7 @@ export class Follower {
       this.#checkAhead(durable)
       if (this.#lacking.length < lackingMax) this.#lacking.push({ ends, askedAt })
       this.#compare()
-      await attachments.fetchMissing()
+      void this.#fetchMissing()
       await this.#askDeliveries(askedAt)
       const lacksSince = this.#lacking[0]?.askedAt ?? askedAt
       const isLate = askedAt - Math.max(this.#tookAt, lacksSince) > streamLateMs
@@ -366,6 +367,19 @@ export class Follower {
     } finally {
       this.#isPolling = false
       this.#tell()
+    }
+  }
+
+  /** Beside the polls: a file that does not come holds nothing else up. */
+  async #fetchMissing(): Promise<void> {
+    if (this.#isFetching) return
+    this.#isFetching = true
+    try {
+      await this.#options.attachments.fetchMissing()
+    } catch (error) {
+      if (!this.#isOver) this.#note(error)
+    } finally {
+      this.#isFetching = false
     }
   }
 

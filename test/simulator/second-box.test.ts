@@ -80,8 +80,8 @@ test('attachments that the leader could not give any more come from the stream',
   second.network.cut = /^blob/
   await follows(second)
   const file = await putFile()
-  // What has no answer is given up after a minute.
-  await world.wait(90_000)
+  // What has no answer is given up after 5 s.
+  await world.wait(15_000)
   const { memory } = second.board.machine
   expect(memory.fileExists(`${dataDirectory}/missing-attachments.json`)).toBe(true)
   expect(memory.fileExists(file)).toBe(false)
@@ -129,4 +129,17 @@ test('requests to the leader that get lost keep a follower from the stream for a
   const begun = world.now
   await write({ operation: 'post', room: 'lobby', text: 'waits for a copy' })
   expect(world.now - begun).toBeLessThan(12)
+})
+
+test('a leader that gives no attachment is waited for once, however many a follower lacks', async () => {
+  const second = await begin('lost attachments')
+  await follows(second)
+  await second.stop(async () => {})
+  for (let files = 0; files < 6; files++) await putFile()
+  second.servers.areCutOff = true
+  second.network.cut = /^blob/
+  const begun = world.now
+  expect(await second.start(endless, () => world.recover())).toBe(true)
+  await caughtUp(second)
+  expect(world.now - begun).toBeLessThan(20)
 })

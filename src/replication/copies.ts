@@ -9,7 +9,10 @@ export type FramesAnswer = FrameShares | { readonly problem: string; readonly is
 /** Journals of followers that are being read: each begins where its follower is, which takes a reading of a segment. */
 const openMax = 4
 
-/** `asked`: after which places they were read last. `given`: what was found there; undefined: nothing. */
+/**
+ * `asked`: after which places they were read last. `given`: what was found there; undefined: no frames. That a segment ends is given once: who
+ * has heard it asks after the same places.
+ */
 type Open = {
   readonly journals: JournalsOut
   readonly asked: readonly JournalPlace[]
@@ -60,7 +63,8 @@ export class Copies {
       return otherJournals
     }
     const given = journals.next()
-    this.#open.push({ journals, asked: places, given })
+    const hasFrames = given?.journals.some(({ first, last }) => last >= first) === true
+    this.#open.push({ journals, asked: places, given: hasFrames ? given : undefined })
     if (this.#open.length > openMax) this.#open.shift()!.journals.close()
     return given
   }

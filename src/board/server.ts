@@ -197,13 +197,12 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
         `${path} is the board that leads. Start it with broadside serve, or give its place away first: broadside hand-over.`,
       )
   }
-  const [{ openFollower }, { FollowerFront }, { askOverHttp, Leader }, { replicaKeyIn }] = await Promise.all([
+  const [{ openFollower }, { FollowerFront }, { leaderOf }] = await Promise.all([
     import('../replication/follower-directory.ts'),
     import('../replication/follower-front.ts'),
     import('../replication/leader.ts'),
-    import('../replication/replica-key.ts'),
   ])
-  const leader = new Leader(settings.leaders, replicaKeyIn(disk, settings.keyFile), askOverHttp(clock))
+  const leader = leaderOf(settings, { disk, clock })
   const { directory, logs } = await openFollower({ disk, path, random, segmentBytesMax, leader })
   return { directory, logs, front: (parts) => new FollowerFront({ ...parts, clock, leader }) }
 }

@@ -43,7 +43,7 @@ export class Attachments {
       const bytes = brought.get(name)
       if (bytes !== undefined) await this.#write(name, bytes)
       else {
-        // Who is out of reach is not waited for once more for each file: the frames wait for it.
+        // A leader out of reach is waited for once, not for each file: the frames wait meanwhile.
         isReached &&= await this.#fetch(name)
         if (!isReached) this.#missing.add(name)
       }

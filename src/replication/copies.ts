@@ -10,8 +10,8 @@ export type FramesAnswer = FrameShares | { readonly problem: string; readonly is
 const openMax = 4
 
 /**
- * `asked`: after which places they were read last. `given`: what was found there; undefined: no frames. That a segment ends is given once: who
- * has heard it asks after the same places.
+ * `asked`: after which places they were read last. `given`: what was found there; undefined: no frames. A batch without frames, which says only
+ * that a segment ends, is not kept: the follower asks after the same places next, and would get it for ever.
  */
 type Open = {
   readonly journals: JournalsOut
@@ -40,7 +40,7 @@ export class Copies {
   rewritten(shard: number): void {
     for (const each of this.#open) {
       each.journals.rewritten(shard)
-      // A text may be gone that it has.
+      // It may hold a text that has left the files.
       each.given = undefined
     }
   }
@@ -52,7 +52,7 @@ export class Copies {
     // It may have been handed what this board has not told yet, by the stream.
     if (places.some(({ last }, index) => last > ends[index]!))
       return { problem: 'the follower is ahead of what its leader has told so far', isForGood: false }
-    // A follower whom the answer did not reach asks again, and waits no longer than it has patience.
+    // The follower did not get this answer: it must not wait until the files are read once more.
     const again = this.#open.find(({ asked, given }) => given !== undefined && isSame(asked, places))
     if (again !== undefined) return again.given
     const known = this.#open.findIndex(({ journals }) => isSame(journals.places, places))
@@ -63,8 +63,7 @@ export class Copies {
       return otherJournals
     }
     const given = journals.next()
-    const hasFrames = given?.journals.some(({ first, last }) => last >= first) === true
-    this.#open.push({ journals, asked: places, given: hasFrames ? given : undefined })
+    this.#open.push({ journals, asked: places, given: given?.payload.length === 0 ? undefined : given })
     if (this.#open.length > openMax) this.#open.shift()!.journals.close()
     return given
   }

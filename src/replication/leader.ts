@@ -1,6 +1,8 @@
 /** The leader of a follower, asked over HTTP. */
 import { Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
+import type { Disk } from '../../storage/disk.ts'
 import type { Clock } from '../clock.ts'
+import type { FollowSettings } from '../config.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Reply } from '../format/reply.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -13,6 +15,7 @@ import {
   type PassedOn,
   unpackShares,
 } from './leader-answers.ts'
+import { replicaKeyIn } from './replica-key.ts'
 import { isSealState, type SealState } from './stream-seal.ts'
 
 /** How long an answer may take, and to begin. */
@@ -188,6 +191,14 @@ export class Leader {
       throw error
     }
   }
+}
+
+/** The leader that these settings name, asked over HTTP. */
+export function leaderOf(
+  { leaders, keyFile }: Pick<FollowSettings, 'leaders' | 'keyFile'>,
+  { disk, clock }: { readonly disk: Disk; readonly clock: Pick<Clock, 'later'> },
+): Leader {
+  return new Leader(leaders, replicaKeyIn(disk, keyFile), askOverHttp(clock))
 }
 
 /** Over HTTP, with the timers of this clock. */

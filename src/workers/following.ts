@@ -6,8 +6,7 @@ import type { FollowSettings, StreamSettings } from '../config.ts'
 import { Attachments } from '../replication/attachments.ts'
 import { type FollowedStream, Follower, type Standing } from '../replication/follower.ts'
 import { knownOf } from '../replication/follower-directory.ts'
-import { askOverHttp, Leader } from '../replication/leader.ts'
-import { replicaKeyIn } from '../replication/replica-key.ts'
+import { type Leader, leaderOf } from '../replication/leader.ts'
 import { seedIn } from '../replication/seed.ts'
 import { StreamReader } from '../replication/stream-reader.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
@@ -49,7 +48,7 @@ export const thread: ThreadStarter<FollowingThread> = (data, here) => {
   const { settings, serviceId } = data
   const { disk, clock } = here
   return following(data, here, {
-    leader: new Leader(settings.leaders, replicaKeyIn(disk, settings.keyFile), askOverHttp(clock)),
+    leader: leaderOf(settings, { disk, clock }),
     openStream: ({ servers, keyFile }) => StreamReader.open({ servers, seed: seedIn(disk, keyFile), serviceId, clock }),
   })
 }

@@ -28,79 +28,72 @@ function within(each: Counts, bounds: Counts): void {
 }
 
 // A clerk packs the post, and its message is one more on the way; an HTTP thread forwards it, and its answer.
-// `messages`: of a post that shares none, which a slow machine has: 4.4, 8.3 and 11.4.
+// `alone`: messages of a post that shares none, as on a slow machine: 4.4, 8.3 and 11.4.
 describe.each([
   ['back', '1', 0, 5],
   ['clerks', '1', 3, 9],
   ['clerks', '2', 7, 12],
-])(
-  'a post on a board whose actors are placed as %s, with HTTP_THREADS=%s',
-  (placement, httpThreads, more, messages) => {
-    let board: Board
-    let client: Client
-    let sent = 0
-    const extra = httpThreads === '1' ? 0 : 2
-    const directory = boardDirectory()
-    const socket = join(boardDirectory(), 'counts')
+])('a post on a board whose actors are placed as %s, with HTTP_THREADS=%s', (placement, httpThreads, more, alone) => {
+  let board: Board
+  let client: Client
+  let sent = 0
+  const extra = httpThreads === '1' ? 0 : 2
+  const directory = boardDirectory()
+  const socket = join(boardDirectory(), 'counts')
 
-    beforeAll(async () => {
-      board = await startBoard({
-        directory,
-        env: {
-          PLACEMENT: placement,
-          HTTP_THREADS: httpThreads,
-          SHARDS: '1',
-          NODE_OPTIONS: `--import ${countingModule}`,
-          BENCH_COUNTS: socket,
-        },
-      })
-      client = await Client.of(board)
-      await posts(40, 8)
+  beforeAll(async () => {
+    board = await startBoard({
+      directory,
+      env: {
+        PLACEMENT: placement,
+        HTTP_THREADS: httpThreads,
+        SHARDS: '1',
+        NODE_OPTIONS: `--import ${countingModule}`,
+        BENCH_COUNTS: socket,
+      },
     })
-    afterAll(() => client.close())
+    client = await Client.of(board)
+    await posts(40, 8)
+  })
+  afterAll(() => client.close())
 
-    /** Posts `count` posts, `inFlight` at a time; what each of them took. */
-    async function posts(count: number, inFlight: number): Promise<Counts> {
-      const bodies = Array.from({ length: count }, () => {
-        const n = sent++
-        return client.sign(authors[n % authors.length]!, {
-          operation: 'post',
-          room: `room-${n % 10}`,
-          text: `post ${n}`,
-        })
-      })
-      const before = await readCounts(socket)
-      const statuses = new Set<number>()
-      const lane = async (): Promise<void> => {
-        for (let signed = bodies.pop(); signed !== undefined; signed = bodies.pop())
-          statuses.add((await client.send(signed.body)).status)
-      }
-      await Promise.all(Array.from({ length: inFlight }, lane))
-      expect([...statuses]).toEqual([200])
-      return countsBetween(before, await readCounts(socket), count)
+  /** Posts `count` posts, `inFlight` at a time; what each of them took. */
+  async function posts(count: number, inFlight: number): Promise<Counts> {
+    const bodies = Array.from({ length: count }, () => {
+      const n = sent++
+      return client.sign(authors[n % authors.length]!, { operation: 'post', room: `room-${n % 10}`, text: `post ${n}` })
+    })
+    const before = await readCounts(socket)
+    const statuses = new Set<number>()
+    const lane = async (): Promise<void> => {
+      for (let signed = bodies.pop(); signed !== undefined; signed = bodies.pop())
+        statuses.add((await client.send(signed.body)).status)
     }
+    await Promise.all(Array.from({ length: inFlight }, lane))
+    expect([...statuses]).toEqual([200])
+    return countsBetween(before, await readCounts(socket), count)
+  }
 
-    test('alone in flight is answered after one sync, parsed once, and sent on in few messages', async () => {
-      const each = await posts(200, 1)
-      const packed = { 'msgpack read': 8 + more, 'msgpack written': 8 + more }
-      within(each, { ...encodings, syncs: 2.1, writes: 3.2, messages, ...packed })
-    })
+  test('alone in flight is answered after one sync, parsed once, and sent on in few messages', async () => {
+    const each = await posts(200, 1)
+    const packed = { 'msgpack read': 8 + more, 'msgpack written': 8 + more }
+    within(each, { ...encodings, syncs: 2.1, writes: 3.2, messages: alone, ...packed })
+  })
 
-    // How many share a turn depends on what else the machine does: alone each of these is twice as many.
-    test('among 32 in flight shares its syncs and messages with others', async () => {
-      const each = await posts(960, 32)
-      const packed = { 'msgpack read': 4 + more, 'msgpack written': 4 + more }
-      within(each, { ...encodings, syncs: 1.2, writes: 1.6, messages: 4.5 + extra, ...packed })
-    })
+  // How many share a turn depends on what else the machine does: alone each of these is twice as many.
+  test('among 32 in flight shares its syncs and messages with others', async () => {
+    const each = await posts(960, 32)
+    const packed = { 'msgpack read': 4 + more, 'msgpack written': 4 + more }
+    within(each, { ...encodings, syncs: 1.2, writes: 1.6, messages: 4.5 + extra, ...packed })
+  })
 
-    test('is one frame in the journal of its shard', async () => {
-      client.close()
-      await board.stop()
-      const journal = Journal.open({ disk: machineDisk, directory: shardDirectory(directory, 0) })
-      const frames = journal.nextSeq - 1
-      journal.close()
-      expect(frames).toBeGreaterThanOrEqual(sent)
-      expect(frames).toBeLessThanOrEqual(sent + framesBeside)
-    })
-  },
-)
+  test('is one frame in the journal of its shard', async () => {
+    client.close()
+    await board.stop()
+    const journal = Journal.open({ disk: machineDisk, directory: shardDirectory(directory, 0) })
+    const frames = journal.nextSeq - 1
+    journal.close()
+    expect(frames).toBeGreaterThanOrEqual(sent)
+    expect(frames).toBeLessThanOrEqual(sent + framesBeside)
+  })
+})

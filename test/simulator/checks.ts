@@ -286,11 +286,11 @@ export async function checkAlike({ model, ask, askSecond, exported, exportedSeco
     )
 }
 
-/** Nothing that somebody said of themselves is shown once they are erased. */
+/** The handle and the profile of an erased identity are shown to nobody. */
 async function checkErased({ erased }: Model, ask: Ask): Promise<void> {
   for (const { id } of erased) {
     const { ok, data } = await ask({ operation: 'identity.get', target: id })
-    // Who never acted in public is known to nobody.
+    // An identity that never acted in public is not found.
     if (!ok) continue
     const { identity = {} } = Object(data)
     must(identity.erased === true, 'who was erased is not shown as erased')

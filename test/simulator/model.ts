@@ -46,7 +46,7 @@ export type Room = {
   /** Everyone who was ever given a way in, asked for or not: none but these may see or do anything in it. */
   readonly mayEver: Set<Person>
   readonly owner: Person | undefined
-  /** Who may have been given it. */
+  /** Everyone to whom it may have been transferred. */
   readonly mayOwn: Set<Person>
 }
 

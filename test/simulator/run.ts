@@ -18,7 +18,7 @@ import { takeOvers } from './take-overs.ts'
 import { type Outcome, type Run, runWorld, stepsEach } from './world.ts'
 
 const shrinkRunsMax = 200
-/** So that what one step leaves is collected before it grows old: 3 percent of a run. */
+/** Objects of one step are collected while they are young: 3 percent of a run. */
 const resourceLimits = { maxYoungGenerationSizeMb: 64 }
 
 type Plan = {

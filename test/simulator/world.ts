@@ -339,7 +339,7 @@ export class World {
     if (this.#cut !== undefined && --this.#cut.answers === 0) this.sim.memory.cutAfter(this.#cut.operations)
   }
 
-  /** Where a copy is waited for, what is done lies on the disk of the follower too. A start waits for none. */
+  /** Where the board waits for a copy, the follower has each write on its disk. What is found at a start waits for none. */
   #checkCopied({ id, fields }: Sent, { data }: Reply): void {
     const { receipt } = data ?? {}
     // Of one that changed nothing, nothing is kept.
@@ -674,11 +674,13 @@ export class World {
       const doubtful = [...this.model.sent.values()].filter(({ standing }) => standing === 'doubtful')
       if (doubtful.length === 0) return
       if (tries > 0) await this.wait(1_000)
-      // As long as the disk is full nobody can say more: the operator makes room.
-      if (tries === 2) this.sim.memory.room = Number.POSITIVE_INFINITY
-      if (tries === 2) this.second?.heal()
-      // Without a follower nobody is answered.
-      if (tries === 2 && this.board.waitsForCopy && !(await this.#startFollower())) return
+      if (tries === 2) {
+        // As long as the disk is full nobody can say more: the operator makes room.
+        this.sim.memory.room = Number.POSITIVE_INFINITY
+        this.second?.heal()
+        // Such a board answers no write until a follower runs.
+        if (this.board.waitsForCopy && !(await this.#startFollower())) return
+      }
       for (const sent of doubtful) if (sent.standing === 'doubtful') sent.standing = 'open'
       if (
         !(await this.#until(

@@ -1,6 +1,8 @@
 /**
- * Builds `dist/` from `src`, `actors` and `storage`: JavaScript, declarations and source maps by `tsc`, and the files that
- * are served as they are.
+ * Builds `dist/` from `src`, `actors` and `storage`: the program and its threads with their source maps by Rolldown, the client
+ * module and its declarations by `tsc`, and the files that are served as they are.
+ *
+ * Modules are joined into a few files: a board starts three threads and more, and each reads all of its modules.
  *
  * `npm ci` runs it (`prepare`), and so does whatever starts built code from a checkout. A build that fits its sources is left
  * alone: a stamp in `dist/` holds the SHA-256 of everything it was made from. A new one is made beside it and then takes its place,
@@ -21,6 +23,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { threadNames } from './program.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -29,21 +32,19 @@ const stampName = '.built-from'
 /** What a person can mend, in a sentence that says how. */
 class BuildFailed extends Error {}
 
-build()
+await build()
 
-function build(): void {
+async function build(): Promise<void> {
   const wanted = digestOfSources()
   if (stampOf() === wanted) return
-  const compiler = join(root, 'node_modules/typescript/bin/tsc')
-  if (!existsSync(compiler))
-    fail('dist/ does not match its sources, and TypeScript is not installed. Run `npm ci` without `--omit=dev`.')
+  for (const tool of ['typescript', 'rolldown'])
+    if (!existsSync(join(root, 'node_modules', tool)))
+      fail(`dist/ does not match its sources, and ${tool} is not installed. Run \`npm ci\` without \`--omit=dev\`.`)
   const fresh = mkdtempSync(`${dist}.`)
   try {
-    const args = [compiler, '-p', join(root, 'src/tsconfig.build.json'), '--outDir', fresh]
-    const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
-    if (status !== 0) throw new BuildFailed('The build failed. Fix what is listed above and run `npm run build`.')
+    await buildProgram(fresh)
+    buildClient(fresh)
     for (const path of globSync('src/**/*.{js,css,py}', { cwd: root })) copy(path, fresh)
-    withoutMap(join(fresh, 'src/client/broadside.js'))
     writeFileSync(join(fresh, stampName), wanted)
     replace(fresh)
   } catch (error) {
@@ -53,11 +54,39 @@ function build(): void {
   }
 }
 
-/** Boards serve this module alone: its map would be missed there. */
-function withoutMap(path: string): void {
-  const code = readFileSync(path, 'utf8')
-  writeFileSync(path, code.replace(/\n\/\/# sourceMappingURL=[^\n]*\n?$/, '\n'))
-  rmSync(`${path}.map`, { force: true })
+/** The command line, and each file that a thread is started with; what they share is in `chunks/`. */
+async function buildProgram(fresh: string): Promise<void> {
+  // Here, so that a build that is up to date needs no bundler.
+  const { rolldown } = await import('rolldown')
+  const entries = ['cli/main', ...threadNames.map((name) => `workers/${name}`)]
+  const bundle = await rolldown({
+    input: Object.fromEntries(entries.map((entry) => [entry, join(root, 'src', `${entry}.ts`)])),
+    platform: 'node',
+    // Packages stay as they are installed: their versions are pinned, and some have native parts. The compiler's helpers are none of them.
+    external: (id) => /^[^./]/.test(id) && !id.startsWith('@oxc-project/runtime/'),
+    // What Node 22 understands is left as it was written.
+    transform: { target: 'esnext' },
+  })
+  await bundle.write({
+    dir: join(fresh, 'src'),
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name].js',
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+  })
+  await bundle.close()
+}
+
+/** Boards serve this module as it stands, so it has no source map. */
+function buildClient(fresh: string): void {
+  const own = join(fresh, 'client')
+  const compiler = join(root, 'node_modules/typescript/bin/tsc')
+  const args = [compiler, '-p', join(root, 'src/tsconfig.build.json'), '--outDir', own]
+  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
+  if (status !== 0) throw new BuildFailed('The build failed. Fix what is listed above and run `npm run build`.')
+  for (const path of globSync('{src/client/broadside.js,**/*.d.ts}', { cwd: own })) copy(path, fresh, own)
+  rmSync(own, { recursive: true })
 }
 
 /** Puts the new build in the place of the old one. */
@@ -89,11 +118,11 @@ function stampOf(): string | undefined {
   return existsSync(stampFile) ? readFileSync(stampFile, 'utf8') : undefined
 }
 
-function copy(path: string, fresh: string): void {
+function copy(path: string, fresh: string, from: string = root): void {
   const target = join(fresh, path)
   if (existsSync(target)) throw new BuildFailed(`${path} has the name of a built module. Rename one of the two.`)
   mkdirSync(dirname(target), { recursive: true })
-  copyFileSync(join(root, path), target)
+  copyFileSync(join(from, path), target)
 }
 
 function fail(words: string): never {

@@ -1,21 +1,45 @@
 /** Where the files of this program are. Built code starts built code, and source starts source. */
 import { existsSync } from 'node:fs'
 import { dirname, extname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+/** The modules of `src/workers` that are started as threads. */
+export const threadNames = [
+  'back',
+  'clerk',
+  'delivery',
+  'entry',
+  'feed',
+  'following',
+  'http',
+  'log',
+  'renderer',
+  'replication',
+  'search',
+  'shard',
+  'tool-bench',
+  'tools',
+  'verify',
+] as const
+export type ThreadName = (typeof threadNames)[number]
 
 /** The directory of `package.json`: the checkout, or the installed package. */
 export const packageDirectory = directoryWith('package.json', import.meta.dirname)
 
-/** The command line, to be run in a process of its own. */
-export const programFile = fileURLToPath(besideThis('cli/main'))
+/** `.ts` where the sources run as they are. */
+const extension = extname(import.meta.url)
 
-/** The entry file of the thread `name` in `src/workers`. */
-export function threadFile(name: string): URL {
-  return besideThis(`workers/${name}`)
+/** The command line, to be run in a process of its own. */
+export const programFile = fileURLToPath(fileOfProgram(`cli/main${extension}`))
+
+/** The entry file of a thread. */
+export function threadFile(name: ThreadName): URL {
+  return fileOfProgram(`workers/${name}${extension}`)
 }
 
-function besideThis(module: string): URL {
-  return new URL(`./${module}${extname(import.meta.url)}`, import.meta.url)
+/** A file of `src`, or what is in its place in `dist/`. */
+export function fileOfProgram(path: string): URL {
+  return pathToFileURL(join(packageDirectory, extension === '.ts' ? '' : 'dist', 'src', path))
 }
 
 function directoryWith(file: string, directory: string): string {

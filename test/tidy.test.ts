@@ -375,11 +375,12 @@ test('every dependency has an exact version, and the lock file names no address'
 })
 
 test('the house stands on packages that package.json names', () => {
-  const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
+  const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
   const wrong = faults((file) => {
+    const named = file === 'src/build.ts' ? { ...dependencies, ...devDependencies } : dependencies!
     const stranger = importsOf(file).find((target) => {
       const [, name = ''] = /^((?:@[^/]+\/)?[^/]+)/.exec(target) ?? []
-      return !/^(src|actors|storage)$/.test(name) && !target.startsWith('node:') && !Object.hasOwn(dependencies, name)
+      return !/^(src|actors|storage)$/.test(name) && !target.startsWith('node:') && !Object.hasOwn(named, name)
     })
     return stranger === undefined ? undefined : `${file} imports ${stranger}: add it to the dependencies, or do without`
   })

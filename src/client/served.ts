@@ -3,6 +3,7 @@
 import { hash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
+import { fileOfProgram } from '../program.ts'
 
 export type ClientFile = {
   readonly path: string
@@ -33,7 +34,7 @@ export function clientFile(path: string): string {
 }
 
 function here(name: string): URL {
-  return new URL(name, import.meta.url)
+  return fileOfProgram(`client/${name}`)
 }
 
 /** Built code; in a checkout that runs from its sources, the source without its types. */

@@ -8,11 +8,10 @@
 
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-
-const folder = new URL('./assets/', import.meta.url)
+import { fileOfProgram } from '../program.ts'
 
 function read(name: string): string {
-  return readFileSync(new URL(name, folder), 'utf8')
+  return readFileSync(fileOfProgram(`pages/assets/${name}`), 'utf8')
 }
 
 /** The same sheet without comments and the spaces that only people need. */

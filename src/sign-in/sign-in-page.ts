@@ -6,11 +6,12 @@ import { scopeWords } from '../delegations/scope-words.ts'
 import { withImports } from '../pages/assets.ts'
 import { layout } from '../pages/layout.ts'
 import { html } from '../pages/pieces/html.ts'
+import { fileOfProgram } from '../program.ts'
 import type { Asked } from './sign-in.ts'
 
 /** The script of the page. Its address stays the same; what it imports is that of the pages. */
 export const signInScript: Buffer = Buffer.from(
-  withImports(readFileSync(new URL('./sign-in-script.js', import.meta.url), 'utf8')),
+  withImports(readFileSync(fileOfProgram('sign-in/sign-in-script.js'), 'utf8')),
 )
 
 export function signInPage(

@@ -27,7 +27,7 @@ import type { HighWaterMark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
-import { threadFile } from '../program.ts'
+import { type ThreadName, threadFile } from '../program.ts'
 import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
 import type { FramesAnswer } from '../replication/copies.ts'
 import type { Standing } from '../replication/follower.ts'
@@ -666,7 +666,7 @@ export class ActorHost implements Actors {
   }
 
   #late(
-    name: string,
+    name: ThreadName,
     data: (front: Port) => unknown,
     onTell?: (body: unknown) => void,
     onAsk?: (body: unknown, give: (answer: unknown) => void) => void,

@@ -5,12 +5,13 @@
 import { createHash } from 'node:crypto'
 import { pause } from '../../src/clock.ts'
 import { type Reply as Envelope, envelopeOf } from '../../src/format/reply.ts'
+import type { ThreadName } from '../../src/program.ts'
 import { type FollowingThread, following } from '../../src/workers/following.ts'
 import { publishing, type ReplicationThread } from '../../src/workers/replication.ts'
 import type { ThreadPlatform } from '../../src/workers/thread.ts'
 import { Chance } from '../support/chance.ts'
 import type { Copy } from '../support/memory-disk.ts'
-import { Simulation } from '../support/simulation.ts'
+import { Simulation, type Starter } from '../support/simulation.ts'
 import { acts, type Command, ofDeliveries, tookPost } from './acts.ts'
 import { type Ack, address, type Layout, replicaKey, SimulatedBoard, Violation } from './board.ts'
 import { type Ask, checkAlike, checkAll, checkReadable } from './checks.ts'
@@ -68,7 +69,7 @@ function layoutOf(chance: Chance): Layout {
   return { ...layout, ack: chance.below(waitingEvery) === 0 ? 'copy' : 'quorum' }
 }
 
-const threads = ['shard', 'log', 'back', 'feed', 'clerk']
+const threads = ['shard', 'log', 'back', 'feed', 'clerk'] as const
 const pendingMax = 16
 /** Seconds: after so long a follower answers a write whether it shows it or not. */
 const shownWithin = 9
@@ -170,10 +171,12 @@ export class World {
       })
     let targets: SimulatedTargets | undefined
     const delivery = (data: unknown, here: ThreadPlatform) => targets!.thread(data, here)
-    const sim = await Simulation.begin(
-      { seed: 0, tasks, threads: { replication, delivery, following: follower } },
-      threads,
-    )
+    const own = new Map<ThreadName, Starter>([
+      ['replication', replication],
+      ['delivery', delivery],
+      ['following', follower],
+    ])
+    const sim = await Simulation.begin({ seed: 0, tasks, threads: own }, threads)
     servers = new SimulatedServers(sim)
     let world: World | undefined
     targets = new SimulatedTargets(sim, (letter) => world!.#heard(letter))

@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { threadNames } from '../../src/program.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const project = resolve(import.meta.dirname, '../..')
@@ -33,8 +34,7 @@ test('the package holds built code with declarations and source maps, texts for 
   expect(paths).toContain('dist/src/cli/main.js')
   // HOSTING.md names them.
   expect(paths).toContain('src/hosting/nginx.conf')
-  for (const thread of readdirSync(join(project, 'src/workers')))
-    expect(paths).toContain(`dist/src/workers/${thread.replace(/\.ts$/, '.js')}`)
+  for (const thread of threadNames) expect(paths).toContain(`dist/src/workers/${thread}.js`)
   for (const asset of readdirSync(join(project, 'src/pages/assets')))
     expect(paths).toContain(`dist/src/pages/assets/${asset.replace(/\.ts$/, '.js')}`)
 })

@@ -1,6 +1,5 @@
 /** Errors of built code are shown at the lines of their source. */
-import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
@@ -8,14 +7,18 @@ import { sourceStack } from '../../src/observe.ts'
 
 const project = resolve(import.meta.dirname, '../..')
 
+function textOf(path: string): string {
+  return readFileSync(join(project, path), 'utf8')
+}
+
 test('a position in dist/ becomes the position in the source that it was built from', () => {
-  const built = pathToFileURL(join(project, 'dist/src/program.js')).href
-  const program = `import { threadFile } from '${built}'; try { threadFile(Symbol()) } catch ({ stack }) { process.stdout.write(stack) }`
-  const stack = execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' })
-  expect(stack).toMatch(/at threadFile \(file:.*dist\/src\/program\.js:\d+:\d+\)/)
-  const [, line] = /at threadFile \(\/.*\/src\/program\.ts:(\d+):\d+\)/.exec(sourceStack(stack)) ?? []
-  const source = readFileSync(join(project, 'src/program.ts'), 'utf8').split('\n')
-  expect(source.slice(Number(line) - 3, Number(line)).join('\n')).toContain('function threadFile')
+  const start = 'function threadFile('
+  const built = globSync('dist/src/**/*.js', { cwd: project }).find((path) => textOf(path).includes(start))!
+  const lines = textOf(built).split('\n')
+  const line = lines.findIndex((text) => text.startsWith(start))
+  const stack = `Error: x\n    at threadFile (${pathToFileURL(join(project, built))}:${line + 1}:${'function '.length + 1})`
+  const [, place] = /at threadFile \(\/.*\/src\/program\.ts:(\d+):\d+\)/.exec(sourceStack(stack)) ?? []
+  expect(textOf('src/program.ts').split('\n')[Number(place) - 1]).toContain('function threadFile')
 })
 
 test('what has no source map stays as it is', () => {

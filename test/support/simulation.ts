@@ -10,7 +10,7 @@ import type { FromThread, Thread, ThreadStart } from '../../actors/kernel/superv
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Clock } from '../../src/clock.ts'
 import type { Platform } from '../../src/platform.ts'
-import { threadFile } from '../../src/program.ts'
+import { type ThreadName, threadFile } from '../../src/program.ts'
 import type { Pool } from '../../src/runtime/thread-pool.ts'
 import { runThread, type ThreadStarter } from '../../src/workers/thread.ts'
 import type { Disk, DiskFile, SyncFailed } from '../../storage/disk.ts'
@@ -293,7 +293,7 @@ class PlacedFile implements DiskFile {
   }
 }
 
-type Starter = ThreadStarter<unknown, unknown>
+export type Starter = ThreadStarter<unknown, unknown>
 type Tasks = Readonly<Record<string, (task: unknown) => unknown>>
 type Loaded = { readonly starters: ReadonlyMap<string, Starter>; readonly tasks: ReadonlyMap<string, Tasks> }
 
@@ -407,7 +407,7 @@ export type SimulationOptions = {
   /** In the place of those that pools have, by their names. */
   readonly tasks?: Tasks
   /** In the place of those that a board has, by their names. */
-  readonly threads?: Readonly<Record<string, Starter>>
+  readonly threads?: ReadonlyMap<ThreadName, Starter>
 }
 
 /** What all machines share: time, chance, what their threads run, and how long a message between these is under way. */
@@ -595,7 +595,7 @@ export class Simulation extends Machine {
   }
 
   /** With these threads. Their modules are loaded first: how long that takes is no part of a run. */
-  static async begin(options: SimulationOptions, threads: readonly string[]): Promise<Simulation> {
+  static async begin(options: SimulationOptions, threads: readonly ThreadName[]): Promise<Simulation> {
     const loaded = threads.map(async (name): Promise<[file: string, starter: Starter]> => {
       const { href } = threadFile(name)
       const { thread } = (await import(href)) as { readonly thread: Starter }
@@ -603,9 +603,7 @@ export class Simulation extends Machine {
     })
     const { href } = threadFile('verify')
     const tasks = new Map([[href, { ...((await import(href)) as Tasks), ...options.tasks }]])
-    const own = Object.entries(options.threads ?? {}).map(
-      ([name, starter]) => [threadFile(name).href, starter] as const,
-    )
+    const own = [...(options.threads ?? [])].map(([name, starter]) => [threadFile(name).href, starter] as const)
     const starters = new Map([...(await Promise.all(loaded)), ...own])
     const { seed, disk, delayMs = 5 } = options
     return new Simulation({ agenda: new Agenda(), chance: new Chance(String(seed)), starters, tasks, delayMs }, disk)

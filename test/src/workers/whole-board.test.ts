@@ -27,7 +27,7 @@ import { Simulation } from '../../support/simulation.ts'
 // What a start finds and mends is told as on any board.
 setLogLevel('error')
 
-const threads = ['shard', 'log', 'back', 'feed']
+const threads = ['shard', 'log', 'back', 'feed'] as const
 const rooms = ['lobby', 'room-1', 'room-2', 'room-3']
 const ada = opensslSigner(Buffer.alloc(32, 1))
 

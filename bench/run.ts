@@ -19,6 +19,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['append', async () => (await import('./append.bench.ts')).append],
   ['merkle', async () => (await import('./merkle.bench.ts')).merkle],
   ['log', async () => (await import('./log.bench.ts')).log],
+  ['index', async () => (await import('./index.bench.ts')).index],
   ['link', async () => (await import('./link.bench.ts')).linkBench],
   ['schema', async () => (await import('./schema.bench.ts')).schema],
   ['posts', async () => (await import('./posts.bench.ts')).posts],

@@ -29,7 +29,7 @@ export class Columns {
     return this.all.push(this.#isLive ? bytes.slice() : bytes) - 1
   }
 
-  /** The same of an array that only grows: no number in it is ever another one. */
+  /** The same of an array that only grows: no number in it is ever another one, or its owner passes over what came later. */
   putGrowing(bytes: Uint8Array): Kept {
     return bytes.length < columnBytesMin ? bytes : this.all.push(bytes) - 1
   }
@@ -65,6 +65,55 @@ export function grown<Column extends Float64Array | Uint32Array | Uint16Array | 
 ): Column {
   to.set(from)
   return to
+}
+
+/** Longer columns are begun late, when 1/16 is free, as both take memory; they are filled before that is used up, some rows at a time. */
+const freeShare = 16
+const rowsBetween = 256
+const rowsAtOnce = 20 * rowsBetween
+
+/** Columns of twice as many rows, filled beside the work: copied at once, they would hold up everything else of their thread. */
+export class Doubling<Column extends Uint32Array | Uint8Array> {
+  readonly columns: readonly Column[]
+  readonly #from: readonly Column[]
+  readonly #rows: number
+  #copied = 0
+
+  /** `from`: columns of `rows` rows each; `make`: one of so many numbers, all zero. */
+  constructor(from: readonly Column[], rows: number, make: (length: number) => Column) {
+    this.columns = from.map(({ length }) => make(2 * length))
+    this.#from = from
+    this.#rows = rows
+  }
+
+  /** With `count` rows in use some are to be copied. */
+  static isDue(count: number, rows: number): boolean {
+    return count % rowsBetween === 0 && count * freeShare >= rows * (freeShare - 1)
+  }
+
+  /** Rows below this one are in the longer columns: who changes one of them changes it there too. */
+  get copied(): number {
+    return this.#copied
+  }
+
+  /** Some more rows, of `count` in use. */
+  copySome(count: number): void {
+    this.#copyTo(Math.min(count, this.#copied + rowsAtOnce))
+  }
+
+  /** The longer columns, with all rows. */
+  finish(): readonly Column[] {
+    this.#copyTo(this.#rows)
+    return this.columns
+  }
+
+  #copyTo(end: number): void {
+    for (const [n, from] of this.#from.entries()) {
+      const width = from.length / this.#rows
+      this.columns[n]!.set(from.subarray(this.#copied * width, end * width), this.#copied * width)
+    }
+    this.#copied = end
+  }
 }
 
 /** Whole numbers from 0, as narrow as the largest of them: the column widens when a larger one comes. */
@@ -106,7 +155,13 @@ function over(buffer: ArrayBuffer, bytesEach: number): Narrow {
   return bytesEach === 1 ? new Uint8Array(buffer) : bytesEach === 2 ? new Uint16Array(buffer) : new Uint32Array(buffer)
 }
 
+/** Looks at four bytes at once: all of a large column is looked at before a snapshot. */
 function isZero(column: Narrow, count: number): boolean {
-  for (let at = count - 1; at >= 0; at--) if (column[at] !== 0) return false
+  const bytes = column.subarray(0, count)
+  const isAligned = bytes.byteOffset % 4 === 0
+  const words = isAligned ? new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2) : []
+  for (let at = words.length - 1; at >= 0; at--) if (words[at] !== 0) return false
+  for (let at = Math.floor((4 * words.length) / column.BYTES_PER_ELEMENT); at < count; at++)
+    if (column[at] !== 0) return false
   return true
 }

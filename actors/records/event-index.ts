@@ -12,6 +12,7 @@ import { roomFor } from '../../storage/snapshot.ts'
 import {
   bytesOf,
   type Columns,
+  Doubling,
   grown,
   type Kept,
   keepNarrow,
@@ -86,26 +87,61 @@ class Recent {
   room: Narrow = new Uint8Array(initialCapacity)
   page: Narrow = new Uint8Array(initialCapacity)
   kind: Narrow = new Uint8Array(initialCapacity)
+  #longer: Doubling<Uint32Array<ArrayBuffer>> | undefined
 
   constructor(from: number) {
     this.from = from
   }
 
-  /** Without the first `count` of them. */
-  after(count: number): Recent {
+  /** Without the first `count` of them; `ids`: those of the others. */
+  after(count: number, ids: IdTable): Recent {
     const later = new Recent(this.from + count)
     const left = this.ids.count - count
     const room = Math.max(initialCapacity, roomFor(left))
-    later.ids = this.ids.after(count)
+    later.ids = ids
     for (const name of wideNames) later[name] = grown(this[name].subarray(count, count + left), new Uint32Array(room))
     for (const name of narrowNames) later[name] = longer(this[name].subarray(count, count + left), room)
     return later
   }
 
-  grow(): void {
-    const capacity = this.place.length * 2
-    for (const name of wideNames) this[name] = grown(this[name], new Uint32Array(capacity))
-    for (const name of narrowNames) this[name] = longer(this[name], capacity)
+  /** Makes room for one more. */
+  makeRoom(): void {
+    const rows = this.place.length
+    const isFull = this.ids.count === rows
+    if (!isFull && !Doubling.isDue(this.ids.count, rows)) return
+    const wide = wideNames.map((name) => this[name])
+    this.#longer ??= new Doubling(wide, rows, (length) => new Uint32Array(length))
+    if (!isFull) return this.#longer.copySome(this.ids.count)
+    for (const [n, column] of this.#longer.finish().entries()) this[wideNames[n]!] = column
+    for (const name of narrowNames) this[name] = longer(this[name], 2 * rows)
+    this.#longer = undefined
+  }
+
+  /** Threads end with the last event that is here: links to later ones came while a snapshot was written. */
+  relink(): void {
+    const { from, next, tail, root } = this
+    const { count } = this.ids
+    const end = from + count
+    let hasLater = false
+    for (let number = 0; number < count; number++) {
+      if (next[number]! >= end) next[number] = none
+      if (tail[number]! < end) continue
+      tail[number] = from + number
+      hasLater = true
+    }
+    if (!hasLater) return
+    for (let number = 0; number < count; number++) {
+      const of = root[number]!
+      // A version of a post is in no list: its own tail is itself.
+      if (of === none || of < from || tail[number] === from + number) continue
+      tail[of - from] = from + number
+    }
+  }
+
+  setLink(column: 'next' | 'tail', number: number, to: number): void {
+    this[column][number] = to
+    if (this.#longer !== undefined && number < this.#longer.copied)
+      this.#longer.columns[wideNames.indexOf(column)]![number] = to
   }
 }
 
@@ -137,10 +173,8 @@ export class EventIndex {
   pack(columns: Columns): PackedEvents {
     const recent = this.#recent
     const { ids } = recent
-    const wide = wideNames.map((name) => {
-      const bytes = bytesOf(recent[name], ids.count)
-      return name === 'next' || name === 'tail' ? columns.put(bytes) : columns.putGrowing(bytes)
-    })
+    // Links may change while they are written: `relink` takes back what came later.
+    const wide = wideNames.map((name) => columns.putGrowing(bytesOf(recent[name], ids.count)))
     const narrow = narrowNames.map((name) => keepNarrow(recent[name], ids.count, columns))
     const sparse = [this.#shard, this.#expires, this.#leaf].map((column) => keepNarrow(column, this.count, columns))
     const change = this.#change === undefined ? null : columns.putGrowing(bytesOf(this.#change, this.count))
@@ -165,6 +199,7 @@ export class EventIndex {
     recent.ids.restore(ids, columns)
     for (const [n, name] of wideNames.entries())
       recent[name] = new Uint32Array(columns.take(wide[n]!, initialCapacity * 4).buffer)
+    recent.relink()
     for (const [n, name] of narrowNames.entries())
       recent[name] = takeNarrow(narrow[n]!, recent.ids.count, initialCapacity, columns)
     const [shard, expires, leaf] = sparse.map((kept) => takeNarrow(kept, index.count, initialCapacity, columns))
@@ -185,7 +220,7 @@ export class EventIndex {
   /** Adds an event whose id is not there yet, at the end of its thread; returns its slot. */
   add(event: NewSlot): number {
     const recent = this.#recent
-    if (recent.ids.count === recent.place.length) recent.grow()
+    recent.makeRoom()
     const number = recent.ids.add(event.id)
     const slot = recent.from + number
     recent.place[number] = event.place
@@ -332,28 +367,36 @@ export class EventIndex {
     this.#linked = recent.from + each
     // What does not fit on the disk is tried again later.
     this.#shelvesAt += each
+    let ids: IdTable | undefined
     const rows = shelvedRows({ ...oldPlan, rows: each, seed: old.shelf.seed() }, (n, row) => fillRow(recent, n, row))
-    if (atOnce) return this.#leave(old.shelf.putNow(old.files, rows))
+    function* made(): Generator<void, Buffer> {
+      const bytes = yield* rows
+      ids = yield* recent.ids.after(each)
+      return bytes
+    }
+    if (atOnce) return this.#leave(old.shelf.putNow(old.files, made()), ids)
     this.#isShelving = true
-    void old.shelf.put(old.files, rows).then((file) => {
+    void old.shelf.put(old.files, made()).then((file) => {
       this.#isShelving = false
-      this.#leave(file)
+      this.#leave(file, ids)
     })
   }
 
-  /** The oldest events are in a file. */
-  #leave(file: OldFile | undefined): void {
-    if (file === undefined) return
+  /** The oldest events are in a file; `ids`: those of the others, but for what came since. */
+  #leave(file: OldFile | undefined, ids: IdTable | undefined): void {
+    if (file === undefined || ids === undefined) return
     const old = this.#old!
+    const { eventsEach } = old.shelf
     old.add(file)
-    this.#recent = this.#recent.after(old.shelf.eventsEach)
-    this.#shelvesAt = this.#recent.from + 2 * old.shelf.eventsEach
+    ids.addRest(this.#recent.ids, eventsEach)
+    this.#recent = this.#recent.after(eventsEach, ids)
+    this.#shelvesAt = this.#recent.from + 2 * eventsEach
   }
 
   #link(column: 'next' | 'tail', slot: number, to: number): void {
     const recent = this.#recent
     if (slot < this.#linked) this.#old!.setLink(column, slot, to)
-    if (slot >= recent.from) recent[column][slot - recent.from] = to
+    if (slot >= recent.from) recent.setLink(column, slot - recent.from, to)
   }
 
   #setChange(slot: number, { place, change }: NewSlot): void {

@@ -1,61 +1,88 @@
 /**
  * Ids of a fixed number of bytes, numbered from 0 in the order in which they came, and found by an open-addressed table (linear
- * probing, at most 3/4 full): 4 to 8 bytes a number beside the id itself. Numbers are never freed.
+ * probing, at most 2/3 full): 6 to 8 bytes a number beside the id itself. Numbers are never freed.
+ *
+ * The table grows beside the adds: from half full on, the next one is made a few cells at each of them. Made at once, it would hold up
+ * everything else of its thread, at ten million ids for seconds.
  */
 
 import { randomInt } from 'node:crypto'
 import { mixed } from '../../storage/shelved-rows.ts'
 import { roomFor } from '../../storage/snapshot.ts'
-import { bytesOf, type Columns, type Kept } from './columns.ts'
+import { bytesOf, type Columns, Doubling, type Kept } from './columns.ts'
 
 export const none = 0xffff_ffff
 
 const initialCapacity = 64
+/** Cells of the next table that an add makes empty; as many numbers go over at each add once all are. */
+const cellsEach = 64
+const numbersEach = 5
+/** Ids that go into another table in one step beside other work: 2 ms. */
+const idsInStep = 8_192
 
 export type PackedIds = readonly [count: number, seed: number, ids: Kept, table: Kept]
 
 export class IdTable {
   readonly #bytes: number
   #count = 0
-  #capacity = initialCapacity
-  #ids: Buffer
-  #table = new Uint32Array(initialCapacity * 2).fill(none)
+  #capacity: number
+  #ids: Uint8Array
+  #longerIds: Doubling<Uint8Array> | undefined
+  #table: Uint32Array
+  #next: NextTable | undefined
   #seed = processSeed
 
-  /** `bytes`: of each id, at least 8. Ids are hashes: their first bytes are the hash of the table. */
-  constructor(bytes: number) {
+  /**
+   * `bytes`: of each id, at least 8. Ids are hashes: their first bytes are the hash of the table. `room`: for so many ids nothing has to
+   * grow.
+   */
+  constructor(bytes: number, room = 0) {
     this.#bytes = bytes
-    this.#ids = Buffer.alloc(initialCapacity * bytes)
+    this.#capacity = Math.max(initialCapacity, roomFor(room))
+    this.#ids = new Uint8Array(this.#capacity * bytes)
+    this.#table = new Uint32Array(this.#capacity * 2).fill(none)
   }
 
   get count(): number {
     return this.#count
   }
 
-  /** Everything, for a snapshot, cut to the ids in use. */
+  /**
+   * Everything, for a snapshot, cut to the ids in use. The table may be written while ids are added: the numbers that come into its empty
+   * cells meanwhile are passed over by `restore`.
+   */
   pack(columns: Columns): PackedIds {
     const ids = columns.putGrowing(this.#ids.subarray(0, this.#count * this.#bytes))
-    return [this.#count, this.#seed, ids, columns.put(bytesOf(this.#table, this.#table.length))]
+    return [this.#count, this.#seed, ids, columns.putGrowing(bytesOf(this.#table, this.#table.length))]
   }
 
   /** Takes over what `pack` gave. */
   restore([count, seed, ids, table]: PackedIds, columns: Columns): void {
     this.#count = count
     this.#seed = seed
-    this.#ids = Buffer.from(columns.take(ids, initialCapacity * this.#bytes).buffer)
+    this.#ids = new Uint8Array(columns.take(ids, initialCapacity * this.#bytes).buffer)
     this.#capacity = Math.floor(this.#ids.length / this.#bytes)
     this.#table = new Uint32Array(columns.take(table).buffer)
+    // No id of before stands behind a number that came later, so those cells may be empty again.
+    for (let cell = 0; cell < this.#table.length; cell++) if (this.#table[cell]! >= count) this.#table[cell] = none
+    // Older releases filled their tables to three quarters.
+    if (count * 8 > this.#table.length * 5) this.#rebuild(2 * this.#table.length)
   }
 
-  /** Without the first `first` ids: what was number `first` is 0. */
-  after(first: number): IdTable {
-    const later = new IdTable(this.#bytes)
-    later.#count = this.#count - first
-    later.#capacity = Math.max(initialCapacity, roomFor(later.#count))
-    later.#ids = Buffer.alloc(later.#capacity * this.#bytes)
-    later.#ids.set(this.#ids.subarray(first * this.#bytes, this.#count * this.#bytes))
-    later.#rebuild(2 * later.#capacity)
-    return later
+  /** Without the first `first` ids: what was number `first` is 0. Ids that are added between two steps are in it too. */
+  *after(first: number): Generator<void, IdTable> {
+    const later = new IdTable(this.#bytes, this.#count - first)
+    for (;;) {
+      later.addRest(this, first, idsInStep)
+      if (later.#count === this.#count - first) return later
+      yield
+    }
+  }
+
+  /** Of a table that another one's `after(first)` gave: takes over what was added there since, at most `max` ids. */
+  addRest(from: IdTable, first: number, max = Number.POSITIVE_INFINITY): void {
+    const end = Math.min(from.#count - first, this.#count + max)
+    while (this.#count < end) this.add(from.id(first + this.#count))
   }
 
   /** Number of this id, or `none`. */
@@ -65,26 +92,54 @@ export class IdTable {
 
   /** Adds an id that is not there yet; gives its number. */
   add(id: Uint8Array): number {
-    if (this.#count === this.#capacity) {
-      this.#capacity *= 2
-      const ids = Buffer.alloc(this.#capacity * this.#bytes)
-      ids.set(this.#ids)
-      this.#ids = ids
-    }
+    this.#makeRoom()
     const number = this.#count++
     this.#ids.set(id, number * this.#bytes)
-    if (this.#count * 4 > this.#table.length * 3) this.#rebuild(2 * this.#table.length)
-    else this.#table[this.#cellOf(id, 0)] = number
+    this.#table[this.#cellOf(id, 0)] = number
+    if (this.#next === undefined && this.#count * 2 > this.#table.length) this.#next = new NextTable(this.#table.length)
+    if (this.#next !== undefined) this.#growTable(this.#next)
     return number
   }
 
   /** The bytes of an id, as a view that is good until the next `add`. */
   id(number: number): Buffer {
-    return this.#ids.subarray(number * this.#bytes, (number + 1) * this.#bytes)
+    return Buffer.from(this.#ids.buffer, number * this.#bytes, this.#bytes)
   }
 
   hex(number: number): string {
-    return this.#ids.toString('hex', number * this.#bytes, (number + 1) * this.#bytes)
+    return this.id(number).toString('hex')
+  }
+
+  #makeRoom(): void {
+    const isFull = this.#count === this.#capacity
+    if (!isFull && !Doubling.isDue(this.#count, this.#capacity)) return
+    this.#longerIds ??= new Doubling([this.#ids], this.#capacity, (length) => new Uint8Array(length))
+    if (!isFull) return this.#longerIds.copySome(this.#count)
+    this.#ids = this.#longerIds.finish()[0]!
+    this.#longerIds = undefined
+    this.#capacity *= 2
+  }
+
+  /** A step of making the next table, which takes the place of this one when it has all numbers. */
+  #growTable(next: NextTable): void {
+    if (next.empty < next.cells.length) {
+      next.cells.fill(none, next.empty, next.empty + cellsEach)
+      next.empty += cellsEach
+      return
+    }
+    const end = Math.min(this.#count, next.moved + numbersEach)
+    for (; next.moved < end; next.moved++) this.#place(next.cells, next.moved)
+    if (next.moved < this.#count) return
+    this.#table = next.cells
+    this.#next = undefined
+  }
+
+  /** Puts a number into a table that lacks it. */
+  #place(cells: Uint32Array, number: number): void {
+    const mask = cells.length - 1
+    let cell = hashOf(this.#seed, this.#ids, number * this.#bytes) & mask
+    while (cells[cell] !== none) cell = (cell + 1) & mask
+    cells[cell] = number
   }
 
   /** Where the id at `offset` of `ids` is, or the empty cell where it would be. */
@@ -105,12 +160,20 @@ export class IdTable {
 
   #rebuild(cells: number): void {
     this.#table = new Uint32Array(cells).fill(none)
-    const mask = this.#table.length - 1
-    for (let number = 0; number < this.#count; number++) {
-      let cell = hashOf(this.#seed, this.#ids, number * this.#bytes) & mask
-      while (this.#table[cell] !== none) cell = (cell + 1) & mask
-      this.#table[cell] = number
-    }
+    for (let number = 0; number < this.#count; number++) this.#place(this.#table, number)
+  }
+}
+
+/** A table of twice as many cells, while it is being made. */
+class NextTable {
+  readonly cells: Uint32Array
+  /** Cells below this one are ready. */
+  empty = 0
+  /** Numbers below this one are in it. */
+  moved = 0
+
+  constructor(cells: number) {
+    this.cells = new Uint32Array(2 * cells)
   }
 }
 

@@ -79,15 +79,20 @@ test.each(kinds)(
   },
 )
 
-test.each(kinds)('an image that is written beside the work stays as it was: $role, $unlisted', (kind) => {
-  for (const count of [10, 8_192, 20_000]) {
-    const state = stateOf(count, kind)
-    const before = joined(state.pack('more')).toString('base64')
-    const image = state.pack('more', new Columns([], true))
-    for (let n = count; n < count + 25_000; n++) post(state, n, kind)
-    expect(joined(image).toString('base64') === before).toBe(true)
-  }
-})
+test.each(kinds)(
+  'an image that is written beside the work is read as the state that it was made of: $role, $unlisted',
+  (kind) => {
+    for (const count of [10, 8_192, 20_000]) {
+      const state = stateOf(count, kind)
+      const before = joined(state.pack('more')).toString('base64')
+      const image = state.pack('more', new Columns([], true))
+      for (let n = count; n < count + 25_000; n++) post(state, n, kind)
+      const written = { ...image, columns: image.columns.map((column) => column.slice()) }
+      const read = State.unpack(written, kind.role)!.state
+      expect(joined(read.pack('more')).toString('base64') === before).toBe(true)
+    }
+  },
+)
 
 test('a column of small numbers is as narrow as they are, wherever it is kept and read again', () => {
   const number = fc.oneof(fc.constant(0), fc.nat(255), fc.nat(65_535), fc.nat(0xffff_ffff))

@@ -71,6 +71,11 @@ export class LiveIndex {
     return this.#keys.subarray(ordinal * KEY_BYTES, (ordinal + 1) * KEY_BYTES)
   }
 
+  /** Four bytes of that key from `at` on, as a little-endian number. */
+  keyWord(ordinal: number, at: number): number {
+    return this.#keys.readInt32LE(ordinal * KEY_BYTES + at)
+  }
+
   isKeyed(ordinal: number): boolean {
     return this.#keyed[ordinal] === 1
   }

@@ -59,9 +59,8 @@ export function buildIndex(live: LiveIndex, facts: SealedFacts): Buffer {
   builder.startVector(keyEntryBytes, sorted.length, 4)
   for (let i = sorted.length - 1; i >= 0; i--) {
     const ordinal = sorted[i]!
-    const bytes = live.keyAt(ordinal)
     builder.writeInt32(ordinal)
-    for (let word = 12; word >= 0; word -= 4) builder.writeInt32(bytes.readInt32LE(word))
+    for (let at = KEY_BYTES - 4; at >= 0; at -= 4) builder.writeInt32(live.keyWord(ordinal, at))
   }
   const keys = builder.endVector()
   builder.startVector(4, live.count, 4)
@@ -84,20 +83,42 @@ export function buildIndex(live: LiveIndex, facts: SealedFacts): Buffer {
   return file
 }
 
-/** Ordinals of the keyed frames by key; of several frames with one key only the newest. */
-function sortKeys(live: LiveIndex): Uint32Array {
-  const prefixes = new Float64Array(live.count)
+/**
+ * Ordinals of the keyed frames by key; of several frames with one key only the newest. A writer waits for it, so all are sorted as
+ * numbers, which have the beginning of a key and then the ordinal, and only those that begin alike are compared whole.
+ */
+function sortKeys(live: LiveIndex): number[] {
+  const numbers = new BigUint64Array(live.count)
+  const words = new Uint32Array(numbers.buffer)
+  const ordinalMask = 2 ** (32 - Math.clz32(live.count)) - 1
   let keyed = 0
-  const ordinals = new Uint32Array(live.count)
   for (let ordinal = 0; ordinal < live.count; ordinal++) {
     if (!live.isKeyed(ordinal)) continue
-    prefixes[ordinal] = live.keyAt(ordinal).readUIntBE(0, 6)
-    ordinals[keyed++] = ordinal
+    words[2 * keyed] = (swapped(live.keyWord(ordinal, 4)) & ~ordinalMask) | ordinal
+    words[2 * keyed + 1] = swapped(live.keyWord(ordinal, 0))
+    keyed++
   }
-  const sorted = ordinals
-    .subarray(0, keyed)
-    .sort((a, b) => prefixes[a]! - prefixes[b]! || compareKeys(live, a, b) || b - a)
-  return sorted.filter((ordinal, i) => i === 0 || compareKeys(live, sorted[i - 1]!, ordinal) !== 0)
+  numbers.subarray(0, keyed).sort()
+  const sorted: number[] = []
+  const beginsAs = (a: number, b: number) =>
+    words[2 * a + 1] === words[2 * b + 1] && ((words[2 * a]! ^ words[2 * b]!) & ~ordinalMask) === 0
+  for (let at = 0, end = 1; at < keyed; at = end++) {
+    while (end < keyed && beginsAs(at, end)) end++
+    if (end === at + 1) {
+      sorted.push(words[2 * at]! & ordinalMask)
+      continue
+    }
+    const alike = Array.from({ length: end - at }, (_, n) => words[2 * (at + n)]! & ordinalMask)
+    alike.sort((a, b) => compareKeys(live, a, b) || b - a)
+    for (const [n, ordinal] of alike.entries())
+      if (n === 0 || compareKeys(live, alike[n - 1]!, ordinal) !== 0) sorted.push(ordinal)
+  }
+  return sorted
+}
+
+/** The other order of bytes. */
+function swapped(word: number): number {
+  return (word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)
 }
 
 function compareKeys(live: LiveIndex, a: number, b: number): number {

@@ -93,6 +93,15 @@ describe('an index of many keys', () => {
   })
 })
 
+test('of several frames with one key the newest is found, among others that begin like it', () => {
+  const like = (i: number) => Buffer.from(`${'5'.repeat(20)}${hex6(i)}${'5'.repeat(6)}`, 'hex')
+  const keys = [1, 2, 1, 3, 2, 1].flatMap((i, n) => [like(i), keyOf(n)])
+  const { facts, bytes } = indexOf(keys)
+  const index = SealedIndex.open(inMemory(bytes), facts, new BoundedMap(64))!
+  expect([1, 2, 3, 4].map((i) => index.find(like(i)))).toEqual([1011, 1009, 1007, undefined])
+  expect(keys.filter((_, n) => n % 2 === 1).map((key) => index.find(key))).toEqual([1002, 1004, 1006, 1008, 1010, 1012])
+})
+
 test('an index without keys is one, and each frame has its place', () => {
   const { facts, live } = indexOf([])
   live.add(77, 0, Buffer.alloc(1))

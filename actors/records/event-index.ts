@@ -1,7 +1,7 @@
 /**
  * The event index: what memory keeps of each event, in columns of typed arrays, found by id.
  *
- * Bodies stay in the segments; a slot here says where. One slot costs 52 to 66 bytes, plus 4 to 8 bytes of hash table
+ * Bodies stay in the segments; a slot here says where. One slot costs 52 to 66 bytes, plus 6 to 8 bytes of hash table
  * and 4 bytes in its room's list. With a shelf, events that are old lie there, and a slot of theirs costs 2 bytes, and more where
  * it expires or has a leaf. Slots are never freed:
  * a place in a room is forever, only the text can go.

@@ -1,16 +1,18 @@
 /**
  * Votes: one of each identity on each event, and the sums. Three columns of typed arrays, 9 bytes a row, found by an open
- * table of row numbers (4 to 8 bytes a row, at most 3/4 full); a row is never removed, a vote taken back is 0.
+ * table of row numbers (6 to 8 bytes a row, at most 2/3 full); a row is never removed, a vote taken back is 0.
  *
  * The sums of an event are two rows of their own, whose voters are numbers that no identity has; so is the score that it had on
  * another board. The row of a vote also says in which hour it was cast: its number is the value times one more than the hour since 1970.
  */
 
+import { Doubling } from '../records/columns.ts'
+import { NextTable, none, tableOf } from '../records/next-table.ts'
+
 const forVoter = 0xffff_ffff
 const againstVoter = 0xffff_fffe
 /** Of an imported event: the score of the votes on the board that it is from. */
 const otherBoard = 0xffff_fffd
-const empty = 0xffff_ffff
 const initialRows = 64
 
 export type Sums = { readonly up: number; readonly down: number; readonly score: number }
@@ -26,7 +28,10 @@ export class Votes {
   #event = new Uint32Array(initialRows)
   #voter = new Uint32Array(initialRows)
   #value = new Int32Array(initialRows)
-  #table = new Uint32Array(initialRows * 2).fill(empty)
+  #longer: Longer | undefined
+  #table = new Uint32Array(initialRows * 2).fill(none)
+  #next: NextTable | undefined
+  readonly #hashOf = (row: number): number => hashOf(this.#event[row]!, this.#voter[row]!)
 
   /** The vote of an identity (by number) on an event (by slot). */
   of(event: number, voter: number): Value {
@@ -36,7 +41,7 @@ export class Votes {
   /** The same, with its hour. */
   cast(event: number, voter: number): Cast {
     const row = this.#find(event, voter)
-    return row === empty ? { value: 0, hour: 0 } : castIn(this.#value[row]!)
+    return row === none ? { value: 0, hour: 0 } : castIn(this.#value[row]!)
   }
 
   /** Every vote that was ever cast, those withdrawn as 0. */
@@ -85,74 +90,86 @@ export class Votes {
 
   restore([event, voter, value]: PackedVotes): void {
     const rows = event.length / 4
-    while (this.#event.length < rows) this.#grow()
+    let room = initialRows
+    while (room < rows) room *= 2
+    this.#event = new Uint32Array(room)
+    this.#voter = new Uint32Array(room)
+    this.#value = new Int32Array(room)
     this.#rows = rows
     new Uint8Array(this.#event.buffer).set(event)
     new Uint8Array(this.#voter.buffer).set(voter)
     new Uint8Array(this.#value.buffer).set(value)
-    this.#rebuild(tableFor(rows))
+    this.#table = tableOf(2 * room, rows, this.#hashOf)
   }
 
   #read(event: number, voter: number): number {
     const row = this.#find(event, voter)
-    return row === empty ? 0 : this.#value[row]!
+    return row === none ? 0 : this.#value[row]!
   }
 
   #write(event: number, voter: number, value: number): void {
     const known = this.#find(event, voter)
-    if (known !== empty) {
+    if (known !== none) {
       this.#value[known] = value
+      if (this.#longer !== undefined && known < this.#longer.value.copied) this.#longer.value.columns[0]![known] = value
       return
     }
-    if (this.#rows === this.#event.length) this.#grow()
+    this.#makeRoom()
     const row = this.#rows++
     this.#event[row] = event
     this.#voter[row] = voter
     this.#value[row] = value
-    if (this.#rows * 4 > this.#table.length * 3) this.#rebuild(this.#table.length * 2)
-    else this.#place(row)
+    this.#table[this.#cellOf(event, voter)] = row
+    if (this.#next === undefined && NextTable.isDue(this.#rows, this.#table.length))
+      this.#next = new NextTable(this.#table.length)
+    const next = this.#next?.step(this.#rows, this.#hashOf)
+    if (next === undefined) return
+    this.#table = next
+    this.#next = undefined
   }
 
   #find(event: number, voter: number): number {
+    return this.#table[this.#cellOf(event, voter)]!
+  }
+
+  /** Where the row is, or the empty cell where it would be. */
+  #cellOf(event: number, voter: number): number {
     const mask = this.#table.length - 1
     for (let cell = hashOf(event, voter) & mask; ; cell = (cell + 1) & mask) {
       const row = this.#table[cell]!
-      if (row === empty || (this.#event[row] === event && this.#voter[row] === voter)) return row
+      if (row === none || (this.#event[row] === event && this.#voter[row] === voter)) return cell
     }
   }
 
-  #place(row: number): void {
-    const mask = this.#table.length - 1
-    let cell = hashOf(this.#event[row]!, this.#voter[row]!) & mask
-    while (this.#table[cell] !== empty) cell = (cell + 1) & mask
-    this.#table[cell] = row
+  #makeRoom(): void {
+    const room = this.#event.length
+    const isFull = this.#rows === room
+    if (!isFull && !Doubling.isDue(this.#rows, room)) return
+    this.#longer ??= {
+      keys: new Doubling([this.#event, this.#voter], room, (length) => new Uint32Array(length)),
+      value: new Doubling([this.#value], room, (length) => new Int32Array(length)),
+    }
+    const { keys, value } = this.#longer
+    if (!isFull) {
+      keys.copySome(this.#rows)
+      value.copySome(this.#rows)
+      return
+    }
+    const [event, voter] = keys.finish()
+    this.#event = event!
+    this.#voter = voter!
+    this.#value = value.finish()[0]!
+    this.#longer = undefined
   }
+}
 
-  #rebuild(cells: number): void {
-    this.#table = new Uint32Array(cells).fill(empty)
-    for (let row = 0; row < this.#rows; row++) this.#place(row)
-  }
-
-  #grow(): void {
-    const rows = this.#event.length * 2
-    const from = { event: this.#event, voter: this.#voter, value: this.#value }
-    this.#event = new Uint32Array(rows)
-    this.#voter = new Uint32Array(rows)
-    this.#value = new Int32Array(rows)
-    this.#event.set(from.event)
-    this.#voter.set(from.voter)
-    this.#value.set(from.value)
-  }
+type Longer = {
+  readonly keys: Doubling<Uint32Array<ArrayBuffer>>
+  readonly value: Doubling<Int32Array<ArrayBuffer>>
 }
 
 function castIn(number: number): Cast {
   return { value: Math.sign(number) as Value, hour: Math.max(0, Math.abs(number) - 1) }
-}
-
-function tableFor(rows: number): number {
-  let cells = initialRows * 2
-  while (rows * 4 > cells * 3) cells *= 2
-  return cells
 }
 
 /** The board assigns slots and numbers in order: no user chooses which cell a vote falls into. */

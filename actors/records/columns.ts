@@ -73,7 +73,7 @@ const rowsBetween = 256
 const rowsAtOnce = 20 * rowsBetween
 
 /** Columns of twice as many rows, filled beside the work: copied at once, they would hold up everything else of their thread. */
-export class Doubling<Column extends Uint32Array | Uint8Array> {
+export class Doubling<Column extends Uint32Array | Int32Array | Uint8Array> {
   readonly columns: readonly Column[]
   readonly #from: readonly Column[]
   readonly #rows: number

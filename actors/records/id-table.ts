@@ -1,22 +1,17 @@
 /**
  * Ids of a fixed number of bytes, numbered from 0 in the order in which they came, and found by an open-addressed table (linear
  * probing, at most 2/3 full): 6 to 8 bytes a number beside the id itself. Numbers are never freed.
- *
- * The table grows beside the adds: from half full on, the next one is made a few cells at each of them. Made at once, it would hold up
- * everything else of its thread, at ten million ids for seconds.
  */
 
 import { randomInt } from 'node:crypto'
 import { mixed } from '../../storage/shelved-rows.ts'
 import { roomFor } from '../../storage/snapshot.ts'
 import { bytesOf, type Columns, Doubling, type Kept } from './columns.ts'
+import { NextTable, none, tableOf } from './next-table.ts'
 
-export const none = 0xffff_ffff
+export { none }
 
 const initialCapacity = 64
-/** Cells of the next table that an add makes empty; as many numbers go over at each add once all are. */
-const cellsEach = 64
-const numbersEach = 5
 /** Ids that go into another table in one step beside other work: 2 ms. */
 const idsInStep = 8_192
 
@@ -31,6 +26,7 @@ export class IdTable {
   #table: Uint32Array
   #next: NextTable | undefined
   #seed = processSeed
+  readonly #hashOf = (number: number): number => hashOf(this.#seed, this.#ids, number * this.#bytes)
 
   /**
    * `bytes`: of each id, at least 8. Ids are hashes: their first bytes are the hash of the table. `room`: for so many ids nothing has to
@@ -66,7 +62,7 @@ export class IdTable {
     // No id of before stands behind a number that came later, so those cells may be empty again.
     for (let cell = 0; cell < this.#table.length; cell++) if (this.#table[cell]! >= count) this.#table[cell] = none
     // Older releases filled their tables to three quarters.
-    if (count * 8 > this.#table.length * 5) this.#rebuild(2 * this.#table.length)
+    if (count * 8 > this.#table.length * 5) this.#table = tableOf(2 * this.#table.length, count, this.#hashOf)
   }
 
   /** Without the first `first` ids: what was number `first` is 0. Ids that are added between two steps are in it too. */
@@ -96,8 +92,12 @@ export class IdTable {
     const number = this.#count++
     this.#ids.set(id, number * this.#bytes)
     this.#table[this.#cellOf(id, 0)] = number
-    if (this.#next === undefined && this.#count * 2 > this.#table.length) this.#next = new NextTable(this.#table.length)
-    if (this.#next !== undefined) this.#growTable(this.#next)
+    if (this.#next === undefined && NextTable.isDue(this.#count, this.#table.length))
+      this.#next = new NextTable(this.#table.length)
+    const next = this.#next?.step(this.#count, this.#hashOf)
+    if (next === undefined) return number
+    this.#table = next
+    this.#next = undefined
     return number
   }
 
@@ -120,28 +120,6 @@ export class IdTable {
     this.#capacity *= 2
   }
 
-  /** A step of making the next table, which takes the place of this one when it has all numbers. */
-  #growTable(next: NextTable): void {
-    if (next.empty < next.cells.length) {
-      next.cells.fill(none, next.empty, next.empty + cellsEach)
-      next.empty += cellsEach
-      return
-    }
-    const end = Math.min(this.#count, next.moved + numbersEach)
-    for (; next.moved < end; next.moved++) this.#place(next.cells, next.moved)
-    if (next.moved < this.#count) return
-    this.#table = next.cells
-    this.#next = undefined
-  }
-
-  /** Puts a number into a table that lacks it. */
-  #place(cells: Uint32Array, number: number): void {
-    const mask = cells.length - 1
-    let cell = hashOf(this.#seed, this.#ids, number * this.#bytes) & mask
-    while (cells[cell] !== none) cell = (cell + 1) & mask
-    cells[cell] = number
-  }
-
   /** Where the id at `offset` of `ids` is, or the empty cell where it would be. */
   #cellOf(ids: Uint8Array, offset: number): number {
     const mask = this.#table.length - 1
@@ -156,24 +134,6 @@ export class IdTable {
   #equals(own: number, ids: Uint8Array, offset: number): boolean {
     for (let i = 0; i < this.#bytes; i++) if (this.#ids[own + i] !== ids[offset + i]) return false
     return true
-  }
-
-  #rebuild(cells: number): void {
-    this.#table = new Uint32Array(cells).fill(none)
-    for (let number = 0; number < this.#count; number++) this.#place(this.#table, number)
-  }
-}
-
-/** A table of twice as many cells, while it is being made. */
-class NextTable {
-  readonly cells: Uint32Array
-  /** Cells below this one are ready. */
-  empty = 0
-  /** Numbers below this one are in it. */
-  moved = 0
-
-  constructor(cells: number) {
-    this.cells = new Uint32Array(2 * cells)
   }
 }
 

@@ -448,8 +448,12 @@ export function eventChange(board: Board, slot: number, position: number, at: nu
   return { position, room: board.events.room(slot), slot, subject: '', at }
 }
 
-/** Earlier formats have every column of events, those up to 9 the identities one by one, and some do not say all that a replay tells. */
-const snapshotFormat = 14
+/**
+ * From 15 on, arrays may hold ids and links that came while they were written: a reader of 14 would take them for its own. Formats before 14
+ * have every column of events, those up to 9 the identities one by one, and some do not say all that a replay tells.
+ */
+const snapshotFormat = 15
+const formatsRead: readonly number[] = [14, snapshotFormat]
 const codec = new Packr({ useRecords: false })
 
 /** `count`: of slots that are only counted. */
@@ -519,7 +523,7 @@ export function unpackBoard(
   { shelf, publicLists }: Keeping = {},
 ): { board: Board; more: unknown } | undefined {
   const packed = codec.unpack(bytes) as Packed
-  if (packed.format !== snapshotFormat) return undefined
+  if (!formatsRead.includes(packed.format)) return undefined
   const events = EventIndex.of(packed.events, columns, shelf)
   if (events === undefined) return undefined
   const board = new Board(events, publicLists)

@@ -6,8 +6,9 @@
  * another board. The row of a vote also says in which hour it was cast: its number is the value times one more than the hour since 1970.
  */
 
+import { roomFor } from '../../storage/snapshot.ts'
 import { Doubling } from '../records/columns.ts'
-import { NextTable, none, tableOf } from '../records/next-table.ts'
+import { NumberTable, none } from '../records/number-table.ts'
 
 const forVoter = 0xffff_ffff
 const againstVoter = 0xffff_fffe
@@ -29,9 +30,7 @@ export class Votes {
   #voter = new Uint32Array(initialRows)
   #value = new Int32Array(initialRows)
   #longer: Longer | undefined
-  #table = new Uint32Array(initialRows * 2).fill(none)
-  #next: NextTable | undefined
-  readonly #hashOf = (row: number): number => hashOf(this.#event[row]!, this.#voter[row]!)
+  readonly #table = new NumberTable(initialRows * 2, (row) => hashOf(this.#event[row]!, this.#voter[row]!))
 
   /** The vote of an identity (by number) on an event (by slot). */
   of(event: number, voter: number): Value {
@@ -90,8 +89,7 @@ export class Votes {
 
   restore([event, voter, value]: PackedVotes): void {
     const rows = event.length / 4
-    let room = initialRows
-    while (room < rows) room *= 2
+    const room = Math.max(initialRows, roomFor(rows))
     this.#event = new Uint32Array(room)
     this.#voter = new Uint32Array(room)
     this.#value = new Int32Array(room)
@@ -99,7 +97,7 @@ export class Votes {
     new Uint8Array(this.#event.buffer).set(event)
     new Uint8Array(this.#voter.buffer).set(voter)
     new Uint8Array(this.#value.buffer).set(value)
-    this.#table = tableOf(2 * room, rows, this.#hashOf)
+    this.#table.fill(2 * room, rows)
   }
 
   #read(event: number, voter: number): number {
@@ -119,24 +117,19 @@ export class Votes {
     this.#event[row] = event
     this.#voter[row] = voter
     this.#value[row] = value
-    this.#table[this.#cellOf(event, voter)] = row
-    if (this.#next === undefined && NextTable.isDue(this.#rows, this.#table.length))
-      this.#next = new NextTable(this.#table.length)
-    const next = this.#next?.step(this.#rows, this.#hashOf)
-    if (next === undefined) return
-    this.#table = next
-    this.#next = undefined
+    this.#table.put(this.#cellOf(event, voter), row)
   }
 
   #find(event: number, voter: number): number {
-    return this.#table[this.#cellOf(event, voter)]!
+    return this.#table.cells[this.#cellOf(event, voter)]!
   }
 
   /** Where the row is, or the empty cell where it would be. */
   #cellOf(event: number, voter: number): number {
-    const mask = this.#table.length - 1
+    const { cells } = this.#table
+    const mask = cells.length - 1
     for (let cell = hashOf(event, voter) & mask; ; cell = (cell + 1) & mask) {
-      const row = this.#table[cell]!
+      const row = cells[cell]!
       if (row === none || (this.#event[row] === event && this.#voter[row] === voter)) return cell
     }
   }

@@ -7,7 +7,7 @@ import { randomInt } from 'node:crypto'
 import { mixed } from '../../storage/shelved-rows.ts'
 import { roomFor } from '../../storage/snapshot.ts'
 import { bytesOf, type Columns, Doubling, type Kept } from './columns.ts'
-import { NextTable, none, tableOf } from './next-table.ts'
+import { NumberTable, none } from './number-table.ts'
 
 export { none }
 
@@ -23,10 +23,8 @@ export class IdTable {
   #capacity: number
   #ids: Uint8Array
   #longerIds: Doubling<Uint8Array> | undefined
-  #table: Uint32Array
-  #next: NextTable | undefined
+  readonly #table: NumberTable
   #seed = processSeed
-  readonly #hashOf = (number: number): number => hashOf(this.#seed, this.#ids, number * this.#bytes)
 
   /**
    * `bytes`: of each id, at least 8. Ids are hashes: their first bytes are the hash of the table. `room`: for so many ids nothing has to
@@ -36,7 +34,8 @@ export class IdTable {
     this.#bytes = bytes
     this.#capacity = Math.max(initialCapacity, roomFor(room))
     this.#ids = new Uint8Array(this.#capacity * bytes)
-    this.#table = new Uint32Array(this.#capacity * 2).fill(none)
+    const hashAt = (number: number): number => hashOf(this.#seed, this.#ids, number * this.#bytes)
+    this.#table = new NumberTable(this.#capacity * 2, hashAt)
   }
 
   get count(): number {
@@ -49,7 +48,7 @@ export class IdTable {
    */
   pack(columns: Columns): PackedIds {
     const ids = columns.putGrowing(this.#ids.subarray(0, this.#count * this.#bytes))
-    return [this.#count, this.#seed, ids, columns.putGrowing(bytesOf(this.#table, this.#table.length))]
+    return [this.#count, this.#seed, ids, columns.putGrowing(bytesOf(this.#table.cells, this.#table.cells.length))]
   }
 
   /** Takes over what `pack` gave. */
@@ -58,11 +57,7 @@ export class IdTable {
     this.#seed = seed
     this.#ids = new Uint8Array(columns.take(ids, initialCapacity * this.#bytes).buffer)
     this.#capacity = Math.floor(this.#ids.length / this.#bytes)
-    this.#table = new Uint32Array(columns.take(table).buffer)
-    // No id of before stands behind a number that came later, so those cells may be empty again.
-    for (let cell = 0; cell < this.#table.length; cell++) if (this.#table[cell]! >= count) this.#table[cell] = none
-    // Older releases filled their tables to three quarters.
-    if (count * 8 > this.#table.length * 5) this.#table = tableOf(2 * this.#table.length, count, this.#hashOf)
+    this.#table.restore(new Uint32Array(columns.take(table).buffer), count)
   }
 
   /** Without the first `first` ids: what was number `first` is 0. Ids that are added between two steps are in it too. */
@@ -83,7 +78,7 @@ export class IdTable {
 
   /** Number of this id, or `none`. */
   find(id: Uint8Array): number {
-    return this.#table[this.#cellOf(id, 0)]!
+    return this.#table.cells[this.#cellOf(id, 0)]!
   }
 
   /** Adds an id that is not there yet; gives its number. */
@@ -91,13 +86,7 @@ export class IdTable {
     this.#makeRoom()
     const number = this.#count++
     this.#ids.set(id, number * this.#bytes)
-    this.#table[this.#cellOf(id, 0)] = number
-    if (this.#next === undefined && NextTable.isDue(this.#count, this.#table.length))
-      this.#next = new NextTable(this.#table.length)
-    const next = this.#next?.step(this.#count, this.#hashOf)
-    if (next === undefined) return number
-    this.#table = next
-    this.#next = undefined
+    this.#table.put(this.#cellOf(id, 0), number)
     return number
   }
 
@@ -122,9 +111,10 @@ export class IdTable {
 
   /** Where the id at `offset` of `ids` is, or the empty cell where it would be. */
   #cellOf(ids: Uint8Array, offset: number): number {
-    const mask = this.#table.length - 1
+    const { cells } = this.#table
+    const mask = cells.length - 1
     let cell = hashOf(this.#seed, ids, offset) & mask
-    for (let number = this.#table[cell]!; number !== none; number = this.#table[cell]!) {
+    for (let number = cells[cell]!; number !== none; number = cells[cell]!) {
       if (this.#equals(number * this.#bytes, ids, offset)) return cell
       cell = (cell + 1) & mask
     }

@@ -678,7 +678,7 @@ export class World {
       if (doubtful.length === 0) return
       if (tries > 0) await this.wait(1_000)
       if (tries === 2) {
-        // As long as the disk is full nobody can say more: the operator makes room.
+        // While the disk is full no write is accepted: the operator frees space.
         this.sim.memory.room = Number.POSITIVE_INFINITY
         this.second?.heal()
         // Such a board answers no write until a follower runs.

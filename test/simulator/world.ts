@@ -485,6 +485,8 @@ export class World {
     await this.wait(this.second === undefined ? 1_500 : 60_000)
     if (!this.model.isCertain) await this.#insist()
     if (!this.model.isCertain) return
+    // Without a follower the board decides nothing, and what was asked of it meanwhile waits.
+    if (this.board.waitsForCopy && !(await this.#startFollower())) return
     this.count('audits')
     const { board, model, ask } = this
     await this.#until(checkAll({ board, model, ask, checker: this.#signatures.checker }))

@@ -46,6 +46,7 @@ import {
   RetryGuard,
   refuse,
   type Shares,
+  suspendedAuthor,
   unlessDamaged,
   type WriteLetter,
 } from './records/write.ts'
@@ -472,6 +473,8 @@ export class Shard {
     if (write.nonce !== '') {
       const judged = this.#acceptance.judge(write, this.#now, this.#options.wallSeconds())
       if (judged !== undefined) return judged
+      // The main thread hears of a suspension after it was decided here, and of an erased identity nothing may come later.
+      if (this.state.people.suspension(write.author) !== undefined) return suspendedAuthor
     }
     if (!room)
       return refuse(

@@ -130,10 +130,11 @@ type Claimed = { readonly handle: string; readonly notApplied?: string }
  * A post that named a handle claims it after the post itself was accepted. It never refuses:
  * the reply says why the handle was not given. Asking twice changes nothing.
  */
-export const decideClaim = ({ board, now }: Situation, letter: WriteLetter<{ readonly handle: string }>) => {
+export const decideClaim = ({ state, board, now }: Situation, letter: WriteLetter<{ readonly handle: string }>) => {
   const handle = letter.args.handle
   const own = board.authors.get(letter.author)?.handle
   const notApplied = (reason: string) => accept<Claimed>([], { handle: own ?? '', notApplied: reason })
+  if (state.people.suspension(letter.author) !== undefined) return notApplied('suspended')
   if (own === handle) return accept<Claimed>([], { handle })
   if (own !== undefined) return notApplied('already_has_handle')
   if (isReserved(handle) && !isOwn(handle, letter)) return notApplied('reserved')

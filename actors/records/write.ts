@@ -213,6 +213,8 @@ export type PackedRetryGuard = readonly [
   voided: readonly (readonly [seq: number, at: number])[],
 ]
 
+export const suspendedAuthor = refuse('suspended', 'the operator of this board has suspended this identity')
+
 /** Remembers accepted writes of one journal; judges retries. */
 export class RetryGuard {
   readonly #nonces: RetryMemory
@@ -311,7 +313,7 @@ export class RetryGuard {
     if (letter.delegated !== undefined && (letter.delegated.isOver || now >= letter.delegated.expires))
       return refuse('forbidden', delegationOver, 'public_key')
     if (letter.limited > 0) return refuse('rate_limited', overLimitWords, undefined, letter.limited)
-    if (letter.suspended) return refuse('suspended', 'the operator of this board has suspended this identity')
+    if (letter.suspended) return suspendedAuthor
     return this.#roomObjection(letter, now, wall)
   }
 

@@ -167,6 +167,33 @@ test('a shard that stops takes no turn any more, and ends the one that is on its
   expect(shard.board.events.count).toBe(20)
 })
 
+test.each([
+  ['identity.erase', { target: ada.id, reason: 'its owner asked', isBoard: false }],
+  ['identity.suspend', { target: ada.id, reason: 'spam', isBoard: false, hidesPosts: false }],
+] as const)('after %s nothing of that identity comes, though it was sent before that was known', async (op, args) => {
+  const { clock, shard } = startShard()
+  const timestamp = clock.seconds
+  const operator = opensslSigner(Buffer.alloc(32, 2))
+  const sign = (name: string, by = ada): WriteLetter => ({
+    ...letter({ text: name, nonce: name, timestamp }),
+    ...{ author: by.id, to: registryName },
+  })
+  const letters: WriteLetter[] = [
+    { ...sign(op, operator), op, operator: true, args },
+    profileLetter(timestamp),
+    { ...sign('handle'), op: 'identity.register', args: { handle: 'ada' } },
+    { ...sign('late'), op: 'handle.claim', nonce: '', args: { handle: 'ada' } },
+  ]
+  const answers = await Promise.all(letters.map((each) => new Promise<ShardAnswer>((done) => shard.post(each, done))))
+  expect(answers).toMatchObject([
+    { ok: true },
+    { ok: false, refusal: { code: 'suspended' } },
+    { ok: false, refusal: { code: 'suspended' } },
+    { ok: true, reply: { handle: '', notApplied: 'suspended' } },
+  ])
+  expect([shard.board.authors.get(ada.id)?.handle, shard.state.people.profile(ada.id)]).toEqual([undefined, undefined])
+})
+
 test('letters of one turn are judged by what the turn has decided before them', async () => {
   const { post, clock, shard } = startShard()
   const fields = { text: 'one', nonce: 'n', timestamp: clock.seconds, request_id: 'r' }

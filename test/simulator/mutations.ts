@@ -142,8 +142,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a suspended identity may write',
     file: write,
-    from: "    if (letter.suspended) return refuse('suspended'",
-    to: "    if (letter.suspended && letter.nonce === '') return refuse('suspended'",
+    from: "    if (letter.suspended) return suspendedAuthor",
+    to: "    if (letter.suspended && letter.nonce === '') return suspendedAuthor",
   },
   {
     name: 'an old key may write',

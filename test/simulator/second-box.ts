@@ -85,8 +85,10 @@ export class SecondBox {
 
   /** As a service manager stops it. */
   async stop(onFirstDown: () => Promise<void>): Promise<void> {
-    if (this.isRunning) await this.#until(this.board.stop(), onFirstDown)
+    // To its end, whatever becomes of the first box: one that is half stopped neither follows nor starts again.
+    if (this.isRunning) await this.#sim.until(this.board.stop(), () => this.#machine.isDown)
     await this.end()
+    if (this.#sim.isDown) await onFirstDown()
   }
 
   /** Whatever runs there is gone. */

@@ -2,16 +2,14 @@
  * Runs many kills, power cuts, backups or take-overs, or a soak: `npm run kills`, `npm run power-cuts`, `npm run backups`,
  * `npm run take-overs` and `npm run soak`.
  *
- * `-- [--rounds N] [--seconds S] [--seed S] [--placement back|clerks|threads] [--engine uws|node] [--shards N]
- * [--by mixed|single|batches|stream] [--ack quorum|copy]`; `--ack` is for take-overs alone. Exit code 1 when something was found, 2 when
- * it could not run.
+ * `--ack` is for take-overs alone. Exit code 1 when something was found, 2 when it could not run.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { missingNats } from '../peers/peers.ts'
 import { endBoards } from '../support/board-launch.ts'
+import { readOptions, stopWith, wholeNumber } from '../support/script-options.ts'
 import { runBackups } from './backups.ts'
 import { runKills } from './kills.ts'
 import { missingForPowerCuts, runPowerCuts } from './power-cuts.ts'
@@ -27,17 +25,8 @@ const runs = {
   soak: { run: runSoak, rounds: 10 },
 } as const
 
-function stopWith(problem: string): never {
-  console.error(problem)
-  process.exit(2)
-}
-
 function oneOf<const Name extends string>(flag: string, given: string, names: readonly Name[]): Name {
   return names.find((name) => name === given) ?? stopWith(`--${flag} is one of ${names.join(', ')}, not ${given}`)
-}
-
-function count(flag: string, given: string): number {
-  return /^\d{1,9}$/.test(given) ? Number(given) : stopWith(`--${flag} is a whole number, not ${given}`)
 }
 
 const text = { type: 'string' } as const
@@ -52,28 +41,22 @@ const flags = {
   ack: text,
 }
 
-function readArguments() {
-  try {
-    return parseArgs({ options: flags, allowPositionals: true })
-  } catch (error) {
-    return stopWith(error instanceof Error ? error.message : String(error))
-  }
-}
-
-const { values, positionals } = readArguments()
+const usage = `kills|power-cuts|backups|take-overs|soak -- [--rounds N] [--seconds S] [--seed S] [--placement back|clerks|threads] [--engine uws|node]
+  [--shards N] [--by mixed|single|batches|stream] [--ack quorum|copy]`
+const { values, positionals } = readOptions(flags, usage, true)
 const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts', 'backups', 'take-overs', 'soak'])
 const needs = { 'power-cuts': missingForPowerCuts, 'take-overs': missingNats } as const
 const missing = name === 'power-cuts' || name === 'take-overs' ? needs[name]() : undefined
 if (missing !== undefined) stopWith(missing)
 const { run, rounds } = runs[name]
 const planned = {
-  rounds: values.rounds === undefined ? rounds : count('rounds', values.rounds),
-  seed: values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : count('seed', values.seed),
+  rounds: values.rounds === undefined ? rounds : wholeNumber('rounds', values.rounds),
+  seed: values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber('seed', values.seed),
   placement: oneOf('placement', values.placement ?? 'back', ['back', 'clerks', 'threads']),
-  shards: count('shards', values.shards ?? '1'),
+  shards: wholeNumber('shards', values.shards ?? '1'),
   by: oneOf('by', values.by ?? 'mixed', ways),
   ack: oneOf('ack', values.ack ?? 'quorum', ['quorum', 'copy']),
-  ...(values.seconds === undefined ? {} : { seconds: count('seconds', values.seconds) }),
+  ...(values.seconds === undefined ? {} : { seconds: wholeNumber('seconds', values.seconds) }),
   ...(values.engine === undefined ? {} : { engine: oneOf('engine', values.engine, ['uws', 'node']) }),
   progress: (line: string) => console.log(line),
 }

@@ -1,19 +1,21 @@
 /**
  * Does the net catch? Puts each mutation into a copy of the code and runs the simulator there: `npm run mutate`.
  *
- * `-- [--seed S] [--steps N] [--jobs N] [--only NAME]`. Prints a table. Exit code 1 when one was not found.
+ * Prints a table. Exit code 1 when one was not found.
  */
 import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs, promisify } from 'node:util'
+import { promisify } from 'node:util'
 import { packageDirectory } from '../../src/program.ts'
+import { readOptions, wholeNumber } from '../support/script-options.ts'
 import { type Mutation, mutations } from './mutations.ts'
 
 const run = promisify(execFile)
 const text = { type: 'string' } as const
-const { values } = parseArgs({ options: { seed: text, steps: text, jobs: text, only: text } })
+const usage = 'mutate -- [--seed S] [--steps N] [--jobs N] [--only NAME]'
+const { values } = readOptions({ seed: text, steps: text, jobs: text, only: text }, usage)
 const { seed = '1', steps = '16000', jobs = '2', only = '' } = values
 
 type Caught = { readonly step?: number; readonly board?: number; readonly message?: string }
@@ -70,6 +72,6 @@ async function work(): Promise<void> {
 }
 
 console.log('| mutation | found |\n|---|---|')
-await Promise.all(Array.from({ length: Number(jobs) }, work))
+await Promise.all(Array.from({ length: wholeNumber('jobs', jobs) }, work))
 console.log(`\n${chosen.length - missed.length} of ${chosen.length} found, seed ${seed}, at most ${steps} steps each`)
 process.exitCode = missed.length === 0 ? 0 : 1

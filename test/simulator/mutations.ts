@@ -142,7 +142,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a suspended identity may write',
     file: write,
-    from: "    if (letter.suspended) return suspendedAuthor",
+    from: '    if (letter.suspended) return suspendedAuthor',
     to: "    if (letter.suspended && letter.nonce === '') return suspendedAuthor",
   },
   {

@@ -1,16 +1,15 @@
 /**
  * Runs boards on simulated machines until something is found: `npm run simulate`.
  *
- * `-- [--seed S] [--steps N] [--from B] [--seconds S] [--board B] [--only STEPS] [--shards N] [--ack quorum|copy] [--off FAULTS] [--jobs N] [--brief] [--json]`.
  * SIGINT and SIGTERM end it when the boards under way have ended; it says with which board to go on, in this run or on another day.
  * Exit code 1 when something was found, 2 when it could not run.
  */
 import { randomInt } from 'node:crypto'
-import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { Progress } from '../../src/cli/progress.ts'
 import { systemClock } from '../../src/clock.ts'
 import { setLogLevel } from '../../src/observe.ts'
+import { readOptions, stopWith, wholeNumber } from '../support/script-options.ts'
 import type { Ack, Layout } from './board.ts'
 import { faults } from './faults.ts'
 import { shrink } from './shrink.ts'
@@ -147,14 +146,8 @@ async function explain(plan: Plan, { board, outcome }: Done): Promise<object> {
   return { board, ...outcome.found, shrunk: short.steps }
 }
 
-function stopWith(problem: string): never {
-  console.error(problem)
-  process.exit(2)
-}
-
-function count(flag: string, given: string): number {
-  return /^\d{1,10}$/.test(given) ? Number(given) : stopWith(`--${flag} is a whole number, not ${given}`)
-}
+const usage = `simulate -- [--seed S] [--steps N] [--from BOARD] [--seconds S] [--board N] [--only STEP,STEP] [--shards N] [--off FAULT,FAULT]
+  [--jobs N] [--ack quorum|copy] [--json] [--brief]`
 
 function readPlan(): { readonly plan: Plan; readonly json: boolean } {
   const text = { type: 'string' } as const
@@ -171,7 +164,7 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     ack: text,
   }
   const flag = { type: 'boolean' } as const
-  const { values } = parseArgs({ options: { ...options, json: flag, brief: flag } })
+  const { values } = readOptions({ ...options, json: flag, brief: flag }, usage)
   const {
     seed = String(randomInt(2 ** 31)),
     steps = '100000',
@@ -188,15 +181,16 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     if (!known.includes(name)) stopWith(`--off names ${name}, which is none of: ${known.join(', ')}`)
   const plan: Plan = {
     seed,
-    steps: count('steps', steps),
-    seconds: values.seconds === undefined ? Number.POSITIVE_INFINITY : count('seconds', values.seconds),
-    board: values.board === undefined ? undefined : count('board', values.board),
-    from: values.from === undefined ? 0 : count('from', values.from),
-    only: values.only === undefined ? undefined : new Set(values.only.split(',').map((step) => count('only', step))),
-    layout: shards === undefined ? undefined : { placement: 'threads', shards: count('shards', shards) },
+    steps: wholeNumber('steps', steps),
+    seconds: values.seconds === undefined ? Number.POSITIVE_INFINITY : wholeNumber('seconds', values.seconds),
+    board: values.board === undefined ? undefined : wholeNumber('board', values.board),
+    from: values.from === undefined ? 0 : wholeNumber('from', values.from),
+    only:
+      values.only === undefined ? undefined : new Set(values.only.split(',').map((step) => wholeNumber('only', step))),
+    layout: shards === undefined ? undefined : { placement: 'threads', shards: wholeNumber('shards', shards) },
     ack,
     off,
-    jobs: count('jobs', jobs),
+    jobs: wholeNumber('jobs', jobs),
     brief,
   }
   if (plan.from * stepsEach >= plan.steps)

@@ -3,6 +3,7 @@
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { ThreadUsage } from '../../actors/kernel/supervisor.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
+import { unanswered } from '../command/reply.ts'
 import { type Figures, metricsText, nothingCounted, type Stats, statsData } from '../docs/figures.ts'
 import type { Tails } from '../follow/tail-routes.ts'
 import { metricsType, plain } from '../http/answers.ts'
@@ -151,7 +152,7 @@ export function figureDoors(options: FigureDoors): Readonly<Record<string, Route
   const { figures, replies, hasMetrics, proxyHeader } = options
   const told = (exchange: Exchange): void =>
     figures.tell((found) => {
-      if (found === undefined) exchange.drop()
+      if (found === undefined) replies.refuse(exchange, unanswered)
       else exchange.reply(200, plain(metricsType), metricsText(found))
     })
   return {

@@ -1,6 +1,6 @@
 /** How the answer of an actor or a read becomes a reply, and the receipt of a write: what was accepted, when, and where the log has it. */
 
-import { type ActorRefusal as Decided, forCaller } from '../../actors/kernel/refusals.ts'
+import { type ActorRefusal as Decided, forCaller, refusal } from '../../actors/kernel/refusals.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { type Reply, refused } from '../format/reply.ts'
 import { type ReadAnswer, replyText } from '../reads/read.ts'
@@ -12,8 +12,12 @@ export function fromActor(found: Decided): Reply {
   return refused(forCaller(found))
 }
 
-export function readReply(answer: ReadAnswer | NoAnswer): Reply | undefined {
-  if (answer === undefined) return undefined
+/** Of a read that got no answer. */
+export const unanswered = refusal('overloaded', 'this board did not answer in time: try again', undefined, 1)
+
+/** Of a read. Without an answer its thread has ended, or is held up: unlike a write, it can be asked again as a new one. */
+export function readReply(answer: ReadAnswer | NoAnswer): Reply {
+  if (answer === undefined) return refused(unanswered)
   if (answer.ok) return { status: 200, body: replyText(answer) }
   return refused('refusal' in answer ? answer.refusal : answer.absent)
 }

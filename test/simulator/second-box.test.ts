@@ -1,9 +1,11 @@
 /** A box that follows, in situations that real machines meet seldom: the simulator comes upon them by chance, and these tests at once. */
 import { createHash } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
+import { envelopeOf, type Reply } from '../../src/format/reply.ts'
 import { setLogLevel } from '../../src/observe.ts'
 import { type Ack, dataDirectory } from './board.ts'
 import { checkFiles } from './checks.ts'
+import { Signatures, signed, signerOf } from './people.ts'
 import type { SecondBox } from './second-box.ts'
 import { World } from './world.ts'
 
@@ -142,4 +144,28 @@ test('a leader that gives no attachment is waited for once, however many a follo
   expect(await second.start(endless, () => world.recover())).toBe(true)
   await caughtUp(second)
   expect(world.now - begun).toBeLessThan(20)
+})
+
+test('a read that waits for what no follower copies is answered in the end: the board could not, and when to come again', async () => {
+  const second = await begin('nobody copies', 'copy')
+  await follows(second)
+  await second.stop(async () => {})
+  const { board, model } = world
+  const by = model.operator
+  const target = signerOf('a delegate').publicKey
+  const fields = { operation: 'delegation.create', target, ttl: 3_600, data: '{"schema":1,"scopes":["board:post"]}' }
+  await world.act('delegate', { by, fields, proves: 'a delegate' })
+  await world.wait(100)
+  const stamp = {
+    serviceId: board.serviceId,
+    timestamp: world.now,
+    nonce: 'n'.repeat(22),
+    signatures: new Signatures(),
+  }
+  const { body } = signed({ operation: 'events.list', room: 'lobby' }, by.keys[by.key]!, stamp)
+  const reply = await world.sim.until(board.send(body))
+  expect(envelopeOf(reply as Reply)).toMatchObject({
+    ok: false,
+    error: { code: 'overloaded', message: 'this board did not answer in time: try again', retry_after: 1 },
+  })
 })

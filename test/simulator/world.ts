@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { pause } from '../../src/clock.ts'
+import { unanswered } from '../../src/command/reply.ts'
 import { type Reply as Envelope, envelopeOf } from '../../src/format/reply.ts'
 import type { ThreadName } from '../../src/program.ts'
 import { type FollowingThread, following } from '../../src/workers/following.ts'
@@ -426,7 +427,9 @@ export class World {
     const body = by === undefined ? Buffer.from(JSON.stringify(fields)) : signed(fields, by.keys[by.key]!, stamp).body
     const given = await send(body)
     if (given === undefined) throw new Unanswered()
-    return envelopeOf(given) as Reply
+    const reply = envelopeOf(given) as Reply
+    if (reply.error?.message === unanswered.message) throw new Unanswered()
+    return reply
   }
 
   /** Something came to the address of a webhook. */

@@ -551,6 +551,8 @@ export class Machine {
   /** Ends every thread, the main one too. The disk keeps what was written. */
   async kill(): Promise<void> {
     this.stopAll()
+    // What a real disk was asked for is done before anything else begins there.
+    while (this.isWaiting) await new Promise((go) => setTimeout(go, 1))
     this.memory.endLife()
     this.#hasExited = false
     this.#fault = undefined

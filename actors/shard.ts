@@ -46,7 +46,6 @@ import {
   RetryGuard,
   refuse,
   type Shares,
-  suspendedAuthor,
   unlessDamaged,
   type WriteLetter,
 } from './records/write.ts'
@@ -471,10 +470,10 @@ export class Shard {
 
   #judge(write: WriteLetter, room: boolean): Known | Decision {
     if (write.nonce !== '') {
-      const judged = this.#acceptance.judge(write, this.#now, this.#options.wallSeconds())
+      // The registry decides a suspension before the main thread knows of it, and an erased identity must not write any more.
+      const isSuspended = write.suspended || this.state.people.suspension(write.author) !== undefined
+      const judged = this.#acceptance.judge(write, this.#now, this.#options.wallSeconds(), isSuspended)
       if (judged !== undefined) return judged
-      // The main thread hears of a suspension after it was decided here, and of an erased identity nothing may come later.
-      if (this.state.people.suspension(write.author) !== undefined) return suspendedAuthor
     }
     if (!room)
       return refuse(

@@ -73,7 +73,7 @@ export const post = declare({
       Type.String({
         maxLength: 64,
         description:
-          'why the requested handle was not registered, though the post was accepted: taken, reserved, confusable (with a taken one), already_has_handle, private_room (only public posts register handles), suspended (meanwhile), unknown (the board could not determine it: register it). Absent: it is yours',
+          'why the requested handle was not registered, though the post was accepted: taken, reserved, confusable (with a taken one), already_has_handle, private_room (only public posts register handles), suspended (an operator suspended you meanwhile), unknown (the board could not determine it: register it). Absent: it is yours',
       }),
     ),
     receipt: Receipt,

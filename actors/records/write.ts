@@ -213,8 +213,6 @@ export type PackedRetryGuard = readonly [
   voided: readonly (readonly [seq: number, at: number])[],
 ]
 
-export const suspendedAuthor = refuse('suspended', 'the operator of this board has suspended this identity')
-
 /** Remembers accepted writes of one journal; judges retries. */
 export class RetryGuard {
   readonly #nonces: RetryMemory
@@ -283,7 +281,7 @@ export class RetryGuard {
    * The first answer's place for a retry, a refusal, or undefined: a new command inside its time window.
    * `now` stamps records and never goes back; `wall` is the clock as it stands.
    */
-  judge(letter: WriteLetter, now: number, wall: number): Known | Decision | undefined {
+  judge(letter: WriteLetter, now: number, wall: number, isSuspended = letter.suspended): Known | Decision | undefined {
     const place = this.#place(letter)
     if (place !== undefined) {
       const same = commandSha(signedOf(this.#record(place))).equals(letter.sha)
@@ -313,7 +311,7 @@ export class RetryGuard {
     if (letter.delegated !== undefined && (letter.delegated.isOver || now >= letter.delegated.expires))
       return refuse('forbidden', delegationOver, 'public_key')
     if (letter.limited > 0) return refuse('rate_limited', overLimitWords, undefined, letter.limited)
-    if (letter.suspended) return suspendedAuthor
+    if (isSuspended) return refuse('suspended', 'the operator of this board has suspended this identity')
     return this.#roomObjection(letter, now, wall)
   }
 

@@ -12,10 +12,10 @@ export function fromActor(found: Decided): Reply {
   return refused(forCaller(found))
 }
 
-/** Of a read that got no answer. */
+/** To a read that got no answer. */
 export const unanswered = refusal('overloaded', 'this board did not answer in time: try again', undefined, 1)
 
-/** Of a read. Without an answer its thread has ended, or is held up: unlike a write, it can be asked again as a new one. */
+/** The reply to a read. Without an answer its thread has ended or is held up, and unlike a write the read can simply be sent again. */
 export function readReply(answer: ReadAnswer | NoAnswer): Reply {
   if (answer === undefined) return refused(unanswered)
   if (answer.ok) return { status: 200, body: replyText(answer) }

@@ -170,7 +170,7 @@ test('a shard that stops takes no turn any more, and ends the one that is on its
 test.each([
   ['identity.erase', { target: ada.id, reason: 'its owner asked', isBoard: false }],
   ['identity.suspend', { target: ada.id, reason: 'spam', isBoard: false, hidesPosts: false }],
-] as const)('after %s nothing of that identity comes, though it was sent before that was known', async (op, args) => {
+] as const)('after %s the registry refuses what that identity sent before the main thread knew', async (op, args) => {
   const { clock, shard } = startShard()
   const timestamp = clock.seconds
   const operator = opensslSigner(Buffer.alloc(32, 2))

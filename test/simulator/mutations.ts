@@ -142,8 +142,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a suspended identity may write',
     file: write,
-    from: '    if (letter.suspended) return suspendedAuthor',
-    to: "    if (letter.suspended && letter.nonce === '') return suspendedAuthor",
+    from: "    if (isSuspended) return refuse('suspended'",
+    to: "    if (isSuspended && letter.nonce === '') return refuse('suspended'",
   },
   {
     name: 'an old key may write',

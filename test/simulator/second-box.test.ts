@@ -146,8 +146,8 @@ test('a leader that gives no attachment is waited for once, however many a follo
   expect(world.now - begun).toBeLessThan(20)
 })
 
-test('a read that waits for what no follower copies is answered in the end: the board could not, and when to come again', async () => {
-  const second = await begin('nobody copies', 'copy')
+test('a read that waits for a copy is refused as overloaded after a while, with retry_after, if no follower runs', async () => {
+  const second = await begin('no follower', 'copy')
   await follows(second)
   await second.stop(async () => {})
   const { board, model } = world

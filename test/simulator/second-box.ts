@@ -85,7 +85,7 @@ export class SecondBox {
 
   /** As a service manager stops it. */
   async stop(onFirstDown: () => Promise<void>): Promise<void> {
-    // To its end, whatever becomes of the first box: one that is half stopped neither follows nor starts again.
+    // It finishes even if the first box goes down: a follower that is half stopped neither follows nor can be started.
     if (this.isRunning) await this.#sim.until(this.board.stop(), () => this.#machine.isDown)
     await this.end()
     if (this.#sim.isDown) await onFirstDown()

@@ -488,7 +488,7 @@ export class World {
     await this.wait(this.second === undefined ? 1_500 : 60_000)
     if (!this.model.isCertain) await this.#insist()
     if (!this.model.isCertain) return
-    // Without a follower the board decides nothing, and what was asked of it meanwhile waits.
+    // Until a follower runs, such a board answers no write, and reads that depend on one wait.
     if (this.board.waitsForCopy && !(await this.#startFollower())) return
     this.count('audits')
     const { board, model, ask } = this

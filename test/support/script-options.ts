@@ -1,15 +1,15 @@
-/** The command line of the scripts of the tests. */
+/** How scripts under `test/` read their command line. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
-/** Ends the process with exit code 2, after these words. */
+/** Prints the problem and exits with code 2. */
 export function stopWith(problem: string): never {
   console.error(problem)
   process.exit(2)
 }
 
-/** What the command line gives. With an option that is none of these, it ends with the usage. `usage`: what comes after `npm run`. */
+/** The given options. An unknown one prints the usage and exits with code 2. `usage`: what follows `npm run`. */
 export function readOptions<const Given extends Options>(options: Given, usage: string, allowPositionals = false) {
   try {
     return parseArgs({ options, allowPositionals })
@@ -18,7 +18,7 @@ export function readOptions<const Given extends Options>(options: Given, usage: 
   }
 }
 
-/** The whole number that an option gives, below ten thousand million. */
+/** The value of an option that takes a whole number of at most ten digits, as seeds have. */
 export function wholeNumber(option: string, given: string): number {
   return /^\d{1,10}$/.test(given) ? Number(given) : stopWith(`--${option} is a whole number, not ${given}`)
 }

@@ -551,7 +551,7 @@ export class Machine {
   /** Ends every thread, the main one too. The disk keeps what was written. */
   async kill(): Promise<void> {
     this.stopAll()
-    // What a real disk was asked for is done before anything else begins there.
+    // Operations on a real disk that are under way finish first.
     while (this.isWaiting) await new Promise((go) => setTimeout(go, 1))
     this.memory.endLife()
     this.#hasExited = false

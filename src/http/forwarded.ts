@@ -74,7 +74,7 @@ export class ForwardedExchange extends EngineExchange {
     this.#body = body
     // Content-Length is needed only while the body is still to come.
     if (body === undefined) this.frame()
-    else this.isBodyUnread = true
+    else this.isBodyComing = true
   }
 
   get headers(): FlatHeaders {
@@ -82,24 +82,27 @@ export class ForwardedExchange extends EngineExchange {
     return this.#headers
   }
 
-  protected collect(limit: number): void {
+  protected override bodyWanted(limit: number): void {
     this.#isBodyWanted = true
     if (this.#body === undefined) this.#thread.tell(['body limit', this.id, limit])
-    else this.bodyCame(this.#body.length, this.#body)
+    else this.bodyCame(this.#body)
   }
 
   /** The handler has returned: a body that it has not asked for by now is discarded. */
   handled(): void {
-    const isStillComing = this.#body === undefined && this.isBodyUnread
+    const isStillComing = this.#body === undefined && this.isBodyComing
     this.#body = undefined
     if (isStillComing && !this.#isBodyWanted && !this.ended) this.#thread.tell(['no body', this.id])
   }
 
-  /** The body has arrived; without `body`, it has so many bytes at least, which are too many. */
-  bodyCame(bytes: number, body?: Uint8Array): void {
-    if (!this.fits(bytes) || body === undefined) return
-    this.keep(asBuffer(body))
-    this.bodyEnded()
+  /** The whole body has arrived. */
+  bodyCame(body: Uint8Array): void {
+    this.partCame(body.length, true, () => asBuffer(body))
+  }
+
+  /** The body has so many bytes at least, which are too many: the rest of it goes no further than the thread. */
+  bodyIsLong(sentAtLeast: number): void {
+    this.partCame(sentAtLeast, false)
   }
 
   reply(
@@ -112,7 +115,8 @@ export class ForwardedExchange extends EngineExchange {
     assertHeaders(headers)
     if (this.ended) return
     this.end()
-    const close = options?.close === true || this.isBodyRefused
+    // Whether the rest of a body closes the connection is for the thread to say.
+    const close = options?.close === true
     this.#thread.tell(['reply', this.id, status, headersText(headers), body, close])
   }
 

@@ -209,6 +209,7 @@ class NodeServer implements HttpServer {
       return
     }
     const newest = [...(this.#unfinished.get(socket) ?? [])].at(-1)
+    newest?.release()
     if (newest?.isWhole === true) {
       // Sent now, this would be read as the answer to a pending request, or in the middle of a stream.
       this.#broken.add(socket)
@@ -280,9 +281,13 @@ class NodeExchange extends EngineExchange {
     for (let i = 0; i < raw.length; i += 2) this.headers.push((raw[i] ?? '').toLowerCase(), raw[i + 1] ?? '')
     const message =
       this.frame() ??
-      (this.#head !== undefined && this.isBodyUnread
+      (this.#head !== undefined && this.isBodyComing
         ? 'a request that asks for another protocol has no body'
         : undefined)
+    if (this.isBodyComing) {
+      this.#req.on('data', (chunk: Buffer) => this.partCame(chunk.length, false, () => chunk))
+      this.#req.once('end', () => this.partCame(0, true))
+    }
     if (message === undefined) return undefined
     return { status: 400, code: 'bad_request', message }
   }
@@ -301,13 +306,6 @@ class NodeExchange extends EngineExchange {
     return this.#head !== undefined
   }
 
-  protected collect(): void {
-    this.#req.on('data', (chunk: Buffer) => {
-      if (this.fits(chunk.length)) this.keep(chunk)
-    })
-    this.#req.once('end', () => this.bodyEnded())
-  }
-
   reply(
     status: number,
     headers: readonly Header[],
@@ -318,13 +316,15 @@ class NodeExchange extends EngineExchange {
     assertHeaders(headers)
     if (this.ended) return
     this.end()
-    const close = options?.close === true || this.mustClose()
-    if (close) this.#server.closing.add(this.#req.socket)
-    const flat = flatten(headers, close)
-    if (!isBodyless(status)) flat.push('Content-Length', String(Buffer.byteLength(body)))
-    this.#res.writeHead(status, flat)
-    if (isBodyless(status) || this.method === 'HEAD') this.#res.end()
-    else this.#res.end(body)
+    this.whenSent(() => {
+      const close = options?.close === true || this.mustClose()
+      if (close) this.#server.closing.add(this.#req.socket)
+      const flat = flatten(headers, close)
+      if (!isBodyless(status)) flat.push('Content-Length', String(Buffer.byteLength(body)))
+      this.#res.writeHead(status, flat)
+      if (isBodyless(status) || this.method === 'HEAD') this.#res.end()
+      else this.#res.end(body)
+    })
   }
 
   stream(status: number, headers: readonly Header[], length?: number): ByteStream {

@@ -116,7 +116,11 @@ export interface Exchange {
   onAbort(callback: () => void): void
   /**
    * Collects the body, at most `limit` bytes. Must be called in the handler before its first `await`, once. May call back
-   * before it returns. Never calls back after an abort. After `ok: false` any answer closes the connection.
+   * before it returns. Never calls back after an abort.
+   *
+   * Whatever of a body nobody reads is thrown away. Up to 64 KiB of a known length, the connection goes on. Otherwise the answer waits
+   * until the client has sent the rest, for half a second in which nothing came, or for 64 MiB or 30 s; without all of it the answer
+   * closes the connection.
    */
   readBody(limit: number, callback: (result: BodyResult) => void): void
   /** Of a body that is being read: it may have less. */

@@ -252,7 +252,14 @@ class UwsExchange extends EngineExchange {
       headers.push(name, value)
     })
     this.headers = headers
-    return this.frame()
+    const refused = this.frame()
+    if (this.isBodyComing)
+      this.#res.onData((part, isLast) => {
+        this.#server.turn.enter(this)
+        // The part is emptied when this callback returns: copy it.
+        this.partCame(part.byteLength, isLast, () => Buffer.from(new Uint8Array(part)))
+      })
+    return refused
   }
 
   /** Read on demand: it costs a quarter of a small request. Empty if first read when the response is gone. */
@@ -268,17 +275,6 @@ class UwsExchange extends EngineExchange {
     return this.#context !== undefined && this.header('sec-websocket-key') !== undefined
   }
 
-  protected collect(): void {
-    this.#res.onData((part, last) => {
-      if (this.ended || this.isBodyRefused) return
-      this.#server.turn.enter(this)
-      if (!this.fits(part.byteLength)) return
-      // The part is emptied when this callback returns: copy it.
-      this.keep(Buffer.from(new Uint8Array(part)))
-      if (last) this.bodyEnded()
-    })
-  }
-
   reply(
     status: number,
     headers: readonly Header[],
@@ -289,13 +285,15 @@ class UwsExchange extends EngineExchange {
     assertHeaders(headers)
     if (this.ended) return
     this.end()
-    const close = options?.close === true || this.mustClose()
     const content = isBodyless(status) ? undefined : body
-    // An answer that closes waits until the engine has parsed the segment: given at once, it does not keep a later
-    // request of the same segment from being executed (seen, in spite of closeConnection); given later, the engine cuts
-    // the connection on meeting a second request while the first is pending.
-    if (!close && this.#server.turn.isFree(this)) this.#send(line, headers, content, close)
-    else this.#server.turn.defer(() => this.#send(line, headers, content, close))
+    this.whenSent(() => {
+      const close = options?.close === true || this.mustClose()
+      // An answer that closes waits until the engine has parsed the segment: given at once, it does not keep a later
+      // request of the same segment from being executed (seen, in spite of closeConnection); given later, the engine cuts
+      // the connection on meeting a second request while the first is pending.
+      if (!close && this.#server.turn.isFree(this)) this.#send(line, headers, content, close)
+      else this.#server.turn.defer(() => this.#send(line, headers, content, close))
+    })
   }
 
   stream(status: number, headers: readonly Header[], length?: number): ByteStream {

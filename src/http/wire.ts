@@ -5,6 +5,7 @@
  */
 import { STATUS_CODES } from 'node:http'
 import { parseAddress } from '../../actors/kernel/networks.ts'
+import { awaitedBytesMax, HeldAnswer } from './held-answer.ts'
 import type {
   BodyResult,
   ByteStream,
@@ -198,14 +199,15 @@ export abstract class EngineExchange implements Exchange {
   abstract readonly isUpgrade: boolean
   ended = false
   protected framing = unread
-  protected isBodyUnread = false
-  protected isBodyRefused = false
+  /** There is a body, and not all of it has come. */
+  protected isBodyComing = false
   protected streaming: { close(): void; closed(): void } | undefined
   readonly #engine: Engine
   #reading: Reading | undefined
   /** The client went away before it was answered. */
   #isAborted = false
   #abortCallbacks: (() => void)[] | undefined
+  #held: HeldAnswer | undefined
 
   constructor(engine: Engine) {
     this.#engine = engine
@@ -215,15 +217,15 @@ export abstract class EngineExchange implements Exchange {
   abstract stream(...given: Parameters<Exchange['stream']>): ByteStream
   abstract drop(): void
   abstract accept(...given: Parameters<Exchange['accept']>): ReturnType<Exchange['accept']>
-  /** Takes a body that has begun to arrive: `fits`, `keep`, and at last `bodyEnded`. */
-  protected abstract collect(limit: number): void
+  /** Somebody reads the body, at most so many bytes of it. */
+  protected bodyWanted(_limit: number): void {}
 
   /** Returns why the request must be refused, if it must. */
   protected frame(): string | undefined {
     const framing = readFraming(this.method, this.headers)
     if (typeof framing === 'string') return framing
     this.framing = framing
-    this.isBodyUnread = framing.chunked || framing.contentLength > 0
+    this.isBodyComing = framing.chunked || framing.contentLength > 0
     return isTarget(this.path, this.query) ? undefined : 'the request target must be a path of visible ASCII characters'
   }
 
@@ -240,50 +242,64 @@ export abstract class EngineExchange implements Exchange {
 
   readBody(limit: number, callback: (result: BodyResult) => void): void {
     if (this.ended) return
-    if (this.framing.contentLength > limit) {
-      this.isBodyRefused = true
-      callback({ ok: false, sentAtLeast: this.framing.contentLength })
-    } else if (this.isBodyUnread) {
+    if (this.framing.contentLength > limit) callback({ ok: false, sentAtLeast: this.framing.contentLength })
+    else if (this.isBodyComing) {
       this.#reading = { limit, callback, chunks: [], bytes: 0 }
-      this.collect(limit)
+      this.bodyWanted(limit)
     } else callback({ ok: true, body: emptyBody })
   }
 
   lowerBodyLimit(limit: number): void {
     if (this.#reading === undefined) return
     this.#reading.limit = Math.min(this.#reading.limit, limit)
-    this.fits(0)
+    this.#fits(0)
   }
 
   discardBody(): void {
     this.#reading = undefined
   }
 
+  /** A part of the body has come; the last may be empty. `copy` gives its bytes, where there are any. */
+  protected partCame(bytes: number, isLast: boolean, copy?: () => Buffer): void {
+    if (isLast) this.isBodyComing = false
+    if (this.#fits(bytes)) this.#keep(bytes, isLast, copy)
+    this.#held?.partCame(bytes, isLast)
+  }
+
   /** Counts bytes of the body. False: the body is not read, or is too long now, and whoever reads it has been told so. */
-  protected fits(more: number): boolean {
+  #fits(more: number): boolean {
     const reading = this.#reading
     if (reading === undefined || this.ended) return false
     reading.bytes += more
     if (reading.bytes <= reading.limit) return true
     this.#reading = undefined
-    this.isBodyRefused = true
     this.guard(() => reading.callback({ ok: false, sentAtLeast: reading.bytes }))
     return false
   }
 
-  /** A part of the body, of those bytes that fit. */
-  protected keep(chunk: Buffer): void {
-    this.#reading?.chunks.push(chunk)
+  #keep(bytes: number, isLast: boolean, copy: (() => Buffer) | undefined): void {
+    const reading = this.#reading!
+    if (copy !== undefined && bytes > 0) reading.chunks.push(copy())
+    if (!isLast) return
+    this.#reading = undefined
+    const { chunks, callback } = reading
+    const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, reading.bytes)
+    this.guard(() => callback({ ok: true, body }))
   }
 
-  protected bodyEnded(): void {
-    const reading = this.#reading
-    if (reading === undefined || this.ended) return
-    this.#reading = undefined
-    this.isBodyUnread = false
-    const { chunks, bytes, callback } = reading
-    const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)
-    this.guard(() => callback({ ok: true, body }))
+  /** Calls `send` now, or when the client has sent the rest of a body that closes the connection. */
+  protected whenSent(send: () => void): void {
+    if (!this.#closesForBody || this.framing.contentLength > awaitedBytesMax) return send()
+    const { now } = this.#engine.options
+    this.#held = new HeldAnswer(now, () => {
+      this.#held = undefined
+      send()
+    })
+  }
+
+  /** Sends an answer that waits for the rest of the body, which will not come. */
+  release(): void {
+    this.#held?.release()
   }
 
   refuse(status: number, code: string, message: string): void {
@@ -307,6 +323,8 @@ export abstract class EngineExchange implements Exchange {
     const wasEnded = this.ended
     this.end()
     this.streaming?.closed()
+    this.#held?.cancel()
+    this.#held = undefined
     if (wasEnded) return
     this.#isAborted = true
     for (const callback of this.#abortCallbacks ?? []) this.guard(callback)
@@ -324,10 +342,13 @@ export abstract class EngineExchange implements Exchange {
     this.#engine.pending.delete(this)
   }
 
-  /** A body that was not read must not be taken for the next request, nor be read to its end if that is far. */
   protected mustClose(): boolean {
-    if (this.framing.close || this.#engine.draining || this.isBodyRefused) return true
-    return this.isBodyUnread && (this.framing.chunked || this.framing.contentLength > discardBytesMax)
+    return this.framing.close || this.#engine.draining || this.#closesForBody
+  }
+
+  /** A body that is not read must not be taken for the next request, nor be read to its end if that is far. */
+  get #closesForBody(): boolean {
+    return this.isBodyComing && (this.framing.chunked || this.framing.contentLength > discardBytesMax)
   }
 
   protected guard(action: () => void): void {

@@ -96,7 +96,7 @@ class SimulatedExchange extends EngineExchange {
     this.path = `/replica/${path}`
     this.headers = ['authorization', `Bearer ${key}`]
     this.#body = body ?? ''
-    this.isBodyUnread = body !== undefined
+    this.isBodyComing = body !== undefined
     this.#answered = answered
   }
 
@@ -108,11 +108,9 @@ class SimulatedExchange extends EngineExchange {
     }
   }
 
-  protected collect(): void {
+  protected override bodyWanted(): void {
     const bytes = Buffer.from(this.#body)
-    if (!this.fits(bytes.length)) return
-    this.keep(bytes)
-    this.bodyEnded()
+    this.partCame(bytes.length, true, () => bytes)
   }
 
   reply(status: number, _headers: readonly Header[], body: Uint8Array | string): void {

@@ -2,7 +2,7 @@
 import { docOf, writeFields } from '../documents.ts'
 import type { Receiver } from './book.ts'
 import type { Act } from './deeds.ts'
-import { canary } from './town.ts'
+import { canary, people } from './town.ts'
 import type { World } from './world.ts'
 
 /** Changes one line of a version that may be old by now: merged, or refused where others changed that line. */
@@ -10,8 +10,8 @@ const write: Act = async (world, random) => {
   const { docs } = world.book
   const doc = docs[Math.min(random(docs.length), random(docs.length))]!
   const { room, owner, isUnlisted } = doc
-  const people = room === undefined ? [] : room.isPrivate ? room.core : world.book.members.get(room.name)!
-  const writers = [...new Set([owner, ...people])]
+  const members = room === undefined ? [] : room.isPrivate ? room.core : world.book.members.get(room.name)!
+  const writers = [...new Set([owner, ...members])]
   await world.with(random, writers, async (who) => {
     const known = [...doc.versions.keys()].sort((a, b) => b - a)
     const base = known[random(Math.min(known.length, 3))]!
@@ -25,11 +25,19 @@ const write: Act = async (world, random) => {
       ...(room?.isPrivate === false ? ['room_write_restricted'] : []),
     ])
     if (outcome === undefined) return
-    const { version, version_id, text = signedText } = docOf(outcome.answer)
+    const { version, version_id, merged, text } = docOf(outcome.answer)
     if (doc.versions.has(version)) throw new Error(`version ${version} of ${doc.id} was acknowledged twice`)
     const { sent, answered } = outcome
-    doc.versions.set(version, { id: version_id, by: who, base, signedText, text, sent, answered })
+    const served = merged === undefined ? signedText : (text ?? (await readText(world, who, doc.id, version)))
+    doc.versions.set(version, { id: version_id, by: who, base, signedText, text: served, sent, answered })
   })
+}
+
+/** A merge that was sent again is acknowledged without its text where not everybody may read the document. */
+async function readText(world: World, who: number, target: string, version: number): Promise<string> {
+  const read = { operation: 'docs.read', target, data: JSON.stringify({ schema: 1, version }) } as const
+  const { answer } = await world.stage.command(people[who]!, read)
+  return docOf(answer).text!
 }
 
 let deliveries = 0

@@ -62,9 +62,10 @@ type SupervisedOptions = {
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly timers: Timers
-  readonly youngGenerationMb: number
 }
 
+/** Of every thread: bursts of messages die young. */
+const youngGenerationMb = 16
 const restartsMax = 3
 const restartWindowMs = 60_000
 
@@ -108,8 +109,8 @@ export class Supervised {
    */
   async start(): Promise<Readonly<Record<string, unknown>>> {
     const { data, transfer } = this.#options.birth()
-    const { name, youngGenerationMb } = this.#options
-    const thread = this.#options.startThread(this.#options.file, { name, data, ports: transfer, youngGenerationMb })
+    const { name, file, startThread } = this.#options
+    const thread = startThread(file, { name, data, ports: transfer, youngGenerationMb })
     this.#thread = thread
     return new Promise((resolve, reject) => {
       let ready = false

@@ -13,7 +13,6 @@ import { countOf, when, whole } from '../pages/pieces/time.ts'
 import { postsHtml } from '../pages/post.ts'
 import { writer } from '../pages/writer.ts'
 import { threadRows } from '../threads/thread-rows.ts'
-import { type RoomData, roomLine } from './room-line.ts'
 
 const postsOfPage = 50
 const threadsOfPage = 30
@@ -27,6 +26,8 @@ const views = [
 type View = (typeof views)[number][0]
 
 const scriptsOf = { threads: ['thread.js'], posts: ['live.js'], older: [], documents: ['document.js'] } as const
+
+type RoomData = ResultOf<'room.get'>['room']
 
 /** What the address of a room asks for. */
 type Place = {
@@ -202,4 +203,9 @@ ${pager('/rooms', { q, cursor }, list, 'More')}`,
       links: [['alternate', 'application/json', 'Rooms', '/api/rooms']],
     })
   },
+}
+
+/** A room in the list: its name, what it is about, how much is in it. */
+function roomLine({ name, about, count, updated_at: at, closed }: RoomData): Html {
+  return html`<a href="/room/${name}"><b>${name}</b></a>${closed && html` <span class="tag">closed</span>`}${about !== undefined && html`<p class="quiet">${excerpt(about, 110)}</p>`}<div class="line"><span>${countOf(count, 'post')}</span>${count > 0 && html`<span>${when(at)}</span>`}</div>`
 }

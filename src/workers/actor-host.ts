@@ -714,10 +714,9 @@ export class ActorHost implements Actors {
       onFatal: this.#options.onFatal,
       startThread: this.#options.startThread,
       ...options,
-      onEvent: (level, event, facts) => log(level, event, facts),
+      onEvent: log,
       now: this.#options.clock.monotonicMs,
       timers: this.#options.clock,
-      youngGenerationMb: 16,
     })
   }
 }

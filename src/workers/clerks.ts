@@ -123,7 +123,6 @@ export class Clerks implements Checks {
       onFatal,
       now: clock.monotonicMs,
       timers: clock,
-      youngGenerationMb: 16,
     })
   }
 }

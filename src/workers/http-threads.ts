@@ -270,7 +270,6 @@ class HttpThreadClients implements ClientThread {
       onFatal,
       now: clock.monotonicMs,
       timers: clock,
-      youngGenerationMb: 16,
     })
   }
 

@@ -170,13 +170,12 @@ export class WebhookThread implements ActorListener {
       name: 'delivery',
       file: threadFile('delivery'),
       mayRestart: () => true,
-      onEvent: (level, event, facts) => log(level, event, facts),
+      onEvent: log,
       // A fault of deliveries costs deliveries, never the board: they are tried again after a while.
       onFatal: (_name, words) => this.#failed(words.message),
       now: clock.monotonicMs,
       timers: clock,
       startThread,
-      youngGenerationMb: 16,
       birth: () => {
         const front = this.#options.channel()
         this.#link?.close()

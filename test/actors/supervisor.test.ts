@@ -35,7 +35,6 @@ function supervised(births: number, mayRestart = true) {
     mayRestart: () => mayRestart,
     now: () => 0,
     timers: machine.clock,
-    youngGenerationMb: 4,
   })
   return { thread, fatal: fatal.promise, restarted: restarted.promise, events }
 }

@@ -340,6 +340,11 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
   ['no `any`: say the type', /\bas any\b|:\s*any\b/, /^$/],
   ['finish it, or say so in an issue', /\b(TODO|FIXME|XXX)\b/, /^$/],
   ['no default export: import the thing you mean', /^export default\b/m, /^$/],
+  [
+    'src/node-http.ts has it: an import also loads the fetch of Node',
+    /^import (?!type )[^']* from 'node:http'/m,
+    /^src\/node-http\.ts$/,
+  ],
   ['only src/http/uws.ts knows that engine', /['"]uWebSockets\.js['"]/, /^src\/http\/uws/],
 ]
 

@@ -93,7 +93,9 @@ export function misspelledSettings(variables: Variables = environment()): (reado
   // Shorter names are those of other programs.
   const long = Object.keys(settings).filter((name) => name.length > 6)
   return Object.keys(variables).flatMap((name) => {
-    const meant = isSetting(name) || name.length <= 6 ? undefined : nearest(name, long)
-    return meant === undefined || Math.abs(meant.length - name.length) > 1 ? [] : [[name, meant] as const]
+    if (isSetting(name) || name.length <= 6) return []
+    const alike = long.filter(({ length }) => Math.abs(length - name.length) <= 1)
+    const meant = nearest(name, alike)
+    return meant === undefined ? [] : [[name, meant] as const]
   })
 }

@@ -5,8 +5,9 @@
  * the board recognises the same signed bytes (spec 1, "Retries are safe"), a command whose answer was lost is
  * sent again once as it is.
  */
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import { request as httpRequest } from '../node-http.ts'
 import type { HttpAnswer } from './answer-reader.ts'
 import { CommandFailed } from './command-line.ts'
 import { Connection, ConnectionFailed, type Endpoint, parseEndpoint } from './connection.ts'

@@ -18,7 +18,7 @@ export function nearest(word: string, names: Iterable<string>): string | undefin
     const known = simplified(name)
     // Each letter that one has more is an edit.
     if (Math.abs(known.length - plain.length) >= bestEdits) continue
-    const edits = editsBetween(plain, known)
+    const edits = editsBetween(plain, known, bestEdits)
     if (edits >= bestEdits) continue
     bestEdits = edits
     best = name
@@ -31,8 +31,11 @@ function simplified(word: string): string {
   return word.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
-/** Optimal string alignment: an edit inserts, deletes or replaces a letter, or swaps two neighbors, as in `pots` for `post`. */
-function editsBetween(from: string, to: string): number {
+/**
+ * Optimal string alignment: an edit inserts, deletes or replaces a letter, or swaps two neighbors, as in `pots` for `post`. So many
+ * edits as `enough` are not counted further.
+ */
+function editsBetween(from: string, to: string, enough: number): number {
   let before: number[] = []
   let row = Array.from({ length: to.length + 1 }, (_, column) => column)
   for (let line = 1; line <= from.length; line++) {
@@ -43,6 +46,8 @@ function editsBetween(from: string, to: string): number {
       const swapped = isSwap ? before[column - 2]! + 1 : Number.POSITIVE_INFINITY
       next.push(Math.min(replaced, swapped, row[column]! + 1, next[column - 1]! + 1))
     }
+    // What a swap leads to comes from two rows before.
+    if (Math.min(...next) >= enough && Math.min(...row) >= enough) return enough
     before = row
     row = next
   }

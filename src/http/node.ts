@@ -6,9 +6,10 @@
  * for them.
  */
 
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import { type AddressInfo, Server as Listener, type Socket } from 'node:net'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
+import { createServer, ServerResponse } from '../node-http.ts'
 import { ConnectionCount } from './connection-count.ts'
 import { NodeSocket } from './node-socket.ts'
 import {

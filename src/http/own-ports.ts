@@ -5,9 +5,10 @@
  *   that speak HTTP/1.0 or name no Host, as those of HAProxy and of old nginx do.
  * - METRICS_PORT answers `/metrics`, which the port of the board then does not.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { BadConfig } from '../environment.ts'
+import { createServer, type ServerResponse } from '../node-http.ts'
 import { log } from '../observe.ts'
 import { metricsType } from './answers.ts'
 

@@ -3,8 +3,8 @@
  *
  * Sources: RFC 9112 sections 3.2 (Host), 6.1 and 6.3 (framing), RFC 9110 sections 5.5, 7.6.1 and 8.6.
  */
-import { STATUS_CODES } from 'node:http'
 import { parseAddress } from '../../actors/kernel/networks.ts'
+import { STATUS_CODES } from '../node-http.ts'
 import { awaitedBytesMax, HeldAnswer } from './held-answer.ts'
 import type {
   BodyResult,

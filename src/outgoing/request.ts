@@ -8,8 +8,8 @@
  * - Every request has a connection of its own and is sent at most once.
  */
 
-import { validateHeaderValue } from 'node:http'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
+import { validateHeaderValue } from '../node-http.ts'
 import { Connection, type Ended, type Failure, type Fields } from './connection.ts'
 import {
   type Address,

@@ -1,0 +1,8 @@
+/**
+ * Node's HTTP, and the only file that loads it. Not by `import`: that reads all that a built-in module exports, and one of the exports
+ * of `node:http` (`WebSocket`) loads Node's `fetch` with HTTP/2, TLS and web streams, which no part of a board uses.
+ */
+
+export const { createServer, request, ServerResponse, STATUS_CODES, validateHeaderValue } =
+  process.getBuiltinModule('node:http')
+export type ServerResponse = import('node:http').ServerResponse

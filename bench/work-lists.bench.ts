@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import type { WorkState } from '../actors/records/record.ts'
+import type { WorkState } from '../actors/records/change-kinds.ts'
 import { Listing, type WorksQuery } from '../actors/works/market/listing.ts'
 import { untouched, type Work } from '../actors/works/market/work.ts'
 import type { Bench, Row } from './report.ts'

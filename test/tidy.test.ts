@@ -55,9 +55,9 @@ const roles: readonly (readonly [role: string, is: RegExp, neverImports: RegExp,
   ],
   [
     'a declaration',
-    /^actors\/.*operations\.ts$/,
-    /\/(decide|state|market|shard)\.ts$/,
-    'a declaration says what is promised, and never how it is kept',
+    /^actors\/.*(operations|results)\.ts$/,
+    /\/(decide|state|market|shard|record|board|event-index)\.ts$/,
+    'a declaration says what is promised, and never how it is kept; every command of the command line loads it',
   ],
   [
     'a page',

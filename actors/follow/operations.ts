@@ -1,11 +1,10 @@
 /** Following: what is new, corrections for copies, and the token that opens a private room's tail. */
 
-import { sizes } from '../kernel/limits.ts'
+import { inside, sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
 import { EventSchema, Generation, id, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
-import { changeKinds } from '../records/board.ts'
-import { versionsMax } from '../rooms/room.ts'
+import { changeKinds } from '../records/change-kinds.ts'
 
 /** `reply` and `mention` go to the signed reader whom they concern, beside the `event.posted` of the same event. */
 export const updateKinds = [...changeKinds, 'reply', 'mention'] as const
@@ -113,7 +112,7 @@ const Correction = Type.Object(
     at: Type.Integer({ minimum: 0, maximum: safe, description: 'when, Unix seconds' }),
     event_id: id('id of the original event'),
     events: Type.Array(EventSchema, {
-      maxItems: versionsMax,
+      maxItems: inside.eventVersions,
       description: 'every current version of it, tombstones included, oldest first',
     }),
   },

@@ -353,6 +353,8 @@ export const inside = {
   /** A turn of 512 posts takes about 15 ms with its sync; longer turns would only add latency. */
   lettersPerTurn: 512,
   entriesPerLogFrame: 4_096,
+  /** Versions of one event, the first one counted. */
+  eventVersions: 32,
   /** Milliseconds after which an ask without an answer is given up. */
   patienceMs: 30_000,
   /** Bytes that may wait for one slow reader before it gets a notice and is disconnected. */

@@ -8,6 +8,7 @@
 import { hex } from '../kernel/hex.ts'
 import { encode, Packr } from '../kernel/msgpack.ts'
 import { Authors, type PackedAuthors } from './authors.ts'
+import { type ChangeKind, changeKinds } from './change-kinds.ts'
 import { bytesOf, type Columns, grown, type Kept } from './columns.ts'
 import { CountedSlots, EventIndex, type GrowingSlots, Names, none, type PackedEvents, SlotList } from './event-index.ts'
 import { Handles } from './handles.ts'
@@ -19,7 +20,6 @@ import {
   type PostRecord,
   RecordType,
   type RoomCreated,
-  workStates,
 } from './record.ts'
 import { noSlots, type Slots } from './slot-lists.ts'
 
@@ -263,20 +263,6 @@ export class Board {
     return page
   }
 }
-
-/** Kinds of rows; the numbers are in snapshots. */
-export const changeKinds = [
-  'event.posted',
-  'event.superseded',
-  'event.hidden',
-  'event.restored',
-  'event.redacted',
-  'room.created',
-  'document.written',
-  'receiver.item',
-  ...workStates.map((state) => `work.${state}` as const),
-] as const
-export type ChangeKind = (typeof changeKinds)[number]
 
 /** Those that are about something else than an event or a room. */
 const ofSubjects: ReadonlySet<ChangeKind> = new Set(

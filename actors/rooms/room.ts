@@ -3,6 +3,7 @@
  * Pure functions of the board's state; who signed was settled before.
  */
 
+import { inside } from '../kernel/limits.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import type { SourceSchema } from '../kernel/results.ts'
 import type { Infer, Schema } from '../kernel/schema.ts'
@@ -28,9 +29,6 @@ import {
   type WriteLetter,
 } from '../records/write.ts'
 import { isScreened, mayModerate, mayWrite, objection } from './policy.ts'
-
-/** Versions of one event, the first one counted. */
-export const versionsMax = 32
 
 /** What the command says of its place; `''` and 0: nothing. */
 export type Wanted = {
@@ -144,10 +142,10 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
       `this version was replaced: read the newest, ${events.idHex(newest)}, with event.get and name that`,
       'data.supersedes',
     )
-  if (marks.edits(slot).length + 1 >= versionsMax)
+  if (marks.edits(slot).length + 1 >= inside.eventVersions)
     return no(
       'wrong_state',
-      `this event has ${versionsMax} versions, which is the limit: post a new event`,
+      `this event has ${inside.eventVersions} versions, which is the limit: post a new event`,
       'data.supersedes',
     )
   const page = board.page(slot)

@@ -7,17 +7,7 @@
 
 import { createHash } from 'node:crypto'
 import { type BoardRecord, commandIn, type FactRecord, RecordType } from '../records/record.ts'
-
-export const toolTypes = ['service', 'offering', 'agent', 'site'] as const
-export type ToolType = (typeof toolTypes)[number]
-export const toolKinds = ['x402', 'mpp', 'mcp', 'http', 'builtin', 'agent', 'site'] as const
-export type ToolKind = (typeof toolKinds)[number]
-/** Ways to start using a tool. */
-export const doorNames = ['open', 'wallet', 'allowance', 'key', 'email', 'oauth', 'invite', 'human'] as const
-type DoorName = (typeof doorNames)[number]
-/** The sources that name an interface, the best first. */
-export const doorSources = ['measured', 'outside', 'inferred', 'self_reported'] as const
-export type DoorSource = (typeof doorSources)[number]
+import type { DoorName, DoorSource, ToolKind, ToolType } from './kinds.ts'
 
 /** `checked_at`: Unix seconds, 0 = never probed. */
 export type Door = { readonly door: DoorName; readonly source: DoorSource; readonly checked_at: number }

@@ -4,8 +4,7 @@ import { type Field, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
 import { count, handle, hash, id, seconds } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
-import { doorNames, doorSources, toolKinds, toolTypes } from './listing.ts'
-import { probeVerdicts, reviewKinds } from './tools.ts'
+import { doorNames, doorSources, probeVerdicts, reviewKinds, toolKinds, toolTypes } from './kinds.ts'
 
 const oneOf = (values: readonly string[], description?: string) =>
   Type.Union(

@@ -5,9 +5,8 @@ import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
 import { count, EventId, EventSchema, listOf, Receipt, seconds } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
-import { toolTypes } from './listing.ts'
+import { reviewKinds, toolTypes } from './kinds.ts'
 import { price, ReviewCounts, ReviewSchema, subjectTarget, ToolResult } from './results.ts'
-import { reviewKinds } from './tools.ts'
 
 const word = (description: string) =>
   Type.Patterned('^[A-Za-z0-9][A-Za-z0-9+./:_-]{0,63}$', 'one word of 1 to 64 of A-Z a-z 0-9 + . / : _ -', {

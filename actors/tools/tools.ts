@@ -11,6 +11,7 @@ import { hex } from '../kernel/hex.ts'
 import type { AuthorFacts, HideFacts, RedactFacts, RestoreFacts } from '../posts/marks.ts'
 import type { Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, commandIn, type FactRecord, type PostRecord } from '../records/record.ts'
+import { type ProbeVerdict, type ReviewKind, reviewKinds } from './kinds.ts'
 import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
 
 /** Name of the actor that decides over all listings. */
@@ -18,10 +19,6 @@ export const toolsActor = '@tools'
 
 /** Why a listing is out of the directory; '' = it stands. */
 type Withdrawn = '' | 'owner' | 'operator'
-
-/** The result of one probe. */
-export const probeVerdicts = ['valid_402', 'ok', 'degraded', 'not_x402', 'unreachable', 'not_probed'] as const
-export type ProbeVerdict = (typeof probeVerdicts)[number]
 
 /** Probes that are remembered of one listing. */
 const probesKept = 64
@@ -357,8 +354,6 @@ const showing = new ActsOf<HideFacts | RestoreFacts | RedactFacts>('room.hide', 
 const ofAuthors = new ActsOf<AuthorFacts>('author.hide', 'author.show')
 
 export const reviewsRoom = 'reviews'
-export const reviewKinds = ['works', 'mixed', 'down', 'avoid'] as const
-type ReviewKind = (typeof reviewKinds)[number]
 
 export type Review = {
   /** Id of the event, 32 hex. */

@@ -23,7 +23,8 @@
 import { createHash } from 'node:crypto'
 import type { Blobs } from '../attachments/attachments.ts'
 import type { ActorRefusal, Refusal } from '../kernel/refusals.ts'
-import { commandIn, type PostRecord, type Signed, type WorkState } from '../records/record.ts'
+import type { WorkState } from '../records/change-kinds.ts'
+import { commandIn, type PostRecord, type Signed } from '../records/record.ts'
 
 /** Of `work.post`, `work.mark` and `work.version`; the letter's author is the requester, its id that of the command. */
 export type RequestArgs = {

@@ -5,7 +5,7 @@ import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
 import { id, listOf, Resolved, slug } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
-import { workStates } from '../records/record.ts'
+import { workStates } from '../records/change-kinds.ts'
 import { TransitionSchema, WorkSchema } from './results.ts'
 
 const closed = { additionalProperties: false }

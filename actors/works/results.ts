@@ -15,7 +15,7 @@ import {
   slug,
 } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
-import { workStates } from '../records/record.ts'
+import { workStates } from '../records/change-kinds.ts'
 
 const WorkState = Type.Union(
   workStates.map((state) => Type.Literal(state)),

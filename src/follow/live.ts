@@ -5,7 +5,8 @@
  * To readers of server-sent events that is an event named `revision` with the event or tombstone as it is now, and without an
  * id: the place to resume at stays that of the newest post. The text tail has a line that begins with `#`.
  */
-import type { Change, ChangeKind } from '../../actors/records/board.ts'
+import type { Change } from '../../actors/records/board.ts'
+import type { ChangeKind } from '../../actors/records/change-kinds.ts'
 import { type EventView, versionView } from '../reads/event-view.ts'
 import { type ReadContext, showing, view } from '../reads/read.ts'
 import { inert, type TailFormat, tailText } from './stream.ts'

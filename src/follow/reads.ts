@@ -1,7 +1,8 @@
 /** Reads for those who follow: corrections for copies, and tokens for the tails of private rooms. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { Change, ChangeKind } from '../../actors/records/board.ts'
+import type { Change } from '../../actors/records/board.ts'
+import type { ChangeKind } from '../../actors/records/change-kinds.ts'
 import { versionView } from '../reads/event-view.ts'
 import {
   endOf,

@@ -8,6 +8,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { CommandPath } from '../command/ports.ts'
 import { type DataShape, dataFault, dataShapeOf, kindOf, type Shape } from '../format/data-fault.ts'
 import { nearest } from '../format/nearest.ts'
+import { flatNames, hasDataVersion } from '../format/operation-data.ts'
 import { printable } from '../format/printable.ts'
 import { envelopeOf, type Reply, refused } from '../format/reply.ts'
 import { type Check, compile } from '../format/schema-check.ts'
@@ -16,7 +17,7 @@ import { parseStrictText } from '../format/strict-json.ts'
 import type { Random } from '../platform.ts'
 import type { Caller } from '../sign-in/caller.ts'
 import { isObject } from './brief.ts'
-import { flatNames, hasDataVersion, toolName } from './tool-list.ts'
+import { toolName } from './tool-list.ts'
 
 export type Arguments = Readonly<Record<string, unknown>>
 

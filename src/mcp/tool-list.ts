@@ -12,6 +12,7 @@ import { isSigned, type Operation, type Scope } from '../../actors/kernel/operat
 import { ruleOf, type Schema } from '../../actors/kernel/schema.ts'
 import { operations } from '../../actors/operations.ts'
 import { shapeOf } from '../format/data-fault.ts'
+import { flatNames } from '../format/operation-data.ts'
 import { type Json, plainSchema } from '../format/plain-schema.ts'
 import { type ExtraName, extraInputs, extrasOf } from './extra-inputs.ts'
 
@@ -103,11 +104,6 @@ export function inputOf({ kind, required, optional, narrowed, data }: Operation,
   }
 }
 
-/** What a command has in `data`, without `schema`: it has one value, and the board puts it there. */
-export function flatNames({ data }: { readonly data?: Operation['data'] | undefined }): readonly string[] {
-  return Object.keys(data?.properties ?? {}).filter((name) => name !== 'schema')
-}
-
 function fieldInput({ schema, meaning, rule }: Field): Json {
   const { type, enum: choices, items } = plainSchema(schema)
   const description = choices !== undefined || meaning.includes(rule) ? meaning : `${meaning}: ${rule}`
@@ -148,11 +144,6 @@ function outputOf({ result, inParts }: Operation): Json {
   const certain = typed.length > typedKeysMax ? typed.filter(([name]) => required.includes(name)) : typed
   const shown = keys.length > outputKeysMax ? certain : keys
   return { type: 'object', properties: Object.fromEntries(shown) }
-}
-
-/** `data` of the operation has a version to fill in. */
-export function hasDataVersion({ data }: Operation): boolean {
-  return data?.properties?.schema !== undefined
 }
 
 export const whoamiTool: ListedTool = {

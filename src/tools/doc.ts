@@ -3,7 +3,8 @@
  * Long texts are not in it: they are in the journal, and are read for the few that a caller looks at.
  */
 import { createHash } from 'node:crypto'
-import { type Door, hostOf, type Listing, subjectOf, type ToolKind, type ToolType } from '../../actors/tools/listing.ts'
+import type { ToolKind, ToolType } from '../../actors/tools/kinds.ts'
+import { type Door, hostOf, type Listing, subjectOf } from '../../actors/tools/listing.ts'
 import { billionthsOf } from './prices.ts'
 
 export type Doc = {

@@ -10,8 +10,9 @@
  * what comes back is kept as data; of a daily probe little of it.
  */
 
+import type { ProbeVerdict } from '../../actors/tools/kinds.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
-import type { ProbedFacts, ProbeVerdict } from '../../actors/tools/tools.ts'
+import type { ProbedFacts } from '../../actors/tools/tools.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../outgoing/request.ts'
 import { challengesOf, requestIn } from '../payments/mpp.ts'

@@ -8,7 +8,8 @@
  * 5. Under an interface filter it counts who says that the interface is there, and how long ago.
  * 6. A search for where to sign up finds the tools of the board after all others.
  */
-import type { DoorSource } from '../../actors/tools/listing.ts'
+
+import type { DoorSource } from '../../actors/tools/kinds.ts'
 
 export type Verdict = '' | 'down' | 'avoid'
 export type State = 'unknown' | 'up' | 'degraded' | 'down' | 'stale'

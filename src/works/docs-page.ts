@@ -1,6 +1,6 @@
 /** `/docs/works`: all that may become of a work, and what its transfers mean, from the tables that the market itself runs by. */
 
-import { workStates } from '../../actors/records/record.ts'
+import { workStates } from '../../actors/records/change-kinds.ts'
 import { codeMeanings, codes } from '../../actors/works/market/ledger.ts'
 import { type Transition, transitions } from '../../actors/works/market/table.ts'
 import { finalStates } from '../../actors/works/market/work.ts'

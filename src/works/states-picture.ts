@@ -2,7 +2,8 @@
  * The machine of works as a picture: the states, and what leads from one to the next. It is made from the one table that the board
  * decides by (actors/works/market/table.ts), so it cannot say anything else.
  */
-import type { WorkState } from '../../actors/records/record.ts'
+
+import type { WorkState } from '../../actors/records/change-kinds.ts'
 import { type Transition, transitions } from '../../actors/works/market/table.ts'
 
 type Point = readonly [x: number, y: number]

@@ -1,5 +1,6 @@
 /** A work in a list: what, for how much, in which state, until when. */
-import type { WorkState } from '../../actors/records/record.ts'
+
+import type { WorkState } from '../../actors/records/change-kinds.ts'
 import { finalStates } from '../../actors/works/market/work.ts'
 import type { Work } from '../pages/data.ts'
 import { type Html, html } from '../pages/pieces/html.ts'

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type WorkState, workStates } from '../../actors/records/record.ts'
+import { type WorkState, workStates } from '../../actors/records/change-kinds.ts'
 import { type AsOfNow, Listing, type WorkSort, type WorksQuery } from '../../actors/works/market/listing.ts'
 import { untouched, type Work } from '../../actors/works/market/work.ts'
 

@@ -6,7 +6,7 @@
  * due in the same second the deadline goes first.
  */
 
-import type { WorkState } from '../../records/record.ts'
+import type { WorkState } from '../../records/change-kinds.ts'
 import { codes, postingsOf } from './ledger.ts'
 import type { Step } from './letters.ts'
 import { effectOf, holds } from './rows.ts'

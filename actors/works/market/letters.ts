@@ -6,7 +6,8 @@
  */
 
 import type { ActorRefusal, RefusalCode } from '../../kernel/refusals.ts'
-import { type BoardRecord, type FactRecord, RecordType, type WorkState } from '../../records/record.ts'
+import type { WorkState } from '../../records/change-kinds.ts'
+import { type BoardRecord, type FactRecord, RecordType } from '../../records/record.ts'
 import type { TransitionName } from './table.ts'
 import type { Changing, Eligibility, Fixed, Terms } from './work.ts'
 

@@ -5,7 +5,7 @@
  * asked, and put in order from the start on. A list of a hundred thousand works is never walked for one page.
  */
 
-import { type WorkState, workStates } from '../../records/record.ts'
+import { type WorkState, workStates } from '../../records/change-kinds.ts'
 import { inFlight, partiesOf, type Work } from './work.ts'
 
 export type WorkSort = 'new' | 'reward' | 'deadline'

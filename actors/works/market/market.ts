@@ -20,8 +20,9 @@
  * Followers learn of steps by the part of the mail (actors/works/mail.ts). This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
  */
 
+import { type WorkState, workStates } from '../../records/change-kinds.ts'
 import type { Projection, RecordPlace } from '../../records/core.ts'
-import { type FactRecord, type WorkState, workStates } from '../../records/record.ts'
+import type { FactRecord } from '../../records/record.ts'
 import { after, type Epoch, isUnconfirmed, nextDue, settled, stateOf } from './clock.ts'
 import { Ledger } from './ledger.ts'
 import type {

@@ -5,7 +5,8 @@
  * Guards are functions of rows.ts by these names, effects those by the name of the row, postings the batches of
  * ledger.ts. `due` names the clock of a row that time alone brings about; of those that are due the earliest goes first.
  */
-import type { WorkState } from '../../records/record.ts'
+
+import type { WorkState } from '../../records/change-kinds.ts'
 
 export type Actor =
   | 'requester'

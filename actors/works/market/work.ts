@@ -2,7 +2,8 @@
  * A work (bounty) as the market keeps it: the fields of its record, and what its clocks need. Readers see the record that
  * src/works/reads.ts makes from this.
  */
-import type { WorkState } from '../../records/record.ts'
+
+import type { WorkState } from '../../records/change-kinds.ts'
 
 /** A work in one of these never changes again, and its money is settled. */
 export const finalStates: ReadonlySet<WorkState> = new Set(['accepted', 'refunded', 'split', 'cancelled', 'expired'])

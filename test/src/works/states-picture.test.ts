@@ -1,7 +1,7 @@
 /** The picture of the machine shows what the table has, and is a picture that a browser takes. */
 
 import { expect, test } from 'vitest'
-import { workStates } from '../../../actors/records/record.ts'
+import { workStates } from '../../../actors/records/change-kinds.ts'
 import { transitions } from '../../../actors/works/market/table.ts'
 import { workMachineSvg } from '../../../src/works/states-picture.ts'
 

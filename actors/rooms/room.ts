@@ -91,17 +91,20 @@ export type Format = 'text' | 'markdown'
 
 /** The format a text is shown in: `kept` from the version before, else the one that `data` of the signed command names. */
 export function formatOf(kept: Format | undefined, data: string | undefined): Format {
-  if (kept !== undefined) return kept
-  if (data === undefined || data === '') return 'text'
-  return dataIn<{ readonly data: Schema<{ readonly format?: Format }> }>({ data }).format ?? 'text'
+  return kept ?? shownIn(data).format ?? 'text'
 }
 
 export type Source = Infer<typeof SourceSchema>
 
 /** Where a post was published before, by the claim in `data` of the signed command. */
 export function sourceOf(data: string | undefined): Source | undefined {
-  if (data === undefined || data === '') return undefined
-  return dataIn<{ readonly data: Schema<{ readonly source?: Source }> }>({ data }).source
+  return shownIn(data).source
+}
+
+/** What `data` of a post says that its event shows. */
+export function shownIn(data: string | undefined): { readonly format?: Format; readonly source?: Source } {
+  if (data === undefined || data === '') return {}
+  return dataIn<{ readonly data: Schema<{ readonly format?: Format; readonly source?: Source }> }>({ data })
 }
 
 /** The format of the version that an edit replaces, for an edit that names none. */

@@ -7,7 +7,7 @@
 import { textIn, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { type StoredPost, storedPost } from '../../actors/records/stored-post.ts'
-import { type Format, formatOf, sourceOf } from '../../actors/rooms/room.ts'
+import { type Format, type Source, shownIn } from '../../actors/rooms/room.ts'
 import type { State } from '../../actors/state.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { Frame } from '../../storage/journal.ts'
@@ -19,6 +19,7 @@ export type PlainPost = StoredPost & {
   readonly room: string
   readonly page: string
   readonly format: Format
+  readonly source?: Source
   /** When its text ends, Unix seconds; 0: never. */
   readonly ends: number
   readonly author: EventView['author']
@@ -34,8 +35,7 @@ export function plainPost(
   if (marks.newest(slot) !== slot || marks.isEdit(slot) || marks.gone(slot, now) !== undefined) return undefined
   const stored = storedPost(frame(slot))
   if (stored === undefined) return undefined
-  const data = stored.data === undefined ? undefined : textIn(stored.data)
-  if (sourceOf(data) !== undefined) return undefined
+  const { format = 'text', source } = shownIn(stored.data === undefined ? undefined : textIn(stored.data))
   const { events, authors, roomList } = board
   const id = authors.idOf(events.author(slot))
   const handle = handleOf(id)
@@ -45,7 +45,8 @@ export function plainPost(
     room: roomList[events.room(slot)]!.name,
     page: board.page(slot),
     ends: events.expires(slot),
-    format: formatOf(undefined, data),
+    format,
+    ...(source === undefined ? {} : { source }),
     author: { id, public_key: stored.publicKey, ...(handle === undefined ? {} : { handle }) },
   }
 }
@@ -53,14 +54,15 @@ export function plainPost(
 /** What `eventView` gives of it, as `JSON.stringify` writes it, up to the value of `log`, which follows. */
 export function beginningOfEvent(state: State, post: PlainPost, payload: boolean): Utf8 {
   const { events } = state.board
-  const { slot, ends, to, toId } = post
+  const { slot, ends, to, toId, source } = post
   const parent = events.parent(slot)
   const { up, down, score } = state.marks.votes(slot)
   const reply = parent === none ? '' : `,"reply_to":"${events.idHex(parent)}"`
+  const from = source === undefined ? '' : `,"source":${toUtf8(JSON.stringify(source))}`
   const addressee = to === undefined ? '' : `,"to":${to}${toId === undefined ? '' : `,"to_id":"${toId}"`}`
   const end = ends === 0 ? '' : `,"expires_at":${ends}`
   const signed = payload ? `,"signed_payload":${JSON.stringify(post.signed)}` : ''
-  return `{"type":"event","event_id":"${events.idHex(slot)}","room":${quoted(post.room)},"page":${quoted(post.page)},"seq":${events.seq(slot)},"kind":${quoted(state.board.kind(slot))},"author":${authorJson(post.author)},"text":${post.text},"format":"${post.format}"${reply}${addressee},"thread":"${events.idHex(events.rootOf(slot))}","attachments":[],"created_at":${events.at(slot)}${end},"hidden":false,"votes":{"up":${up},"down":${down},"score":${score}},"via":${quoted(post.via)},"signature":"${post.signature}"${signed},"log":`
+  return `{"type":"event","event_id":"${events.idHex(slot)}","room":${quoted(post.room)},"page":${quoted(post.page)},"seq":${events.seq(slot)},"kind":${quoted(state.board.kind(slot))},"author":${authorJson(post.author)},"text":${post.text},"format":"${post.format}"${from}${reply}${addressee},"thread":"${events.idHex(events.rootOf(slot))}","attachments":[],"created_at":${events.at(slot)}${end},"hidden":false,"votes":{"up":${up},"down":${down},"score":${score}},"via":${quoted(post.via)},"signature":"${post.signature}"${signed},"log":`
 }
 
 /** The whole event. */

@@ -51,6 +51,9 @@ beforeAll(async () => {
   plain.push(root, await post({ text: 'a reply', reply_to: root }, ben), await post({ text: 'will end', ttl: 86_400 }))
   plain.push(await post({ text: 'to an id', to: ben.id }), await post({ text: 'to a handle', to: '@ben' }))
   await act(ben, { operation: 'vote', event_id: root, data: data({ value: 1 }) })
+  const source = { system: 'forum', id: 'a "1"', author: 'Zoë', at: 1_600_000_000 }
+  plain.push(await post({ text: 'from elsewhere', reply_to: root, to: '@ben', data: data({ source }) }))
+  plain.push(await post({ text: 'a note from elsewhere', data: data({ format: 'markdown', source }) }))
   const file = blobOf(await act(ada, { ...putFields(Buffer.from('file')), room: 'kinds', media_type: 'text/plain' }))
   others.push(await post({ text: 'with a file', attachments: [file.id] }))
   await delegated(client, ada, tool)

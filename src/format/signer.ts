@@ -26,27 +26,49 @@ type Sodium = {
   crypto_sign_detached(signature: Buffer, message: Uint8Array, secretKey: Buffer): void
 }
 
-let loaded: { readonly sodium: Sodium | undefined } | undefined
+/** Null: it does not load here. */
+let sodium: Sodium | null | undefined
 
-function loadSodium(): Sodium | undefined {
+function loadSodium(): Sodium | null {
   try {
     return createRequire(import.meta.url)('sodium-native') as Sodium
   } catch {
-    return undefined
+    return null
   }
 }
+
+/** Keys and signatures that were made. */
+let made = 0
+
+/** Loading libsodium takes 40 ms, as long as what it saves on so many. */
+const opensslMax = 1_000
 
 /**
  * Signs as one identity, from its seed.
  *
- * libsodium signs in 24 us what OpenSSL signs in 40 (an import signs thousands a second, a board each notice), so it is used where
- * it loads; Ed25519 is deterministic, both give the same 64 bytes (RFC 8032 section 5.1.6).
+ * libsodium signs in 24 us what OpenSSL signs in 40 (an import signs thousands a second, a board each notice), so it is used for many,
+ * where it loads; Ed25519 is deterministic, both give the same 64 bytes (RFC 8032 section 5.1.6).
  *
  * `seed` = the 32 secret bytes of RFC 8032.
  */
 export function signerFromSeed(seed: Uint8Array): Signer {
-  loaded ??= { sodium: loadSodium() }
-  return loaded.sodium === undefined ? opensslSigner(seed) : sodiumSigner(loaded.sodium, seed)
+  if (++made > opensslMax) return quickSigner(seed)
+  const openssl = opensslSigner(seed)
+  // The caller may overwrite theirs.
+  const kept = Uint8Array.from(seed)
+  let signer = openssl
+  return {
+    ...openssl,
+    sign(message) {
+      if (++made > opensslMax && signer === openssl) signer = quickSigner(kept)
+      return signer.sign(message)
+    },
+  }
+}
+
+function quickSigner(seed: Uint8Array): Signer {
+  sodium ??= loadSodium()
+  return sodium === null ? opensslSigner(seed) : sodiumSigner(sodium, seed)
 }
 
 function sodiumSigner(library: Sodium, seed: Uint8Array): Signer {

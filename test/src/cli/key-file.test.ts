@@ -60,14 +60,16 @@ test('derived keys are fixed for ever: HMAC-SHA256(seed, broadside-import-v1 LF 
   expect(authorSigner(seed, 'Ada').publicKey).not.toBe(authorSigner(seed, 'ada').publicKey)
 })
 
-test('libsodium and OpenSSL sign the same bytes with the same seed', () => {
-  for (let round = 0; round < 20; round += 1) {
-    const seed = randomBytes(32)
-    const message = randomBytes(round * 37)
-    const [one, other] = [signerFromSeed(seed), opensslSigner(seed)]
-    expect([one.publicKey, one.id]).toEqual([other.publicKey, other.id])
-    expect(one.sign(message)).toEqual(other.sign(message))
+test('libsodium, which signs after the first thousand, and OpenSSL sign the same bytes with the same seed', () => {
+  const seed = randomBytes(32)
+  const [before, other] = [signerFromSeed(seed), opensslSigner(seed)]
+  for (let round = 0; round < 1_200; round += 1) {
+    const message = randomBytes(round)
+    expect(before.sign(message)).toEqual(other.sign(message))
   }
+  const after = signerFromSeed(seed)
+  expect([after.publicKey, after.id]).toEqual([other.publicKey, other.id])
+  expect(after.sign(seed)).toEqual(other.sign(seed))
 })
 
 test('a signed command is the JSON of the fields, its id is known before it is sent, and its nonce is fresh', () => {

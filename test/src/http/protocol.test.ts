@@ -281,6 +281,23 @@ describeEngines((engine) => {
     }
   })
 
+  test('what waits for the rest of a long body is answered at once when that breaks off, or stops to come', async () => {
+    const chunk = `3e8\r\n${'c'.repeat(1000)}\r\n`
+    const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+    for (const end of ['not hex\r\n', '']) {
+      const connection = await RawConnection.open(engine.port)
+      connection.send(head + chunk.repeat(2))
+      // In another segment, when the answer waits already.
+      await sleep(50)
+      connection.send(chunk + end)
+      const answer = await connection.answerOrClose()
+      // The native engine ends such a connection itself, with a refusal of its own or with none.
+      if (end === '' || !engine.isUws) expect(`${answer?.status} ${answer?.body}`).toMatch(/^400 sent [23]000$/)
+      await connection.closed()
+    }
+    await engine.isAlive()
+  })
+
   test('R6: HEAD says the length, sends no body and leaves the connection usable', async () => {
     const connection = await RawConnection.open(engine.port)
     for (const path of getPaths) {

@@ -110,6 +110,8 @@ export class Verifier implements Checks {
     const pool = await startPool(threadFile('verify'), { threads, tasksPerThread: batchesPerThread, data })
     try {
       const asked = Array.from({ length: threads }, () => pool.run<BackendName>('backendName', undefined))
+      // A thread that is ended while it loads its modules can take the process with it (V8: IsGraphAsync): each answers first.
+      await Promise.allSettled(asked)
       const [name] = await Promise.all(asked)
       return new Verifier(pool, name!, options)
     } catch (error) {

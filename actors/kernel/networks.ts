@@ -85,8 +85,9 @@ export class NetworkSet {
 /** Undefined: neither an address nor a network. */
 function parse(text: string): Network | undefined {
   const [address = '', bits, ...rest] = text.split('/')
-  const ipv6 = isIPv4(address) ? undefined : ipv6Of(address)
-  if (rest.length > 0 || (ipv6 === undefined && !isIPv4(address))) return undefined
+  const ipv4 = isIPv4(address)
+  const ipv6 = ipv4 ? undefined : ipv6Of(address)
+  if (rest.length > 0 || (!ipv4 && ipv6 === undefined)) return undefined
   const most = ipv6 === undefined ? 32 : 128
   if (bits !== undefined && (!/^(0|[1-9][0-9]{0,2})$/.test(bits) || Number(bits) > most)) return undefined
   const count = Number(bits ?? most)

@@ -1,6 +1,6 @@
 /**
- * An answer that closes its connection waits while the client sends a body that nobody reads: a connection that is closed before its
- * bytes are read is reset by the kernel, and who is still sending then sees a broken pipe and no answer (RFC 9112 section 9.6).
+ * An answer that closes its connection is held while the client is still sending an unread body. The kernel resets a connection that is
+ * closed with bytes unread, and a client that is still sending then gets a broken pipe and no answer (RFC 9112 section 9.6).
  */
 
 /** More of a body is not awaited. */

@@ -118,9 +118,9 @@ export interface Exchange {
    * Collects the body, at most `limit` bytes. Must be called in the handler before its first `await`, once. May call back
    * before it returns. Never calls back after an abort.
    *
-   * Whatever of a body nobody reads is thrown away. Up to 64 KiB of a known length, the connection goes on. Otherwise the answer waits
-   * until the client has sent the rest, for half a second in which nothing came, or for 64 MiB or 30 s; without all of it the answer
-   * closes the connection.
+   * An unread body is discarded. If it has a known length of up to 64 KiB, the connection continues. Otherwise the answer is held until
+   * the client has sent the rest, has sent nothing for half a second, or has sent 64 MiB or for 30 s. If the body is then incomplete, the
+   * answer closes the connection.
    */
   readBody(limit: number, callback: (result: BodyResult) => void): void
   /** Of a body that is being read: it may have less. */

@@ -67,9 +67,13 @@ test('libsodium, which signs after the first thousand, and OpenSSL sign the same
     const message = randomBytes(round)
     expect(before.sign(message)).toEqual(other.sign(message))
   }
-  const after = signerFromSeed(seed)
-  expect([after.publicKey, after.id]).toEqual([other.publicKey, other.id])
-  expect(after.sign(seed)).toEqual(other.sign(seed))
+  for (let round = 0; round < 20; round += 1) {
+    const another = randomBytes(32)
+    const message = randomBytes(round * 37)
+    const [one, two] = [signerFromSeed(another), opensslSigner(another)]
+    expect([one.publicKey, one.id]).toEqual([two.publicKey, two.id])
+    expect(one.sign(message)).toEqual(two.sign(message))
+  }
 })
 
 test('a signed command is the JSON of the fields, its id is known before it is sent, and its nonce is fresh', () => {

@@ -251,7 +251,7 @@ describeEngines((engine) => {
     await expectRefused(`${head}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(3)}`, [400])
   })
 
-  test('who sends a long body that is refused, or that nobody reads, can send all of it and then reads the answer', async () => {
+  test('a client whose long body is refused or left unread can finish sending, and then reads the answer', async () => {
     const bytes = 3_000_000
     const part = Buffer.alloc(10_000, 'x')
     for (const [path, status, text] of [

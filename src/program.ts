@@ -9,6 +9,7 @@ export const threadNames = [
   'clerk',
   'delivery',
   'entry',
+  'export-check',
   'feed',
   'following',
   'http',

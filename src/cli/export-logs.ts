@@ -10,8 +10,8 @@ import { decodeBase64 } from '../../storage/base64.ts'
 import { openCheckpoint, type ParsedCheckpoint, parseCheckpoint } from '../../storage/checkpoint.ts'
 import { CompactRange, leafHash } from '../../storage/merkle.ts'
 import { parseNote, parseVkey, type VerifierKey } from '../../storage/note.ts'
+import { textOf } from '../export-check/signed-line.ts'
 import { LeafClaims } from './leaf-claims.ts'
-import { textOf } from './signed-line.ts'
 
 const leavesPerLineMax = 4096
 

@@ -8,13 +8,14 @@ import { CompactRange, HASH_BYTES, LEVELS_MAX } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { MovedKey } from '../board/lost-acts.ts'
+import { readHere } from '../export-check/readers.ts'
+import { type Fields, openPayload, recordOf, textOf } from '../export-check/signed-line.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { CommandFailed, Unverified } from './command-line.ts'
 import { openLines } from './lines.ts'
 import { entriesIn, MirrorStore } from './mirror-store.ts'
-import { type Fields, openPayload, recordOf, textOf } from './signed-line.ts'
 import { verifyMirror } from './verify.ts'
-import { checkHere, verifyExport } from './verify-export.ts'
+import { verifyExport } from './verify-export.ts'
 
 /** The log as the backup has it. */
 type OldLog = { readonly origin: string; readonly vkey: string; readonly size: number; readonly root: Uint8Array }
@@ -86,7 +87,7 @@ function rootAt(store: MirrorStore, size: number, of: number): Buffer {
 async function fromExport(path: string, { origin, size: from }: OldLog, logKey: VerifierKey): Promise<LostCopy> {
   const report = await verifyExport({
     lines: openLines(path).lines(),
-    checker: checkHere(),
+    reader: readHere(),
     logKey,
     progress: () => {},
   })

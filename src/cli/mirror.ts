@@ -3,12 +3,12 @@ import { type Next, nextOf } from '../../actors/log/rotation.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
+import { recordOf, textOf } from '../export-check/signed-line.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { type Command, CommandFailed, exitCodes, print, Unverified, UsageError } from './command-line.ts'
 import { fetchOnce, followLog, reasonOf } from './mirror-follow.ts'
 import { entriesIn, MirrorStore } from './mirror-store.ts'
 import { Progress } from './progress.ts'
-import { recordOf, textOf } from './signed-line.ts'
 import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
 
 export const mirrorCommand: Command = {

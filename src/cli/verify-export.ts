@@ -1,29 +1,28 @@
 /**
  * An export checked offline: every signature and id, and every line's place under the signed checkpoint.
  *
- * The file is read once, as a stream. Lines are checked as they come, signatures on threads; the leaves at the end
- * give the root, which must be the checkpoint's, and each line's entry must hash to the leaf it names. The board is
- * not asked, and nothing in the file is believed that does not follow from signatures and hashes.
+ * The file is read once, as a stream. Parts of it are read and checked line by line, on threads; what they give is put together here in
+ * the order of the file. The leaves at the end give the root, which must be the checkpoint's, and each line's entry must hash to the leaf
+ * it names. The board is not asked, and nothing in the file is believed that does not follow from signatures and hashes.
  */
 
 import type { ParsedCheckpoint } from '../../storage/checkpoint.ts'
-import { leafHash } from '../../storage/merkle.ts'
+import { HASH_BYTES } from '../../storage/merkle.ts'
 import type { VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
-import { parseStrictJson } from '../format/strict-json.ts'
-import { chooseBackend } from '../verify/backends.ts'
-import type { VerdictCallback } from '../verify/verifier.ts'
-import { type CheckedLine, checkLine, KeyOwners, type LeafClaim } from './event-check.ts'
+import type { CheckedLine, LeafClaim, OwnerClaim } from '../export-check/event-check.ts'
+import { LedgerBooks } from '../export-check/ledger-books.ts'
+import type { ExportPart, LineReading, PartReading, PlainEvents, RecordType } from '../export-check/part.ts'
+import type { PartReader } from '../export-check/readers.ts'
+import type { Renamed } from '../export-check/shown-fields.ts'
+import { textOf } from '../export-check/signed-line.ts'
 import { ExportLogs } from './export-logs.ts'
-import { LedgerBooks, readLedgerLine } from './ledger-books.ts'
 import { type Line, lineBytesMax } from './lines.ts'
 import type { LogTiles } from './log-tiles.ts'
-import type { Renamed } from './shown-fields.ts'
-import { type SignatureToCheck, textOf } from './signed-line.ts'
 import { inertLine, shortened } from './terminal.ts'
 
-/** Signatures under way: half of what the verifier holds, so that it is never 'overloaded'. */
-const pendingMax = 2048
+/** Of the lines that a thread is given at a time: some 80 events. */
+const partBytesMax = 128 * 1024
 
 type ExportFailure = { readonly line: number; readonly reason: string }
 
@@ -62,33 +61,16 @@ export type ExportReport = {
   first: ExportFailure | undefined
 }
 
-/** What checks signatures: the threads of `Verifier`, or this thread alone. */
-export type SignatureChecker = {
-  verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void
-  close(): Promise<void>
-}
-
-/** Checks at once on this thread: a small file is done before threads would have started. */
-export function checkHere(backend = chooseBackend()): SignatureChecker {
-  return {
-    verify(signature, publicKey, message, callback) {
-      if (!backend.checkKey(publicKey)) callback('bad_key')
-      else callback(backend.verify(signature, message, publicKey) ? 'good' : 'bad_signature')
-    },
-    close: () => Promise.resolve(),
-  }
-}
-
 type ExportVerifyOptions = {
   readonly lines: AsyncIterable<Line & { readonly isCut: boolean }>
-  readonly checker: SignatureChecker
+  readonly reader: PartReader
   /** The log's key; without it the checkpoint's signature stays unchecked unless the file brings a key. */
   readonly logKey: VerifierKey | undefined
   /** The log itself, to prove the lines of a filtered or paged export against. */
   readonly tiles?: LogTiles | undefined
   /** Service id of the board that this one was imported from: its lines were signed for that. */
   readonly importedFrom?: string | undefined
-  /** Called after each line. */
+  /** Called as lines have been checked. */
   readonly progress: (lines: number) => void
 }
 
@@ -99,7 +81,8 @@ export async function verifyExport(options: ExportVerifyOptions): Promise<Export
 
 class ExportVerification {
   readonly #options: ExportVerifyOptions
-  readonly #owners = new KeyOwners()
+  /** Keys that identities moved to, and whose they are. */
+  readonly #owners = new Map<string, string>()
   readonly #logs: ExportLogs
   readonly #report: ExportReport = emptyReport()
   /** Id of a later version -> its original. */
@@ -110,8 +93,6 @@ class ExportVerification {
   /** Lines that say they are in no log. */
   readonly #unlogged: number[] = []
   readonly #delegations = new DelegationTimes()
-  #pending = 0
-  #wake: (() => void) | undefined
 
   constructor(options: ExportVerifyOptions) {
     this.#options = options
@@ -120,15 +101,17 @@ class ExportVerification {
 
   async run(): Promise<ExportReport> {
     const report = this.#report
-    for await (const { number, bytes, isCut } of this.#options.lines) {
-      report.lines = number
-      if (bytes.length === 0) continue
-      if (isCut) this.#fail(number, `the line is longer than ${lineBytesMax} bytes`)
-      else this.#take(number, bytes)
-      if (this.#pending >= pendingMax) await this.#until(pendingMax / 2)
-      this.#options.progress(number)
+    const { reader, progress } = this.#options
+    const underWay: (PartReading | Promise<PartReading>)[] = []
+    for await (const part of this.#parts()) {
+      const reading = reader.read(part)
+      // Whoever waits for it hears of it then; an error that comes before is no unhandled one.
+      if (reading instanceof Promise) reading.catch(() => {})
+      underWay.push(reading)
+      if (underWay.length >= reader.partsMax) this.#takePart(await underWay.shift()!)
+      progress(report.lines)
     }
-    await this.#until(0)
+    for (const reading of underWay) this.#takePart(await reading)
     this.#settle()
     this.#finish()
     report.leaves = this.#logs.leaves
@@ -140,24 +123,81 @@ class ExportVerification {
     return report
   }
 
-  #take(number: number, bytes: Buffer): void {
-    // A key given twice would be one text here and another to who takes the first of the two.
-    const read = parseStrictJson(bytes)
-    if (!read.ok) return this.#fail(number, `the line is not strict JSON: ${read.message}`)
-    const value: Record<string, unknown> = Object(read.value)
+  /** The lines of the file, copied together. */
+  async *#parts(): AsyncGenerator<ExportPart> {
+    let part = new GrowingPart()
+    for await (const { number, bytes, isCut } of this.#options.lines) {
+      this.#report.lines = number
+      if (bytes.length === 0) continue
+      if (isCut) {
+        this.#fail(number, `the line is longer than ${lineBytesMax} bytes`)
+        continue
+      }
+      if (!part.hasRoomFor(bytes)) {
+        yield part
+        part = new GrowingPart()
+      }
+      part.add(number, bytes)
+    }
+    if (part.ends.length > 0) yield part
+  }
+
+  /** Readings of lines, in the order of the file. */
+  #takePart({ plain, others }: PartReading): void {
+    let row = 0
+    for (const [number, reading] of others) {
+      if (plain !== undefined) row = this.#takePlain(plain, row, number)
+      this.#take(number, reading)
+    }
+    if (plain !== undefined) this.#takePlain(plain, row, Number.POSITIVE_INFINITY)
+  }
+
+  /** Takes the rows before this line, from `row` on. Gives the first row behind it. */
+  #takePlain(events: PlainEvents, row: number, before: number): number {
+    const report = this.#report
+    const { origin, serviceId, numbers, leafIndexes, leafHashes } = events
+    let next = row
+    for (; next < numbers.length && numbers[next]! < before; next++) {
+      const number = numbers[next]!
+      if (this.#isMisplaced(number)) continue
+      report.events += 1
+      report.signatures += 1
+      if (!this.#isOfBoard(number, serviceId)) continue
+      if (this.#owners.size > 0) {
+        const { publicKey, id } = events.owners[events.ownerOf[next]!]!
+        this.#checkOwner(number, { publicKey, id, shown: id, whose: 'the author’s id' })
+      }
+      const at = next * HASH_BYTES
+      this.#logs.claim(origin, leafIndexes[next]!, leafHashes.subarray(at, at + HASH_BYTES), number)
+    }
+    return next
+  }
+
+  #take(number: number, reading: LineReading): void {
+    if (reading.is === 'fault') return this.#fail(number, reading.fault)
+    if (reading.is === 'value') return this.#takeValue(number, reading.value)
+    if (this.#isMisplaced(number)) return
+    if (reading.is === 'bad posting') return this.#takePosting(number, reading)
+    if (reading.is === 'posting') return this.#takePosting(number, reading)
+    this.#count(reading.is === 'record' ? reading.line.kind : reading.type)
+    if (reading.is === 'bad record') return this.#fail(number, reading.fault)
+    this.#takeRecord(number, reading)
+  }
+
+  #takeValue(number: number, value: Readonly<Record<string, unknown>>): void {
     if (this.#report.hasEnd) return this.#fail(number, 'a line follows the end line')
     if (value.type === 'leaves') return this.#logs.takeLeaves(number, value)
     if (value.type === 'log') return this.#logs.takeClosed(number, value)
     if (value.type === 'end') return this.#takeEnd(number, value)
-    if (value.type === 'unreadable') return this.#takeUnreadable(number, value)
-    const isLedger = value.type === 'ledger'
-    if (!isLedger && !recordTypes.has(textOf(value.type))) {
-      const types = 'event, tombstone, rotation, undelegation, unreadable, ledger, leaves, log or end'
-      return this.#fail(number, `the type is not ${types}`)
-    }
-    if (this.#logs.leaves > 0) return this.#fail(number, 'a record follows the leaves')
-    if (isLedger) return this.#takePosting(number, value)
-    this.#takeRecord(number, value)
+    this.#takeUnreadable(number, value)
+  }
+
+  /** A record where none may be is named, and not looked at. */
+  #isMisplaced(number: number): boolean {
+    if (this.#report.hasEnd) this.#fail(number, 'a line follows the end line')
+    else if (this.#logs.leaves > 0) this.#fail(number, 'a record follows the leaves')
+    else return false
+    return true
   }
 
   /** The board could not read its own record: all else in the file is checked, but the file is not whole. */
@@ -167,56 +207,56 @@ class ExportVerification {
     this.#fail(number, `the board could not read ${inertLine(shortened(textOf(value.event_id), 64))} (${why})`)
   }
 
-  #takeRecord(number: number, value: Record<string, unknown>): void {
+  #count(type: RecordType): void {
     const report = this.#report
-    if (value.type === 'event') report.events += 1
-    else if (value.type === 'tombstone') report.tombstones += 1
-    else if (value.type === 'rotation') report.rotations += 1
+    if (type === 'event') report.events += 1
+    else if (type === 'tombstone') report.tombstones += 1
+    else if (type === 'rotation') report.rotations += 1
     else report.undelegations += 1
-    const check = checkLine(value, this.#owners)
-    if (!check.ok) return this.#fail(number, check.problem)
-    const { kind, leaves, serviceId, signatures, version, successor, renamed, untied, delegation } = check.line
-    if (serviceId !== undefined && serviceId !== this.#options.importedFrom) {
-      report.serviceId ??= serviceId
-      if (serviceId !== report.serviceId)
-        return this.#fail(
-          number,
-          'it was signed for another board than the preceding lines; where this board was imported, name the service id of the one before with --imported-from',
-        )
-    }
+  }
+
+  #takeRecord(number: number, { line, signed }: LineReading & { is: 'record' }): void {
+    this.#report.signatures += signed.good
+    for (const fault of signed.faults) this.#fail(number, fault)
+    const { kind, leaves, serviceId, version, successor, renamed, owner, rotatedTo, delegation } = line
+    const whose = owner === undefined ? undefined : this.#checkOwner(number, owner)
+    if (rotatedTo !== undefined && whose !== undefined) this.#owners.set(rotatedTo, whose)
+    if (serviceId !== undefined && !this.#isOfBoard(number, serviceId)) return
     for (const { index, leafHash, origin } of leaves) this.#logs.claim(origin, index, leafHash, number)
     if (version !== undefined) this.#versions.set(version.id, version.original)
     for (const each of renamed) this.#renamed.push({ ...each, line: number })
     if (successor !== undefined) this.#successors.push({ ...successor, line: number })
-    if (untied !== undefined) this.#untied.push({ line: number, whose: untied })
     const [own] = leaves
     if (own === undefined) this.#unlogged.push(number)
     if (delegation !== undefined && own !== undefined) this.#delegations.note(kind, delegation, own, number)
-    for (const signature of signatures) this.#checkSignature(number, signature)
   }
 
-  #takePosting(number: number, value: Record<string, unknown>): void {
+  #isOfBoard(number: number, serviceId: string): boolean {
+    if (serviceId === this.#options.importedFrom) return true
+    this.#report.serviceId ??= serviceId
+    if (serviceId === this.#report.serviceId) return true
+    this.#fail(
+      number,
+      'it was signed for another board than the preceding lines; where this board was imported, name the service id of the one before with --imported-from',
+    )
+    return false
+  }
+
+  /** Whose the key is, by the rotations so far. */
+  #checkOwner(number: number, { publicKey, id, shown, whose }: OwnerClaim): string {
+    const owner = this.#owners.get(publicKey) ?? id
+    if (owner !== shown) this.#untied.push({ line: number, whose })
+    return owner
+  }
+
+  #takePosting(number: number, reading: LineReading & { is: 'posting' | 'bad posting' }): void {
     this.#report.ledger ??= new LedgerBooks()
-    const read = readLedgerLine(value)
-    if (typeof read === 'string') return this.#fail(number, read)
-    const fault = this.#report.ledger.take(read.line)
+    if (reading.is === 'bad posting') return this.#fail(number, reading.fault)
+    const { posting, leaf } = reading
+    const fault = this.#report.ledger.take(posting)
     if (fault !== undefined) this.#fail(number, fault)
-    const { state, origin, index } = Object(value.log) as { state?: unknown; origin?: unknown; index?: unknown }
-    if (state !== 'included' || typeof origin !== 'string' || !Number.isSafeInteger(index) || (index as number) < 0)
-      return this.#fail(number, 'log names no state, origin and index')
-    this.#logs.claim(origin, index as number, leafHash(read.entry), number)
-  }
-
-  #checkSignature(number: number, { signature, publicKey, message, whose }: SignatureToCheck): void {
-    this.#pending += 1
-    this.#options.checker.verify(signature, publicKey, message, (verdict) => {
-      this.#pending -= 1
-      if (verdict === 'good') this.#report.signatures += 1
-      else if (verdict === 'bad_key') this.#fail(number, `the key of ${whose} is not a valid Ed25519 key`)
-      else if (verdict === 'bad_signature') this.#fail(number, `${whose} does not verify`)
-      else this.#fail(number, `${whose} could not be checked: the verifier threads have stopped`)
-      this.#wake?.()
-    })
+    if (leaf === undefined) return this.#fail(number, 'log names no state, origin and index')
+    this.#logs.claim(leaf.origin, leaf.index, leaf.leafHash, number)
   }
 
   #takeEnd(number: number, value: Record<string, unknown>): void {
@@ -293,21 +333,10 @@ class ExportVerification {
     if (this.#report.first !== undefined && line >= this.#report.first.line) return
     this.#report.first = { line, reason: inertLine(shortened(reason, reasonCharactersMax)) }
   }
-
-  async #until(pending: number): Promise<void> {
-    while (this.#pending > pending) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
-    }
-    this.#wake = undefined
-  }
 }
 
 /** A reason may bear what stands in the line. */
 const reasonCharactersMax = 500
-
-const recordTypes: ReadonlySet<string> = new Set(['event', 'tombstone', 'rotation', 'undelegation'])
 
 function emptyReport(): ExportReport {
   return {
@@ -355,5 +384,26 @@ class DelegationTimes {
     return [...this.#newest].flatMap(([name, { index, line }]) =>
       index > (this.#ends.get(name)?.index ?? Number.POSITIVE_INFINITY) ? [line] : [],
     )
+  }
+}
+
+/** Lines copied behind each other, until there is no room for the next. */
+class GrowingPart implements ExportPart {
+  readonly ends: number[] = []
+  readonly numbers: number[] = []
+  bytes = new Uint8Array(partBytesMax)
+
+  /** A longer line than a part has bytes is a part by itself. */
+  hasRoomFor({ length }: Uint8Array): boolean {
+    const used = this.ends.at(-1) ?? 0
+    return used === 0 || used + length <= partBytesMax
+  }
+
+  add(number: number, line: Uint8Array): void {
+    const used = this.ends.at(-1) ?? 0
+    if (line.length > this.bytes.length) this.bytes = new Uint8Array(line.length)
+    this.bytes.set(line, used)
+    this.ends.push(used + line.length)
+    this.numbers.push(number)
   }
 }

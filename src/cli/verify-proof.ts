@@ -12,8 +12,8 @@ import { leafHash } from '../../storage/merkle.ts'
 import { verifyInclusion } from '../../storage/merkle-verify.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { parseProofFile } from '../../storage/proof-file.ts'
+import { type Fields, recordOf, textOf } from '../export-check/signed-line.ts'
 import { Unverified } from './command-line.ts'
-import { type Fields, recordOf, textOf } from './signed-line.ts'
 
 export type ProvenFacts = {
   readonly eventId: string

@@ -6,9 +6,10 @@ import { type OpenCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts
 import { HASH_BYTES, leafHash, rootOf } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { formatTilePath, newTiles, TILE_WIDTH, type TilePath } from '../../storage/tile-path.ts'
+import type { LedgerBooks } from '../export-check/ledger-books.ts'
+import { readHere, readOnThreads } from '../export-check/readers.ts'
 import { parseStrictJson } from '../format/strict-json.ts'
 import { machine } from '../platform.ts'
-import { Verifier } from '../verify/verifier.ts'
 import { BoardClient } from './client.ts'
 import {
   type Arguments,
@@ -21,13 +22,12 @@ import {
   Unverified,
   UsageError,
 } from './command-line.ts'
-import type { LedgerBooks } from './ledger-books.ts'
 import { type LineSource, openLines } from './lines.ts'
 import { LogTiles } from './log-tiles.ts'
 import { entriesIn, MirrorStore, rootOfHashes } from './mirror-store.ts'
 import { Progress } from './progress.ts'
 import { bytesText, durationText, grouped, inertLine, wordOf } from './terminal.ts'
-import { checkHere, type ExportReport, verifyExport } from './verify-export.ts'
+import { type ExportReport, verifyExport } from './verify-export.ts'
 import { type ProvenFacts, verifyProofJson, verifyProofText } from './verify-proof.ts'
 
 /** A field, with all that is in it. */
@@ -77,7 +77,7 @@ export const verifyCommand: Command = {
     ['--from URL', 'prove the lines of a filtered or paged export against the log’s tiles at this board'],
     ['--unpinned', 'accept the key that the file itself names: it proves that nothing is broken, not whose log it is'],
     ['--imported-from ID', 'of a board that was imported without its old keys: the service id that it had before'],
-    ['--threads N', 'threads that check signatures (default: one per core; none for a small file)'],
+    ['--threads N', 'threads that read and check lines (default: one per core; none for a small file)'],
   ],
   example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
   notes: boardsWordHelp,
@@ -242,24 +242,17 @@ type ExportCheck = {
   readonly terminal: Terminal
 }
 
-/**
- * Signatures in one message to a thread: this one returns to its event loop only between parts of the file, and two messages have to last
- * until then. 68,392 lines on two cores: 16 4.3 s, 64 3.7, 128 3.5, 256 3.5.
- */
-const batchItemsMax = 128
-
 /** Checks an export and prints its table; failures are in the report. Also used by `demo`. */
 export async function checkExport(
   source: LineSource,
   { key, tiles, threads, importedFrom, terminal }: ExportCheck,
 ): Promise<ExportReport> {
-  const checker =
-    threads === 0 ? checkHere() : await Verifier.start({ threads, startPool: machine.startPool, batchItemsMax })
+  const reader = threads === 0 ? readHere() : await readOnThreads(threads, machine.startPool)
   const progress = new Progress({ terminal, unit: 'lines' })
   try {
     const report = await verifyExport({
       lines: source.lines(),
-      checker,
+      reader,
       logKey: key?.key,
       tiles,
       importedFrom,
@@ -278,7 +271,7 @@ export async function checkExport(
     throw new Unverified(`The file cannot be read to its end (${(error as Error).message}).`)
   } finally {
     progress.clear()
-    await checker.close()
+    await reader.close()
   }
 }
 

@@ -35,7 +35,7 @@ export type VerdictCallback = (verdict: Verdict) => void
  * Small enough that 64 commands in flight make four batches, so that one is decided and synced while the next is checked.
  * Signed posts/s at 64 in flight on a quiet machine, in turn: 64 items 5,649, 32 items 5,613, 16 items 6,633, 8 items 6,832.
  */
-const batchItemsDefault = 16
+const batchItemsMax = 16
 /** A blob of 2 MiB travels alone; 64 of them together would be 128 MiB copied in one go. */
 const batchBytesMax = 1_048_576
 
@@ -61,8 +61,6 @@ export type VerifierOptions = {
   readonly threads: number
   /** Only this backend; without it the fastest that works. */
   readonly backend?: BackendName
-  /** Of one message to a thread. More are cheaper, and answered later. */
-  readonly batchItemsMax?: number
   readonly waitingItemsMax?: number
   readonly waitingBytesMax?: number
   /** Called when a thread died (its signatures were answered 'overloaded') or the pool is lost for good. */
@@ -81,7 +79,6 @@ export class Verifier implements Checks {
   readonly backend: BackendName
   readonly #pool: Pool
   readonly #options: VerifierOptions
-  readonly #batchItemsMax: number
   readonly #waitingItemsMax: number
   readonly #waitingBytesMax: number
   readonly #waiting: Waiting[] = []
@@ -97,7 +94,6 @@ export class Verifier implements Checks {
     this.backend = backend
     this.#options = options
     this.#freeSlots = options.threads * batchesPerThread
-    this.#batchItemsMax = options.batchItemsMax ?? batchItemsDefault
     this.#waitingItemsMax = options.waitingItemsMax ?? waitingItemsMaxDefault
     this.#waitingBytesMax = options.waitingBytesMax ?? waitingBytesMaxDefault
     pool.onError((error) => this.#threadDied(error))
@@ -172,7 +168,7 @@ export class Verifier implements Checks {
 
   /** The oldest waiting, divided fairly among the free places. */
   #takeBatch(): Waiting[] {
-    const share = Math.min(this.#batchItemsMax, Math.ceil(this.#waiting.length / this.#freeSlots))
+    const share = Math.min(batchItemsMax, Math.ceil(this.#waiting.length / this.#freeSlots))
     let count = 0
     let bytes = 0
     while (count < share) {

@@ -2,7 +2,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
-import { checkHere, verifyExport } from '../../src/cli/verify-export.ts'
+import { verifyExport } from '../../src/cli/verify-export.ts'
+import { readHere } from '../../src/export-check/readers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { delegate, delegated, delegationBody } from '../support/delegations.ts'
@@ -254,9 +255,7 @@ async function verified(lines: readonly string[]): Promise<string | undefined> {
   async function* read() {
     for (const [n, line] of lines.entries()) yield { number: n + 1, bytes: Buffer.from(line), isCut: false }
   }
-  const checker = checkHere()
-  const report = await verifyExport({ lines: read(), checker, logKey: undefined, progress: () => {} })
-  await checker.close()
+  const report = await verifyExport({ lines: read(), reader: readHere(), logKey: undefined, progress: () => {} })
   return report.first?.reason
 }
 

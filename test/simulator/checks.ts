@@ -3,7 +3,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { codes } from '../../actors/works/market/ledger.ts'
 import { splitLines } from '../../src/cli/lines.ts'
-import { type SignatureChecker, verifyExport } from '../../src/cli/verify-export.ts'
+import { verifyExport } from '../../src/cli/verify-export.ts'
+import type { PartReader } from '../../src/export-check/readers.ts'
 import { checkBoard } from '../../src/fsck/fsck.ts'
 import { CompactRange } from '../../storage/merkle.ts'
 import { parseVkey } from '../../storage/note.ts'
@@ -18,8 +19,8 @@ type ToCheck = {
   readonly board: SimulatedBoard
   readonly model: Model
   readonly ask: Ask
-  /** Of the signatures in exports. */
-  readonly checker: SignatureChecker
+  /** Of exports. */
+  readonly reader: PartReader
 }
 
 type Line = {
@@ -38,12 +39,12 @@ async function* one(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes
 }
 
-async function verified(board: SimulatedBoard, checker: SignatureChecker, bytes: Buffer, what: string) {
+async function verified(board: SimulatedBoard, reader: PartReader, bytes: Buffer, what: string) {
   const key = parseVkey(board.vkey)
   must(key.ok, 'the vkey of the log cannot be read')
   const report = await verifyExport({
     lines: splitLines(one(bytes)),
-    checker,
+    reader,
     logKey: key.value,
     progress: () => {},
   })
@@ -68,10 +69,10 @@ function checkHeads(board: SimulatedBoard, leaves: Buffer): void {
 }
 
 /** The export: what is there was sent, once, as it was acknowledged; and everything that was. */
-async function checkExport({ board, model, checker }: ToCheck): Promise<void> {
+async function checkExport({ board, model, reader }: ToCheck): Promise<void> {
   const bytes = await board.exported()
   must(!bytes.includes(secretMark), 'something private is in the export')
-  await verified(board, checker, bytes, 'export')
+  await verified(board, reader, bytes, 'export')
   const lines = linesOf(bytes)
   must(!lines.some(({ type }) => type === 'unreadable'), 'the export has a line that cannot be read')
   checkHeads(
@@ -153,10 +154,10 @@ type Posting = { readonly debit: string; readonly credit: string; readonly code:
 type Balance = { readonly available: number; readonly held: number }
 
 /** Credits: as many as were made, wherever they are. */
-async function checkCredits({ board, model, ask, checker }: ToCheck): Promise<void> {
+async function checkCredits({ board, model, ask, reader }: ToCheck): Promise<void> {
   const bytes = await board.exported('ledger')
   must(!bytes.includes(secretMark), 'something private is in the ledger')
-  const { ledger } = await verified(board, checker, bytes, 'ledger')
+  const { ledger } = await verified(board, reader, bytes, 'ledger')
   const supply = ledger?.supply ?? 0
   const text = bytes.toString().trimEnd()
   const made = (text === '' ? [] : text.split('\n'))

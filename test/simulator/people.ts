@@ -1,6 +1,6 @@
 /** Those who use a board, each with keys to move to, and the commands that they sign. */
 import { createHash } from 'node:crypto'
-import { checkHere, type SignatureChecker } from '../../src/cli/verify-export.ts'
+import { type PartReader, readHere } from '../../src/export-check/readers.ts'
 import { type Signer, signerFromSeed } from '../../src/format/signer.ts'
 import { commandId, type FieldValue, signingBytes } from '../../src/format/signing.ts'
 import { chooseBackend, type Ed25519Backend } from '../../src/verify/backends.ts'
@@ -55,8 +55,8 @@ export class Signatures {
   }
 
   /** Of exports. */
-  get checker(): SignatureChecker {
-    return checkHere(this.#backend)
+  get reader(): PartReader {
+    return readHere(this.#backend)
   }
 
   /** In base64url. */

@@ -492,7 +492,7 @@ export class World {
     if (this.board.waitsForCopy && !(await this.#startFollower())) return
     this.count('audits')
     const { board, model, ask } = this
-    await this.#until(checkAll({ board, model, ask, checker: this.#signatures.checker }))
+    await this.#until(checkAll({ board, model, ask, reader: this.#signatures.reader }))
     for (const follower of this.#followers) await this.#until(follower.check(this.ask, this.model))
     await this.#deliverAll()
     await this.compareFollower()

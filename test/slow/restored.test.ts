@@ -6,8 +6,8 @@
  */
 import { cpSync, rmSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { LedgerBooks, readLedgerLine } from '../../src/cli/ledger-books.ts'
 import { main } from '../../src/cli/main.ts'
+import { LedgerBooks, readLedgerLine } from '../../src/export-check/ledger-books.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, now, person, type Signed } from '../support/client.ts'

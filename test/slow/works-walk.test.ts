@@ -10,7 +10,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { WorkState } from '../../actors/records/change-kinds.ts'
 import { finalStates } from '../../actors/works/market/work.ts'
-import { LedgerBooks, readLedgerLine } from '../../src/cli/ledger-books.ts'
+import { LedgerBooks, readLedgerLine } from '../../src/export-check/ledger-books.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person, walkPages } from '../support/client.ts'
 import { randomFrom } from '../support/load.ts'

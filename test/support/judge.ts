@@ -5,8 +5,9 @@ import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import { nameOf } from '../../actors/log/book.ts'
 import { splitLines } from '../../src/cli/lines.ts'
-import { checkHere, type ExportReport, verifyExport } from '../../src/cli/verify-export.ts'
+import { type ExportReport, verifyExport } from '../../src/cli/verify-export.ts'
 import { verifyProofJson } from '../../src/cli/verify-proof.ts'
+import { readHere } from '../../src/export-check/readers.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { verifyConsistency } from '../../storage/merkle-verify.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
@@ -105,7 +106,7 @@ export async function takeExport(client: Client, key: VerifierKey): Promise<Expo
         yield bytes
       })(),
     ),
-    checker: checkHere(),
+    reader: readHere(),
     logKey: key,
     progress: () => {},
   })

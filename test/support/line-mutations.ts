@@ -1,5 +1,7 @@
 /** Every field of a line of an export changed, one at a time, as somebody would who wants a file to say something else. */
-import { checkHere, type ExportReport, type SignatureChecker, verifyExport } from '../../src/cli/verify-export.ts'
+import { type ExportReport, verifyExport } from '../../src/cli/verify-export.ts'
+import { readHere } from '../../src/export-check/readers.ts'
+import { chooseBackend, type Ed25519Backend } from '../../src/verify/backends.ts'
 import type { VerifierKey } from '../../storage/note.ts'
 
 export type Json = Record<string, unknown>
@@ -68,8 +70,8 @@ function withValue(line: Json, keys: readonly string[], value: unknown): Json {
 /** Checks many files that differ in one line: a signature that was checked before is not checked again. */
 export class ManyVerifications {
   readonly #key: VerifierKey
-  readonly #checker = checkHere()
-  readonly #verdicts = new Map<string, Parameters<Parameters<SignatureChecker['verify']>[3]>[0]>()
+  readonly #verdicts = new Map<string, boolean>()
+  readonly #reader = readHere(this.#remembering(chooseBackend()))
 
   constructor(key: VerifierKey) {
     this.#key = key
@@ -96,19 +98,19 @@ export class ManyVerifications {
     async function* read() {
       for (const [n, bytes] of lines.entries()) yield { number: n + 1, bytes, isCut: false }
     }
-    const checker: SignatureChecker = {
-      verify: (signature, publicKey, message, callback) => {
+    return verifyExport({ lines: read(), reader: this.#reader, logKey: this.#key, progress: () => {} })
+  }
+
+  #remembering(backend: Ed25519Backend): Ed25519Backend {
+    return {
+      ...backend,
+      verify: (signature, message, publicKey) => {
         const name = Buffer.concat([signature, publicKey, message]).toString('latin1')
-        const known = this.#verdicts.get(name)
-        if (known !== undefined) return callback(known)
-        this.#checker.verify(signature, publicKey, message, (verdict) => {
-          this.#verdicts.set(name, verdict)
-          callback(verdict)
-        })
+        const verdict = this.#verdicts.get(name) ?? backend.verify(signature, message, publicKey)
+        this.#verdicts.set(name, verdict)
+        return verdict
       },
-      close: () => Promise.resolve(),
     }
-    return verifyExport({ lines: read(), checker, logKey: this.#key, progress: () => {} })
   }
 }
 

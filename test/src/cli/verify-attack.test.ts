@@ -1,8 +1,8 @@
 /** Every field of every line of an export changed, one at a time: found, or the board's word and said to be so. */
 import { expect, test, vi } from 'vitest'
-import { checkShown } from '../../../src/cli/shown-fields.ts'
 import { boardsWordHelp } from '../../../src/cli/verify.ts'
 import { verifyProofJson } from '../../../src/cli/verify-proof.ts'
+import { checkShown } from '../../../src/export-check/shown-fields.ts'
 import { parseVkey } from '../../../storage/note.ts'
 import { isBoardsWord, ManyVerifications, mutationsOf } from '../../support/line-mutations.ts'
 import { ComposedExport, composedLogKey, type Json, person } from './composed-export.ts'

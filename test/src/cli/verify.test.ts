@@ -3,12 +3,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LeafClaims } from '../../../src/cli/leaf-claims.ts'
+import { splitLines } from '../../../src/cli/lines.ts'
 import { main } from '../../../src/cli/main.ts'
+import { type ExportReport, verifyExport } from '../../../src/cli/verify-export.ts'
+import { type PartReader, readHere, readOnThreads } from '../../../src/export-check/readers.ts'
+import { machine } from '../../../src/platform.ts'
+import { parseVkey } from '../../../storage/note.ts'
 import { formatProofFile } from '../../../storage/proof-file.ts'
 import { capturedTerminal } from './captured-terminal.ts'
-import { composedExport, composedLogKey, composedOrigin, type Json, person } from './composed-export.ts'
+import { ComposedExport, composedExport, composedLogKey, composedOrigin, type Json, person } from './composed-export.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-verify-'))
 const pinned = ['--vkey', composedLogKey.vkey]
@@ -44,6 +49,77 @@ test('threads give the same verdicts', async () => {
   const { code, err } = await verifyBytes(text(lines), ...pinned, '--threads', '2')
   expect(err).toContain('line 1: the author’s signature does not verify')
   expect(code).toBe(3)
+})
+
+describe('an export of many parts, which threads read', () => {
+  const made = new ComposedExport()
+  const [ada, bob, newBob] = [person(1), person(2), person(3)]
+  const long = 'a long text '.repeat(700)
+  for (let n = 0; n < 40; n += 1) made.post(`${n} ${long}`, n % 2 === 0 ? ada : bob)
+  made.rotate(bob, newBob)
+  for (let n = 41; n < 80; n += 1)
+    made.post(`${n} ${long}`, n % 2 === 0 ? ada : newBob, n % 2 === 0 ? {} : { id: bob.id })
+  made.post('x'.repeat(200_000), ada)
+  made.post('the last', ada)
+
+  let reader: PartReader
+  beforeAll(async () => {
+    reader = await readOnThreads(2, machine.startPool)
+  })
+  afterAll(() => reader.close())
+
+  const reportOf = async (lines: readonly Json[]): Promise<ExportReport> => {
+    const file = async function* () {
+      yield Buffer.from(text(lines))
+    }
+    const logKey = parseVkey(composedLogKey.vkey)
+    if (!logKey.ok) throw new Error(logKey.problem)
+    const options = { logKey: logKey.value, progress: () => {} }
+    const report = await verifyExport({ ...options, lines: splitLines(file()), reader })
+    expect(report).toEqual(await verifyExport({ ...options, lines: splitLines(file()), reader: readHere() }))
+    return report
+  }
+
+  test('is whole', async () => {
+    const whole = { lines: 111, events: 81, rotations: 1, signatures: 83, leaves: 82, failures: 0, isSignedByLog: true }
+    expect(await reportOf(made.lines())).toMatchObject(whole)
+  })
+
+  const faults: readonly (readonly [string, (lines: Json[]) => void, number, string])[] = [
+    [
+      'its last event is another’s',
+      (lines) => set(lines[81]!, { signature: lines[0]!.signature }),
+      82,
+      'does not verify',
+    ],
+    ['a place is that of the line before', (lines) => set(lines[60]!, { log: lines[59]!.log }), 61, 'is not leaf 59'],
+    [
+      'a key that was given up signs',
+      (lines) => set(lines[41]!, { author: { ...(lines[41]!.author as Json), id: newBob.id } }),
+      42,
+      'author’s id',
+    ],
+    [
+      'the rotation comes after what it explains',
+      (lines) => void lines.splice(79, 0, ...lines.splice(40, 1)),
+      41,
+      'author’s id',
+    ],
+    ['an event is given twice', (lines) => void lines.splice(30, 0, lines[30]!), 0, 'counts 82 records; there are 83'],
+    [
+      'an event stands behind the leaves',
+      (lines) => void lines.splice(83, 0, lines[30]!),
+      84,
+      'a record follows the leaves',
+    ],
+    ['an event stands behind the end', (lines) => void lines.push(lines[30]!), 0, 'a line follows the end line'],
+  ]
+  test.each(faults)('%s: the line is named', async (_what, change, line, reason) => {
+    const lines = made.lines()
+    change(lines)
+    const { first } = await reportOf(lines)
+    expect(first).toEqual({ line: line === 0 ? lines.length : line, reason: expect.stringContaining(reason) })
+  })
 })
 
 test('gzip is recognised by its bytes', async () => {

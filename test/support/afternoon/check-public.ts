@@ -1,8 +1,9 @@
 /** What all the world sees: the order of everything, counts, the export, proofs; and that nothing private is in any of it. */
 import { expect } from 'vitest'
 import { splitLines } from '../../../src/cli/lines.ts'
-import { checkHere, verifyExport } from '../../../src/cli/verify-export.ts'
+import { verifyExport } from '../../../src/cli/verify-export.ts'
 import { verifyProofJson } from '../../../src/cli/verify-proof.ts'
+import { readHere } from '../../../src/export-check/readers.ts'
 import type { VerifierKey } from '../../../storage/note.ts'
 import type { EventJson, ProofJson } from '../client.ts'
 import type { Json } from '../told.ts'
@@ -111,7 +112,7 @@ async function checkExport(nobody: Views, model: Model, key: VerifierKey): Promi
         yield Buffer.from(text)
       })(),
     ),
-    checker: checkHere(),
+    reader: readHere(),
     logKey: key,
     progress: () => {},
   })

@@ -1,12 +1,12 @@
 /**
  * One line of an export held against itself: what is shown must be what was signed, and the ids must follow.
  *
- * Pure. The signature itself is left to the caller (it goes through threads), and so is the place in the log.
+ * Pure. The signature itself is left to the caller, and so is what depends on other lines: whose key it is, and the place in the log.
  */
 
 import { formatEntry } from '../../actors/log/entry.ts'
 import { operationByName } from '../../actors/operations.ts'
-import { leafHash } from '../../storage/merkle.ts'
+import { HASH_BYTES, writeLeafHash } from '../../storage/merkle.ts'
 import { commandId, decodeBytes32, decodeBytes64, identityId, isHex32, isHex64 } from '../format/signing.ts'
 import { checkShown, type Renamed } from './shown-fields.ts'
 import { type Fields, openPayload, type Payload, recordOf, type SignatureToCheck, textOf } from './signed-line.ts'
@@ -14,7 +14,7 @@ import { type Fields, openPayload, type Payload, recordOf, type SignatureToCheck
 /** Clocks of signers may be this far off. */
 const windowSeconds = 300
 
-export type LeafClaim = { readonly origin: string; readonly index: number; readonly leafHash: Buffer }
+export type LeafClaim = { readonly origin: string; readonly index: number; readonly leafHash: Uint8Array }
 
 export type CheckedLine = {
   readonly kind: 'event' | 'tombstone' | 'rotation' | 'undelegation'
@@ -29,34 +29,39 @@ export type CheckedLine = {
   readonly renamed: readonly Renamed[]
   /** The version that the board says replaced it, and the original of both. */
   readonly successor: { readonly id: string; readonly original: string } | undefined
-  /** Which id is not the hash of its key, where no rotation seen so far ties them: "the author's id". */
-  readonly untied: string | undefined
+  /** Of a line that says whose key signed. */
+  readonly owner: OwnerClaim | undefined
+  /** The key that a rotation gives to that owner. */
+  readonly rotatedTo?: string
   readonly serviceId: string | undefined
+}
+
+/** Whose a key is shown to be. Which of the two it is depends on the rotations before this line. */
+export type OwnerClaim = {
+  /** In base64url. */
+  readonly publicKey: string
+  /** The identity that this key is the first one of: its hash. */
+  readonly id: string
+  /** The identity that the line names. */
+  readonly shown: string
+  /** For the reason: "the author's id". */
+  readonly whose: string
 }
 
 type LineCheck = { readonly ok: true; readonly line: CheckedLine } | { readonly ok: false; readonly problem: string }
 
-/** Which identity a key belongs to: its own hash, or by the rotations seen so far. */
-export class KeyOwners {
-  readonly #owners = new Map<string, string>()
-
-  ownerOf(publicKey: string, raw: Uint8Array): string {
-    return this.#owners.get(publicKey) ?? identityId(raw)
-  }
-
-  rotated(newKey: string, owner: string): void {
-    this.#owners.set(newKey, owner)
-  }
+/** Checks a line of type `event`, `tombstone`, `undelegation` or `rotation`. */
+export function checkLine(value: Fields): LineCheck {
+  if (value.type === 'rotation') return checkRotation(value)
+  if (value.type === 'undelegation') return checkUndelegation(value)
+  return value.type === 'tombstone' ? checkTombstone(value) : checkEvent(value)
 }
 
-/** Checks a line of type `event`, `tombstone`, `undelegation` or `rotation`; a rotation is entered into `owners`. */
-export function checkLine(value: Fields, owners: KeyOwners): LineCheck {
-  if (value.type === 'rotation') return checkRotation(value, owners)
-  if (value.type === 'undelegation') return checkUndelegation(value, owners)
-  return value.type === 'tombstone' ? checkTombstone(value) : checkEvent(value, owners)
+function ownerOf(publicKey: string, key: Uint8Array, shown: unknown, whose: string): OwnerClaim {
+  return { publicKey, id: identityId(key), shown: textOf(shown), whose }
 }
 
-function checkEvent(value: Fields, owners: KeyOwners): LineCheck {
+function checkEvent(value: Fields): LineCheck {
   const payload = openPayload(value)
   if (typeof payload === 'string') return bad(payload)
   const { command, message } = payload
@@ -71,7 +76,7 @@ function checkEvent(value: Fields, owners: KeyOwners): LineCheck {
   if (typeof delegated === 'string') return bad(delegated)
   // The signer is the author; or the author's delegation names the signer.
   const own = delegated ?? { publicKey, key }
-  const untied = author.id === owners.ownerOf(own.publicKey, own.key) ? undefined : 'the author’s id'
+  const owner = ownerOf(own.publicKey, own.key, author.id, 'the author’s id')
   const shown = checkShown(value, command)
   if ('problem' in shown) return bad(shown.problem)
   return finish(value, 'event', {
@@ -81,7 +86,7 @@ function checkEvent(value: Fields, owners: KeyOwners): LineCheck {
       ...(delegated === undefined ? [] : [delegated.signature]),
     ],
     renamed: shown.renamed,
-    untied,
+    owner,
     ...(delegated === undefined ? {} : { delegation: delegated.id }),
   })
 }
@@ -93,7 +98,7 @@ function checkTombstone(value: Fields): LineCheck {
   return finish(value, 'tombstone', nothingSigned)
 }
 
-function checkRotation(value: Fields, owners: KeyOwners): LineCheck {
+function checkRotation(value: Fields): LineCheck {
   const payload = openPayload(value)
   if (typeof payload === 'string') return bad(payload)
   const { command, message } = payload
@@ -111,8 +116,6 @@ function checkRotation(value: Fields, owners: KeyOwners): LineCheck {
   ] as const) {
     if (value[field] !== signed) return bad(`the ${field} shown is not the one that was signed`)
   }
-  const owner = owners.ownerOf(textOf(public_key), oldKey)
-  owners.rotated(textOf(target), owner)
   return finish(value, 'rotation', {
     ...nothingSigned,
     serviceId: payload.serviceId,
@@ -120,14 +123,15 @@ function checkRotation(value: Fields, owners: KeyOwners): LineCheck {
       { signature, publicKey: oldKey, message, whose: 'the old key’s signature' },
       { signature: proof, publicKey: newKey, message, whose: 'the new key’s signature' },
     ],
-    untied: value.identity === owner ? undefined : identitysId,
+    owner: ownerOf(textOf(public_key), oldKey, value.identity, identitysId),
+    rotatedTo: textOf(target),
   })
 }
 
 const identitysId = 'the identity’s id'
 
 /** The end of a delegation: its leaf; and where the identity itself ended it, its signature. */
-function checkUndelegation(value: Fields, owners: KeyOwners): LineCheck {
+function checkUndelegation(value: Fields): LineCheck {
   const { delegation_id: delegation, signed_payload, ended_by: by } = value
   if (typeof delegation !== 'string' || !isHex32(delegation)) return bad('delegation_id is not 32 hex digits')
   const isSigned = signed_payload !== undefined
@@ -148,14 +152,14 @@ function checkUndelegation(value: Fields, owners: KeyOwners): LineCheck {
   // A revocation may name the delegate's key instead.
   if (isHex32(textOf(target)) && target !== delegation)
     return bad('the delegation_id shown is not the one that was signed')
-  const untied = value.identity === owners.ownerOf(textOf(public_key), publicKey) ? undefined : identitysId
+  const owner = ownerOf(textOf(public_key), publicKey, value.identity, identitysId)
   const signatures = [{ signature, publicKey, message, whose: 'the signature that ended the delegation' }]
-  return finish(value, 'undelegation', { ...nothingSigned, serviceId, signatures, delegation, untied })
+  return finish(value, 'undelegation', { ...nothingSigned, serviceId, signatures, delegation, owner })
 }
 
-type Facts = Pick<CheckedLine, 'serviceId' | 'signatures' | 'renamed' | 'untied' | 'delegation'>
+type Facts = Pick<CheckedLine, 'serviceId' | 'signatures' | 'renamed' | 'owner' | 'rotatedTo' | 'delegation'>
 
-const nothingSigned: Facts = { serviceId: undefined, signatures: [], renamed: [], untied: undefined }
+const nothingSigned: Facts = { serviceId: undefined, signatures: [], renamed: [], owner: undefined }
 
 /** What other reads show of an event: nothing that expires is archived, and every version has a line of its own. */
 const ofOtherReads = ['expires_at', 'edited_at', 'version_id', 'versions'] as const
@@ -213,14 +217,25 @@ function leafOf(
 ): LeafClaim | string {
   const log = recordOf(record.log)
   if (log.state !== 'included' || typeof log.origin !== 'string') return 'log names no state and origin'
-  if (!Number.isSafeInteger(log.index) || (log.index as number) < 0) return 'log.index is not the number of a leaf'
+  if (!isLeafIndex(log.index)) return 'log.index is not the number of a leaf'
   const { created_at: time, command_sha256: command } = record
   if (!Number.isSafeInteger(time)) return 'created_at is not a time in Unix seconds'
   if (typeof command !== 'string' || !isHex64(command)) return 'command_sha256 is not 64 hex digits'
   const event = command.slice(0, 32)
   const more = target === undefined ? {} : { target }
   const entry = formatEntry({ kind, event, room, seq, time: time as number, command, ...more })
-  return { origin: log.origin, index: log.index as number, leafHash: leafHash(entry) }
+  return { origin: log.origin, index: log.index, leafHash: ownLeafHash(entry) }
+}
+
+/** The hash of an entry in bytes of its own: a view into shared ones would go to another thread with all of them. */
+export function ownLeafHash(entry: Buffer): Uint8Array {
+  const hash = Buffer.alloc(HASH_BYTES)
+  writeLeafHash(entry, hash, 0)
+  return hash
+}
+
+export function isLeafIndex(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
 function bad(problem: string): LineCheck {

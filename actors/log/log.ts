@@ -44,10 +44,15 @@ export type LogOptions = Pick<Timers, 'soon' | 'later'> & {
 }
 
 /**
- * A message that wakes a thread costs more than what it carries, and a sync slows those of the shards, so both follow at this pace
- * and not at every frame. Readers follow the files, so they miss nothing.
+ * A message that wakes a thread costs more than what it carries, and a sync slows those of the shards, so there is a pause between two
+ * of them. Readers follow the files, so they miss nothing.
  */
-const publishPaceMs = 3
+const publishPauseMs = 3
+/**
+ * So few changes are made durable and told at once, and the pause follows. Where more came together the last time, the pause goes
+ * first: readers get more with each message.
+ */
+const fewChangesMax = 2
 
 export type LogState = {
   readonly size: number
@@ -72,7 +77,12 @@ export class Log {
   #scheduled = false
   /** Frames were written that readers are not told of yet. */
   #unpublished = false
-  #cancel: Cancel | undefined
+  /** Frames are being made durable, or it is a pause: what is written meanwhile comes after it. */
+  #isHeld = false
+  #cancelPause: Cancel | undefined
+  /** The newest change that readers were told of, and whether many came with it. */
+  #published: number
+  #cameMany = false
   readonly #batch: Batch
 
   constructor(options: LogOptions) {
@@ -80,6 +90,7 @@ export class Log {
     this.#batch = new Batch(options.entriesPerFrameMax)
     this.#size = options.start.size
     this.#change = options.start.change
+    this.#published = this.#change
     this.#checkpoint = options.start.checkpoint
     this.#covered = [...options.start.covered]
     this.#durable = [...options.start.covered]
@@ -114,11 +125,12 @@ export class Log {
 
   /** Reads everything hinted so far, in frames of at most `entriesPerFrameMax` entries, makes it durable, and tells readers. */
   catchUp(): void {
+    this.#cancelPause?.()
+    this.#isHeld = true
     while (this.#behind()) this.#commit(this.#seal())
+    this.#isHeld = false
     const { journal } = this.#options
     journal.sync()
-    this.#cancel?.()
-    this.#cancel = undefined
     if (this.#unpublished) this.#publish(journal.nextSeq - 1, this.head, this.#change)
   }
 
@@ -148,7 +160,9 @@ export class Log {
     else journal.append([sealed.frame])
     this.#confirm(sealed)
     this.#unpublished = true
-    this.#cancel ??= this.#options.later(() => this.#settle(), publishPaceMs)
+    if (this.#isHeld) return
+    if (this.#cameMany) this.#pause()
+    else this.#settle()
   }
 
   /** Makes durable what was written, beside other work, and tells readers of it. */
@@ -157,12 +171,23 @@ export class Log {
     const seq = journal.nextSeq - 1
     const { head } = this
     const change = this.#change
+    this.#isHeld = true
     journal.syncLater((failed) => {
       if (failed !== undefined) throw failed
-      this.#cancel = undefined
+      this.#cameMany = change - this.#published > fewChangesMax
+      this.#published = change
       this.#publish(seq, head, change)
-      if (this.#unpublished) this.#cancel = this.#options.later(() => this.#settle(), publishPaceMs)
+      if (this.#unpublished || !this.#cameMany) this.#pause()
+      else this.#isHeld = false
     })
+  }
+
+  #pause(): void {
+    this.#isHeld = true
+    this.#cancelPause = this.#options.later(() => {
+      this.#isHeld = false
+      if (this.#unpublished) this.#settle()
+    }, publishPauseMs)
   }
 
   #publish(seq: number, head: Head, change: number): void {

@@ -177,8 +177,7 @@ class ExportVerification {
     if (reading.is === 'fault') return this.#fail(number, reading.fault)
     if (reading.is === 'value') return this.#takeValue(number, reading.value)
     if (this.#isMisplaced(number)) return
-    if (reading.is === 'bad posting') return this.#takePosting(number, reading)
-    if (reading.is === 'posting') return this.#takePosting(number, reading)
+    if (reading.is === 'posting' || reading.is === 'bad posting') return this.#takePosting(number, reading)
     this.#count(reading.is === 'record' ? reading.line.kind : reading.type)
     if (reading.is === 'bad record') return this.#fail(number, reading.fault)
     this.#takeRecord(number, reading)

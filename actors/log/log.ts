@@ -175,7 +175,6 @@ export class Log {
     journal.syncLater((failed) => {
       if (failed !== undefined) throw failed
       this.#cameMany = change - this.#published > fewChangesMax
-      this.#published = change
       this.#publish(seq, head, change)
       if (this.#unpublished || !this.#cameMany) this.#pause()
       else this.#isHeld = false
@@ -192,6 +191,7 @@ export class Log {
 
   #publish(seq: number, head: Head, change: number): void {
     this.#unpublished = seq < this.#options.journal.nextSeq - 1
+    this.#published = change
     this.#options.published(seq, head, change)
   }
 

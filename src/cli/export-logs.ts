@@ -12,6 +12,7 @@ import { CompactRange, leafHash } from '../../storage/merkle.ts'
 import { parseNote, parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { textOf } from '../export-check/signed-line.ts'
 import { LeafClaims } from './leaf-claims.ts'
+import { wordOf } from './terminal.ts'
 
 const leavesPerLineMax = 4096
 
@@ -85,7 +86,7 @@ export class ExportLogs {
       this.#areLeavesBroken = true
       return this.#fail(
         number,
-        `the leaves begin at ${String(value.start)}, not where the last ended, at ${this.#range.size}`,
+        `the leaves begin at ${wordOf(value.start)}, not where the last ended, at ${this.#range.size}`,
       )
     }
     const claims = this.#claims.get(this.#origin!)

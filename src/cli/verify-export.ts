@@ -19,10 +19,11 @@ import { textOf } from '../export-check/signed-line.ts'
 import { ExportLogs } from './export-logs.ts'
 import { type Line, lineBytesMax } from './lines.ts'
 import type { LogTiles } from './log-tiles.ts'
-import { inertLine, shortened } from './terminal.ts'
+import { inertLine, shortened, wordOf } from './terminal.ts'
 
-/** Of the lines that a thread is given at a time: some 80 events. */
+/** Of the lines that a thread is given at a time: some 80 events. What it says of each is more than a very short line. */
 const partBytesMax = 128 * 1024
+const partLinesMax = 512
 
 type ExportFailure = { readonly line: number; readonly reason: string }
 
@@ -264,7 +265,7 @@ class ExportVerification {
     const { events, tombstones, rotations, undelegations, unreadable } = report
     const records = events + tombstones + rotations + undelegations + unreadable + (report.ledger?.postings ?? 0)
     if (value.count !== records)
-      this.#fail(number, `the end line counts ${String(value.count)} records; there are ${records}`)
+      this.#fail(number, `the end line counts ${wordOf(value.count)} records; there are ${records}`)
     this.#logs.takeEnd(number, textOf(value.checkpoint))
   }
 
@@ -395,7 +396,7 @@ class GrowingPart implements ExportPart {
   /** A longer line than a part has bytes is a part by itself. */
   hasRoomFor({ length }: Uint8Array): boolean {
     const used = this.ends.at(-1) ?? 0
-    return used === 0 || used + length <= partBytesMax
+    return used === 0 || (used + length <= partBytesMax && this.ends.length < partLinesMax)
   }
 
   add(number: number, line: Uint8Array): void {

@@ -267,13 +267,13 @@ function openDelegation(event: Fields, { command, serviceId }: Payload): OpenedD
   if (given.id !== sha256.slice(0, 32)) return 'the delegation’s id is not the hash of its signed bytes'
   if (made.target !== command.public_key) return 'the delegation is for another key than the one that signed'
   const { scopes } = dataOf(made)
-  const scope = operationByName.get(String(command.operation))?.scope
+  const scope = operationByName.get(textOf(command.operation))?.scope
   if (scope === undefined || !Array.isArray(scopes) || !scopes.includes(scope))
-    return `the delegation does not cover ${String(command.operation)}`
-  const from = Number(made.timestamp)
-  const at = Number(event.created_at)
+    return `the delegation does not cover ${textOf(command.operation)}`
+  const from = numberOf(made.timestamp)
+  const at = numberOf(event.created_at)
   if (!(at >= from - windowSeconds)) return 'the delegation was made after the event'
-  if (!(at < from + Number(made.ttl))) return 'the delegation had expired before the event'
+  if (!(at < from + numberOf(made.ttl))) return 'the delegation had expired before the event'
   const publicKey = textOf(made.public_key)
   const key = decodeBytes32(publicKey)
   const signature = decodeBytes64(textOf(given.signature))
@@ -282,9 +282,14 @@ function openDelegation(event: Fields, { command, serviceId }: Payload): OpenedD
   return { id: String(given.id), publicKey, key, signature: { signature, publicKey: key, message, whose } }
 }
 
+/** NaN where it is none: a comparison with it is false. */
+function numberOf(value: unknown): number {
+  return typeof value === 'number' ? value : Number.NaN
+}
+
 function dataOf({ data }: Fields): Fields {
   try {
-    return recordOf(JSON.parse(String(data)))
+    return recordOf(JSON.parse(textOf(data)))
   } catch {
     return {}
   }

@@ -24,7 +24,7 @@ export function openPayload(value: Fields): Payload | string {
     return 'the signed_payload is not JSON'
   }
   const command = recordOf(parsed.command)
-  const serviceId = String(parsed.service)
+  const serviceId = textOf(parsed.service)
   try {
     // One command has one spelling: otherwise two readers could read two things in the same signed bytes.
     if (!signingBytes(serviceId, command as SignableCommand).equals(message)) return notCanonical

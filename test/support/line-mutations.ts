@@ -14,6 +14,7 @@ export function mutationsOf(line: Json, other: Json = {}): Mutation[] {
     const path = keys.join('.')
     const before = at(line, keys)
     const values: [how: string, value: unknown][] = [['left out', undefined], ...changes(before)]
+    if (typeof before !== 'object') values.push(['no text, no number', { toString: 1, valueOf: 1 }])
     const another = at(other, keys)
     // Of an author each field is taken by itself: the same one may have another handle there.
     if (another !== undefined && path !== 'author') values.push(['that of another line', another])

@@ -13,7 +13,15 @@ import { machine } from '../../../src/platform.ts'
 import { parseVkey } from '../../../storage/note.ts'
 import { formatProofFile } from '../../../storage/proof-file.ts'
 import { capturedTerminal } from './captured-terminal.ts'
-import { ComposedExport, composedExport, composedLogKey, composedOrigin, type Json, person } from './composed-export.ts'
+import {
+  ComposedExport,
+  composedExport,
+  composedLogKey,
+  composedOrigin,
+  composedServiceId,
+  type Json,
+  person,
+} from './composed-export.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-verify-'))
 const pinned = ['--vkey', composedLogKey.vkey]
@@ -261,6 +269,30 @@ test.each(tamperings)('%s: exit 3 naming the line and the reason', async (_, tam
   expect(err).toMatch(new RegExp(`^NOT VERIFIED: .*, line ${line === 0 ? lines.length : line}: `))
   expect(out).not.toMatch(/failures +0\n/)
   expect(code).toBe(3)
+})
+
+test('what is no text where one is meant is a fault of its line, wherever it stands', async () => {
+  const odd = { toString: 1, valueOf: 1 }
+  const lines = composedExport().lines()
+  const payloads = [
+    { service: odd, command: {} },
+    { version: 1, service: composedServiceId, command: { operation: [odd] } },
+  ]
+  for (const payload of payloads) {
+    const signed_payload = JSON.stringify(payload)
+    const behindTheEnd = [...lines, { type: 'event', signed_payload }]
+    expect((await verifyBytes(text(behindTheEnd), ...pinned)).err).toContain(
+      `line ${behindTheEnd.length}: a line follows`,
+    )
+    const first = [{ ...lines[0], signed_payload }, ...lines.slice(1)]
+    expect((await verifyBytes(text(first), ...pinned)).err).toMatch(/line 1: (the signed_payload|command_sha256)/)
+  }
+  const counted = lines.with(-1, { ...lines.at(-1), count: odd })
+  expect((await verifyBytes(text(counted), ...pinned)).err).toContain(
+    'the end line counts {"toString":1,"valueOf":1} records',
+  )
+  const leaves = lines.map((line) => (line.type === 'leaves' ? { ...line, start: odd } : line))
+  expect((await verifyBytes(text(leaves), ...pinned)).err).toContain('the leaves begin at {"toString":1,"valueOf":1}')
 })
 
 test('a field given twice is found: whoever takes the first of the two would read something else', async () => {

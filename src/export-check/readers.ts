@@ -1,5 +1,6 @@
 /** What reads the parts of an export: the calling thread, or threads beside it. */
 import { threadFile } from '../program.ts'
+import { startReadyPool } from '../runtime/ready-pool.ts'
 import type { StartPool } from '../runtime/thread-pool.ts'
 import { chooseBackend } from '../verify/backends.ts'
 import { type ExportPart, type PartReading, readPart } from './part.ts'
@@ -22,16 +23,8 @@ const partsPerThread = 2
 
 /** Starts the threads, and returns when each of them can read. */
 export async function readOnThreads(threads: number, startPool: StartPool): Promise<PartReader> {
-  const pool = await startPool(threadFile('export-check'), { threads, tasksPerThread: partsPerThread })
-  const asked = Array.from({ length: threads }, () => pool.run('isReady', undefined))
-  try {
-    // A thread that is ended while it loads its modules can take the process with it (V8: IsGraphAsync): each answers first.
-    await Promise.allSettled(asked)
-    await Promise.all(asked)
-  } catch (error) {
-    await pool.end()
-    throw error
-  }
+  const file = threadFile('export-check')
+  const { pool } = await startReadyPool(startPool, 'isReady', file, { threads, tasksPerThread: partsPerThread })
   return {
     partsMax: threads * partsPerThread + 1,
     read: (part) => pool.run<PartReading>('read', part, { transfer: [part.bytes.buffer] }),

@@ -15,6 +15,7 @@
 
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { threadFile } from '../program.ts'
+import { startReadyPool } from '../runtime/ready-pool.ts'
 import type { Pool, StartPool } from '../runtime/thread-pool.ts'
 import {
   type BackendName,
@@ -103,17 +104,13 @@ export class Verifier implements Checks {
   static async start(options: VerifierOptions): Promise<Verifier> {
     const { threads, startPool } = options
     const data: VerifyWorkerData = { backend: options.backend }
-    const pool = await startPool(threadFile('verify'), { threads, tasksPerThread: batchesPerThread, data })
-    try {
-      const asked = Array.from({ length: threads }, () => pool.run<BackendName>('backendName', undefined))
-      // A thread that is ended while it loads its modules can take the process with it (V8: IsGraphAsync): each answers first.
-      await Promise.allSettled(asked)
-      const [name] = await Promise.all(asked)
-      return new Verifier(pool, name!, options)
-    } catch (error) {
-      await pool.end()
-      throw error
-    }
+    const file = threadFile('verify')
+    const { pool, answers } = await startReadyPool<BackendName>(startPool, 'backendName', file, {
+      threads,
+      tasksPerThread: batchesPerThread,
+      data,
+    })
+    return new Verifier(pool, answers[0]!, options)
   }
 
   get waiting(): number {

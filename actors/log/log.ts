@@ -75,8 +75,6 @@ export class Log {
   #change: number
   #checkpoint: string
   #scheduled = false
-  /** Frames were written that readers are not told of yet. */
-  #unpublished = false
   /** Frames are being made durable, or it is a pause: what is written meanwhile comes after it. */
   #isHeld = false
   #cancelPause: Cancel | undefined
@@ -131,7 +129,7 @@ export class Log {
     this.#isHeld = false
     const { journal } = this.#options
     journal.sync()
-    if (this.#unpublished) this.#publish(journal.nextSeq - 1, this.head, this.#change)
+    if (this.#hasNews()) this.#publish(journal.nextSeq - 1, this.head, this.#change)
   }
 
   /** Takes no more turns. Resolves when all that was hinted is covered, durable and told to readers. */
@@ -149,6 +147,11 @@ export class Log {
     this.#options.soon(() => this.#turn())
   }
 
+  /** Frames were written that readers are not told of yet: each has a change. */
+  #hasNews(): boolean {
+    return this.#published < this.#change
+  }
+
   #behind(): boolean {
     return this.#durable.some((through, shard) => through > (this.#covered[shard] ?? 0))
   }
@@ -159,7 +162,6 @@ export class Log {
     if (shards.length === 1 && syncsFirst !== true) journal.appendUnsynced([sealed.frame])
     else journal.append([sealed.frame])
     this.#confirm(sealed)
-    this.#unpublished = true
     if (this.#isHeld) return
     if (this.#cameMany) this.#pause()
     else this.#settle()
@@ -176,7 +178,7 @@ export class Log {
       if (failed !== undefined) throw failed
       this.#cameMany = change - this.#published > fewChangesMax
       this.#publish(seq, head, change)
-      if (this.#unpublished || !this.#cameMany) this.#pause()
+      if (this.#hasNews() || !this.#cameMany) this.#pause()
       else this.#isHeld = false
     })
   }
@@ -185,12 +187,11 @@ export class Log {
     this.#isHeld = true
     this.#cancelPause = this.#options.later(() => {
       this.#isHeld = false
-      if (this.#unpublished) this.#settle()
+      if (this.#hasNews()) this.#settle()
     }, publishPauseMs)
   }
 
   #publish(seq: number, head: Head, change: number): void {
-    this.#unpublished = seq < this.#options.journal.nextSeq - 1
     this.#published = change
     this.#options.published(seq, head, change)
   }

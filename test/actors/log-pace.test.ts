@@ -1,4 +1,4 @@
-/** When readers of the log are told: of a few changes at once, of many after a pause, and never of what is not durable. */
+/** When the log tells its readers of changes: a few at once, many after a pause, and never before they are durable. */
 import { expect, test, vi } from 'vitest'
 import { Log } from '../../actors/log/log.ts'
 import { type FactRecord, RecordType, toFrame } from '../../actors/records/record.ts'
@@ -74,7 +74,7 @@ class PacedLog {
   }
 }
 
-test('a change after a quiet time is told as soon as it is durable, and the next ones after a pause, together', async () => {
+test('readers are told of a change after a quiet time as soon as it is durable, and of the next ones together after a pause', async () => {
   const paced = new PacedLog()
   paced.add(1)
   expect(paced.told).toEqual([])
@@ -88,7 +88,7 @@ test('a change after a quiet time is told as soon as it is durable, and the next
   expect(paced.told).toEqual([1, 3])
 })
 
-test('after many at once the next ones are gathered for a pause, and after a few they are told at once again', async () => {
+test('after many changes at once the next ones are gathered for a pause; after a few, readers are told at once again', async () => {
   const paced = new PacedLog()
   paced.add(10)
   await paced.synced()

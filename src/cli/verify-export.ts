@@ -10,9 +10,9 @@ import type { ParsedCheckpoint } from '../../storage/checkpoint.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
 import type { VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
-import type { CheckedLine, LeafClaim, OwnerClaim } from '../export-check/event-check.ts'
+import type { CheckedLine, LeafClaim, OwnerClaim, RecordType } from '../export-check/event-check.ts'
 import { LedgerBooks } from '../export-check/ledger-books.ts'
-import type { ExportPart, LineReading, PartReading, PlainEvents, RecordType } from '../export-check/part.ts'
+import type { ExportPart, LineReading, PartReading, PlainEvents } from '../export-check/part.ts'
 import type { PartReader } from '../export-check/readers.ts'
 import type { Renamed } from '../export-check/shown-fields.ts'
 import { textOf } from '../export-check/signed-line.ts'
@@ -106,7 +106,7 @@ class ExportVerification {
     const underWay: (PartReading | Promise<PartReading>)[] = []
     for await (const part of this.#parts()) {
       const reading = reader.read(part)
-      // Whoever waits for it hears of it then; an error that comes before is no unhandled one.
+      // A rejection is handled where the reading is awaited; it may come earlier, and must not count as unhandled.
       if (reading instanceof Promise) reading.catch(() => {})
       underWay.push(reading)
       if (underWay.length >= reader.partsMax) this.#takePart(await underWay.shift()!)

@@ -16,8 +16,14 @@ const windowSeconds = 300
 
 export type LeafClaim = { readonly origin: string; readonly index: number; readonly leafHash: Uint8Array }
 
+export type RecordType = keyof typeof entryKinds
+
+export function isRecordType(type: string): type is RecordType {
+  return Object.hasOwn(entryKinds, type)
+}
+
 export type CheckedLine = {
-  readonly kind: 'event' | 'tombstone' | 'rotation' | 'undelegation'
+  readonly kind: RecordType
   /** The delegation that a delegate signed by, or that ended. */
   readonly delegation?: string
   readonly signatures: readonly SignatureToCheck[]
@@ -208,6 +214,7 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
   return { ok: true, line: { ...line, leaves } }
 }
 
+/** The records of an export, and what the log calls them. */
 const entryKinds = { event: 'post', tombstone: 'post', rotation: 'rotate', undelegation: 'undelegate' } as const
 
 /** The leaf that a record says it is, with what else its entry has to say; a string says what is wrong. */

@@ -13,9 +13,11 @@ import {
   type CheckedLine,
   checkLine,
   isLeafIndex,
+  isRecordType,
   type LeafClaim,
   type OwnerClaim,
   ownLeafHash,
+  type RecordType,
 } from './event-check.ts'
 import { readLedgerLine } from './ledger-books.ts'
 import { recordOf, textOf } from './signed-line.ts'
@@ -28,8 +30,6 @@ export type ExportPart = {
   /** The number of each line in the file. */
   readonly numbers: readonly number[]
 }
-
-export type RecordType = CheckedLine['kind']
 
 /** Signatures that are good, and what is wrong with the others. */
 type Judged = { readonly good: number; readonly faults: readonly string[] }
@@ -63,7 +63,7 @@ export type PartReading = {
   readonly others: (readonly [number: number, reading: LineReading])[]
 }
 
-/** Reads and checks each line of a part. Never throws for what stands in a line. */
+/** Reads and checks each line of a part. Never throws because of what a line contains. */
 export function readPart({ bytes, ends, numbers }: ExportPart, backend: Ed25519Backend): PartReading {
   const rows = new PlainRows(ends.length)
   const others: [number, LineReading][] = []
@@ -96,11 +96,6 @@ function readLine(bytes: Uint8Array, backend: Ed25519Backend): LineReading {
 }
 
 const ofTheFile: ReadonlySet<string> = new Set(['leaves', 'log', 'end', 'unreadable'])
-const recordTypes: readonly string[] = ['event', 'tombstone', 'rotation', 'undelegation'] satisfies RecordType[]
-
-function isRecordType(type: string): type is RecordType {
-  return recordTypes.includes(type)
-}
 
 function judgeAll(signatures: CheckedLine['signatures'], backend: Ed25519Backend): Judged {
   const faults: string[] = []
@@ -142,7 +137,15 @@ class PlainRows {
     if (line.kind !== 'event' || signed.good !== 1 || signed.faults.length > 0 || owner.shown !== owner.id) return false
     if (line.version !== undefined || line.successor !== undefined || line.delegation !== undefined) return false
     if (line.renamed.length > 0) return false
-    this.#events ??= { ...nothingPlain(), origin: leaf.origin, serviceId, leafHashes: this.#hashes }
+    this.#events ??= {
+      origin: leaf.origin,
+      serviceId,
+      numbers: [],
+      leafIndexes: [],
+      leafHashes: this.#hashes,
+      ownerOf: [],
+      owners: [],
+    }
     const events = this.#events
     if (events.origin !== leaf.origin || events.serviceId !== serviceId) return false
     this.#hashes.set(leaf.leafHash, events.numbers.length * HASH_BYTES)
@@ -162,8 +165,4 @@ class PlainRows {
     this.#places.set(publicKey, owners.length)
     return owners.push({ publicKey, id }) - 1
   }
-}
-
-function nothingPlain(): Pick<PlainEvents, 'numbers' | 'leafIndexes' | 'ownerOf' | 'owners'> {
-  return { numbers: [], leafIndexes: [], ownerOf: [], owners: [] }
 }

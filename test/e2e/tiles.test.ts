@@ -15,7 +15,7 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { greeted, greetedLeaves } from '../support/greeted.ts'
 import { scratchDirectory } from '../support/scratch.ts'
-import { readVector, vectorsAbsent, vectorsNote } from '../vectors.ts'
+import { readVector, vectors } from '../support/vectors.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -127,8 +127,8 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
       expect((await fetched(`${prefix}${wrong}`)).status, wrong).toBe(404)
   })
 
-  test.skipIf(vectorsAbsent)(
-    `every path that must not be read is answered 404, for hashes and entries${vectorsNote}`,
+  test.skipIf(vectors.isAbsent)(
+    `every path that must not be read is answered 404, for hashes and entries${vectors.note}`,
     async () => {
       const { parse_error_level_path: wrong } = JSON.parse(readVector('tlog/tile-paths.json')) as {
         parse_error_level_path: [level: string, path: string][]

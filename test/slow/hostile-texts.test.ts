@@ -1,17 +1,12 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parseCorpusLine } from '../../src/cli/corpus.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
+import { corpus, corpusLines } from '../support/corpus.ts'
 import { logKeyOf, takeExport } from '../support/judge.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
-
-const corpus = resolve(import.meta.dirname, '../../../shared/data/board/board-corpus.jsonl.gz')
-const absent = !existsSync(corpus)
 
 /** What terminals obey, hides or reorders text, or splits lines. */
 const dangerous = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
@@ -34,8 +29,7 @@ const composed = [
 /** About two thousand texts: every one beyond the BMP or with characters that are not plain, and some of the others. */
 function sample(): string[] {
   const found: string[] = []
-  const lines = gunzipSync(readFileSync(corpus)).toString('utf8').trimEnd().split('\n')
-  for (const [number, line] of lines.entries()) {
+  for (const [number, line] of corpusLines().entries()) {
     const parsed = parseCorpusLine(Buffer.from(line))
     if (!parsed.ok || parsed.message === undefined || parsed.message.textBytes > 32_768) continue
     const { text } = parsed.message
@@ -47,7 +41,7 @@ function sample(): string[] {
 
 describe.each([
   ['composed to harm', () => composed, false],
-  [`of the corpus${absent ? ' [skipped: no ../shared/data/board]' : ''}`, sample, absent],
+  [`of the corpus${corpus.note}`, sample, corpus.isAbsent],
 ] as const)('texts %s', (_name, texts, isSkipped) => {
   const events: EventJson[] = []
   let client: Client

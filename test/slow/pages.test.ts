@@ -8,10 +8,10 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
-import { corpusAbsent, corpusTexts } from '../src/search/corpus-rows.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
 import { person } from '../support/client.ts'
+import { corpus, corpusTexts } from '../support/corpus.ts'
 import { cuttable } from '../support/cuttable.ts'
 import { ada, fillBoard, payloads, type Shown } from '../support/shown-board.ts'
 
@@ -320,8 +320,8 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
 
   test('hostile rows and payloads do nothing: no dialog, no request elsewhere, no style of theirs, also when they arrive live', async () => {
     const { client } = shown
-    if (corpusAbsent) console.warn('without the corpus beside the project only the payloads of this test are posted')
-    const rows = corpusAbsent ? [] : corpusTexts(150).slice(0, rowsMax)
+    if (corpus.isAbsent) console.warn('without the corpus beside the project only the payloads of this test are posted')
+    const rows = corpus.isAbsent ? [] : corpusTexts(150).slice(0, rowsMax)
     const eve = person('mallory')
     const page = await openPage()
     const complaints = complaintsOf(page)

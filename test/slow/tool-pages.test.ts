@@ -1,5 +1,5 @@
 /** Every listing of the real lists has a page that opens, under the address that the API gives, and each older link leads there. */
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -11,15 +11,14 @@ import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
+import { realData } from '../support/real-data.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
-const lists = join(import.meta.dirname, '../../../shared/data/tools')
+const lists = realData('tools')
 const names = ['x402-resources.jsonl', 'mpp-services.jsonl', 'mcp-servers.jsonl']
-const absent = !existsSync(lists)
-if (absent) console.warn('tests skipped: no lists in ../shared/data/tools')
 
-describe.skipIf(absent)(`real lists${absent ? ' [skipped: no ../shared/data/tools]' : ''}`, () => {
+describe.skipIf(lists.isAbsent)(`real lists${lists.note}`, () => {
   let board: Board
   let client: Client
   let ids: string[]
@@ -36,16 +35,16 @@ describe.skipIf(absent)(`real lists${absent ? ' [skipped: no ../shared/data/tool
     for (const name of names) {
       const { args } = readArguments(toolsCommand, [
         'import',
-        join(lists, name),
+        join(lists.path, name),
         '--key',
         keyFile,
         '--url',
         board.address,
       ])
-      expect(await importTools(join(lists, name), args, capturedTerminal())).toBe(0)
+      expect(await importTools(join(lists.path, name), args, capturedTerminal())).toBe(0)
     }
     ids = names.flatMap((name) =>
-      readFileSync(join(lists, name), 'utf8')
+      readFileSync(join(lists.path, name), 'utf8')
         .trimEnd()
         .split('\n')
         .map((line) => (JSON.parse(line) as { id: string }).id),

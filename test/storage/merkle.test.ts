@@ -14,7 +14,7 @@ import {
   writeLeafHash,
 } from '../../storage/merkle.ts'
 import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.ts'
-import { listVectors, parseWithBigInts, readVector, vectorsAbsent, vectorsNote } from '../vectors.ts'
+import { listVectors, parseWithBigInts, readVector, vectors } from '../support/vectors.ts'
 import { node, ReferenceTree, rootByPath, rootsByProof, sha256 } from './reference-tree.ts'
 
 const sizeMax = 5000
@@ -64,7 +64,7 @@ describe('hashes', () => {
   })
 })
 
-describe.skipIf(vectorsAbsent)(`published vectors${vectorsNote}`, () => {
+describe.skipIf(vectors.isAbsent)(`published vectors${vectors.note}`, () => {
   test('all 98 inclusion cases end as their authors say', () => {
     const files = listVectors('merkle/testdata/inclusion')
     expect(files).toHaveLength(98)

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { formatTilePath, newTiles, parseTilePath, TILE_WIDTH, tileNodes } from '../../storage/tile-path.ts'
-import { readVector, vectorsAbsent, vectorsNote } from '../vectors.ts'
+import { readVector, vectors } from '../support/vectors.ts'
 
 type Case = readonly [number | string, ...(number | string)[]]
-const cases = (vectorsAbsent ? {} : JSON.parse(readVector('tlog/tile-paths.json'))) as Readonly<
+const cases = (vectors.isAbsent ? {} : JSON.parse(readVector('tlog/tile-paths.json'))) as Readonly<
   Record<string, readonly Case[]>
 >
 
-test.skipIf(vectorsAbsent)(`paths are written as other implementations write them${vectorsNote}`, () => {
+test.skipIf(vectors.isAbsent)(`paths are written as other implementations write them${vectors.note}`, () => {
   for (const [level, index, partial, path] of cases.tile_path_level_index_p!) {
     const width = partial === 0 ? TILE_WIDTH : Number(partial)
     expect(formatTilePath({ kind: 'hashes', level: Number(level), index: Number(index), width })).toBe(path)
@@ -23,8 +23,8 @@ test.skipIf(vectorsAbsent)(`paths are written as other implementations write the
   }
 })
 
-test.skipIf(vectorsAbsent)(
-  `paths are read as other implementations read them, and the fifteen malformed ones are none${vectorsNote}`,
+test.skipIf(vectors.isAbsent)(
+  `paths are read as other implementations read them, and the fifteen malformed ones are none${vectors.note}`,
   () => {
     for (const [level, path, index, partial] of cases.parse_ok_level_path_index_p!) {
       const width = partial === 0 ? TILE_WIDTH : Number(partial)

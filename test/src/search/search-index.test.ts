@@ -9,8 +9,8 @@ import { SearchIndex } from '../../../src/search/search-index.ts'
 import { openDatabase } from '../../../src/sqlite.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
 import { boardDirectory } from '../../support/board-process.ts'
+import { corpus, corpusTexts } from '../../support/corpus.ts'
 import { flipByte, scratchDirectory } from '../../support/scratch.ts'
-import { corpusAbsent, corpusTexts } from './corpus-rows.ts'
 
 const author = Buffer.alloc(32, 1)
 
@@ -52,32 +52,34 @@ function ended(under: Search, rowsPerStep = 1_000): Search['hits'] {
   return under.hits
 }
 
-describe.skipIf(corpusAbsent)(
-  `on real messages${corpusAbsent ? ' [skipped: no corpus in ../shared/data/board]' : ''}`,
-  () => {
-    const texts = corpusAbsent ? [] : corpusTexts(23)
-    let index: SearchIndex
+describe.skipIf(corpus.isAbsent)(`on real messages${corpus.note}`, () => {
+  let texts: string[]
+  let index: SearchIndex
 
-    beforeAll(() => {
-      // In several parts, as on a board of millions.
-      index = SearchIndex.open(boardDirectory(), 'log', 1, { rows: 500, bytes: 40_000 })
-      for (const [n, text] of texts.entries()) index.add(event(text, n + 1), idOf(n + 1), n + 1)
-      index.settle(1, 10)
-    })
-    afterAll(() => index.close())
+  beforeAll(() => {
+    texts = corpusTexts(23)
+    // In several parts, as on a board of millions.
+    index = SearchIndex.open(boardDirectory(), 'log', 1, { rows: 500, bytes: 40_000 })
+    for (const [n, text] of texts.entries()) index.add(event(text, n + 1), idOf(n + 1), n + 1)
+    index.settle(1, 10)
+  })
+  afterAll(() => index.close())
 
-    const naive = (text: string): number[] => {
-      const read = readQuery(text)
-      if (!read.ok) return []
-      const holds = matcher(read.query)
-      return texts.flatMap((each, n) => (holds(each) ? [n + 1] : [])).reverse()
-    }
+  const naive = (text: string): number[] => {
+    const read = readQuery(text)
+    if (!read.ok) return []
+    const holds = matcher(read.query)
+    return texts.flatMap((each, n) => (holds(each) ? [n + 1] : [])).reverse()
+  }
+
+  /** What is asked for: words of the texts, parts of them and phrases. */
+  const terms = (): fc.Arbitrary<string> => {
     const words = fc.constantFrom(...new Set(texts.flatMap(wordsOf)))
     const run = fc.constantFrom(...texts.filter((text) => wordsOf(text).length > 2)).chain((text) => {
       const all = wordsOf(text)
       return fc.nat(all.length - 2).map((at) => all.slice(at, at + 2).join(' '))
     })
-    const term = fc.oneof(
+    return fc.oneof(
       words,
       words.map((word) => `-${word}`),
       words.map((word) => `${word.slice(0, 2)}*`),
@@ -86,34 +88,34 @@ describe.skipIf(corpusAbsent)(
       run.map((phrase) => `"${phrase}"`),
       run.map((phrase) => `-"${phrase}"`),
     )
+  }
 
-    test('the index finds what a look at every text finds, newest first', () => {
-      expect(texts.length).toBeGreaterThan(2000)
-      fc.assert(
-        fc.property(fc.array(term, { minLength: 1, maxLength: 4 }), (terms) => {
-          expect(search(index, terms.join(' '))).toEqual(naive(terms.join(' ')))
-        }),
-        { numRuns: 150 },
-      )
-    })
+  test('the index finds what a look at every text finds, newest first', () => {
+    expect(texts.length).toBeGreaterThan(2000)
+    fc.assert(
+      fc.property(fc.array(terms(), { minLength: 1, maxLength: 4 }), (all) => {
+        expect(search(index, all.join(' '))).toEqual(naive(all.join(' ')))
+      }),
+      { numRuns: 150 },
+    )
+  })
 
-    test('pages of any size, both ways, put together are the whole', () => {
-      for (const word of ['the', 'ubuntu', 'install']) {
-        const whole = search(index, word)
-        for (const order of ['asc', 'desc'] as const) {
-          const found: number[] = []
-          for (;;) {
-            const from = found.at(-1)
-            const page = search(index, word, { order, limit: 7, ...(from === undefined ? {} : { from }) })
-            if (page.length === 0) break
-            found.push(...page)
-          }
-          expect(found).toEqual(order === 'asc' ? whole.toReversed() : whole)
+  test('pages of any size, both ways, put together are the whole', () => {
+    for (const word of ['the', 'ubuntu', 'install']) {
+      const whole = search(index, word)
+      for (const order of ['asc', 'desc'] as const) {
+        const found: number[] = []
+        for (;;) {
+          const from = found.at(-1)
+          const page = search(index, word, { order, limit: 7, ...(from === undefined ? {} : { from }) })
+          if (page.length === 0) break
+          found.push(...page)
         }
+        expect(found).toEqual(order === 'asc' ? whole.toReversed() : whole)
       }
-    })
-  },
-)
+    }
+  })
+})
 
 test('no query is an error of SQL, whatever it holds', () => {
   const index = SearchIndex.open(scratchDirectory(), 'log', 1)

@@ -2,7 +2,7 @@
  * The index and its pages: what is found and in what order, on small worlds and on real rows, and that the pages of a walk are one
  * list while documents come and go.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
@@ -16,6 +16,7 @@ import { qualityIn, type Sources } from '../../../src/tools/known.ts'
 import { type ListRow, rowsOf } from '../../../src/tools/list-rows.ts'
 import { type Page, ToolSearch } from '../../../src/tools/search.ts'
 import { pageJson } from '../../../src/tools/show.ts'
+import { realData } from '../../support/real-data.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -298,15 +299,14 @@ describe('the pages of a walk', () => {
   })
 })
 
-const lists = join(import.meta.dirname, '../../../../shared/data/tools')
-const isThere = existsSync(lists)
+const lists = realData('tools')
 
-describe(`real rows${isThere ? '' : ` (not run: ${lists} is missing)`}`, () => {
-  test.runIf(isThere)('9,746 of them become rows, and the order of well-known questions stays', () => {
+describe.skipIf(lists.isAbsent)(`real rows${lists.note}`, () => {
+  test('9,746 of them become rows, and the order of well-known questions stays', () => {
     const index = new ToolIndex()
     const bad: string[] = []
     for (const file of ['x402-resources', 'mpp-services', 'mcp-servers']) {
-      for (const line of readFileSync(join(lists, `${file}.jsonl`), 'utf8')
+      for (const line of readFileSync(join(lists.path, `${file}.jsonl`), 'utf8')
         .trim()
         .split('\n'))
         for (const each of rowsOf(JSON.parse(line), file)) {

@@ -1,5 +1,4 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, verify as opensslVerify, sign } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
 import { verify as nobleVerify } from '@noble/ed25519'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -12,6 +11,7 @@ import {
   KeyCache,
   passesSelfTest,
 } from '../../../src/verify/backends.ts'
+import { readVector, vectors } from '../../support/vectors.ts'
 import { craft, groupOrder, smallOrderEncodings, torsion, torsion8 } from './edge-points.ts'
 
 const backends = [createNobleBackend(), createOpensslBackend(), createSodiumBackend()]
@@ -39,20 +39,17 @@ const signer = newSigner()
 const message = Buffer.from('{"version":1,"service":"bs-test","command":{"operation":"post"}}')
 const signature = sign(undefined, message, signer.key)
 
-describe('published vectors', () => {
-  const folder = new URL('../../../../shared/data/vectors/ed25519/', import.meta.url)
-  const absent = !existsSync(folder)
-  const because = absent ? ' (skipped: ../shared/data/vectors/ed25519 is absent)' : ''
-  const read = (name: string) => JSON.parse(readFileSync(new URL(name, folder), 'utf8'))
+describe.skipIf(vectors.isAbsent)(`published vectors${vectors.note}`, () => {
+  const read = (name: string) => JSON.parse(readVector(`ed25519/${name}`))
   const hex = (text: string) => Buffer.from(text, 'hex')
 
-  test.skipIf(absent)(`all 12 speccheck cases are refused by every backend${because}`, () => {
+  test('all 12 speccheck cases are refused by every backend', () => {
     const cases = read('ed25519-speccheck-cases.json') as { message: string; pub_key: string; signature: string }[]
     expect(cases).toHaveLength(12)
     for (const one of cases) expect(verdict(hex(one.signature), hex(one.message), hex(one.pub_key))).toBe(false)
   })
 
-  test.skipIf(absent)(`all 151 Wycheproof tests come out as published, with every backend${because}`, () => {
+  test('all 151 Wycheproof tests come out as published, with every backend', () => {
     type Group = {
       publicKey: { pk: string }
       tests: { tcId: number; comment: string; msg: string; sig: string; result: string }[]

@@ -11,7 +11,7 @@ import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { parseQuery, unknownParameter } from '../http/query.ts'
 import { openHeaders } from '../http/replies.ts'
 import { takesGzip } from '../http/wire.ts'
-import type { ExportChunk, ExportRequest } from './chunk.ts'
+import type { ExportChunk, ExportRequest, ExportState } from './chunk.ts'
 import type { Enter } from './gate.ts'
 
 /** A reader whose socket has taken nothing for so long is not one that a stop waits for. */
@@ -77,8 +77,7 @@ export class Exports {
         this.#open.delete(stream)
         leave()
       })
-      if (gzip) pumpGzip(next, request, chunk, stream)
-      else pump(next, request, chunk, stream)
+      pump(next, request, chunk, stream, gzip ? gzipInto(stream) : stream)
     })
   }
 
@@ -120,69 +119,54 @@ function refuseChunk(options: ExportOptions, exchange: Exchange, { filter }: Exp
 
 type Chunk = Extract<ExportChunk, { ok: true }>
 
-/** Writes a chunk; asks for the next when the socket has room. `stream` holds at most one chunk beyond its own bound. */
-function pump(next: Next, request: ExportRequest, first: Chunk, stream: ByteStream): void {
-  let open = true
-  const isGone = () => !open
-  let wanted = false
-  let chunk: Chunk = first
-  stream.onClose(() => {
-    open = false
-  })
-  const ask = (): void => {
-    if (!open) return
-    if (chunk.state === undefined) return stream.end()
-    next({ ...request, state: chunk.state }, isGone, (made) => {
-      if (!open) return
-      if (made === undefined || !made.ok) return stream.close()
-      chunk = made
-      step()
-    })
-  }
-  const step = (): void => {
-    if (chunk.bytes.length === 0 || stream.write(chunk.bytes)) return ask()
-    wanted = true
-  }
-  stream.onDrain(() => {
-    if (!wanted) return
-    wanted = false
-    ask()
-  })
-  step()
-}
+/** Where the chunks go: to the reader as they are, or by way of a compressor. */
+type Sink = Pick<ByteStream, 'write' | 'onDrain' | 'end'>
 
-function pumpGzip(next: Next, request: ExportRequest, first: Chunk, stream: ByteStream): void {
+function gzipInto(stream: ByteStream): Sink {
   const gzip = createGzip({ level: 6 })
-  let open = true
-  const isGone = () => !open
-  let chunk: Chunk = first
-  stream.onClose(() => {
-    open = false
-    gzip.destroy()
-  })
-  stream.onDrain(() => gzip.resume())
   gzip.on('data', (bytes: Buffer) => {
     if (!stream.write(bytes)) gzip.pause()
   })
   gzip.on('end', () => stream.end())
-  const ask = (): void => {
-    if (!open) return
-    if (chunk.state === undefined) {
-      gzip.end()
-      return
-    }
-    next({ ...request, state: chunk.state }, isGone, (made) => {
-      if (!open) return
-      if (made === undefined || !made.ok) return stream.close()
-      chunk = made
-      step()
-    })
+  stream.onDrain(() => gzip.resume())
+  stream.onClose(() => gzip.destroy())
+  return {
+    write: (bytes) => gzip.write(bytes),
+    onDrain: (callback) => gzip.on('drain', callback),
+    end: () => gzip.end(),
   }
-  const step = (): void => {
-    if (gzip.write(chunk.bytes)) ask()
-    else gzip.once('drain', ask)
+}
+
+/** Writes chunk after chunk as the sink takes them. The next one is made meanwhile, so at most one waits beside what the sink holds. */
+function pump(next: Next, request: ExportRequest, first: Chunk, stream: ByteStream, sink: Sink): void {
+  let isOpen = true
+  let isFull = false
+  let made: Chunk | undefined
+  stream.onClose(() => {
+    isOpen = false
+  })
+  const ask = (state: ExportState): void =>
+    next(
+      { ...request, state },
+      () => !isOpen,
+      (chunk) => {
+        if (!isOpen) return
+        if (!chunk?.ok) return stream.close()
+        made = chunk
+        if (!isFull) write(chunk)
+      },
+    )
+  const write = ({ bytes, state }: Chunk): void => {
+    made = undefined
+    isFull = bytes.length > 0 && !sink.write(bytes)
+    if (state === undefined) sink.end()
+    else ask(state)
   }
-  step()
+  sink.onDrain(() => {
+    isFull = false
+    if (made !== undefined) write(made)
+  })
+  write(first)
 }
 
 const parameters = ['stream', 'room', 'since', 'until', 'cursor', 'limit']

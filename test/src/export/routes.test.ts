@@ -83,6 +83,41 @@ test('reads stand behind the chunks of four exports at most, and for who has gon
   expect(asked).toHaveLength(6)
 })
 
+test('while a reader takes a chunk the next one is made, and no more than that waits for them', () => {
+  const asked: ((chunk: ExportChunk | undefined) => void)[] = []
+  const exports = new Exports({
+    now: () => 0,
+    next: (_request, answer) => void asked.push(answer),
+    rooms: { may: () => {} },
+    refuse: () => {},
+  })
+  const { stream, exchange } = reader()
+  const told: string[] = []
+  let drained = () => {}
+  Object.assign(stream, {
+    write: (bytes: Buffer) => {
+      told.push(bytes.toString())
+      return false
+    },
+    onDrain: (callback: () => void) => {
+      drained = callback
+    },
+    end: () => told.push('end'),
+  })
+  exports.handle(exchange)
+  const chunk = (text: string, more: object = { state: {} }) =>
+    ({ ok: true, bytes: Buffer.from(text), ...more }) as ExportChunk
+  asked[0]!(chunk('one'))
+  expect([told, asked.length]).toEqual([['one'], 2])
+  asked[1]!(chunk('two'))
+  expect([told, asked.length]).toEqual([['one'], 2])
+  drained()
+  expect([told, asked.length]).toEqual([['one', 'two'], 3])
+  drained()
+  asked[2]!(chunk('three', {}))
+  expect([told, asked.length]).toEqual([['one', 'two', 'three', 'end'], 3])
+})
+
 test('gzip goes to whoever names it, and never to who refuses it', () => {
   for (const accepted of ['gzip', 'deflate, GZIP', 'br;q=1, gzip ; q=0.5', 'gzip;q=0.001', 'gzip;q=1.0'])
     expect([accepted, takesGzip(accepted)]).toEqual([accepted, true])

@@ -90,6 +90,14 @@ export class Feed {
     return frame
   }
 
+  /** These events will be read next, with their records. */
+  readSoon(slots: readonly number[]): void {
+    const { events } = this.state.board
+    events.readSoon(slots)
+    const ofShards = Map.groupBy(slots, (slot) => events.shard(slot))
+    for (const [shard, held] of ofShards) this.#options.shards[shard]?.readSoon(held.map((slot) => events.place(slot)))
+  }
+
   /** Every log of the board, with the heads that were signed. */
   get book(): LogBook {
     return this.state.book

@@ -57,10 +57,10 @@ export function findEvents(state: State, query: EventsQuery, now: number): Slots
   const ofRoom = room === undefined ? undefined : slotsIn(room, query.page)
   const own = author?.events
   if (own !== undefined && (ofRoom === undefined || own.length < ofRoom.length))
-    return walk(own, cursorBounds(own, query), query, matches)
+    return walk(events, own, cursorBounds(own, query), query, matches)
   const list = ofRoom ?? allSlots(board)
   const bounds = cursorBounds(list, query)
-  return walk(list, ofRoom === undefined ? bounds : seqBounds(events, list, bounds, query), query, matches)
+  return walk(events, list, ofRoom === undefined ? bounds : seqBounds(events, list, bounds, query), query, matches)
 }
 
 /** First position, and the one after the last. */
@@ -77,6 +77,10 @@ function cursorBounds(list: List, { order, from }: EventsQuery): Bounds {
 function seqBounds(events: EventIndex, list: List, { low, high }: Bounds, { before, after }: EventsQuery): Bounds {
   const firstAbove = (value: number): number => {
     let [from, to] = [low, high]
+    // In the list of a whole room, number n stands at place n - 1.
+    const guess = Math.max(low, Math.min(value, high))
+    if (guess < high && events.seq(list.at(guess)) > value) to = guess
+    if (guess > low && events.seq(list.at(guess - 1)) <= value) from = guess
     while (from < to) {
       const middle = (from + to) >>> 1
       if (events.seq(list.at(middle)) <= value) from = middle + 1
@@ -91,11 +95,20 @@ function seqBounds(events: EventIndex, list: List, { low, high }: Bounds, { befo
 }
 
 /** `next` is there when another match is, or may be: the walk looks one match ahead, as far as it may look at all. */
-function walk(list: List, { low, high }: Bounds, query: EventsQuery, matches: (slot: number) => boolean): Slots {
+function walk(
+  events: EventIndex,
+  list: List,
+  { low, high }: Bounds,
+  query: EventsQuery,
+  matches: (slot: number) => boolean,
+): Slots {
   const step = query.order === 'desc' ? -1 : 1
   const slots: number[] = []
   let looked = 0
   let position = query.order === 'desc' ? high - 1 : low
+  const first = position
+  if (events.hasOld)
+    events.readSoon(Array.from({ length: Math.min(query.limit + 1, high - low) }, (_, n) => list.at(first + n * step)))
   for (; position >= low && position < high; position += step) {
     if (looked++ === scanMax)
       return { slots, next: slots.length === query.limit ? slots.at(-1) : list.at(position - step) }

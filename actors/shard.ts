@@ -221,6 +221,13 @@ export class Shard {
     return frame
   }
 
+  /** These events will be read next, with their records. */
+  readSoon(slots: readonly number[]): void {
+    const { events } = this.board
+    events.readSoon(slots)
+    this.#options.journal.readSoon(slots.map((slot) => events.place(slot)))
+  }
+
   post(write: WriteLetter, answer: Answer): void {
     if (this.#mail === undefined) return this.#offer(write, answer)
     const mail = this.#mail

@@ -77,6 +77,8 @@ export interface DiskFile {
   size(): number
   /** Fills `into` from `position`; returns the bytes read, fewer than asked only at the end of the file. */
   readAt(into: Uint8Array, position: number): number
+  /** So many bytes will be read next: a disk that is waited for begins now, beside other work. Never fails, and may do nothing. */
+  readSoon(position: number, bytes: number): void
   /** Writes all of `bytes`. Throws DiskFull (part may be written), SyncFailed when poisoned, or the error of the system. */
   writeAt(bytes: Uint8Array, position: number): void
   /** fdatasync. Throws SyncFailed, after which every writeAt, truncate and sync throws SyncFailed. */
@@ -103,6 +105,8 @@ export interface ReadHandle {
 export interface Disk {
   /** How many files and sockets the process may have open at a time; Infinity: unknown. */
   readonly descriptorsMax: number
+  /** What was read here a moment ago had to be waited for: what is read next is worth announcing, see DiskFile.readSoon. */
+  isWaitedFor(): boolean
   /** Throws DiskFull, or the error of the system (ENOENT, EEXIST, EACCES, EROFS). */
   openFile(path: string, mode: OpenMode): DiskFile
   /** Undefined: there is no such file. */

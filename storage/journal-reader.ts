@@ -78,6 +78,11 @@ export class JournalReader {
     return this.#nearby.read({ file, offset, end, limit: live.end, seq, seed })
   }
 
+  /** These frames will be read next: see DiskFile.readSoon. */
+  readSoon(seqs: Iterable<number>): void {
+    this.#sealed.readSoon(seqs)
+  }
+
   /** Like Journal.scan: `from` to `through` inclusive; payloads are views that the next step overwrites. Throws Damage. */
   *scan(from: number, through: number = Infinity): Generator<FoundFrame, void, undefined> {
     const last = Math.min(through, this.#through)

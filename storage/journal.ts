@@ -476,6 +476,11 @@ export class Journal {
     return readFrameAt(file, { offset: live.offsetOf(seq), end: live.offsetOf(seq + 1), seq, seed })
   }
 
+  /** These frames will be read next: see DiskFile.readSoon. */
+  readSoon(seqs: Iterable<number>): void {
+    this.#sealed.readSoon(seqs)
+  }
+
   /**
    * Frames from `from` to `through` (inclusive; the last durable one now, by default) in order, with large reads. Each
    * payload is a view that the next step overwrites: copy what is kept. Throws Damage.

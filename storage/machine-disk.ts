@@ -21,6 +21,7 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
+  read,
   readdirSync,
   readFileSync,
   readSync,
@@ -38,6 +39,28 @@ import { type Disk, type DiskFile, DiskFull, type OpenMode, type ReadHandle, Syn
 /** Files hold private rooms and keys: only the owner may read them. */
 const fileMode = 0o600
 const directoryMode = 0o700
+
+/**
+ * What the page cache holds takes a few microseconds to read, and what it lacks a tenth of a millisecond or more. Reads are announced
+ * to the disk only where those of this thread are slow: for a while after two that nearly follow one another. One alone may have been
+ * a thread that had to wait for a core.
+ */
+const slowReadMs = 0.04
+const slowReadMsMax = 0.2
+const slowForMs = 1_000
+let usualReadMs = 0
+let slowUntil = Number.NEGATIVE_INFINITY
+/** What announced reads read is in the page cache then: nobody looks at it here. */
+const unused = Buffer.allocUnsafeSlow(16 * 1024)
+
+function noteRead(tookMs: number): void {
+  usualReadMs += (Math.min(tookMs, slowReadMsMax) - usualReadMs) / 8
+  if (usualReadMs > slowReadMs) slowUntil = performance.now() + slowForMs
+}
+
+function isWaitedFor(): boolean {
+  return performance.now() < slowUntil
+}
 
 class RealFile implements DiskFile {
   readonly path: string
@@ -61,13 +84,21 @@ class RealFile implements DiskFile {
   }
 
   readAt(into: Uint8Array, position: number): number {
+    const begun = performance.now()
     let total = 0
     while (total < into.length) {
       const count = readSync(this.#open, into, total, Math.min(into.length - total, callBytesMax), position + total)
       if (count === 0) break
       total += count
     }
+    noteRead(performance.now() - begun)
     return total
+  }
+
+  readSoon(position: number, bytes: number): void {
+    if (this.#closed || !isWaitedFor()) return
+    // Where the file is closed before its turn comes, this fails, or reads another file in vain.
+    read(this.#descriptor, unused, 0, Math.min(bytes, unused.length), position, () => {})
   }
 
   writeAt(bytes: Uint8Array, position: number): void {
@@ -318,6 +349,7 @@ export function softLimitIn(limits: string): number {
 
 export const machineDisk: Disk = {
   descriptorsMax: descriptorsMax(),
+  isWaitedFor,
   openFile: (path, mode) => new RealFile(path, mode),
   openForReading,
   readWhole: (path) => readFileSync(path),

@@ -19,7 +19,7 @@ export type FramePlace = {
 }
 
 /** What lies so near to the frame before is worth reading what is between them. */
-const gapBytesMax = 8 * 1024
+export const gapBytesMax = 8 * 1024
 const aheadBytesMin = 4 * 1024
 const aheadBytesMax = 64 * 1024
 

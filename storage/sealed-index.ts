@@ -20,6 +20,7 @@
 import { crc32 } from 'node:zlib'
 import { Builder } from 'flatbuffers'
 import type { BoundedMap } from './bounded-map.ts'
+import type { DiskFile } from './disk.ts'
 import { KEY_BYTES } from './frame.ts'
 import type { LiveIndex } from './live-index.ts'
 import { FOOTER_BYTES } from './segment.ts'
@@ -34,7 +35,7 @@ export type SealedFacts = {
 }
 
 /** Anything that can be read at a position: an open file, or bytes in memory. */
-export type ByteSource = { size(): number; readAt(into: Uint8Array, position: number): number }
+export type ByteSource = Pick<DiskFile, 'size' | 'readAt' | 'readSoon'>
 
 /** Places of frames that were read lately, by the first seq of those in each: all segments of a journal share one. */
 export type OffsetBlocks = BoundedMap<number, Buffer>
@@ -193,14 +194,30 @@ export class SealedIndex {
     return { offset: offsets.readUInt32LE(at), end, seq }
   }
 
+  /** The place of this frame will be asked for next. */
+  readSoon(seq: number): void {
+    const ordinal = seq - this.#facts.firstSeq
+    const first = ordinal - (ordinal % framesPerBlock)
+    if (this.#blocks.has(this.#facts.firstSeq + first)) return
+    this.#source.readSoon(this.#blockAt(first), this.#blockBytes(first))
+  }
+
+  #blockAt(first: number): number {
+    return this.#offsetsAt.start + first * 4
+  }
+
+  #blockBytes(first: number): number {
+    return Math.min(framesPerBlock + 1, this.#facts.count - first) * 4
+  }
+
   /** Places of the frames from this ordinal on, and of the one after them. */
   #block(first: number): Buffer {
     const seq = this.#facts.firstSeq + first
     const known = this.#blocks.get(seq)
     if (known !== undefined) return known
-    const block = Buffer.allocUnsafeSlow(Math.min(framesPerBlock + 1, this.#facts.count - first) * 4)
+    const block = Buffer.allocUnsafeSlow(this.#blockBytes(first))
     // Kept once it is read: what a failed read leaves would be taken for places in the segment.
-    this.#source.readAt(block, this.#offsetsAt.start + first * 4)
+    this.#source.readAt(block, this.#blockAt(first))
     this.#blocks.set(seq, block)
     return block
   }

@@ -6,7 +6,7 @@
  */
 import { BoundedMap } from './bounded-map.ts'
 import { Damage, type Disk, type DiskFile, isUnreadable } from './disk.ts'
-import type { FramePlace } from './nearby-reads.ts'
+import { type FramePlace, gapBytesMax } from './nearby-reads.ts'
 import { type ByteSource, buildIndex, type OffsetBlocks, type SealedFacts, SealedIndex } from './sealed-index.ts'
 import {
   FOOTER_BYTES,
@@ -136,6 +136,18 @@ export class SealedSegment {
     throw new Damage({ path: this.file.path, offset, expected: `frame ${seq}`, found: 'no space for it' })
   }
 
+  /** Frames of this segment will be read next, in this order. Needs the index. Throws as `framePlace`. */
+  readSoon(seqs: readonly number[]): void {
+    for (const seq of seqs) this.#index!.readSoon(seq)
+    let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+    for (const seq of seqs) {
+      const { offset, end } = this.framePlace(seq)
+      // What lies near the one before is read with it (nearby-reads.ts).
+      if (offset > to + gapBytesMax || end < from - gapBytesMax) this.file.readSoon(offset, end - offset)
+      ;[from, to] = [offset, end]
+    }
+  }
+
   /** Newest seq of this segment with the 16-byte key. Needs the index. */
   findKey(key: Buffer): number | undefined {
     return this.#ask((index) => index.find(key))
@@ -183,5 +195,6 @@ function inMemory(bytes: Buffer): ByteSource {
   return {
     size: () => bytes.length,
     readAt: (into, position) => bytes.copy(into, 0, position, position + into.length),
+    readSoon: () => {},
   }
 }

@@ -94,6 +94,16 @@ export class SealedSegments {
     }
   }
 
+  /** These frames will be read next. What is wrong with one is said when it is. */
+  readSoon(seqs: Iterable<number>): void {
+    if (!this.#options.disk.isWaitedFor()) return
+    const sealed = [...seqs].filter((seq) => seq < this.nextSeq)
+    for (const [listed, held] of Map.groupBy(sealed, (seq) => this.#listedAt(seq)))
+      try {
+        this.#found(listed).readSoon(held)
+      } catch {}
+  }
+
   /** Newest seq up to `through` with this key. A frame after `through` hides older ones of its key in the same segment. */
   findKey(key: Buffer, through: number): number | undefined {
     for (let i = this.#list.length - 1; i >= 0; i--) {

@@ -46,6 +46,8 @@ const blocksMax = 0x10_0000
 export type RowSource = {
   /** Throws the error of the system. */
   readonly readAt: (into: Uint8Array, position: number) => number
+  /** See DiskFile. */
+  readonly readSoon: (position: number, bytes: number) => void
   /** It cannot be read, or is not as it was written: it is never to be opened again. */
   readonly unsound: (problem: Error) => void
 }
@@ -177,6 +179,14 @@ export class ShelvedRows {
   key(row: number): Buffer {
     const { buffer, byteOffset } = this.#rowBlock(row)
     return Buffer.from(buffer, byteOffset + 4 * this.#inBlock(row), 4 * keyWords)
+  }
+
+  /** This row will be read next. */
+  readSoon(row: number): void {
+    const { rowsAt, rowsPerBlock } = this.#layout
+    const block = Math.floor(row / rowsPerBlock)
+    const bytes = 4 * this.#words * rowsPerBlock
+    if (!this.#cache.has(this.#firstBlock + block)) this.#source.readSoon(rowsAt + bytes * block, bytes)
   }
 
   /** The row of this key, or undefined. Throws as `word`. */

@@ -217,6 +217,12 @@ export class EventIndex {
     return number === none ? (this.#old?.find(id, since) ?? none) : this.#recent.from + number
   }
 
+  /** What is kept of these events will be read next. */
+  readSoon(slots: readonly number[]): void {
+    const { from } = this.#recent
+    for (const slot of slots) if (slot < from) this.#old!.readSoon(slot)
+  }
+
   /** Adds an event whose id is not there yet, at the end of its thread; returns its slot. */
   add(event: NewSlot): number {
     const recent = this.#recent

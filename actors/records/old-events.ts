@@ -74,6 +74,11 @@ export class OldEvents {
     return changed ?? this.#rows(slot).word(slot % this.shelf.eventsEach, wordOf[column])
   }
 
+  /** The row of this event will be read next. */
+  readSoon(slot: number): void {
+    this.#rows(slot).readSoon(slot % this.shelf.eventsEach)
+  }
+
   /** Of an event that is old, or is being put away. */
   setLink(column: 'next' | 'tail', slot: number, to: number): void {
     const links = column === 'next' ? this.#nexts : this.#tails

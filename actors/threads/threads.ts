@@ -182,6 +182,18 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return this.#lastOf(root) !== none
   }
 
+  /** These threads will be listed next. Each is a chain of events: the links of all are read at the same time, one after another of each. */
+  readSoon(roots: readonly number[]): void {
+    const { events } = this.#core.board
+    if (!events.hasOld) return
+    let slots = roots
+    for (let posts = 0; posts <= shortMax && slots.length > 0; posts++) {
+      events.readSoon(slots)
+      slots = slots.map((slot) => events.next(slot)).filter((slot) => slot !== none)
+    }
+    events.readSoon(roots.map((root) => this.#lastOf(root)))
+  }
+
   sums(root: number): ThreadSums {
     const last = this.#lastOf(root)
     const { events } = this.#core.board

@@ -42,6 +42,7 @@ function viewed(view: EventView): ListedEvent {
 }
 
 export function listedWithin(context: ReadContext, slots: readonly number[]): Within<number, ListedEvent> {
+  context.readSoon(slots)
   return jsonWithin(slots, (slot) => listedEvent(context, slot))
 }
 

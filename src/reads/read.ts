@@ -111,6 +111,8 @@ export type ReadContext = {
   readonly state: State
   readonly board: Board
   readonly body: (slot: number) => Frame
+  /** These events will be read next: a slow disk reads them at the same time, and not one after the other. */
+  readonly readSoon: (slots: readonly number[]) => void
   /** The bytes of an attachment's file; undefined: it is not there. */
   readonly blobFile: (room: string, sha256: string) => Buffer | undefined
   /** The frame with this number in the journal of a shard. */

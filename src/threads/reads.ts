@@ -102,6 +102,8 @@ function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnsw
     without: mutedAuthors(context, request),
   }
   const { roots, next } = index.find(query)
+  index.readSoon(roots)
+  context.readSoon(roots)
   const { shown, cut } = jsonWithin(roots, (root) => ({ json: threadJson(context, index, root) }))
   const place = cut === undefined ? next : index.placeOf(query, cut)
   const isFirst = order === 'active' && args.cursor === undefined && args.page === undefined && author === undefined

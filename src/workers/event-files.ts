@@ -111,6 +111,7 @@ export class EventFiles implements EventShelf {
     const { clock, disk, report } = this.#place
     return {
       readAt: (into, position) => file.readAt(into, position),
+      readSoon: (position, bytes) => file.readSoon(position, bytes),
       unsound: (problem) => {
         report('error', 'events.unsound', { file: file.path, problem: problem.message })
         if (disk.fileExists(file.path)) disk.removeUnsynced(file.path)

@@ -287,6 +287,7 @@ export class ShardRun {
       state: shard.state,
       board: shard.board,
       body: (slot) => shard.read(shard.board.events.place(slot)),
+      readSoon: (slots) => shard.readSoon(slots),
       blobFile: (room, sha256) => readBlob(disk, blobs, room, sha256),
       frame: (_shard, seq) => shard.read(seq),
       cursors: new CursorSealer(cursorKey),

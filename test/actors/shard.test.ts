@@ -3,11 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
+import { findEvents } from '../../actors/reading.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { registryName, stubOf } from '../../actors/records/record.ts'
 import type { Decider, WriteLetter } from '../../actors/records/write.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
+import type { State } from '../../actors/state.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { systemClock } from '../../src/clock.ts'
 import { type Actors, type TakeReply, whenDecided } from '../../src/command/ports.ts'
@@ -23,9 +25,9 @@ import { ShelfInMemory } from '../support/shelf-in-memory.ts'
 
 const ada = opensslSigner(Buffer.alloc(32, 1))
 
-type Fields = { text: string; nonce: string; timestamp: number; request_id?: string; ttl?: number }
+type Fields = { text: string; nonce: string; timestamp: number; request_id?: string; reply_to?: string; ttl?: number }
 
-function letter({ text, nonce, timestamp, request_id = '', ttl = 0 }: Fields): WriteLetter {
+function letter({ text, nonce, timestamp, request_id = '', reply_to = '', ttl = 0 }: Fields): WriteLetter {
   const command = { operation: 'post', room: 'lobby', text, request_id, public_key: ada.publicKey, timestamp, nonce }
   const signed = signingBytes('test', command)
   const sha = createHash('sha256').update(signed).digest()
@@ -47,7 +49,7 @@ function letter({ text, nonce, timestamp, request_id = '', ttl = 0 }: Fields): W
     args: {
       page: 'main',
       kind: 'note',
-      replyTo: '',
+      replyTo: reply_to,
       supersedes: '',
       attachments: [],
       ttl,
@@ -427,6 +429,43 @@ test('a clock that once was in the year 2106 leaves nothing behind: what is post
   expect(await again.post({ text: 'restarted', timestamp: right + 90, nonce: 'restarted' })).toMatchObject({ ok: true })
   expect(again.shard.board.events.at(again.shard.board.events.count - 1)).toBe(right + 90)
   again.journal.close()
+})
+
+test.each([
+  [
+    'a list of events',
+    (state: State) => findEvents(state, { order: 'desc', limit: 100, before: 1_000 }, 0).slots.length,
+  ],
+  [
+    'a list of threads',
+    (state: State) => {
+      const index = state.threads.at(0)
+      const roots = Array.from({ length: 30 }, (_, n) => 3 * n)
+      index.readSoon(roots)
+      return roots.reduce((posts, root) => posts + 1 + index.sums(root).replies, 0)
+    },
+  ],
+] as const)('on a slow disk %s announces all old events before it reads one', async (_name, list) => {
+  const [disk, files] = [new FaultyDisk(), scratchDirectory()]
+  const report = () => {}
+  const eventShelf = new EventFiles({ clock: systemClock, disk, random: randomBytes, report, directory: files }, 16)
+  const { shard, post, journal, clock } = startShard(undefined, undefined, {}, { eventShelf })
+  for (let n = 0; n < 90; n++) {
+    const root = n - (n % 3)
+    const reply = n === root ? {} : { reply_to: shard.board.events.idHex(root) }
+    expect(await post({ text: `${n}`, nonce: `${n}`, timestamp: clock.seconds, ...reply })).toMatchObject({ ok: true })
+  }
+  await vi.waitFor(() => expect(readdirSync(files).length).toBeGreaterThan(2))
+  await vi.waitFor(() => expect(shard.board.events.hasOld).toBe(true))
+  disk.isSlow = true
+  expect(list(shard.state)).toBe(90)
+  const firstRead = disk.heard.findIndex(({ what }) => what === 'read')
+  const announced = disk.heard.slice(0, firstRead)
+  const read = disk.heard.filter(({ what }) => what === 'read')
+  expect(new Set(read.map(({ path }) => path)).size).toBeGreaterThan(2)
+  for (const { path, from, to } of read)
+    expect(announced.some((each) => each.path === path && each.from === from && each.to === to)).toBe(true)
+  journal.close()
 })
 
 test('a snapshot whose old events are damaged, or whose request ids are lost, costs a replay and nothing else', async () => {

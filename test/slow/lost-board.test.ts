@@ -247,6 +247,7 @@ function cutAfter(steps: number): Disk {
         path,
         size: () => file.size(),
         readAt: (into, position) => file.readAt(into, position),
+        readSoon: (position, bytes) => file.readSoon(position, bytes),
         writeAt: cut((bytes, position) => file.writeAt(bytes, position)),
         sync: cut(() => file.sync()),
         syncLater: (done) => file.syncLater(done),

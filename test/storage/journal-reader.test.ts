@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { statSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
@@ -91,6 +92,55 @@ test('a reader keeps few segments open where the process may have few descriptor
   // Two of each sealed segment, and the one that grows.
   expect(opened(1_024)).toBe(2 * 16 + 1)
   expect(opened(1_048_576)).toBe(2 * (segments - 1) + 1)
+})
+
+test('frames that are announced are read from where was said, on a slow disk alone, and an index that is broken hinders nobody', () => {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 20_000 })
+  while (journal.nextSeq <= 600) journal.append([numbered(journal.nextSeq)])
+  journal.close()
+  const disk = new FaultyDisk()
+  const reader = JournalReader.open(disk, directory)
+  reader.advance(600)
+  const seqs = [3, 599, 250, 90, 4]
+  reader.readSoon(seqs)
+  expect(disk.heard).toEqual([])
+  disk.isSlow = true
+  reader.readSoon(seqs)
+  const announced = disk.heard.filter(({ what }) => what === 'soon')
+  disk.heard.length = 0
+  for (const seq of seqs) expect(reader.read(seq)).toMatchObject(numbered(seq))
+  const sealed = seqs.filter((seq) => seq < listSegments(machineDisk, directory, 'log').at(-1)!)
+  const frames = announced.filter(({ path }) => path.endsWith('.log'))
+  expect(frames).toHaveLength(sealed.length)
+  // Places are announced before any frame.
+  const perFile = Map.groupBy(announced, ({ path }) => path.slice(0, -4))
+  for (const of of perFile.values())
+    expect(of.map(({ path }) => path.slice(-4)).join()).toMatch(/^(\.idx,)+(\.log,?)+$/)
+  for (const { path, from, to } of frames)
+    expect(disk.heard.some((read) => read.path === path && read.from <= from && read.to >= to)).toBe(true)
+  reader.close()
+  const index = announced.find(({ path }) => path.endsWith('.idx'))!
+  writeFileSync(index.path, Buffer.alloc(statSync(index.path).size, 0xff))
+  reader.readSoon(seqs)
+  for (const seq of seqs) expect(reader.read(seq)).toMatchObject(numbered(seq))
+  reader.close()
+})
+
+test('what is announced of a file that is closed, or beyond its end, harms nothing', async () => {
+  const path = join(scratchDirectory(), 'file')
+  writeFileSync(path, 'some bytes')
+  const file = machineDisk.openFile(path, 'read')
+  file.readSoon(0, 4)
+  file.readSoon(9, 1_000_000)
+  file.readSoon(1_000, 4)
+  file.close()
+  file.readSoon(0, 4)
+  const other = machineDisk.openFile(path, 'read')
+  await new Promise((go) => setTimeout(go, 20))
+  const into = Buffer.alloc(4)
+  expect([other.readAt(into, 5), into.toString()]).toEqual([4, 'byte'])
+  other.close()
 })
 
 test('frames of an unfinished write are not read, and what takes their place is', () => {

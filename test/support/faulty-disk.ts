@@ -17,6 +17,15 @@ export class FaultyDisk implements Disk {
   readsUntilFailure = Infinity
 
   descriptorsMax = machineDisk.descriptorsMax
+  /** It takes long, so what will be read is announced. */
+  isSlow = false
+  /** What was announced and what was read, in their order. */
+  readonly heard: {
+    readonly what: 'soon' | 'read'
+    readonly path: string
+    readonly from: number
+    readonly to: number
+  }[] = []
 
   readonly openFile: Disk['openFile'] = (path, mode) => {
     const file = new FaultyFile(this, machineDisk.openFile(path, mode))
@@ -24,6 +33,7 @@ export class FaultyDisk implements Disk {
     return file
   }
 
+  readonly isWaitedFor = () => this.isSlow
   readonly openForReading = machineDisk.openForReading
   readonly readWhole = machineDisk.readWhole
   readonly fileExists = machineDisk.fileExists
@@ -60,10 +70,20 @@ class FaultyFile implements DiskFile {
   }
 
   readAt(into: Uint8Array, position: number): number {
+    this.#hear('read', position, into.length)
     if (this.#disk.readsUntilFailure-- > 0) return this.#file.readAt(into, position)
     this.#disk.readsUntilFailure = Infinity
     into.fill(0xff)
     throw Object.assign(new Error('EIO: a read failed'), { code: 'EIO' })
+  }
+
+  readSoon(position: number, bytes: number): void {
+    this.#hear('soon', position, bytes)
+    this.#file.readSoon(position, bytes)
+  }
+
+  #hear(what: 'soon' | 'read', from: number, bytes: number): void {
+    if (this.#disk.isSlow) this.#disk.heard.push({ what, path: this.path, from, to: from + bytes })
   }
 
   writeAt(bytes: Uint8Array, position: number): void {

@@ -144,6 +144,8 @@ const endless = Number.POSITIVE_INFINITY
 
 export class MemoryDisk implements Disk {
   readonly descriptorsMax = endless
+  /** So that everything that announces what it reads does so here. */
+  readonly isWaitedFor = () => true
   readonly points = new FaultPoints()
   readonly #options: MemoryDiskOptions
   #names = new Map<string, Inode>()
@@ -489,6 +491,8 @@ class OpenFile implements DiskFile {
     this.#disk.reading(this.path)
     return bytes.copy(into, 0, position, position + into.length)
   }
+
+  readSoon(): void {}
 
   writeAt(bytes: Uint8Array, position: number): void {
     const inode = this.#sound

@@ -227,6 +227,7 @@ function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
   }
   return {
     descriptorsMax: disk.descriptorsMax,
+    isWaitedFor: () => disk.isWaitedFor(),
     openFile: (path, mode) => new PlacedFile(disk.openFile(path, mode), place, waits),
     openForReading: (path) => disk.openForReading(path),
     readWhole: (path) => disk.readWhole(path),
@@ -266,6 +267,10 @@ class PlacedFile implements DiskFile {
 
   readAt(into: Uint8Array, position: number): number {
     return this.#file.readAt(into, position)
+  }
+
+  readSoon(position: number, bytes: number): void {
+    this.#file.readSoon(position, bytes)
   }
 
   writeAt(bytes: Uint8Array, position: number): void {

@@ -42,7 +42,7 @@ const directoryMode = 0o700
 
 /**
  * What the page cache holds takes a few microseconds to read, and what it lacks a tenth of a millisecond or more. Reads are announced
- * to the disk only where those of this thread are slow: for a while after two that nearly follow one another. One alone may have been
+ * to the disk only where short ones of this thread are slow: for a while after two that nearly follow one another. One alone may have been
  * a thread that had to wait for a core.
  */
 const slowReadMs = 0.04
@@ -91,7 +91,7 @@ class RealFile implements DiskFile {
       if (count === 0) break
       total += count
     }
-    noteRead(performance.now() - begun)
+    if (into.length <= unused.length) noteRead(performance.now() - begun)
     return total
   }
 

@@ -2,6 +2,7 @@
  * Reading a board: which slots answer a question. Pure walks over the index with a bound on each;
  * what a slot looks like to a reader is not decided here.
  */
+import { announcedAtOnce } from '../storage/disk.ts'
 import { allSlots, type Board, type Room, slotsIn } from './records/board.ts'
 import { type EventIndex, none } from './records/event-index.ts'
 import type { Slots as List } from './records/slot-lists.ts'
@@ -106,12 +107,14 @@ function walk(
   const slots: number[] = []
   let looked = 0
   let position = query.order === 'desc' ? high - 1 : low
-  const first = position
-  if (events.hasOld)
-    events.readSoon(Array.from({ length: Math.min(query.limit + 1, high - low) }, (_, n) => list.at(first + n * step)))
+  const announces = events.isWaitedFor
   for (; position >= low && position < high; position += step) {
     if (looked++ === scanMax)
       return { slots, next: slots.length === query.limit ? slots.at(-1) : list.at(position - step) }
+    if (announces && (looked - 1) % announcedAtOnce === 0) {
+      const left = step < 0 ? position - low + 1 : high - position
+      events.readSoon(Array.from({ length: Math.min(announcedAtOnce, left) }, (_, n) => list.at(position + n * step)))
+    }
     const slot = list.at(position)
     if (!matches(slot)) continue
     if (slots.length === query.limit) return { slots, next: slots.at(-1) }

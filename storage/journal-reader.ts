@@ -8,7 +8,7 @@ import { Damage, type Disk, type DiskFile } from './disk.ts'
 import { FOOTER, type FoundFrame, type Frame, KEY_BYTES } from './frame.ts'
 import { FrameWindow, frameBytesUsual, windowBytes } from './frame-window.ts'
 import { LiveIndex } from './live-index.ts'
-import { type FramePlace, NearbyReads } from './nearby-reads.ts'
+import { type FramePlace, gapBytesMax, NearbyReads } from './nearby-reads.ts'
 import { scanFrames } from './scan.ts'
 import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
 import { listSegments, readSegmentHeader, segmentPath } from './segment.ts'
@@ -79,8 +79,8 @@ export class JournalReader {
   }
 
   /** These frames will be read next: see DiskFile.readSoon. */
-  readSoon(seqs: Iterable<number>): void {
-    this.#sealed.readSoon(seqs)
+  readSoon(seqs: readonly number[]): void {
+    this.#sealed.readSoon(seqs, gapBytesMax)
   }
 
   /** Like Journal.scan: `from` to `through` inclusive; payloads are views that the next step overwrites. Throws Damage. */

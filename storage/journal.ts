@@ -477,8 +477,9 @@ export class Journal {
   }
 
   /** These frames will be read next: see DiskFile.readSoon. */
-  readSoon(seqs: Iterable<number>): void {
-    this.#sealed.readSoon(seqs)
+  readSoon(seqs: readonly number[]): void {
+    // Each is read by itself.
+    this.#sealed.readSoon(seqs, Number.NEGATIVE_INFINITY)
   }
 
   /**

@@ -35,31 +35,17 @@ import {
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { type Disk, type DiskFile, DiskFull, type OpenMode, type ReadHandle, SyncFailed } from './disk.ts'
+import { readPace } from './read-pace.ts'
 
 /** Files hold private rooms and keys: only the owner may read them. */
 const fileMode = 0o600
 const directoryMode = 0o700
 
-/**
- * What the page cache holds takes a few microseconds to read, and what it lacks a tenth of a millisecond or more. Reads are announced
- * to the disk only where short ones of this thread are slow: for a while after two that nearly follow one another. One alone may have been
- * a thread that had to wait for a core.
- */
-const slowReadMs = 0.04
-const slowReadMsMax = 0.2
-const slowForMs = 1_000
-let usualReadMs = 0
-let slowUntil = Number.NEGATIVE_INFINITY
 /** What announced reads read is in the page cache then: nobody looks at it here. */
 const unused = Buffer.allocUnsafeSlow(16 * 1024)
 
-function noteRead(tookMs: number): void {
-  usualReadMs += (Math.min(tookMs, slowReadMsMax) - usualReadMs) / 8
-  if (usualReadMs > slowReadMs) slowUntil = performance.now() + slowForMs
-}
-
 function isWaitedFor(): boolean {
-  return performance.now() < slowUntil
+  return readPace.isSlow(performance.now())
 }
 
 class RealFile implements DiskFile {
@@ -91,7 +77,7 @@ class RealFile implements DiskFile {
       if (count === 0) break
       total += count
     }
-    if (into.length <= unused.length) noteRead(performance.now() - begun)
+    readPace.note(into.length, begun, performance.now())
     return total
   }
 

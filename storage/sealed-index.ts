@@ -194,12 +194,16 @@ export class SealedIndex {
     return { offset: offsets.readUInt32LE(at), end, seq }
   }
 
-  /** The place of this frame will be asked for next. */
-  readSoon(seq: number): void {
-    const ordinal = seq - this.#facts.firstSeq
-    const first = ordinal - (ordinal % framesPerBlock)
-    if (this.#blocks.has(this.#facts.firstSeq + first)) return
-    this.#source.readSoon(this.#blockAt(first), this.#blockBytes(first))
+  /** The places of these frames will be asked for next. */
+  readSoon(seqs: readonly number[]): void {
+    let announced = -1
+    for (const seq of seqs) {
+      const ordinal = seq - this.#facts.firstSeq
+      const first = ordinal - (ordinal % framesPerBlock)
+      if (first !== announced && !this.#blocks.has(this.#facts.firstSeq + first))
+        this.#source.readSoon(this.#blockAt(first), this.#blockBytes(first))
+      announced = first
+    }
   }
 
   #blockAt(first: number): number {

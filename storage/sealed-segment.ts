@@ -6,7 +6,7 @@
  */
 import { BoundedMap } from './bounded-map.ts'
 import { Damage, type Disk, type DiskFile, isUnreadable } from './disk.ts'
-import { type FramePlace, gapBytesMax } from './nearby-reads.ts'
+import type { FramePlace } from './nearby-reads.ts'
 import { type ByteSource, buildIndex, type OffsetBlocks, type SealedFacts, SealedIndex } from './sealed-index.ts'
 import {
   FOOTER_BYTES,
@@ -136,14 +136,16 @@ export class SealedSegment {
     throw new Damage({ path: this.file.path, offset, expected: `frame ${seq}`, found: 'no space for it' })
   }
 
-  /** Frames of this segment will be read next, in this order. Needs the index. Throws as `framePlace`. */
-  readSoon(seqs: readonly number[]): void {
-    for (const seq of seqs) this.#index!.readSoon(seq)
+  /**
+   * Frames of this segment will be read next, in this order, and those that are at most `gapBytes` apart together. Needs the index.
+   * Throws as `framePlace`.
+   */
+  readSoon(seqs: readonly number[], gapBytes: number): void {
+    this.#index!.readSoon(seqs)
     let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
     for (const seq of seqs) {
       const { offset, end } = this.framePlace(seq)
-      // What lies near the one before is read with it (nearby-reads.ts).
-      if (offset > to + gapBytesMax || end < from - gapBytesMax) this.file.readSoon(offset, end - offset)
+      if (offset > to + gapBytes || end < from - gapBytes) this.file.readSoon(offset, end - offset)
       ;[from, to] = [offset, end]
     }
   }

@@ -94,14 +94,22 @@ export class SealedSegments {
     }
   }
 
-  /** These frames will be read next. What is wrong with one is said when it is. */
-  readSoon(seqs: Iterable<number>): void {
+  /**
+   * These frames will be read next, and those that are at most `gapBytes` apart together. Segments that are not open are left out, as
+   * opening many would close others that are read as well. What is damaged says so when it is read.
+   */
+  readSoon(seqs: readonly number[], gapBytes: number): void {
     if (!this.#options.disk.isWaitedFor()) return
-    const sealed = [...seqs].filter((seq) => seq < this.nextSeq)
-    for (const [listed, held] of Map.groupBy(sealed, (seq) => this.#listedAt(seq)))
+    const sealed = seqs.filter((seq) => seq < this.nextSeq)
+    for (const [{ firstSeq }, held] of Map.groupBy(sealed, (seq) => this.#listedAt(seq))) {
+      const segment = this.#opened.get(firstSeq)
+      if (segment?.isIndexed !== true) continue
       try {
-        this.#found(listed).readSoon(held)
-      } catch {}
+        segment.readSoon(held, gapBytes)
+      } catch (error) {
+        if (!(error instanceof Damage)) throw error
+      }
+    }
   }
 
   /** Newest seq up to `through` with this key. A frame after `through` hides older ones of its key in the same segment. */

@@ -133,6 +133,8 @@ export class ShelvedRows {
   readonly #filter: Uint32Array
   /** The block that was asked for last: several words of a row are. */
   #newest: readonly [number: number, words: Uint32Array] | undefined
+  /** The block of rows that was announced last. */
+  #announced = -1
 
   private constructor(source: RowSource, head: Uint32Array, cache: BlockCache, file: number) {
     this.#source = source
@@ -185,8 +187,10 @@ export class ShelvedRows {
   readSoon(row: number): void {
     const { rowsAt, rowsPerBlock } = this.#layout
     const block = Math.floor(row / rowsPerBlock)
+    if (block === this.#announced || this.#cache.has(this.#firstBlock + block)) return
     const bytes = 4 * this.#words * rowsPerBlock
-    if (!this.#cache.has(this.#firstBlock + block)) this.#source.readSoon(rowsAt + bytes * block, bytes)
+    this.#source.readSoon(rowsAt + bytes * block, bytes)
+    this.#announced = block
   }
 
   /** The row of this key, or undefined. Throws as `word`. */

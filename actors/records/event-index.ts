@@ -217,8 +217,14 @@ export class EventIndex {
     return number === none ? (this.#old?.find(id, since) ?? none) : this.#recent.from + number
   }
 
+  /** Old events lie on a disk whose reads take long: what is read next is worth announcing. */
+  get isWaitedFor(): boolean {
+    return this.#old?.shelf.isWaitedFor() === true
+  }
+
   /** What is kept of these events will be read next. */
   readSoon(slots: readonly number[]): void {
+    if (!this.isWaitedFor) return
     const { from } = this.#recent
     for (const slot of slots) if (slot < from) this.#old!.readSoon(slot)
   }

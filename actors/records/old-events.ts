@@ -30,6 +30,8 @@ export const oldPlan = { words: keyWords + oldColumns.length, largestOf: wordOf.
 
 /** Where rows of old events are put. */
 export type EventShelf = {
+  /** See Disk. */
+  isWaitedFor(): boolean
   /** Events of a file: a power of two, at least 16. */
   readonly eventsEach: number
   /** A secret seed (32 bits) for the hashes of a file, so that nobody can choose ids whose hashes collide. */

@@ -182,12 +182,12 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return this.#lastOf(root) !== none
   }
 
-  /** These threads will be listed next. Each is a chain of events: the links of all are read at the same time, one after another of each. */
+  /** These threads will be listed next. Each is a chain of events: step by step, the next link of all of them is announced and read. */
   readSoon(roots: readonly number[]): void {
     const { events } = this.#core.board
-    if (!events.hasOld) return
+    if (!events.isWaitedFor) return
     let slots = roots
-    for (let posts = 0; posts <= shortMax && slots.length > 0; posts++) {
+    for (let posts = 0; posts < shortMax && slots.length > 0; posts++) {
       events.readSoon(slots)
       slots = slots.map((slot) => events.next(slot)).filter((slot) => slot !== none)
     }

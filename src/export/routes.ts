@@ -141,6 +141,7 @@ function gzipInto(stream: ByteStream): Sink {
 function pump(next: Next, request: ExportRequest, first: Chunk, stream: ByteStream, sink: Sink): void {
   let isOpen = true
   let isFull = false
+  let hasFailed = false
   let made: Chunk | undefined
   stream.onClose(() => {
     isOpen = false
@@ -151,11 +152,16 @@ function pump(next: Next, request: ExportRequest, first: Chunk, stream: ByteStre
       () => !isOpen,
       (chunk) => {
         if (!isOpen) return
-        if (!chunk?.ok) return stream.close()
+        if (!chunk?.ok) return fail()
         made = chunk
         if (!isFull) write(chunk)
       },
     )
+  /** The reader gets first what was made before. */
+  const fail = (): void => {
+    if (isFull) hasFailed = true
+    else stream.close()
+  }
   const write = ({ bytes, state }: Chunk): void => {
     made = undefined
     isFull = bytes.length > 0 && !sink.write(bytes)
@@ -164,6 +170,7 @@ function pump(next: Next, request: ExportRequest, first: Chunk, stream: ByteStre
   }
   sink.onDrain(() => {
     isFull = false
+    if (hasFailed) return stream.close()
     if (made !== undefined) write(made)
   })
   write(first)

@@ -1,7 +1,7 @@
 /** Events as lists and threads answer with them: their JSON, and what an answer has to know of them. */
 
 import { charsIn, textIn, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
-import { Damage } from '../../storage/disk.ts'
+import { announcedAtOnce, Damage } from '../../storage/disk.ts'
 import { eventJson, type PlainPost, plainPost } from './event-json.ts'
 import type { EventView } from './event-view.ts'
 import { endOf, listed, pageCharsMax, type ReadContext, type Scope, soonest } from './read.ts'
@@ -42,8 +42,15 @@ function viewed(view: EventView): ListedEvent {
 }
 
 export function listedWithin(context: ReadContext, slots: readonly number[]): Within<number, ListedEvent> {
-  context.readSoon(slots)
-  return jsonWithin(slots, (slot) => listedEvent(context, slot))
+  return jsonWithin(slots, (slot, n) => {
+    announce(slots, n, context.readSoon)
+    return listedEvent(context, slot)
+  })
+}
+
+/** Before the first of so many items is read, all of them are announced. */
+export function announce<Item>(items: readonly Item[], n: number, readSoon: (some: readonly Item[]) => void): void {
+  if (n % announcedAtOnce === 0) readSoon(items.slice(n, n + announcedAtOnce))
 }
 
 type Within<Item, Shown> = { readonly shown: readonly Shown[]; readonly cut: Item | undefined }
@@ -51,12 +58,12 @@ type Within<Item, Shown> = { readonly shown: readonly Shown[]; readonly cut: Ite
 /** Shows items until the answer is large enough, one at least. `cut`: the last one shown, where that was not all of them. */
 export function jsonWithin<Item, Shown extends { readonly json: Utf8 }>(
   items: readonly Item[],
-  show: (item: Item) => Shown,
+  show: (item: Item, n: number) => Shown,
 ): Within<Item, Shown> {
   const shown: Shown[] = []
   let chars = 0
   for (const [n, item] of items.entries()) {
-    const each = show(item)
+    const each = show(item, n)
     shown.push(each)
     chars += charsIn(each.json)
     if (chars > pageCharsMax && n < items.length - 1) return { shown, cut: item }

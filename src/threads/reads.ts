@@ -13,7 +13,7 @@ import { type VoteWindow, voteWindows } from '../../actors/threads/scores.ts'
 import { type ThreadIndex, type ThreadOrder, type ThreadsQuery, threadOrders } from '../../actors/threads/threads.ts'
 import { authorJson, quoted } from '../reads/event-json.ts'
 import type { EventView } from '../reads/event-view.ts'
-import { jsonsOf, jsonWithin, plainPostAt, titleOfPost } from '../reads/listed-events.ts'
+import { announce, jsonsOf, jsonWithin, plainPostAt, titleOfPost } from '../reads/listed-events.ts'
 import {
   badCursor,
   type KnownAnswer,
@@ -102,9 +102,13 @@ function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnsw
     without: mutedAuthors(context, request),
   }
   const { roots, next } = index.find(query)
-  index.readSoon(roots)
-  context.readSoon(roots)
-  const { shown, cut } = jsonWithin(roots, (root) => ({ json: threadJson(context, index, root) }))
+  const { shown, cut } = jsonWithin(roots, (root, n) => {
+    announce(roots, n, (some) => {
+      index.readSoon(some)
+      context.readSoon(some)
+    })
+    return { json: threadJson(context, index, root) }
+  })
   const place = cut === undefined ? next : index.placeOf(query, cut)
   const isFirst = order === 'active' && args.cursor === undefined && args.page === undefined && author === undefined
   const pinned = room === undefined || !isFirst ? [] : pinnedIn(context, index, room)

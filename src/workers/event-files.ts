@@ -33,6 +33,10 @@ export class EventFiles implements EventShelf {
     this.eventsEach = eventsEach
   }
 
+  isWaitedFor(): boolean {
+    return this.#place.disk.isWaitedFor()
+  }
+
   seed(): number {
     return this.#place.random(4).readUInt32LE()
   }

@@ -92,7 +92,9 @@ export class FeedAnswers {
       state,
       board: state.board,
       body: (slot) => feed.body(events.shard(slot), events.place(slot)),
-      readSoon: (slots) => feed.readSoon(slots),
+      readSoon: (slots) => {
+        if (disk.isWaitedFor()) feed.readSoon(slots)
+      },
       frame: (shard, seq) => feed.body(shard, seq),
       blobFile: (room, sha256) => readBlob(disk, blobs, room, sha256),
       cursors: new CursorSealer(cursorKey),

@@ -287,7 +287,9 @@ export class ShardRun {
       state: shard.state,
       board: shard.board,
       body: (slot) => shard.read(shard.board.events.place(slot)),
-      readSoon: (slots) => shard.readSoon(slots),
+      readSoon: (slots) => {
+        if (disk.isWaitedFor()) shard.readSoon(slots)
+      },
       blobFile: (room, sha256) => readBlob(disk, blobs, room, sha256),
       frame: (_shard, seq) => shard.read(seq),
       cursors: new CursorSealer(cursorKey),

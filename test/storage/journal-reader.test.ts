@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
+import type { Disk } from '../../storage/disk.ts'
 import { Damage, type Frame, Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
+import { readPace } from '../../storage/read-pace.ts'
 import { indexPath, listSegments, segmentPath } from '../../storage/segment.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
 import { keyOf, numbered } from '../support/frames.ts'
@@ -94,42 +96,69 @@ test('a reader keeps few segments open where the process may have few descriptor
   expect(opened(1_048_576)).toBe(2 * (segments - 1) + 1)
 })
 
-test('frames that are announced are read from where was said, on a slow disk alone, and an index that is broken hinders nobody', () => {
-  const directory = scratchDirectory()
-  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 20_000 })
-  while (journal.nextSeq <= 600) journal.append([numbered(journal.nextSeq)])
-  journal.close()
-  const disk = new FaultyDisk()
-  const reader = JournalReader.open(disk, directory)
-  reader.advance(600)
-  const seqs = [3, 599, 250, 90, 4]
-  reader.readSoon(seqs)
-  expect(disk.heard).toEqual([])
-  disk.isSlow = true
-  reader.readSoon(seqs)
-  const announced = disk.heard.filter(({ what }) => what === 'soon')
-  disk.heard.length = 0
-  for (const seq of seqs) expect(reader.read(seq)).toMatchObject(numbered(seq))
-  const sealed = seqs.filter((seq) => seq < listSegments(machineDisk, directory, 'log').at(-1)!)
-  const frames = announced.filter(({ path }) => path.endsWith('.log'))
-  expect(frames).toHaveLength(sealed.length)
-  // Places are announced before any frame.
-  const perFile = Map.groupBy(announced, ({ path }) => path.slice(0, -4))
-  for (const of of perFile.values())
-    expect(of.map(({ path }) => path.slice(-4)).join()).toMatch(/^(\.idx,)+(\.log,?)+$/)
-  for (const { path, from, to } of frames)
-    expect(disk.heard.some((read) => read.path === path && read.from <= from && read.to >= to)).toBe(true)
-  reader.close()
-  const index = announced.find(({ path }) => path.endsWith('.idx'))!
-  writeFileSync(index.path, Buffer.alloc(statSync(index.path).size, 0xff))
-  reader.readSoon(seqs)
-  for (const seq of seqs) expect(reader.read(seq)).toMatchObject(numbered(seq))
-  reader.close()
-})
+test.each([
+  [
+    'of a reader',
+    (disk: Disk, directory: string) => {
+      const reader = JournalReader.open(disk, directory)
+      reader.advance(600)
+      return reader
+    },
+  ],
+  ['of the writer', (disk: Disk, directory: string) => Journal.open({ disk, directory })],
+] as const)(
+  'on a slow disk frames %s are announced where they are read, and a damaged index changes no answer',
+  (_name, open) => {
+    const directory = scratchDirectory()
+    const written = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 40_000 })
+    while (written.nextSeq <= 600) written.append([numbered(written.nextSeq)])
+    written.close()
+    const disk = new FaultyDisk()
+    const journal = open(disk, directory)
+    const seqs = [3, 250, 90, 4, 5, 251]
+    // Segments that are not open are left out.
+    for (const seq of [3, 250]) expect(journal.read(seq)).toMatchObject(numbered(seq))
+    journal.readSoon(seqs)
+    expect(disk.heard).toEqual([])
+    disk.isSlow = true
+    journal.readSoon(seqs)
+    const announced = disk.heard.filter(({ what }) => what === 'soon')
+    const [first, second] = [3, 250].map((seq) => segmentWith(directory, seq))
+    expect(first).not.toBe(second)
+    expect(new Set(announced.map(({ path }) => path))).toEqual(new Set([first, second]))
+    disk.heard.length = 0
+    for (const seq of seqs) expect(journal.read(seq)).toMatchObject(numbered(seq))
+    const read = disk.heard.filter(({ what, path }) => what === 'read' && (path === first || path === second))
+    // What is read first in each segment was announced, and of the writer, who reads each frame alone, every other one too.
+    for (const path of [first, second]) {
+      const { from } = read.find((each) => each.path === path)!
+      expect(announced.some((each) => each.path === path && each.from === from)).toBe(true)
+    }
+    if (journal instanceof Journal)
+      for (const { path, from, to } of read)
+        expect(announced.some((each) => each.path === path && each.from === from && each.to === to)).toBe(true)
+    journal.close()
+    const index = indexPath(directory, listSegments(machineDisk, directory, 'log')[0]!)
+    writeFileSync(index, Buffer.alloc(statSync(index).size, 0xff))
+    const again = open(disk, directory)
+    for (const seq of seqs) expect(again.read(seq)).toMatchObject(numbered(seq))
+    again.readSoon(seqs)
+    for (const seq of seqs) expect(again.read(seq)).toMatchObject(numbered(seq))
+    again.close()
+  },
+)
+
+/** The path of the segment that has this frame. */
+function segmentWith(directory: string, seq: number): string {
+  return segmentPath(directory, listSegments(machineDisk, directory, 'log').findLast((first) => first <= seq)!)
+}
 
 test('what is announced of a file that is closed, or beyond its end, harms nothing', async () => {
   const path = join(scratchDirectory(), 'file')
   writeFileSync(path, 'some bytes')
+  const now = performance.now()
+  for (let read = 0; read < 10; read++) readPace.note(1, now - 1, now)
+  expect(machineDisk.isWaitedFor()).toBe(true)
   const file = machineDisk.openFile(path, 'read')
   file.readSoon(0, 4)
   file.readSoon(9, 1_000_000)

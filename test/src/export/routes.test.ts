@@ -83,8 +83,11 @@ test('reads stand behind the chunks of four exports at most, and for who has gon
   expect(asked).toHaveLength(6)
 })
 
-test('while a reader takes a chunk the next one is made, and no more than that waits for them', () => {
+/** An export to a reader who takes one chunk at a time: what was asked for, what they were told, and how they take more. */
+function slowExport() {
   const asked: ((chunk: ExportChunk | undefined) => void)[] = []
+  const told: string[] = []
+  const drains: (() => void)[] = []
   const exports = new Exports({
     now: () => 0,
     next: (_request, answer) => void asked.push(answer),
@@ -92,22 +95,24 @@ test('while a reader takes a chunk the next one is made, and no more than that w
     refuse: () => {},
   })
   const { stream, exchange } = reader()
-  const told: string[] = []
-  let drained = () => {}
   Object.assign(stream, {
     write: (bytes: Buffer) => {
       told.push(bytes.toString())
       return false
     },
-    onDrain: (callback: () => void) => {
-      drained = callback
-    },
+    onDrain: (callback: () => void) => drains.push(callback),
     end: () => told.push('end'),
+    close: () => told.push('cut'),
   })
   exports.handle(exchange)
   const chunk = (text: string, more: object = { state: {} }) =>
     ({ ok: true, bytes: Buffer.from(text), ...more }) as ExportChunk
   asked[0]!(chunk('one'))
+  return { asked, told, chunk, drained: () => drains[0]!() }
+}
+
+test('while a reader takes a chunk the next one is made, and no more than that waits for them', () => {
+  const { asked, told, chunk, drained } = slowExport()
   expect([told, asked.length]).toEqual([['one'], 2])
   asked[1]!(chunk('two'))
   expect([told, asked.length]).toEqual([['one'], 2])
@@ -116,6 +121,14 @@ test('while a reader takes a chunk the next one is made, and no more than that w
   drained()
   asked[2]!(chunk('three', {}))
   expect([told, asked.length]).toEqual([['one', 'two', 'three', 'end'], 3])
+})
+
+test('where a chunk cannot be made, the reader gets all that was made before, and then the connection is cut', () => {
+  const { asked, told, drained } = slowExport()
+  asked[1]!(undefined)
+  expect(told).toEqual(['one'])
+  drained()
+  expect(told).toEqual(['one', 'cut'])
 })
 
 test('gzip goes to whoever names it, and never to who refuses it', () => {

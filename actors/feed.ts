@@ -91,11 +91,11 @@ export class Feed {
   }
 
   /** These events will be read next, with their records. */
-  readSoon(slots: readonly number[]): void {
+  prefetch(slots: readonly number[]): void {
     const { events } = this.state.board
-    events.readSoon(slots)
+    events.prefetch(slots)
     const ofShards = Map.groupBy(slots, (slot) => events.shard(slot))
-    for (const [shard, held] of ofShards) this.#options.shards[shard]?.readSoon(held.map((slot) => events.place(slot)))
+    for (const [shard, held] of ofShards) this.#options.shards[shard]?.prefetch(held.map((slot) => events.place(slot)))
   }
 
   /** Every log of the board, with the heads that were signed. */

@@ -2,7 +2,7 @@
  * Reading a board: which slots answer a question. Pure walks over the index with a bound on each;
  * what a slot looks like to a reader is not decided here.
  */
-import { announcedAtOnce } from '../storage/disk.ts'
+import { prefetchedAtOnce } from '../storage/disk.ts'
 import { allSlots, type Board, type Room, slotsIn } from './records/board.ts'
 import { type EventIndex, none } from './records/event-index.ts'
 import type { Slots as List } from './records/slot-lists.ts'
@@ -78,7 +78,7 @@ function cursorBounds(list: List, { order, from }: EventsQuery): Bounds {
 function seqBounds(events: EventIndex, list: List, { low, high }: Bounds, { before, after }: EventsQuery): Bounds {
   const firstAbove = (value: number): number => {
     let [from, to] = [low, high]
-    // In the list of a whole room, number n stands at place n - 1.
+    // A whole room has no gaps: event n is at index n - 1.
     const guess = Math.max(low, Math.min(value, high))
     if (guess < high && events.seq(list.at(guess)) > value) to = guess
     if (guess > low && events.seq(list.at(guess - 1)) <= value) from = guess
@@ -107,13 +107,13 @@ function walk(
   const slots: number[] = []
   let looked = 0
   let position = query.order === 'desc' ? high - 1 : low
-  const announces = events.isWaitedFor
+  const isSlow = events.readsAreSlow
   for (; position >= low && position < high; position += step) {
     if (looked++ === scanMax)
       return { slots, next: slots.length === query.limit ? slots.at(-1) : list.at(position - step) }
-    if (announces && (looked - 1) % announcedAtOnce === 0) {
+    if (isSlow && (looked - 1) % prefetchedAtOnce === 0) {
       const left = step < 0 ? position - low + 1 : high - position
-      events.readSoon(Array.from({ length: Math.min(announcedAtOnce, left) }, (_, n) => list.at(position + n * step)))
+      events.prefetch(Array.from({ length: Math.min(prefetchedAtOnce, left) }, (_, n) => list.at(position + n * step)))
     }
     const slot = list.at(position)
     if (!matches(slot)) continue

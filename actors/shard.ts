@@ -222,10 +222,10 @@ export class Shard {
   }
 
   /** These events will be read next, with their records. */
-  readSoon(slots: readonly number[]): void {
+  prefetch(slots: readonly number[]): void {
     const { events } = this.board
-    events.readSoon(slots)
-    this.#options.journal.readSoon(slots.map((slot) => events.place(slot)))
+    events.prefetch(slots)
+    this.#options.journal.prefetch(slots.map((slot) => events.place(slot)))
   }
 
   post(write: WriteLetter, answer: Answer): void {

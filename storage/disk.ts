@@ -71,10 +71,10 @@ export function sizeOfFile(disk: Disk, path: string): number {
 }
 
 /**
- * So many reads are announced at once, and the next when these are done. They are ahead of whatever else needs a thread of libuv's pool: a
+ * So many items are prefetched at once, and the next when these are read. They are ahead of whatever else needs a thread of libuv's pool: a
  * sync behind 50 of them took half a millisecond longer, behind 400 of them 25.
  */
-export const announcedAtOnce = 32
+export const prefetchedAtOnce = 32
 
 /** One open file. */
 export interface DiskFile {
@@ -84,7 +84,7 @@ export interface DiskFile {
   /** Fills `into` from `position`; returns the bytes read, fewer than asked only at the end of the file. */
   readAt(into: Uint8Array, position: number): number
   /** So many bytes will be read next: a slow disk begins to read them now. Never fails, and may do nothing. */
-  readSoon(position: number, bytes: number): void
+  prefetch(position: number, bytes: number): void
   /** Writes all of `bytes`. Throws DiskFull (part may be written), SyncFailed when poisoned, or the error of the system. */
   writeAt(bytes: Uint8Array, position: number): void
   /** fdatasync. Throws SyncFailed, after which every writeAt, truncate and sync throws SyncFailed. */
@@ -111,8 +111,8 @@ export interface ReadHandle {
 export interface Disk {
   /** How many files and sockets the process may have open at a time; Infinity: unknown. */
   readonly descriptorsMax: number
-  /** Short reads of this thread took long a moment ago: what is read next is worth announcing, see DiskFile.readSoon. */
-  isWaitedFor(): boolean
+  /** Short reads of this thread took long a moment ago: what is read next is worth prefetching. */
+  readsAreSlow(): boolean
   /** Throws DiskFull, or the error of the system (ENOENT, EEXIST, EACCES, EROFS). */
   openFile(path: string, mode: OpenMode): DiskFile
   /** Undefined: there is no such file. */

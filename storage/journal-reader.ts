@@ -78,9 +78,9 @@ export class JournalReader {
     return this.#nearby.read({ file, offset, end, limit: live.end, seq, seed })
   }
 
-  /** These frames will be read next: see DiskFile.readSoon. */
-  readSoon(seqs: readonly number[]): void {
-    this.#sealed.readSoon(seqs, gapBytesMax)
+  /** These frames will be read next: see DiskFile.prefetch. */
+  prefetch(seqs: readonly number[]): void {
+    this.#sealed.prefetch(seqs, gapBytesMax)
   }
 
   /** Like Journal.scan: `from` to `through` inclusive; payloads are views that the next step overwrites. Throws Damage. */

@@ -476,10 +476,10 @@ export class Journal {
     return readFrameAt(file, { offset: live.offsetOf(seq), end: live.offsetOf(seq + 1), seq, seed })
   }
 
-  /** These frames will be read next: see DiskFile.readSoon. */
-  readSoon(seqs: readonly number[]): void {
+  /** These frames will be read next: see DiskFile.prefetch. */
+  prefetch(seqs: readonly number[]): void {
     // Each is read by itself.
-    this.#sealed.readSoon(seqs, Number.NEGATIVE_INFINITY)
+    this.#sealed.prefetch(seqs, Number.NEGATIVE_INFINITY)
   }
 
   /**

@@ -41,10 +41,10 @@ import { readPace } from './read-pace.ts'
 const fileMode = 0o600
 const directoryMode = 0o700
 
-/** What announced reads read is in the page cache then: nobody looks at it here. */
+/** Prefetching fills the page cache. The bytes that it puts here are discarded. */
 const unused = Buffer.allocUnsafeSlow(16 * 1024)
 
-function isWaitedFor(): boolean {
+function readsAreSlow(): boolean {
   return readPace.isSlow(performance.now())
 }
 
@@ -81,8 +81,8 @@ class RealFile implements DiskFile {
     return total
   }
 
-  readSoon(position: number, bytes: number): void {
-    if (this.#closed || !isWaitedFor()) return
+  prefetch(position: number, bytes: number): void {
+    if (this.#closed || !readsAreSlow()) return
     // Where the file is closed before its turn comes, this fails, or reads another file in vain.
     read(this.#descriptor, unused, 0, Math.min(bytes, unused.length), position, () => {})
   }
@@ -335,7 +335,7 @@ export function softLimitIn(limits: string): number {
 
 export const machineDisk: Disk = {
   descriptorsMax: descriptorsMax(),
-  isWaitedFor,
+  readsAreSlow,
   openFile: (path, mode) => new RealFile(path, mode),
   openForReading,
   readWhole: (path) => readFileSync(path),

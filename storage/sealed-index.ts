@@ -35,7 +35,7 @@ export type SealedFacts = {
 }
 
 /** Anything that can be read at a position: an open file, or bytes in memory. */
-export type ByteSource = Pick<DiskFile, 'size' | 'readAt' | 'readSoon'>
+export type ByteSource = Pick<DiskFile, 'size' | 'readAt' | 'prefetch'>
 
 /** Places of frames that were read lately, by the first seq of those in each: all segments of a journal share one. */
 export type OffsetBlocks = BoundedMap<number, Buffer>
@@ -195,14 +195,14 @@ export class SealedIndex {
   }
 
   /** The places of these frames will be asked for next. */
-  readSoon(seqs: readonly number[]): void {
-    let announced = -1
+  prefetch(seqs: readonly number[]): void {
+    let newest = -1
     for (const seq of seqs) {
       const ordinal = seq - this.#facts.firstSeq
       const first = ordinal - (ordinal % framesPerBlock)
-      if (first !== announced && !this.#blocks.has(this.#facts.firstSeq + first))
-        this.#source.readSoon(this.#blockAt(first), this.#blockBytes(first))
-      announced = first
+      if (first !== newest && !this.#blocks.has(this.#facts.firstSeq + first))
+        this.#source.prefetch(this.#blockAt(first), this.#blockBytes(first))
+      newest = first
     }
   }
 

@@ -140,12 +140,12 @@ export class SealedSegment {
    * Frames of this segment will be read next, in this order, and those that are at most `gapBytes` apart together. Needs the index.
    * Throws as `framePlace`.
    */
-  readSoon(seqs: readonly number[], gapBytes: number): void {
-    this.#index!.readSoon(seqs)
+  prefetch(seqs: readonly number[], gapBytes: number): void {
+    this.#index!.prefetch(seqs)
     let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
     for (const seq of seqs) {
       const { offset, end } = this.framePlace(seq)
-      if (offset > to + gapBytes || end < from - gapBytes) this.file.readSoon(offset, end - offset)
+      if (offset > to + gapBytes || end < from - gapBytes) this.file.prefetch(offset, end - offset)
       ;[from, to] = [offset, end]
     }
   }
@@ -197,6 +197,6 @@ function inMemory(bytes: Buffer): ByteSource {
   return {
     size: () => bytes.length,
     readAt: (into, position) => bytes.copy(into, 0, position, position + into.length),
-    readSoon: () => {},
+    prefetch: () => {},
   }
 }

@@ -98,14 +98,14 @@ export class SealedSegments {
    * These frames will be read next, and those that are at most `gapBytes` apart together. Segments that are not open are left out, as
    * opening many would close others that are read as well. What is damaged says so when it is read.
    */
-  readSoon(seqs: readonly number[], gapBytes: number): void {
-    if (!this.#options.disk.isWaitedFor()) return
+  prefetch(seqs: readonly number[], gapBytes: number): void {
+    if (!this.#options.disk.readsAreSlow()) return
     const sealed = seqs.filter((seq) => seq < this.nextSeq)
     for (const [{ firstSeq }, held] of Map.groupBy(sealed, (seq) => this.#listedAt(seq))) {
       const segment = this.#opened.get(firstSeq)
       if (segment?.isIndexed !== true) continue
       try {
-        segment.readSoon(held, gapBytes)
+        segment.prefetch(held, gapBytes)
       } catch (error) {
         if (!(error instanceof Damage)) throw error
       }

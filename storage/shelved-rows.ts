@@ -47,7 +47,7 @@ export type RowSource = {
   /** Throws the error of the system. */
   readonly readAt: (into: Uint8Array, position: number) => number
   /** See DiskFile. */
-  readonly readSoon: (position: number, bytes: number) => void
+  readonly prefetch: (position: number, bytes: number) => void
   /** It cannot be read, or is not as it was written: it is never to be opened again. */
   readonly unsound: (problem: Error) => void
 }
@@ -133,8 +133,6 @@ export class ShelvedRows {
   readonly #filter: Uint32Array
   /** The block that was asked for last: several words of a row are. */
   #newest: readonly [number: number, words: Uint32Array] | undefined
-  /** The block of rows that was announced last. */
-  #announced = -1
 
   private constructor(source: RowSource, head: Uint32Array, cache: BlockCache, file: number) {
     this.#source = source
@@ -183,14 +181,17 @@ export class ShelvedRows {
     return Buffer.from(buffer, byteOffset + 4 * this.#inBlock(row), 4 * keyWords)
   }
 
-  /** This row will be read next. */
-  readSoon(row: number): void {
+  /** These rows will be read next. */
+  prefetch(rows: readonly number[]): void {
     const { rowsAt, rowsPerBlock } = this.#layout
-    const block = Math.floor(row / rowsPerBlock)
-    if (block === this.#announced || this.#cache.has(this.#firstBlock + block)) return
     const bytes = 4 * this.#words * rowsPerBlock
-    this.#source.readSoon(rowsAt + bytes * block, bytes)
-    this.#announced = block
+    let newest = -1
+    for (const row of rows) {
+      const block = Math.floor(row / rowsPerBlock)
+      if (block !== newest && !this.#cache.has(this.#firstBlock + block))
+        this.#source.prefetch(rowsAt + bytes * block, bytes)
+      newest = block
+    }
   }
 
   /** The row of this key, or undefined. Throws as `word`. */

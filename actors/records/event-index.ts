@@ -217,16 +217,15 @@ export class EventIndex {
     return number === none ? (this.#old?.find(id, since) ?? none) : this.#recent.from + number
   }
 
-  /** Old events lie on a disk whose reads take long: what is read next is worth announcing. */
-  get isWaitedFor(): boolean {
-    return this.#old?.shelf.isWaitedFor() === true
+  /** Old events lie on a disk whose reads take long: what is read next is worth prefetching. */
+  get readsAreSlow(): boolean {
+    return this.#old?.shelf.readsAreSlow() === true
   }
 
   /** What is kept of these events will be read next. */
-  readSoon(slots: readonly number[]): void {
-    if (!this.isWaitedFor) return
+  prefetch(slots: readonly number[]): void {
     const { from } = this.#recent
-    for (const slot of slots) if (slot < from) this.#old!.readSoon(slot)
+    this.#old?.prefetch(slots.filter((slot) => slot < from))
   }
 
   /** Adds an event whose id is not there yet, at the end of its thread; returns its slot. */

@@ -31,7 +31,7 @@ export const oldPlan = { words: keyWords + oldColumns.length, largestOf: wordOf.
 /** Where rows of old events are put. */
 export type EventShelf = {
   /** See Disk. */
-  isWaitedFor(): boolean
+  readsAreSlow(): boolean
   /** Events of a file: a power of two, at least 16. */
   readonly eventsEach: number
   /** A secret seed (32 bits) for the hashes of a file, so that nobody can choose ids whose hashes collide. */
@@ -76,9 +76,11 @@ export class OldEvents {
     return changed ?? this.#rows(slot).word(slot % this.shelf.eventsEach, wordOf[column])
   }
 
-  /** The row of this event will be read next. */
-  readSoon(slot: number): void {
-    this.#rows(slot).readSoon(slot % this.shelf.eventsEach)
+  /** The rows of these events will be read next. */
+  prefetch(slots: readonly number[]): void {
+    const each = this.shelf.eventsEach
+    for (const [rows, held] of Map.groupBy(slots, (slot) => this.#rows(slot)))
+      rows.prefetch(held.map((slot) => slot % each))
   }
 
   /** Of an event that is old, or is being put away. */

@@ -182,16 +182,16 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return this.#lastOf(root) !== none
   }
 
-  /** These threads will be listed next. Each is a chain of events: step by step, the next link of all of them is announced and read. */
-  readSoon(roots: readonly number[]): void {
+  /** These threads will be listed next. Each is a chain of events: step by step, the next link of all of them is prefetched and read. */
+  prefetch(roots: readonly number[]): void {
     const { events } = this.#core.board
-    if (!events.isWaitedFor) return
+    if (!events.readsAreSlow) return
     let slots = roots
     for (let posts = 0; posts < shortMax && slots.length > 0; posts++) {
-      events.readSoon(slots)
+      events.prefetch(slots)
       slots = slots.map((slot) => events.next(slot)).filter((slot) => slot !== none)
     }
-    events.readSoon(roots.map((root) => this.#lastOf(root)))
+    events.prefetch(roots.map((root) => this.#lastOf(root)))
   }
 
   sums(root: number): ThreadSums {

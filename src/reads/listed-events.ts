@@ -1,7 +1,7 @@
 /** Events as lists and threads answer with them: their JSON, and what an answer has to know of them. */
 
 import { charsIn, textIn, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
-import { announcedAtOnce, Damage } from '../../storage/disk.ts'
+import { Damage, prefetchedAtOnce } from '../../storage/disk.ts'
 import { eventJson, type PlainPost, plainPost } from './event-json.ts'
 import type { EventView } from './event-view.ts'
 import { endOf, listed, pageCharsMax, type ReadContext, type Scope, soonest } from './read.ts'
@@ -43,14 +43,18 @@ function viewed(view: EventView): ListedEvent {
 
 export function listedWithin(context: ReadContext, slots: readonly number[]): Within<number, ListedEvent> {
   return jsonWithin(slots, (slot, n) => {
-    announce(slots, n, context.readSoon)
+    prefetchGroup(slots, n, context.prefetch)
     return listedEvent(context, slot)
   })
 }
 
-/** Before the first of so many items is read, all of them are announced. */
-export function announce<Item>(items: readonly Item[], n: number, readSoon: (some: readonly Item[]) => void): void {
-  if (n % announcedAtOnce === 0) readSoon(items.slice(n, n + announcedAtOnce))
+/** Before the first of so many items is read, all of them are prefetched. */
+export function prefetchGroup<Item>(
+  items: readonly Item[],
+  n: number,
+  prefetch: (some: readonly Item[]) => void,
+): void {
+  if (n % prefetchedAtOnce === 0) prefetch(items.slice(n, n + prefetchedAtOnce))
 }
 
 type Within<Item, Shown> = { readonly shown: readonly Shown[]; readonly cut: Item | undefined }

@@ -112,7 +112,7 @@ export type ReadContext = {
   readonly board: Board
   readonly body: (slot: number) => Frame
   /** These events will be read next: a slow disk reads them at the same time, and not one after the other. */
-  readonly readSoon: (slots: readonly number[]) => void
+  readonly prefetch: (slots: readonly number[]) => void
   /** The bytes of an attachment's file; undefined: it is not there. */
   readonly blobFile: (room: string, sha256: string) => Buffer | undefined
   /** The frame with this number in the journal of a shard. */

@@ -13,7 +13,7 @@ import { type VoteWindow, voteWindows } from '../../actors/threads/scores.ts'
 import { type ThreadIndex, type ThreadOrder, type ThreadsQuery, threadOrders } from '../../actors/threads/threads.ts'
 import { authorJson, quoted } from '../reads/event-json.ts'
 import type { EventView } from '../reads/event-view.ts'
-import { announce, jsonsOf, jsonWithin, plainPostAt, titleOfPost } from '../reads/listed-events.ts'
+import { jsonsOf, jsonWithin, plainPostAt, prefetchGroup, titleOfPost } from '../reads/listed-events.ts'
 import {
   badCursor,
   type KnownAnswer,
@@ -103,9 +103,9 @@ function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnsw
   }
   const { roots, next } = index.find(query)
   const { shown, cut } = jsonWithin(roots, (root, n) => {
-    announce(roots, n, (some) => {
-      index.readSoon(some)
-      context.readSoon(some)
+    prefetchGroup(roots, n, (some) => {
+      index.prefetch(some)
+      context.prefetch(some)
     })
     return { json: threadJson(context, index, root) }
   })

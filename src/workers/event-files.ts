@@ -33,8 +33,8 @@ export class EventFiles implements EventShelf {
     this.eventsEach = eventsEach
   }
 
-  isWaitedFor(): boolean {
-    return this.#place.disk.isWaitedFor()
+  readsAreSlow(): boolean {
+    return this.#place.disk.readsAreSlow()
   }
 
   seed(): number {
@@ -115,7 +115,7 @@ export class EventFiles implements EventShelf {
     const { clock, disk, report } = this.#place
     return {
       readAt: (into, position) => file.readAt(into, position),
-      readSoon: (position, bytes) => file.readSoon(position, bytes),
+      prefetch: (position, bytes) => file.prefetch(position, bytes),
       unsound: (problem) => {
         report('error', 'events.unsound', { file: file.path, problem: problem.message })
         if (disk.fileExists(file.path)) disk.removeUnsynced(file.path)

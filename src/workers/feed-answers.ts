@@ -92,8 +92,8 @@ export class FeedAnswers {
       state,
       board: state.board,
       body: (slot) => feed.body(events.shard(slot), events.place(slot)),
-      readSoon: (slots) => {
-        if (disk.isWaitedFor()) feed.readSoon(slots)
+      prefetch: (slots) => {
+        if (disk.readsAreSlow()) feed.prefetch(slots)
       },
       frame: (shard, seq) => feed.body(shard, seq),
       blobFile: (room, sha256) => readBlob(disk, blobs, room, sha256),

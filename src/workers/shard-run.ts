@@ -287,8 +287,8 @@ export class ShardRun {
       state: shard.state,
       board: shard.board,
       body: (slot) => shard.read(shard.board.events.place(slot)),
-      readSoon: (slots) => {
-        if (disk.isWaitedFor()) shard.readSoon(slots)
+      prefetch: (slots) => {
+        if (disk.readsAreSlow()) shard.prefetch(slots)
       },
       blobFile: (room, sha256) => readBlob(disk, blobs, room, sha256),
       frame: (_shard, seq) => shard.read(seq),

@@ -74,7 +74,7 @@ class PacedLog {
   }
 }
 
-test('readers are told of a change after a quiet time as soon as it is durable, and of the next ones together after a pause', async () => {
+test('after a quiet time a change is published as soon as it is durable, and the next ones together after a pause', async () => {
   const paced = new PacedLog()
   paced.add(1)
   expect(paced.told).toEqual([])
@@ -88,7 +88,7 @@ test('readers are told of a change after a quiet time as soon as it is durable, 
   expect(paced.told).toEqual([1, 3])
 })
 
-test('after many changes at once the next ones are gathered for a pause; after a few, readers are told at once again', async () => {
+test('after many changes at once the next ones are published together after a pause; after a few, without one', async () => {
   const paced = new PacedLog()
   paced.add(10)
   await paced.synced()

@@ -16,7 +16,7 @@ import { type Actors, type TakeReply, whenDecided } from '../../src/command/port
 import { signingBytes } from '../../src/format/signing.ts'
 import { again } from '../../src/workers/again.ts'
 import { EventFiles } from '../../src/workers/event-files.ts'
-import { announcedAtOnce, type Disk } from '../../storage/disk.ts'
+import { type Disk, prefetchedAtOnce } from '../../storage/disk.ts'
 import { Damage, Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
@@ -441,11 +441,11 @@ test.each([
     (state: State) => {
       const index = state.threads.at(0)
       const roots = Array.from({ length: 30 }, (_, n) => 3 * n)
-      index.readSoon(roots)
+      index.prefetch(roots)
       return roots.reduce((posts, root) => posts + 1 + index.sums(root).replies, 0)
     },
   ],
-] as const)('on a slow disk %s announces old events, many at once, before it reads them', async (_name, list) => {
+] as const)('on a slow disk %s prefetches old events, many at once, before it reads them', async (_name, list) => {
   const [disk, files] = [new FaultyDisk(), scratchDirectory()]
   const report = () => {}
   const eventShelf = new EventFiles({ clock: systemClock, disk, random: randomBytes, report, directory: files }, 16)
@@ -469,7 +469,7 @@ test.each([
     expect(before.some(isIt)).toBe(true)
   }
   const turns = heard.filter(({ what }, n) => what === 'soon' && heard[n - 1]?.what !== 'soon')
-  expect(turns.length).toBeLessThanOrEqual(Math.ceil(90 / announcedAtOnce))
+  expect(turns.length).toBeLessThanOrEqual(Math.ceil(90 / prefetchedAtOnce))
   journal.close()
 })
 

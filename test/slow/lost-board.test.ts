@@ -247,7 +247,7 @@ function cutAfter(steps: number): Disk {
         path,
         size: () => file.size(),
         readAt: (into, position) => file.readAt(into, position),
-        readSoon: (position, bytes) => file.readSoon(position, bytes),
+        prefetch: (position, bytes) => file.prefetch(position, bytes),
         writeAt: cut((bytes, position) => file.writeAt(bytes, position)),
         sync: cut(() => file.sync()),
         syncLater: (done) => file.syncLater(done),

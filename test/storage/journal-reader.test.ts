@@ -107,7 +107,7 @@ test.each([
   ],
   ['of the writer', (disk: Disk, directory: string) => Journal.open({ disk, directory })],
 ] as const)(
-  'on a slow disk frames %s are announced where they are read, and a damaged index changes no answer',
+  'on a slow disk frames %s are prefetched from where they are read, and a damaged index changes no answer',
   (_name, open) => {
     const directory = scratchDirectory()
     const written = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 40_000 })
@@ -118,31 +118,31 @@ test.each([
     const seqs = [3, 250, 90, 4, 5, 251]
     // Segments that are not open are left out.
     for (const seq of [3, 250]) expect(journal.read(seq)).toMatchObject(numbered(seq))
-    journal.readSoon(seqs)
+    journal.prefetch(seqs)
     expect(disk.heard).toEqual([])
     disk.isSlow = true
-    journal.readSoon(seqs)
-    const announced = disk.heard.filter(({ what }) => what === 'soon')
+    journal.prefetch(seqs)
+    const prefetched = disk.heard.filter(({ what }) => what === 'soon')
     const [first, second] = [3, 250].map((seq) => segmentWith(directory, seq))
     expect(first).not.toBe(second)
-    expect(new Set(announced.map(({ path }) => path))).toEqual(new Set([first, second]))
+    expect(new Set(prefetched.map(({ path }) => path))).toEqual(new Set([first, second]))
     disk.heard.length = 0
     for (const seq of seqs) expect(journal.read(seq)).toMatchObject(numbered(seq))
     const read = disk.heard.filter(({ what, path }) => what === 'read' && (path === first || path === second))
-    // What is read first in each segment was announced, and of the writer, who reads each frame alone, every other one too.
+    // What is read first in each segment was prefetched, and of the writer, who reads each frame alone, every other one too.
     for (const path of [first, second]) {
       const { from } = read.find((each) => each.path === path)!
-      expect(announced.some((each) => each.path === path && each.from === from)).toBe(true)
+      expect(prefetched.some((each) => each.path === path && each.from === from)).toBe(true)
     }
     if (journal instanceof Journal)
       for (const { path, from, to } of read)
-        expect(announced.some((each) => each.path === path && each.from === from && each.to === to)).toBe(true)
+        expect(prefetched.some((each) => each.path === path && each.from === from && each.to === to)).toBe(true)
     journal.close()
     const index = indexPath(directory, listSegments(machineDisk, directory, 'log')[0]!)
     writeFileSync(index, Buffer.alloc(statSync(index).size, 0xff))
     const again = open(disk, directory)
     for (const seq of seqs) expect(again.read(seq)).toMatchObject(numbered(seq))
-    again.readSoon(seqs)
+    again.prefetch(seqs)
     for (const seq of seqs) expect(again.read(seq)).toMatchObject(numbered(seq))
     again.close()
   },
@@ -153,18 +153,18 @@ function segmentWith(directory: string, seq: number): string {
   return segmentPath(directory, listSegments(machineDisk, directory, 'log').findLast((first) => first <= seq)!)
 }
 
-test('what is announced of a file that is closed, or beyond its end, harms nothing', async () => {
+test('what is prefetched of a file that is closed, or beyond its end, harms nothing', async () => {
   const path = join(scratchDirectory(), 'file')
   writeFileSync(path, 'some bytes')
   const now = performance.now()
   for (let read = 0; read < 10; read++) readPace.note(1, now - 1, now)
-  expect(machineDisk.isWaitedFor()).toBe(true)
+  expect(machineDisk.readsAreSlow()).toBe(true)
   const file = machineDisk.openFile(path, 'read')
-  file.readSoon(0, 4)
-  file.readSoon(9, 1_000_000)
-  file.readSoon(1_000, 4)
+  file.prefetch(0, 4)
+  file.prefetch(9, 1_000_000)
+  file.prefetch(1_000, 4)
   file.close()
-  file.readSoon(0, 4)
+  file.prefetch(0, 4)
   const other = machineDisk.openFile(path, 'read')
   await new Promise((go) => setTimeout(go, 20))
   const into = Buffer.alloc(4)

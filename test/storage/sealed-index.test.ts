@@ -43,7 +43,7 @@ function inMemory(bytes: Buffer): ByteSource & { reads: number } {
       source.reads++
       return bytes.copy(into, 0, position, position + into.length)
     },
-    readSoon: () => {},
+    prefetch: () => {},
   }
   return source
 }

@@ -17,9 +17,9 @@ export class FaultyDisk implements Disk {
   readsUntilFailure = Infinity
 
   descriptorsMax = machineDisk.descriptorsMax
-  /** It takes long, so what will be read is announced. */
+  /** It takes long, so what will be read is prefetched. */
   isSlow = false
-  /** What was announced and what was read, in their order. */
+  /** What was prefetched and what was read, in their order. */
   readonly heard: {
     readonly what: 'soon' | 'read'
     readonly path: string
@@ -33,7 +33,7 @@ export class FaultyDisk implements Disk {
     return file
   }
 
-  readonly isWaitedFor = () => this.isSlow
+  readonly readsAreSlow = () => this.isSlow
   readonly openForReading = machineDisk.openForReading
   readonly readWhole = machineDisk.readWhole
   readonly fileExists = machineDisk.fileExists
@@ -77,9 +77,9 @@ class FaultyFile implements DiskFile {
     throw Object.assign(new Error('EIO: a read failed'), { code: 'EIO' })
   }
 
-  readSoon(position: number, bytes: number): void {
+  prefetch(position: number, bytes: number): void {
     this.#hear('soon', position, bytes)
-    this.#file.readSoon(position, bytes)
+    this.#file.prefetch(position, bytes)
   }
 
   #hear(what: 'soon' | 'read', from: number, bytes: number): void {

@@ -144,8 +144,8 @@ const endless = Number.POSITIVE_INFINITY
 
 export class MemoryDisk implements Disk {
   readonly descriptorsMax = endless
-  /** So that everything that announces what it reads does so here. */
-  readonly isWaitedFor = () => true
+  /** So that everything that prefetches does so here. */
+  readonly readsAreSlow = () => true
   readonly points = new FaultPoints()
   readonly #options: MemoryDiskOptions
   #names = new Map<string, Inode>()
@@ -492,7 +492,7 @@ class OpenFile implements DiskFile {
     return bytes.copy(into, 0, position, position + into.length)
   }
 
-  readSoon(): void {}
+  prefetch(): void {}
 
   writeAt(bytes: Uint8Array, position: number): void {
     const inode = this.#sound

@@ -24,7 +24,7 @@ export function readBoard(directory: string, shards: number, now: number): ReadC
     state,
     board,
     body: (slot) => feed.body(board.events.shard(slot), board.events.place(slot)),
-    readSoon: (slots) => feed.readSoon(slots),
+    prefetch: (slots) => feed.prefetch(slots),
     frame: (shard, seq) => feed.body(shard, seq),
     blobFile: () => undefined,
     cursors: new CursorSealer(Buffer.alloc(32)),

@@ -227,7 +227,7 @@ function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
   }
   return {
     descriptorsMax: disk.descriptorsMax,
-    isWaitedFor: () => disk.isWaitedFor(),
+    readsAreSlow: () => disk.readsAreSlow(),
     openFile: (path, mode) => new PlacedFile(disk.openFile(path, mode), place, waits),
     openForReading: (path) => disk.openForReading(path),
     readWhole: (path) => disk.readWhole(path),
@@ -269,8 +269,8 @@ class PlacedFile implements DiskFile {
     return this.#file.readAt(into, position)
   }
 
-  readSoon(position: number, bytes: number): void {
-    this.#file.readSoon(position, bytes)
+  prefetch(position: number, bytes: number): void {
+    this.#file.prefetch(position, bytes)
   }
 
   writeAt(bytes: Uint8Array, position: number): void {

@@ -11,14 +11,7 @@ import { HASH_BYTES, leafHash } from '../storage/merkle.ts'
 import type { Image } from '../storage/snapshot.ts'
 import type { BookedLog, LogBook } from './log/book.ts'
 import { decodeLogFrame, entriesIn, entriesOf, type LogFrame } from './log/frame.ts'
-import {
-  advanceTo,
-  entriesBetween,
-  type FramedEntries,
-  noLeaf,
-  type PublicRecord,
-  publicRecords,
-} from './log/public-records.ts'
+import { advanceTo, entriesBetween, noLeaf, type PublicRecord, publicRecords } from './log/public-records.ts'
 import { leafBatches } from './log/tree.ts'
 import type { Head } from './records/answer.ts'
 import { Columns } from './records/columns.ts'
@@ -143,27 +136,24 @@ export class Feed {
     const parts: Buffer[] = []
     let at = start
     while (at < end) {
-      const { firstLeaf, entries } = this.#entriesOf(log.frameOf(at))
-      let index = firstLeaf
-      for (const entry of entries) {
-        if (index >= start && index < end) parts.push(lengthOf(entry), entry)
-        index++
-      }
-      at = index
+      const entries = this.#entriesOf(log.frameOf(at), at, end)
+      for (const entry of entries) parts.push(lengthOf(entry), entry)
+      at += entries.length
     }
     return Buffer.concat(parts)
   }
 
-  /** The entries of a frame of the log; where it is damaged, made again from the records that it covers. Throws Damage. */
-  #entriesOf(seq: number): FramedEntries {
+  /** Entries of a frame of the log, from `start` on; where it is damaged, made again from the records that it covers. Throws Damage. */
+  #entriesOf(seq: number, start: number, end: number): readonly Buffer[] {
     const { log, shards } = this.#options
     const decoded = (at: number): LogFrame => decodeLogFrame(log.read(at)!)
     try {
       const frame = decoded(seq)
-      return { firstLeaf: frame.firstLeaf, entries: [...entriesOf(frame)] }
+      return [...entriesOf(frame, start - frame.firstLeaf, end - frame.firstLeaf)]
     } catch (error) {
       if (!(error instanceof Damage) || seq === 1 || seq >= this.applied) throw error
-      return entriesBetween(decoded(seq - 1), decoded(seq + 1), shards) ?? raise(error)
+      const { firstLeaf, entries } = entriesBetween(decoded(seq - 1), decoded(seq + 1), shards) ?? raise(error)
+      return entries.slice(start - firstLeaf, end - firstLeaf)
     }
   }
 

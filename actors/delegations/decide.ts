@@ -1,6 +1,6 @@
 /** The registry's decisions over delegations: who may act for whom. Pure functions; who signed was settled before. */
 
-import { formatEntry } from '../log/entry.ts'
+import { formatEntry } from '../records/entry.ts'
 import { actIn, commandSha, type FactRecord, type Facts, RecordType, registryName } from '../records/record.ts'
 import { accept, act, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { type Delegation, type DelegationFacts, type EndedBy, isLive } from './delegations.ts'

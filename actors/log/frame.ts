@@ -12,7 +12,7 @@
  * | 2  | r = ranges |
  * | 28·r | every shard in number order, also where nothing is new (last = first - 1): shard u16, reserved u16, first seq u64, last seq u64, changes u32, leaves u32 |
  * | 4  | e = entries |
- * | …  | e times: length u16 big-endian, entry (so entries are stored as C2SP tlog-tiles bundles hold them) |
+ * | …  | e times: length u16 big-endian, entry as a journal keeps it (see entry.ts) |
  * | …  | checkpoint: the signed note, to the end |
  *
  * Type 1: a batch of records. Type 2: the last frame of a log, whose one entry is of kind `close`. Type 3: the first frame of
@@ -29,6 +29,7 @@
 import { createHash } from 'node:crypto'
 import { NewerFormat } from '../../storage/disk.ts'
 import { type Frame, type Journal, KEYED, type NewFrame } from '../../storage/journal.ts'
+import { entryText } from '../records/entry.ts'
 
 export const logFrameType = 1
 export const closeFrameType = 2
@@ -52,7 +53,7 @@ export type LogFrame = {
   readonly size: number
   readonly root: Buffer
   readonly ranges: readonly Range[]
-  /** Entries with their u16 big-endian lengths, as in a tlog-tiles bundle. */
+  /** Entries as a journal keeps them, each after its length (u16 big-endian). */
   readonly bundle: Buffer
   readonly entries: number
   readonly checkpoint: string
@@ -149,7 +150,7 @@ export function decodeLogFrame({ type, payload: whole }: Frame): LogFrame {
   }
 }
 
-/** The entries of a bundle in their order: views of it. */
+/** The entries of a bundle as C2SP tlog-tiles has them, in their order: views of it. */
 export function entriesIn(bundle: Buffer): Buffer[] {
   const entries: Buffer[] = []
   for (let at = 0; at < bundle.length; ) {
@@ -160,12 +161,16 @@ export function entriesIn(bundle: Buffer): Buffer[] {
   return entries
 }
 
-/** The entries of a frame in their order: views of its bundle. */
-export function* entriesOf({ bundle, entries }: LogFrame): Generator<Buffer, void, undefined> {
+/** The texts of the entries of a frame, in their order: of those from number `first`, counted from 0, to before `end`. */
+export function* entriesOf(
+  { bundle, entries }: LogFrame,
+  first = 0,
+  end = entries,
+): Generator<Buffer, void, undefined> {
   let at = 0
-  for (let i = 0; i < entries; i++) {
-    const end = at + 2 + bundle.readUInt16BE(at)
-    yield bundle.subarray(at + 2, end)
-    at = end
+  for (let i = 0; i < Math.min(end, entries); i++) {
+    const next = at + 2 + bundle.readUInt16BE(at)
+    if (i >= first) yield entryText(bundle.subarray(at + 2, next))
+    at = next
   }
 }

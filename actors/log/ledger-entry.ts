@@ -18,7 +18,7 @@
  * A hold is resolved once, by a post of some of it (the rest goes back) or by a void; what was posted lies in escrow and leaves
  * it by direct postings of the same decision. Postings of simulated works move no credits and are no entries.
  */
-import { entryFirstLine, parseEntry } from './entry.ts'
+import { entryFirstLine, parseEntry } from '../records/entry.ts'
 
 export type PostingType = 'hold' | 'post' | 'void' | 'direct'
 

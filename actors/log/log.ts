@@ -17,7 +17,8 @@ import type { Journal, JournalReader, NewFrame } from '../../storage/journal.ts'
 import type { TreeWriter } from '../../storage/tree.ts'
 import type { Cancel, Timers } from '../kernel/timers.ts'
 import type { Head } from '../records/answer.ts'
-import { frameEntries, PUBLIC } from '../records/record.ts'
+import { entryText, textBytesMax, writeLogged } from '../records/entry.ts'
+import { frameKey, keptEntries, PUBLIC } from '../records/record.ts'
 import { encodeLogFrame, type LogFrame, logFrameType, type Range } from './frame.ts'
 
 export type LogOptions = Pick<Timers, 'soon' | 'later'> & {
@@ -254,7 +255,8 @@ export class Log {
         last = frame.seq
         if ((frame.flags & PUBLIC) === 0) continue
         changes++
-        for (const entry of frameEntries(frame)) batch.add(entry, this.#options.leafHash)
+        const key = frameKey(frame)
+        for (const kept of keptEntries(frame)) batch.add(kept, key, this.#options.leafHash)
         if (batch.full) break
       }
       batch.range({ shard, first, last, changes, leaves: batch.leaves - leavesBefore })
@@ -283,6 +285,7 @@ class Batch {
   leaves = 0
   changes = 0
   readonly #leavesMax: number
+  #text = Buffer.allocUnsafe(1_024)
 
   constructor(leavesMax: number) {
     this.#leavesMax = leavesMax
@@ -300,13 +303,15 @@ class Batch {
     return this.leaves >= this.#leavesMax
   }
 
-  add(entry: Buffer, leafHash: LogOptions['leafHash']): void {
-    if (this.bundleLength + entry.length + 2 > this.bundle.length) this.bundle = doubled(this.bundle)
+  /** `kept`: an entry as the record with this key keeps it. */
+  add(kept: Buffer, key: Uint8Array, leafHash: LogOptions['leafHash']): void {
+    if (this.bundleLength + 2 + kept.length + key.length > this.bundle.length) this.bundle = doubled(this.bundle)
     if ((this.leaves + 1) * 32 > this.hashes.length) this.hashes = doubled(this.hashes)
-    this.bundle.writeUInt16BE(entry.length, this.bundleLength)
-    this.bundle.set(entry, this.bundleLength + 2)
-    this.bundleLength += entry.length + 2
-    leafHash(entry, this.hashes, this.leaves * 32)
+    const length = writeLogged(kept, key, this.bundle, this.bundleLength + 2)
+    this.bundle.writeUInt16BE(length, this.bundleLength)
+    this.bundleLength += 2 + length
+    if (kept.length + textBytesMax > this.#text.length) this.#text = Buffer.allocUnsafe(kept.length + textBytesMax)
+    leafHash(entryText(kept, key, this.#text), this.hashes, this.leaves * 32)
     this.leaves++
   }
 

@@ -36,8 +36,8 @@ export function* publicRecords(logFrame: Frame, shards: readonly JournalReader[]
   }
 }
 
-/** The entries of a frame of the log, and the leaf that the first of them is. */
-export type FramedEntries = { readonly firstLeaf: number; readonly entries: readonly Buffer[] }
+/** The texts of the entries of a frame of the log, and the leaf that the first of them is. */
+type FramedEntries = { readonly firstLeaf: number; readonly entries: readonly Buffer[] }
 
 /**
  * The entries of the one frame between two others, from the records that it covers: between the end of the one and the beginning of

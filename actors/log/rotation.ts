@@ -14,7 +14,7 @@
  */
 import type { NewFrame } from '../../storage/journal.ts'
 import { leafHash } from '../../storage/merkle.ts'
-import { formatEntry, parseEntry } from './entry.ts'
+import { formatEntry, parseEntry } from '../records/entry.ts'
 import { type ClosedLog, closeFrameType, encodeLogFrame, type LogFrame, openFrameType } from './frame.ts'
 
 export type Next = { readonly origin: string; readonly vkey: string }

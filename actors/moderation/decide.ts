@@ -1,5 +1,5 @@
 /** Decisions of operators that concern no room, and how every act of moderation comes into the public log. */
-import { formatEntry } from '../log/entry.ts'
+import { formatEntry } from '../records/entry.ts'
 import { RecordType } from '../records/record.ts'
 import {
   act,

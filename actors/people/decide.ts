@@ -1,7 +1,7 @@
 /** The registry's decisions over people and their handles: pure functions of the state; who signed was settled before. */
 
 import { endings } from '../delegations/decide.ts'
-import { formatEntry } from '../log/entry.ts'
+import { formatEntry } from '../records/entry.ts'
 import { boardHandle, isReserved } from '../records/handles.ts'
 import { type HandleClaimed, ownKey, RecordType, registryName } from '../records/record.ts'
 import {

@@ -1,7 +1,7 @@
 /** Decisions over events that stand: hidden, restored, redacted, voted on. Pure functions of the state. */
 
-import { formatEntry } from '../log/entry.ts'
 import type { Room } from '../records/board.ts'
+import { formatEntry } from '../records/entry.ts'
 import { none } from '../records/event-index.ts'
 import { type FactRecord, RecordType } from '../records/record.ts'
 import {

@@ -7,7 +7,7 @@
  * |---|---|
  * | 16    | key: first 16 bytes of the SHA-256 of the signing bytes of the command that caused it (its event id) |
  * | 2     | n = length of the log entry, 0 when the record has no leaf in the public log |
- * | n     | the log entry, the exact ASCII bytes that the log hashes (see entry.ts); with the flag LEAVES several of them, each after its length (u16 big-endian) |
+ * | n     | the log entry, as a record keeps it (see entry.ts); with the flag LEAVES several of them, each after its length (u16 big-endian) |
  * | rest  | body: one msgpack map, self-describing, names as in the types below |
  *
  * A body is hashed and served as stored and never encoded again. What a person signed lies in it byte for byte (`signed`).
@@ -19,6 +19,7 @@ import { type Frame, type NewFrame, STUB } from '../../storage/journal.ts'
 import type { Command } from '../kernel/fields.ts'
 import { Packr, Unpackr } from '../kernel/msgpack.ts'
 import type { Infer, Schema } from '../kernel/schema.ts'
+import { entryCommand, entryText } from './entry.ts'
 
 /** Frame flags of this floor (storage uses 0x80, 0x40 and 0x20). */
 export const PUBLIC = 0x01
@@ -241,8 +242,8 @@ const encoder = new Packr({ useRecords: false, variableMapSize: true })
 const decoder = new Unpackr({ useRecords: false })
 
 /**
- * Encodes a record; `key` is 16 bytes, `entries` are its leaves in the public log, 64 KiB in all at most. `hasMore`: the next record
- * belongs to the same decision, and a crash keeps both or none.
+ * Encodes a record; `key` is 16 bytes, `entries` are its leaves in the public log, as a record keeps them, 64 KiB in all at most.
+ * `hasMore`: the next record belongs to the same decision, and a crash keeps both or none.
  */
 export function toFrame(
   record: BoardRecord,
@@ -278,13 +279,26 @@ export function frameKey(frame: Frame): Buffer {
   return frame.payload.subarray(at, at + 16)
 }
 
-/** The log entry inside a frame with the LEAF flag, the first of them where there are several, as a view. */
+/** The text of the log entry of a frame with the LEAF flag, of the first of them where there are several. */
 export function frameEntry(frame: Frame): Buffer {
-  return frameEntries(frame)[0]!
+  return entryText(keptEntries(frame)[0]!, frameKey(frame))
 }
 
-/** All log entries inside a frame, in their order, as views. */
+/** The texts of all log entries of a frame, in their order. */
 export function frameEntries(frame: Frame): Buffer[] {
+  const kept = keptEntries(frame)
+  if (kept.length === 0) return kept
+  const key = frameKey(frame)
+  return kept.map((each) => entryText(each, key))
+}
+
+/** `command` of the log entry of a frame with the LEAF flag: 64 hex, or '-'. */
+export function frameCommand(frame: Frame): string {
+  return entryCommand(keptEntries(frame)[0]!, frameKey(frame))
+}
+
+/** The log entries inside a frame as its record keeps them, in their order, as views. */
+export function keptEntries(frame: Frame): Buffer[] {
   if ((frame.flags & LEAF) === 0) return []
   const block = entryBlock(frame)
   if ((frame.flags & LEAVES) === 0) return [block]
@@ -300,7 +314,7 @@ export function frameEntries(frame: Frame): Buffer[] {
 /** How many leaves of the public log a frame is. */
 export function leavesOf(frame: Frame): number {
   const one = (frame.flags & LEAF) === 0 ? 0 : 1
-  return (frame.flags & LEAVES) === 0 ? one : frameEntries(frame).length
+  return (frame.flags & LEAVES) === 0 ? one : keptEntries(frame).length
 }
 
 function entryBlock(frame: Frame): Buffer {

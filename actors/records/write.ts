@@ -98,7 +98,7 @@ export type Planned = {
   readonly record: BoardRecord
   readonly key: Uint8Array
   readonly isPublic: boolean
-  /** Its leaves in the public log. */
+  /** Its leaves in the public log, as a record keeps them. */
   readonly entries?: readonly Uint8Array[]
 }
 

@@ -7,8 +7,8 @@ import { inside } from '../kernel/limits.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import type { SourceSchema } from '../kernel/results.ts'
 import type { Infer, Schema } from '../kernel/schema.ts'
-import { formatEntry } from '../log/entry.ts'
 import type { Board, Room } from '../records/board.ts'
+import { postEntry } from '../records/entry.ts'
 import { none } from '../records/event-index.ts'
 import {
   commandIn,
@@ -323,7 +323,7 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
     record: event,
     key: letter.id,
     isPublic,
-    ...(isPublic ? { entries: [entryOf(letter, hexId, seq, now)] } : {}),
+    ...(isPublic ? { entries: [postEntry({ room: letter.to, seq, time: now, sha: letter.sha })] } : {}),
   })
   const toScreen = room !== undefined && !isOfBoard(letter) && !delivers && isScreened(policy, room, author, operator)
   const reply: PostReply = {
@@ -471,9 +471,4 @@ export function eventOf(
     ...(to === undefined ? {} : { to: Buffer.from(to, 'hex') }),
     ...(attachments.length === 0 ? {} : { blobs: attachments.map((id) => Buffer.from(id, 'hex')) }),
   }
-}
-
-function entryOf(letter: WriteLetter, event: string, seq: number, time: number): Buffer {
-  const command = Buffer.from(letter.sha).toString('hex')
-  return formatEntry({ kind: 'post', event, room: letter.to, seq, time, command })
 }

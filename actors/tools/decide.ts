@@ -8,8 +8,8 @@
 import { createHash } from 'node:crypto'
 import { dayOf } from '../kernel/day.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { formatEntry } from '../log/entry.ts'
 import type { Parts } from '../records/core.ts'
+import { postEntry } from '../records/entry.ts'
 import { type FactRecord, RecordType } from '../records/record.ts'
 import { accept, act, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { eventOf, type PostReply } from '../rooms/room.ts'
@@ -35,8 +35,7 @@ const placeReview = ({ board, now }: Situation, letter: WriteLetter<ReviewArgs>)
   const id = Buffer.from(letter.id).toString('hex')
   const placed = { page, replyTo: '', root: '', original: '', expires: 0 }
   const record = eventOf(letter, 'review', placed, seq, now)
-  const command = Buffer.from(letter.sha).toString('hex')
-  const entry = formatEntry({ kind: 'post', event: id, room: letter.to, seq, time: now, command })
+  const entry = postEntry({ room: letter.to, seq, time: now, sha: letter.sha })
   const reply: PostReply = { page, seq, at: now, thread: id, replyTo: '', isPublic: true }
   return accept([{ record, key: letter.id, isPublic: true, entries: [entry] }], reply)
 }

@@ -3,7 +3,7 @@
  * says, under the id that its signed bytes have, and about things that the lines before it have told of.
  */
 import { createHash } from 'node:crypto'
-import { formatEntry, parseEntry } from '../../actors/log/entry.ts'
+import { formatEntry, parseEntry } from '../../actors/records/entry.ts'
 import { none } from '../../actors/records/event-index.ts'
 import {
   type BoardRecord,

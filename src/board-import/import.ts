@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { noLeaf } from '../../actors/log/public-records.ts'
 import { importEntry } from '../../actors/log/rotation.ts'
 import type { ImportedVotesFacts } from '../../actors/posts/marks.ts'
+import { keptEntry } from '../../actors/records/entry.ts'
 import {
   type BoardRecord,
   type FactRecord,
@@ -329,7 +330,8 @@ export class BoardImport {
   }
 
   #put({ record, key, entries, isGone }: TakenRecord, isPublic: boolean): void {
-    const made = toFrame(record, key, isPublic, entries)
+    const kept = entries.map((entry) => keptEntry(entry, key))
+    const made = toFrame(record, key, isPublic, kept)
     const frame = isGone ? stub(made) : made
     const seq = ++this.#seq
     if (isPublic) this.#change++

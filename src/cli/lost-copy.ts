@@ -3,7 +3,7 @@
  * the backup has. Texts that were taken back are in the log of the lost board; keys that moved are in an export, with both signatures.
  */
 import { statSync } from 'node:fs'
-import { parseEntry } from '../../actors/log/entry.ts'
+import { parseEntry } from '../../actors/records/entry.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'

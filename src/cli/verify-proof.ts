@@ -5,7 +5,7 @@
  * checkpoint's root -> the log's signature. Gives the facts shown to a person; throws Unverified with the step.
  */
 import { hash } from 'node:crypto'
-import { parseEntry } from '../../actors/log/entry.ts'
+import { parseEntry } from '../../actors/records/entry.ts'
 import { decodeBase64 } from '../../storage/base64.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { leafHash } from '../../storage/merkle.ts'

@@ -4,8 +4,8 @@
  * Pure. The signature itself is left to the caller, and so is what depends on other lines: whose key it is, and the place in the log.
  */
 
-import { formatEntry } from '../../actors/log/entry.ts'
 import { operationByName } from '../../actors/operations.ts'
+import { formatEntry } from '../../actors/records/entry.ts'
 import { HASH_BYTES, writeLeafHash } from '../../storage/merkle.ts'
 import { commandId, decodeBytes32, decodeBytes64, identityId, isHex32, isHex64 } from '../format/signing.ts'
 import { checkShown, type Renamed } from './shown-fields.ts'

@@ -7,11 +7,11 @@
 
 import type { DelegationEnd } from '../../actors/delegations/delegations.ts'
 import { toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
-import { parseEntry } from '../../actors/log/entry.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import type { Redaction } from '../../actors/posts/marks.ts'
+import { parseEntry } from '../../actors/records/entry.ts'
 import { none } from '../../actors/records/event-index.ts'
-import { commandIn, frameEntry, fromFrame } from '../../actors/records/record.ts'
+import { commandIn, frameCommand, frameEntry, fromFrame } from '../../actors/records/record.ts'
 import { formatOf, pageDefault } from '../../actors/rooms/room.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
@@ -41,23 +41,14 @@ function plainLine({ state, now, handleOf }: LineContext, slot: number, frame: F
   if (plain === undefined || !isAsSigned) return undefined
   const { index, origin } = logOf(state, state.board.events.leaf(slot))
   const log = `{"state":"included","index":${index},"origin":${quoted(origin)}}`
-  return `${beginningOfEvent(state, plain, true)}${log},"command_sha256":"${commandOf(frame)}","archive_eligible":true}\n`
-}
-
-const commandLine = '\ncommand '
-
-function commandOf(frame: Frame): string {
-  const entry = frameEntry(frame).toString('latin1')
-  const start = entry.indexOf(commandLine) + commandLine.length
-  return entry.slice(start, entry.indexOf('\n', start))
+  return `${beginningOfEvent(state, plain, true)}${log},"command_sha256":"${frameCommand(frame)}","archive_eligible":true}\n`
 }
 
 function viewLine(context: LineContext, slot: number, frame: Frame, leaves: number): string {
   const { state, frame: frameAt } = context
   const event = versionView(state, slot, frame, showing(context, true))
-  const { command } = entryOf(frame)
   const log = logOf(state, state.board.events.leaf(slot))
-  const line = { ...asSigned(state, slot, event), command_sha256: command, log, archive_eligible: true }
+  const line = { ...asSigned(state, slot, event), command_sha256: frameCommand(frame), log, archive_eligible: true }
   // The log names the original, whose redaction covers every version.
   const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)
   // One that came during the export is shown by the next export: its text is gone, but its leaf is not among these.
@@ -96,13 +87,8 @@ function logOf({ book }: State, leaf: number) {
 
 /** The leaf that says that the text was taken away, so that it can be checked as the event's own. */
 function redactionView(state: State, { id, leaf }: Redaction, frame: Frame) {
-  const { command, time } = entryOf(frame)
-  return { event_id: id, command_sha256: command, created_at: time, log: logOf(state, leaf) }
-}
-
-function entryOf(frame: Frame): { readonly command: string; readonly time: number } {
-  const lines = parseEntry(frameEntry(frame))!
-  return { command: lines.get('command')!, time: Number(lines.get('time')) }
+  const time = Number(parseEntry(frameEntry(frame))!.get('time'))
+  return { event_id: id, command_sha256: frameCommand(frame), created_at: time, log: logOf(state, leaf) }
 }
 
 /** An identity that moved to another key: both keys and both signatures. The record of the act has what the old key signed. */
@@ -143,7 +129,7 @@ export function delegationEndLine({ state, frame: frameAt }: LineContext, ended:
           signature: Buffer.from(signed.sig).toString('base64url'),
           signed_payload: Buffer.from(signed.signed).toString('utf8'),
         }),
-    command_sha256: entryOf(frame).command,
+    command_sha256: frameCommand(frame),
     created_at: at,
     log: logOf(state, leaf),
     archive_eligible: true,

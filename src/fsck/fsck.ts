@@ -15,10 +15,10 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import type { BlobFacts, DeletedFacts } from '../../actors/attachments/attachments.ts'
 import { nameOf } from '../../actors/log/book.ts'
-import { parseEntry } from '../../actors/log/entry.ts'
 import { closedBefore, decodeLogFrame, type LogFrame, openFrameType } from '../../actors/log/frame.ts'
 import { remakeTree } from '../../actors/log/tree.ts'
 import type { RedactFacts } from '../../actors/posts/marks.ts'
+import { parseEntry } from '../../actors/records/entry.ts'
 import {
   ActsOf,
   type BoardRecord,

@@ -3,10 +3,10 @@
 import {
   ActsOf,
   type BoardRecord,
-  frameEntries,
   frameKey,
   fromFrame,
   isStub,
+  keptEntries,
   PUBLIC,
   RecordType,
   toFrame,
@@ -27,7 +27,7 @@ export function moved(frame: Frame, places: Places): NewFrame {
   const record = frame.type === RecordType.act ? placedAnew(fromFrame(frame), places) : undefined
   if (record === undefined) return { type: frame.type, flags, payload: Buffer.from(frame.payload) }
   if (isStub(frame)) throw new Error(`frame ${frame.seq} names places of frames, and its text was removed`)
-  return toFrame(record, frameKey(frame), (flags & PUBLIC) !== 0, frameEntries(frame))
+  return toFrame(record, frameKey(frame), (flags & PUBLIC) !== 0, keptEntries(frame))
 }
 
 /** Undefined: it names no place. */

@@ -3,7 +3,7 @@
 import type { Feed } from '../../actors/feed.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
-import { parseEntry } from '../../actors/log/entry.ts'
+import { parseEntry } from '../../actors/records/entry.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import type { Disk } from '../../storage/disk.ts'
 import type { TilePath } from '../../storage/tile-path.ts'

@@ -342,7 +342,19 @@ def record_of(frame):
             block = block[2 + size :]
     elif frame.flags & LEAF:
         entries = [block]
-    return Record(payload[:16], entries, unpack(body))
+    key = payload[:16]
+    return Record(key, [entry_text(entry, key) for entry in entries], unpack(body))
+
+
+def entry_text(kept, key=b""):
+    """The text of an entry; posts are packed, in a record without the first half of the hash, which is its key."""
+    if kept[0] not in (1, 2):
+        return kept
+    size = 32 if kept[0] == 1 else 16
+    command = (key if kept[0] == 2 else b"") + kept[1 : 1 + size]
+    time, seq, room = le(kept, 1 + size, 4), le(kept, 5 + size, 4), kept[9 + size :].decode("ascii")
+    lines = ["broadside/entry@v1", "kind post", f"event {command[:16].hex()}", f"room {room}", f"seq {seq}"]
+    return "\n".join([*lines, f"time {time}", f"command {command.hex()}", ""]).encode("ascii")
 
 
 def entry_lines(entry):
@@ -499,7 +511,7 @@ def log_frame_of(frame):
     entries, at, left = [], at + 4, le(data, at, 4)
     for _ in range(left):
         size = be(data, at, 2)
-        entries.append(data[at + 2 : at + 2 + size])
+        entries.append(entry_text(data[at + 2 : at + 2 + size]))
         at += 2 + size
     return LogFrame(le(data, 0, 8), le(data, 8, 8), le(data, 16, 8), data[24:56], ranges, entries, data[at:], closed)
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { parseEntry } from '../../actors/log/entry.ts'
+import { parseEntry } from '../../actors/records/entry.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, freshNonce, now, person } from '../support/client.ts'

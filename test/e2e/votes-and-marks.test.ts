@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { parseEntry } from '../../actors/log/entry.ts'
+import { parseEntry } from '../../actors/records/entry.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type EventJson, type Fields, person } from '../support/client.ts'
 import { logKeyOf, proveEvent } from '../support/judge.ts'

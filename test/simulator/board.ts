@@ -1,7 +1,7 @@
 /** A whole board on a simulated machine, all of it but its port: started, asked, and ended in every way that a process ends. */
 
 import { nameOf } from '../../actors/log/book.ts'
-import { parseEntry } from '../../actors/log/entry.ts'
+import { parseEntry } from '../../actors/records/entry.ts'
 import { openBoard, replicaDoors, resumeBoard } from '../../src/board/server.ts'
 import { openBoardDirectory } from '../../src/board-directory.ts'
 import { entriesIn } from '../../src/cli/mirror-store.ts'

@@ -4,8 +4,8 @@
  */
 
 import { createHash } from 'node:crypto'
-import { formatEntry } from '../../actors/log/entry.ts'
 import { Log, stateAfter } from '../../actors/log/log.ts'
+import { postEntry } from '../../actors/records/entry.ts'
 import { type BoardRecord, RecordType, toFrame } from '../../actors/records/record.ts'
 import { openBoardDirectory, shardDirectory } from '../../src/board-directory.ts'
 import { systemClock } from '../../src/clock.ts'
@@ -108,8 +108,7 @@ export function writePosts({
     const signed = signedBytes(serviceId, n, shape)
     const sha = createHash('sha256').update(signed).digest()
     const at = startedAt + Math.floor(n / 100)
-    const event = sha.toString('hex', 0, 16)
-    const entry = formatEntry({ kind: 'post', event, room, seq, time: at, command: sha.toString('hex') })
+    const entry = postEntry({ room, seq, time: at, sha })
     const by = { key, sig: noSignature, signed }
     const facts = {
       type: RecordType.event,

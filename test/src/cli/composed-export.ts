@@ -1,6 +1,6 @@
 /** A whole export made in the test: real keys, real signatures, a real tree and a signed checkpoint. */
 import { createHash } from 'node:crypto'
-import { formatEntry } from '../../../actors/log/entry.ts'
+import { formatEntry } from '../../../actors/records/entry.ts'
 import { type Signer, signerFromSeed } from '../../../src/cli/sign.ts'
 import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 import { encodeBase64 } from '../../../storage/base64.ts'

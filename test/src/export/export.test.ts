@@ -1,7 +1,7 @@
 /** An export that takes a while: what happens behind its beginning is for the next one. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { formatEntry } from '../../../actors/log/entry.ts'
+import { formatEntry } from '../../../actors/records/entry.ts'
 import { type BoardRecord, RecordType, toFrame } from '../../../actors/records/record.ts'
 import { State } from '../../../actors/state.ts'
 import type { ExportContext, ExportState } from '../../../src/export/chunk.ts'

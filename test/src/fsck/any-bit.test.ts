@@ -9,7 +9,7 @@ import { machineDisk } from '../../../storage/machine-disk.ts'
 import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
-const segmentBytesMax = 4_096
+const segmentBytesMax = 1_536
 /** No divisor of any length that repeats in the files. */
 const stride = 449
 const footerBytes = 64

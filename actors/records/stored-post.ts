@@ -1,12 +1,13 @@
 /**
- * A stored post read where it lies: what its answer shows is found in the bytes of its frame, and nothing else is decoded.
+ * A stored post as its answer shows it: the texts in what was signed are found there, and not decoded.
  *
  * What was signed is compact JSON that `signingBytes` wrote (src/format/signing.ts), so a text in it is, character for character, the text
- * in an answer. A record with anything else in it than most posts have is left to `fromFrame`, which reads all of them.
+ * in an answer. A record with anything else in it than most posts have is left to who decodes all of it.
  */
 import type { Frame } from '../../storage/journal.ts'
+import { hex } from '../kernel/hex.ts'
 import { textIn, toUtf8, type Utf8 } from '../kernel/utf8.ts'
-import { bodyOffset, isStub } from './record.ts'
+import { bodyOffset, fromFrame, isStub, postIn, viaUsual } from './record.ts'
 
 /** What most posts are: signed by the author's own key, whole, with no attachments. */
 export type StoredPost = {
@@ -25,146 +26,72 @@ export type StoredPost = {
   readonly via: string
 }
 
-/** Undefined: it has to be decoded as a whole, as every later version of another post has. */
+/** Undefined: it says more than that, or nothing any more. */
 export function storedPost(frame: Frame): StoredPost | undefined {
-  if (isStub(frame)) return undefined
-  const found = new Walk(frame.payload, bodyOffset(frame)).post()
-  if (found === undefined || found.signed === '') return undefined
-  const { text, to, data, isPlain } = signedTexts(found.signed)
+  const found = isStub(frame) ? undefined : (listed(frame) ?? decoded(frame))
+  if (found === undefined) return undefined
+  const { isPlain, text, to, data } = signedTexts(found.signed)
   return isPlain && text !== undefined ? { ...found, text, to, data } : undefined
 }
 
 type Found = Pick<StoredPost, 'publicKey' | 'signature' | 'signed' | 'toId' | 'via'>
 
-/** A short name as a number, which no text has to be made for. */
-function numberOf(name: string): number {
-  let number = 0
-  for (let at = 0; at < name.length; at++) number = number * 256 + name.charCodeAt(at)
-  return number
-}
+/** What begins a list of twelve: one of thirteen has more than most posts. */
+const listOfTwelve = 0x9c
+const nil = 0xc0
 
-const names = {
-  ...{ by: numberOf('by'), via: numberOf('via'), to: numberOf('to') },
-  ...{ blobs: numberOf('blobs'), format: numberOf('format') },
-  ...{ key: numberOf('key'), sig: numberOf('sig'), signed: numberOf('signed') },
-}
-const namedMax = 6
-
-/** Goes through the msgpack map of a body. `#at` < 0: it met something that no such map has. */
-class Walk {
-  readonly #bytes: Buffer
-  #at: number
-
-  constructor(bytes: Buffer, at: number) {
-    this.#bytes = bytes
-    this.#at = at
-  }
-
-  post(): Found | undefined {
-    let [via, toId, signer]: [string, string | undefined, ReturnType<Walk['signer']>] = ['', undefined, undefined]
-    for (let left = this.#mapLength(); left > 0; left--) {
-      const name = this.#name()
-      if (name === names.by) {
-        signer = this.signer()
-        if (signer === undefined) return undefined
-      } else if (name === names.via) via = this.#text() ?? ''
-      else if (name === names.to) toId = this.#binary('hex')
-      else if (name === names.blobs || name === names.format) return undefined
-      else this.#skip()
-      if (this.#at < 0) return undefined
-    }
-    return signer === undefined || via === '' ? undefined : { ...signer, toId, via }
-  }
-
-  /** Undefined where a delegate signed, or where something was cut out. */
-  signer(): Pick<StoredPost, 'publicKey' | 'signature' | 'signed'> | undefined {
-    let [publicKey, signature, signed] = ['', '', '']
-    for (let left = this.#mapLength(); left > 0; left--) {
-      const name = this.#name()
-      if (name === names.key) publicKey = this.#binary('base64url') ?? ''
-      else if (name === names.sig) signature = this.#binary('base64url') ?? ''
-      else if (name === names.signed) signed = this.#binary('latin1') ?? ''
-      else return undefined
-    }
-    return this.#at < 0 ? undefined : { publicKey, signature, signed }
-  }
-
-  /** Pairs of the map that begins here; 0: none begins. */
-  #mapLength(): number {
-    const type = this.#bytes[this.#at++]!
-    if ((type & 0xf0) === 0x80) return type & 0x0f
-    if (type !== 0xde) return 0
-    this.#at += 2
-    return this.#bytes.readUInt16BE(this.#at - 2)
-  }
-
-  /** The number of the name that begins here; 0: it is a longer one, which none of these is. */
-  #name(): number {
-    const length = this.#textLength()
-    if (length < 0) {
-      this.#at = -1
-      return 0
-    }
-    const start = this.#at + 1
-    this.#at = start + length
-    if (length > namedMax) return 0
-    let number = 0
-    for (let at = start; at < this.#at; at++) number = number * 256 + this.#bytes[at]!
-    return number
-  }
-
-  /** Of the short text that begins here; -1: none begins. */
-  #textLength(): number {
-    const type = this.#bytes[this.#at]!
-    return (type & 0xe0) === 0xa0 ? type & 0x1f : -1
-  }
-
-  #text(): string | undefined {
-    const length = this.#textLength()
-    if (length < 0) return undefined
-    const start = this.#at + 1
-    this.#at = start + length
-    return this.#bytes.toString('latin1', start, this.#at)
-  }
-
-  #binary(encoding: 'hex' | 'base64url' | 'latin1'): string | undefined {
-    const start = this.#binaryStart()
-    return start === undefined ? undefined : this.#bytes.toString(encoding, start, this.#at)
-  }
-
-  /** Goes past the bytes that begin here. */
-  #binaryStart(): number | undefined {
-    const type = this.#bytes[this.#at]!
-    const sizeBytes = type === 0xc4 ? 1 : type === 0xc5 ? 2 : type === 0xc6 ? 4 : 0
-    if (sizeBytes === 0) return undefined
-    const start = this.#at + 1 + sizeBytes
-    this.#at = start + this.#bytes.readUIntBE(this.#at + 1, sizeBytes)
-    return start
-  }
-
-  /** A number, a text of up to 255 bytes, bytes or a boolean: with anything else the walk is at its end. */
-  #skip(): void {
-    const type = this.#bytes[this.#at]!
-    const length = this.#textLength()
-    const fixed = type < 0x80 ? 1 : fixedBytes.get(type)
-    if (length >= 0) this.#at += 1 + length
-    else if (fixed !== undefined) this.#at += fixed
-    else if (type === 0xd9) this.#at += 2 + this.#bytes[this.#at + 1]!
-    else if (this.#binaryStart() === undefined) this.#at = -1
+/** From the list that is the body of most, where only these four are read. Undefined: it is something else. */
+function listed(frame: Frame): Found | undefined {
+  const { payload } = frame
+  const at = bodyOffset(frame)
+  if (payload[at] !== listOfTwelve) return undefined
+  // Room, page, kind, number in the room, time, author.
+  let next = at + 1
+  for (let field = 0; field < 6; field++) next = endOfValue(payload, next)
+  const key = endOfValue(payload, next)
+  const sig = endOfValue(payload, key)
+  const signed = endOfValue(payload, sig)
+  return {
+    publicKey: payload.toString('base64url', next + 2, key),
+    signature: payload.toString('base64url', key + 2, sig),
+    signed: payload.toString('latin1', sig + headOf(payload, sig), signed),
+    toId: undefined,
+    via: payload[signed] === nil ? viaUsual : payload.toString('latin1', signed + 1, endOfValue(payload, signed)),
   }
 }
 
-/** Type and value of msgpack's booleans, floats and integers. */
-const fixedBytes: ReadonlyMap<number, number> = new Map([
-  [0xc2, 1],
-  [0xc3, 1],
-  [0xca, 5],
-  [0xcb, 9],
-  [0xcc, 2],
-  [0xcd, 3],
-  [0xce, 5],
-  [0xcf, 9],
-])
+/** Where the msgpack value ends that begins at `at`: nil, a number, text or bytes. */
+function endOfValue(bytes: Buffer, at: number): number {
+  const type = bytes[at]!
+  if (type < 0x80 || type === nil) return at + 1
+  if ((type & 0xe0) === 0xa0) return at + 1 + (type & 0x1f)
+  const sizeBytes = headOf(bytes, at) - 1
+  return type >= 0xca && type <= 0xcf
+    ? at + numberBytes[type - 0xca]!
+    : at + 1 + sizeBytes + bytes.readUIntBE(at + 1, sizeBytes)
+}
+
+/** Bytes of type and length in front of text or bytes whose length stands apart. */
+function headOf(bytes: Buffer, at: number): number {
+  const type = bytes[at]!
+  return type === 0xc4 || type === 0xd9 ? 2 : type === 0xc5 || type === 0xda ? 3 : 5
+}
+
+/** Of float 32 and 64, and of whole numbers of 1, 2, 4 and 8 bytes; with the type. */
+const numberBytes = [5, 9, 2, 3, 5, 9]
+
+/** The same by decoding all of it: it is addressed to somebody, or a map of release 1.0. */
+function decoded(frame: Frame): Found | undefined {
+  const { by, via, to, blobs, format } = postIn(fromFrame(frame))
+  if (by.for !== undefined || by.cut !== undefined || blobs !== undefined || format !== undefined) return undefined
+  return {
+    publicKey: Buffer.from(by.key).toString('base64url'),
+    signature: Buffer.from(by.sig).toString('base64url'),
+    signed: Buffer.from(by.signed).toString('latin1'),
+    toId: to && hex(to),
+    via,
+  }
+}
 
 type SignedTexts = { text?: Utf8; to?: Utf8; data?: Utf8; isPlain: boolean }
 

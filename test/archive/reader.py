@@ -342,8 +342,23 @@ def record_of(frame):
             block = block[2 + size :]
     elif frame.flags & LEAF:
         entries = [block]
-    key = payload[:16]
-    return Record(key, [entry_text(entry, key) for entry in entries], unpack(body))
+    key, fields = payload[:16], unpack(body)
+    if isinstance(fields, list):
+        fields = event_fields(fields)
+    return Record(key, [entry_text(entry, key) for entry in entries], fields)
+
+
+def event_fields(body):
+    """The fields of an event by name, from its list."""
+    room, page, kind, seq, at, author, key, sig, signed, via, reply, root = body[:12]
+    rest = body[12] if len(body) > 12 else {}
+    fields = {"room": room, "page": page or "main", "kind": kind or "note", "seq": seq, "at": at, "author": author}
+    fields["by"] = {"key": key, "sig": sig, "signed": signed}
+    fields["via"] = via or "command"
+    fields.update({name: value for name, value in (("reply", reply), ("root", root)) if value is not None})
+    for name, value in rest.items():
+        (fields["by"] if name in ("cut", "for") else fields)[name] = value
+    return fields
 
 
 def entry_text(kept, key=b""):

@@ -34,6 +34,8 @@ type CallingOptions = Pick<Platform, 'clock' | 'random' | 'startThread'> & {
   readonly secret: Buffer
   readonly reads: Pick<ReadRouter, 'read'>
   readonly verifier: Pick<Checks, 'verify'>
+  /** In the place of the network. */
+  readonly outgoing?: Outgoing | undefined
 }
 
 export type Calling = {
@@ -55,11 +57,9 @@ const drainMs = 4_000
 export async function startCalling(config: Config, options: CallingOptions): Promise<Calling> {
   const { address, directory, log: growing, reads, verifier, secret, clock, random } = options
   const stopping = new AbortController()
-  const outgoing = createOutgoing({
-    timers: clock,
-    loopback: config.loopback,
-    userAgent: `Broadside/${release} (+${address})`,
-  })
+  const outgoing =
+    options.outgoing ??
+    createOutgoing({ timers: clock, loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` })
   const wallet = config.walletKeyFile === '' ? undefined : await openWallet(config.walletKeyFile)
   if (wallet !== undefined) log('info', 'wallet', { address: wallet.address, cap_day_micros: config.payCapMicros })
   const payer = createPayer({

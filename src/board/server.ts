@@ -41,6 +41,7 @@ import { httpClassifier } from '../moderation/classifier.ts'
 import { hideBy, resumeScreening, Screening, ScreeningQueue } from '../moderation/screening.ts'
 import { Notices } from '../notices.ts'
 import { Counters, DurationHistograms, log, setLogLevel } from '../observe.ts'
+import type { Outgoing } from '../outgoing/request.ts'
 import { Parts } from '../parts.ts'
 import { machine, type Platform } from '../platform.ts'
 import { Throttle } from '../rates/throttle.ts'
@@ -158,6 +159,8 @@ type Place = Platform & {
   /** Of a follower. */
   readonly followed?: Followed | undefined
   readonly onVacant?: (after: number) => void
+  /** In the place of the network, for calls and probes of tools: of a simulation. */
+  readonly outgoing?: Outgoing
 }
 
 /** A board that another machine decides over: its directory, the log that checks heads, and what makes its front. */

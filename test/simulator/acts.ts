@@ -22,11 +22,11 @@ export type Command = {
   readonly like?: Sent
 }
 
-type Act = (model: Model, chance: Chance, step: number) => Command | undefined
+export type Act = (model: Model, chance: Chance, step: number) => Command | undefined
 
-const data = (value: object): string => JSON.stringify({ schema: 1, ...value })
+export const data = (value: object): string => JSON.stringify({ schema: 1, ...value })
 
-function someone(model: Model, chance: Chance): Person {
+export function someone(model: Model, chance: Chance): Person {
   return chance.pick(model.people)!
 }
 
@@ -805,9 +805,8 @@ const judgeByAnyone: Act = (model, chance) => {
   return { by, fields: { operation, event_id: work.id, ...more }, refusedAs }
 }
 
-type Kind = { readonly weight: number; readonly act: Act }
+export type Kind = { readonly weight: number; readonly act: Act }
 
-/** By name, with how often each is taken. */
 const hooksMax = 4
 const otherKinds = ['reply', 'mention', 'inbox.item', 'work.update', 'document.written', 'log.checkpoint']
 
@@ -840,6 +839,7 @@ const redeliver: Act = (model, chance) => {
 /** Those for which a board uses a file that only this machine has. */
 export const ofDeliveries: ReadonlySet<string> = new Set(['create a webhook', 'delete a webhook', 'resume a webhook'])
 
+/** By name, with how often each is taken. */
 export const acts: Readonly<Record<string, Kind>> = {
   post: { weight: 160, act: post },
   'private post': { weight: 60, act: privatePost },

@@ -18,6 +18,7 @@ import type { Reply } from '../../src/format/reply.ts'
 import type { RouteHandler } from '../../src/http/port.ts'
 import { readMarks } from '../../src/log/mark.ts'
 import type { LogIdentity } from '../../src/log/signed-log.ts'
+import type { Outgoing } from '../../src/outgoing/request.ts'
 import { Parts } from '../../src/parts.ts'
 import { openFollower } from '../../src/replication/follower-directory.ts'
 import { FollowerFront } from '../../src/replication/follower-front.ts'
@@ -75,6 +76,8 @@ type BoardOptions = {
   readonly heads: Map<number, string>
   /** Of a follower: how a thread with this clock asks the box that leads. */
   readonly leader?: (clock: Clock) => Leader
+  /** How a main thread with this clock asks other hosts. */
+  readonly outgoing: (clock: Clock) => Outgoing
 }
 
 export class SimulatedBoard {
@@ -189,7 +192,8 @@ export class SimulatedBoard {
     const directory =
       followed?.directory ?? openBoardDirectory({ disk, ...where, shards, now: clock.wallSeconds(), random })
     this.#parts = new Parts()
-    const place = { ...platform, config, directory, placement, marks, address, port: 0, followed }
+    const outgoing = this.#options.outgoing(clock)
+    const place = { ...platform, config, directory, placement, marks, address, port: 0, followed, outgoing }
     const open = await openBoard(this.#parts, place)
     const { actorHost, news, follower } = open
     this.#open = open

@@ -238,13 +238,16 @@ async function checkPrivate(model: Model, ask: Ask): Promise<void> {
   }
 }
 
-/** Names of fields that lead to the first difference; undefined: there is none. A cursor is sealed anew each time. */
+/**
+ * Names of fields that lead to the first difference; undefined: there is none. A cursor is sealed anew each time, and each box has
+ * made its index of the tools directory at a time of its own.
+ */
 function differs(one: unknown, other: unknown): string | undefined {
   if (isDeepStrictEqual(one, other)) return undefined
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return ''
   for (const [name, value] of Object.entries({ ...other, ...one })) {
-    const isCursor = name.endsWith('cursor') && typeof value === typeof Object(other)[name]
-    if (isCursor) continue
+    const isOwn = (name.endsWith('cursor') || name === 'built_at') && typeof value === typeof Object(other)[name]
+    if (isOwn) continue
     const found = differs(value, Object(other)[name])
     if (found !== undefined) return Array.isArray(one) ? found : `${name} ${found}`.trim()
   }
@@ -278,6 +281,10 @@ export async function checkAlike({ model, ask, askSecond, exported, exportedSeco
   for (const person of model.people) {
     await alike({ operation: 'credit.balance', target: person.id }, person)
     await alike({ operation: 'inbox.list', limit: 50 }, person)
+  }
+  for (const { id, subject } of model.tools.values()) {
+    await alike({ operation: 'tools.get', target: id })
+    if (subject !== undefined) await alike({ operation: 'tools.reviews', target: subject })
   }
   const lines = linesOf(await exported())
   for (const [at, line] of linesOf(await exportedSecond()).entries())

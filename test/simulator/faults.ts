@@ -82,6 +82,10 @@ export const faults: Readonly<Record<string, FaultKind>> = {
       if (url !== undefined) targets.change(url)
     },
   },
+  'a host of tools changes': {
+    weight: 5,
+    go: changeHost,
+  },
   'copy taken': { weight: 2, go: (world) => copied(world) },
   'old copy put back': { weight: 1, go: (world) => putBack(world) },
   'bit rot in a shard': { weight: 1, go: (world) => rot(world, 'shard') },
@@ -92,6 +96,26 @@ export const faults: Readonly<Record<string, FaultKind>> = {
 
 function set<Name extends string>(of: Record<Name, number>, name: Name, value: number): void {
   of[name] = value
+}
+
+/** It answers otherwise, or says otherwise whose it is and whether it wants to be listed. */
+function changeHost({ hosts, model, chance }: World): void {
+  const tool = chance.pick([...model.tools.values()])
+  if (tool === undefined) return
+  const { host, owner } = tool
+  const known = model.hostOf(host)
+  const what = chance.below(8)
+  if (what < 4) hosts.change(host)
+  else if (what < 7) {
+    const person = chance.below(2) === 0 ? owner : chance.pick(model.people)
+    if (person === undefined) return
+    known.named.add(person)
+    hosts.name(host, person.id)
+  } else {
+    const isOut = chance.below(2) === 0
+    known.wasOut ||= isOut
+    hosts.optOut(host, isOut)
+  }
 }
 
 /** With much under way: the next start finds what was written and not synced, and the power goes off when the log has covered that. */

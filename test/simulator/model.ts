@@ -1,4 +1,5 @@
 /** What those who use a board know of it: what they sent, what was answered, and what follows from that. */
+import { reviewsRoom } from '../../actors/tools/tools.ts'
 import type { Fields, Person } from './people.ts'
 
 /** What is known of a command. `doubtful`: it was sent, and the board ended before it answered. */
@@ -91,6 +92,52 @@ export type Hook = {
   endedAt?: number
 }
 
+/** A listing of the tools directory, as it was written last. */
+export type Tool = {
+  readonly id: string
+  /** What reviews of it name; undefined: it was imported, which does not say. */
+  readonly subject: string | undefined
+  readonly host: string
+  readonly isMcp: boolean
+  /** Who wrote it last; undefined: it was imported. */
+  owner: Person | undefined
+  name: string
+  description: string
+  isWithdrawn: boolean
+  /** How often it was written. */
+  version: number
+}
+
+export type Review = {
+  readonly id: string
+  readonly subject: string
+  readonly by: Person
+  readonly kind: string
+  readonly text: string
+  /** In the room of reviews. */
+  readonly seq: number
+}
+
+/** What is known of a host of tools. */
+type Host = {
+  /** Whom it has ever named as its owners. */
+  readonly named: Set<Person>
+  /** It has ever wanted to be in no directory. */
+  wasOut: boolean
+  /** How often it was asked whose it is, and on which days, UTC. */
+  looks: number
+  readonly days: Set<number>
+}
+
+/** A call of a tool whose command was accepted. */
+export type Call = {
+  readonly by: Person
+  /** Virtual seconds. */
+  readonly at: number
+  /** It counts against the allowance of its day; undefined: whether it does is not known yet. */
+  readonly counts: boolean | undefined
+}
+
 export type Delegate = {
   /** Of its key. */
   readonly name: string
@@ -137,6 +184,12 @@ export class Model {
   readonly everSuspended = new Set<Person>()
   /** Webhooks, by the id of the command that made them. */
   readonly hooks = new Map<string, Hook>()
+  readonly tools = new Map<string, Tool>()
+  readonly reviews: Review[] = []
+  readonly calls: Call[] = []
+  /** Calls that have come to their tools, by what they say. */
+  readonly visits = new Set<string>()
+  readonly #hosts = new Map<string, Host>()
   /** Threads that are locked for certain. */
   readonly locked = new Set<string>()
   /** How often something of this was to end. */
@@ -152,13 +205,8 @@ export class Model {
 
   constructor(people: readonly Person[]) {
     this.people = people
-    this.rooms.set('lobby', {
-      name: 'lobby',
-      isPrivate: false,
-      mayEver: new Set(),
-      owner: undefined,
-      mayOwn: new Set(),
-    })
+    for (const name of ['lobby', reviewsRoom])
+      this.rooms.set(name, { name, isPrivate: false, mayEver: new Set(), owner: undefined, mayOwn: new Set() })
   }
 
   get operator(): Person {
@@ -195,6 +243,12 @@ export class Model {
   /** A list that this reader signs for may leave out what they wrote. */
   mayMute(reader: Person | undefined, { name }: Person): boolean {
     return reader !== undefined && this.#mutes.has(`${reader.name} ${name}`)
+  }
+
+  hostOf(name: string): Host {
+    const known = this.#hosts.get(name) ?? { named: new Set(), wasOut: false, looks: 0, days: new Set() }
+    this.#hosts.set(name, known)
+    return known
   }
 
   isPrivate(room: string): boolean {

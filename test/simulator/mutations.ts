@@ -380,4 +380,52 @@ export const mutations: readonly Mutation[] = [
     from: '    this.#places = await this.#options.take(shares)\n',
     to: '    const lasts = shares.map(({ last }) => last)\n    this.#stream?.tellCopied({ log: lasts.at(-1)!, shards: lasts.slice(0, -1) })\n    this.#places = await this.#options.take(shares)\n',
   },
+  {
+    name: 'a tool is called again when its command comes again',
+    file: 'src/tool-calls/service.ts',
+    from: '    if (isDuplicate) return this.#giveKept(id, identity, facts, undefined, [give])\n',
+    to: '',
+  },
+  {
+    name: 'a call that a kill left open is made again',
+    file: 'src/tool-calls/open-payments.ts',
+    from: 'this.#settle(relay.giveUp(call, false), call)',
+    to: 'this.#settle(relay.make(call), call)',
+  },
+  {
+    name: 'a call that was not made counts against the allowance',
+    file: 'actors/tool-calls/tool-calls.ts',
+    from: '    if (isCallBack) this.day.giveBack(open, { calls: 1, micros: 0 }, open.at)\n',
+    to: '',
+  },
+  {
+    name: 'a probe is made again when its command comes again',
+    file: 'src/tools/service.ts',
+    from: '    if (isDuplicate) return this.#recall(id, tool, host, decided.at, verified.signer.id, give)\n',
+    to: '',
+  },
+  {
+    name: 'anyone changes a listing',
+    file: 'actors/tools/decide.ts',
+    from: '  if (entry.owner === author || state',
+    to: "  if (entry.owner !== '' || state",
+  },
+  {
+    name: 'a listing is shown as it was first',
+    file: 'actors/tools/tools.ts',
+    from: "      Object.assign(known, said, { updatedAt: at, withdrawn: '' })",
+    to: "      Object.assign(known, said, { updatedAt: at, withdrawn: '', seq: known.seq, shard: known.shard, row: known.row })",
+  },
+  {
+    name: 'what was withdrawn is found',
+    file: 'src/tools/directory.ts',
+    from: "      if (this.absence(entry) !== '') index.drop(id)",
+    to: '      if (this.tools.hasOptedOut(entry.host)) index.drop(id)',
+  },
+  {
+    name: 'the directory forgets at a restart what its snapshot has',
+    file: 'src/tools/directory.ts',
+    from: '    this.tools.restore(tools)\n',
+    to: '    this.tools.restore({ ...tools, entries: tools.entries.slice(1) })\n',
+  },
 ]

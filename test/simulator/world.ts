@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { pause } from '../../src/clock.ts'
 import { unanswered } from '../../src/command/reply.ts'
 import { type Reply as Envelope, envelopeOf } from '../../src/format/reply.ts'
+import type { Outgoing } from '../../src/outgoing/request.ts'
 import type { ThreadName } from '../../src/program.ts'
 import { type FollowingThread, following } from '../../src/workers/following.ts'
 import { publishing, type ReplicationThread } from '../../src/workers/replication.ts'
@@ -19,6 +20,7 @@ import { type Ask, checkAlike, checkAll, checkReadable } from './checks.ts'
 import { type FaultKind, faults, ofOneBox } from './faults.ts'
 import { Follower } from './followers.ts'
 import { checkLetter, undelivered } from './hooks.ts'
+import { SimulatedHosts, type Visit } from './hosts.ts'
 import { type Hook, Model, type Reply, type Sent, secretMark } from './model.ts'
 import { Network } from './network.ts'
 import { type Fields, makePeople, type Person, Signatures, type Signed, signed, signerOf } from './people.ts'
@@ -26,6 +28,8 @@ import { SecondBox } from './second-box.ts'
 import { SimulatedServers } from './servers.ts'
 import { takeOvers } from './take-overs.ts'
 import { type Letter, SimulatedTargets } from './targets.ts'
+import { callOf, toolActs } from './tool-acts.ts'
+import { checkTools, checkVisit, differsAgain } from './tool-checks.ts'
 
 /** Of one board: more make its starts slow, and fewer leave little to go wrong. */
 export const stepsEach = 400
@@ -70,7 +74,7 @@ function layoutOf(chance: Chance): Layout {
   return { ...layout, ack: chance.below(waitingEvery) === 0 ? 'copy' : 'quorum' }
 }
 
-const threads = ['shard', 'log', 'back', 'feed', 'clerk'] as const
+const threads = ['shard', 'log', 'back', 'feed', 'clerk', 'tools'] as const
 const pendingMax = 16
 /** Seconds: after so long a follower answers a write whether it shows it or not. */
 const shownWithin = 9
@@ -78,6 +82,8 @@ const shownWithin = 9
 const privateWithin = 8
 /** Looks at whether a follower has everything. */
 const catchUpTries = 40
+/** Looks at whether the tools directory answers. */
+const directoryTries = 40
 /** Looks at whether all webhooks have what they are for. */
 const deliveryTries = 30
 
@@ -92,8 +98,10 @@ const ofTime: readonly Kind[] = [
   { name: 'audit', weight: 1, go: (world) => world.audit() },
 ]
 
+const allActs = { ...acts, ...toolActs }
+
 function kindsOf(off: ReadonlySet<string>, isReplicated: boolean): readonly Kind[] {
-  const happening = Object.entries(acts).filter(([name]) => !(isReplicated && ofDeliveries.has(name)))
+  const happening = Object.entries(allActs).filter(([name]) => !(isReplicated && ofDeliveries.has(name)))
   const ofActs = happening.map(([name, { weight, act }]): Kind => {
     return {
       name,
@@ -112,6 +120,9 @@ function kindsOf(off: ReadonlySet<string>, isReplicated: boolean): readonly Kind
   return [...ofActs, ...ofTime, ...failing]
 }
 
+/** What is on other machines than those of the board. */
+type Others = { readonly targets: SimulatedTargets; readonly hosts: SimulatedHosts }
+
 export class World {
   readonly sim: Simulation
   readonly board: SimulatedBoard
@@ -119,6 +130,7 @@ export class World {
   /** Of a board that is replicated. */
   readonly second: SecondBox | undefined
   readonly targets: SimulatedTargets
+  readonly hosts: SimulatedHosts
   readonly chance = new Chance('')
   readonly counts = new Map<string, number>()
   readonly story: string[] = []
@@ -146,11 +158,12 @@ export class World {
     board: SimulatedBoard,
     model: Model,
     second: SecondBox | undefined,
-    targets: SimulatedTargets,
+    others: Others,
   ) {
     this.#seed = seed
     this.second = second
-    this.targets = targets
+    this.targets = others.targets
+    this.hosts = others.hosts
     this.#signatures = signatures
     this.sim = sim
     this.board = board
@@ -181,21 +194,27 @@ export class World {
     servers = new SimulatedServers(sim)
     let world: World | undefined
     targets = new SimulatedTargets(sim, (letter) => world!.#heard(letter))
+    const hosts = new SimulatedHosts(sim, (visit) => world!.#visited(visit))
     sim.reseed(seed)
     const people = makePeople()
     const drawn = { ...(layout ?? layoutOf(new Chance(seed))), ...(ack === undefined ? {} : { ack }) }
     const given = { layout: drawn, operators: [people[0]!.id], heads: new Map<number, string>() }
-    const board = new SimulatedBoard({ ...given, machine: sim })
+    const board = new SimulatedBoard({ ...given, machine: sim, outgoing: (clock) => hosts.outgoing(clock) })
     network = new Network(sim, { address, key: replicaKey, door: () => board.door })
     const second =
       drawn.ack !== undefined
         ? new SecondBox(
             sim,
-            new SimulatedBoard({ ...given, machine: sim.beside(), leader: (clock) => network!.leader(clock) }),
+            new SimulatedBoard({
+              ...given,
+              machine: sim.beside(),
+              leader: (clock) => network!.leader(clock),
+              outgoing: () => asksNobody,
+            }),
             { servers, network },
           )
         : undefined
-    world = new World(seed, signatures, sim, board, new Model(people), second, targets)
+    world = new World(seed, signatures, sim, board, new Model(people), second, { targets, hosts })
     return world
   }
 
@@ -379,6 +398,8 @@ export class World {
       throw new Violation(`the same ${operation} again is answered otherwise`)
     if (first.log_index !== undefined && second.log_index !== undefined && first.log_index !== second.log_index)
       throw new Violation(`the same ${operation} again has another leaf`)
+    if (differsAgain(old, reply, this.now - old.at))
+      throw new Violation(`the same ${operation} again says something else`)
     if (second.checkpoint !== undefined) this.board.noteHead(second.checkpoint)
   }
 
@@ -442,6 +463,16 @@ export class World {
     }
   }
 
+  /** Something came to a host of tools. */
+  #visited(visit: Visit): void {
+    try {
+      this.count('requests to tools')
+      checkVisit(visit, this.model, this.now)
+    } catch (error) {
+      this.#failed ??= { error }
+    }
+  }
+
   // ---- time
 
   /** No fault is left to come, and nothing is slow. */
@@ -450,6 +481,7 @@ export class World {
     this.sim.delayMs = 5
     this.second?.heal()
     this.targets.heal()
+    this.hosts.heal()
   }
 
   aMoment(): Promise<void> {
@@ -494,6 +526,7 @@ export class World {
     const { board, model, ask } = this
     await this.#until(checkAll({ board, model, ask, reader: this.#signatures.reader }))
     for (const follower of this.#followers) await this.#until(follower.check(this.ask, this.model))
+    await this.#checkTools()
     await this.#deliverAll()
     await this.compareFollower()
   }
@@ -526,6 +559,22 @@ export class World {
     for (const file of second.board.attachments)
       if (!files.has(file)) throw new Violation('a follower keeps an attachment that its leader has no more')
     this.count('followers compared')
+  }
+
+  /** When the directory answers: after a fault it rests for a minute. */
+  async #checkTools(): Promise<void> {
+    const { model } = this
+    if (model.tools.size === 0) return
+    const search = { operation: 'tools.search' }
+    for (let tries = 0, isThere = false; !isThere; tries++) {
+      if (tries === directoryTries) throw new Violation('the tools directory does not answer')
+      if (tries > 0) await this.wait(3_000)
+      const asked = this.ask(search).then(({ ok }) => {
+        isThere = ok
+      })
+      if (!(await this.#until(unlessUnanswered(asked)))) return
+    }
+    if (model.isCertain) await this.#until(checkTools(model, this.ask, this.now))
   }
 
   /** Every webhook is told to go on, and gets all that it is for. */
@@ -562,9 +611,29 @@ export class World {
   /** Many post at once, into rooms of all shards, and the power goes off when some of them are answered. */
   async cutAtAnswer(): Promise<void> {
     await this.settle()
-    this.#cut = { answers: 2 + this.chance.below(6), operations: this.chance.below(4) }
-    this.postTogether()
+    const isOfCalls = this.chance.below(3) === 0 && this.#callTogether()
+    this.#cut = {
+      answers: (isOfCalls ? 1 : 2) + this.chance.below(isOfCalls ? 3 : 6),
+      operations: this.chance.below(4),
+    }
+    if (!isOfCalls) this.postTogether()
     await this.settle()
+  }
+
+  /** Some people call tools at once, on a slow disk. Is not waited for. False: there is none to call. */
+  #callTogether(): boolean {
+    const tools = [...this.model.tools.values()].filter(({ isWithdrawn }) => !isWithdrawn)
+    if (tools.length === 0) return false
+    this.sim.memory.slowMs = this.chance.below(60)
+    for (let calls = 0; calls < 3; calls++) {
+      const word = `call ${this.step} ${++this.#asked}`
+      const by = this.chance.pick(this.model.people)!
+      this.#send('call a tool', {
+        ...callOf(this.chance.pick(tools)!, by, word),
+        nonce: `nonce-${this.#asked}-of-many-calls`,
+      })
+    }
+    return true
   }
 
   /** Is not waited for. On a slow disk, so that shards overtake each other, and files have more than is synced. */
@@ -701,6 +770,14 @@ export class World {
   }
 }
 
+/** Of a box that follows, which calls and probes nothing. */
+const asksNobody: Outgoing = {
+  request: () => {
+    throw new Violation('a follower asks other hosts')
+  },
+  close: () => {},
+}
+
 /** The board was asked, and its thread died. */
 class Unanswered extends Error {}
 
@@ -764,7 +841,7 @@ export async function runWorld(run: Run): Promise<Outcome> {
       world.chance.reseed(`${run.seed} ${world.step}`)
       world.sim.reseed(`${run.seed} machine ${world.step}`)
       const kind = kinds[places[world.chance.below(places.length)]!]!
-      if (!(kind.name in acts)) {
+      if (!(kind.name in allActs)) {
         world.story.push(`${world.step}: ${kind.name}`)
         world.count(kind.name)
       }

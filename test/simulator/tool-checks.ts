@@ -1,0 +1,156 @@
+/** What has to be true of tools: what was written last is shown, what was withdrawn is not found, and no command calls or probes twice. */
+import { isDeepStrictEqual } from 'node:util'
+import { dayOf } from '../../actors/kernel/day.ts'
+import { identityLimits } from '../../actors/tool-calls/tool-calls.ts'
+import { dayLimits } from '../../src/tool-calls/reads.ts'
+import { must } from './board.ts'
+import type { Ask } from './checks.ts'
+import { type Visit, wellKnownPath } from './hosts.ts'
+import type { Model, Reply, Review, Sent, Tool } from './model.ts'
+import type { Fields } from './people.ts'
+import { wordOfAll } from './tool-acts.ts'
+
+/** All calls come from one network, which has so many times what an identity has. */
+const networkTimes = 3
+const secondsOfCheck = 60
+
+/** A request came to a host. */
+export function checkVisit({ host, path, call }: Visit, model: Model, now: number): void {
+  if (path === wellKnownPath) {
+    const known = model.hostOf(host)
+    known.looks++
+    known.days.add(dayOf(now))
+  }
+  if (call === undefined) return
+  must(!model.visits.has(call), 'a tool was called twice for one command')
+  model.visits.add(call)
+}
+
+type Shown = {
+  readonly tool: {
+    readonly name: string
+    readonly description: string
+    readonly owner?: string
+    readonly subject_id: string
+  }
+  readonly index: { readonly listed: boolean }
+  readonly probe?: { readonly opt_out: boolean }
+}
+
+export async function checkTools(model: Model, ask: Ask, now: number): Promise<void> {
+  const found = await searched(ask)
+  for (const tool of model.tools.values()) {
+    const { ok, data } = await ask({ operation: 'tools.get', target: tool.id })
+    must(ok, 'an acknowledged listing is not found')
+    checkListing(tool, data as unknown as Shown, model, found.has(tool.id))
+    checkLooks(tool.host, model)
+  }
+  for (const subject of new Set(model.reviews.map((each) => each.subject))) await checkReviews(subject, model, ask)
+  await checkAllowances(model, ask, now)
+}
+
+function checkListing(
+  { name, description, owner, host, isWithdrawn }: Tool,
+  { tool, index, probe }: Shown,
+  model: Model,
+  isFound: boolean,
+): void {
+  const isAsWritten = tool.name === name && tool.description === description && tool.owner === owner?.id
+  must(isAsWritten, 'a listing is not shown as it was written last')
+  must(index.listed === isFound, 'a listing is found and says that it is not, or the other way round')
+  must(!(isWithdrawn && isFound), 'a listing is found that was withdrawn')
+  must(probe?.opt_out !== true || !isFound, 'a listing is found whose host wants to be in no directory')
+  const mayBeAway = model.hostOf(host).wasOut || (owner !== undefined && model.everSuspended.has(owner))
+  must(isWithdrawn || isFound || mayBeAway, 'a listing is not found that nobody took out')
+}
+
+/** Ids of all listings that a search finds, in pages. */
+async function searched(ask: Ask): Promise<ReadonlySet<string>> {
+  const found = new Set<string>()
+  for (let cursor = ''; ; ) {
+    const fields = { operation: 'tools.search', query: wordOfAll, limit: 3, ...(cursor === '' ? {} : { cursor }) }
+    const { ok, data } = await ask(fields)
+    must(ok, 'a search for tools is refused')
+    const { results, next_cursor: next } = data as unknown as {
+      readonly results: readonly { readonly id: string }[]
+      readonly next_cursor: string
+    }
+    for (const { id } of results) {
+      must(!found.has(id), 'a search finds a listing twice')
+      found.add(id)
+    }
+    if (next === '') return found
+    cursor = next
+  }
+}
+
+/** A host is asked once for each command, and once a day where it has named an owner. */
+function checkLooks(host: string, model: Model): void {
+  const { named, looks, days } = model.hostOf(host)
+  const here = [...model.tools.values()].filter((each) => each.host === host).map(({ id }) => id)
+  const asked = [...model.sent.values()].filter(
+    ({ fields, standing }) =>
+      fields.operation === 'tools.probe' && standing !== 'refused' && here.includes(String(fields.target)),
+  )
+  const unasked = named.size === 0 ? 0 : here.length * days.size
+  must(looks <= asked.length + unasked, 'a host was probed more often than was asked for')
+}
+
+type ReviewShown = Pick<Review, 'kind' | 'text'> & { readonly event_id: string; readonly author: string }
+
+/** Of each author the newest counts, unless it may be gone. */
+async function checkReviews(subject: string, model: Model, ask: Ask): Promise<void> {
+  const newest = new Map<string, Review>()
+  for (const each of model.reviews)
+    if (each.subject === subject && !((newest.get(each.by.id)?.seq ?? 0) > each.seq)) newest.set(each.by.id, each)
+  const { ok, data } = await ask({ operation: 'tools.reviews', target: subject, limit: 50 })
+  must(ok, 'reviews are not told')
+  const { reviews } = data as unknown as { readonly reviews: readonly ReviewShown[] }
+  for (const { author, event_id: id, kind, text } of reviews) {
+    const known = newest.get(author)
+    must(known?.id === id && known.kind === kind && known.text === text, 'a review counts that is not the newest')
+  }
+  for (const { id, by } of newest.values())
+    must(model.mayBeGone(id) || reviews.some(({ author }) => author === by.id), 'an acknowledged review is gone')
+}
+
+/** What is left of a day is all of it without what was called. */
+async function checkAllowances(model: Model, ask: Ask, now: number): Promise<void> {
+  const { calls: each } = identityLimits(dayLimits)
+  const today = model.calls.filter(({ at, counts }) => dayOf(at) === dayOf(now) && counts !== false)
+  const left = (calls: Model['calls'], by: string) => {
+    const own = calls.filter((call) => call.by.id === by).length
+    return Math.max(0, Math.min(each - own, networkTimes * each - calls.length))
+  }
+  // The day may end before the last answer.
+  if (dayOf(now + secondsOfCheck) !== dayOf(now)) return
+  const certain = today.filter(({ counts }) => counts === true)
+  for (const person of model.people) {
+    const { ok, data } = await ask({ operation: 'quota.get' }, person)
+    // Who is suspended is told nothing.
+    if (!ok) continue
+    const { tools } = data!.quota as { readonly tools: { readonly left: number } }
+    const isSo = tools.left <= left(certain, person.id) && tools.left >= left(today, person.id)
+    must(isSo, 'the allowance of a day is another than what was called leaves of it')
+  }
+}
+
+/** An answer to the same command again says something else. `ageSeconds`: of the first. */
+export function differsAgain({ fields, reply }: Sent, again: Reply, ageSeconds: number): boolean {
+  const [first, second] = [reply?.data, again.data]
+  // What became of it was not known yet, or is known no more.
+  if (first?.failure === 'unknown' && first.output_expired === undefined) return false
+  if (second?.output_expired === true && ageSeconds > outcomeKeptSeconds) return false
+  const names = answeredAlike[fields.operation] ?? []
+  return names.some((name) => !isDeepStrictEqual(first?.[name], second?.[name]))
+}
+
+/** An outcome of a call is certainly kept for so long. */
+const outcomeKeptSeconds = 170_000
+const answeredAlike: Readonly<Record<Fields['operation'], readonly string[]>> = {
+  'tools.publish': ['tool'],
+  'tools.update': ['tool'],
+  'tools.withdraw': ['tool'],
+  'tools.import': ['imported'],
+  'tools.call': ['tool', 'status', 'failure', 'output'],
+}

@@ -15,7 +15,7 @@ import {
 } from '../../src/config.ts'
 import type { ExportChunk, ExportState } from '../../src/export/chunk.ts'
 import type { Reply } from '../../src/format/reply.ts'
-import type { RouteHandler } from '../../src/http/port.ts'
+import type { Exchange, RouteHandler } from '../../src/http/port.ts'
 import { readMarks } from '../../src/log/mark.ts'
 import type { LogIdentity } from '../../src/log/signed-log.ts'
 import type { Outgoing } from '../../src/outgoing/request.ts'
@@ -224,6 +224,12 @@ export class SimulatedBoard {
         }),
       ),
     )
+  }
+
+  /** GET /tail/{room}. */
+  tail(exchange: Exchange, room: string): void {
+    const { followers } = this.#running
+    this.machine.inMain(() => followers.tails.handle(this.#front?.mark(exchange) ?? exchange, room))
   }
 
   /** Paths of the files of attachments. */

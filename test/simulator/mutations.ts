@@ -428,4 +428,35 @@ export const mutations: readonly Mutation[] = [
     from: '    this.tools.restore(tools)\n',
     to: '    this.tools.restore({ ...tools, entries: tools.entries.slice(1) })\n',
   },
+  {
+    name: 'a tail misses what comes while it gets the past',
+    file: 'src/follow/tail-routes.ts',
+    from: '      reader.after = found.change\n',
+    to: '      reader.after = found.change + 1\n',
+  },
+  {
+    name: 'a tail begins again where its reader already was',
+    file: 'src/follow/backfill.ts',
+    from: '    after = board.events.seq(slot)\n',
+    to: '    after = Math.max(0, board.events.seq(slot) - 1)\n',
+  },
+  {
+    name: 'a slow reader of a tail gets less',
+    file: 'src/follow/tail-routes.ts',
+    from: '    reader.queue.splice(0, sent)\n',
+    to: '    reader.queue.splice(0, sent + 1)\n',
+  },
+  {
+    name: 'a private tail stays when its shard has died',
+    seed: '3',
+    file: 'src/board/followers.ts',
+    from: '    this.tails.losePrivate((room) => shardOf(room, this.#shards) === shard)\n',
+    to: '    this.tails.losePrivate((room) => room === String(shard))\n',
+  },
+  {
+    name: 'a tail of a follower that is behind shows what is private',
+    file: 'src/workers/actor-host.ts',
+    from: "  return kind !== 'hooks' && asked.reader !== ''",
+    to: "  return kind !== 'hooks' && kind !== 'tail' && asked.reader !== ''",
+  },
 ]

@@ -37,6 +37,7 @@ const kinds: Readonly<Record<string, { readonly weight: number; readonly go: Go 
   'follower ends': { weight: 3, go: endFollower },
   'disk of the follower fails': { weight: 2, go: failFollower },
   'follower is asked what is private': { weight: 4, go: (world) => world.askPrivateOfFollower() },
+  'a tail of the follower': { weight: 16, go: (world) => world.followOnSecond() },
   'follower is compared': { weight: 2, go: (world) => world.compareFollower() },
   'follower takes over': { weight: 3, go: takeOver },
   'leader hands over': { weight: 1, go: handedOver },

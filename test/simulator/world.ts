@@ -26,6 +26,7 @@ import { Network } from './network.ts'
 import { type Fields, makePeople, type Person, Signatures, type Signed, signed, signerOf } from './people.ts'
 import { SecondBox } from './second-box.ts'
 import { SimulatedServers } from './servers.ts'
+import { TailReader } from './tails.ts'
 import { takeOvers } from './take-overs.ts'
 import { type Letter, SimulatedTargets } from './targets.ts'
 import { callOf, toolActs } from './tool-acts.ts'
@@ -82,6 +83,9 @@ const shownWithin = 9
 const privateWithin = 8
 /** Looks at whether a follower has everything. */
 const catchUpTries = 40
+const tailsMax = 4
+/** Looks at whether a tail has everything. */
+const tailTries = 60
 /** Looks at whether the tools directory answers. */
 const directoryTries = 40
 /** Looks at whether all webhooks have what they are for. */
@@ -95,6 +99,7 @@ const ofTime: readonly Kind[] = [
   { name: 'minutes', weight: 4, go: (world) => world.jump(60 + world.chance.below(600)) },
   { name: 'hours', weight: 1, go: (world) => world.jump(3_600 + world.chance.below(40_000)) },
   { name: 'poll', weight: 30, go: (world) => world.poll() },
+  { name: 'follow a tail', weight: 20, go: (world) => world.followTail() },
   { name: 'audit', weight: 1, go: (world) => world.audit() },
 ]
 
@@ -138,6 +143,7 @@ export class World {
   readonly #signatures: Signatures
   readonly #trace = createHash('sha256')
   readonly #followers: readonly Follower[]
+  #tails: readonly TailReader[] = []
   step = 0
   #pending: Promise<void>[] = []
   #asked = 0
@@ -424,6 +430,9 @@ export class World {
     const { second } = this
     const room = this.chance.pick([...this.model.rooms.values()].filter(({ isPrivate }) => isPrivate))
     if (room?.owner === undefined || !second?.isRunning) return
+    const reader = this.#tailOf(room.name, room.owner)
+    const token = await this.#readToken(reader, this.ask)
+    if (!second.isRunning) return
     second.network.cut = /./
     await this.wait(1_000 * privateWithin)
     if (!second.isRunning || second.network.cut === undefined) return
@@ -432,6 +441,12 @@ export class World {
     if (found === 'dark') return this.recover()
     if (found?.ok) throw new Violation('a follower that is behind shows what is private')
     this.count('private reads of a follower that is behind')
+    if (token === undefined || !second.isRunning || second.network.cut === undefined) return
+    reader.connect(second.board, token)
+    await this.wait(1_000)
+    reader.leave()
+    if (reader.hasAny) throw new Violation('a tail of a follower that is behind shows what is private')
+    this.count('private tails of a follower that is behind')
   }
 
   async #ask(
@@ -512,6 +527,76 @@ export class World {
     await this.#until(unlessUnanswered(follower.poll(ask, this.model)))
   }
 
+  /** One of them goes to the box that follows. */
+  async followOnSecond(): Promise<void> {
+    if (this.second?.isRunning) await this.#connect(this.#someTail(), true)
+  }
+
+  #someTail(): TailReader {
+    return this.#tails.length < tailsMax ? this.#newTail() : this.chance.pick(this.#tails)!
+  }
+
+  /** One of them follows on some box, goes away, or reads slowly for a while. */
+  async followTail(): Promise<void> {
+    const reader = this.#someTail()
+    if (!reader.isOpen) return this.#connect(reader, this.chance.below(2) === 0)
+    const what = this.chance.below(4)
+    if (what === 0) reader.leave()
+    else reader.isSlow = what === 1
+  }
+
+  #newTail(): TailReader {
+    const room = this.chance.pick([...this.model.rooms.values()])!
+    const reader = this.#tailOf(room.name, room.isPrivate ? this.chance.pick([...room.mayEver]) : undefined)
+    this.#tails = [...this.#tails, reader]
+    return reader
+  }
+
+  #tailOf(room: string, by: Person | undefined): TailReader {
+    return new TailReader({ room, by }, this.sim, this.model, {
+      event: (from) => this.count(from === this.board ? 'events of tails' : 'events of tails of a follower'),
+      wrong: (error) => {
+        this.#failed ??= { error }
+      },
+    })
+  }
+
+  /** A box that is behind may not know of the newest event that the reader has, or that they may read the room. */
+  async #connect(reader: TailReader, toSecond: boolean): Promise<void> {
+    const isThere = toSecond && this.second?.isRunning === true
+    const token = await this.#readToken(reader, isThere ? this.#askSecond : this.ask)
+    if (reader.by !== undefined && token === undefined) return
+    if (isThere && !this.second!.isRunning) return
+    this.count(isThere ? 'tails of a follower' : 'tails')
+    reader.connect(isThere ? this.second!.board : this.board, token)
+    reader.isSlow = this.chance.below(3) === 0
+  }
+
+  /** Undefined: the room is public, or they get none. */
+  async #readToken({ room, by }: TailReader, ask: Ask): Promise<string | undefined> {
+    if (by === undefined) return undefined
+    let token: string | undefined
+    const asked = ask({ operation: 'room.read_token', room, ttl: 600 }, by).then(({ data }) => {
+      token = data?.token as string | undefined
+    })
+    await this.#until(unlessUnanswered(asked))
+    return token
+  }
+
+  /** At rest, on whichever box: every tail has everything after a while. Who is in a room no more is refused. */
+  async #checkTails(): Promise<void> {
+    for (const reader of this.#tails) {
+      const mayBeOut = reader.by !== undefined
+      for (let tries = 0; !reader.hasAll; tries++) {
+        if (!this.model.isCertain || (mayBeOut && !reader.isOpen && tries > 2)) break
+        if (tries === tailTries) throw new Violation('a tail misses an event')
+        if (!reader.isOpen) await this.#connect(reader, this.chance.below(2) === 0)
+        reader.isSlow = false
+        await this.wait(500)
+      }
+    }
+  }
+
   /** Everything is checked. The board is at rest meanwhile. */
   async audit(): Promise<void> {
     await this.settle()
@@ -527,6 +612,7 @@ export class World {
     await this.#until(checkAll({ board, model, ask, reader: this.#signatures.reader }))
     for (const follower of this.#followers) await this.#until(follower.check(this.ask, this.model))
     await this.#checkTools()
+    await this.#checkTails()
     await this.#deliverAll()
     await this.compareFollower()
   }

@@ -1,0 +1,198 @@
+/** Readers who follow a room live on either box, and come back after every end of a stream: in order, nothing left out and nothing twice. */
+import type { ByteStream } from '../../src/http/port.ts'
+import { EngineExchange } from '../../src/http/wire.ts'
+import type { Simulation } from '../support/simulation.ts'
+import { must, type SimulatedBoard } from './board.ts'
+import { type Model, secretMark } from './model.ts'
+import type { Person } from './people.ts'
+
+/** Milliseconds until a slow reader takes more. */
+const slowMs = 3_000
+/** Events that a new reader begins with. */
+const lastAsked = 3
+
+type Event = {
+  readonly event_id: string
+  readonly room: string
+  readonly seq: number
+  readonly text?: string
+}
+
+/** A stream is open, or its answer is waited for. */
+type Open = { readonly board: SimulatedBoard; readonly life: number; readonly request: TailRequest }
+
+type Hears = {
+  readonly event: (from: SimulatedBoard) => void
+  /** It got what it should not have got. */
+  readonly wrong: (error: unknown) => void
+}
+
+export class TailReader {
+  readonly room: string
+  /** A member, of a private room. */
+  readonly by: Person | undefined
+  readonly #sim: Simulation
+  readonly #model: Model
+  readonly #hears: Hears
+  #open: Open | undefined
+  /** Id and number of the newest that came. */
+  #since = ''
+  #seq = 0
+  #part = ''
+
+  constructor(of: Pick<TailReader, 'room' | 'by'>, sim: Simulation, model: Model, hears: Hears) {
+    this.room = of.room
+    this.by = of.by
+    this.#sim = sim
+    this.#model = model
+    this.#hears = hears
+  }
+
+  get isOpen(): boolean {
+    const { board, life, request } = this.#open ?? {}
+    return board !== undefined && board.machine.life === life && !board.machine.isDown && !request!.isOver
+  }
+
+  /** Something has come. */
+  get hasAny(): boolean {
+    return this.#since !== ''
+  }
+
+  /** It has everything that was acknowledged. */
+  get hasAll(): boolean {
+    for (const { room, seq } of this.#model.posts.values()) if (room === this.room && seq > this.#seq) return false
+    return true
+  }
+
+  /** Follows on this box from here on. `token`: of a private room. */
+  connect(board: SimulatedBoard, token: string | undefined): void {
+    this.leave()
+    this.#part = ''
+    const { life } = board.machine
+    const place = this.#since === '' ? `last=${lastAsked}` : `since=${this.#since}`
+    const request = new TailRequest({
+      path: `/tail/${this.room}`,
+      query: token === undefined ? place : `${place}&token=${encodeURIComponent(token)}`,
+      takes: (text) => this.#take(text),
+      later: (callback) =>
+        this.#sim.elsewhere(() => {
+          // What waits ends with the process.
+          if (board.machine.life === life) board.machine.inMain(callback)
+        }, slowMs),
+    })
+    this.#open = { board, life, request }
+    board.tail(request, this.room)
+  }
+
+  /** Its connection is gone. */
+  leave(): void {
+    if (!this.isOpen) return
+    const { board, request } = this.#open!
+    board.machine.inMain(() => request.lost())
+  }
+
+  /** Takes nothing for a while after each piece, or all at once again. */
+  set isSlow(isSlow: boolean) {
+    if (this.isOpen) this.#open!.request.isSlow = isSlow
+  }
+
+  #take(text: string): void {
+    // What a machine without power says reaches nobody.
+    if (!this.isOpen) return
+    const blocks = (this.#part + text).split('\n\n')
+    this.#part = blocks.pop()!
+    try {
+      for (const block of blocks) this.#block(block)
+    } catch (error) {
+      this.#hears.wrong(error)
+    }
+  }
+
+  /** Without an id it is a word of the board, or says what became of something. */
+  #block(block: string): void {
+    must(this.by !== undefined || !block.includes(secretMark), 'a tail of a public room has something private')
+    const [id, data] = block.split('\n')
+    if (id?.startsWith('id: ') !== true) return
+    const { event_id: event, room, seq, text } = JSON.parse(data!.slice('data: '.length)) as Event
+    must(room === this.room, 'a tail has what is of another room')
+    must(this.#seq === 0 || seq > this.#seq, 'a tail has an event twice, or behind one that came later')
+    must(this.#seq === 0 || seq === this.#seq + 1, 'a tail leaves an event out')
+    const post = this.#model.posts.get(event)
+    must(post === undefined || post.seq === seq, 'a tail has an event at another place than was acknowledged')
+    must(post === undefined || text === undefined || text === post.text, 'a tail has another text than was sent')
+    this.#since = event
+    this.#seq = seq
+    this.#hears.event(this.#open!.board)
+  }
+}
+
+type Asked = {
+  readonly path: string
+  readonly query: string
+  readonly takes: (text: string) => void
+  readonly later: (callback: () => void) => void
+}
+
+class TailRequest extends EngineExchange {
+  readonly method = 'GET'
+  readonly path: string
+  readonly query: string
+  readonly remoteAddress = '192.0.2.3'
+  readonly headers: readonly string[] = ['accept', 'text/event-stream']
+  readonly isUpgrade = false
+  readonly #asked: Asked
+  isSlow = false
+  isOver = false
+
+  constructor(asked: Asked) {
+    super({ options: { now: () => 0, refusal: () => '', onFault: raise }, draining: false, pending: new Set() })
+    this.path = asked.path
+    this.query = asked.query
+    this.#asked = asked
+  }
+
+  reply(): void {
+    this.drop()
+  }
+
+  drop(): void {
+    if (this.ended) return
+    this.end()
+    this.isOver = true
+  }
+
+  stream(): ByteStream {
+    this.end()
+    const { takes, later } = this.#asked
+    const drained: (() => void)[] = []
+    const closed: (() => void)[] = []
+    const over = (): void => {
+      if (this.isOver) return
+      this.isOver = true
+      for (const each of closed) each()
+    }
+    this.streaming = { close: over, closed: over }
+    return {
+      write: (chunk) => {
+        if (this.isOver) return false
+        takes(Buffer.from(chunk).toString())
+        if (!this.isSlow) return true
+        later(() => {
+          if (!this.isOver) for (const each of drained) each()
+        })
+        return false
+      },
+      onDrain: (callback) => void drained.push(callback),
+      onClose: (callback) => void closed.push(callback),
+      end: over,
+      close: over,
+      blockedSince: undefined,
+    }
+  }
+
+  accept(): undefined {}
+}
+
+function raise(error: unknown): never {
+  throw error
+}

@@ -168,10 +168,16 @@ export class Tails {
 
   #deliver(channel: Channel | undefined, change: number, bytes: Uint8Array): void {
     if (channel === undefined || channel.readers.size === 0) return
+    if (bytes.length === 0) return this.#unread(channel)
     channel.pending.push({ change, bytes })
     if (channel.sending) return
     channel.sending = true
     this.#send(channel)
+  }
+
+  /** Whoever is live would miss what could not be read. Who gets the past finds it there. */
+  #unread(channel: Channel): void {
+    for (const reader of [...channel.readers]) if (reader.live) this.#farewell(channel, reader, notRead)
   }
 
   /** Ends every stream properly. */
@@ -353,6 +359,8 @@ export class Tails {
 
 const notMember = 'you are no longer a member of this room: closed'
 const threadLost = 'this board lost the thread: closed. Come back with ?since=<the last id you saw>'
+
+const notRead = 'this board could not read what came: closed. Come back with ?since=<the last id you saw>'
 
 /** What a stream is, said first. */
 const greetings: Readonly<Record<TailFormat, (room: string) => string>> = {

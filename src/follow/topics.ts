@@ -14,6 +14,7 @@ export type Topic =
 
 export type FollowTell = readonly ['follow' | 'unfollow', Topic]
 
+/** Without bytes: what happened could not be read. Who follows has to come again. */
 export type Live = readonly ['live', room: string, format: TailFormat, position: number, bytes: Uint8Array]
 
 /** The rows of everything that happened up to the position `through` in what is followed. */

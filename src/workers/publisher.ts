@@ -16,6 +16,8 @@ import { type Report, unlessFaulty } from './thread.ts'
 /** Rows pushed at once: a waiting request takes no more. */
 const rowsMax = 100
 const bytesMax = 256 * 1024
+/** In the place of a text: no tail tells of it. */
+const untold = Symbol('untold')
 
 export class Publisher {
   readonly #report: Report
@@ -58,8 +60,8 @@ export class Publisher {
     // A shard has public rooms too: they are the feed's to tell of.
     if (room !== undefined && room.visibility !== visibility) return
     for (const format of (room && this.#tails.get(room.name)?.keys()) ?? []) {
-      const text = unlessFaulty(this.#report, () => liveText(this.#context, change, format))
-      if (text !== undefined) this.#send(['live', room!.name, format, change.position, Buffer.from(text)])
+      const text = unlessFaulty(this.#report, () => liveText(this.#context, change, format) ?? untold)
+      if (text !== untold) this.#send(['live', room!.name, format, change.position, Buffer.from(text ?? '')])
     }
     if (visibility === 'private') return this.#collectPrivate(change, room)
     if (this.#carries(room?.name ?? '')) this.#collect(() => publicRows(this.#context, change))

@@ -1,11 +1,15 @@
 /** Who follows a private room while the thread of the room dies and another begins: that one hears of him, and of nobody before him. */
 
 import { expect, test } from 'vitest'
+import type { Change } from '../../../actors/records/board.ts'
 import { systemClock } from '../../../src/clock.ts'
 import type { Backfill, BackfillRequest } from '../../../src/follow/backfill.ts'
 import { Outbox } from '../../../src/follow/outbox.ts'
 import { Tails } from '../../../src/follow/tail-routes.ts'
+import type { Live } from '../../../src/follow/topics.ts'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
+import type { ReadContext } from '../../../src/reads/read.ts'
+import { Publisher } from '../../../src/workers/publisher.ts'
 
 const past: Backfill = { ok: true, bytes: Buffer.from('past'), after: 0, more: false, change: 1 }
 
@@ -93,4 +97,32 @@ test('who comes while one thread dies and another begins is watched for, whoever
       back.gone()
       expect(told()).toEqual(['follow block back', 'unfollow block back'])
     })
+})
+
+test('where the disk does not give what came, a tail ends and says how to come back: it leaves nothing out', async () => {
+  const { tails, answer } = actorHost()
+  const [stranger, member] = [reader('public'), reader('member')]
+  tails.handle({ ...stranger.exchange, query: '' }, 'lobby')
+  tails.handle(member.exchange, 'den')
+  answer()
+  const sent: Live[] = []
+  const board = { rooms: new Map(), roomList: [{ name: 'den', visibility: 'private' }] }
+  const context = {
+    board,
+    visibility: 'private',
+    state: {},
+    body: () => {
+      throw new Error('EIO: it cannot be read')
+    },
+  }
+  const publisher = new Publisher(
+    () => {},
+    context as unknown as ReadContext,
+    (live) => sent.push(live),
+  )
+  publisher.hear(['follow', ['tail', 'den', 'block', 'member']])
+  publisher.publish({ kind: 'event.posted', room: 0, position: 2, slot: 0, subject: 0 } as unknown as Change)
+  for (const [, room, format, position, bytes] of sent) tails.deliverPrivate(room, format, position, bytes)
+  expect(member.got.at(-1)).toContain('Come back with ?since=')
+  expect(stranger.got.at(-1)).toBe('past')
 })

@@ -70,6 +70,12 @@ const update = ({ state, now }: Situation, letter: WriteLetter<UpdateArgs>) => {
   if (entry === undefined) return unknown(target)
   const objection = ownerObjection(state, entry, letter, false)
   if (objection !== undefined) return objection
+  if (entry.withdrawn === 'operator')
+    return refuse(
+      'wrong_state',
+      'the operator of this board withdrew this listing, so it cannot be changed: ask them, or publish another one with tools.publish',
+      'target',
+    )
   const isMoving = host !== entry.host && entry.owner !== letter.author
   if (isMoving)
     return refuse(

@@ -72,7 +72,7 @@ const toolsUpdate = declare({
   optional: [],
   narrowed: { target: toolTarget },
   data: PublishData,
-  refusals: ['not_found', 'forbidden'],
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
   result: Written,
   example: {
     operation: 'tools.update',

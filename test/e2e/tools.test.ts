@@ -115,10 +115,18 @@ test('the same command again makes no second listing', async () => {
   expect((await search('query=once+only')).results.filter(({ id }) => id.startsWith('once-only'))).toHaveLength(1)
 })
 
-test('the operator takes out what nobody may see; the maker may not bring it back by another import', async () => {
-  const { id } = await publish(person('crook'), { name: 'Snake Oil' })
+test('the operator takes out what nobody may see, and the maker does not bring it back', async () => {
+  const crook = person('crook')
+  const { id } = await publish(crook, { name: 'Snake Oil' })
   dataOf(await client.command(operator, { operation: 'tools.withdraw', target: id, reason: 'a fraud' }))
-  expect((await look(id)).index.why).toBe('the operator of this board withdrew it')
+  const update = { operation: 'tools.update', target: id, data: listing({ name: 'Snake Oil, improved' }) }
+  expect(await client.command(crook, update)).toMatchObject({
+    code: 'wrong_state',
+    field: 'target',
+    text: expect.stringContaining('the operator of this board withdrew this listing'),
+  })
+  expect((await look(id)).index).toMatchObject({ listed: false, why: 'the operator of this board withdrew it' })
+  expect(idsOf(await search('query=snake+oil'))).not.toContain(id)
 })
 
 test('reviews are signed posts in their room; two who say it is down lower it, one who says it works again lifts it', async () => {

@@ -104,6 +104,8 @@ export type Tool = {
   name: string
   description: string
   isWithdrawn: boolean
+  /** Nobody lists it again: who withdrew it was the operator, and not its owner. */
+  isOut: boolean
   /** How often it was written. */
   version: number
 }

@@ -76,6 +76,7 @@ const publish: Act = (model, chance, step) => {
         name,
         description,
         isWithdrawn: false,
+        isOut: false,
         version: 1,
       })
     },
@@ -96,6 +97,7 @@ const update: Act = (model, chance, step) => {
   const fields = { operation: 'tools.update', target: tool.id, data: data({ name, description, ...more }) }
   if (!mayChange(model, tool, by))
     return { by, fields, refusedAs: ['forbidden'], holds: () => !mayChange(model, tool, by) }
+  if (tool.isOut) return { by, fields, refusedAs: ['wrong_state'] }
   return {
     by,
     fields,
@@ -119,6 +121,7 @@ const withdraw: Act = (model, chance) => {
     fields,
     took: () => {
       tool.isWithdrawn = true
+      tool.isOut = !mayChange(model, tool, by)
       tool.version++
     },
   }
@@ -149,7 +152,14 @@ const importList: Act = (model, chance, step) => {
         if (known !== undefined) Object.assign(known, { name, description })
         else {
           const { hostname: host } = new URL(url)
-          const of = { subject: undefined, isMcp: false, owner: undefined, isWithdrawn: false, version: 1 }
+          const of = {
+            subject: undefined,
+            isMcp: false,
+            owner: undefined,
+            isWithdrawn: false,
+            isOut: false,
+            version: 1,
+          }
           tools.set(id, { id, host, name, description, ...of })
         }
       }

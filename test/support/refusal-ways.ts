@@ -459,7 +459,16 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
       return send(world, 'tools.publish', signer)
     },
   },
-  'tools.update': { not_found: asIs('tools.update'), forbidden: byAnother('tools.update') },
+  'tools.update': {
+    not_found: asIs('tools.update'),
+    forbidden: byAnother('tools.update'),
+    wrong_state: async (world) => {
+      const signer = world.someone()
+      const target = await listing(world, signer)
+      await world.done(world.operator, { operation: 'tools.withdraw', target })
+      return send(world, 'tools.update', signer, { target })
+    },
+  },
   'tools.withdraw': {
     not_found: asIs('tools.withdraw'),
     forbidden: byAnother('tools.withdraw'),

@@ -143,7 +143,10 @@ export class Feed {
     return Buffer.concat(parts)
   }
 
-  /** Entries of a frame of the log, from `start` on; where it is damaged, made again from the records that it covers. Throws Damage. */
+  /**
+   * Those of the entries `start` to before `end` of a log that its frame `seq` has; where it is damaged, made again from the records that it
+   * covers. Throws Damage.
+   */
   #entriesOf(seq: number, start: number, end: number): readonly Buffer[] {
     const { log, shards } = this.#options
     const decoded = (at: number): LogFrame => decodeLogFrame(log.read(at)!)

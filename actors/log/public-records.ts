@@ -52,7 +52,7 @@ export function entriesBetween(
   for (const { shard, first } of after.ranges) {
     const last = before.ranges.find((range) => range.shard === shard)?.last ?? 0
     for (const frame of shards[shard]!.scan(last + 1, first - 1))
-      if ((frame.flags & PUBLIC) !== 0) entries.push(...frameEntries(frame).map((entry) => Buffer.from(entry)))
+      if ((frame.flags & PUBLIC) !== 0) entries.push(...frameEntries(frame))
   }
   return entries.length === after.firstLeaf - before.size ? { firstLeaf: before.size, entries } : undefined
 }

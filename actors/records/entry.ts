@@ -97,12 +97,13 @@ export function postEntry({ room, seq, time, sha }: PostFields): Buffer {
     const command = Buffer.from(sha).toString('hex')
     return formatEntry({ kind: 'post', event: command.slice(0, 2 * keyBytes), room, seq, time, command })
   }
-  const entry = Buffer.allocUnsafe(25 + room.length)
+  const at = 1 + keyBytes
+  const entry = Buffer.allocUnsafe(at + 8 + room.length)
   entry[0] = packedAfterKey
   entry.set(sha.subarray(keyBytes), 1)
-  entry.writeUInt32LE(time, 17)
-  entry.writeUInt32LE(seq, 21)
-  entry.write(room, 25, 'latin1')
+  entry.writeUInt32LE(time, at)
+  entry.writeUInt32LE(seq, at + 4)
+  entry.write(room, at + 8, 'latin1')
   return entry
 }
 
@@ -195,7 +196,7 @@ export function writeLogged(kept: Buffer, key: Uint8Array, into: Buffer, at: num
   return kept.length + keyBytes
 }
 
-/** Where `time` stands in a packed entry; 0: it is not packed. */
+/** Offset of `time` in a packed entry; 0: the entry is text. */
 function packedAt(kept: Buffer): number {
   return kept[0] === packedAfterKey ? 1 + keyBytes : kept[0] === packed ? 1 + 2 * keyBytes : 0
 }

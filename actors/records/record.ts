@@ -349,12 +349,13 @@ export function frameEntry(frame: Frame): Buffer {
   return entryText(keptEntries(frame)[0]!, frameKey(frame))
 }
 
-/** The texts of all log entries of a frame, in their order. */
+/** The texts of all log entries of a frame, in their order, in memory of their own: they outlast the frame. */
 export function frameEntries(frame: Frame): Buffer[] {
-  const kept = keptEntries(frame)
-  if (kept.length === 0) return kept
   const key = frameKey(frame)
-  return kept.map((each) => entryText(each, key))
+  return keptEntries(frame).map((kept) => {
+    const text = entryText(kept, key)
+    return text === kept ? Buffer.from(kept) : text
+  })
 }
 
 /** `command` of the log entry of a frame with the LEAF flag: 64 hex, or '-'. */

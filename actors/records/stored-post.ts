@@ -80,7 +80,7 @@ function headOf(bytes: Buffer, at: number): number {
 /** Of float 32 and 64, and of whole numbers of 1, 2, 4 and 8 bytes; with the type. */
 const numberBytes = [5, 9, 2, 3, 5, 9]
 
-/** The same by decoding all of it: it is addressed to somebody, or a map of release 1.0. */
+/** The same, from the decoded record: of a post with an addressee, and of a map of release 1.0. */
 function decoded(frame: Frame): Found | undefined {
   const { by, via, to, blobs, format } = postIn(fromFrame(frame))
   if (by.for !== undefined || by.cut !== undefined || blobs !== undefined || format !== undefined) return undefined

@@ -87,8 +87,9 @@ function logOf({ book }: State, leaf: number) {
 
 /** The leaf that says that the text was taken away, so that it can be checked as the event's own. */
 function redactionView(state: State, { id, leaf }: Redaction, frame: Frame) {
-  const time = Number(parseEntry(frameEntry(frame))!.get('time'))
-  return { event_id: id, command_sha256: frameCommand(frame), created_at: time, log: logOf(state, leaf) }
+  const lines = parseEntry(frameEntry(frame))!
+  const [command, time] = [lines.get('command')!, Number(lines.get('time'))]
+  return { event_id: id, command_sha256: command, created_at: time, log: logOf(state, leaf) }
 }
 
 /** An identity that moved to another key: both keys and both signatures. The record of the act has what the old key signed. */

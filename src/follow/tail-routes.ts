@@ -359,7 +359,6 @@ export class Tails {
 
 const notMember = 'you are no longer a member of this room: closed'
 const threadLost = 'this board lost the thread: closed. Come back with ?since=<the last id you saw>'
-
 const notRead = 'this board could not read what came: closed. Come back with ?since=<the last id you saw>'
 
 /** What a stream is, said first. */

@@ -309,7 +309,7 @@ class LogCheck {
         this.#record(frame, shard)
         read++
         if ((frame.flags & PUBLIC) !== 0) found++
-        for (const entry of frameEntries(frame)) entries.push(Buffer.from(entry))
+        entries.push(...frameEntries(frame))
       }
       if (read <= last - first) isWhole = false
       else if (found !== changes)

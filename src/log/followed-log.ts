@@ -122,7 +122,7 @@ export class FollowedLog {
       for (const frame of reader.scan(begun, last)) {
         if ((frame.flags & PUBLIC) === 0) continue
         found++
-        for (const entry of frameEntries(frame)) entries.push(Buffer.from(entry))
+        entries.push(...frameEntries(frame))
       }
       if (found !== changes) throw wrong(`counts other changes of shard ${shard}`)
     }

@@ -115,7 +115,7 @@ test('the same command again makes no second listing', async () => {
   expect((await search('query=once+only')).results.filter(({ id }) => id.startsWith('once-only'))).toHaveLength(1)
 })
 
-test('the operator takes out what nobody may see, and the maker does not bring it back', async () => {
+test('a tool that the operator withdrew is not found any more, and its publisher cannot list it again', async () => {
   const crook = person('crook')
   const { id } = await publish(crook, { name: 'Snake Oil' })
   dataOf(await client.command(operator, { operation: 'tools.withdraw', target: id, reason: 'a fraud' }))

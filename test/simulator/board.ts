@@ -219,7 +219,7 @@ export class SimulatedBoard {
     return new Promise((resolve) =>
       this.machine.inMain(() =>
         front.execute(body, door, (reply) => {
-          // What a machine without power says reaches nobody.
+          // A machine without power sends nothing.
           if (!this.machine.isDown) resolve(reply)
         }),
       ),

@@ -59,7 +59,7 @@ export class Network {
         const door = this.#door()
         if (door === undefined) return back(() => reject(this.#outOfReach(this.#address)))
         const exchange = new SimulatedExchange(path, asked, (answer) => {
-          // What a machine without power says reaches nobody.
+          // A machine without power sends nothing.
           if (sim.isDown) return
           back(() => (answer === undefined ? reject(this.#outOfReach()) : resolve(answer)))
         })

@@ -97,7 +97,7 @@ export class TailReader {
   }
 
   #take(text: string): void {
-    // What a machine without power says reaches nobody.
+    // A machine without power sends nothing.
     if (!this.isOpen) return
     const blocks = (this.#part + text).split('\n\n')
     this.#part = blocks.pop()!

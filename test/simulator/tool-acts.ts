@@ -83,7 +83,7 @@ const publish: Act = (model, chance, step) => {
   }
 }
 
-/** By who may, or now and then by somebody who certainly may not. */
+/** Someone who may change the tool, or, one time in four, anyone at all. */
 function changedBy(model: Model, tool: Tool, chance: Chance): Person | undefined {
   if (chance.below(4) === 0) return someone(model, chance)
   return chance.pick(model.people.filter((each) => mayChange(model, tool, each)))

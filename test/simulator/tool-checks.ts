@@ -127,7 +127,7 @@ async function checkAllowances(model: Model, ask: Ask, now: number): Promise<voi
   const certain = today.filter(({ counts }) => counts === true)
   for (const person of model.people) {
     const { ok, data } = await ask({ operation: 'quota.get' }, person)
-    // Who is suspended is told nothing.
+    // A suspended identity is refused.
     if (!ok) continue
     const { tools } = data!.quota as { readonly tools: { readonly left: number } }
     const isSo = tools.left <= left(certain, person.id) && tools.left >= left(today, person.id)

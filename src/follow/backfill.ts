@@ -6,8 +6,8 @@
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
-import { versionView } from '../reads/event-view.ts'
-import { type ReadContext, showing } from '../reads/read.ts'
+import type { ReadContext } from '../reads/read.ts'
+import { versionOf } from './live.ts'
 import { type TailFormat, tailText } from './stream.ts'
 
 export type BackfillRequest = {
@@ -65,7 +65,7 @@ export function backfill(context: ReadContext, request: BackfillRequest): Backfi
   let bytes = 0
   while (after < room.events.length && texts.length < pageEventsMax && bytes < pageBytesMax) {
     const slot = room.events.at(after++)
-    const text = tailText(versionView(context.state, slot, context.body(slot), showing(context, false)), request.format)
+    const text = tailText(versionOf(context, slot), request.format)
     texts.push(text)
     bytes += text.length
   }

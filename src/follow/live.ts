@@ -8,7 +8,7 @@
 import type { Change } from '../../actors/records/board.ts'
 import type { ChangeKind } from '../../actors/records/change-kinds.ts'
 import { type EventView, versionView } from '../reads/event-view.ts'
-import { type ReadContext, showing, view } from '../reads/read.ts'
+import { listed, type ReadContext, showing } from '../reads/read.ts'
 import { inert, type TailFormat, tailText } from './stream.ts'
 
 const done: Partial<Record<ChangeKind, string>> = {
@@ -20,11 +20,15 @@ const done: Partial<Record<ChangeKind, string>> = {
 /** Undefined: a tail does not tell of it. */
 export function liveText(context: ReadContext, { kind, slot }: Change, format: TailFormat): string | undefined {
   if (kind === 'event.posted' || kind === 'event.superseded') {
-    const version = versionView(context.state, slot, context.body(slot), showing(context, false))
-    return tailText(version, format)
+    return tailText(versionOf(context, slot), format)
   }
   const what = done[kind]
-  return what === undefined ? undefined : revisionText(view(context, slot, false), what, format)
+  return what === undefined ? undefined : revisionText(listed(context, slot), what, format)
+}
+
+/** A post or a version as itself; where its record is damaged, the tombstone that says so. */
+export function versionOf(context: ReadContext, slot: number): EventView {
+  return listed(context, slot, () => versionView(context.state, slot, context.body(slot), showing(context, false)))
 }
 
 function revisionText(event: EventView, what: string, format: TailFormat): string {

@@ -223,6 +223,21 @@ describe('segments', () => {
       expect(await tails[index]!.until((text) => text.includes('told behind it'))).toContain('told behind it')
       tails[index]!.close()
     }
+    // So is who comes later: the damaged post is a tombstone in its place.
+    const past = await Promise.all(
+      ['a', 'b', 'c'].map(async (room) => {
+        const tail = new StreamReader(client.address, `/tail/${room}?last=200&format=line`)
+        const text = await tail.until((seen) => seen.includes('told behind it'))
+        tail.close()
+        return text
+      }),
+    )
+    expect(
+      past
+        .join('')
+        .split('\n')
+        .filter((line) => line.startsWith(`[${damaged}]`)),
+    ).toMatchObject([expect.stringContaining('(bytes on the disk of this board are not what was written')])
     // The archive has everything else, with all leaves and the signed head, and says what is missing.
     await expect(takeExport(client, ledger.key)).rejects.toThrow()
     const file = join(directory, 'export.jsonl')

@@ -93,6 +93,11 @@ describe.skipIf(skipWithout(missing))(`a board with a second box${skipNote(missi
       const postsIn = (): number => [...ledger.acknowledged.values()].filter(({ event }) => event.room === 'a').length
       await target.until(() => target.at('/a').length === postsIn() - before)
       const delivered = target.at('/a').length
+      // The leader has the answer to each a moment after the target has given it.
+      await vi.waitFor(async () => {
+        const figures = await (await fetch(new URL('/metrics', leader.address))).text()
+        expect(figures).toContain('broadside_deliveries_waiting 0\n')
+      }, patience)
       const deliveredAt = Date.now()
       // The follower asks how far deliveries are every 10 s.
       const file = join(second.directory, 'deliveries.json')

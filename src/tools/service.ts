@@ -11,6 +11,7 @@ import { isOperator } from '../command/dispatch.ts'
 import { type Decided, type Give, idOf } from '../command/plan.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Verified } from '../command/verified.ts'
+import { refused } from '../format/reply.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { type AnswerOf, dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
 import { isAt, lookAtTool, type Permission } from './lab.ts'
@@ -219,10 +220,11 @@ class RequestedProbes {
     )
   }
 
-  /** A command of an earlier run: its outcome is in the directory, if there ever was one. */
+  /** A command of an earlier run: its outcome is in the directory, if there ever was one. Who asks while that is made asks again. */
   #recall(id: string, tool: string, host: string, at: number, identity: string, give: Give): void {
     this.#options.read({ op: 'tools.get', args: { target: tool }, reader: '' }, (found) => {
       if (found === undefined) return give(undefined)
+      if ('refusal' in found) return give(refused(found.refusal))
       const { probe } = found.ok ? dataOf(found) : {}
       const nothing: ProbedFacts = {
         ...{ probe: id, tool, host, identity, isOwner: undefined, optOut: undefined },

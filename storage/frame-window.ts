@@ -6,7 +6,7 @@
 import type { DiskFile } from './disk.ts'
 import { decodeFrame, type FoundFrame, type NoFrame } from './frame.ts'
 
-/** One read: large enough that its system call costs nothing per frame, small enough for every thread to have one. */
+/** One read at most: large enough that its system call costs nothing per frame, small enough for every thread to have one. */
 export const windowBytes = 256 * 1024
 
 /** Read at once for each of a few frames: most are shorter, and one that is longer costs another read. */
@@ -15,8 +15,10 @@ export const frameBytesUsual = 1024
 export class FrameWindow {
   readonly #file: DiskFile
   readonly #seed: number
+  readonly #readBytes: number
   #limit: number
-  #bytes: Buffer
+  /** Grows to what is read at once: most files of a small board are much shorter. */
+  #bytes: Buffer = Buffer.alloc(0)
   #base = 0
   #filled = 0
 
@@ -28,7 +30,7 @@ export class FrameWindow {
     this.#file = file
     this.#seed = seed
     this.#limit = limit
-    this.#bytes = Buffer.allocUnsafe(bytes)
+    this.#readBytes = bytes
   }
 
   /** Forgets what was read and reads the file as it is now, up to `limit`. */
@@ -51,8 +53,8 @@ export class FrameWindow {
   }
 
   #fill(position: number, needs: number): void {
-    if (needs > this.#bytes.length) this.#bytes = Buffer.allocUnsafe(needs)
-    const wanted = Math.max(0, Math.min(this.#bytes.length, this.#limit - position))
+    const wanted = Math.max(0, Math.min(Math.max(this.#readBytes, needs), this.#limit - position))
+    if (wanted > this.#bytes.length) this.#bytes = Buffer.allocUnsafe(wanted)
     // A read that fails has overwritten what was here.
     this.#filled = 0
     this.#filled = this.#file.readAt(this.#bytes.subarray(0, wanted), position)

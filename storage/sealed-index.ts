@@ -170,8 +170,8 @@ export class SealedIndex {
 
   /** Reads the whole index once and compares its CRC. */
   isIntact(): boolean {
-    const chunk = Buffer.allocUnsafe(256 * 1024)
     const end = this.#source.size() - trailerBytes
+    const chunk = Buffer.allocUnsafe(Math.min(256 * 1024, Math.max(end, trailerBytes)))
     let crc = 0
     for (let at = 0; at < end; ) {
       const count = this.#source.readAt(chunk.subarray(0, Math.min(chunk.length, end - at)), at)

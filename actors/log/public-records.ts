@@ -2,9 +2,9 @@
  * The public records that a frame of the log covers, in the order of everything public, read from the journals of the shards.
  * Who follows the log (the feed, the search index) reads them here.
  */
-import type { Frame, JournalReader } from '../../storage/journal.ts'
+import { Damage, type Frame, type JournalReader } from '../../storage/journal.ts'
 import { frameEntries, leavesOf, PUBLIC } from '../records/record.ts'
-import { decodeLogFrame, type LogFrame } from './frame.ts'
+import { decodeLogFrame, type LogFrame, type Range } from './frame.ts'
 
 /** `leaf`: of a record with several leaves the first, 0xffff_ffff where it has none. */
 export type PublicRecord = {
@@ -23,11 +23,9 @@ export function* publicRecords(logFrame: Frame, shards: readonly JournalReader[]
   let leaf = firstLeaf
   for (const { shard, first, last } of ranges) {
     if (last < first) continue
-    const reader = shards[shard]
-    if (reader === undefined) throw new Error(`the log covers shard ${shard}, which this board does not have`)
-    reader.advance(last)
+    const reader = readerThrough(last, shards, shard)
     for (const frame of reader.scan(first, last)) {
-      if ((frame.flags & PUBLIC) === 0) continue
+      if (!isPublic(frame)) continue
       const leaves = leavesOf(frame)
       yield { frame, shard, change, leaf: leaves > 0 ? leaf : noLeaf }
       change++
@@ -36,12 +34,132 @@ export function* publicRecords(logFrame: Frame, shards: readonly JournalReader[]
   }
 }
 
+/** What frame `seq` of the log covers. Its records are read as they are taken; their frames are views that the next one overwrites. */
+export type ReadableBatch = {
+  readonly seq: number
+  readonly records: Iterable<Omit<PublicRecord, 'leaf'>>
+}
+
+type Readable = {
+  readonly log: JournalReader
+  readonly shards: readonly JournalReader[]
+  /** Frames of the log, both inclusive. */
+  readonly from: number
+  readonly through: number
+  /** Gets what is damaged, once each time that it is met. */
+  readonly onDamage: (damage: Damage) => void
+}
+
+/**
+ * The public records that the log covers, for readers that can do without those that are damaged (the search index, the directory of
+ * tools): damage in a segment that is sealed costs what it is in, and all others keep their numbers. Throws Damage where more than that
+ * is not readable.
+ */
+export function* readableRecords({
+  log,
+  shards,
+  from,
+  through,
+  onDamage,
+}: Readable): Generator<ReadableBatch, void, void> {
+  let seq = from
+  while (seq <= through) {
+    try {
+      for (const frame of log.scan(seq, through)) {
+        yield { seq, records: coveredRecords(decodeLogFrame(frame), shards, onDamage) }
+        seq++
+      }
+      return
+    } catch (error) {
+      const covered = error instanceof Damage ? coveredBetween(log, seq) : undefined
+      if (!(error instanceof Damage) || covered === undefined) throw error
+      onDamage(error)
+      yield { seq, records: coveredRecords(covered, shards, onDamage) }
+      seq++
+    }
+  }
+}
+
+/** `changes` of a range: not known where the frame of the log is damaged. */
+type Covered = Pick<LogFrame, 'firstChange'> & {
+  readonly ranges: readonly (Omit<Range, 'changes' | 'leaves'> & { readonly changes?: number })[]
+}
+
+/** What frame `seq` of the log covers, by those beside it; undefined: there is none behind it. Throws Damage. */
+function coveredBetween(log: JournalReader, seq: number): Covered | undefined {
+  const after = log.read(seq + 1)
+  if (after === undefined) return undefined
+  const before = seq === 1 ? undefined : decodeLogFrame(log.read(seq - 1)!)
+  const changes = before?.ranges.reduce((sum, range) => sum + range.changes, before.firstChange)
+  return { firstChange: changes ?? 1, ranges: rangesBetween(before, decodeLogFrame(after)) }
+}
+
+function* coveredRecords(
+  { firstChange, ranges }: Covered,
+  shards: readonly JournalReader[],
+  onDamage: Readable['onDamage'],
+): ReadableBatch['records'] & Generator<Omit<PublicRecord, 'leaf'>, void, void> {
+  let change = firstChange
+  for (const { shard, first, last, changes = Number.NaN } of ranges) {
+    if (last < first) continue
+    const reader = readerThrough(last, shards, shard)
+    const end = change + changes
+    let seq = first
+    try {
+      for (const frame of reader.scan(first, last)) {
+        seq = frame.seq + 1
+        if (isPublic(frame)) yield { frame, shard, change: change++ }
+      }
+    } catch (error) {
+      if (!(error instanceof Damage)) throw error
+      const frames = Array.from({ length: last - seq + 1 }, (_, n) => unlessDamaged(reader, seq + n, onDamage))
+      const whole = frames.filter((frame) => frame !== undefined)
+      // What is missing of the changes was in what is damaged: in each of these, or in none.
+      const changesEach = (end - change - whole.filter(isPublic).length) / (frames.length - whole.length)
+      if (!Number.isInteger(changesEach)) return
+      for (const frame of frames) {
+        if (frame === undefined) change += changesEach
+        else if (isPublic(frame)) yield { frame, shard, change: change++ }
+      }
+    }
+  }
+}
+
+function unlessDamaged(reader: JournalReader, seq: number, onDamage: Readable['onDamage']): Frame | undefined {
+  try {
+    return reader.read(seq)
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error
+    onDamage(error)
+    return undefined
+  }
+}
+
+function isPublic({ flags }: Frame): boolean {
+  return (flags & PUBLIC) !== 0
+}
+
+/** The reader of this shard, which may read its journal through frame `last`. */
+function readerThrough(last: number, shards: readonly JournalReader[], shard: number): JournalReader {
+  const reader = shards[shard]
+  if (reader === undefined) throw new Error(`the log covers shard ${shard}, which this board does not have`)
+  reader.advance(last)
+  return reader
+}
+
+/** What the one frame between two others covers, if one is between them: between the end of the one and the beginning of the other. */
+function rangesBetween(before: LogFrame | undefined, after: LogFrame): Pick<Range, 'shard' | 'first' | 'last'>[] {
+  return after.ranges.map(({ shard, first }) => {
+    const last = before?.ranges.find((range) => range.shard === shard)?.last ?? 0
+    return { shard, first: last + 1, last: first - 1 }
+  })
+}
+
 /** The texts of the entries of a frame of the log, and the leaf that the first of them is. */
 type FramedEntries = { readonly firstLeaf: number; readonly entries: readonly Buffer[] }
 
 /**
- * The entries of the one frame between two others, from the records that it covers: between the end of the one and the beginning of
- * the other. Undefined: they are not as many as it had, so it covered no records, or more frames are missing. Throws Damage.
+ * The entries of the one frame between two others, from the records that it covers. Undefined: they are not as many as it had, so it covered no records, or more frames are missing. Throws Damage.
  */
 export function entriesBetween(
   before: LogFrame,
@@ -49,18 +167,27 @@ export function entriesBetween(
   shards: readonly JournalReader[],
 ): FramedEntries | undefined {
   const entries: Buffer[] = []
-  for (const { shard, first } of after.ranges) {
-    const last = before.ranges.find((range) => range.shard === shard)?.last ?? 0
-    for (const frame of shards[shard]!.scan(last + 1, first - 1))
-      if ((frame.flags & PUBLIC) !== 0) entries.push(...frameEntries(frame))
-  }
+  for (const { shard, first, last } of rangesBetween(before, after))
+    for (const frame of shards[shard]!.scan(first, last)) if (isPublic(frame)) entries.push(...frameEntries(frame))
   return entries.length === after.firstLeaf - before.size ? { firstLeaf: before.size, entries } : undefined
 }
 
-/** Lets the readers see what the log's frame `seq` speaks of: every frame names the position of every shard. */
+/**
+ * Lets the readers see what the log's frame `seq` speaks of: every frame names the position of every shard. Where it is damaged, what the
+ * one before it speaks of: what it covered itself is seen with the next one.
+ */
 export function advanceTo(seq: number, log: JournalReader, shards: readonly JournalReader[]): void {
   log.advance(seq)
-  const frame = log.read(seq)
+  const frame = newestReadable(seq, log)
   if (frame === undefined) throw new Error(`the log has no frame ${seq}, though it was followed to there`)
   for (const { shard, last } of decodeLogFrame(frame).ranges) shards[shard]?.advance(last)
+}
+
+function newestReadable(seq: number, log: JournalReader): Frame | undefined {
+  try {
+    return log.read(seq)
+  } catch (error) {
+    if (!(error instanceof Damage) || seq === 1) throw error
+    return log.read(seq - 1)
+  }
 }

@@ -1,9 +1,10 @@
 /**
  * Follows the log into the search index, a transaction at a time. Whatever ails the index, it is derived: it is thrown away and made
- * again from the journals.
+ * again from the journals. What is damaged in these is left out of it.
  */
-import { advanceTo, publicRecords } from '../../actors/log/public-records.ts'
+import { advanceTo, readableRecords } from '../../actors/log/public-records.ts'
 import { frameKey, fromFrame } from '../../actors/records/record.ts'
+import { Damage, isUnreadable } from '../../storage/disk.ts'
 import type { JournalReader } from '../../storage/journal.ts'
 import type { Indexing } from './search.ts'
 import { SearchIndex, wipe } from './search-index.ts'
@@ -18,6 +19,10 @@ type FollowerOptions = {
   readonly shards: readonly JournalReader[]
   /** Called when the index is damaged and is made again. */
   readonly onBad: (problem: string) => void
+  /** Called with what of the journals is damaged, and not in the index. */
+  readonly onLeftOut: (problem: string) => void
+  /** Called when the journals cannot be read, and the index waits. */
+  readonly onUnreadable: (problem: string) => void
   /** Newest durable frame of the log. */
   readonly durable: number
 }
@@ -26,6 +31,8 @@ type FollowerOptions = {
 const recordsPerStep = 1_000
 /** Time spent on it after which the pace of an index that is being made is known. */
 const paceMs = 1_000
+/** Until what could not be read is tried again. */
+const againMs = 5_000
 
 export class Follower {
   readonly #options: FollowerOptions
@@ -34,6 +41,7 @@ export class Follower {
   /** Since it last lagged the log: frames that it has taken in, and how long that took. */
   #frames = 0
   #spentMs = 0
+  #triesAgainAt = 0
 
   constructor(options: FollowerOptions) {
     this.#options = options
@@ -54,21 +62,44 @@ export class Follower {
     this.#durable = Math.max(this.#durable, durable)
   }
 
-  /** One transaction's worth of the log, and what has expired by `now` leaves. */
-  step(now: number): void {
+  /**
+   * One transaction's worth of the log, and what has expired by `now` leaves. False: the disk does not give what the log covers. The index
+   * stays as it is, and it is tried again later.
+   */
+  step(now: number): boolean {
+    if (this.#options.monotonicMs() >= this.#triesAgainAt && this.#take(now)) return true
+    if (this.#index.isDue(now)) this.#index.settle(this.#index.applied, now)
+    return false
+  }
+
+  #take(now: number): boolean {
+    try {
+      this.#follow(now)
+      return true
+    } catch (error) {
+      if (!(error instanceof Damage) && !isUnreadable(error)) throw error
+      this.#index.takeBack()
+      this.#triesAgainAt = this.#options.monotonicMs() + againMs
+      this.#options.onUnreadable(String(error))
+      return false
+    }
+  }
+
+  #follow(now: number): void {
     if (!this.isBehind && !this.#index.isDue(now)) return
-    const { log, shards } = this.#options
+    const { log, shards, onLeftOut } = this.#options
     const since = this.#options.monotonicMs()
     const before = this.#index.applied
     log.advance(this.#durable)
     let records = 0
     let applied = before
-    for (const logFrame of log.scan(applied + 1, this.#durable)) {
-      for (const { frame, change } of publicRecords(logFrame, shards)) {
+    const wanted = { log, shards, from: applied + 1, through: this.#durable }
+    for (const batch of readableRecords({ ...wanted, onDamage: ({ message }) => onLeftOut(message) })) {
+      for (const { frame, change } of batch.records) {
         this.#index.add(fromFrame(frame), frameKey(frame), change)
         records++
       }
-      applied = logFrame.seq
+      applied = batch.seq
       if (records >= recordsPerStep) break
     }
     this.#index.settle(applied, now)

@@ -87,13 +87,13 @@ export class SearchIndex {
   /** In ascending order; rows are added to the last. */
   readonly #parts: Part[] = []
   /** `first` of the part that was merged last: those up to it take no more room than they need. */
-  #merged: number
+  #merged = -1
   /** `first` of the part that is being merged. */
   #merging = -1
   readonly #partMax: typeof partMaxDefault
   readonly #sums: PageSums
   /** Names have the numbers up to this one. */
-  #lastNumber: number
+  #lastNumber = 0
   readonly #numbers = new BoundedMap<string, number>(numbersKeptMax)
 
   /**
@@ -134,10 +134,7 @@ export class SearchIndex {
         this.#note('log', logId)
         this.#note('applied', '0')
       }
-      const parts = this.#prepare('SELECT first, rows, bytes FROM parts ORDER BY first').all() as Part[]
-      this.#parts.push(...parts.map((part) => ({ ...part })))
-      this.#lastNumber = Number(this.#meta('names') ?? 0)
-      this.#merged = Number(this.#meta('merged') ?? -1)
+      this.#load()
       this.#due = this.#nextDue()
       // A kill may have come between a deletion and this.
       this.#emptyLog()
@@ -193,6 +190,15 @@ export class SearchIndex {
     this.#deleted = false
   }
 
+  /** What was added and not settled is taken out again. */
+  takeBack(): void {
+    if (!this.#open) return
+    this.#database.exec('ROLLBACK')
+    this.#open = false
+    this.#deleted = false
+    this.#load()
+  }
+
   /** Begins a search; nothing is looked up before its first step. It may go on while records are added. */
   search(ask: SearchAsk, now: number): Search {
     return new Search(this.#database, this.#parts, ask, now)
@@ -223,6 +229,16 @@ export class SearchIndex {
     part.bytes += words.length
     this.#run(`INSERT INTO ${tableOf(part)} (rowid, text) VALUES (?, ?)`, change, words)
     this.#run('UPDATE parts SET rows = ?, bytes = ? WHERE first = ?', part.rows, part.bytes, part.first)
+  }
+
+  /** What is kept in memory of what the database holds. */
+  #load(): void {
+    const parts = this.#prepare('SELECT first, rows, bytes FROM parts ORDER BY first').all() as Part[]
+    this.#parts.splice(0, this.#parts.length, ...parts.map((part) => ({ ...part })))
+    this.#lastNumber = Number(this.#meta('names') ?? 0)
+    this.#numbers.clear()
+    this.#merged = Number(this.#meta('merged') ?? -1)
+    this.#merging = -1
   }
 
   /** The number of a room, page, kind or author, given to it now if it has none. */

@@ -162,16 +162,17 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
     soon = undefined
     later = undefined
     const now = clock.readingSeconds()
+    let mayGoOn = true
     try {
-      if (turns.isAwaited || !turns.areRunning || follower.index.isDue(now)) follower.step(now)
+      if (turns.isAwaited || !turns.areRunning || follower.index.isDue(now)) mayGoOn = follower.step(now)
       tellProgress()
       turns.begin()
       turns.step()
     } catch (error) {
       startOver(error)
     }
-    if (turns.isAwaited || turns.areRunning) schedule(0)
-    else if (follower.isBehind) schedule(leisureMs)
+    if (turns.areRunning || (turns.isAwaited && mayGoOn)) schedule(0)
+    else if (follower.isBehind || !mayGoOn) schedule(leisureMs)
     else rest()
   }
 
@@ -241,6 +242,8 @@ function followerOf(
     durable: data.through,
     monotonicMs: clock.monotonicMs,
     onBad: (problem) => report('warn', 'search.index_made_again', { problem }),
+    onLeftOut: (problem) => report('error', 'search.left_out', { problem }),
+    onUnreadable: (problem) => report('warn', 'search.waits', { problem }),
   })
 }
 

@@ -12,7 +12,7 @@ import { Link, type Port } from '../../actors/kernel/link.ts'
 import { encode, Packr, Unpackr } from '../../actors/kernel/msgpack.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
-import { advanceTo, publicRecords } from '../../actors/log/public-records.ts'
+import { advanceTo, readableRecords } from '../../actors/log/public-records.ts'
 import { type BoardRecord, frameKey, fromFrame, RecordType, registryName } from '../../actors/records/record.ts'
 import { callsActor } from '../../actors/tool-calls/tool-calls.ts'
 import { probedActs, reviewsRoom, toolsActor } from '../../actors/tools/tools.ts'
@@ -195,12 +195,13 @@ class ToolsFollower {
     if (this.#applied < this.#durable) {
       this.#log.advance(this.#durable)
       let frames = 0
-      for (const logFrame of this.#log.scan(this.#applied + 1, this.#durable)) {
-        for (const { frame, shard } of publicRecords(logFrame, this.#shards)) {
+      const wanted = { log: this.#log, shards: this.#shards, from: this.#applied + 1, through: this.#durable }
+      for (const batch of readableRecords({ ...wanted, onDamage: ({ message }) => this.#leftOut(message) })) {
+        for (const { frame, shard } of batch.records) {
           frames++
           if (concernsTools(frame)) this.#take(frame, shard)
         }
-        this.#applied = logFrame.seq
+        this.#applied = batch.seq
         if (frames >= framesPerStep) break
       }
       this.#isSettled = false
@@ -223,7 +224,11 @@ class ToolsFollower {
 
   /** One record or listing that cannot be taken costs itself, not the directory. */
   #spare(error: unknown): void {
-    this.#report('error', 'tools.left_out', { problem: error instanceof Error ? error.stack : String(error) })
+    this.#leftOut(String(error instanceof Error ? error.stack : error))
+  }
+
+  #leftOut(problem: string): void {
+    this.#report('error', 'tools.left_out', { problem })
   }
 
   #give({ ask, id }: Open): void {

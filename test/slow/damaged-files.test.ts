@@ -253,8 +253,14 @@ describe('segments', () => {
     expect(await main(['verify', file, '--unpinned'], checked)).toBe(3)
     expect(checked.said.err).toMatch(/the board could not read [0-9a-f]{32} \(bytes on the disk of this board/)
     expect(checked.said.err).not.toContain('more')
-    // The directory of tools reads everything once it is asked: it cannot be made, and nothing else ends with it.
-    expect((await client.get('/api/tools?query=hash')).code).toBe('overloaded')
+    // Search and the directory of tools, which read everything once they are asked, leave it out.
+    const search = await client.get('/api/events?query=lorem&limit=100')
+    expect(search).toMatchObject({ status: 200, data: { total: expect.any(Number) } })
+    expect((await client.get('/api/tools?query=hash')).status).toBe(200)
+    for (const event of ['search.left_out', 'tools.left_out'])
+      expect(board.lines.filter((line) => line.includes(`"event":"${event}"`))).toMatchObject([
+        expect.stringContaining(path),
+      ])
     expect((await client.post(person('ada'), { room: 'a', text: 'it goes on' })).status).toBe(200)
     client.close()
     expect((await board.stop()).code).toBe(0)

@@ -1,7 +1,8 @@
-/** The search thread on a board that has never been searched: while its index is being made, it answers with what the index holds. */
-import { expect, test } from 'vitest'
+/** The search thread on a board that has never been searched: while its index is being made, and while the journals cannot be read. */
+import { rmSync } from 'node:fs'
+import { afterEach, beforeAll, expect, test } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
-import { logDirectory } from '../../../src/board-directory.ts'
+import { logDirectory, searchDirectory } from '../../../src/board-directory.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { machine } from '../../../src/platform.ts'
 import { readQuery } from '../../../src/search/query.ts'
@@ -10,6 +11,7 @@ import { type SearchRequest, thread } from '../../../src/workers/search.ts'
 import { Journal } from '../../../storage/journal.ts'
 import { boardDirectory, startBoard } from '../../support/board-process.ts'
 import { Client, person } from '../../support/client.ts'
+import { FaultyDisk } from '../../support/faulty-disk.ts'
 
 /** More than three steps of the index take in. */
 const posts = 3_200
@@ -42,11 +44,12 @@ function slowClock() {
   return { ...systemClock, monotonicMs: () => (now += 20_000) }
 }
 
-test('while the index is being made a search finds what it holds and says how far it is; then it finds all', async () => {
-  const directory = boardDirectory()
-  await boardWithPosts(directory)
+type Reported = readonly [event: string, facts: Readonly<Record<string, unknown>>]
+
+/** The thread on this directory, with the files of this machine or of another disk, and with a clock on which it is slow. */
+async function searching(directory: string, disk = machine.disk) {
   const { through, journalId } = logOf(directory)
-  const reported: [string, Readonly<Record<string, unknown>>][] = []
+  const reported: Reported[] = []
   const { port1, port2 } = machine.channel()
   const data = {
     dataDirectory: directory,
@@ -60,6 +63,7 @@ test('while the index is being made a search finds what it holds and says how fa
     data,
     {
       ...machine,
+      disk,
       clock: slowClock(),
       report: (_level, event, facts) => reported.push([event, facts]),
       tellKnown: () => {},
@@ -77,20 +81,43 @@ test('while the index is being made a search finds what it holds and says how fa
   const search = (words: string): Promise<SearchAnswer> => {
     const read = readQuery(words)
     if (!read.ok) throw new Error(read.fault)
-    const ask: SearchAsk = { query: read.query, order: 'desc', limit: 10, count: 1_000 }
+    const ask: SearchAsk = { query: read.query, order: 'desc', limit: 10, count: 10_000 }
     return new Promise((done, failed) =>
       link.ask<SearchAnswer, undefined>([ask, through] satisfies SearchRequest, (answered) =>
         answered.ok ? done(answered.body) : failed(new Error(answered.silence)),
       ),
     )
   }
+  const stop = async (): Promise<void> => {
+    link.close()
+    await running.stop()
+  }
+  return { search, reported, stop }
+}
 
+const directory = boardDirectory()
+beforeAll(() => boardWithPosts(directory))
+afterEach(() => rmSync(searchDirectory(directory), { recursive: true }))
+
+test('while the index is being made a search finds what it holds and says how far it is; then it finds all', async () => {
+  const { search, reported, stop } = await searching(directory)
   const [early, none] = await Promise.all([search('oldest'), search('newest')])
   expect(early).toMatchObject({ ok: true, hits: [expect.anything()], indexing: { percent: expect.any(Number) } })
   expect(early).not.toHaveProperty('total')
   expect(none).toMatchObject({ ok: true, hits: [], indexing: { seconds: expect.any(Number) } })
   expect(reported).toContainEqual(['search.indexing', expect.objectContaining({ percent: expect.any(Number) })])
   await expect.poll(() => search('newest')).toEqual({ ok: true, hits: [expect.anything()], total: 1 })
-  link.close()
-  await running.stop()
+  await stop()
+})
+
+test('a read of the journals that fails costs the index nothing: it goes on from where it was', async () => {
+  const disk = new FaultyDisk()
+  const { search, reported, stop } = await searching(directory, disk)
+  await expect.poll(() => search('oldest')).toMatchObject({ hits: [expect.anything()] })
+  disk.readsUntilFailure = 3
+  await expect.poll(() => search('newest')).toEqual({ ok: true, hits: [expect.anything()], total: 1 })
+  expect(await search('number')).toMatchObject({ ok: true, total: posts - 2 })
+  const events = reported.map(([event]) => event).filter((event) => event !== 'search.indexing')
+  expect(events).toEqual(['search.waits'])
+  await stop()
 })

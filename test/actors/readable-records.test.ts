@@ -1,0 +1,124 @@
+/** The public records of a board with damaged files: all but those that the damage is in, each with its number. */
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { beforeAll, expect, test } from 'vitest'
+import { readableRecords } from '../../actors/log/public-records.ts'
+import { logDirectory, shardDirectory } from '../../src/board-directory.ts'
+import { Damage, Journal, JournalReader } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
+import { FOOTER_BYTES, listSegments, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { chooseSeed, randomFrom } from '../support/load.ts'
+
+const shards = 2
+const posts = 1_000
+const random = randomFrom(chooseSeed('readable records'))
+const directory = boardDirectory()
+const journals = [logDirectory(directory), ...Array.from({ length: shards }, (_, n) => shardDirectory(directory, n))]
+/** Newest frame of the log. */
+let through = 0
+let whole: readonly string[] = []
+
+beforeAll(async () => {
+  const board = await startBoard({ directory, env: { SHARDS: String(shards), SEGMENT_BYTES: '65536' } })
+  const client = await Client.of(board)
+  const ada = person('readable records')
+  await client.command(ada, { operation: 'room.create', room: 'hidden', data: '{"visibility":"private"}' })
+  // Several at a time, so that frames of the log cover more than one record, and of both shards.
+  for (let n = 0; n < posts; n += 5)
+    await Promise.all(
+      Array.from({ length: 5 }, (_, at) =>
+        client.post(ada, {
+          room: at === 4 ? 'hidden' : `room-${at}`,
+          text: `number ${n + at} ${'.'.repeat(random(600))}`,
+        }),
+      ),
+    )
+  client.close()
+  await board.stop()
+  const log = Journal.open({ disk: machineDisk, directory: logDirectory(directory) })
+  through = log.nextSeq - 1
+  log.close()
+  const { records, damages } = read()
+  expect(damages).toBe(0)
+  expect(records.length).toBeGreaterThan(posts / 2)
+  whole = records
+})
+
+/** Each record as where it is and the number of its change. */
+function read(): { readonly records: readonly string[]; readonly damages: number } {
+  const [log, ...readers] = journals.map((each) => JournalReader.open(machineDisk, each)) as [
+    JournalReader,
+    ...JournalReader[],
+  ]
+  log.advance(through)
+  let damages = 0
+  let seq = 0
+  const records: string[] = []
+  try {
+    for (const batch of readableRecords({ log, shards: readers, from: 1, through, onDamage: () => damages++ })) {
+      expect(batch.seq).toBe(++seq)
+      for (const { frame, shard, change } of batch.records) records.push(`${shard} ${frame.seq} ${change}`)
+    }
+  } finally {
+    for (const reader of [log, ...readers]) reader.close()
+  }
+  expect(seq).toBe(through)
+  return { records, damages }
+}
+
+/** A place in what frames hold of a sealed segment, the `length` bytes of which are changed while `work` runs. */
+function damaged<Result>(journal: string, length: number, work: () => Result): Result {
+  const sealed = listSegments(machineDisk, journal, 'log').slice(0, -1)
+  const path = segmentPath(journal, sealed[random(sealed.length)]!)
+  const before = readFileSync(path)
+  const at = SEGMENT_HEADER_BYTES + random(before.length - SEGMENT_HEADER_BYTES - FOOTER_BYTES - length)
+  const after = Buffer.from(before)
+  for (let n = at; n < at + length; n++) after[n]! ^= 0x5a
+  writeFileSync(path, after)
+  try {
+    return work()
+  } finally {
+    writeFileSync(path, before)
+  }
+}
+
+const isPartOf = (part: readonly string[]) => part.every((each) => whole.includes(each))
+
+test('a changed byte in a shard costs one record at most, and no other its number', () => {
+  for (const shard of journals.slice(1))
+    for (let n = 0; n < 30; n++) {
+      const { records, damages } = damaged(shard, 1, read)
+      expect(damages).toBeGreaterThan(0)
+      expect(isPartOf(records)).toBe(true)
+      expect(whole.length - records.length).toBeLessThanOrEqual(1)
+    }
+})
+
+test('a changed byte in the log costs no record', () => {
+  for (let n = 0; n < 40; n++) {
+    const { records, damages } = damaged(journals[0]!, 1, read)
+    expect(damages).toBe(1)
+    expect(records).toEqual(whole)
+  }
+})
+
+test('a changed sector costs what is in it; no other record gets another number', () => {
+  for (const shard of journals.slice(1))
+    for (let n = 0; n < 30; n++) {
+      const { records } = damaged(shard, 2_048, read)
+      expect(isPartOf(records)).toBe(true)
+      expect(records.length).toBeGreaterThan(whole.length - 40)
+    }
+})
+
+test('damage of both the log and what it covers costs the records of that frame; a log with two bad frames in a row is refused', () => {
+  for (let n = 0; n < 30; n++) {
+    const shard = journals[1 + random(shards)]!
+    const { records } = damaged(journals[0]!, 1, () => damaged(shard, 1, read))
+    expect(isPartOf(records)).toBe(true)
+    expect(records.length).toBeGreaterThan(whole.length - 20)
+  }
+  expect(() => damaged(journals[0]!, 4_096, read)).toThrow(Damage)
+})

@@ -14,6 +14,7 @@ import {
   readConfig,
 } from '../../src/config.ts'
 import type { ExportChunk, ExportState } from '../../src/export/chunk.ts'
+import type { Backfill } from '../../src/follow/backfill.ts'
 import type { Reply } from '../../src/format/reply.ts'
 import type { Exchange, RouteHandler } from '../../src/http/port.ts'
 import { readMarks } from '../../src/log/mark.ts'
@@ -250,6 +251,19 @@ export class SimulatedBoard {
       state = chunk.state
     } while (state !== undefined)
     return Buffer.concat(chunks)
+  }
+
+  /** All of a public room as its tail begins with it, as server-sent events. */
+  async past(room: string): Promise<string> {
+    const whole = { room, format: 'sse', last: Number.MAX_SAFE_INTEGER, since: '', reader: '' } as const
+    let text = ''
+    for (let after = 0; ; ) {
+      const found = await this.#askFeed<Backfill>((seen) => ['tail', { ...whole, after }, seen])
+      if (!found.ok) throw new Violation(`a tail was refused: ${found.refusal.code}`)
+      text += Buffer.from(found.bytes).toString()
+      if (!found.more) return text
+      after = found.after
+    }
   }
 
   /** The lines of each entry of the log, in its order. */

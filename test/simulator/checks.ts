@@ -29,6 +29,7 @@ type Line = {
   readonly room: string
   readonly seq: number
   readonly text?: string
+  readonly reason?: string
   readonly supersedes?: string
   readonly author?: { readonly id: string }
   readonly hashes?: string
@@ -117,20 +118,30 @@ function checkPost(line: Line, post: Post, model: Model): void {
   if (!isShown) must(model.mayBeGone(post.id), 'a text is gone that nobody took back')
 }
 
-/** With a damaged file: each line of the export is as it was acknowledged, or says that it cannot be read. */
+/** With a damaged file: all of the export and of tails is as it was acknowledged, or says that it cannot be read. */
 export async function checkReadable(board: SimulatedBoard, model: Model): Promise<void> {
-  const lines = linesOf(await board.exported())
+  const posts = [...model.posts.values()].filter(
+    ({ room, original }) => !model.isPrivate(room) && !model.passing.has(original),
+  )
+  checkSurviving(linesOf(await board.exported()), posts, model, 'the export')
+  for (const [room, own] of Map.groupBy(posts, (post) => post.room)) {
+    const blocks = (await board.past(room)).split('\n\n').filter((block) => block !== '')
+    const shown = blocks.map((block): Line => JSON.parse(block.slice(block.indexOf('data: ') + 'data: '.length)))
+    checkSurviving(shown, own, model, 'a tail')
+  }
+}
+
+function checkSurviving(lines: readonly Line[], posts: Iterable<Post>, model: Model, where: string): void {
   const found = new Map(lines.map((line) => [line.event_id, line]))
   let unreadable = 0
-  for (const post of model.posts.values()) {
-    if (model.isPrivate(post.room) || model.passing.has(post.original)) continue
+  for (const post of posts) {
     const line = found.get(post.id)
-    must(line !== undefined, 'beside damage an acknowledged post is not in the export')
-    if (line.type === 'unreadable') unreadable++
+    must(line !== undefined, `beside damage an acknowledged post is not in ${where}`)
+    if (line.type === 'unreadable' || line.reason?.startsWith('bytes on the disk') === true) unreadable++
     else checkPost(line, post, model)
   }
   // A bit is in one frame.
-  must(unreadable <= 1, 'one bit costs more than the record that it is in')
+  must(unreadable <= 1, `one bit costs more of ${where} than the record that it is in`)
 }
 
 /** The log has a delegation before anything public that was done by it. */

@@ -1,7 +1,7 @@
 /** What goes wrong on the machine of a board. Each kind has a name, and can be switched off by it. */
 import { listSegments, segmentPath } from '../../storage/segment.ts'
 import type { Copy } from '../support/memory-disk.ts'
-import { dataDirectory, Violation } from './board.ts'
+import { dataDirectory, must, Violation } from './board.ts'
 import type { Rows } from './targets.ts'
 import type { World } from './world.ts'
 
@@ -189,7 +189,7 @@ async function backToToday(world: World, { files, deliveries, heads }: Today): P
   await world.startAgain()
 }
 
-/** One bit of a sealed segment: it costs what it is in, and changes nothing else. */
+/** One bit of a sealed segment, before a start or while the board runs: it costs what it is in, and changes nothing else. */
 async function rot(world: World, where: 'shard' | 'log'): Promise<void> {
   const { chance, sim } = world
   if (!(await atRest(world))) return
@@ -200,8 +200,12 @@ async function rot(world: World, where: 'shard' | 'log'): Promise<void> {
   if (first === undefined) return
   const today = await endToday(world)
   const path = segmentPath(directory, first)
-  sim.memory.flip(path, 64 + chance.below(sim.memory.readWhole(path).length - 64), chance.below(8))
-  const error = await startError(world)
+  const at = 64 + chance.below(sim.memory.readWhole(path).length - 64)
+  const bit = chance.below(8)
+  const mayStart = chance.below(2) === 0
+  if (mayStart) must((await startError(world)) === undefined, 'a board that was ended does not start again')
+  sim.memory.flip(path, at, bit)
+  const error = mayStart ? undefined : await startError(world)
   if (error === undefined) {
     world.count(`boards that run with a damaged ${where}`)
     await world.checkDamaged()

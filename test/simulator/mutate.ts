@@ -22,7 +22,7 @@ type Caught = { readonly step?: number; readonly board?: number; readonly messag
 
 /** A copy of everything that the simulator runs. */
 function copyInto(directory: string): void {
-  for (const name of ['actors', 'src', 'storage', 'test', 'package.json', 'tsconfig.json'])
+  for (const name of ['actors', 'src', 'storage', 'test/simulator', 'test/support', 'package.json', 'tsconfig.json'])
     cpSync(join(packageDirectory, name), join(directory, name), { recursive: true })
   symlinkSync(join(packageDirectory, 'node_modules'), join(directory, 'node_modules'))
 }

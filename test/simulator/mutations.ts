@@ -261,10 +261,15 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: 'one damaged record ends an export',
-    seed: '1000',
     file: 'src/export/chunks.ts',
     from: '    if (!(error instanceof Damage)) throw error\n    return toUtf8(unreadableLine',
     to: '    if (error instanceof Damage) throw error\n    return toUtf8(unreadableLine',
+  },
+  {
+    name: 'one damaged record ends a tail',
+    file: 'src/follow/live.ts',
+    from: '  return listed(context, slot, () => versionView(',
+    to: '  return ((_context: ReadContext, _slot: number, show: () => EventView) => show())(context, slot, () => versionView(',
   },
   {
     name: 'a cursor begins one place too late',

@@ -274,6 +274,11 @@ export const listOf = <
   return Type.Object({ ...(more as More), ...(items as Record<Name, Schema<readonly Item[]>>), ...paging })
 }
 
+/** Of a list on a board whose disk is damaged. */
+export const Unreadable = Type.Optional(
+  count('entries of this page that are missing, because bytes on the disk of the board are not what was written'),
+)
+
 /** Of a read that named somebody by a handle. */
 export const Resolved = Type.Optional(
   Type.Record(Type.String({ pattern: `^@${handlePattern.slice(1)}` }), hash('identity id'), {

@@ -3,7 +3,7 @@
 import { choice, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
-import { listOf, Receipt, RoomName } from '../kernel/results.ts'
+import { listOf, Receipt, RoomName, Unreadable } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { ModerationActSchema, ModerationEntry, ReportedSchema, ReportSchema, reportActions } from '../rooms/results.ts'
 
@@ -17,7 +17,7 @@ const roomModlog = declare({
   required: ['room'],
   optional: ['cursor', 'limit'],
   refusals: ['not_found', 'private_room'],
-  result: listOf('entries', ModerationEntry, { room: RoomName }),
+  result: listOf('entries', ModerationEntry, { room: RoomName, unreadable: Unreadable }),
   example: { operation: 'room.modlog', room: 'lobby' },
   get: {
     path: '/api/modlog',
@@ -36,7 +36,7 @@ const moderationLog = declare({
   required: [],
   optional: ['cursor', 'limit'],
   refusals: [],
-  result: listOf('acts', ModerationActSchema),
+  result: listOf('acts', ModerationActSchema, { unreadable: Unreadable }),
   example: { operation: 'moderation.log', limit: 20 },
   get: { path: '/api/moderation', query: [...paged] },
 })

@@ -3,7 +3,7 @@
 import { patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
 import { declare } from '../kernel/operation.ts'
-import { count, id, listOf, Receipt, seconds, slug } from '../kernel/results.ts'
+import { count, id, listOf, Receipt, seconds, slug, Unreadable } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
 const closed = { additionalProperties: false }
@@ -155,7 +155,7 @@ const receiverItems = declare({
     closed,
   ),
   refusals: ['unsigned', 'key_rotated', 'not_found'],
-  result: listOf('items', ItemSchema, { untrusted: Type.Literal(true) }),
+  result: listOf('items', ItemSchema, { untrusted: Type.Literal(true), unreadable: Unreadable }),
   example: { operation: 'receiver.items', target: example, limit: 20 },
 })
 

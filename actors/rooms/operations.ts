@@ -4,7 +4,7 @@ import { bounded, identityId, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { listOf, PageSchema, Receipt, RoomName } from '../kernel/results.ts'
+import { listOf, PageSchema, Receipt, RoomName, Unreadable } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import {
   BanEntry,
@@ -225,7 +225,7 @@ const roomBans = declare({
   required: ['room'],
   optional: ['cursor', 'limit'],
   refusals: ['not_found', 'private_room'],
-  result: listOf('bans', BanEntry, { room: RoomName }),
+  result: listOf('bans', BanEntry, { room: RoomName, unreadable: Unreadable }),
   example: { operation: 'room.bans', room: 'lobby' },
 })
 

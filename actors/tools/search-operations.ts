@@ -3,7 +3,7 @@
 import { bounded, choice, type Field, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
-import { count, EventId, EventSchema, listOf, Receipt, seconds } from '../kernel/results.ts'
+import { count, EventId, EventSchema, listOf, Receipt, seconds, Unreadable } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { reviewKinds, toolTypes } from './kinds.ts'
 import { price, ReviewCounts, ReviewSchema, subjectTarget, ToolResult } from './results.ts'
@@ -145,7 +145,11 @@ const toolsReviews = declare({
   optional: ['cursor', 'limit'],
   narrowed: { target: subjectTarget },
   refusals: [],
-  result: listOf('reviews', ReviewSchema, { subject_id: subjectTarget.schema, counts: ReviewCounts }),
+  result: listOf('reviews', ReviewSchema, {
+    subject_id: subjectTarget.schema,
+    counts: ReviewCounts,
+    unreadable: Unreadable,
+  }),
   example: { operation: 'tools.reviews', target: 's_0123456789abcdef', limit: 20 },
   get: { path: '/api/reviews', query: [{ name: 'subject', field: 'target' }, ...paged] },
 })

@@ -3,7 +3,7 @@
 import { identityId, identityName, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
 import { declare } from '../kernel/operation.ts'
-import { count, listOf, Receipt, Resolved } from '../kernel/results.ts'
+import { count, listOf, Receipt, Resolved, Unreadable } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { CreditEntry } from './results.ts'
 
@@ -41,13 +41,6 @@ const creditBalance = declare({
   result: Balance,
   example: { operation: 'credit.balance' },
 })
-
-/** Of a board whose disk is damaged. */
-const Unreadable = Type.Optional(
-  count(
-    'acts on this page whose postings are missing, because bytes on the disk of the board are not what was written',
-  ),
-)
 
 const creditHistory = declare({
   name: 'credit.history',

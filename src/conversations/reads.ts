@@ -63,7 +63,11 @@ function share(
   const limit = limitOf(args)
   const cursor = (place: string) => context.cursors.seal(list, place)
   const sought = find(below, limit + 1)
-  const { views: items, cut } = withinPage(sought.items, ({ place, item }) => ({ place, cursor: cursor(place), item }))
+  const { views: items, cut } = withinPage(context, sought.items, ({ place, item }) => ({
+    place,
+    cursor: cursor(place),
+    item,
+  }))
   const reached = cut?.place ?? sought.reached
   const found = {
     limit,

@@ -16,6 +16,7 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
+  readable,
 } from '../reads/read.ts'
 
 export const delegationsReads = {
@@ -61,11 +62,13 @@ function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
 }
 
 /** Every delegation as the front keeps it: of those that ended only the key, which stays refused. */
-function allKnown({ state, frame, now }: ReadContext): KnownAnswer<readonly ToldDelegation[]> {
+function allKnown(context: ReadContext): KnownAnswer<readonly ToldDelegation[]> {
+  const { state, frame, now } = context
   const told: ToldDelegation[] = [...state.delegations.all].map((each) => {
     const { id, identity, key, scopes, expires, isPublished: published } = each
-    const ended = !isLive(each, now())
-    const record = ended ? undefined : fromFrame(frame(0, each.place))
+    const record = isLive(each, now()) ? readable(context, () => fromFrame(frame(0, each.place))) : undefined
+    // Without what was signed nobody can act by it.
+    const ended = record === undefined
     const by = record?.by
     return {
       id,

@@ -34,6 +34,7 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
+  readable,
   refused,
   type Share,
   soonest,
@@ -80,12 +81,17 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
   if (cursor === undefined) return badCursor
   const newest = cursor.from === undefined ? rules.logLength(room) : cursor.from - 1
   const oldest = Math.max(1, newest - limitOf(args) + 1)
-  const { views: entries, cut } = withinPage(
+  const {
+    views: entries,
+    cut,
+    missing,
+  } = withinPage(
+    context,
     Array.from({ length: newest - oldest + 1 }, (_, n) => newest - n),
     (seq) => entryView(context, room, seq, rules.logEntry(room, seq)),
   )
   return ok(
-    { room, entries, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) },
+    { room, entries, ...missing, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) },
     { room, until: unending },
   )
 }
@@ -98,7 +104,12 @@ function boardLog(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   if (cursor === undefined) return badCursor
   const newest = cursor.from === undefined ? moderation.length : cursor.from - 1
   const oldest = Math.max(1, newest - limitOf(args) + 1)
-  const { views: acts, cut } = withinPage(
+  const {
+    views: acts,
+    cut,
+    missing,
+  } = withinPage(
+    context,
     Array.from({ length: newest - oldest + 1 }, (_, n) => newest - n),
     (seq) => {
       const act = moderation.entry(seq)
@@ -112,7 +123,10 @@ function boardLog(context: ReadContext, { args }: ReadRequest): ReadAnswer {
       }
     },
   )
-  return ok({ acts, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) }, { until: unending })
+  return ok(
+    { acts, ...missing, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) },
+    { until: unending },
+  )
 }
 
 function bans(context: ReadContext, { args }: ReadRequest, room: Room): ReadAnswer {
@@ -125,10 +139,12 @@ function bans(context: ReadContext, { args }: ReadRequest, room: Room): ReadAnsw
     .filter(([, ban]) => !isOver(ban, now) && ban.seq < from)
     .reverse()
     .map(([target, ban]) => ({ target, ...ban }))
-  const { views, cut } = withinPage(found.slice(0, limitOf(args)), (ban) => banView(context, ban))
-  const next = cut?.seq ?? (found.length > views.length ? found[views.length - 1]?.seq : undefined)
+  const page = found.slice(0, limitOf(args))
+  const { views, cut, missing } = withinPage(context, page, (ban) => banView(context, ban))
+  const next = cut?.seq ?? (found.length > page.length ? page.at(-1)?.seq : undefined)
   const ends = found.flatMap(({ until }) => (until === 0 ? [] : [until]))
-  return ok({ room: room.name, bans: views, ...paging(context, list, next) }, { room: room.name, until: soonest(ends) })
+  const data = { room: room.name, bans: views, ...missing, ...paging(context, list, next) }
+  return ok(data, { room: room.name, until: soonest(ends) })
 }
 
 function banView(context: ReadContext, { target, until, ...kept }: Ban & { readonly target: string }) {
@@ -179,7 +195,7 @@ function listReports(context: ReadContext, { args, operator }: ReadRequest): Kno
     .sort((a, b) => (a.place < b.place ? 1 : -1))
     .slice(0, limit + 1)
   const seal = (place: string) => context.cursors.seal(list, place)
-  const { views: items, cut } = withinPage(found, ({ place, report }) => ({
+  const { views: items, cut } = withinPage(context, found, ({ place, report }) => ({
     place,
     cursor: seal(place),
     item: reportView(context, report),
@@ -205,7 +221,7 @@ function summarizeReports(context: ReadContext, { args, operator }: ReadRequest)
     .sort((a, b) => (a.place < b.place ? 1 : -1))
     .slice(0, limit + 1)
   const seal = (place: string) => context.cursors.seal(list, place)
-  const { views: items, cut } = withinPage(found, ({ place, reports }) => ({
+  const { views: items, cut } = withinPage(context, found, ({ place, reports }) => ({
     place,
     cursor: seal(place),
     item: reportedView(context, reports),
@@ -236,7 +252,9 @@ function reportedView(context: ReadContext, reports: readonly Report[]) {
 function reportView(context: ReadContext, report: Report) {
   const { board } = context
   const slot = board.events.find(Buffer.from(report.event, 'hex'))
-  const { reason = '' } = commandIn(actAt(context, report).by.signed)
+  const { reason = '' } = readable(context, () => commandIn(actAt(context, report).by.signed)) ?? {}
+  const { settled } = report
+  const resolved = settled && readable(context, () => settledView(actAt(context, settled)))
   return {
     id: report.id,
     event_id: report.event,
@@ -244,9 +262,9 @@ function reportView(context: ReadContext, report: Report) {
     author: board.authors.idOf(board.events.author(slot)),
     reporter: report.by,
     reason,
-    state: report.settled === undefined ? 'open' : 'resolved',
+    state: settled === undefined ? 'open' : 'resolved',
     created_at: report.at,
-    ...(report.settled === undefined ? {} : { resolved: settledView(actAt(context, report.settled)) }),
+    ...(resolved === undefined ? {} : { resolved }),
   }
 }
 
@@ -272,7 +290,9 @@ function recent(
       const slot = room.events.at(position)
       if (events.at(slot) < Number(args.since)) break
       if (state.marks.isEdit(slot) || state.marks.gone(slot, context.now()) !== undefined) continue
-      const { at, kind, reply, by } = eventOf(context.body(slot))
+      const event = readable(context, () => eventOf(context.body(slot)))
+      if (event === undefined) continue
+      const { at, kind, reply, by } = event
       const { text = '' } = commandIn(by.signed)
       // A delegate is never an operator, even if its identity is.
       const author = by.for === undefined ? { author: board.authors.idOf(events.author(slot)) } : {}

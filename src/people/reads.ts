@@ -47,7 +47,7 @@ function listIdentities(context: ReadContext, { args }: ReadRequest): ReadAnswer
     below: cursor.from ?? Number.POSITIVE_INFINITY,
     accept: (author) => query === undefined || (author.handle?.startsWith(query) ?? false),
   })
-  const { views: identities, cut } = withinPage(entries, (author) => identityView(context.state, author))
+  const { views: identities, cut } = withinPage(context, entries, (author) => identityView(context.state, author))
   return ok({ identities, ...paging(context, list, cut?.version ?? next) })
 }
 

@@ -119,7 +119,7 @@ function history(context: ReadContext, { args }: ReadRequest, slot: number): Rea
   const shown = slots.slice(first, first + limitOf(args))
   const next = first + shown.length < slots.length ? shown.at(-1) : undefined
   const how = showing(context, true)
-  const { views: events, cut } = withinPage(shown, (each) =>
+  const { views: events, cut } = withinPage(context, shown, (each) =>
     listed(context, each, () => versionView(context.state, each, context.body(each), how)),
   )
   const data = {

@@ -347,20 +347,48 @@ function charsIn(value: unknown): number {
   return chars
 }
 
-/** Shows items until the answer is large enough, one at least. `cut`: the last one shown, where that was not all of them. */
-export function withinPage<Item, View>(
+/** Undefined: the record is damaged. That is reported, and costs only what is read of it. */
+export function readable<Found>({ fault }: Pick<ReadContext, 'fault'>, read: () => Found): Found | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error
+    fault?.(error)
+    return undefined
+  }
+}
+
+type Page<Item, View> = {
+  readonly views: View[]
+  /** The last one that was looked at, where that was not all of them. */
+  readonly cut: Item | undefined
+  /** How many are left out because their records are damaged; absent: none. */
+  readonly missing: { readonly unreadable?: number }
+}
+
+/** Shows items until the answer is large enough, one at least. */
+export function withinPage<Item, View extends object>(
+  context: Pick<ReadContext, 'fault'>,
   items: readonly Item[],
   show: (item: Item) => View,
-): { readonly views: View[]; readonly cut: Item | undefined } {
+): Page<Item, View> {
   const views: View[] = []
   const size = new AnswerSize()
+  let cut: Item | undefined
+  let unreadable = 0
   for (const [n, item] of items.entries()) {
-    const view = show(item)
+    const view = readable(context, () => show(item))
+    if (view === undefined) {
+      unreadable++
+      continue
+    }
     size.add(view)
     views.push(view)
-    if (size.isFull && n < items.length - 1) return { views, cut: item }
+    if (!size.isFull || n === items.length - 1) continue
+    cut = item
+    break
   }
-  return { views, cut: undefined }
+  return { views, cut, missing: unreadable === 0 ? {} : { unreadable } }
 }
 
 /** Events as a list shows them. */
@@ -368,7 +396,7 @@ export function eventsWithin(
   context: ReadContext,
   slots: readonly number[],
 ): { readonly views: EventView[]; readonly cut: number | undefined } {
-  return withinPage(slots, (slot) => listed(context, slot))
+  return withinPage(context, slots, (slot) => listed(context, slot))
 }
 
 /**
@@ -417,14 +445,14 @@ export function paging(context: ReadContext, list: string, next: number | undefi
 }
 
 /** A list, by its name for cursors, and how each of it is shown. */
-type Counted<Item, View> = {
+type Counted<Item, View extends object> = {
   readonly name: string
   readonly all: readonly Item[]
   readonly show: (item: Item) => View
 }
 
 /** A page of a list whose cursor is how many of it were shown; undefined: the cursor is of another list. */
-export function countedPage<Item, View>(
+export function countedPage<Item, View extends object>(
   context: ReadContext,
   { args }: ReadRequest,
   { name, all, show }: Counted<Item, View>,
@@ -432,7 +460,8 @@ export function countedPage<Item, View>(
   const cursor = opened(context, name, args)
   if (cursor === undefined) return undefined
   const from = cursor.from ?? 0
-  const { views } = withinPage(all.slice(from, from + limitOf(args)), show)
-  const end = from + views.length
+  const page = all.slice(from, from + limitOf(args))
+  const { views, cut } = withinPage(context, page, show)
+  const end = from + (cut === undefined ? page.length : page.indexOf(cut) + 1)
   return { views, paging: paging(context, name, end < all.length ? end : undefined) }
 }

@@ -142,8 +142,10 @@ export class ItemPosts {
     const args = { target: line.receiver, after: line.next - 1, limit: 1 }
     this.#options.read({ op: 'receiver.items', args, reader: line.owner }, (found) => {
       if (found === undefined || !found.ok) return this.#again(line, againMs)
-      const [item] = dataOf(found).items
-      if (item === undefined) return this.#done(line, line.newest)
+      const { items, unreadable } = dataOf(found)
+      const [item] = items
+      // What the disk no longer gives is passed over, and nothing behind it.
+      if (item === undefined) return this.#done(line, unreadable === undefined ? line.newest : line.next)
       // What is no longer kept is not posted.
       line.next = item.item
       this.#say(line, item)

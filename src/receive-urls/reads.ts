@@ -72,7 +72,7 @@ function list(context: ReadContext, request: ReadRequest): ReadAnswer {
 function items(
   context: ReadContext,
   { args, reader }: ReadRequest,
-): ReadAnswer<{ items: readonly ReturnType<typeof itemView>[] }> {
+): ReadAnswer<{ items: readonly ReturnType<typeof itemView>[]; unreadable?: number }> {
   const { receivers } = context.state
   const target = args.target === undefined ? undefined : receivers.find(String(args.target))
   if (args.target !== undefined && target?.owner !== reader)
@@ -90,9 +90,10 @@ function items(
     .flatMap((each) => each.items)
     .filter(({ seq, item }) => seq > behind && item > after)
     .sort((a, b) => a.seq - b.seq)
-  const { views: shown } = withinPage(found.slice(0, limitOf(args)), (item) => itemView(item, itemFacts(context, item)))
-  const next = found.length > shown.length ? found[shown.length - 1]?.seq : undefined
-  return ok({ items: shown, untrusted: true, ...paging(context, name, next) }, { until: unending })
+  const page = found.slice(0, limitOf(args))
+  const { views, cut, missing } = withinPage(context, page, (item) => itemView(item, itemFacts(context, item)))
+  const next = cut?.seq ?? (found.length > page.length ? page.at(-1)?.seq : undefined)
+  return ok({ items: views, untrusted: true, ...missing, ...paging(context, name, next) }, { until: unending })
 }
 
 function itemFacts(context: ReadContext, { shard, seq }: Item): ItemFacts {

@@ -109,7 +109,7 @@ function listRooms(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     below: cursor.from ?? Number.POSITIVE_INFINITY,
     accept: (room) => room.visibility === 'public' && (query === undefined || room.name.includes(query)),
   })
-  const { views: rooms, cut } = withinPage(entries, (room) => roomView(context, room))
+  const { views: rooms, cut } = withinPage(context, entries, (room) => roomView(context, room))
   return ok({ rooms, ...paging(context, list, cut?.version ?? next) }, { until: untilStale(context, entries) })
 }
 

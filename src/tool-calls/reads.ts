@@ -18,7 +18,7 @@ import {
 } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../money/price.ts'
 import { hostFactor } from '../rates/throttle.ts'
-import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
+import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads, readable } from '../reads/read.ts'
 
 /** What is free for all callers, as the operator has set it. */
 export const dayLimits: DayLimits = {
@@ -80,8 +80,9 @@ function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }
   return known({ allowance, open: calls.open(String(call)) !== undefined, ...kept })
 }
 
-function openCalls({ state, frame }: ReadContext): KnownAnswer<readonly OpenCall[]> {
-  const found = state.calls.allOpen().map((open: Open): OpenCall => {
+function openCalls(context: ReadContext): KnownAnswer<readonly OpenCall[]> {
+  const { state, frame } = context
+  const openCall = (open: Open): OpenCall => {
     const act = called.in(fromFrame(frame(open.shard, open.seq)))
     const { tool, subject, address } = act.facts
     const command = commandIn(act.by!.signed)
@@ -96,8 +97,8 @@ function openCalls({ state, frame }: ReadContext): KnownAnswer<readonly OpenCall
       data: dataIn<typeof toolsCall>(command),
       ...paid,
     }
-  })
-  return known(found)
+  }
+  return known(state.calls.allOpen().flatMap((open) => readable(context, () => openCall(open)) ?? []))
 }
 
 function mark({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<{ mark?: Mark | undefined }> {

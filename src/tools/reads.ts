@@ -106,7 +106,7 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     .sort((a, b) => b.slot - a.slot)
   const shown = slots.slice(0, limit)
   const next = slots.length > limit ? shown.at(-1)!.slot : undefined
-  const { views, cut } = withinPage(shown, ({ review: { id, author, kind, at }, slot }) => {
+  const { views, cut, missing } = withinPage(context, shown, ({ review: { id, author, kind, at }, slot }) => {
     const { by } = eventOf(body(slot))
     const command = commandIn(by.signed)
     const { text } = command
@@ -130,5 +130,5 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const counts = { works: count('works'), mixed: count('mixed'), down: count('down'), avoid: count('avoid') }
   // A review has no `ttl`.
   const more = paging(context, name, cut?.slot ?? next)
-  return ok({ subject_id: subject, counts, reviews: views, ...more }, { until: unending })
+  return ok({ subject_id: subject, counts, reviews: views, ...missing, ...more }, { until: unending })
 }

@@ -5,7 +5,6 @@ import { commandSha, fromFrame } from '../../actors/records/record.ts'
 import { balanceOf, unwritten } from '../../actors/works/market/credits.ts'
 import { user } from '../../actors/works/market/ledger.ts'
 import { isOfMarket, type Posting } from '../../actors/works/market/letters.ts'
-import { Damage } from '../../storage/disk.ts'
 import {
   badCursor,
   type KnownAnswer,
@@ -18,6 +17,7 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
+  readable,
   refused,
 } from '../reads/read.ts'
 import { transferView } from './reads.ts'
@@ -90,17 +90,6 @@ function dueEntries({ state, now }: ReadContext, name: string): Entry[] {
   return unwritten(state.market, now())
     .filter((posting) => concerns(posting, name))
     .reverse()
-}
-
-/** Undefined: the record is damaged, which was reported, and costs only its own entries. */
-function readable<Found>({ fault }: ReadContext, read: () => Found): Found | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (!(error instanceof Damage)) throw error
-    fault?.(error)
-    return undefined
-  }
 }
 
 /** Postings of an act that concern an account, in their order. */

@@ -1,14 +1,18 @@
 /**
- * A bit that changes in a sealed segment of a running board costs the record that it hits and nothing else: entries of the log are made
- * again from their records, postings are read from the log, and a list shows a damaged event as a tombstone.
+ * A bit that changes in a sealed segment costs the record that it hits and nothing else: entries of the log are made again from their
+ * records, postings are read from the log, a list shows a damaged event as a tombstone, and says how many others it leaves out.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { nameOf } from '../../actors/log/book.ts'
+import { deliveryDirectory } from '../../src/board-directory.ts'
+import type { Signer } from '../../src/cli/sign.ts'
 import { FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../../storage/segment.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Client, person } from '../support/client.ts'
+import { type Answer, Client, person } from '../support/client.ts'
+import { delegated } from '../support/delegations.ts'
+import { HookTarget } from '../support/hook-target.ts'
 import { logKeyOf, takeExport } from '../support/judge.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
 import { flipByte } from '../support/scratch.ts'
@@ -19,6 +23,8 @@ const directory = boardDirectory()
 const random = randomFrom(chooseSeed('damage costs itself'))
 const ada = person('ada')
 const op = person('op')
+const eve = person('eve')
+let target: HookTarget
 let board: Board
 let client: Client
 
@@ -30,13 +36,46 @@ const sealedOf = (part: string): string[] =>
     .slice(0, -1)
     .map((name) => join(directory, part, name))
 
+type Fields = Parameters<Client['command']>[1]
+
+async function accepted(signer: Signer, fields: Fields): Promise<Answer['data']> {
+  const { status, text, data } = await client.command(signer, fields)
+  expect([status, text]).toEqual([200, text])
+  return data
+}
+
+const env = { SEGMENT_BYTES: '65536', OPERATORS: op.id, BROADSIDE_LOOPBACK: '1' }
+
 beforeAll(async () => {
-  board = await startBoard({ directory, env: { SEGMENT_BYTES: '65536', OPERATORS: op.id } })
+  board = await startBoard({ directory, env })
+  target = await HookTarget.open()
   client = await Client.of(board)
   await client.command(ada, { operation: 'room.create', room: 'den', visibility: 'private' })
+  await accepted(ada, { operation: 'room.create', room: 'garden' })
+  const event = (await accepted(eve, { operation: 'post', room: 'garden', text: 'an advert' })).receipt!.event_id
+  const made = (await accepted(ada, { operation: 'receiver.create', data: '{"schema":1}' })) as {
+    receiver?: { id: string; url: string }
+  }
+  const receiver = made.receiver!
+  const tool = await subject()
+  await accepted(ada, { operation: 'identity.register', handle: 'ada' })
+  const hook = { schema: 1, url: target.url('/ada'), kinds: ['mention'] }
+  await accepted(ada, { operation: 'webhook.create', data: JSON.stringify(hook) })
   for (let n = 0; n < 4; n++) {
     await client.command(op, { operation: 'credit.grant', target: ada.id, amount: 1_000 + n, reason: `grant ${n}` })
     await client.post(ada, { room: 'den', text: `secret ${n}` })
+    await accepted(ada, { operation: 'room.ban', room: 'garden', target: person(`b${n}`).id, reason: `banned as ${n}` })
+    await accepted(person(`r${n}`), {
+      operation: 'tools.review',
+      target: tool,
+      kind: 'works',
+      text: `reviewed as ${n}`,
+    })
+    await fetch(new URL(receiver.url, board.address), { method: 'POST', body: `arrived as ${n}` })
+    const reported = { operation: 'report', event_id: event, reason: `reported as ${n}` }
+    await accepted(person(`s${n}`), reported)
+    await accepted(eve, { operation: 'post', room: 'garden', text: `named as ${n}, @ada` })
+    await delegated(client, ada, person(`delegate ${n}`))
   }
   for (let n = 0; sealedOf('log').length < 2; n++) {
     const texts = Array.from({ length: 8 }, (_, k) => `public ${n * 8 + k} ${'lorem '.repeat(20)}`)
@@ -47,6 +86,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   client.close()
+  await target.close()
   expect((await board.stop()).code).toBe(0)
 })
 
@@ -66,6 +106,12 @@ async function leaves(): Promise<unknown[]> {
     all.push(...page.entries)
     if (all.length >= page.tree_size) return all
   }
+}
+
+/** Subject of a tool of the board. */
+async function subject(): Promise<string> {
+  const { data } = await client.get('/api/tools?query=hash')
+  return (data as unknown as { results: { subject_id: string }[] }).results[0]!.subject_id
 }
 
 /** Changes a byte, asks, and changes it back. */
@@ -115,6 +161,48 @@ test('a changed byte in a posting: the ledger stays whole, and a history has all
   })
 })
 
+type Entry = Readonly<Record<string, unknown>>
+type Listed = { readonly unreadable?: number; readonly has_more: boolean } & Readonly<Record<string, readonly Entry[]>>
+
+test.each([
+  ['acts of moderators', ada, { operation: 'room.modlog', room: 'garden' }, 'entries', 'banned as 2'],
+  ['acts of the board', ada, { operation: 'moderation.log' }, 'acts', 'banned as 2'],
+  ['bans', ada, { operation: 'room.bans', room: 'garden' }, 'bans', 'banned as 2'],
+  ['reviews', ada, { operation: 'tools.reviews' }, 'reviews', 'reviewed as 2'],
+  ['items of a receive URL', ada, { operation: 'receiver.items' }, 'items', 'arrived as 2'],
+])(
+  'a changed byte in one of the %s: a list has all others and says how many are missing',
+  async (_what, signer, fields, name, text) => {
+    const [path] = sealedOf('shard-00')
+    const list = async (limit: number): Promise<Listed> => {
+      const named = fields.operation === 'tools.reviews' ? { target: await subject() } : {}
+      return (await accepted(signer, { ...fields, ...named, limit })) as unknown as Listed
+    }
+    const before = (await list(50))[name]!
+    const place = before.findIndex((entry) => JSON.stringify(entry).includes(text))
+    expect(place).toBeGreaterThanOrEqual(0)
+    await withFlipped(path!, readFileSync(path!).indexOf(text), async () => {
+      const after = await list(50)
+      expect(after.unreadable).toBe(1)
+      expect(after[name]).toEqual(before.toSpliced(place, 1))
+      // A page that has nothing else is empty, and leads on.
+      expect(await list(place + 1)).toMatchObject({ unreadable: 1, has_more: true })
+    })
+  },
+)
+
+test('a changed byte in a report: the operator still sees it, without its reason', async () => {
+  const [path] = sealedOf('shard-00')
+  const list = async () =>
+    ((await accepted(op, { operation: 'reports.list' })) as unknown as { reports: { id: string; reason: string }[] })
+      .reports
+  const before = await list()
+  const place = before.findIndex(({ reason }) => reason === 'reported as 2')
+  await withFlipped(path!, readFileSync(path!).indexOf('reported as 2'), async () => {
+    expect(await list()).toEqual(before.with(place, { ...before[place]!, reason: '' }))
+  })
+})
+
 test.each([
   ['private', 'den', 'secret 2', {}],
   ['public', 'hall', 'public 17 ', { before: 31 }],
@@ -140,3 +228,33 @@ test.each([
     })
   },
 )
+
+/** Stops the board, changes a byte, and starts it from its snapshot. */
+async function startWith(text: string, meanwhile = () => {}): Promise<void> {
+  client.close()
+  expect((await board.stop()).code).toBe(0)
+  const [path] = sealedOf('shard-00')
+  flipByte(path!, readFileSync(path!).indexOf(text))
+  meanwhile()
+  board = await startBoard({ directory, env })
+  client = await Client.of(board)
+}
+
+test('a changed byte in a delegation, found at a start: the board runs, that delegate is refused, and all others act', async () => {
+  const post = async (n: number) =>
+    (await client.post(person(`delegate ${n}`), { room: 'hall', text: `by delegate ${n}` })).status
+  expect(await post(2)).toBe(200)
+  await startWith(person('delegate 2').publicKey)
+  expect([await post(1), await post(2), await post(3)]).toEqual([200, 403, 200])
+})
+
+test('a changed byte in a post that a webhook has still to look at: it is told of all others', async () => {
+  const told = () => target.at('/ada').map(({ body }) => /as (\d)/.exec(String(body.data!.excerpt))![1])
+  await target.until(() => target.at('/ada').length === 4)
+  expect(told()).toEqual(['0', '1', '2', '3'])
+  target.arrived.length = 0
+  // It begins again where it was created.
+  await startWith('named as 2', () => rmSync(deliveryDirectory(directory), { recursive: true }))
+  await target.until(() => target.at('/ada').length === 3)
+  expect(told()).toEqual(['0', '1', '3'])
+})

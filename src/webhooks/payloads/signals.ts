@@ -8,7 +8,7 @@ import { type Change, nowhere } from '../../../actors/records/board.ts'
 import { none } from '../../../actors/records/event-index.ts'
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
 import { eventOf } from '../../reads/event-view.ts'
-import type { ReadContext } from '../../reads/read.ts'
+import { type ReadContext, readable } from '../../reads/read.ts'
 
 export type Signal = {
   readonly position: number
@@ -149,9 +149,10 @@ function postSignal(
       to.add(repliedTo)
       isReply = true
     }
-    const said = spokenTo(eventOf(context.body(slot)))
-    if (said.to !== '') to.add(said.to)
-    for (const handle of said.handles) {
+    // Of a damaged record it is not known whom it speaks to, and the others are not to wait for it.
+    const said = readable(context, () => spokenTo(eventOf(context.body(slot))))
+    if (said !== undefined && said.to !== '') to.add(said.to)
+    for (const handle of said?.handles ?? []) {
       const holder = context.visibility === 'public' ? board.handles.get(handle) : undefined
       if (holder !== undefined) to.add(holder)
       else if (context.visibility === 'private') handles.add(handle)

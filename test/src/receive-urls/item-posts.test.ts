@@ -12,6 +12,9 @@ const owner = 'aa'.repeat(32)
 const door = { owner, delegation: '', secret: '', label: '', room: 'lobby', dedupe: 'x-name', allow: [], post: true }
 const overloaded = { ok: false, refusal: { code: 'overloaded', message: '' } } as const
 
+/** The body of an item whose record the disk no longer gives. */
+const damaged = 'damaged'
+
 /** One receive URL on a board whose answers are lost where the test says so. */
 function mailroom(kept: readonly string[] = []) {
   const items = [...kept]
@@ -39,18 +42,21 @@ function mailroom(kept: readonly string[] = []) {
     names.set(args.dedupe as string, item)
     return { item, bytes: 0 }
   }
+  const page = (after: number) => {
+    const next = items
+      .map((body, n) => ({ item: n + 1, body, body_encoding: 'text' }))
+      .filter(({ item }) => item > after)
+      .slice(0, 1)
+    const whole = next.filter(({ body }) => body !== damaged)
+    return { items: whole, ...(whole.length < next.length ? { unreadable: 1 } : {}) }
+  }
   const read = ({ op, args }: Asked, answer: (found: never) => void) => {
     const unposted = items.map((_, n) => n + 1).filter((item) => item > posted)
     const found: Readonly<Record<string, object>> = {
       'receiver.door': door,
       'receiver.room': {},
       'receiver.unposted': unposted.length === 0 ? [] : [{ receiver: 'r1', ...door, items: unposted }],
-      'receiver.items': {
-        items: items
-          .map((body, n) => ({ item: n + 1, body, body_encoding: 'text' }))
-          .filter(({ item }) => item > Number(args.after))
-          .slice(0, 1),
-      },
+      'receiver.items': page(Number(args.after)),
     }
     told(op, answer as (found: unknown) => void, json(found[op]!))
   }
@@ -163,4 +169,11 @@ test('an item is not given up because the board had too much to do to say whethe
   expect(await deliver('one')).toBe(200)
   await settled()
   expect(said).toEqual(['one'])
+})
+
+test('an item whose record is damaged is passed over, and all behind it are posted', async () => {
+  const { itemPosts, said, settled } = mailroom(['one', damaged, damaged, 'four', 'five'])
+  itemPosts.post({ receiver: 'r1', owner }, true)
+  await settled()
+  expect(said).toEqual(['one', 'four', 'five'])
 })

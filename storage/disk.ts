@@ -37,13 +37,16 @@ export class Damage extends Error {
   readonly offset: number
   readonly expected: string
   readonly found: string
-  constructor(facts: { path: string; offset: number; expected: string; found: string }) {
+  /** Number of the frame that is damaged, where those behind it can be read. */
+  readonly frame: number | undefined
+  constructor(facts: { path: string; offset: number; expected: string; found: string; frame?: number }) {
     super(`${facts.path} is damaged at byte ${facts.offset}: expected ${facts.expected}, found ${facts.found}`)
     this.name = 'Damage'
     this.path = facts.path
     this.offset = facts.offset
     this.expected = facts.expected
     this.found = facts.found
+    this.frame = facts.frame
   }
 }
 

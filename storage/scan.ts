@@ -31,7 +31,7 @@ export function* scanFrames(scan: {
         const frame = window.at(offset)
         if (frame.frameBytes === undefined || frame.seq !== seq || frame.type === FOOTER) {
           const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
-          throw new Damage({ path: place.path, offset, expected: `frame ${seq}`, found })
+          throw new Damage({ path: place.path, offset, expected: `frame ${seq}`, found, frame: seq })
         }
         yield frame
         offset += frame.frameBytes

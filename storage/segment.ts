@@ -173,12 +173,12 @@ export function readFrameAt(file: DiskFile, place: { offset: number; end: number
   const expectedBytes = place.end - place.offset
   if (expectedBytes <= FRAME_HEADER_BYTES || expectedBytes > FRAME_BYTES_LIMIT) {
     const found = `${expectedBytes} bytes of space`
-    throw new Damage({ path: file.path, offset: place.offset, expected: `frame ${place.seq}`, found })
+    throw new Damage({ path: file.path, offset: place.offset, expected: `frame ${place.seq}`, found, frame: place.seq })
   }
   const bytes = Buffer.allocUnsafe(expectedBytes)
   const filled = file.readAt(bytes, place.offset)
   const frame = decodeFrame(bytes, 0, filled, place.seed)
   if (frame.frameBytes === bytes.length && frame.seq === place.seq) return frame
   const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
-  throw new Damage({ path: file.path, offset: place.offset, expected: `frame ${place.seq}`, found })
+  throw new Damage({ path: file.path, offset: place.offset, expected: `frame ${place.seq}`, found, frame: place.seq })
 }

@@ -15,6 +15,7 @@ import {
   seconds,
   signedPayload,
   title,
+  Unreadable,
 } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
@@ -231,7 +232,7 @@ const docsHistory = declare({
   optional: ['cursor', 'limit'],
   narrowed: { target: docId },
   refusals: ['not_found', 'private_room'],
-  result: listOf('versions', VersionSchema, { doc: DocSchema }),
+  result: listOf('versions', VersionSchema, { doc: DocSchema, unreadable: Unreadable }),
   example: { operation: 'docs.history', target: '0123456789abcdef0123456789abcdef' },
   get: {
     path: '/api/docs-history/{target}',

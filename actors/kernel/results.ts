@@ -276,7 +276,9 @@ export const listOf = <
 
 /** Of a list on a board whose disk is damaged. */
 export const Unreadable = Type.Optional(
-  count('entries of this page that are missing, because bytes on the disk of the board are not what was written'),
+  count(
+    'records that belong on this page and are left out, because bytes on the disk of the board are not what was written',
+  ),
 )
 
 /** Of a read that named somebody by a handle. */

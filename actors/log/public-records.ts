@@ -71,8 +71,8 @@ export function* readableRecords({
       }
       return
     } catch (error) {
-      const covered = error instanceof Damage ? coveredBetween(log, seq) : undefined
-      if (!(error instanceof Damage) || covered === undefined) throw error
+      const covered = isOfFrame(error, seq) ? coveredBetween(log, seq) : undefined
+      if (!isOfFrame(error, seq) || covered === undefined) throw error
       onDamage(error)
       yield { seq, records: coveredRecords(covered, shards, onDamage) }
       seq++
@@ -98,7 +98,7 @@ function* coveredRecords(
   { firstChange, ranges }: Covered,
   shards: readonly JournalReader[],
   onDamage: Readable['onDamage'],
-): ReadableBatch['records'] & Generator<Omit<PublicRecord, 'leaf'>, void, void> {
+): Generator<Omit<PublicRecord, 'leaf'>, void, void> {
   let change = firstChange
   for (const { shard, first, last, changes = Number.NaN } of ranges) {
     if (last < first) continue
@@ -111,16 +111,18 @@ function* coveredRecords(
         if (isPublic(frame)) yield { frame, shard, change: change++ }
       }
     } catch (error) {
-      if (!(error instanceof Damage)) throw error
+      if (!isOfFrame(error, seq)) throw error
       const frames = Array.from({ length: last - seq + 1 }, (_, n) => unlessDamaged(reader, seq + n, onDamage))
       const whole = frames.filter((frame) => frame !== undefined)
-      // What is missing of the changes was in what is damaged: in each of these, or in none.
-      const changesEach = (end - change - whole.filter(isPublic).length) / (frames.length - whole.length)
-      if (!Number.isInteger(changesEach)) return
-      for (const frame of frames) {
+      const damaged = frames.length - whole.length
+      // What is missing of the changes was in what is damaged: in each of these, or in none. Else nobody knows which numbers the others have.
+      const changesEach = damaged === 0 ? 0 : (end - change - whole.filter(isPublic).length) / damaged
+      for (const frame of Number.isInteger(changesEach) ? frames : []) {
         if (frame === undefined) change += changesEach
         else if (isPublic(frame)) yield { frame, shard, change: change++ }
       }
+      if (Number.isNaN(changesEach)) return
+      change = Number.isNaN(end) ? change : end
     }
   }
 }
@@ -129,10 +131,15 @@ function unlessDamaged(reader: JournalReader, seq: number, onDamage: Readable['o
   try {
     return reader.read(seq)
   } catch (error) {
-    if (!(error instanceof Damage)) throw error
+    if (!isOfFrame(error, seq)) throw error
     onDamage(error)
     return undefined
   }
+}
+
+/** That one frame is damaged, and not the file as a whole, nor one that still grows. */
+function isOfFrame(error: unknown, seq: number): error is Damage {
+  return error instanceof Damage && error.frame === seq
 }
 
 function isPublic({ flags }: Frame): boolean {

@@ -3,7 +3,7 @@
 import { choice, identityName, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
-import { id, listOf, Resolved, slug } from '../kernel/results.ts'
+import { id, listOf, Resolved, slug, Unreadable } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { workStates } from '../records/change-kinds.ts'
 import { TransitionSchema, WorkSchema } from './results.ts'
@@ -99,7 +99,7 @@ const workHistory = declare({
   optional: ['cursor', 'limit'],
   narrowed: { event_id },
   refusals: ['not_found', 'private_room'],
-  result: listOf('transitions', TransitionSchema, { work_id: id('the work') }),
+  result: listOf('transitions', TransitionSchema, { work_id: id('the work'), unreadable: Unreadable }),
   example: { operation: 'work.history', event_id: workId },
   get: { path: '/api/work/{event_id}/history', query: [...paged] },
 })

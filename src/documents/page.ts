@@ -5,7 +5,7 @@ import type { ResultOf } from '../pages/data.ts'
 import { type Page, Refused, shown } from '../pages/page.ts'
 import { changesMax } from '../pages/pieces/diff.ts'
 import { type Html, html, pathTo } from '../pages/pieces/html.ts'
-import { facts, pager } from '../pages/pieces/listing.ts'
+import { facts, leftOut, pager } from '../pages/pieces/listing.ts'
 import { person } from '../pages/pieces/person.ts'
 import { excerpt } from '../pages/pieces/text.ts'
 import { bytes, countOf, when } from '../pages/pieces/time.ts'
@@ -85,7 +85,7 @@ export const documentHistory: Page = {
       isListed: false,
       head: html`<p class="crumbs"><a href="/d/${doc.id}">${doc.title}</a></p><h1>${countOf(doc.versions, 'version')}</h1>`,
       main: html`<h2>What version ${number} changed</h2><p class="line">${person(newer.author)}${when(newer.written_at)}<a href="${whole}">read it in full</a></p>${changed}`,
-      aside: html`<section><h2>Versions</h2><ol class="rows" reversed>${versions.map((each) => versionLine(doc.id, each, number))}</ol>${pager(path, { cursor }, list)}</section>`,
+      aside: html`<section><h2>Versions</h2><ol class="rows" reversed>${versions.map((each) => versionLine(doc.id, each, number))}</ol>${leftOut(list)}${pager(path, { cursor }, list)}</section>`,
     })
   },
 }

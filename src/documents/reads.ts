@@ -18,6 +18,7 @@ import {
   refused,
   type Scope,
   unending,
+  withinPage,
   withRoom,
 } from '../reads/read.ts'
 import { docView, versionProof, versionView } from './view.ts'
@@ -61,13 +62,13 @@ function history(context: ReadContext, { args }: ReadRequest, doc: Doc): ReadAns
   if (cursor === undefined) return badCursor
   const newest = cursor.from ?? doc.places.length
   const oldest = Math.max(1, newest - limitOf(args) + 1)
-  const versions = Array.from({ length: newest - oldest + 1 }, (_, n) =>
-    versionView(context, versionAt(context, doc, newest - n)),
+  const numbers = Array.from({ length: newest - oldest + 1 }, (_, n) => newest - n)
+  const { views, cut, missing } = withinPage(context, numbers, (version) =>
+    versionView(context, versionAt(context, doc, version)),
   )
-  return ok(
-    { doc: docView(doc), versions, ...paging(context, name, oldest > 1 ? oldest - 1 : undefined) },
-    scopeOf(context),
-  )
+  const next = (cut ?? oldest) - 1
+  const data = { doc: docView(doc), versions: views, ...missing }
+  return ok({ ...data, ...paging(context, name, next > 0 ? next : undefined) }, scopeOf(context))
 }
 
 /** What is not public moves no change number: its answer is good for this moment alone. */

@@ -451,17 +451,17 @@ type Counted<Item, View extends object> = {
   readonly show: (item: Item) => View
 }
 
-/** A page of a list whose cursor is how many of it were shown; undefined: the cursor is of another list. */
+/** A page of a list whose cursor is how many of it were looked at; undefined: the cursor is of another list. */
 export function countedPage<Item, View extends object>(
   context: ReadContext,
   { args }: ReadRequest,
   { name, all, show }: Counted<Item, View>,
-): { readonly views: View[]; readonly paging: ReturnType<typeof paging> } | undefined {
+): { readonly views: View[]; readonly paging: Page<Item, View>['missing'] & ReturnType<typeof paging> } | undefined {
   const cursor = opened(context, name, args)
   if (cursor === undefined) return undefined
   const from = cursor.from ?? 0
   const page = all.slice(from, from + limitOf(args))
-  const { views, cut } = withinPage(context, page, show)
+  const { views, cut, missing } = withinPage(context, page, show)
   const end = from + (cut === undefined ? page.length : page.indexOf(cut) + 1)
-  return { views, paging: paging(context, name, end < all.length ? end : undefined) }
+  return { views, paging: { ...missing, ...paging(context, name, end < all.length ? end : undefined) } }
 }

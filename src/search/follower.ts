@@ -21,7 +21,7 @@ type FollowerOptions = {
   readonly onBad: (problem: string) => void
   /** Called with what of the journals is damaged, and not in the index. */
   readonly onLeftOut: (problem: string) => void
-  /** Called when the journals cannot be read, and the index waits. */
+  /** Called when the journals cannot be read, and the index begins to wait. */
   readonly onUnreadable: (problem: string) => void
   /** Newest durable frame of the log. */
   readonly durable: number
@@ -41,6 +41,7 @@ export class Follower {
   /** Since it last lagged the log: frames that it has taken in, and how long that took. */
   #frames = 0
   #spentMs = 0
+  /** 0: it does not wait. */
   #triesAgainAt = 0
 
   constructor(options: FollowerOptions) {
@@ -62,49 +63,56 @@ export class Follower {
     this.#durable = Math.max(this.#durable, durable)
   }
 
-  /**
-   * One transaction's worth of the log, and what has expired by `now` leaves. False: the disk does not give what the log covers. The index
-   * stays as it is, and it is tried again later.
-   */
-  step(now: number): boolean {
-    if (this.#options.monotonicMs() >= this.#triesAgainAt && this.#take(now)) return true
-    if (this.#index.isDue(now)) this.#index.settle(this.#index.applied, now)
-    return false
+  /** The disk does not give what the log covers: the index stays as it is, and it is tried again later. */
+  get isWaiting(): boolean {
+    return this.#triesAgainAt > 0
   }
 
-  #take(now: number): boolean {
+  /** One transaction's worth of the log, and what has expired by `now` leaves. */
+  step(now: number): void {
+    const { monotonicMs } = this.#options
+    const mayTry = monotonicMs() >= this.#triesAgainAt
+    if (!(mayTry && this.isBehind) && !this.#index.isDue(now)) return
+    const since = monotonicMs()
+    const before = this.#index.applied
+    const applied = mayTry ? this.#take(before) : before
+    this.#index.settle(applied, now)
+    this.#frames = this.isBehind ? this.#frames + applied - before : 0
+    this.#spentMs = this.isBehind ? this.#spentMs + monotonicMs() - since : 0
+  }
+
+  /** Adds what frames of the log cover behind `before` and up to `through`, as many as one step takes; gives the last of them. */
+  #take(before: number, through = this.#durable): number {
+    let applied = before
     try {
-      this.#follow(now)
-      return true
+      for (const seq of this.#added(before, through)) applied = seq
+      if (through === this.#durable) this.#triesAgainAt = 0
+      return applied
     } catch (error) {
       if (!(error instanceof Damage) && !isUnreadable(error)) throw error
-      this.#index.takeBack()
+      if (!this.isWaiting) this.#options.onUnreadable(String(error))
       this.#triesAgainAt = this.#options.monotonicMs() + againMs
-      this.#options.onUnreadable(String(error))
-      return false
     }
+    for (const reader of this.#options.shards) reader.reopen()
+    // A part of what the next frame covers was added: what the frames before it cover is added again without that.
+    this.#index.takeBack()
+    return applied === before ? before : this.#take(before, applied)
   }
 
-  #follow(now: number): void {
-    if (!this.isBehind && !this.#index.isDue(now)) return
+  /** Adds what each of these frames covers, and gives its number then. */
+  *#added(before: number, through: number): Generator<number, void, void> {
     const { log, shards, onLeftOut } = this.#options
-    const since = this.#options.monotonicMs()
-    const before = this.#index.applied
-    log.advance(this.#durable)
+    log.advance(through)
     let records = 0
-    let applied = before
-    const wanted = { log, shards, from: applied + 1, through: this.#durable }
+    const wanted = { log, shards, from: before + 1, through }
     for (const batch of readableRecords({ ...wanted, onDamage: ({ message }) => onLeftOut(message) })) {
       for (const { frame, change } of batch.records) {
         this.#index.add(fromFrame(frame), frameKey(frame), change)
         records++
       }
-      applied = batch.seq
-      if (records >= recordsPerStep) break
+      yield batch.seq
+      if (records >= recordsPerStep) return
     }
-    this.#index.settle(applied, now)
-    this.#frames = this.isBehind ? this.#frames + applied - before : 0
-    this.#spentMs = this.isBehind ? this.#spentMs + this.#options.monotonicMs() - since : 0
   }
 
   /** How long it takes to catch up at the pace so far; undefined: not known yet. */

@@ -84,13 +84,15 @@ class Turns {
 
   /** Begins those that the index has caught up for, and with what it holds those that would wait too long. */
   begin(): void {
-    const { index, leftMs } = this.#follower
+    const { index, leftMs, isWaiting } = this.#follower
     const asked = this.#waiting
     this.#waiting = []
     this.#isAwaited &&= this.#follower.isBehind
     for (const open of asked) {
       const isTooLong =
-        this.#clock.monotonicMs() - open.since > patienceMs || (leftMs !== undefined && leftMs > patienceMs)
+        isWaiting ||
+        this.#clock.monotonicMs() - open.since > patienceMs ||
+        (leftMs !== undefined && leftMs > patienceMs)
       const isCaughtUp = open.through <= index.applied
       if (!isCaughtUp && !isTooLong) {
         this.#waiting.push(open)
@@ -162,17 +164,16 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
     soon = undefined
     later = undefined
     const now = clock.readingSeconds()
-    let mayGoOn = true
     try {
-      if (turns.isAwaited || !turns.areRunning || follower.index.isDue(now)) mayGoOn = follower.step(now)
+      if (turns.isAwaited || !turns.areRunning || follower.index.isDue(now)) follower.step(now)
       tellProgress()
       turns.begin()
       turns.step()
     } catch (error) {
       startOver(error)
     }
-    if (turns.areRunning || (turns.isAwaited && mayGoOn)) schedule(0)
-    else if (follower.isBehind || !mayGoOn) schedule(leisureMs)
+    if (turns.areRunning || (turns.isAwaited && !follower.isWaiting)) schedule(0)
+    else if (follower.isBehind) schedule(leisureMs)
     else rest()
   }
 

@@ -3,7 +3,7 @@ import { codeMeanings, codes } from '../../actors/works/market/ledger.ts'
 import type { Standing, Transition, Work } from '../pages/data.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { type Html, html, joined, nothing } from '../pages/pieces/html.ts'
-import { facts } from '../pages/pieces/listing.ts'
+import { facts, leftOut } from '../pages/pieces/listing.ts'
 import { person, shortId } from '../pages/pieces/person.ts'
 import { table } from '../pages/pieces/table.ts'
 import { excerpt, textHtml } from '../pages/pieces/text.ts'
@@ -19,12 +19,15 @@ export const work: Page = {
   async show(ask, { parameters }) {
     const event_id = parameters.id!
     const { work: it } = await ask.read('work.get', { event_id })
-    const [{ transitions, has_more: hasMore }, request, result] = await Promise.all([
+    const [history, request, result] = await Promise.all([
       ask.read('work.history', { event_id, limit: 200 }),
       ask.find('event.get', { event_id: it.id }),
       it.result_id === undefined ? undefined : ask.find('event.get', { event_id: it.result_id }),
     ])
+    const { transitions, has_more: hasMore } = history
     const moves = movesOf(transitions)
+    // Where a transition is missing, what the others moved does not add up.
+    const missing = leftOut(history)
     const [shownRequest, shownResult] = await Promise.all([
       request === undefined ? undefined : postHtml(ask, request.event),
       result === undefined ? undefined : postHtml(ask, result.event),
@@ -36,8 +39,8 @@ export const work: Page = {
       scripts: ['work.js'],
       head: html`<p class="crumbs"><a href="/work">Work</a> / <a href="/room/${it.room}">${it.room}</a></p><h1>${it.title}</h1><div class="line"><span>${credits(it.reward.amount)}</span>${stateTag(it.state)}${it.simulated && html`<span class="tag">practice: its credits are simulated</span>`}${it.capabilities.map((each) => html`<a class="tag" href="/work?capability=${each}">${each}</a>`)}</div>`,
       main: html`<h2>The request</h2>${shownRequest ?? html`<p class="text" dir="auto">${textHtml(it.request.text)}</p>`}<p class="line"><a href="/e/${it.id}">its thread</a></p><div id="work-acts" data-work="${it.id}"></div>
-<h2>Credits</h2>${moneyPlot(it, moves.flat())}${movesTable(transitions, moves, namesIn(it, transitions))}
-<h2>History</h2><ol class="timeline">${joined(transitions.map((each, n) => transitionHtml(each, moves[n]!)))}</ol>${hasMore === true && html`<p><a href="/api/work/${it.id}/history">The full history as JSON</a></p>`}
+<h2>Credits</h2>${missing === false && moneyPlot(it, moves.flat())}${movesTable(transitions, moves, namesIn(it, transitions))}
+<h2>History</h2><ol class="timeline">${joined(transitions.map((each, n) => transitionHtml(each, moves[n]!)))}</ol>${missing}${hasMore === true && html`<p><a href="/api/work/${it.id}/history">The full history as JSON</a></p>`}
 ${resultOf(it, shownResult)}`,
       aside: html`<section><h2>Who</h2>${facts([
         ['requested by', html`${person(it.requester)}${recordOf(it.requester_record)}`],

@@ -2,14 +2,24 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
+import { decodeLogFrame } from '../../actors/log/frame.ts'
 import { readableRecords } from '../../actors/log/public-records.ts'
 import { logDirectory, shardDirectory } from '../../src/board-directory.ts'
+import { framesAround } from '../../storage/around-damage.ts'
+import { FOOTER, FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { Damage, Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
-import { FOOTER_BYTES, listSegments, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
+import {
+  FOOTER_BYTES,
+  listSegments,
+  readSegmentHeader,
+  SEGMENT_HEADER_BYTES,
+  segmentPath,
+} from '../../storage/segment.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
+import { flipByte } from '../support/scratch.ts'
 
 const shards = 2
 const posts = 1_000
@@ -113,12 +123,92 @@ test('a changed sector costs what is in it; no other record gets another number'
     }
 })
 
-test('damage of both the log and what it covers costs the records of that frame; a log with two bad frames in a row is refused', () => {
-  for (let n = 0; n < 30; n++) {
-    const shard = journals[1 + random(shards)]!
-    const { records } = damaged(journals[0]!, 1, () => damaged(shard, 1, read))
-    expect(isPartOf(records)).toBe(true)
-    expect(records.length).toBeGreaterThan(whole.length - 20)
+type Place = { readonly path: string; readonly offset: number; readonly bytes: number }
+
+/** Where the frames of sealed segments are, by their numbers. */
+function placesIn(journal: string): ReadonlyMap<number, Place> {
+  const places = new Map<number, Place>()
+  for (const first of listSegments(machineDisk, journal, 'log').slice(0, -1)) {
+    const path = segmentPath(journal, first)
+    const file = machineDisk.openFile(path, 'read')
+    let offset = SEGMENT_HEADER_BYTES
+    for (const frame of framesAround(file, readSegmentHeader(file)!)) {
+      if ('gap' in frame) throw new Error(`${path} is damaged`)
+      if (frame.type !== FOOTER) places.set(frame.seq, { path, offset, bytes: frame.frameBytes })
+      offset += frame.frameBytes
+    }
+    file.close()
   }
+  return places
+}
+
+/** One byte of each of these frames is changed while `work` runs. */
+function withDamaged<Result>(places: readonly Place[], work: () => Result): Result {
+  const flipAll = () => {
+    for (const { path, offset, bytes } of places) flipByte(path, offset + bytes - 1)
+  }
+  flipAll()
+  try {
+    return work()
+  } finally {
+    flipAll()
+  }
+}
+
+/** Frames of the log that cover several records of a shard, with where all these are. */
+function batches(): { readonly head: Place; readonly records: readonly Place[] }[] {
+  const heads = placesIn(journals[0]!)
+  const records = journals.slice(1).map(placesIn)
+  const log = JournalReader.open(machineDisk, journals[0]!)
+  log.advance(through)
+  const found = [...heads].flatMap(([seq, head]) =>
+    decodeLogFrame(log.read(seq)!).ranges.flatMap(({ shard, first, last }) => {
+      const covered = Array.from({ length: last - first + 1 }, (_, n) => records[shard]!.get(first + n))
+      const whole = covered.filter((place) => place !== undefined)
+      return whole.length > 1 && whole.length === covered.length ? [{ head, records: whole }] : []
+    }),
+  )
+  log.close()
+  return found
+}
+
+test('several damaged records of one batch cost themselves, or that batch', () => {
+  const all = batches()
+  expect(all.length).toBeGreaterThan(20)
+  for (let n = 0; n < 30; n++) {
+    const { records: places } = all[random(all.length)]!
+    const two = [places[0]!, places.at(-1)!]
+    const { records, damages } = withDamaged(two, read)
+    expect(damages).toBeGreaterThan(1)
+    expect(isPartOf(records)).toBe(true)
+    expect(whole.length - records.length).toBeLessThanOrEqual(places.length)
+  }
+})
+
+test('a damaged frame of the log and a damaged record that it covers cost what that frame covers, at most', () => {
+  const all = batches()
+  for (let n = 0; n < 30; n++) {
+    const { head, records: places } = all[random(all.length)]!
+    const { records } = withDamaged([head, places[random(places.length)]!], read)
+    expect(isPartOf(records)).toBe(true)
+    expect(whole.length - records.length).toBeLessThanOrEqual(10)
+  }
+})
+
+test('what cannot be read around is refused, and nothing is taken for lost', () => {
+  // Frames of the log side by side.
   expect(() => damaged(journals[0]!, 4_096, read)).toThrow(Damage)
+  for (const shard of journals.slice(1)) {
+    const [first, ...others] = listSegments(machineDisk, shard, 'log').map((each) => segmentPath(shard, each))
+    // The header of a sealed segment, and a frame of the one that grows.
+    for (const [path, offset] of [
+      [first!, 20],
+      [others.at(-1)!, SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES + 10],
+    ] as const) {
+      flipByte(path, offset)
+      expect(() => read()).toThrow(Damage)
+      flipByte(path, offset)
+    }
+  }
+  expect(read().records).toEqual(whole)
 })

@@ -1,5 +1,5 @@
 /** What goes wrong on the machine of a board. Each kind has a name, and can be switched off by it. */
-import { listSegments, segmentPath } from '../../storage/segment.ts'
+import { FOOTER_BYTES, listSegments, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import type { Copy } from '../support/memory-disk.ts'
 import { dataDirectory, must, Violation } from './board.ts'
 import type { Rows } from './targets.ts'
@@ -200,7 +200,8 @@ async function rot(world: World, where: 'shard' | 'log'): Promise<void> {
   if (first === undefined) return
   const today = await endToday(world)
   const path = segmentPath(directory, first)
-  const at = 64 + chance.below(sim.memory.readWhole(path).length - 64)
+  const at =
+    SEGMENT_HEADER_BYTES + chance.below(sim.memory.readWhole(path).length - SEGMENT_HEADER_BYTES - FOOTER_BYTES)
   const bit = chance.below(8)
   const mayStart = chance.below(2) === 0
   if (mayStart) must((await startError(world)) === undefined, 'a board that was ended does not start again')

@@ -26,6 +26,14 @@ export function empty(words: Html | string): Html {
   return html`<p class="empty">${words}</p>`
 }
 
+/** What a list says that leaves out damaged records. */
+export function leftOut({ unreadable }: { readonly unreadable?: number | undefined }): Html | false {
+  return (
+    unreadable !== undefined &&
+    html`<p class="empty">Left out here, because the disk of this board no longer gives what was written: ${unreadable}.</p>`
+  )
+}
+
 /** Tabs: the one that is shown is no link. */
 export function tabs(
   label: string,

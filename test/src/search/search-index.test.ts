@@ -212,6 +212,27 @@ describe('a search in steps', () => {
   })
 })
 
+test('what is taken back is not there, and can be added again, in the same parts and with the same names', () => {
+  const index = SearchIndex.open(scratchDirectory(), 'log', 9, { rows: 10, bytes: 1_000_000 })
+  const add = (from: number, to: number) => {
+    for (let n = from; n <= to; n++) index.add(event(`of all ${n}`, n, { room: `room-${n % 7}` }), idOf(n), n)
+  }
+  add(1, 9)
+  index.settle(1, 10)
+  // Three more parts, and rooms that had no numbers.
+  for (let tries = 0; tries < 2; tries++) {
+    for (let n = 10; n <= 35; n++) index.add(event('of all', n, { room: `taken-${n}` }), idOf(n), n)
+    index.takeBack()
+    expect(search(index, 'all')).toEqual([9, 8, 7, 6, 5, 4, 3, 2, 1])
+  }
+  add(10, 35)
+  index.settle(2, 10)
+  expect(search(index, 'all')).toEqual(Array.from({ length: 35 }, (_, n) => 35 - n))
+  expect(search(index, 'all', { room: 'room-3' })).toEqual([31, 24, 17, 10, 3])
+  expect(search(index, 'all', { room: 'taken-12' })).toEqual([])
+  index.close()
+})
+
 describe('what became of a text', () => {
   test('only the newest version is found, at the place of the first', () => {
     const index = SearchIndex.open(scratchDirectory(), 'log', 9)

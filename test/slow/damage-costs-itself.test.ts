@@ -25,6 +25,8 @@ const ada = person('ada')
 const op = person('op')
 const eve = person('eve')
 let target: HookTarget
+/** Id of a document. */
+let doc = ''
 let board: Board
 let client: Client
 
@@ -59,6 +61,9 @@ beforeAll(async () => {
   const receiver = made.receiver!
   const tool = await subject()
   await accepted(ada, { operation: 'identity.register', handle: 'ada' })
+  const title = JSON.stringify({ schema: 1, title: 'Rules' })
+  const created = await accepted(ada, { operation: 'docs.create', room: 'garden', text: 'the first', data: title })
+  doc = (created as { doc?: { id: string } }).doc!.id
   const hook = { schema: 1, url: target.url('/ada'), kinds: ['mention'] }
   await accepted(ada, { operation: 'webhook.create', data: JSON.stringify(hook) })
   for (let n = 0; n < 4; n++) {
@@ -74,6 +79,8 @@ beforeAll(async () => {
     await fetch(new URL(receiver.url, board.address), { method: 'POST', body: `arrived as ${n}` })
     const reported = { operation: 'report', event_id: event, reason: `reported as ${n}` }
     await accepted(person(`s${n}`), reported)
+    const base = JSON.stringify({ schema: 1, base_version: n + 1 })
+    await accepted(ada, { operation: 'docs.write', target: doc, text: `written as ${n}`, data: base })
     await accepted(eve, { operation: 'post', room: 'garden', text: `named as ${n}, @ada` })
     await delegated(client, ada, person(`delegate ${n}`))
   }
@@ -170,16 +177,19 @@ test.each([
   ['bans', ada, { operation: 'room.bans', room: 'garden' }, 'bans', 'banned as 2'],
   ['reviews', ada, { operation: 'tools.reviews' }, 'reviews', 'reviewed as 2'],
   ['items of a receive URL', ada, { operation: 'receiver.items' }, 'items', 'arrived as 2'],
+  ['versions of a document', ada, { operation: 'docs.history' }, 'versions', 'written as 2', '"version":4,'],
 ])(
   'a changed byte in one of the %s: a list has all others and says how many are missing',
-  async (_what, signer, fields, name, text) => {
+  async (_what, signer, fields, name, text, shown = text) => {
     const [path] = sealedOf('shard-00')
     const list = async (limit: number, cursor = {}): Promise<Listed> => {
-      const named = fields.operation === 'tools.reviews' ? { target: await subject() } : {}
+      const targets: Readonly<Record<string, string>> = { 'tools.reviews': await subject(), 'docs.history': doc }
+      const target = targets[fields.operation]
+      const named = target === undefined ? {} : { target }
       return (await accepted(signer, { ...fields, ...named, limit, ...cursor })) as unknown as Listed
     }
     const before = (await list(50))[name]!
-    const place = before.findIndex((entry) => JSON.stringify(entry).includes(text))
+    const place = before.findIndex((entry) => JSON.stringify(entry).includes(shown))
     expect(place).toBeGreaterThanOrEqual(0)
     await withFlipped(path!, readFileSync(path!).indexOf(text), async () => {
       const after = await list(50)

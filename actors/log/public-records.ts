@@ -71,8 +71,9 @@ export function* readableRecords({
       }
       return
     } catch (error) {
-      const covered = isOfFrame(error, seq) ? coveredBetween(log, seq) : undefined
-      if (!isOfFrame(error, seq) || covered === undefined) throw error
+      if (!isOfFrame(error, seq)) throw error
+      const covered = coveredBetween(log, seq)
+      if (covered === undefined) throw error
       onDamage(error)
       yield { seq, records: coveredRecords(covered, shards, onDamage) }
       seq++
@@ -115,7 +116,7 @@ function* coveredRecords(
       const frames = Array.from({ length: last - seq + 1 }, (_, n) => unlessDamaged(reader, seq + n, onDamage))
       const whole = frames.filter((frame) => frame !== undefined)
       const damaged = frames.length - whole.length
-      // What is missing of the changes was in what is damaged: in each of these, or in none. Else nobody knows which numbers the others have.
+      // Changes that were not read are in the damaged frames: in each of them, or in none. Otherwise the numbers of the others are unknown.
       const changesEach = damaged === 0 ? 0 : (end - change - whole.filter(isPublic).length) / damaged
       for (const frame of Number.isInteger(changesEach) ? frames : []) {
         if (frame === undefined) change += changesEach
@@ -166,7 +167,8 @@ function rangesBetween(before: LogFrame | undefined, after: LogFrame): Pick<Rang
 type FramedEntries = { readonly firstLeaf: number; readonly entries: readonly Buffer[] }
 
 /**
- * The entries of the one frame between two others, from the records that it covers. Undefined: they are not as many as it had, so it covered no records, or more frames are missing. Throws Damage.
+ * The entries of the one frame between two others, from the records that it covers. Undefined: they are not as many as it had, so it
+ * covered no records, or more frames are missing. Throws Damage.
  */
 export function entriesBetween(
   before: LogFrame,

@@ -67,7 +67,7 @@ function allKnown(context: ReadContext): KnownAnswer<readonly ToldDelegation[]> 
   const told: ToldDelegation[] = [...state.delegations.all].map((each) => {
     const { id, identity, key, scopes, expires, isPublished: published } = each
     const record = isLive(each, now()) ? readable(context, () => fromFrame(frame(0, each.place))) : undefined
-    // Without what was signed nobody can act by it.
+    // A delegate cannot act without the signed bytes of its delegation.
     const ended = record === undefined
     const by = record?.by
     return {

@@ -301,13 +301,7 @@ export function listed(
   slot: number,
   show: () => EventView = () => view(context, slot, false),
 ): EventView {
-  try {
-    return show()
-  } catch (error) {
-    if (!(error instanceof Damage)) throw error
-    const reason = context.fault?.(error) ?? 'its record is damaged'
-    return unreadableView(context.state, slot, reason, showing(context, false))
-  }
+  return readOr(context, show, (reason) => unreadableView(context.state, slot, reason, showing(context, false)))
 }
 
 /** How an event is shown here and now, with its signed payload or without. */
@@ -348,13 +342,21 @@ function charsIn(value: unknown): number {
 }
 
 /** Undefined: the record is damaged. That is reported, and costs only what is read of it. */
-export function readable<Found>({ fault }: Pick<ReadContext, 'fault'>, read: () => Found): Found | undefined {
+export function readable<Found>(context: Pick<ReadContext, 'fault'>, read: () => Found): Found | undefined {
+  return readOr(context, read, () => undefined)
+}
+
+/** What is read; where the record is damaged, which is reported, what stands in its place. */
+function readOr<Found, Other>(
+  { fault }: Pick<ReadContext, 'fault'>,
+  read: () => Found,
+  other: (reason: string) => Other,
+): Found | Other {
   try {
     return read()
   } catch (error) {
     if (!(error instanceof Damage)) throw error
-    fault?.(error)
-    return undefined
+    return other(fault?.(error) ?? 'its record is damaged')
   }
 }
 

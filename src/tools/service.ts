@@ -220,7 +220,7 @@ class RequestedProbes {
     )
   }
 
-  /** A command of an earlier run: its outcome is in the directory, if there ever was one. Who asks while that is being built is told to ask again. */
+  /** A command of an earlier run: its outcome is in the directory, if there ever was one. While that is being built, its refusal is the answer. */
   #recall(id: string, tool: string, host: string, at: number, identity: string, give: Give): void {
     this.#options.read({ op: 'tools.get', args: { target: tool }, reader: '' }, (found) => {
       if (found === undefined) return give(undefined)

@@ -5,21 +5,15 @@ import { beforeAll, expect, test } from 'vitest'
 import { decodeLogFrame } from '../../actors/log/frame.ts'
 import { readableRecords } from '../../actors/log/public-records.ts'
 import { logDirectory, shardDirectory } from '../../src/board-directory.ts'
-import { framesAround } from '../../storage/around-damage.ts'
-import { FOOTER, FRAME_HEADER_BYTES } from '../../storage/frame.ts'
+import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { Damage, Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
-import {
-  FOOTER_BYTES,
-  listSegments,
-  readSegmentHeader,
-  SEGMENT_HEADER_BYTES,
-  segmentPath,
-} from '../../storage/segment.ts'
+import { FOOTER_BYTES, listSegments, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
 import { flipByte } from '../support/scratch.ts'
+import { type FramePlace, sealedFrames } from '../support/sealed-frames.ts'
 
 const shards = 2
 const posts = 1_000
@@ -123,27 +117,12 @@ test('a changed sector costs what is in it; no other record gets another number'
     }
 })
 
-type Place = { readonly path: string; readonly offset: number; readonly bytes: number }
-
 /** Where the frames of sealed segments are, by their numbers. */
-function placesIn(journal: string): ReadonlyMap<number, Place> {
-  const places = new Map<number, Place>()
-  for (const first of listSegments(machineDisk, journal, 'log').slice(0, -1)) {
-    const path = segmentPath(journal, first)
-    const file = machineDisk.openFile(path, 'read')
-    let offset = SEGMENT_HEADER_BYTES
-    for (const frame of framesAround(file, readSegmentHeader(file)!)) {
-      if ('gap' in frame) throw new Error(`${path} is damaged`)
-      if (frame.type !== FOOTER) places.set(frame.seq, { path, offset, bytes: frame.frameBytes })
-      offset += frame.frameBytes
-    }
-    file.close()
-  }
-  return places
-}
+const placesIn = (journal: string): ReadonlyMap<number, FramePlace> =>
+  new Map(Array.from(sealedFrames(journal), ({ frame, ...place }) => [frame.seq, place]))
 
 /** One byte of each of these frames is changed while `work` runs. */
-function withDamaged<Result>(places: readonly Place[], work: () => Result): Result {
+function withDamaged<Result>(places: readonly FramePlace[], work: () => Result): Result {
   const flipAll = () => {
     for (const { path, offset, bytes } of places) flipByte(path, offset + bytes - 1)
   }
@@ -156,7 +135,7 @@ function withDamaged<Result>(places: readonly Place[], work: () => Result): Resu
 }
 
 /** Frames of the log that cover several records of a shard, with where all these are. */
-function batches(): { readonly head: Place; readonly records: readonly Place[] }[] {
+function batches(): { readonly head: FramePlace; readonly records: readonly FramePlace[] }[] {
   const heads = placesIn(journals[0]!)
   const records = journals.slice(1).map(placesIn)
   const log = JournalReader.open(machineDisk, journals[0]!)

@@ -136,7 +136,7 @@ function checkSurviving(lines: readonly Line[], posts: Iterable<Post>, model: Mo
   let unreadable = 0
   for (const post of posts) {
     const line = found.get(post.id)
-    must(line !== undefined, `beside damage an acknowledged post is not in ${where}`)
+    must(line !== undefined, `an acknowledged post is missing from ${where} of a board with a damaged file`)
     if (line.type === 'unreadable' || line.reason?.startsWith('bytes on the disk') === true) unreadable++
     else checkPost(line, post, model)
   }

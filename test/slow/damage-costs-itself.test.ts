@@ -265,7 +265,7 @@ test('a changed byte in a delegation, found at a start: the board runs, that del
   expect([await post(1), await post(2), await post(3)]).toEqual([200, 403, 200])
 })
 
-test('a changed byte in a post that a webhook has still to look at: it is told of all others', async () => {
+test('a changed byte in a post that a webhook has not looked at yet: all others are delivered', async () => {
   const told = () => target.at('/ada').map(({ body }) => /as (\d)/.exec(String(body.data!.excerpt))![1])
   await target.until(() => target.at('/ada').length === 4)
   expect(told()).toEqual(['0', '1', '2', '3'])

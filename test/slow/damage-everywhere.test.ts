@@ -8,14 +8,14 @@ import { operations } from '../../actors/operations.ts'
 import { fromFrame } from '../../actors/records/record.ts'
 import { shardDirectory } from '../../src/board-directory.ts'
 import type { Signer } from '../../src/cli/sign.ts'
-import { framesAround } from '../../storage/around-damage.ts'
-import { FOOTER, FRAME_HEADER_BYTES } from '../../storage/frame.ts'
+import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
-import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
+import { listSegments } from '../../storage/segment.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
 import { setups, World } from '../support/operation-setups.ts'
+import { type FramePlace, sealedFrames } from '../support/sealed-frames.ts'
 import { RememberingClient } from '../support/whole-view.ts'
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
@@ -29,37 +29,18 @@ let client: Client
 let known: RememberingClient
 
 /** A record of a sealed segment. */
-type Place = {
-  readonly path: string
-  readonly offset: number
-  readonly bytes: number
+type Place = FramePlace & {
   /** Public key that signed it, or ''. */
   readonly by: string
   readonly text: string
 }
 
-/** Where the records of sealed segments are. */
-function sealedFrames(): Place[] {
-  const shard = shardDirectory(directory, 0)
-  return listSegments(machineDisk, shard, 'log')
-    .slice(0, -1)
-    .flatMap((first) => {
-      const path = segmentPath(shard, first)
-      const file = machineDisk.openFile(path, 'read')
-      const places: Place[] = []
-      let offset = SEGMENT_HEADER_BYTES
-      for (const frame of framesAround(file, readSegmentHeader(file)!)) {
-        if ('gap' in frame) throw new Error(`${path} is damaged`)
-        if (frame.type !== FOOTER) {
-          const record = fromFrame(frame)
-          const by = record.by === undefined ? '' : Buffer.from(record.by.key).toString('base64url')
-          places.push({ path, offset, bytes: frame.frameBytes, by, text: frame.payload.toString('latin1') })
-        }
-        offset += frame.frameBytes
-      }
-      file.close()
-      return places
-    })
+function sealedRecords(): Place[] {
+  return Array.from(sealedFrames(shardDirectory(directory, 0)), ({ frame, ...place }) => {
+    const key = fromFrame(frame).by?.key
+    const by = key === undefined ? '' : Buffer.from(key).toString('base64url')
+    return { ...place, by, text: frame.payload.toString('latin1') }
+  })
 }
 
 /** Changes one byte of what a frame holds, or changes it back. */
@@ -129,7 +110,7 @@ async function faultsBeside({ by, text }: Place): Promise<string[]> {
 
 /** So many of the records that are no posts. */
 function someActs(count: number): Place[] {
-  const acts = sealedFrames().filter(({ text }) => !text.includes('"operation":"post"'))
+  const acts = sealedRecords().filter(({ text }) => !text.includes('"operation":"post"'))
   return Array.from({ length: count }, () => acts.splice(random(acts.length), 1)).flat()
 }
 

@@ -26,7 +26,7 @@ function answerOver(found: ReadAnswer | undefined): unknown {
   return answers[0]
 }
 
-test('who asks again gets the recorded result, or is told that there is none', () => {
+test('a retry gets the recorded result, or the answer that there is none', () => {
   const probe = { id, verdict: 'up' }
   expect(answerOver({ ok: true, value: { probe }, until: 0 })).toMatchObject({ values: { probe } })
   const none = { values: { probe: { id, verdict: 'not_probed' } } }
@@ -34,7 +34,7 @@ test('who asks again gets the recorded result, or is told that there is none', (
   expect(answerOver({ ok: false, absent: refusal('not_found', 'no such listing', 'target') })).toMatchObject(none)
 })
 
-test('while the directory cannot be read they are told to ask again, and not that there is none', () => {
+test('while the directory cannot be read, a retry gets that refusal, and not the answer that there is none', () => {
   const busy = refusal('overloaded', 'the index of the tools directory is being built: try again', undefined, 5)
   const said = { body: expect.stringContaining('"code":"overloaded"'), retryAfter: 5 }
   expect(answerOver({ ok: false, refusal: busy })).toMatchObject(said)

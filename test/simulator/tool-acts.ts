@@ -97,7 +97,8 @@ const update: Act = (model, chance, step) => {
   const fields = { operation: 'tools.update', target: tool.id, data: data({ name, description, ...more }) }
   if (!mayChange(model, tool, by))
     return { by, fields, refusedAs: ['forbidden'], holds: () => !mayChange(model, tool, by) }
-  if (tool.isOut) return { by, fields, refusedAs: ['wrong_state'] }
+  // Whom a host named is its owner once the board has asked the host.
+  if (tool.isOut) return { by, fields, refusedAs: by === tool.owner ? ['wrong_state'] : ['wrong_state', 'forbidden'] }
   return {
     by,
     fields,

@@ -6,7 +6,7 @@
 #   xfsprogs, e2fsprogs         file systems of a fixed size, for full-disk and power-cut tests
 #   util-linux                  mount, losetup, flock
 #   libfaketime                 a clock that jumps under a running board
-#   chromium, firefox-esr       browsers: the pages as people use them
+#   chromium-headless-shell, firefox-esr  browsers: the pages as people use them
 #   sigsum-go                   a C2SP witness (from bookworm-backports)
 #   cadaver, curl               a WebDAV client and an HTTP client, for writing without POST
 #   haproxy, nginx-light, caddy proxies in front of a board, with the files of src/hosting
@@ -27,7 +27,7 @@ if ! [ node_modules/.package-lock.json -nt package-lock.json ]; then
   npm ci --ignore-scripts --no-audit --no-fund
 fi
 
-packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium firefox-esr cadaver curl python3-cryptography haproxy nginx-light caddy wget systemd prometheus python3-feedparser libxml2-utils"
+packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium-headless-shell firefox-esr cadaver curl python3-cryptography haproxy nginx-light caddy wget systemd prometheus python3-feedparser libxml2-utils"
 
 installed() {
   dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed

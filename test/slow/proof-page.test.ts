@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { browserProgram, missingBrowser } from '../support/browser.ts'
 import { Client, type ProofJson, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -88,8 +89,7 @@ test('unknown and private posts have the same page', async () => {
   expect(hidden).toEqual(unknown)
 })
 
-const missing = missingProgram('chromium')
-describe.skipIf(skipWithout(missing))(`in a browser${skipNote(missing)}`, () => {
+describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrowser)}`, () => {
   let profile: string
   beforeAll(() => {
     profile = mkdtempSync(join(tmpdir(), 'broadside-browser-'))
@@ -106,9 +106,13 @@ describe.skipIf(skipWithout(missing))(`in a browser${skipNote(missing)}`, () => 
       '--virtual-time-budget=10000',
       `--user-data-dir=${profile}`,
     ]
-    const { stdout } = await promisify(execFile)('chromium', [...flags, '--dump-dom', `${address}/e/${event}/proof`], {
-      maxBuffer: 1e7,
-    })
+    const { stdout } = await promisify(execFile)(
+      browserProgram,
+      [...flags, '--dump-dom', `${address}/e/${event}/proof`],
+      {
+        maxBuffer: 1e7,
+      },
+    )
     return stdout
   }
   const verdictOf = (html: string) => /id="verdict"[^>]*>([^<]*)</.exec(html)?.[1]

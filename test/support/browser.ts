@@ -1,11 +1,16 @@
-/** Debian's Chromium, driven: one browser a test file, closed with it. Missing, it is named (test/peers/peers.ts). */
+/**
+ * Debian's Chromium, driven: one browser a test file, closed with it. Missing, it is named (test/peers/peers.ts).
+ *
+ * It is the build without windows: twelve pages cost it 3 s of processor time where the one for a desktop takes 8.
+ */
 import { join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
 import { afterAll } from 'vitest'
 import { findProgram, missingProgram } from '../peers/peers.ts'
 import { patience } from './patience.ts'
 
-export const missingBrowser = missingProgram('chromium')
+export const browserProgram = 'chromium-headless-shell'
+export const missingBrowser = missingProgram(browserProgram)
 
 let browser: Promise<Browser> | undefined
 
@@ -17,7 +22,7 @@ afterAll(async () => {
 /** A page in a context of its own: nothing is shared with other pages of the test. */
 export async function openPage(options: BrowserContextOptions = {}): Promise<Page> {
   browser ??= chromium.launch({
-    executablePath: findProgram('chromium')!,
+    executablePath: findProgram(browserProgram)!,
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
     timeout: patience.timeout,
   })

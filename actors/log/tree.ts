@@ -7,7 +7,7 @@
  * checked against its signed head before it is given, a tile against what is below it, and leaf hashes come from the frames.
  */
 import { type Disk, isUnreadable } from '../../storage/disk.ts'
-import type { Frame } from '../../storage/journal.ts'
+import type { Frame, Journal } from '../../storage/journal.ts'
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from '../../storage/merkle.ts'
 import { verifyConsistency } from '../../storage/merkle-verify.ts'
 import { TreeWriter } from '../../storage/tree.ts'
@@ -62,15 +62,18 @@ class RootMismatch extends Error {
 type OpenTree = {
   readonly disk: Disk
   readonly path: string
-  /** The frames of this log, from its first to its newest. */
-  readonly frames: () => Iterable<Frame>
+  readonly journal: Pick<Journal, 'read' | 'scan'>
+  /** The frames of this log in the journal. */
+  readonly first: number
+  readonly last: number
   /** What the newest of them says the tree must be. */
   readonly newest: { readonly size: number; readonly root: Uint8Array }
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
 /**
- * The tree of the newest frame; a file that is missing, short or has another root is made again from the frames.
+ * The tree of the newest frame. A file that is short or has another root is continued from the newest frame whose root it has, as
+ * after a power cut; one that has none is made again.
  *
  * @throws RootMismatch; Damage; the disk's error
  */
@@ -84,7 +87,41 @@ export function openTree(options: OpenTree): TreeWriter {
   } catch (error) {
     report('warn', 'log.tree.unusable', { path, problem: error instanceof Error ? error.message : String(error) })
   }
-  return remakeTree(options)
+  const known = newestRootIn(options)
+  if (known === undefined) return remakeTree(options)
+  return continueTree(options, TreeWriter.open(disk, path, known.size), known.seq + 1)
+}
+
+/** The newest frame whose root the file has. */
+function newestRootIn(options: OpenTree): { readonly seq: number; readonly size: number } | undefined {
+  let [from, to] = [options.first, options.last]
+  let found: { readonly seq: number; readonly size: number } | undefined
+  while (from <= to) {
+    const seq = Math.floor((from + to) / 2)
+    const size = sizeIfRight(options, seq)
+    if (size === undefined) to = seq - 1
+    else {
+      found = { seq, size }
+      from = seq + 1
+    }
+  }
+  return found
+}
+
+/** The size of the log after a frame. Undefined: the file has not its root, or one of the two cannot be read. */
+function sizeIfRight({ disk, path, journal }: OpenTree, seq: number): number | undefined {
+  let tree: TreeReader | undefined
+  try {
+    const { size, root } = decodeLogFrame(journal.read(seq)!)
+    tree = TreeReader.open(disk, path)
+    // No further: the file may end there.
+    tree.advance(size)
+    return tree.root(size).equals(root) ? size : undefined
+  } catch {
+    return undefined
+  } finally {
+    tree?.close()
+  }
 }
 
 /** A disk that does not take the file may take another in its place. */
@@ -99,14 +136,20 @@ function emptyTree(disk: Disk, path: string): TreeWriter {
 }
 
 /** Makes the whole file again, whatever it holds. Throws like openTree. */
-export function remakeTree({ disk, path, frames, report }: Omit<OpenTree, 'newest'>): TreeWriter {
-  const tree = emptyTree(disk, path)
-  for (const { leaves, size, root } of leafBatches(frames())) {
+export function remakeTree(options: Omit<OpenTree, 'newest'>): TreeWriter {
+  return continueTree(options, emptyTree(options.disk, options.path), options.first)
+}
+
+/** Appends what the frames from `from` on have. */
+function continueTree(options: Omit<OpenTree, 'newest'>, tree: TreeWriter, from: number): TreeWriter {
+  const { path, journal, last, report } = options
+  const kept = tree.size
+  for (const { leaves, size, root } of leafBatches(journal.scan(from, last))) {
     tree.append(leaves)
     if (tree.root().equals(root)) continue
     throw new RootMismatch(size)
   }
-  report('info', 'log.tree.rebuilt', { path, size: tree.size })
+  report('info', 'log.tree.rebuilt', { path, size: tree.size, kept })
   return tree
 }
 

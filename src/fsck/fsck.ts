@@ -355,7 +355,7 @@ function remakeNodes(disk: Disk, path: string, { path: file, first, last }: Node
   const log = JournalReader.open(disk, logDirectory(path))
   log.advance(last)
   try {
-    const tree = remakeTree({ disk, path: file, frames: () => log.scan(first, last), report: () => {} })
+    const tree = remakeTree({ disk, path: file, journal: log, first, last, report: () => {} })
     tree.sync()
     tree.close()
   } finally {

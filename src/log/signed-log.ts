@@ -304,9 +304,9 @@ export class SignedLog {
 
   /** A tree file, and the frames that it is made from. */
   #filed(origin: string, first: number, last?: number) {
-    const frames = (): Iterable<Frame> => this.journal.scan(first, last)
     const { disk, report } = this.#options
-    return { disk, path: this.#nodes(origin), frames, report }
+    const { journal } = this
+    return { disk, path: this.#nodes(origin), journal, first, last: last ?? journal.nextSeq - 1, report }
   }
 
   #checkMarks(): void {

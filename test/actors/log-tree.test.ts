@@ -1,4 +1,4 @@
-import { readFileSync, truncateSync } from 'node:fs'
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Feed } from '../../actors/feed.ts'
@@ -49,7 +49,9 @@ test('leaf hashes made from the frames are those of the entries, wherever the fr
   journal.close()
 })
 
-test('a tree file that is missing, short or of another root is made again at start; one that is right is left alone', () => {
+const framesOf = (journal: Journal) => ({ journal, first: 1, last: journal.nextSeq - 1 })
+
+test('a tree file is made again at start where it is missing, and continued where it is right for an older head; one that is right is left alone', () => {
   const { journal } = logOf(counts)
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
@@ -59,23 +61,31 @@ test('a tree file that is missing, short or of another root is made again at sta
     const tree = openTree({
       disk: machineDisk,
       path,
-      frames: () => journal.scan(1),
+      ...framesOf(journal),
       newest,
-      report: (_level, event) => reported.push(event),
+      report: (_level, event, facts) => reported.push('kept' in facts ? `${event} after ${facts.kept}` : event),
     })
     expect(tree.root().equals(newest.root)).toBe(true)
     tree.close()
     return [...reported]
   }
-  const again = ['log.tree.unusable', 'log.tree.rebuilt']
-  expect(open()).toEqual(again)
+  const after = (kept: number) => ['log.tree.unusable', `log.tree.rebuilt after ${kept}`]
+  expect(open()).toEqual(after(0))
   expect(open()).toEqual([])
   const right = readFileSync(path)
-  flipByte(path, right.length - 1)
-  expect(open()).toEqual(again)
-  expect(readFileSync(path).equals(right)).toBe(true)
-  truncateSync(path, 4_000)
-  expect(open()).toEqual(again)
+  const damage: readonly (readonly [harm: () => void, kept: number])[] = [
+    [() => flipByte(path, right.length - 1), newest.size - 2],
+    [() => truncateSync(path, right.length - 1), newest.size - 2],
+    // The nodes of 700 leaves: the frame before ends after 6.
+    [() => truncateSync(path, 1_392 * 32), 6],
+    [() => truncateSync(path, 31), 0],
+    [() => writeFileSync(path, Buffer.alloc(right.length)), 0],
+  ]
+  for (const [harm, kept] of damage) {
+    harm()
+    expect(open()).toEqual(after(kept))
+    expect(readFileSync(path).equals(right)).toBe(true)
+  }
   journal.close()
 })
 
@@ -84,7 +94,7 @@ test('a wrong hash that no start looks at gives no root of an older size, until 
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
   const file = { disk: machineDisk, path }
-  const tree = { ...file, frames: () => journal.scan(1), report: () => {} }
+  const tree = { ...file, ...framesOf(journal), report: () => {} }
   remakeTree(tree).close()
   const older = Array.from(journal.scan(1), (frame) => {
     const { size, root } = decodeLogFrame(frame)
@@ -108,7 +118,7 @@ test('a tree file is mended from the frames and told how much was wrong; frames 
   const { directory, journal } = logOf(counts)
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
-  openTree({ disk: machineDisk, path, frames: () => journal.scan(1), newest, report: () => {} }).close()
+  openTree({ disk: machineDisk, path, ...framesOf(journal), newest, report: () => {} }).close()
   const right = readFileSync(path)
   const log = JournalReader.open(machineDisk, directory)
   log.advance(journal.nextSeq - 1)

@@ -107,6 +107,7 @@ function removeLeftovers({ disk, directory }: Recovery): void {
 }
 
 function passSealed(recovery: Recovery, firstSeq: number, before: Predecessor): Predecessor {
+  if (firstSeq !== before.nextSeq) throw gap(recovery, before.nextSeq, firstSeq)
   const segment = SealedSegment.open(recovery, firstSeq)
   try {
     checkSegmentHeader(segment.file, segment.header, before)

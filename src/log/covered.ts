@@ -1,16 +1,16 @@
 /**
- * What the journals prove of each other before any of them is opened. A frame of the log is written only once the records that it
+ * What the journals prove of each other before anything is written into any of them. A frame of the log is written only once the records that it
  * covers are durable, and a frame of a shard says which frame of the log was durable when it was written. So that was on disk,
  * whatever is found there now.
  */
 
 import { closedLogs, decodeLogFrame, entriesOf, type LogFrame } from '../../actors/log/frame.ts'
 import { frameEntries, PUBLIC } from '../../actors/records/record.ts'
-import type { Disk } from '../../storage/disk.ts'
+import { Damage, type Disk, isUnreadable } from '../../storage/disk.ts'
 import { type Durable, newestDurable } from '../../storage/durable-mark.ts'
 import { FOOTER, type FoundFrame } from '../../storage/frame.ts'
 import { FrameWindow } from '../../storage/frame-window.ts'
-import { type Frame, JournalReader } from '../../storage/journal.ts'
+import { type Frame, type Journal, JournalReader } from '../../storage/journal.ts'
 import { JournalEnd } from '../../storage/journal-copy.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX, leafHash } from '../../storage/merkle.ts'
 import { newestDamage } from '../../storage/recovery.ts'
@@ -81,6 +81,7 @@ function* framesIn(disk: Disk, path: string): Generator<Standing, void, undefine
  * recovery comes before anything is written, and the log is made again from its journal, with the same leaves. `directory`: of the board.
  */
 export function checkProofs(disk: Disk, directory: string, shards: number): void {
+  for (let shard = 0; shard < shards; shard++) checkThere(disk, directory, shard)
   if (shards === 1) return
   const newest = newestFrame(disk, logDirectory(directory))
   const ranges = newest === undefined ? [] : decodeLogFrame(newest.frame).ranges
@@ -92,6 +93,82 @@ export function checkProofs(disk: Disk, directory: string, shards: number): void
   }
   const missing = logBehind(disk, directory, shards)
   if (missing !== undefined) throw new RolledBack(missing)
+}
+
+/** Throws UnusableDirectory where the log covers frames of a shard that has no journal: a new one would begin in its place. */
+function checkThere(disk: Disk, directory: string, shard: number): void {
+  const path = shardDirectory(directory, shard)
+  if (disk.fileExists(path) && listSegments(disk, path, 'log').length > 0) return
+  const { seq, by } = covered(disk, directory, shard)
+  if (seq === 0) return
+  throw new UnusableDirectory(
+    `${path} has no journal, but ${by} covers frame ${seq} of it. If it is on a volume of its own, mount that. Otherwise restore the newest backup of the whole data directory as a new board.`,
+  )
+}
+
+/** How many frames of a log, or parts of one shard in it, are looked at for a public record. */
+const looksMax = 64
+
+/**
+ * Throws UnusableDirectory where the newest entries that the log has of a shard are not those of its journal, as after the journal of another
+ * board or shard, or of a copy that went on by itself, was put in its place. What is damaged says nothing here. `through`: the newest frame of
+ * the log.
+ */
+export function checkEntries(log: Pick<Journal, 'read'>, through: number, shards: readonly JournalReader[]): void {
+  for (const [shard, journal] of shards.entries()) {
+    try {
+      const other = otherEntries(log, through, shard, journal)
+      if (other === undefined) continue
+      throw new UnusableDirectory(
+        `The journal of shard ${shard} is not the one that the signed log was made from: frame ${other.seq} of the log has other entries for its frames ${other.first} to ${other.last}. It is of another board or shard, or of a copy that was changed. Restore the newest backup of the whole data directory as a new board.`,
+      )
+    } catch (error) {
+      if (!(error instanceof Damage || isUnreadable(error))) throw error
+    }
+  }
+}
+
+/** The frames of a shard whose entries differ in frame `seq` of the log; undefined: none of the newest do. */
+function otherEntries(log: Pick<Journal, 'read'>, through: number, shard: number, journal: JournalReader) {
+  let seq = through
+  for (let looks = 0; looks < looksMax && seq > 0; looks++) {
+    const frame = decodeLogFrame(log.read(seq)!)
+    const at = frame.ranges.findIndex((range) => range.shard === shard)
+    if (at === -1) return undefined
+    const { first, last, leaves } = frame.ranges[at]!
+    if (leaves > 0) {
+      const before = frame.ranges.slice(0, at).reduce((sum, range) => sum + range.leaves, 0)
+      return isOf(journal, { first, last }, [...entriesOf(frame, before, before + leaves)])
+        ? undefined
+        : { seq, first, last }
+    }
+    // Where nothing is new of this shard, the frames before may be many.
+    seq = last < first ? frameWith(log, seq, shard, last) : seq - 1
+  }
+  return undefined
+}
+
+/** The oldest frame of the log up to `through` that covers frame `last` of a shard. */
+function frameWith(log: Pick<Journal, 'read'>, through: number, shard: number, last: number): number {
+  let [from, to] = [1, through]
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2)
+    const range = decodeLogFrame(log.read(middle)!).ranges.find((each) => each.shard === shard)
+    if (range !== undefined && range.last >= last) to = middle
+    else from = middle + 1
+  }
+  return from
+}
+
+/** Whether these are the entries of the public records from `first` to `last`. */
+function isOf(journal: JournalReader, { first, last }: { first: number; last: number }, entries: Buffer[]): boolean {
+  journal.advance(last)
+  let next = 0
+  for (const frame of journal.scan(first, last)) {
+    if ((frame.flags & PUBLIC) === 0) continue
+    for (const entry of frameEntries(frame)) if (entries[next++]?.equals(entry) !== true) return false
+  }
+  return next === entries.length
 }
 
 /** What the shards' journals prove of the log that it has lost; undefined: nothing. `directory`: of the board. */

@@ -10,6 +10,7 @@ import { logDirectory, shardDirectory, UnusableDirectory } from '../board-direct
 import type { Clock } from '../clock.ts'
 import type { ReplicationSettings } from '../config.ts'
 import { lostLog } from '../log/beginning.ts'
+import { checkEntries } from '../log/covered.ts'
 import type { FollowedLog } from '../log/followed-log.ts'
 import type { HighWaterMark } from '../log/mark.ts'
 import { type LogIdentity, SignedLog } from '../log/signed-log.ts'
@@ -89,6 +90,7 @@ export class LogRun {
     })
     this.#feed = linkOver(start.feed, clock)
     this.#readers = through.map((_, shard) => JournalReader.open(disk, shardDirectory(start.dataDirectory, shard)))
+    checkEntries(journal, journal.nextSeq - 1, this.#readers)
     const tellFront = paced<Published>(atPace(clock), (said) => this.#front.tell(said))
     const published = (seq: number, head: Head, change: number): void => {
       this.#ends?.()

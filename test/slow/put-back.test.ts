@@ -3,7 +3,7 @@
  * the other journals prove stops the start, which names both and changes nothing. The mark beside the directory is taken away.
  */
 import { createHash } from 'node:crypto'
-import { cpSync, rmSync, truncateSync } from 'node:fs'
+import { cpSync, mkdirSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
@@ -116,3 +116,87 @@ test('what is known to be lost can be given up: the next log begins, and later s
   }
   expect(damagesOf(directory)).toEqual([])
 })
+
+/** What a start says that refuses; the log is as it was. */
+async function refusedAsForeign(directory: string, shards: string): Promise<string> {
+  const logOf = () => contents(directory).filter(([name]) => String(name).startsWith('log/'))
+  const before = logOf()
+  const { code, words } = await refusedBoard({ directory, env: { SHARDS: shards } })
+  expect(code).toBe(1)
+  expect(logOf().map(([name]) => name)).toEqual(before.map(([name]) => name))
+  return words
+}
+
+test('the journal of another shard is refused, and the board starts with its own put back', async () => {
+  for (const [shard, other] of [
+    ['shard-00', 'shard-01'],
+    ['shard-01', 'shard-00'],
+  ] as const) {
+    const directory = copy()
+    rmSync(join(directory, shard), { recursive: true })
+    cpSync(join(killed, other), join(directory, shard), { recursive: true })
+    expect(await refusedAsForeign(directory, '2')).toMatch(
+      /The journal of shard \d is not the one that the signed log was made from: frame \d+ of the log has other entries for its frames \d+ to \d+|is damaged at byte/,
+    )
+    rmSync(join(directory, shard), { recursive: true })
+    cpSync(join(killed, shard), join(directory, shard), { recursive: true })
+    const board = await startBoard({ directory, env: { SHARDS: '2' } })
+    await board.stop()
+    expect(damagesOf(directory)).toEqual([])
+  }
+})
+
+/** A board of one shard with so many posts. */
+async function boardOf(posts: number): Promise<string> {
+  const directory = boardDirectory()
+  const board = await startBoard({ directory })
+  const client = await Client.of(board)
+  for (let n = 0; n < posts; n++) await client.post(person('ada'), { text: `${n} of ${posts}` })
+  client.close()
+  await board.stop()
+  return directory
+}
+
+test('of one shard too: the journal of another board, and of a copy that went on by itself', async () => {
+  const one = await boardOf(3)
+  const foreign = await boardOf(9)
+  const fork = boardDirectory()
+  cpSync(one, fork, { recursive: true })
+  for (const [directory, words] of [
+    [one, 'here'],
+    [fork, 'there, and then there again'],
+  ] as const) {
+    const board = await startBoard({ directory })
+    const client = await Client.of(board)
+    for (const word of words.split(' ')) await client.post(person('bob'), { text: word })
+    client.close()
+    await board.stop()
+  }
+  for (const other of [foreign, fork]) {
+    const directory = boardDirectory()
+    cpSync(one, directory, { recursive: true })
+    rmSync(join(directory, 'shard-00'), { recursive: true })
+    cpSync(join(other, 'shard-00'), join(directory, 'shard-00'), { recursive: true })
+    expect(await refusedAsForeign(directory, '1')).toContain('is not the one that the signed log was made from')
+  }
+})
+
+test.each(['1', '2'])(
+  'a journal that is not there is refused before another begins in its place, on a board of %s shards',
+  async (shards) => {
+    const made = shards === '2' ? killed : await boardOf(1)
+    for (const isEmpty of [false, true]) {
+      const directory = boardDirectory()
+      cpSync(made, directory, { recursive: true })
+      rmSync(join(directory, 'shard-00'), { recursive: true })
+      if (isEmpty) mkdirSync(join(directory, 'shard-00'))
+      const before = contents(directory)
+      const { code, words } = await refusedBoard({ directory, env: { SHARDS: shards } })
+      expect(code).toBe(1)
+      expect(words).toMatch(
+        /shard-00 has no journal, but the signed log \(frame \d+, byte \d+ of \S+\) covers frame \d+/,
+      )
+      expect(contents(directory)).toEqual(before)
+    }
+  },
+)

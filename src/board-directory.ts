@@ -76,6 +76,8 @@ export const snapshotDirectories = (path: string, journal: string): readonly str
   journal === logDirectory(path)
     ? [feedSnapshotsDirectory(path), toolsDirectory(path)]
     : [shardSnapshotsDirectory(journal)]
+/** Of files beside the snapshots of a shard: what is known of old events. */
+export const oldEventsSuffix = '.events'
 /** The index of full-text search: derived, made again when it is missing. */
 export const searchDirectory = (path: string) => join(path, 'search')
 /** How far deliveries have come: src/webhooks/store.ts. */

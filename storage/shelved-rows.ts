@@ -120,6 +120,25 @@ export function markOf(bytes: Buffer): number {
   return bytes.readUInt32LE(crcAt)
 }
 
+/** How a mark stands in the name of its file. */
+export function nameOfMark(mark: number): string {
+  return mark.toString(16).padStart(8, '0')
+}
+
+/** Whether a file with these bytes is as it was written, all of it. */
+export function areSound(bytes: Buffer): boolean {
+  if (bytes.length < headerBytes || !bytes.subarray(0, 4).equals(magicAndVersion)) return false
+  const [rows, words] = [bytes.readUInt32LE(4), bytes.readUInt32LE(8)]
+  const { rowsPerBlock, rowBlocks, cellsPerBlock, cellBlocks, cellsAt, rowsAt } = layoutOf(rows)
+  if (bytes.length !== rowsAt + 4 * words * rows || markOf(bytes) !== headCrc(bytes.subarray(0, cellsAt))) return false
+  const isBlock = (number: number, at: number, length: number): boolean =>
+    crc32(bytes.subarray(at, at + length)) === bytes.readUInt32LE(headerBytes + 4 * number)
+  const [rowBytes, cellBytes] = [4 * words * rowsPerBlock, 4 * cellsPerBlock]
+  for (let n = 0; n < rowBlocks; n++) if (!isBlock(n, rowsAt + rowBytes * n, rowBytes)) return false
+  for (let n = 0; n < cellBlocks; n++) if (!isBlock(rowBlocks + n, cellsAt + cellBytes * n, cellBytes)) return false
+  return true
+}
+
 export class ShelvedRows {
   readonly #rows: number
   readonly #words: number
@@ -164,6 +183,11 @@ export class ShelvedRows {
       head.subarray(0, 4).equals(magicAndVersion) && head.readUInt32LE(4) === rows && head.readUInt32LE(8) === words
     if (!isOurs || head.readUInt32LE(crcAt) !== headCrc(head)) return undefined
     return new ShelvedRows(source, new Uint32Array(head.buffer), cache, file)
+  }
+
+  /** See markOf. */
+  get mark(): number {
+    return this.#head[crcAt / 4]!
   }
 
   get largest(): number {

@@ -4,7 +4,7 @@ import type { Finding } from './log.ts'
 /** By where a finding stands and what it says; the first that fits. */
 const explanations: readonly (readonly [fits: RegExp, sentence: string])[] = [
   [
-    /was written when frame \d+ of the log was durable|is newer than the journals/,
+    /was written when frame \d+ of the log was durable|is newer than the journals|found the (end of the file|footer), though .* holds frame \d+/,
     'The files are not of one moment: an older copy took the place of newer ones. A start is refused, because other entries would be signed under sizes that were given out. Put all newer files back, or restore the newest backup as a whole; broadside restored --lost gives up what is missing.',
   ],
   [
@@ -16,12 +16,16 @@ const explanations: readonly (readonly [fits: RegExp, sentence: string])[] = [
     'An attachment is lost, and every post stays. Readers of the attachment get an error. Copy the file of this name from a backup.',
   ],
   [
+    /^damage: expected (segment \d|first seq|journal |previous chain)/,
+    'A file of a journal is missing, or another one is in its place. A start is refused. Put the file of this name back from a backup of this board, or restore the newest backup of the whole data directory.',
+  ],
+  [
     /signed log in .* is missing|log\/\d{20}\.log|log frame \d+|^nodes|its checkpoint/,
     'The public log is damaged. A running board makes an entry of a sealed segment again from its record, and other proofs and exports stay; in the newest segment a start is refused. Keep these files, and restore the newest backup of the whole data directory.',
   ],
   [
     /shard-\d\d|^shard \d+ frame/,
-    'Records of the board are damaged. In a sealed segment each costs itself: it is a tombstone in lists and an unreadable line in exports. In the newest segment a start is refused. Keep these files, and restore the newest backup of the whole data directory.',
+    'Records of the board are damaged. In a sealed segment each costs itself, as long as a whole snapshot is newer: it is a tombstone in lists and an unreadable line in exports. Put the file of this name back from a backup, where it is the same unless texts of it were taken back since: a start that has lost its snapshots has to read these records again, and is refused. In the newest segment each start is refused: restore the newest backup of the whole data directory.',
   ],
 ]
 

@@ -40,11 +40,13 @@ import type { Disk } from '../../storage/disk.ts'
 import { newestDurable } from '../../storage/durable-mark.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
-import { badSnapshots, reachOf } from '../../storage/snapshot.ts'
+import { areSound, markOf, nameOfMark } from '../../storage/shelved-rows.ts'
+import { badSnapshots, loadNewest, reachOf } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
   deliveryDirectory,
   logDirectory,
+  oldEventsSuffix,
   readFacts,
   searchDirectory,
   shardDirectories,
@@ -139,12 +141,17 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
   let bytes = 0
   const ends: number[] = []
   let isLogSound = true
+  let hasDamagedRecords = false
   for (const [shard, directory] of directories.entries()) {
     const snapshots = snapshotDirectories(options.path, directory)
+    const damaged: number[] = []
     const check = verifyJournal(
       options.disk,
       directory,
-      (problem) => tell(journalFinding(options.disk, directory, problem)),
+      (problem) => {
+        if (problem.kind === 'damage') damaged.push(problem.firstSeq)
+        tell(journalFinding(options.disk, directory, problem))
+      },
       (journalId) =>
         newestDurable(
           shard < facts.shards ? durableOf(options.disk, options.path, shard, journalId) : { seq: 0, by: '' },
@@ -157,6 +164,11 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
     // The last of them is the log's.
     isLogSound = check.damages === 0
     checkSnapshots(options.disk, snapshots, check, tell)
+    checkOldEvents(options.disk, snapshots[0]!, tell)
+    // A start of the feed reads the records of all shards again.
+    const replayed = shard < facts.shards ? damaged : hasDamagedRecords ? [1, ...damaged] : damaged
+    checkReplay(options.disk, snapshots[0]!, { ...check, damaged: replayed }, tell)
+    hasDamagedRecords ||= damaged.length > 0
   }
   checkDelivery(options.disk, deliveryDirectory(options.path), tell)
   checkSearch(options.disk, searchDirectory(options.path), tell)
@@ -198,6 +210,33 @@ function checkSnapshots(
           remake: () => disk.removeFile(path),
         })
     }
+}
+
+/** Files of what is known of old events, which the snapshots in this directory name. */
+function checkOldEvents(disk: Disk, directory: string, tell: (finding: Finding) => void): void {
+  for (const name of disk.fileExists(directory) ? disk.listFiles(directory) : []) {
+    const path = join(directory, name)
+    if (!name.endsWith(oldEventsSuffix)) continue
+    const bytes = disk.readWhole(path)
+    if (areSound(bytes) && name.endsWith(`-${nameOfMark(markOf(bytes))}${oldEventsSuffix}`)) continue
+    const what = 'what it has of old events is not what was written there'
+    tell({ kind: 'derived', where: path, what, remake: () => disk.removeFile(path) })
+  }
+}
+
+/** A start reads all records after its snapshot, and does not pass a damaged one. `damaged`: first frames of the segments that have one. */
+function checkReplay(
+  disk: Disk,
+  directory: string,
+  { journalId, damaged }: Pick<JournalCheck, 'journalId'> & { readonly damaged: readonly number[] },
+  tell: (finding: Finding) => void,
+): void {
+  if (journalId === undefined || damaged.length === 0) return
+  const reach = loadNewest(disk, directory, journalId)?.seq ?? 0
+  if (damaged.every((firstSeq) => firstSeq <= reach)) return
+  const what =
+    'no whole snapshot in it is newer than the damaged records: a start has to read them again, and is refused. Put the damaged files back from a backup that has them'
+  tell({ kind: 'start', where: directory, what })
 }
 
 type Setting = {

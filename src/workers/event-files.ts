@@ -4,7 +4,8 @@ import type { Cancel } from '../../actors/kernel/timers.ts'
 import { type EventShelf, type OldFile, oldPlan } from '../../actors/records/old-events.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { DiskFile } from '../../storage/disk.ts'
-import { markOf, type RowSource, ShelvedRows } from '../../storage/shelved-rows.ts'
+import { markOf, nameOfMark, type RowSource, ShelvedRows } from '../../storage/shelved-rows.ts'
+import { oldEventsSuffix } from '../board-directory.ts'
 import { ShelfFiles } from './shelf-files.ts'
 import type { ThreadPlatform } from './thread.ts'
 
@@ -29,7 +30,7 @@ export class EventFiles implements EventShelf {
 
   constructor(place: Place, eventsEach: number) {
     this.#place = place
-    this.#files = new ShelfFiles(place.disk, place.directory, '.events')
+    this.#files = new ShelfFiles(place.disk, place.directory, oldEventsSuffix)
     this.eventsEach = eventsEach
   }
 
@@ -69,7 +70,7 @@ export class EventFiles implements EventShelf {
   open(name: string): OldFile | undefined {
     const path = this.#files.path(name)
     if (!this.#place.disk.fileExists(path)) return undefined
-    const rows = this.#rowsAt(path)
+    const rows = this.#rowsAt(path, name)
     if (rows === undefined) return undefined
     this.#files.use(name)
     return { name, rows }
@@ -89,13 +90,17 @@ export class EventFiles implements EventShelf {
   }
 
   /** Undefined: the file cannot be read, or is another one. */
-  #rowsAt(path: string): ShelvedRows | undefined {
+  #rowsAt(path: string, name: string): ShelvedRows | undefined {
     let file: DiskFile | undefined
     let rows: ShelvedRows | undefined
     try {
       file = this.#place.disk.openFile(path, 'read')
       const layout = { rows: this.eventsEach, words: oldPlan.words }
       rows = ShelvedRows.open(this.#sourceOf(file), layout, this.#cache, this.#opened++)
+      if (rows?.mark !== undefined && !name.endsWith(`-${nameOfMark(rows.mark)}`)) {
+        rows = undefined
+        throw new Error('it is not the file that had this name')
+      }
     } catch (error) {
       this.#place.report('warn', 'events.unreadable', { file: path, problem: String(error) })
     }
@@ -143,5 +148,5 @@ export class EventFiles implements EventShelf {
 
 /** Files of other rows have other names. */
 function nameOf(file: number, bytes: Buffer): string {
-  return `${String(file).padStart(6, '0')}-${markOf(bytes).toString(16).padStart(8, '0')}`
+  return `${String(file).padStart(6, '0')}-${nameOfMark(markOf(bytes))}`
 }

@@ -10,6 +10,7 @@ import { formatCheckpoint } from '../../storage/checkpoint.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
+import { SEGMENT_HEADER_BYTES } from '../../storage/segment.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
@@ -240,6 +241,27 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
     'a changed log frame',
     (directory) => flipByte(join(directory, named(directory, 'log', '.log')[0]!), 3_000),
     /^ +The public log is damaged\. .* restore the newest backup/m,
+  ],
+  [
+    'a segment that is missing',
+    (directory) => rmSync(join(directory, named(directory, 'shard-00', '.log')[0]!)),
+    /^ +A file of a journal is missing, or another one is in its place\. .* Put the file of this name back/m,
+  ],
+  [
+    'a journal that was put back',
+    (directory) => {
+      const path = join(directory, named(directory, 'shard-00', '.log').at(-1)!)
+      truncateSync(path, SEGMENT_HEADER_BYTES)
+    },
+    /^ +The files are not of one moment/m,
+  ],
+  [
+    'a changed record that no snapshot passes',
+    (directory) => {
+      flipByte(join(directory, named(directory, 'shard-00', '.log')[0]!), 3_000)
+      for (const snapshot of named(directory, 'shard-00/snapshots', '.snapshot')) rmSync(join(directory, snapshot))
+    },
+    /^start .*shard-00\/snapshots: no whole snapshot in it is newer than the damaged records: .*\n +Nothing is lost, but a start is refused/m,
   ],
   [
     'a lost index',

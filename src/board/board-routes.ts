@@ -34,6 +34,7 @@ import type { Throttle } from '../rates/throttle.ts'
 import type { Deliveries } from '../receive-urls/deliveries.ts'
 import { receiveDoor } from '../receive-urls/routes.ts'
 import { release } from '../release.ts'
+import type { FollowerFront } from '../replication/follower-front.ts'
 import type { Streams } from '../stream/routes.ts'
 import type { Checks } from '../verify/verifier.ts'
 import type { WebhookThread } from '../workers/webhook-thread.ts'
@@ -69,6 +70,7 @@ type RoutedParts = StartedActors &
     readonly front: CommandRouter
     readonly deliveries: Deliveries
     readonly figures: BoardFigures
+    readonly follower: { readonly front: Pick<FollowerFront, 'refusal'> } | undefined
     /** What followers of this board ask; empty: it has none. */
     readonly replicaDoors: Readonly<Record<string, RouteHandler>>
   }

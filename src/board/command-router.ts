@@ -86,7 +86,7 @@ type CommandRouterOptions = {
   readonly reads: Pick<ReadRouter, 'read'>
   /** Answers updates.get, now or when there is news. */
   readonly updates: Pick<Updates, 'poll'>
-  /** Another board decides: has it carry out a write whose signature is good. */
+  /** Another board decides: has it carry out a command whose signature is good. */
   readonly passOn?: PassOn | undefined
 }
 
@@ -261,7 +261,9 @@ export class CommandRouter implements CommandPath, ReadPath {
     if (delegates.isStale) return respond(refused(keysUnsure))
     const beyond = signer.delegate === undefined ? undefined : beyondScope(operation, signer.delegate)
     if (beyond !== undefined) return respond(refused(beyond))
+    const { passOn } = this.#options
     if (operation.kind === 'read') {
+      if (passOn !== undefined && knownToLeader.has(operation.name)) return askInTurn(passOn, command, door, respond)
       const now = this.#options.wallSeconds()
       if (Math.abs(now - command.timestamp) > windowSeconds) {
         const message = staleWords(command.timestamp, now)
@@ -288,7 +290,6 @@ export class CommandRouter implements CommandPath, ReadPath {
       return this.#answerRead({ ...request, ...reader }, door, respond)
     }
     const sha = hash('sha256', bytes, 'buffer')
-    const { passOn } = this.#options
     if (passOn !== undefined) return passInTurn(passOn, { command, sha, door }, respond)
     this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)
   }
@@ -308,6 +309,20 @@ function passInTurn(
     })
   if (place === undefined) go()
   else place.write(sha.toString('hex', 0, 16), go)
+}
+
+/** Reads whose answer is in the memory of the board that decides. */
+const knownToLeader: ReadonlySet<string> = new Set([
+  'quota.get',
+  'webhook.deliveries',
+  'webhook.list',
+] satisfies AnyReadName[])
+
+function askInTurn(passOn: PassOn, command: SignedCommand, door: CommandSource, respond: Respond): void {
+  const { place, ...alone } = door
+  const ask = (): void => passOn(command, alone, respond)
+  if (place === undefined) ask()
+  else place.read(ask)
 }
 
 /** A command whose signature and fields are good. */

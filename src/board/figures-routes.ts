@@ -2,6 +2,7 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { ThreadUsage } from '../../actors/kernel/supervisor.ts'
+import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { unanswered } from '../command/reply.ts'
 import { type Figures, metricsText, nothingCounted, type Stats, statsData } from '../docs/figures.ts'
@@ -36,9 +37,13 @@ type BoardFiguresOptions = {
   readonly diskFree: () => number
   /** Monotonic milliseconds. */
   readonly now: () => number
+  readonly later: Clock['later']
   /** Of a follower; undefined: it is none, or has not heard of its leader. */
   readonly behindSeconds: () => number | undefined
 }
+
+/** Who asks for metrics waits so long for an actor. */
+const reportsWithinMs = 1_000
 
 export class BoardFigures {
   readonly #options: BoardFiguresOptions
@@ -88,18 +93,22 @@ export class BoardFigures {
     return { ...this.#stats, treeSize: news.head.size, streamsOpen: tails.open, uptimeSeconds }
   }
 
-  /** Reports lie with their rooms. A shard that gives no answer now counts as it did last. */
+  /** Reports lie with their rooms. A shard that gives no answer now, as while its writes wait for others, counts as it did last. */
   async #openReports(): Promise<number> {
-    const { actorHost } = this.#options
+    const { actorHost, later } = this.#options
     const shards = Array.from({ length: actorHost.shards }, (_, shard) => shard)
     const counts = await Promise.all(
       shards.map(
         (shard) =>
-          new Promise<number>((resolve) =>
-            actorHost.readPrivate(shard, { op: 'reports.open', args: {}, reader: '' }, (found) =>
-              resolve(found?.ok === true ? dataOf(found) : (this.#reports[shard] ?? 0)),
-            ),
-          ),
+          new Promise<number>((resolve) => {
+            const asBefore = (): void => resolve(this.#reports[shard] ?? 0)
+            const giveUp = later(asBefore, reportsWithinMs)
+            actorHost.readPrivate(shard, { op: 'reports.open', args: {}, reader: '' }, (found) => {
+              giveUp()
+              if (found?.ok === true) resolve(dataOf(found))
+              else asBefore()
+            })
+          }),
       ),
     )
     this.#reports = counts

@@ -17,6 +17,7 @@ import type { Platform } from '../platform.ts'
 import { Limiter } from '../rates/meters.ts'
 import type { Places } from '../rates/places.ts'
 import type { Throttle } from '../rates/throttle.ts'
+import type { FollowerFront } from '../replication/follower-front.ts'
 import type { Authenticate } from '../sign-in/caller.ts'
 import type { Oauth, OauthOptions } from '../sign-in/oauth.ts'
 import { oauthDoors } from '../sign-in/routes.ts'
@@ -40,6 +41,8 @@ type McpDoorsOptions = Pick<Platform, 'clock' | 'random' | 'disk'> & {
   readonly secret: Buffer
   readonly addressOf: (exchange: Exchange) => string
   readonly events: EventsHandlers & Pick<OauthOptions, 'signedOut'>
+  /** Another machine decides. */
+  readonly follower: { readonly front: Pick<FollowerFront, 'refusal'> } | undefined
 }
 
 type Doors = {
@@ -122,6 +125,7 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
       ...oauthDoors({
         ...common,
         load: oauth,
+        elsewhere: () => options.follower?.front.refusal.message,
         script: async () => (await import('../sign-in/sign-in-page.ts')).signInScript,
       }),
     },

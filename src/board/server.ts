@@ -526,6 +526,7 @@ async function servicesOf(base: Base) {
     durations: base.durations,
     diskFree,
     now: clock.monotonicMs,
+    later: clock.later,
     behindSeconds,
   })
   const answering = { followers, webhookThread, screeningQueue, authorPosts, takedowns, works, calling }

@@ -1,6 +1,6 @@
 /** A follower as its clients see it: how far it is behind, what it does not answer then, and their writes, passed on to the leader. */
 
-import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { type Refusal, refusal, tooBusy } from '../../actors/kernel/refusals.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Clock } from '../clock.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
@@ -14,7 +14,7 @@ import { type Leader, OutOfReach } from './leader.ts'
 
 type FollowerFrontOptions = {
   readonly clock: Clock
-  readonly leader: Pick<Leader, 'address' | 'command' | 'turnTo'>
+  readonly leader: Pick<Leader, 'leading' | 'command' | 'turnTo'>
   readonly notices: Notices
   readonly news: Pick<LiveFacts, 'delegates' | 'grants'>
 }
@@ -23,6 +23,8 @@ type FollowerFrontOptions = {
 const privateWithinMs = 5_000
 /** What is on its way is no notice. */
 const noticedMs = 2_000
+/** Commands that are at the leader, each on a connection of its own. */
+const passedOnMax = 512
 /** A write was done, whether it is shown here yet or not. */
 const shownWithinMs = 10_000
 
@@ -35,6 +37,7 @@ export class FollowerFront {
   #toldAt: number
   #ends: Ends | undefined
   readonly #waiting = new Set<Waiting>()
+  #passedOn = 0
 
   constructor(options: FollowerFrontOptions) {
     this.#options = options
@@ -44,9 +47,11 @@ export class FollowerFront {
 
   /** What a write is answered that is not passed on. */
   get refusal(): Refusal {
-    const { address } = this.#options.leader
-    const message = `this is a follower of the board at ${address}, which takes what this path writes: send it there`
-    return { ...refusal('forbidden', message), details: { leader: address } }
+    const { leading } = this.#options.leader
+    const where = leading === undefined ? 'a board that it cannot reach now' : `the board at ${leading}`
+    return this.#naming(
+      refusal('forbidden', `this is a follower of ${where}, which takes what this path writes: send it there`),
+    )
   }
 
   /** For how many milliseconds the leader has had more than this follower, or has been out of reach. */
@@ -60,16 +65,21 @@ export class FollowerFront {
   /** What a read of private things is answered now; undefined: it may be answered. */
   readonly behind = (): Refusal | undefined => {
     if (this.behindMs <= privateWithinMs) return undefined
-    const { address } = this.#options.leader
-    const message = `this follower is more than ${privateWithinMs / 1_000} s behind the board at ${address}, and shows nothing private until it has caught up: ask there, or try again`
-    return { ...refusal('overloaded', message, undefined, 2), details: { leader: address } }
+    const message = `this follower is more than ${privateWithinMs / 1_000} s behind its leader, and shows nothing private until it has caught up: ask there, or try again`
+    return this.#naming(refusal('overloaded', message, undefined, 2))
+  }
+
+  /** With the address of the leader, where it is known. */
+  #naming(found: Refusal): Refusal {
+    const { leading } = this.#options.leader
+    return leading === undefined ? found : { ...found, details: { leader: leading } }
   }
 
   standing(standing: Standing): void {
     this.#standing = standing
     this.#toldAt = this.#options.clock.monotonicMs()
     const { notices, leader } = this.#options
-    leader.turnTo(standing.leader)
+    if (standing.leader !== undefined) leader.turnTo(standing.leader)
     if (standing.problem !== undefined) notices.set('following', `${standing.problem}. Nothing new is taken any more.`)
     else if (standing.behindMs < noticedMs) notices.end('following')
     else if (!Number.isFinite(standing.behindMs)) notices.set('following', starting)
@@ -90,19 +100,23 @@ export class FollowerFront {
     }
   }
 
-  /** Has the leader carry out a write; its client is answered when this follower shows it. */
+  /** Has the leader carry out a command; its client is answered when this follower shows what it did. */
   readonly passOn = (command: SignedCommand, { via, address }: CommandSource, respond: Respond): void => {
     const { leader } = this.#options
+    if (this.#passedOn >= passedOnMax) return respond(refused(tooBusy))
+    this.#passedOn++
     leader.command({ command: JSON.stringify(command), via, address }).then(
       (found) => {
+        this.#passedOn--
         if (found === undefined) return respond(undefined)
         if (found.ends === undefined || found.reply.status !== 200) return respond(found.reply)
         this.#whenShown(found.ends, () => respond(found.reply))
       },
       (error: unknown) => {
-        const unsentTo = error instanceof OutOfReach ? error.unsentTo : undefined
-        const message = `this is a follower, and the board at ${unsentTo}, which takes writes, is out of reach: try again`
-        respond(unsentTo === undefined ? undefined : refused(refusal('overloaded', message, undefined, 5)))
+        this.#passedOn--
+        const isUnsent = error instanceof OutOfReach && error.unsentTo !== undefined
+        const message = 'this is a follower, and its leader, which takes writes, is out of reach: try again'
+        respond(isUnsent ? refused(this.#naming(refusal('overloaded', message, undefined, 5))) : undefined)
       },
     )
   }

@@ -19,14 +19,18 @@ import type { SealName, StreamSeal } from './stream-seal.ts'
  * `behindMs`: for how long the leader is known to have more than this follower, or to be out of reach; 0: this follower has it all;
  * infinite: it has not heard of it. `problem`: what a person has to know. `leader`: the address that is asked.
  */
-export type Standing = { readonly behindMs: number; readonly problem: string | undefined; readonly leader: string }
+export type Standing = {
+  readonly behindMs: number
+  readonly problem: string | undefined
+  readonly leader: string | undefined
+}
 
 /** The stream, as it is read. A simulation has one of its own. */
 export type FollowedStream = Pick<StreamReader, 'close' | 'from' | 'last' | 'tellCopied'>
 
 type FollowerOptions = {
   readonly clock: Clock
-  readonly leader: Pick<Leader, 'address' | 'deliveries' | 'ends' | 'facts' | 'frames' | 'next' | 'seal'>
+  readonly leader: Pick<Leader, 'address' | 'leading' | 'deliveries' | 'ends' | 'facts' | 'frames' | 'next' | 'seal'>
   /** The leader as it was when this follower was made. */
   readonly known: LeaderFacts
   readonly attachments: Attachments
@@ -420,7 +424,7 @@ export class Follower {
 
   #tell(): void {
     const { tell, leader } = this.#options
-    tell({ behindMs: this.#behindMs, problem: this.#halted?.message, leader: leader.address })
+    tell({ behindMs: this.#behindMs, problem: this.#halted?.message, leader: leader.leading })
   }
 
   get #behindMs(): number {

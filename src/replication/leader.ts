@@ -69,6 +69,7 @@ export class Leader {
   readonly #askBox: AskBox
   readonly #closing = new AbortController()
   #at = 0
+  #leading: string | undefined
 
   /** `addresses`: origins, such as `https://board.example`. `key`: 64 hex. */
   constructor(addresses: readonly string[], key: string, askBox: AskBox) {
@@ -82,6 +83,11 @@ export class Leader {
     return this.#addresses[this.#at]!
   }
 
+  /** The one that answered as a leader last; undefined: none has. */
+  get leading(): string | undefined {
+    return this.#leading
+  }
+
   /** The box at this address does not lead. */
   next(asked: string): void {
     if (asked === this.address) this.#at = (this.#at + 1) % this.#addresses.length
@@ -90,7 +96,9 @@ export class Leader {
   /** The box at this address leads. */
   turnTo(address: string): void {
     const found = this.#addresses.indexOf(address)
-    if (found !== -1) this.#at = found
+    if (found === -1) return
+    this.#at = found
+    this.#leading = address
   }
 
   /** Gives up what is being asked. */
@@ -185,6 +193,7 @@ export class Leader {
       const answer = await this.#askBox(address, path, asked)
       // Whoever has followers has these paths.
       if (answer.status === 404) throw new OutOfReach(`${address} leads no followers`, address)
+      if (answer.status === 200) this.#leading = address
       return answer
     } catch (error) {
       this.next(address)

@@ -19,6 +19,8 @@ type OauthDoorsOptions = {
   /** What pages call the board. */
   readonly name: string
   readonly load: () => Promise<Oauth>
+  /** Why nobody signs in here, as a sentence: another machine decides. Undefined: they do. */
+  readonly elsewhere: () => string | undefined
   /** The script of the sign-in page. */
   readonly script: () => Promise<Buffer>
   readonly throttle: Throttle
@@ -74,6 +76,8 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
     if (allow === undefined)
       return refuse(options, exchange, 404, `there is nothing at ${exchange.path}: see ${described[0]}`)
     if (!allow.includes(exchange.method)) return refuse(options, exchange, 405, `${allow[0]} this`, { allow })
+    const elsewhere = described.includes(exchange.path) ? undefined : options.elsewhere()
+    if (elsewhere !== undefined) return refuse(options, exchange, 403, elsewhere)
     // The library answers it everywhere but here.
     const isRegister = exchange.path === registerPath
     if (isRegister && exchange.method === 'OPTIONS') return exchange.reply(204, [...open, ...preflightFor(allow)], '')

@@ -14,6 +14,7 @@ import { type Board, boardDirectory, refusedBoard, startBoard } from '../support
 import { Client, person } from '../support/client.ts'
 import { delegated } from '../support/delegations.ts'
 import { filesUnder } from '../support/files-under.ts'
+import { HookTarget } from '../support/hook-target.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
 import { NatsCluster } from '../support/nats-cluster.ts'
@@ -78,6 +79,35 @@ describe.each(kinds)('over HTTP alone, $shards shards, engine $engine', ({ shard
     expect(differences(there, await viewOf(follower))).toEqual([])
     const answered = await fetch(`${follower.address}/api/rooms`)
     expect(answered.headers.get('broadside-behind')).toMatch(/^0\.\d{3}$/)
+  })
+
+  test('what only the leader knows is asked there, and nobody signs in here', async () => {
+    const there = await Client.of(follower)
+    const target = await HookTarget.open()
+    const made = { schema: 1, url: target.url('/hook'), kinds: ['room.post'], room: 'lobby' }
+    const hook = await there.command(operator, { operation: 'webhook.create', data: JSON.stringify(made) })
+    expect([hook.status, hook.text]).toEqual([200, hook.text])
+    await there.post(operator, { room: 'lobby', text: 'delivered by the leader' })
+    await target.until(() => target.at('/hook').length > 0)
+    const { id } = (hook.data as { webhook: { id: string } }).webhook
+    const asks = [{ operation: 'webhook.deliveries', target: id }, { operation: 'webhook.list' }] as const
+    for (const fields of asks) {
+      // The leader learns of an answer a moment after it was given.
+      await expect.poll(async () => (await known.command(operator, fields)).text).toMatch(/delivered|"delivery":\{/)
+      expect((await there.command(operator, fields)).text).toBe((await known.command(operator, fields)).text)
+    }
+    await target.close()
+    expect((await there.command(operator, { operation: 'quota.get' })).status).toBe(200)
+    there.close()
+    const registered = await fetch(`${follower.address}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: ['https://client.example/back'] }),
+    })
+    expect([registered.status, await registered.json()]).toMatchObject([
+      403,
+      { error_description: expect.stringContaining(leader.address) },
+    ])
   })
 })
 

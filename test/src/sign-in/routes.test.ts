@@ -14,7 +14,9 @@ type Told = {
 }
 
 let oauth = { handle: async () => ({ status: 201, headers: [], body: Buffer.from('{}') }) } as unknown as Oauth
+let elsewhere: string | undefined
 const doors = oauthDoors({
+  elsewhere: () => elsewhere,
   name: 'Broadside',
   address: 'https://board.example',
   load: async () => oauth,
@@ -38,6 +40,20 @@ const ask = (method: string, path: string, accept?: string) =>
     const door = path.startsWith('/oauth/') ? '/oauth/' : path
     doors[door]!(exchange as unknown as Exchange, '')
   })
+
+test('where another machine decides nobody signs in, and the answer says where to go', async () => {
+  elsewhere = 'this is a follower of the board at https://leader.example'
+  for (const [method, path] of [
+    ['POST', '/oauth/register'],
+    ['GET', '/oauth/authorize'],
+    ['POST', '/oauth/token'],
+  ] as const) {
+    const { status, body } = await ask(method, path)
+    expect([status, JSON.parse(String(body))]).toMatchObject([403, { error_description: elsewhere }])
+  }
+  expect((await ask('GET', '/.well-known/oauth-authorization-server')).status).toBe(201)
+  elsewhere = undefined
+})
 
 test('a page of any origin may ask whether it can register, and register', async () => {
   const asked = await ask('OPTIONS', '/oauth/register')

@@ -353,6 +353,10 @@ export class Shard {
     const jump = clockJump?.()
     const wall = wallSeconds()
     this.state.market.timeoutsHeldAt = jump?.heldAt
+    this.#advance(wall)
+  }
+
+  #advance(wall: number): void {
     this.#now = this.#now > wall + absurdSeconds ? wall : Math.max(this.#now, wall)
   }
 
@@ -558,7 +562,7 @@ export class Shard {
       now,
     )
     if (record.type === RecordType.act) this.#forgetVoided(record)
-    this.#now = Math.max(this.#now, record.at)
+    this.#advance(record.at)
     return record
   }
 

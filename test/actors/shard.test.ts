@@ -425,6 +425,7 @@ test('a clock that once was in the year 2106 leaves nothing behind: what is post
   expect(await at('after', clock.seconds)).toBe(right + 60)
   journal.close()
   const again = startShard(directory)
+  expect(again.shard.newest).toBe(right + 60)
   again.clock.seconds = right + 90
   expect(await again.post({ text: 'restarted', timestamp: right + 90, nonce: 'restarted' })).toMatchObject({ ok: true })
   expect(again.shard.board.events.at(again.shard.board.events.count - 1)).toBe(right + 90)

@@ -60,8 +60,8 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly again: (board: Board, first: Frame) => Readonly<Record<string, unknown>>
   /** Unix seconds of the wall clock. */
   readonly wallSeconds: () => number
-  /** The wall clock has jumped: timeouts of works stand still at `heldAt`. Left out: it never does. */
-  readonly clockJump?: () => { readonly heldAt: number } | undefined
+  /** The wall clock has jumped: timeouts of works stand still there. Left out: it never does. */
+  readonly timeoutsHeldAt?: () => number | undefined
   /** Newest frame of the log's journal that is durable: at least that of everything that was answered. Left out: not known. */
   readonly logDurable?: () => number
   /** True while the disk has room for more. */
@@ -349,11 +349,8 @@ export class Shard {
 
   /** Stamps do not go back, unless a clock once was so far ahead that they would never be right again. */
   #takeTime(): void {
-    const { wallSeconds, clockJump } = this.#options
-    const jump = clockJump?.()
-    const wall = wallSeconds()
-    this.state.market.timeoutsHeldAt = jump?.heldAt
-    this.#advance(wall)
+    this.state.market.timeoutsHeldAt = this.#options.timeoutsHeldAt?.()
+    this.#advance(this.#options.wallSeconds())
   }
 
   #advance(wall: number): void {

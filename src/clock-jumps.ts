@@ -7,20 +7,18 @@
  * 24 hours have passed.
  */
 import { join } from 'node:path'
+import { absurdSeconds } from '../actors/kernel/day.ts'
 import type { Disk } from '../storage/disk.ts'
 import type { Clock } from './clock.ts'
 import { foreignJson } from './format/foreign-json.ts'
 
-const jumpSeconds = 3_600
+export const jumpSeconds = 3_600
 const idleSecondsMax = 30 * 86_400
 const heldSecondsMax = 86_400
 /** Stamps of turns that were on their way may be this far ahead. */
 const toleranceSeconds = 5
 /** How often the file of `accept` is looked for. */
 const lookSeconds = 1
-
-/** How often a thread that decides nothing looks at its clocks, in milliseconds: it has to see a jump before it is accepted. */
-export const clockLookMs = 1_000
 
 export type Jump = {
   /** Unix seconds at which the clocks last agreed: time-outs stand still there. */
@@ -34,32 +32,39 @@ type WatchOptions = {
   readonly disk: Disk
   /** Of the board. */
   readonly directory: string
-  /** Time of the newest record, Unix seconds; 0: there is none. */
+  /** Time of the newest record of the whole board, Unix seconds; 0: there is none. */
   readonly newest: number
 }
 
-/** A thread has one of its own: each asks before it decides or shows anything. */
+/** The main thread has the only one, and tells the other threads (workers/shared-hold.ts). */
 export class ClockWatch {
   readonly #options: WatchOptions
   /** Wall clock less monotonic clock, in seconds, when they last agreed. */
   #offset: number
   #jump: (Jump & { readonly since: number; readonly wall: number }) | undefined
-  #lookedAt = Number.NEGATIVE_INFINITY
+  #wall: number
+  #readAt = Number.NEGATIVE_INFINITY
 
   constructor(options: WatchOptions) {
     this.#options = options
     const { newest } = options
     const wall = options.clock.wallSeconds()
     const now = this.#monotonic()
+    this.#wall = wall
     this.#offset = wall - now
-    const isBehind = wall < newest - toleranceSeconds
-    if (newest > 0 && (isBehind || wall > newest + idleSecondsMax)) this.#begin(newest, wall, now)
+    if (newest > 0 && !isPlausible(newest, wall)) this.#begin(newest, wall, now)
+  }
+
+  /** What the wall clock showed at the last look. */
+  get lookedAt(): number {
+    return this.#wall
   }
 
   /** Looks at both clocks. Undefined: they agree, or the operator has said that the wall clock is right. */
   look(): Jump | undefined {
     const wall = this.#options.clock.wallSeconds()
     const now = this.#monotonic()
+    this.#wall = wall
     const by = wall - (this.#offset + now)
     if (this.#jump === undefined) {
       if (Math.abs(by) < jumpSeconds) this.#offset = wall - now
@@ -77,20 +82,34 @@ export class ClockWatch {
   #begin(heldAt: number, wall: number, now: number): void {
     this.#jump = { heldAt, by: wall - heldAt, since: now, wall }
     // What the operator accepts is the clock as it is now.
-    this.#lookedAt = Number.NEGATIVE_INFINITY
+    this.#readAt = Number.NEGATIVE_INFINITY
   }
 
   #isAccepted(wall: number, now: number): boolean {
-    if (now - this.#lookedAt < lookSeconds) return false
-    this.#lookedAt = now
+    if (now - this.#readAt < lookSeconds) return false
+    this.#readAt = now
     const at = acceptedAt(this.#options.disk, this.#options.directory)
-    // Another thread, and so the operator, may have seen the jump before this one did.
+    // The operator may have seen the jump before it was seen here.
     return at !== undefined && at >= this.#jump!.wall - toleranceSeconds && at <= wall + toleranceSeconds
   }
 
   #monotonic(): number {
     return this.#options.clock.monotonicMs() / 1_000
   }
+}
+
+/** Between two starts the clock may have got from there to here. */
+function isPlausible(newest: number, wall: number): boolean {
+  return wall >= newest - toleranceSeconds && wall <= newest + idleSecondsMax
+}
+
+/**
+ * Time of the newest record of a board, Unix seconds. In a shard that is quiet since its clock was absurdly far ahead, the newest
+ * record is not right; the newest entry of the log is, if the clock has been right since.
+ */
+export function newestStamp(log: number, shards: readonly number[], wall: number): number {
+  const isLogRight = log > 0 && isPlausible(log, wall)
+  return Math.max(log, ...shards.filter((at) => !isLogRight || at <= wall + absurdSeconds))
 }
 
 const fileIn = (directory: string): string => join(directory, 'clock-accepted.json')

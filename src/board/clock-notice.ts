@@ -1,23 +1,33 @@
-/** Looks at the clocks of the main thread, and reports a jump: in the log, to /healthz and to /metrics, until it is over. */
+/**
+ * Looks at the clocks for the whole board, and tells the other threads whether time-outs of works wait. A jump is reported in the log, to
+ * /healthz and to /metrics, until it is over.
+ */
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Clock } from '../clock.ts'
-import { type ClockWatch, clockLookMs } from '../clock-jumps.ts'
+import type { ClockWatch } from '../clock-jumps.ts'
 import type { Notices } from '../notices.ts'
 import type { log } from '../observe.ts'
+import { type SharedHold, storeHold } from '../workers/shared-hold.ts'
+
+const lookMs = 1_000
+
+type ClockNoticeOptions = {
+  readonly watch: ClockWatch
+  readonly clock: Pick<Clock, 'every'>
+  readonly hold: SharedHold
+  readonly notices: Notices
+  readonly report: typeof log
+}
 
 export class ClockNotice {
-  readonly #watch: ClockWatch
-  readonly #notices: Notices
-  readonly #report: typeof log
+  readonly #options: ClockNoticeOptions
   readonly #cancel: Cancel
   #isJumped = false
 
-  constructor(watch: ClockWatch, { every }: Pick<Clock, 'every'>, notices: Notices, report: typeof log) {
-    this.#watch = watch
-    this.#notices = notices
-    this.#report = report
+  constructor(options: ClockNoticeOptions) {
+    this.#options = options
     this.#look()
-    this.#cancel = every(() => this.#look(), clockLookMs)
+    this.#cancel = options.clock.every(() => this.#look(), lookMs)
   }
 
   stop(): void {
@@ -25,18 +35,20 @@ export class ClockNotice {
   }
 
   #look(): void {
-    const jump = this.#watch.look()
+    const { watch, hold, notices, report } = this.#options
+    const jump = watch.look()
+    storeHold(hold, watch.lookedAt, jump)
     if (jump === undefined) {
-      if (this.#isJumped) this.#report('info', 'clock.jump_over')
+      if (this.#isJumped) report('info', 'clock.jump_over')
       this.#isJumped = false
-      return this.#notices.end('clock')
+      return notices.end('clock')
     }
     if (this.#isJumped) return
     this.#isJumped = true
     const { by, heldAt } = jump
     const how = `${Math.abs(Math.round(by / 60))} minutes ${by > 0 ? 'ahead' : 'back'}`
-    this.#report('warn', 'clock.jumped', { seconds: by, held_at: heldAt })
-    this.#notices.set(
+    report('warn', 'clock.jumped', { seconds: by, held_at: heldAt })
+    notices.set(
       'clock',
       `the clock has jumped ${how}, and time-outs of works wait: set it right, or run broadside clock accept`,
     )

@@ -18,7 +18,6 @@ import {
   UnusableDirectory,
 } from '../board-directory.ts'
 import { drained } from '../clock.ts'
-import { ClockWatch } from '../clock-jumps.ts'
 import { LiveFacts } from '../command/live-facts.ts'
 import { BoardAuthor } from '../command/ports.ts'
 import type { Config, Placement } from '../config.ts'
@@ -52,11 +51,9 @@ import { chooseBackend } from '../verify/backends.ts'
 import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verifier.ts'
 import type { ActorHost } from '../workers/actor-host.ts'
 import { Clerks } from '../workers/clerks.ts'
-import type { FeedStats } from '../workers/feed-answers.ts'
 import { HttpThreads } from '../workers/http-threads.ts'
 import { WebhookThread } from '../workers/webhook-thread.ts'
 import { boardRoutes } from './board-routes.ts'
-import { ClockNotice } from './clock-notice.ts'
 import { CommandRouter } from './command-router.ts'
 import { BoardFigures } from './figures-routes.ts'
 import { Followers } from './followers.ts'
@@ -275,13 +272,11 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const http = await startHttp(board, handle, httpThreads)
   await parts.start({ name: 'pages', stop: () => pages.close() }, { name: 'http', stop: () => http.close() })
   const scrubber = scrubberOf(board, actorHost)
-  const clockNotice = await clockNoticeOf(board, actorHost)
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
     // The last answers are on their way through the sockets, and each of them closes its connection.
     { name: 'connections', stop: () => drained(place.clock, () => connections.open === 0, flushMs) },
     { name: 'requests', stop: () => drained(place.clock, isQuiet, drainMs) },
-    { name: 'clock', stop: () => clockNotice.stop() },
     { name: 'scrubber', start: () => scrubber.start(), stop: () => scrubber.stop() },
   )
   // Works, webhooks and screening are the leader's.
@@ -334,20 +329,6 @@ async function startHttp(board: OpenBoard, handler: Handler, threads: number): P
   })
   figures.alsoOf(() => server.usage())
   return server
-}
-
-/** The newest entry of the log says when the board last ran. */
-async function clockNoticeOf(
-  { disk, clock, directory, notices }: ReturnType<typeof baseOf>,
-  actorHost: ActorHost,
-): Promise<ClockNotice> {
-  const newest = await new Promise<number>((resolve) =>
-    actorHost.askFeed<FeedStats>(['stats', null, 0], (told) =>
-      resolve(told === undefined || 'refusal' in told ? 0 : told.checkpointAt),
-    ),
-  )
-  const watch = new ClockWatch({ clock, disk, directory: directory.path, newest })
-  return new ClockNotice(watch, clock, notices, log)
 }
 
 function scrubberOf(

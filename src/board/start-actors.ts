@@ -6,6 +6,7 @@ import { shardOf } from '../../actors/shard.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { sweepBlobs } from '../attachments/routes.ts'
 import type { BoardDirectory } from '../board-directory.ts'
+import { ClockWatch, newestStamp } from '../clock-jumps.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Config, Placement } from '../config.ts'
 import { toldByRegistry } from '../delegations/plans.ts'
@@ -21,7 +22,9 @@ import type { Platform } from '../platform.ts'
 import { dataOf } from '../reads/read.ts'
 import type { FollowerFront } from '../replication/follower-front.ts'
 import { ActorHost, type Following } from '../workers/actor-host.ts'
+import type { FeedStats } from '../workers/feed-answers.ts'
 import { HeldNews } from '../workers/held-news.ts'
+import { ClockNotice } from './clock-notice.ts'
 import { ReadRouter } from './read-router.ts'
 
 export type StartedActors = {
@@ -62,6 +65,8 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
   const workNews = new HeldNews(['carry', 'at rest', 'requested'])
   const { actorHost, facts } = await startThreads(options, workNews)
   await parts.start({ name: 'actors', stop: () => actorHost.stop() })
+  const clockNotice = await clockNoticeOf(options, actorHost, facts.newest)
+  await parts.start({ name: 'clock', stop: () => clockNotice.stop() })
   const heads = new Heads({
     ...config,
     mark,
@@ -166,6 +171,22 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
   news.handles.onNew((identity, handle) => tellShards([[identity, handle]]))
   news.notePeople(people)
   return started
+}
+
+/** The newest record of all says when the board last ran. */
+async function clockNoticeOf(
+  { disk, clock, directory, notices }: ActorsOptions,
+  actorHost: ActorHost,
+  shards: readonly number[],
+): Promise<ClockNotice> {
+  const logged = await new Promise<number>((resolve) =>
+    actorHost.askFeed<FeedStats>(['stats', null, 0], (told) =>
+      resolve(told === undefined || 'refusal' in told ? 0 : told.checkpointAt),
+    ),
+  )
+  const newest = newestStamp(logged, shards, clock.wallSeconds())
+  const watch = new ClockWatch({ clock, disk, directory: directory.path, newest })
+  return new ClockNotice({ watch, clock, hold: actorHost.hold, notices, report: log })
 }
 
 /** The stream still says that writes wait for it, and they do so no longer. */

@@ -48,6 +48,7 @@ import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardThread } from './shard.ts'
 import type { ShardAsk, ShardStart } from './shard-run.ts'
 import { type SharedEnds, sharedEnds, writtenEnds } from './shared-ends.ts'
+import { type SharedHold, sharedHold } from './shared-hold.ts'
 import { takeFrames } from './take-frames.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
@@ -118,7 +119,10 @@ type ActorHostFacts = {
   readonly published: Published
   readonly handles: Handles
   readonly people: PeopleNews
+  /** Of each shard, the time of its newest record in Unix seconds; 0: it has none. */
+  readonly newest: readonly number[]
 }
+type BegunFacts = Omit<ActorHostFacts, 'newest'>
 type Handles = readonly (readonly [identity: string, handle: string])[]
 
 /** The threads that write, as they start: where each journal ends, and what the log and all of them report when they are ready. */
@@ -176,6 +180,8 @@ export class ActorHost implements Actors {
   /** Grows before anything new is announced: threads that share it know whether what they have is still current. */
   readonly turns = new Int32Array(new SharedArrayBuffer(4))
   readonly #sharedEnds: SharedEnds
+  /** Until the first look at the clocks is stored there, no work times out. */
+  readonly hold: SharedHold = sharedHold()
 
   private constructor(options: ActorHostOptions) {
     this.#options = options
@@ -205,10 +211,11 @@ export class ActorHost implements Actors {
     const feed = host.#startFeed(feedPort)
     const facts = host.#begin(ends, log, feed)
     // A thread that cannot start is noticed, whatever is waited for.
-    const [begun] = await Promise.all([facts, log, feed, ...starts])
+    const [begun, , , ...begunShards] = await Promise.all([facts, log, feed, ...starts])
     // What an earlier run has indexed may be taken back in this one.
     if (options.disk.fileExists(searchDirectory(options.directory.path))) host.#search.wake()
-    return { actorHost: host, facts: begun }
+    const newest = begunShards.map((shard) => shard.newest as number)
+    return { actorHost: host, facts: { ...begun, newest } }
   }
 
   /** The board answers, followers too: from now on a write may wait for them. */
@@ -223,7 +230,7 @@ export class ActorHost implements Actors {
   }
 
   /** Threads are born at once and do what they can; each is told what it has to know of those before it. */
-  async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<ActorHostFacts> {
+  async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<BegunFacts> {
     const through = await Promise.all(ends)
     this.#logThread?.send({ through } satisfies LogWord)
     const logFacts = await log
@@ -450,6 +457,7 @@ export class ActorHost implements Actors {
           ? firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number)
           : [],
       ends: this.#sharedEnds,
+      hold: this.hold,
       front: front.port2,
     }
   }
@@ -534,6 +542,7 @@ export class ActorHost implements Actors {
       cursorKey: directory.cursorKey,
       generation: directory.facts.generation,
       serviceId: directory.facts.service_id,
+      hold: this.hold,
       front: front.port2,
       log: logPort,
     }

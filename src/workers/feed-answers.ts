@@ -1,7 +1,6 @@
 /** What the feed's thread answers about public things: reads, exports, tails, proofs, figures. */
 
 import type { Feed } from '../../actors/feed.ts'
-import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
 import { parseEntry } from '../../actors/records/entry.ts'
 import { readBlob } from '../../storage/blob-files.ts'
@@ -9,7 +8,6 @@ import type { Disk } from '../../storage/disk.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
 import { blobsDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
-import { ClockWatch, clockLookMs, type Jump } from '../clock-jumps.ts'
 import type { ExportRequest } from '../export/chunk.ts'
 import { exportChunk } from '../export/chunks.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
@@ -20,6 +18,7 @@ import { tileBytes } from '../log/tiles.ts'
 import type { ReadAnswer, ReadContext, ReadRequest } from '../reads/read.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { answerRead } from './reads.ts'
+import { type SharedHold, timeoutsHeldAt } from './shared-hold.ts'
 import { type Report, readFault } from './thread.ts'
 import type { Trees } from './trees.ts'
 
@@ -61,6 +60,7 @@ type FeedAnswersOptions = {
   readonly cursorKey: SealingKeys
   readonly generation: string
   readonly serviceId: string
+  readonly hold: SharedHold
   readonly clock: Clock
   readonly disk: Disk
   readonly report: Report
@@ -72,9 +72,7 @@ export class FeedAnswers {
   readonly #report: Report
   readonly #trees: Trees
   readonly #proving: Pick<ProofContext, 'treeOf' | 'vkeyOf' | 'headOf' | 'entries'>
-  readonly #watching: Pick<FeedAnswersOptions, 'clock' | 'disk' | 'dataDirectory'>
-  #watch: ClockWatch | undefined
-  readonly #stopWatching: Cancel
+  readonly #timeoutsHeldAt: () => number | undefined
   /** What takes a walk or a read of the log to know, as of the newest frame that is applied. */
   #ofFrame = { applied: -1, tools: 0, checkpointAt: 0 }
 
@@ -85,8 +83,7 @@ export class FeedAnswers {
     const blobs = blobsDirectory(dataDirectory)
     this.#feed = feed
     this.#report = options.report
-    this.#watching = options
-    this.#stopWatching = clock.every(() => this.#watch?.look(), clockLookMs)
+    this.#timeoutsHeldAt = () => timeoutsHeldAt(options.hold, clock.wallSeconds())
     this.#trees = trees
     this.context = {
       state,
@@ -116,7 +113,7 @@ export class FeedAnswers {
 
   /** Throws what stands in the way of an answer. */
   answer(asked: FeedAsk): unknown {
-    this.#feed.state.market.timeoutsHeldAt = this.#jump()?.heldAt
+    this.#feed.state.market.timeoutsHeldAt = this.#timeoutsHeldAt()
     switch (asked[0]) {
       case 'read':
         return this.#read(asked[1])
@@ -137,17 +134,6 @@ export class FeedAnswers {
       case 'stats':
         return this.#stats()
     }
-  }
-
-  close(): void {
-    this.#stopWatching()
-  }
-
-  /** The first time that it is asked, everything that was there at the start is applied. */
-  #jump(): Jump | undefined {
-    const { clock, disk, dataDirectory } = this.#watching
-    this.#watch ??= new ClockWatch({ clock, disk, directory: dataDirectory, newest: this.#counted().checkpointAt })
-    return this.#watch.look()
   }
 
   #read(request: ReadRequest): ReadAnswer {

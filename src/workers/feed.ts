@@ -25,6 +25,7 @@ import { FeedAnswers, type FeedAsk } from './feed-answers.ts'
 import type { Published, Rewritten } from './log-run.ts'
 import { Publisher } from './publisher.ts'
 import { replayProgress } from './replay-progress.ts'
+import type { SharedHold } from './shared-hold.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 import { type Report, readFault, type ThreadPlatform, type ThreadStarter } from './thread.ts'
 import { Trees } from './trees.ts'
@@ -35,6 +36,7 @@ export type FeedThread = {
   readonly cursorKey: SealingKeys
   readonly generation: string
   readonly serviceId: string
+  readonly hold: SharedHold
   readonly front: Port
   readonly log: Port
 }
@@ -175,7 +177,6 @@ class FeedFollower {
   }
 
   close(): void {
-    this.#answers.close()
     this.#front.close()
     this.#log.close()
     this.#snapshots.keep(this.#feed.applied, () => this.#feed.pack())

@@ -4,7 +4,6 @@ import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import type { Shares, WriteLetter } from '../../actors/records/write.ts'
 import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
@@ -15,7 +14,6 @@ import { FRAME_BYTES_LIMIT } from '../../storage/frame.ts'
 import type { Journal } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardIdentity, shardSnapshotsDirectory } from '../board-directory.ts'
-import { ClockWatch, clockLookMs } from '../clock-jumps.ts'
 import type { DraftLetter } from '../command/draft-letter.ts'
 import { openDraft } from '../command/post-draft.ts'
 import { type BackfillRequest, backfill } from '../follow/backfill.ts'
@@ -36,6 +34,7 @@ import { answerRead } from './reads.ts'
 import { replayProgress } from './replay-progress.ts'
 import { RetryShelf } from './retry-shelf.ts'
 import { durableLogEnd, type SharedEnds, storeShardEnd } from './shared-ends.ts'
+import { type SharedHold, timeoutsHeldAt } from './shared-hold.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 import { readFault, type ThreadPlatform } from './thread.ts'
 
@@ -66,6 +65,7 @@ export type ShardStart = {
   /** Rates and quotas hold. */
   readonly limitsOn: boolean
   readonly ends: SharedEnds
+  readonly hold: SharedHold
   /** A write is answered, and shown, when the stream that carries the journals has acknowledged it. */
   readonly waitsForStream: boolean
   /** Another machine decides; its frames are handed on by the main thread, and writes are refused with this. */
@@ -122,9 +122,6 @@ export class ShardRun {
   /** Identity -> handle, from the main thread: the claims are in the journal of the registry's shard. */
   readonly #handles = new Map<string, string>()
   #delivery: WorkDelivery | undefined
-  /** Undefined until the state is made, which says when the newest record was. */
-  #watch: ClockWatch | undefined
-  readonly #stopWatching: Cancel
   /** What waits until a turn is on disk. */
   #held: (() => void)[] = []
 
@@ -168,8 +165,6 @@ export class ShardRun {
     const shelf = new RetryShelf({ disk, directory, report })
     this.#events = new EventFiles({ clock, disk, random, report, directory }, data.recentEvents)
     this.#shard = new Shard(this.#shardOptions(shelf))
-    this.#watch = new ClockWatch({ clock, disk, directory: data.dataDirectory, newest: this.#shard.newest })
-    this.#stopWatching = clock.every(() => this.#watch?.look(), clockLookMs)
     this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
     this.#compactor = new Compactor({
       shard: data.number,
@@ -191,12 +186,11 @@ export class ShardRun {
 
   get facts() {
     const { rooms, events } = this.#shard.board
-    return { through: this.#journal.nextSeq - 1, rooms: rooms.size, events: events.count }
+    return { through: this.#journal.nextSeq - 1, newest: this.#shard.newest, rooms: rooms.size, events: events.count }
   }
 
   async stop(): Promise<void> {
     this.#compactor.close()
-    this.#stopWatching()
     await this.#shard.stop()
     this.#front.close()
     this.#log.close()
@@ -204,6 +198,10 @@ export class ShardRun {
     this.#events.close()
     this.#journal.close()
     this.#mark.close()
+  }
+
+  #timeoutsHeldAt(): number | undefined {
+    return timeoutsHeldAt(this.#data.hold, this.#here.clock.wallSeconds())
   }
 
   #tell(news: ShardNews): void {
@@ -244,7 +242,7 @@ export class ShardRun {
       deciders: eachNamed(deciders),
       again,
       wallSeconds: this.#here.clock.wallSeconds,
-      clockJump: () => this.#watch?.look(),
+      timeoutsHeldAt: () => this.#timeoutsHeldAt(),
       logDurable: () => durableLogEnd(data.ends),
       soon: this.#here.clock.soon,
       isBusy: this.#isBusy,
@@ -335,7 +333,7 @@ export class ShardRun {
   }
 
   #answer([kind, asked]: ShardAsk): unknown {
-    this.#shard.state.market.timeoutsHeldAt = this.#watch?.look()?.heldAt
+    this.#shard.state.market.timeoutsHeldAt = this.#timeoutsHeldAt()
     try {
       if (kind === 'updates') return updatesPage(this.#context, asked)
       if (kind === 'hooks') return answerHooks(this.#context, asked)

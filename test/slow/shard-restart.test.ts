@@ -9,26 +9,11 @@ import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
 import { logKeyOf, proveEvent } from '../support/judge.ts'
+import { mortalThreads } from '../support/mortal-threads.ts'
 import { patience } from '../support/patience.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
-
-/** The first threads of a board write its journals; SIGUSR2 ends the next of so many, as running out of memory would. */
-const assassinOf = (threads: number) => `
-import { isMainThread } from 'node:worker_threads'
-if (isMainThread) {
-  const workers = []
-  let turn = 0
-  process.on('worker', (worker) => workers.push(worker))
-  process.on('SIGUSR2', () => {
-    const shard = turn++ % ${threads}
-    const dying = workers[shard]
-    const before = workers.length
-    process.once('worker', () => { workers[shard] = workers[before] })
-    dying.terminate()
-  })
-}`
 
 test.each([
   ['clerks', 2],
@@ -41,7 +26,7 @@ test.each([
       env: {
         SHARDS: String(shards),
         PLACEMENT: placement,
-        NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(assassinOf(shards))}`,
+        ...mortalThreads(shards),
       },
     })
     const client = await Client.of(board)
@@ -143,7 +128,7 @@ test('a thread that dies on a quiet board takes no reader with it: what was answ
     env: {
       SHARDS: '1',
       PLACEMENT: 'back',
-      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(assassinOf(1))}`,
+      ...mortalThreads(1),
     },
   })
   const client = await Client.of(board)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { acceptClock, ClockWatch } from '../../src/clock-jumps.ts'
+import { acceptClock, ClockWatch, newestStamp } from '../../src/clock-jumps.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -91,4 +91,14 @@ test.each([
 ])('a board that starts %s', (_when, by, isJump) => {
   const { watch } = watched(start, start + by)
   expect(watch.look()).toEqual(isJump ? expect.objectContaining({ heldAt: start, by }) : undefined)
+})
+
+test.each([
+  ['the log, where a shard is quiet', { log: start, shards: [start - 32 * day, start] }, start],
+  ['a shard, where only private rooms are written to', { log: start - 60 * day, shards: [start] }, start],
+  ['a shard, where nothing is public', { log: 0, shards: [start, 0] }, start],
+  ['the log, where a shard was written to last by a clock of 2106', { log: start, shards: [4_300_000_000, 0] }, start],
+  ['2106, where nothing was written since', { log: 4_300_000_000, shards: [4_300_000_000, 0] }, 4_300_000_000],
+])('the newest stamp of a board is that of %s', (_where, { log, shards }, newest) => {
+  expect(newestStamp(log, shards, start + day)).toBe(newest)
 })

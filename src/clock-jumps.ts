@@ -11,20 +11,28 @@ import { absurdSeconds } from '../actors/kernel/day.ts'
 import type { Disk } from '../storage/disk.ts'
 import type { Clock } from './clock.ts'
 import { foreignJson } from './format/foreign-json.ts'
+import type { log } from './observe.ts'
 
 export const jumpSeconds = 3_600
 const idleSecondsMax = 30 * 86_400
 const heldSecondsMax = 86_400
 /** Stamps of turns that were on their way may be this far ahead. */
 const toleranceSeconds = 5
-/** How often the file of `accept` is looked for. */
-const lookSeconds = 1
 
 export type Jump = {
   /** Unix seconds at which the clocks last agreed: time-outs stand still there. */
   readonly heldAt: number
   /** By how much the wall clock is ahead, in seconds; behind: negative. */
   readonly by: number
+}
+
+type Held = Jump & {
+  /** Of the monotonic clock, in seconds. */
+  readonly since: number
+  /** What the wall clock showed when it had jumped last. */
+  readonly wall: number
+  /** What the operator had accepted by then. */
+  readonly accepted: number | undefined
 }
 
 type WatchOptions = {
@@ -34,68 +42,89 @@ type WatchOptions = {
   readonly directory: string
   /** Time of the newest record of the whole board, Unix seconds; 0: there is none. */
   readonly newest: number
+  readonly report: typeof log
 }
 
 /** The main thread has the only one, and tells the other threads (workers/shared-hold.ts). */
 export class ClockWatch {
   readonly #options: WatchOptions
-  /** Wall clock less monotonic clock, in seconds, when they last agreed. */
+  /** Wall clock less monotonic clock, in seconds, at the last look. */
   #offset: number
-  #jump: (Jump & { readonly since: number; readonly wall: number }) | undefined
-  #wall: number
-  #readAt = Number.NEGATIVE_INFINITY
+  #jump: Held | undefined
+  #lookedAt: number
+  #isUnreadable = false
 
   constructor(options: WatchOptions) {
     this.#options = options
     const { newest } = options
     const wall = options.clock.wallSeconds()
     const now = this.#monotonic()
-    this.#wall = wall
+    this.#lookedAt = wall
     this.#offset = wall - now
-    if (newest > 0 && !isPlausible(newest, wall)) this.#begin(newest, wall, now)
+    if (newest === 0 || isPlausible(newest, wall)) return
+    const accepted = this.#accepted()
+    if (accepted === undefined || !agree(accepted, wall))
+      this.#jump = { heldAt: newest, by: wall - newest, since: now, wall, accepted }
   }
 
   /** What the wall clock showed at the last look. */
   get lookedAt(): number {
-    return this.#wall
+    return this.#lookedAt
   }
 
   /** Looks at both clocks. Undefined: they agree, or the operator has said that the wall clock is right. */
   look(): Jump | undefined {
     const wall = this.#options.clock.wallSeconds()
     const now = this.#monotonic()
-    this.#wall = wall
-    const by = wall - (this.#offset + now)
-    if (this.#jump === undefined) {
-      if (Math.abs(by) < jumpSeconds) this.#offset = wall - now
-      else this.#begin(Math.floor(this.#offset + now), wall, now)
-      return this.#jump
-    }
-    const agrees = Math.abs(wall - this.#jump.heldAt - (now - this.#jump.since)) < jumpSeconds
-    if (agrees || now - this.#jump.since >= heldSecondsMax || this.#isAccepted(wall, now)) {
-      this.#jump = undefined
-      this.#offset = wall - now
-    }
+    const expected = this.#offset + now
+    this.#lookedAt = wall
+    this.#offset = wall - now
+    if (!agree(expected, wall)) this.#jumped(Math.floor(expected), wall, now)
+    if (this.#jump !== undefined && this.#isOver(this.#jump, wall, now)) this.#jump = undefined
     return this.#jump
   }
 
-  #begin(heldAt: number, wall: number, now: number): void {
-    this.#jump = { heldAt, by: wall - heldAt, since: now, wall }
-    // What the operator accepts is the clock as it is now.
-    this.#readAt = Number.NEGATIVE_INFINITY
+  /** What the operator accepts is the clock as it is after the last jump. */
+  #jumped(expected: number, wall: number, now: number): void {
+    const { heldAt, since } = this.#jump ?? { heldAt: expected, since: now }
+    const by = wall - Math.floor(heldAt + now - since)
+    this.#jump = { heldAt, by, since, wall, accepted: this.#accepted() }
   }
 
-  #isAccepted(wall: number, now: number): boolean {
-    if (now - this.#readAt < lookSeconds) return false
-    this.#readAt = now
-    const at = acceptedAt(this.#options.disk, this.#options.directory)
-    // The operator may have seen the jump before it was seen here.
-    return at !== undefined && at >= this.#jump!.wall - toleranceSeconds && at <= wall + toleranceSeconds
+  #isOver({ heldAt, since, wall: jumpedTo, accepted: before }: Held, wall: number, now: number): boolean {
+    if (agree(heldAt + now - since, wall) || now - since >= heldSecondsMax) return true
+    const accepted = this.#accepted()
+    if (accepted === undefined || !agree(accepted, wall)) return false
+    // The operator may have accepted a jump before it was seen here.
+    return accepted !== before || Math.abs(accepted - jumpedTo) <= toleranceSeconds
+  }
+
+  /** A file that cannot be read accepts nothing. */
+  #accepted(): number | undefined {
+    const { disk, directory, report } = this.#options
+    try {
+      const accepted = acceptedAt(disk, directory)
+      this.#isUnreadable = false
+      return accepted
+    } catch (error) {
+      if (!this.#isUnreadable)
+        report('warn', 'clock.accept_unreadable', {
+          file: fileIn(directory),
+          problem: (error as Error).message,
+          note: 'Nothing was accepted. Remove what is there, and run broadside clock accept again.',
+        })
+      this.#isUnreadable = true
+      return undefined
+    }
   }
 
   #monotonic(): number {
     return this.#options.clock.monotonicMs() / 1_000
   }
+}
+
+function agree(one: number, other: number): boolean {
+  return Math.abs(one - other) < jumpSeconds
 }
 
 /** Between two starts the clock may have got from there to here. */
@@ -114,14 +143,16 @@ export function newestStamp(log: number, shards: readonly number[], wall: number
 
 const fileIn = (directory: string): string => join(directory, 'clock-accepted.json')
 
-/** The operator says that the clock is right. `at`: what it shows. */
+/** The operator says that the clock is right. `at`: what it shows. The board of another user reads it, where root has written it. */
 export function acceptClock(disk: Disk, directory: string, at: number): void {
-  disk.writeAtomic(fileIn(directory), Buffer.from(`${JSON.stringify({ at })}\n`))
+  disk.writeAtomic(fileIn(directory), Buffer.from(`${JSON.stringify({ at })}\n`), 0o644)
 }
 
+/** Undefined: nothing was accepted. Throws what stands in the way of reading it. */
 function acceptedAt(disk: Disk, directory: string): number | undefined {
   const path = fileIn(directory)
   if (!disk.fileExists(path)) return undefined
   const { at } = Object(foreignJson(disk.readWhole(path).toString('utf8'))) as { readonly at?: unknown }
-  return typeof at === 'number' ? at : undefined
+  if (typeof at !== 'number') throw new Error('It is not what broadside clock accept writes.')
+  return at
 }

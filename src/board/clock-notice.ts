@@ -2,9 +2,10 @@
  * Looks at the clocks for the whole board, and tells the other threads whether time-outs of works wait. A jump is reported in the log, to
  * /healthz and to /metrics, until it is over.
  */
+import { daySeconds } from '../../actors/kernel/day.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Clock } from '../clock.ts'
-import type { ClockWatch } from '../clock-jumps.ts'
+import type { ClockWatch, Jump } from '../clock-jumps.ts'
 import type { Notices } from '../notices.ts'
 import type { log } from '../observe.ts'
 import { type SharedHold, storeHold } from '../workers/shared-hold.ts'
@@ -22,7 +23,7 @@ type ClockNoticeOptions = {
 export class ClockNotice {
   readonly #options: ClockNoticeOptions
   readonly #cancel: Cancel
-  #isJumped = false
+  #shown: Jump | undefined
 
   constructor(options: ClockNoticeOptions) {
     this.#options = options
@@ -38,19 +39,28 @@ export class ClockNotice {
     const { watch, hold, notices, report } = this.#options
     const jump = watch.look()
     storeHold(hold, watch.lookedAt, jump)
+    if (jump === this.#shown) return
+    this.#shown = jump
     if (jump === undefined) {
-      if (this.#isJumped) report('info', 'clock.jump_over')
-      this.#isJumped = false
+      report('info', 'clock.jump_over')
       return notices.end('clock')
     }
-    if (this.#isJumped) return
-    this.#isJumped = true
     const { by, heldAt } = jump
-    const how = `${Math.abs(Math.round(by / 60))} minutes ${by > 0 ? 'ahead' : 'back'}`
     report('warn', 'clock.jumped', { seconds: by, held_at: heldAt })
     notices.set(
       'clock',
-      `the clock has jumped ${how}, and time-outs of works wait: set it right, or run broadside clock accept`,
+      `the clock has jumped ${spanText(Math.abs(by))} ${by > 0 ? 'ahead' : 'back'}, and time-outs of works wait: set it right, or run broadside clock accept`,
     )
   }
+}
+
+/** In the largest unit of which there are two. */
+function spanText(seconds: number): string {
+  const units = [
+    ['days', daySeconds],
+    ['hours', 3_600],
+    ['minutes', 60],
+  ] as const
+  const [name, unit] = units.find(([, size]) => seconds >= 2 * size) ?? ['seconds', 1]
+  return `${Math.round(seconds / unit)} ${name}`
 }

@@ -185,7 +185,7 @@ async function clockNoticeOf(
     ),
   )
   const newest = newestStamp(logged, shards, clock.wallSeconds())
-  const watch = new ClockWatch({ clock, disk, directory: directory.path, newest })
+  const watch = new ClockWatch({ clock, disk, directory: directory.path, newest, report: log })
   return new ClockNotice({ watch, clock, hold: actorHost.hold, notices, report: log })
 }
 

@@ -1,3 +1,5 @@
+import { mkdirSync, rmdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { acceptClock, ClockWatch, newestStamp } from '../../src/clock-jumps.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
@@ -8,17 +10,18 @@ const day = 24 * hour
 const start = 1_790_000_000
 
 /** Two clocks in the hands of the test. */
-function watched(newest = 0, wall = start) {
-  const directory = scratchDirectory()
+function watched(newest = 0, wall = start, directory = scratchDirectory()) {
   const time = { wall, monotonic: 5_000 }
   const clock = { wallSeconds: () => time.wall, monotonicMs: () => time.monotonic * 1_000 }
-  const watch = new ClockWatch({ clock, disk: machineDisk, directory, newest })
+  const reported: unknown[] = []
+  const report = (...said: unknown[]) => void reported.push(said)
+  const watch = new ClockWatch({ clock, disk: machineDisk, directory, newest, report })
   const pass = (seconds: number): void => {
     time.wall += seconds
     time.monotonic += seconds
   }
   const accept = (at = time.wall) => acceptClock(machineDisk, directory, at)
-  return { watch, time, pass, accept }
+  return { watch, time, pass, accept, directory, reported }
 }
 
 test.each([hour, day, -hour, -40 * day, 80 * 365 * day])(
@@ -91,6 +94,84 @@ test.each([
 ])('a board that starts %s', (_when, by, isJump) => {
   const { watch } = watched(start, start + by)
   expect(watch.look()).toEqual(isJump ? expect.objectContaining({ heldAt: start, by }) : undefined)
+})
+
+test('a clock that jumps again in a hold says by how much it is ahead now, and that clock can be accepted', () => {
+  const { watch, time, pass, accept } = watched()
+  time.wall += 365 * day
+  expect(watch.look()).toMatchObject({ heldAt: start, by: 365 * day })
+  pass(3)
+  time.wall -= 365 * day - 2 * hour
+  expect(watch.look()).toMatchObject({ heldAt: start, by: 2 * hour })
+  pass(hour)
+  expect(watch.look()).toMatchObject({ heldAt: start, by: 2 * hour })
+  accept()
+  pass(1)
+  expect(watch.look()).toBeUndefined()
+})
+
+test('what was accepted before a jump back does not accept that jump', () => {
+  const { watch, time, pass, accept } = watched()
+  accept()
+  pass(2 * hour)
+  expect(watch.look()).toBeUndefined()
+  time.wall -= 2 * hour + 600
+  expect(watch.look()).toBeDefined()
+  pass(900)
+  expect(watch.look()).toBeDefined()
+  accept()
+  expect(watch.look()).toBeUndefined()
+})
+
+test('a jump that the operator accepts at once is accepted, though it is seen only then', () => {
+  const { watch, time, pass, accept } = watched()
+  time.wall += day
+  accept()
+  pass(1)
+  expect(watch.look()).toBeUndefined()
+})
+
+test.each([
+  ['8 seconds', 8, false],
+  ['59 minutes', 59 * 60, false],
+  ['2 hours', 2 * hour, true],
+])('a clock that was accepted on a stopped board is accepted by a start %s later, or not', (_when, later, isJump) => {
+  const directory = scratchDirectory()
+  for (const by of [40 * day, -day]) {
+    acceptClock(machineDisk, directory, start + by)
+    const { watch, pass } = watched(start, start + by + later, directory)
+    expect(watch.look() !== undefined).toBe(isJump)
+    pass(1)
+    expect(watch.look() !== undefined).toBe(isJump)
+  }
+})
+
+test.each([
+  ['a directory', (file: string) => mkdirSync(file)],
+  ['no JSON', (file: string) => writeFileSync(file, '\0{')],
+  ['empty', (file: string) => writeFileSync(file, '')],
+])('a file of the operator that is %s accepts nothing, and is reported once with what to do', (_what, make) => {
+  const { watch, time, pass, accept, directory, reported } = watched()
+  const file = join(directory, 'clock-accepted.json')
+  make(file)
+  time.wall += day
+  for (let n = 0; n < 3; n++) {
+    expect(watch.look()).toBeDefined()
+    pass(1)
+  }
+  expect(reported).toEqual([
+    ['warn', 'clock.accept_unreadable', expect.objectContaining({ file, note: expect.stringContaining('Remove') })],
+  ])
+  if (statSync(file).isDirectory()) rmdirSync(file)
+  accept()
+  expect(watch.look()).toBeUndefined()
+  expect(reported).toHaveLength(1)
+})
+
+test('the board of another user reads what root has accepted', () => {
+  const { accept, directory } = watched()
+  accept()
+  expect(statSync(join(directory, 'clock-accepted.json')).mode & 0o777).toBe(0o644)
 })
 
 test.each([

@@ -40,6 +40,8 @@ const fixes: Readonly<Record<string, string>> = {
   DiskFull: 'Free space on the disk of the data directory and start again',
 }
 
+const readFix = `The disk does not give back what was written to it: see the kernel log. Run broadside fsck for a full report, then ${restoreBackup} on a sound disk`
+
 const noRight =
   'The user of this process must be able to read and write the data directory: grant it permission, or name another DATA_DIR'
 const noDirectory = 'DATA_DIR must name a directory that exists or can be made'
@@ -60,6 +62,8 @@ const systemFixes: Readonly<Record<string, string>> = {
   ENFILE: 'Raise the number of files that this machine may open (fs.file-max)',
 }
 
+/** The disk does not give back what a file holds. */
+const cannotRead = /^EIO: [^,]+, (read|open|stat|fstat|scandir)\b/
 const cannotListen = /^(cannot listen|listen E|getaddrinfo E)/
 
 /** Its message is a whole sentence for the operator. */
@@ -90,6 +94,7 @@ export function explainFailure(error: unknown): Failure {
 /** Undefined: unknown. */
 function fixOf(name: string, message: string): string | undefined {
   if (complete.has(name)) return ''
+  if (cannotRead.test(message)) return readFix
   if (cannotListen.test(message)) return 'Set HOST to an address of this machine and PORT to a port that is free'
   return fixes[name] ?? systemFixes[/^(E[A-Z]+): /.exec(message)?.[1] ?? '']
 }

@@ -72,10 +72,14 @@ class RealFile implements DiskFile {
   readAt(into: Uint8Array, position: number): number {
     const begun = performance.now()
     let total = 0
-    while (total < into.length) {
-      const count = readSync(this.#open, into, total, Math.min(into.length - total, callBytesMax), position + total)
-      if (count === 0) break
-      total += count
+    try {
+      while (total < into.length) {
+        const count = readSync(this.#open, into, total, Math.min(into.length - total, callBytesMax), position + total)
+        if (count === 0) break
+        total += count
+      }
+    } catch (cause) {
+      throw naming(this.path, cause)
     }
     readPace.note(into.length, begun, performance.now())
     return total
@@ -151,6 +155,20 @@ function writeAll(descriptor: number, bytes: Uint8Array, position: number, path:
 function isFull(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code
   return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG'
+}
+
+/** The system says of a failed read what went wrong, and not in which file. */
+function naming(path: string, cause: unknown): unknown {
+  if (!(cause instanceof Error && 'syscall' in cause) || 'path' in cause) return cause
+  return Object.assign(cause, { path, message: `${cause.message} '${path}'` })
+}
+
+function readWhole(path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (cause) {
+    throw naming(path, cause)
+  }
 }
 
 function syncDirectory(path: string): void {
@@ -243,7 +261,13 @@ async function openForReading(path: string): Promise<ReadHandle | undefined> {
   const { size } = await file.stat()
   return {
     size,
-    read: async (into, position) => (await file.read(into, 0, into.length, position)).bytesRead,
+    read: async (into, position) => {
+      try {
+        return (await file.read(into, 0, into.length, position)).bytesRead
+      } catch (cause) {
+        throw naming(path, cause)
+      }
+    },
     close: () => file.close(),
   }
 }
@@ -338,7 +362,7 @@ export const machineDisk: Disk = {
   readsAreSlow,
   openFile: (path, mode) => new RealFile(path, mode),
   openForReading,
-  readWhole: (path) => readFileSync(path),
+  readWhole,
   fileExists: (path) => statSync(path, { throwIfNoEntry: false }) !== undefined,
   look,
   listFiles: (directory) => listed(directory, (entry) => entry.isFile()),

@@ -22,6 +22,18 @@ test('bytes written at a position are read there, and reading stops at the end o
   file.close()
 })
 
+test('an error of a read names the file', async () => {
+  const directory = scratchDirectory()
+  const file = openFile(directory, 'read')
+  const handle = (await machineDisk.openForReading(directory))!
+  const named = new RegExp(`^EISDIR: .*, read '${directory}'$`)
+  expect(() => file.readAt(Buffer.alloc(4), 0)).toThrow(named)
+  expect(() => machineDisk.readWhole(directory)).toThrow(named)
+  await expect(handle.read(Buffer.alloc(4), 0)).rejects.toThrow(named)
+  file.close()
+  await handle.close()
+})
+
 test('a closed file is no file any more, though the process gives its number to the next one', () => {
   const directory = scratchDirectory()
   const old = openFile(join(directory, 'old'), 'create')

@@ -59,8 +59,22 @@ export class NewerFormat extends Error {
 }
 
 /** The disk does not give back, or take, what a file holds (EIO). What is derived is made again then. */
-export function isUnreadable(error: unknown): boolean {
+export function isUnreadable(error: unknown): error is Error {
   return error instanceof Error && 'code' in error && error.code === 'EIO'
+}
+
+/** What is read of something derived; undefined where the disk does not give it back, and `onUnreadable` is told why. */
+export function unlessUnreadable<Found>(
+  read: () => Found,
+  onUnreadable: (problem: string) => void = () => {},
+): Found | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    onUnreadable(error.message)
+    return undefined
+  }
 }
 
 /** Bytes of a file. Throws ENOENT. */

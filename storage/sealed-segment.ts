@@ -5,7 +5,7 @@
  * again from the frames.
  */
 import { BoundedMap } from './bounded-map.ts'
-import { Damage, type Disk, type DiskFile, isUnreadable } from './disk.ts'
+import { Damage, type Disk, type DiskFile, isUnreadable, unlessUnreadable } from './disk.ts'
 import type { FramePlace } from './nearby-reads.ts'
 import { type ByteSource, buildIndex, type OffsetBlocks, type SealedFacts, SealedIndex } from './sealed-index.ts'
 import {
@@ -82,7 +82,8 @@ export class SealedSegment {
   findIndex(): boolean {
     const path = indexPath(this.#options.directory, this.facts.firstSeq)
     if (!this.#options.disk.fileExists(path)) return false
-    const file = this.#options.disk.openFile(path, 'read')
+    const file = unlessUnreadable(() => this.#options.disk.openFile(path, 'read'))
+    if (file === undefined) return false
     try {
       this.#index = unlessUnreadable(() => SealedIndex.open(file, this.facts, this.#blocks))
     } finally {
@@ -173,16 +174,6 @@ export class SealedSegment {
   close(): void {
     this.#indexFile?.close()
     this.file.close()
-  }
-}
-
-/** Undefined where the disk does not give it back. */
-function unlessUnreadable<Found>(read: () => Found): Found | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (!isUnreadable(error)) throw error
-    return undefined
   }
 }
 

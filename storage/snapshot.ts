@@ -17,7 +17,7 @@
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { Damage, type Disk, type DiskFile } from './disk.ts'
+import { Damage, type Disk, type DiskFile, unlessUnreadable } from './disk.ts'
 import { readSeq, writeSeq } from './frame.ts'
 
 /** The one in use, and one more in case it turns out to be unreadable. */
@@ -144,10 +144,22 @@ function removeOld(disk: Disk, directory: string): void {
   for (const old of snapshotSeqs(disk, directory).slice(snapshotsKept)) disk.removeFile(pathOf(directory, old))
 }
 
-/** The newest sound snapshot of this journal; broken ones and those of other journals are passed over. */
-export function loadNewest(disk: Disk, directory: string, journalId: Buffer): Snapshot | undefined {
+/**
+ * The newest sound snapshot of this journal; broken ones and those of other journals are passed over. `onUnreadable`: called with
+ * those that the disk does not give back.
+ */
+export function loadNewest(
+  disk: Disk,
+  directory: string,
+  journalId: Buffer,
+  onUnreadable: (path: string, problem: string) => void = () => {},
+): Snapshot | undefined {
   for (const seq of snapshotSeqs(disk, directory)) {
-    const image = readSound(disk, pathOf(directory, seq), journalId, seq)
+    const path = pathOf(directory, seq)
+    const image = unlessUnreadable(
+      () => readSound(disk, path, journalId, seq),
+      (problem) => onUnreadable(path, problem),
+    )
     if (image !== undefined) return { seq, ...image }
   }
   return undefined
@@ -159,16 +171,21 @@ export function loadNewest(disk: Disk, directory: string, journalId: Buffer): Sn
  */
 export function reachOf(disk: Disk, directory: string, journalId: Buffer): number {
   for (const seq of disk.fileExists(directory) ? snapshotSeqs(disk, directory) : []) {
-    const file = disk.openFile(pathOf(directory, seq), 'read')
-    try {
-      const head = Buffer.alloc(headerBytes)
-      const isHead = file.readAt(head, 0) === headerBytes && head.subarray(0, 4).equals(magicAndVersion)
-      if (isHead && head.subarray(4, 20).equals(journalId) && readSeq(head, 20) === seq) return seq
-    } finally {
-      file.close()
-    }
+    const head = unlessUnreadable(() => headOf(disk, pathOf(directory, seq)))
+    const isHead = head?.subarray(0, 4).equals(magicAndVersion) === true
+    if (isHead && head.subarray(4, 20).equals(journalId) && readSeq(head, 20) === seq) return seq
   }
   return 0
+}
+
+function headOf(disk: Disk, path: string): Buffer {
+  const file = disk.openFile(path, 'read')
+  try {
+    const head = Buffer.alloc(headerBytes)
+    return head.subarray(0, file.readAt(head, 0))
+  } finally {
+    file.close()
+  }
 }
 
 /**
@@ -194,8 +211,12 @@ export function* badSnapshots(
 ): Generator<{ readonly path: string; readonly problem: string; readonly isDamage: boolean }, void, undefined> {
   for (const seq of disk.fileExists(directory) ? snapshotSeqs(disk, directory) : []) {
     const path = pathOf(directory, seq)
-    if (readSound(disk, path, journalId, seq) === undefined)
-      yield { path, problem: 'its checksum, its journal or its number is another one', isDamage: false }
+    let problem = 'its checksum, its journal or its number is another one'
+    const sound = unlessUnreadable(
+      () => readSound(disk, path, journalId, seq),
+      (unreadable) => (problem = unreadable),
+    )
+    if (sound === undefined) yield { path, problem, isDamage: false }
     else if (seq > seqMax)
       yield { path, problem: `it holds frame ${seq} of a journal that ends at ${seqMax}`, isDamage: true }
   }

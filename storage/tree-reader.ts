@@ -6,7 +6,7 @@
  * nodes above, which are between chunks, one by one.
  */
 import { BoundedMap } from './bounded-map.ts'
-import { type Disk, type DiskFile, isUnreadable } from './disk.ts'
+import { type Disk, type DiskFile, unlessUnreadable } from './disk.ts'
 import {
   consistencyPathOf,
   type EdgeHashes,
@@ -37,8 +37,10 @@ type Chunk = { readonly bytes: Buffer; length: number }
 
 /** A read-only view of a tree file that one {@link TreeWriter} appends to, in this thread or another. */
 export class TreeReader {
+  readonly #disk: Disk
   readonly #path: string
-  readonly #file: DiskFile
+  /** Undefined: the disk did not open it. */
+  #file: DiskFile | undefined
   readonly #chunks: BoundedMap<number, Chunk>
   readonly #nodes: BoundedMap<number, Buffer>
   #size = 0
@@ -46,8 +48,9 @@ export class TreeReader {
   #edges: { readonly size: number; readonly hashes: EdgeHashes } = { size: 0, hashes: [] }
 
   private constructor(disk: Disk, path: string, limits: TreeReaderLimits) {
+    this.#disk = disk
     this.#path = path
-    this.#file = disk.openFile(path, 'read')
+    this.#file = this.#opened()
     this.#chunks = new BoundedMap(limits.chunksMax)
     this.#nodes = new BoundedMap(limits.nodesMax)
   }
@@ -133,7 +136,7 @@ export class TreeReader {
   }
 
   close(): void {
-    this.#file.close()
+    this.#file?.close()
   }
 
   #allow(size: number): void {
@@ -189,12 +192,12 @@ export class TreeReader {
 
   /** What the disk does not give back is missing. */
   #read(into: Buffer, position: number): number {
-    try {
-      return this.#file.readAt(into, position)
-    } catch (error) {
-      if (!isUnreadable(error)) throw error
-      return 0
-    }
+    this.#file ??= this.#opened()
+    return unlessUnreadable(() => this.#file?.readAt(into, position)) ?? 0
+  }
+
+  #opened(): DiskFile | undefined {
+    return unlessUnreadable(() => this.#disk.openFile(this.#path, 'read'))
   }
 
   #readExactly(into: Buffer, position: number): void {

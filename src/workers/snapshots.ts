@@ -39,7 +39,9 @@ export class SnapshotKeeper {
     this.#directory = directory
     this.#journalId = journalId
     here.disk.makeDirectory(directory)
-    this.#found = journalId === undefined ? undefined : loadNewest(here.disk, directory, journalId)
+    const onUnreadable = (path: string, problem: string): void =>
+      here.report('warn', 'snapshot.unreadable', { path, problem })
+    this.#found = journalId === undefined ? undefined : loadNewest(here.disk, directory, journalId, onUnreadable)
     this.#reached = this.#found?.seq ?? 0
     this.#kept = this.#reached
   }

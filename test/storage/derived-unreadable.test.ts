@@ -1,4 +1,4 @@
-/** EIO on what is derived, indexes of sealed segments and the tree file, costs time and no answer. */
+/** EIO on what is derived, indexes of sealed segments, the tree file and snapshots, costs time and no answer. */
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -6,6 +6,7 @@ import type { Disk, DiskFile } from '../../storage/disk.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX, leafHash } from '../../storage/merkle.ts'
+import { badSnapshots, loadNewest, reachOf, save } from '../../storage/snapshot.ts'
 import { TreeWriter } from '../../storage/tree.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeMender } from '../../storage/tree-mender.ts'
@@ -13,22 +14,23 @@ import { TreeReader } from '../../storage/tree-reader.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
-const refusal = () => Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', syscall: 'read' })
+const refuse = (): never => {
+  throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', syscall: 'read' })
+}
 
-/** The files of the machine, of which some cannot be read or written while `isBad`. */
+/** The files of the machine, of which some cannot be opened, read or written while `isBad`. */
 class BadPlaces {
   isBad = true
   readonly disk: Disk
 
-  constructor(suffix: string, refused: 'readAt' | 'writeAt') {
+  constructor(suffix: string, refused: 'openFile' | 'readAt' | 'writeAt') {
     this.disk = {
       ...machineDisk,
       openFile: (path, mode): DiskFile => {
+        const isMeant = path.endsWith(suffix)
+        if (isMeant && refused === 'openFile' && this.isBad) refuse()
         const file = machineDisk.openFile(path, mode)
-        if (!path.endsWith(suffix)) return file
-        const refuse = (): never => {
-          throw refusal()
-        }
+        if (!isMeant) return file
         return new Proxy(file, {
           get: (target, name) => {
             if (name === refused && this.isBad) return refuse
@@ -41,24 +43,27 @@ class BadPlaces {
   }
 }
 
-test('indexes that cannot be read are made again from the frames, at start and while reading', () => {
-  const directory = scratchDirectory()
-  const { disk } = new BadPlaces('.idx', 'readAt')
-  const options = { disk, directory, segmentBytesMax: 2_000 }
-  const made = Journal.open(options)
-  while (made.nextSeq < 100) made.append([numbered(made.nextSeq)])
-  made.close()
-  const journal = Journal.open(options)
-  const reader = JournalReader.open(disk, directory)
-  reader.advance(99)
-  for (let seq = 1; seq < 100; seq++) {
-    expect(journal.read(seq)!.payload).toEqual(numbered(seq).payload)
-    expect(reader.read(seq)!.payload).toEqual(numbered(seq).payload)
-    expect(journal.findKey(keyOf(seq))).toBe(seq)
-  }
-  reader.close()
-  journal.close()
-})
+test.each(['openFile', 'readAt'] as const)(
+  'indexes on which %s fails are made again from the frames, at start and while reading',
+  (refused) => {
+    const directory = scratchDirectory()
+    const { disk } = new BadPlaces('.idx', refused)
+    const options = { disk, directory, segmentBytesMax: 2_000 }
+    const made = Journal.open(options)
+    while (made.nextSeq < 100) made.append([numbered(made.nextSeq)])
+    made.close()
+    const journal = Journal.open(options)
+    const reader = JournalReader.open(disk, directory)
+    reader.advance(99)
+    for (let seq = 1; seq < 100; seq++) {
+      expect(journal.read(seq)!.payload).toEqual(numbered(seq).payload)
+      expect(reader.read(seq)!.payload).toEqual(numbered(seq).payload)
+      expect(journal.findKey(keyOf(seq))).toBe(seq)
+    }
+    reader.close()
+    journal.close()
+  },
+)
 
 const leaves = Buffer.concat(Array.from({ length: 40 }, (_, n) => leafHash(Buffer.from(`leaf ${n}`))))
 
@@ -104,4 +109,32 @@ test('what cannot be read of a tree file is missing, and is written once more', 
   expect(mender.wrong).toBeGreaterThan(0)
   mender.close()
   expect(machineDisk.readWhole(path)).toEqual(machineDisk.readWhole(join(directory, 'right')))
+})
+
+test('a tree file that cannot be opened is missing, and is read once it can be', () => {
+  const path = join(scratchDirectory(), 'nodes.bin')
+  const tree = TreeWriter.open(machineDisk, path, 0)
+  tree.append(leaves)
+  tree.close()
+  const places = new BadPlaces('nodes.bin', 'openFile')
+  const reader = TreeReader.open(places.disk, path)
+  reader.advance(40)
+  expect(() => reader.inclusionPath(3, 40)).toThrow(TreeFileShort)
+  places.isBad = false
+  expect(reader.root(40)).toEqual(rootOf(leaves))
+  reader.close()
+})
+
+test.each(['openFile', 'readAt'] as const)('a snapshot on which %s fails is passed over and named', (refused) => {
+  const directory = scratchDirectory()
+  const journalId = Buffer.alloc(16, 5)
+  for (const seq of [7, 9])
+    save(machineDisk, directory, { journalId, seq, bytes: Buffer.from(`state ${seq}`), columns: [] })
+  const { disk } = new BadPlaces('9.snapshot', refused)
+  const told: string[] = []
+  const found = loadNewest(disk, directory, journalId, (path) => told.push(path))
+  expect(found).toMatchObject({ seq: 7 })
+  expect(told).toEqual([join(directory, `${'9'.padStart(20, '0')}.snapshot`)])
+  expect(reachOf(disk, directory, journalId)).toBe(7)
+  expect([...badSnapshots(disk, directory, journalId, 9)]).toMatchObject([{ path: told[0], isDamage: false }])
 })

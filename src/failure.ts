@@ -28,8 +28,12 @@ const complete = new Set([
 /** What is left to do where bytes that were promised are lost. */
 export const restoreBackup = 'restore the newest backup of the whole data directory'
 
+/** The same where the disk does not give them back. */
+const readFix = `The disk does not give back what was written to it: see the kernel log. Run broadside fsck for a full report, then ${restoreBackup} on a sound disk`
+
 const fixes: Readonly<Record<string, string>> = {
   Damage: `Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for a full report, then ${restoreBackup}`,
+  FailedRead: readFix,
   RootMismatch: `Run broadside fsck for a full report, then ${restoreBackup}`,
   RolledBack:
     'An older copy of the data directory was restored: to continue signing would publish two roots for one size, and anybody could prove it. Restore the newest data directory. If it is lost, this log cannot continue: broadside restored --lost ends it here and begins a new one',
@@ -39,8 +43,6 @@ const fixes: Readonly<Record<string, string>> = {
   SyncFailed: 'The disk does not keep what is written to it: see the kernel log, and start again on a sound disk',
   DiskFull: 'Free space on the disk of the data directory and start again',
 }
-
-const readFix = `The disk does not give back what was written to it: see the kernel log. Run broadside fsck for a full report, then ${restoreBackup} on a sound disk`
 
 const noRight =
   'The user of this process must be able to read and write the data directory: grant it permission, or name another DATA_DIR'

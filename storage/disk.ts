@@ -50,6 +50,26 @@ export class Damage extends Error {
   }
 }
 
+/** What is found where the disk does not give back what is there. */
+export const readError = 'a read error (EIO)'
+
+/**
+ * A place of a file that the disk does not give back (EIO). Who needs it now has to do as with damage; a later read may succeed, so
+ * nobody may take it for lost for good: see `isUnreadable`.
+ */
+export class FailedRead extends Damage {
+  readonly code = 'EIO'
+  constructor(place: { path: string; offset: number; expected: string; frame?: number }) {
+    super({ ...place, found: readError })
+    this.name = 'FailedRead'
+  }
+}
+
+/** What a read of a place of a segment has failed with. */
+export function failedAt(place: ConstructorParameters<typeof FailedRead>[0], error: unknown): unknown {
+  return isUnreadable(error) && !(error instanceof Damage) ? new FailedRead(place) : error
+}
+
 /** Something in the data directory has a format that only newer releases know. Nothing is wrong with it. */
 export class NewerFormat extends Error {
   constructor(where: string, found: string) {
@@ -59,7 +79,7 @@ export class NewerFormat extends Error {
 }
 
 /** The disk does not give back, or take, what a file holds (EIO). What is derived is made again then. */
-export function isUnreadable(error: unknown): error is Error {
+export function isUnreadable(error: unknown): error is Error & { readonly code: 'EIO' } {
   return error instanceof Error && 'code' in error && error.code === 'EIO'
 }
 

@@ -3,8 +3,8 @@
  *
  * Payloads are views of one buffer that the next step may overwrite; callers copy what they keep.
  */
-import type { DiskFile } from './disk.ts'
-import { decodeFrame, type FoundFrame, type NoFrame } from './frame.ts'
+import { type DiskFile, isUnreadable } from './disk.ts'
+import { decodeFrame, type FoundFrame, FRAME_HEADER_BYTES, type NoFrame } from './frame.ts'
 
 /** One read at most: large enough that its system call costs nothing per frame, small enough for every thread to have one. */
 export const windowBytes = 256 * 1024
@@ -21,6 +21,8 @@ export class FrameWindow {
   #bytes: Buffer = Buffer.alloc(0)
   #base = 0
   #filled = 0
+  /** A read of all up to here has failed: frames before it are read one by one, so that only those in the bad place fail. */
+  #singlyUntil = 0
 
   /**
    * `limit`: position in the file after which nothing is read; `seed`: of the segment's header; `bytes`: how much is
@@ -37,6 +39,7 @@ export class FrameWindow {
   reset(limit: number): void {
     this.#limit = limit
     this.#filled = 0
+    this.#singlyUntil = 0
   }
 
   /** The frame at `position`, or why there is none; `short` then means that it extends beyond the limit. */
@@ -53,7 +56,20 @@ export class FrameWindow {
   }
 
   #fill(position: number, needs: number): void {
-    const wanted = Math.max(0, Math.min(Math.max(this.#readBytes, needs), this.#limit - position))
+    const frameBytes = Math.max(FRAME_HEADER_BYTES, needs)
+    if (position < this.#singlyUntil) return this.#read(position, frameBytes)
+    const bytes = Math.max(this.#readBytes, frameBytes)
+    try {
+      this.#read(position, bytes)
+    } catch (error) {
+      if (!isUnreadable(error) || bytes === frameBytes) throw error
+      this.#singlyUntil = position + bytes
+      this.#read(position, frameBytes)
+    }
+  }
+
+  #read(position: number, bytes: number): void {
+    const wanted = Math.max(0, Math.min(bytes, this.#limit - position))
     if (wanted > this.#bytes.length) this.#bytes = Buffer.allocUnsafe(wanted)
     // A read that fails has overwritten what was here.
     this.#filled = 0

@@ -1,15 +1,15 @@
 /**
  * Reading frames in order across segments, with large reads. The writer and the readers scan through this one function.
  */
-import { Damage, type Disk } from './disk.ts'
-import { FOOTER, type FoundFrame } from './frame.ts'
+import { Damage, type Disk, failedAt } from './disk.ts'
+import { FOOTER, type FoundFrame, type NoFrame } from './frame.ts'
 import { FrameWindow, frameBytesUsual, windowBytes } from './frame-window.ts'
 import type { ScanPlace } from './sealed-segments.ts'
 
 /**
  * Frames `from` to `through` (inclusive). The payload is a view that the next step overwrites: copy what is kept.
  * Holds one file open until the loop ends or is left by `break`, so it must not be dropped half way.
- * Throws Damage at a frame that is not what was written.
+ * Throws Damage at a frame that is not what was written, or that the disk does not give back (FailedRead).
  */
 export function* scanFrames(scan: {
   disk: Disk
@@ -28,7 +28,7 @@ export function* scanFrames(scan: {
       const bytes = Math.min(windowBytes, end - place.offset, (last - seq + 1) * frameBytesUsual)
       const window = new FrameWindow(file, { limit: end, seed, bytes })
       for (let offset = place.offset; seq <= last; seq++) {
-        const frame = window.at(offset)
+        const frame = frameAt(window, { path: place.path, offset, seq })
         if (frame.frameBytes === undefined || frame.seq !== seq || frame.type === FOOTER) {
           const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
           throw new Damage({ path: place.path, offset, expected: `frame ${seq}`, found, frame: seq })
@@ -39,5 +39,16 @@ export function* scanFrames(scan: {
     } finally {
       file.close()
     }
+  }
+}
+
+function frameAt(
+  window: FrameWindow,
+  { path, offset, seq }: { readonly path: string; readonly offset: number; readonly seq: number },
+): FoundFrame | NoFrame {
+  try {
+    return window.at(offset)
+  } catch (error) {
+    throw failedAt({ path, offset, expected: `frame ${seq}`, frame: seq }, error)
   }
 }

@@ -5,7 +5,7 @@
  * again from the frames.
  */
 import { BoundedMap } from './bounded-map.ts'
-import { Damage, type Disk, type DiskFile, isUnreadable, unlessUnreadable } from './disk.ts'
+import { Damage, type Disk, type DiskFile, failedAt, isUnreadable, unlessUnreadable } from './disk.ts'
 import type { FramePlace } from './nearby-reads.ts'
 import { type ByteSource, buildIndex, type OffsetBlocks, type SealedFacts, SealedIndex } from './sealed-index.ts'
 import {
@@ -48,10 +48,12 @@ export class SealedSegment {
     this.facts = facts
   }
 
-  /** Reads header and footer only. Throws Damage with the first bad position when they do not say `sealed`. */
+  /** Reads header and footer only. Throws Damage with the first bad position when they do not say `sealed`, FailedRead too. */
   static open(options: SealedOptions, firstSeq: number): SealedSegment {
-    const file = options.disk.openFile(segmentPath(options.directory, firstSeq), 'read')
+    const path = segmentPath(options.directory, firstSeq)
+    let file: DiskFile | undefined
     try {
+      file = options.disk.openFile(path, 'read')
       const header = readSegmentHeader(file)
       if (header?.firstSeq !== firstSeq) {
         const found = header ? `first seq ${header.firstSeq}` : 'none that is valid'
@@ -69,8 +71,8 @@ export class SealedSegment {
         chain,
       })
     } catch (error) {
-      file.close()
-      throw error
+      file?.close()
+      throw failedAt({ path, offset: 0, expected: `the header and the footer of segment ${firstSeq}` }, error)
     }
   }
 

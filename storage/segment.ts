@@ -23,7 +23,7 @@
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { CHAIN_BYTES } from './chain.ts'
-import { Damage, type Disk, type DiskFile, NewerFormat } from './disk.ts'
+import { Damage, type Disk, type DiskFile, failedAt, NewerFormat } from './disk.ts'
 import {
   decodeFrame,
   encodeFrame,
@@ -168,7 +168,7 @@ export function readFooter(
   return footer && frame.seq === firstSeq + footer.count ? footer : undefined
 }
 
-/** Reads one frame whose place is known, with one read into memory of its own. Throws Damage. */
+/** Reads one frame whose place is known, with one read into memory of its own. Throws Damage, FailedRead too. */
 export function readFrameAt(file: DiskFile, place: { offset: number; end: number; seq: number; seed: number }): Frame {
   const expectedBytes = place.end - place.offset
   if (expectedBytes <= FRAME_HEADER_BYTES || expectedBytes > FRAME_BYTES_LIMIT) {
@@ -176,9 +176,17 @@ export function readFrameAt(file: DiskFile, place: { offset: number; end: number
     throw new Damage({ path: file.path, offset: place.offset, expected: `frame ${place.seq}`, found, frame: place.seq })
   }
   const bytes = Buffer.allocUnsafe(expectedBytes)
-  const filled = file.readAt(bytes, place.offset)
+  const filled = filledAt(file, bytes, place)
   const frame = decodeFrame(bytes, 0, filled, place.seed)
   if (frame.frameBytes === bytes.length && frame.seq === place.seq) return frame
   const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
   throw new Damage({ path: file.path, offset: place.offset, expected: `frame ${place.seq}`, found, frame: place.seq })
+}
+
+function filledAt(file: DiskFile, bytes: Buffer, { offset, seq }: { offset: number; seq: number }): number {
+  try {
+    return file.readAt(bytes, offset)
+  } catch (error) {
+    throw failedAt({ path: file.path, offset, expected: `frame ${seq}`, frame: seq }, error)
+  }
 }

@@ -3,7 +3,7 @@
  * rebuilding of an index and the full check all use this function.
  */
 import { Chain } from './chain.ts'
-import { Damage, type DiskFile } from './disk.ts'
+import { Damage, type DiskFile, FailedRead, failedAt } from './disk.ts'
 import { FOOTER, type FoundFrame, type NoFrame } from './frame.ts'
 import { FrameWindow } from './frame-window.ts'
 import { LiveIndex } from './live-index.ts'
@@ -35,8 +35,16 @@ type WalkStop =
 
 const blankStepBytes = 64 * 1024
 
-/** Walks the segment of `size` bytes after its (checked) header. */
-export function walkSegment(file: DiskFile, header: SegmentHeader, size: number): Walk {
+/**
+ * Walks the segment of `size` bytes after its (checked) header. What the disk does not give back throws FailedRead, or ends the walk as a
+ * fault: for a report only, as nothing may be cut there.
+ */
+export function walkSegment(
+  file: DiskFile,
+  header: SegmentHeader,
+  size: number,
+  unread: 'throws' | 'is a fault' = 'throws',
+): Walk {
   const live = new LiveIndex(header.firstSeq)
   const running = new Chain(header.previousChain)
   const window = new FrameWindow(file, { limit: size, seed: header.seed })
@@ -47,8 +55,11 @@ export function walkSegment(file: DiskFile, header: SegmentHeader, size: number)
       stop = { kind: 'end' }
       break
     }
-    const frame = window.at(live.end)
-    if (frame.frameBytes === undefined && isBlank(file, live.end, size)) {
+    const frame = walkedFrame(window, file, live, size)
+    if (frame instanceof FailedRead) {
+      if (unread === 'throws') throw frame
+      stop = { kind: 'fault', found: frame.found }
+    } else if (frame === 'blank') {
       stop = { kind: 'end' }
     } else if (frame.frameBytes === undefined || frame.seq !== live.nextSeq || frame.durableSeq >= frame.seq) {
       stop = { kind: 'fault', found: describe(frame) }
@@ -62,6 +73,23 @@ export function walkSegment(file: DiskFile, header: SegmentHeader, size: number)
     }
   }
   return { live, seed: header.seed, chain: running.digest(), running, provenSeq, stop }
+}
+
+/** What is after the frames so far: a frame, none, or nothing but zeros. */
+function walkedFrame(
+  window: FrameWindow,
+  file: DiskFile,
+  live: LiveIndex,
+  size: number,
+): FoundFrame | NoFrame | FailedRead | 'blank' {
+  try {
+    const frame = window.at(live.end)
+    return frame.frameBytes === undefined && isBlank(file, live.end, size) ? 'blank' : frame
+  } catch (error) {
+    const failed = failedAt({ path: file.path, offset: live.end, expected: `frame ${live.nextSeq}` }, error)
+    if (failed instanceof FailedRead) return failed
+    throw failed
+  }
 }
 
 /** Whether a file of `size` bytes holds nothing but zeros from `position` on. */

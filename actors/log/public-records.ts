@@ -2,6 +2,7 @@
  * The public records that a frame of the log covers, in the order of everything public, read from the journals of the shards.
  * Who follows the log (the feed, the search index) reads them here.
  */
+import { isUnreadable } from '../../storage/disk.ts'
 import { Damage, type Frame, type JournalReader } from '../../storage/journal.ts'
 import { frameEntries, leavesOf, PUBLIC } from '../records/record.ts'
 import { decodeLogFrame, type LogFrame, type Range } from './frame.ts'
@@ -138,9 +139,9 @@ function unlessDamaged(reader: JournalReader, seq: number, onDamage: Readable['o
   }
 }
 
-/** That one frame is damaged, and not the file as a whole, nor one that still grows. */
+/** That one frame is damaged, and not the file as a whole, nor one that still grows. What a failed read does not give may come later. */
 function isOfFrame(error: unknown, seq: number): error is Damage {
-  return error instanceof Damage && error.frame === seq
+  return error instanceof Damage && !isUnreadable(error) && error.frame === seq
 }
 
 function isPublic({ flags }: Frame): boolean {

@@ -17,6 +17,7 @@ import {
   type ReadRequest,
   type Reads,
   readable,
+  toldOnce,
 } from '../reads/read.ts'
 
 export const delegationsReads = {
@@ -66,7 +67,7 @@ function allKnown(context: ReadContext): KnownAnswer<readonly ToldDelegation[]> 
   const { state, frame, now } = context
   const told: ToldDelegation[] = [...state.delegations.all].map((each) => {
     const { id, identity, key, scopes, expires, isPublished: published } = each
-    const record = isLive(each, now()) ? readable(context, () => fromFrame(frame(0, each.place))) : undefined
+    const record = isLive(each, now()) ? readable(toldOnce(context), () => fromFrame(frame(0, each.place))) : undefined
     // A delegate cannot act without the signed bytes of its delegation.
     const ended = record === undefined
     const by = record?.by

@@ -12,7 +12,7 @@ import type { Board, Room, Visibility } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import type { State } from '../../actors/state.ts'
-import { Damage } from '../../storage/disk.ts'
+import { Damage, isUnreadable } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { type EventView, itemView, type Showing, unreadableView } from './event-view.ts'
 
@@ -346,6 +346,20 @@ export function readable<Found>(context: Pick<ReadContext, 'fault'>, read: () =>
   return readOr(context, read, () => undefined)
 }
 
+/**
+ * The context of who is told of each thing once, such as a tail. What a failed read (EIO) does not give may be there later: it is not
+ * passed over as damage is, but throws FailedRead.
+ */
+export function toldOnce<Context extends Pick<ReadContext, 'fault'>>(context: Context): Context {
+  const fault = (error: unknown): string => {
+    if (isUnreadable(error)) throw error
+    return context.fault?.(error) ?? damaged
+  }
+  return { ...context, fault }
+}
+
+const damaged = 'its record is damaged'
+
 /** What is read; where the record is damaged, which is reported, what stands in its place. */
 function readOr<Found, Other>(
   { fault }: Pick<ReadContext, 'fault'>,
@@ -356,7 +370,7 @@ function readOr<Found, Other>(
     return read()
   } catch (error) {
     if (!(error instanceof Damage)) throw error
-    return other(fault?.(error) ?? 'its record is damaged')
+    return other(fault?.(error) ?? damaged)
   }
 }
 

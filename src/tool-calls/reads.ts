@@ -18,7 +18,15 @@ import {
 } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../money/price.ts'
 import { hostFactor } from '../rates/throttle.ts'
-import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads, readable } from '../reads/read.ts'
+import {
+  type KnownAnswer,
+  known,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  readable,
+  toldOnce,
+} from '../reads/read.ts'
 
 /** What is free for all callers, as the operator has set it. */
 export const dayLimits: DayLimits = {
@@ -98,7 +106,7 @@ function openCalls(context: ReadContext): KnownAnswer<readonly OpenCall[]> {
       ...paid,
     }
   }
-  return known(state.calls.allOpen().flatMap((open) => readable(context, () => openCall(open)) ?? []))
+  return known(state.calls.allOpen().flatMap((open) => readable(toldOnce(context), () => openCall(open)) ?? []))
 }
 
 function mark({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<{ mark?: Mark | undefined }> {

@@ -165,5 +165,5 @@ const isDamage = (error: unknown) => error instanceof Error && error.name === 'D
 /** Not for what the disk says of one file: after a failed sync nothing that is read back can be trusted, and a fault is a fault. */
 function mustStartOver(error: unknown): boolean {
   const { name, syscall } = error as Error & { readonly syscall?: string }
-  return !['Damage', 'DiskFull'].includes(name) && syscall === undefined
+  return !['Damage', 'DiskFull', 'FailedRead'].includes(name) && syscall === undefined
 }

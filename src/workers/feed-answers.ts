@@ -4,7 +4,7 @@ import type { Feed } from '../../actors/feed.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
 import { parseEntry } from '../../actors/records/entry.ts'
 import { readBlob } from '../../storage/blob-files.ts'
-import type { Disk } from '../../storage/disk.ts'
+import { type Disk, isUnreadable } from '../../storage/disk.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
 import { blobsDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
@@ -15,7 +15,7 @@ import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer, type SealingKeys } from '../format/cursor.ts'
 import { logReads, type ProofContext } from '../log/proof.ts'
 import { tileBytes } from '../log/tiles.ts'
-import type { ReadAnswer, ReadContext, ReadRequest } from '../reads/read.ts'
+import { type ReadAnswer, type ReadContext, type ReadRequest, toldOnce } from '../reads/read.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { answerRead } from './reads.ts'
 import { type SharedHold, timeoutsHeldAt } from './shared-hold.ts'
@@ -73,6 +73,8 @@ export class FeedAnswers {
   readonly #trees: Trees
   readonly #proving: Pick<ProofContext, 'treeOf' | 'vkeyOf' | 'headOf' | 'entries'>
   readonly #timeoutsHeldAt: () => number | undefined
+  /** How many reads of the disk have failed, for which something else stands in an answer. */
+  #failedReads = 0
   /** What takes a walk or a read of the log to know, as of the newest frame that is applied. */
   #ofFrame = { applied: -1, tools: 0, checkpointAt: 0 }
 
@@ -122,11 +124,11 @@ export class FeedAnswers {
       case 'export':
         return exportChunk({ ...this.context, ...this.#archiving }, asked[1])
       case 'tail':
-        return backfill(this.context, asked[1])
+        return backfill(toldOnce(this.context), asked[1])
       case 'updates':
-        return updatesPage(this.context, asked[1])
+        return updatesPage(toldOnce(this.context), asked[1])
       case 'hooks':
-        return answerHooks(this.context, asked[1])
+        return answerHooks(toldOnce(this.context), asked[1])
       case 'tile':
         return this.#tile(asked[1])
       case 'mend':
@@ -138,11 +140,20 @@ export class FeedAnswers {
 
   #read(request: ReadRequest): ReadAnswer {
     const logRead = logReads[request.op]
-    if (logRead === undefined) return answerRead(this.context, request)
-    return logRead({ ...this.context, ...this.#proving, isCommand: request.isCommand === true }, request)
+    const failedBefore = this.#failedReads
+    const answer =
+      logRead === undefined
+        ? answerRead(this.context, request)
+        : logRead({ ...this.context, ...this.#proving, isCommand: request.isCommand === true }, request)
+    if (!answer.ok || this.#failedReads === failedBefore) return answer
+    // What was not read may be read a moment later: nobody keeps this answer.
+    return { ...answer, until: this.context.now() }
   }
 
-  readonly #fault = (error: unknown): string => readFault(this.#report, error).refusal.message
+  readonly #fault = (error: unknown): string => {
+    if (isUnreadable(error)) this.#failedReads++
+    return readFault(this.#report, error).refusal.message
+  }
 
   get #archiving() {
     return {

@@ -10,7 +10,7 @@ import { liveText } from '../follow/live.ts'
 import { isForReader, type PushedRow, privateRows, publicRows } from '../follow/rows.ts'
 import type { TailFormat } from '../follow/stream.ts'
 import type { Blocked, FollowTell, Live, Pushed, Topic } from '../follow/topics.ts'
-import type { ReadContext } from '../reads/read.ts'
+import { type ReadContext, toldOnce } from '../reads/read.ts'
 import { type Report, unlessFaulty } from './thread.ts'
 
 /** Rows pushed at once: a waiting request takes no more. */
@@ -37,7 +37,7 @@ export class Publisher {
 
   constructor(report: Report, context: ReadContext, send: (live: Live) => void) {
     this.#report = report
-    this.#context = context
+    this.#context = toldOnce(context)
     this.#send = send
   }
 

@@ -21,7 +21,7 @@ import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer, type SealingKeys } from '../format/cursor.ts'
 import { BoardSigner } from '../format/signer.ts'
 import { durableOf } from '../log/covered.ts'
-import type { ReadContext, ReadRequest } from '../reads/read.ts'
+import { type ReadContext, type ReadRequest, toldOnce } from '../reads/read.ts'
 import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { again } from './again.ts'
@@ -335,9 +335,9 @@ export class ShardRun {
   #answer([kind, asked]: ShardAsk): unknown {
     this.#shard.state.market.timeoutsHeldAt = this.#timeoutsHeldAt()
     try {
-      if (kind === 'updates') return updatesPage(this.#context, asked)
-      if (kind === 'hooks') return answerHooks(this.#context, asked)
-      return kind === 'tail' ? backfill(this.#context, asked) : answerRead(this.#context, asked)
+      if (kind === 'updates') return updatesPage(toldOnce(this.#context), asked)
+      if (kind === 'hooks') return answerHooks(toldOnce(this.#context), asked)
+      return kind === 'tail' ? backfill(toldOnce(this.#context), asked) : answerRead(this.#context, asked)
     } catch (error) {
       return readFault(this.#here.report, error)
     }

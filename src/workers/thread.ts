@@ -89,6 +89,11 @@ export async function runThread<Data, Word>(
   for (const message of early.splice(0)) take(message)
 }
 
+const faults: Readonly<Record<string, string>> = {
+  Damage: 'bytes on the disk of this board are not what was written',
+  FailedRead: 'the disk of this board does not give back what was written',
+}
+
 /**
  * The answer to a read that could not be given: the caller gets an id that the log bears too, and the thread continues.
  * Only for reads: they change nothing, so nothing is half done.
@@ -97,8 +102,7 @@ export function readFault(report: Report, error: unknown): { readonly ok: false;
   const id = randomUUID()
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
   report('error', 'fault', { id, problem: message, stack })
-  const what = name === 'Damage' ? 'bytes on the disk of this board are not what was written' : 'a fault of this board'
-  return { ok: false, refusal: refusal('internal', `${what}, logged as ${id}`) }
+  return { ok: false, refusal: refusal('internal', `${faults[name] ?? 'a fault of this board'}, logged as ${id}`) }
 }
 
 /** What `make` gives, to be sent to followers; a fault of it is recorded, and costs only that message. */

@@ -5,10 +5,12 @@ import { beforeAll, expect, test } from 'vitest'
 import { decodeLogFrame } from '../../actors/log/frame.ts'
 import { readableRecords } from '../../actors/log/public-records.ts'
 import { logDirectory, shardDirectory } from '../../src/board-directory.ts'
+import { type Disk, FailedRead } from '../../storage/disk.ts'
 import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { Damage, Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { FOOTER_BYTES, listSegments, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
+import { BadPlaces } from '../support/bad-places.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
@@ -51,8 +53,8 @@ beforeAll(async () => {
 })
 
 /** Each record as where it is and the number of its change. */
-function read(): { readonly records: readonly string[]; readonly damages: number } {
-  const [log, ...readers] = journals.map((each) => JournalReader.open(machineDisk, each)) as [
+function read(disk: Disk = machineDisk): { readonly records: readonly string[]; readonly damages: number } {
+  const [log, ...readers] = journals.map((each) => JournalReader.open(disk, each)) as [
     JournalReader,
     ...JournalReader[],
   ]
@@ -105,6 +107,16 @@ test('a changed byte in the log costs no record', () => {
     const { records, damages } = damaged(journals[0]!, 1, read)
     expect(damages).toBe(1)
     expect(records).toEqual(whole)
+  }
+})
+
+test('what a failed read does not give is not left out: it may be there later', () => {
+  for (const journal of journals) {
+    const { path, offset } = [...sealedFrames(journal)].at(random(20))!
+    const places = new BadPlaces(path, 'readAt', { from: offset, to: offset + 1 })
+    expect(() => read(places.disk)).toThrow(FailedRead)
+    places.isBad = false
+    expect(read(places.disk)).toEqual({ records: whole, damages: 0 })
   }
 })
 

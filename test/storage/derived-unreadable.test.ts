@@ -2,7 +2,6 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { Disk, DiskFile } from '../../storage/disk.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX, leafHash } from '../../storage/merkle.ts'
@@ -11,37 +10,9 @@ import { TreeWriter } from '../../storage/tree.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeMender } from '../../storage/tree-mender.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
+import { BadPlaces } from '../support/bad-places.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
-
-const refuse = (): never => {
-  throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', syscall: 'read' })
-}
-
-/** The files of the machine, of which some cannot be opened, read or written while `isBad`. */
-class BadPlaces {
-  isBad = true
-  readonly disk: Disk
-
-  constructor(suffix: string, refused: 'openFile' | 'readAt' | 'writeAt') {
-    this.disk = {
-      ...machineDisk,
-      openFile: (path, mode): DiskFile => {
-        const isMeant = path.endsWith(suffix)
-        if (isMeant && refused === 'openFile' && this.isBad) refuse()
-        const file = machineDisk.openFile(path, mode)
-        if (!isMeant) return file
-        return new Proxy(file, {
-          get: (target, name) => {
-            if (name === refused && this.isBad) return refuse
-            const value = Reflect.get(target, name, target) as unknown
-            return typeof value === 'function' ? value.bind(target) : value
-          },
-        })
-      },
-    }
-  }
-}
 
 test.each(['openFile', 'readAt'] as const)(
   'indexes on which %s fails are made again from the frames, at start and while reading',

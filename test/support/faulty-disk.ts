@@ -13,8 +13,9 @@ export class FaultyDisk implements Disk {
   failNextSync = false
   /** The next write fails with this error after half of its bytes. */
   failNextWrite: Error | undefined
-  /** So many reads of open files from now one fails with EIO, once. */
+  /** So many reads of open files from now one fails with EIO, or `failures` in a row. */
   readsUntilFailure = Infinity
+  failures = 1
 
   descriptorsMax = machineDisk.descriptorsMax
   /** It takes long, so what will be read is prefetched. */
@@ -72,7 +73,8 @@ class FaultyFile implements DiskFile {
   readAt(into: Uint8Array, position: number): number {
     this.#hear('read', position, into.length)
     if (this.#disk.readsUntilFailure-- > 0) return this.#file.readAt(into, position)
-    this.#disk.readsUntilFailure = Infinity
+    this.#disk.readsUntilFailure = --this.#disk.failures > 0 ? 0 : Infinity
+    this.#disk.failures = Math.max(1, this.#disk.failures)
     into.fill(0xff)
     throw Object.assign(new Error('EIO: a read failed'), { code: 'EIO' })
   }

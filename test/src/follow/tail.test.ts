@@ -10,6 +10,7 @@ import type { Live } from '../../../src/follow/topics.ts'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
 import type { ReadContext } from '../../../src/reads/read.ts'
 import { Publisher } from '../../../src/workers/publisher.ts'
+import { FailedRead } from '../../../storage/disk.ts'
 
 const past: Backfill = { ok: true, bytes: Buffer.from('past'), after: 0, more: false, change: 1 }
 
@@ -112,8 +113,9 @@ test('where the disk does not give what came, a tail ends and says how to come b
     visibility: 'private',
     state: {},
     body: () => {
-      throw new Error('EIO: it cannot be read')
+      throw new FailedRead({ path: '/d/1.log', offset: 64, expected: 'frame 1', frame: 1 })
     },
+    fault: () => 'its record is damaged',
   }
   const publisher = new Publisher(
     () => {},

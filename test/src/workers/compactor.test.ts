@@ -6,6 +6,7 @@ import { expect, test, vi } from 'vitest'
 import type { State } from '../../../actors/state.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { Compactor } from '../../../src/workers/compactor.ts'
+import { FailedRead } from '../../../storage/disk.ts'
 import { type Journal, STUB } from '../../../storage/journal.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
 import { patience } from '../../support/patience.ts'
@@ -151,7 +152,8 @@ test('a text that cannot be read costs itself: a damaged one is left, any other 
   const { said, events, compactor } = shard()
   said.unreadable.set(3, damage)
   said.unreadable.set(6, Object.assign(new Error('EIO: i/o error, read'), { syscall: 'read' }))
-  await vi.waitFor(() => expect(said.compacted).toEqual([thirds.slice(2)]), patience)
+  said.unreadable.set(9, new FailedRead({ path: '/d/1.log', offset: 64, expected: 'frame 9', frame: 9 }))
+  await vi.waitFor(() => expect(said.compacted).toEqual([thirds.slice(3)]), patience)
   said.unreadable.clear()
   events.push(frames + 1)
   await vi.waitFor(
@@ -161,7 +163,7 @@ test('a text that cannot be read costs itself: a damaged one is left, any other 
           .slice(1)
           .flat()
           .sort((a, b) => a - b),
-      ).toEqual([6, frames + 2]),
+      ).toEqual([6, 9, frames + 2]),
     patience,
   )
   compactor.close()

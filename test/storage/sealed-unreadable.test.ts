@@ -1,0 +1,80 @@
+/** EIO in a sealed segment costs the frames in the bad place, as damage to them does, and only as long as it lasts. */
+import { expect, test } from 'vitest'
+import { FailedRead } from '../../storage/disk.ts'
+import { Journal, JournalReader } from '../../storage/journal.ts'
+import { machineDisk } from '../../storage/machine-disk.ts'
+import { segmentPath } from '../../storage/segment.ts'
+import { BadPlaces } from '../support/bad-places.ts'
+import { numbered } from '../support/frames.ts'
+import { scratchDirectory } from '../support/scratch.ts'
+import { sealedFrames } from '../support/sealed-frames.ts'
+
+const frames = 600
+
+/** A journal of several segments; `hit`: a frame in the middle of the second one, whose last byte is `bad`. */
+function madeJournal() {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 16_000 })
+  while (journal.nextSeq <= frames) journal.append([numbered(journal.nextSeq)])
+  journal.close()
+  const sealed = [...sealedFrames(directory)]
+  const { frame, ...place } = sealed.filter(({ path }) => path !== sealed[0]!.path)[20]!
+  const end = place.offset + place.bytes
+  return { directory, hit: { seq: frame.seq, ...place }, bad: { from: end - 1, to: end } }
+}
+
+function thrownBy(read: () => unknown): unknown {
+  try {
+    read()
+  } catch (error) {
+    return error
+  }
+  return undefined
+}
+
+test('each frame but the one in the bad place is read, one by one and in a scan, and that one when it can be', () => {
+  const { directory, hit, bad } = madeJournal()
+  const places = new BadPlaces(hit.path, 'readAt', bad)
+  const failed = { name: 'FailedRead', path: hit.path, offset: hit.offset, frame: hit.seq, code: 'EIO' }
+  const reader = JournalReader.open(places.disk, directory)
+  reader.advance(frames)
+  for (let seq = 1; seq <= frames; seq++)
+    if (seq === hit.seq) expect(thrownBy(() => reader.read(seq))).toMatchObject(failed)
+    else expect(reader.read(seq)).toMatchObject(numbered(seq))
+  let scanned = 0
+  const scan = () => {
+    for (const { seq } of reader.scan(1)) expect(seq).toBe(++scanned)
+  }
+  expect(thrownBy(scan)).toMatchObject(failed)
+  expect(scanned).toBe(hit.seq - 1)
+  expect([...reader.scan(hit.seq + 1)]).toHaveLength(frames - hit.seq)
+  places.isBad = false
+  expect(reader.read(hit.seq)).toMatchObject(numbered(hit.seq))
+  expect([...reader.scan(1)]).toHaveLength(frames)
+  reader.close()
+})
+
+test('a segment that cannot be opened, or whose header cannot be read, is damaged as long as that lasts', () => {
+  const { directory, hit } = madeJournal()
+  for (const places of [new BadPlaces(hit.path, 'openFile'), new BadPlaces(hit.path, 'readAt', { from: 0, to: 64 })]) {
+    const reader = JournalReader.open(places.disk, directory)
+    reader.advance(frames)
+    expect(() => reader.read(hit.seq)).toThrow(FailedRead)
+    expect(() => [...reader.scan(hit.seq)]).toThrow(FailedRead)
+    places.isBad = false
+    expect(reader.read(hit.seq)).toMatchObject(numbered(hit.seq))
+    reader.close()
+  }
+})
+
+test('what cannot be read of the segment that grows stops a start, which cuts nothing', () => {
+  const own = scratchDirectory()
+  const made = Journal.open({ disk: machineDisk, directory: own })
+  while (made.nextSeq <= 20) made.append([numbered(made.nextSeq)])
+  made.close()
+  const path = segmentPath(own, 1)
+  const before = machineDisk.readWhole(path)
+  const { disk } = new BadPlaces(path, 'readAt', { from: before.length - 40, to: before.length })
+  expect(() => Journal.open({ disk, directory: own })).toThrow(FailedRead)
+  expect(machineDisk.readWhole(path)).toEqual(before)
+})

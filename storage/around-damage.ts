@@ -1,9 +1,10 @@
 /**
- * Frames on both sides of damage: after bytes that are not what was written, the next whole frame is searched for.
+ * Frames on both sides of damage: after bytes that are not what was written, or that the disk does not give back, the next whole frame
+ * is searched for.
  *
  * Only the full check reads on there. Serving and recovery stop at the first bad byte (recovery.ts, scan.ts).
  */
-import type { Disk, DiskFile } from './disk.ts'
+import { type Disk, type DiskFile, readError, unlessUnreadable } from './disk.ts'
 import { FOOTER, type FoundFrame, FRAME_HEADER_BYTES, FRAME_MAGIC, type Frame, readSeq } from './frame.ts'
 import { FrameWindow } from './frame-window.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, type SegmentHeader, segmentPath } from './segment.ts'
@@ -22,6 +23,8 @@ export type Gap = {
 type Place = { readonly offset: number; readonly seq: number }
 
 const searchBytes = 256 * 1024
+/** What a disk gives back or not. */
+const sectorBytes = 4096
 
 /**
  * The frames of a segment from a place on, its footer too, and what is between them. Payloads are views that the next
@@ -36,16 +39,16 @@ export function* framesAround(
   const window = new FrameWindow(file, { limit: size, seed })
   let { offset, seq } = from
   while (offset < size) {
-    const frame = window.at(offset)
-    if (frame.frameBytes !== undefined && frame.seq === seq && frame.durableSeq < seq) {
+    const frame = unlessUnreadable(() => window.at(offset))
+    if (frame?.frameBytes !== undefined && frame.seq === seq && frame.durableSeq < seq) {
       yield frame
       if (frame.type === FOOTER) return
       offset += frame.frameBytes
       seq++
       continue
     }
-    if (frame.frameBytes === undefined && isBlank(file, offset, size)) return
-    const found = describe(frame)
+    if (frame?.frameBytes === undefined && unlessUnreadable(() => isBlank(file, offset, size)) === true) return
+    const found = frame === undefined ? readError : describe(frame)
     const next = nextFrame(file, window, { offset, seq, size })
     yield { gap: true, offset, seq, found, next }
     if (next === undefined) return
@@ -63,17 +66,29 @@ function nextFrame(
   const seqMax = seq + (size - offset) / FRAME_HEADER_BYTES
   const chunk = Buffer.allocUnsafe(searchBytes)
   for (let base = offset + 1; base + FRAME_HEADER_BYTES <= size; base += searchBytes - FRAME_HEADER_BYTES + 1) {
-    const bytes = chunk.subarray(0, file.readAt(chunk.subarray(0, size - base), base))
+    const bytes = chunk.subarray(0, size - base)
+    readAround(file, bytes, base)
     for (let at = bytes.indexOf(FRAME_MAGIC); at !== -1; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
       if (at + FRAME_HEADER_BYTES > bytes.length) break
       // The seq is compared first: a payload full of imitated headers must not cost one CRC of the rest for each.
       const found = readSeq(bytes, at + 8)
       if (found <= seq || found > seqMax) continue
-      const frame = window.at(base + at)
-      if (frame.frameBytes !== undefined && frame.durableSeq < found) return { offset: base + at, seq: found }
+      const frame = unlessUnreadable(() => window.at(base + at))
+      if (frame?.frameBytes !== undefined && frame.durableSeq < found) return { offset: base + at, seq: found }
     }
   }
   return undefined
+}
+
+/** Fills `into`, with zeros where the disk does not give back what is there. */
+function readAround(file: DiskFile, into: Buffer, position: number): void {
+  if (unlessUnreadable(() => file.readAt(into, position)) !== undefined) return
+  for (let at = 0; at < into.length; ) {
+    const end = at + sectorBytes - ((position + at) % sectorBytes)
+    const sector = into.subarray(at, end)
+    if (unlessUnreadable(() => file.readAt(sector, position + at)) === undefined) sector.fill(0)
+    at = end
+  }
 }
 
 /** The readable frames of a whole journal, once, from the first one; what is damaged or missing is left out. */
@@ -108,9 +123,10 @@ export class ReadableFrames {
 
 function* framesOf(disk: Disk, directory: string): Generator<Frame, void, undefined> {
   for (const firstSeq of disk.fileExists(directory) ? listSegments(disk, directory, 'log') : []) {
-    const file = disk.openFile(segmentPath(directory, firstSeq), 'read')
+    const file = unlessUnreadable(() => disk.openFile(segmentPath(directory, firstSeq), 'read'))
+    if (file === undefined) continue
     try {
-      const header = readSegmentHeader(file)
+      const header = unlessUnreadable(() => readSegmentHeader(file))
       if (header?.firstSeq !== firstSeq) continue
       for (const found of framesAround(file, header)) if (!('gap' in found) && found.type !== FOOTER) yield found
     } finally {

@@ -1,13 +1,13 @@
 /**
  * The full check of a journal: every byte of every segment is read again and compared with what it claims.
  *
- * A damaged frame does not end it: the next whole one is searched for, and the footer says what the next segment has to
+ * A damaged frame, or one that the disk does not give back, does not end it: the next whole one is searched for, and the footer says what the next segment has to
  * follow. Nothing is changed. An operator reads the problems; `Journal.open` repairs what is derived or was never
  * acknowledged, and `remakeIndex` an index alone.
  */
 import { framesAround, type Gap } from './around-damage.ts'
 import { CHAIN_START } from './chain.ts'
-import { Damage, type Disk, type DiskFile } from './disk.ts'
+import { Damage, type Disk, type DiskFile, FailedRead, failedAt, readError, unlessUnreadable } from './disk.ts'
 import { type Durable, markedDurable, newestDurable } from './durable-mark.ts'
 import { FOOTER } from './frame.ts'
 import { damageBehind, wasBorn } from './recovery.ts'
@@ -28,10 +28,11 @@ import { sealedDamage, type Walk, walkSegment } from './walk.ts'
 /**
  * `damage`: durable bytes are not what was written. `torn-tail`: bytes after the last frame of the last segment that
  * nothing proves to have been durable; cut at the next start. `index`: missing or different, made again when it is
- * needed. `unborn`: a newest segment without a header.
+ * needed. `no-file`: in the place of an index is what is no file, and a start refuses it. `unborn`: a newest segment
+ * without a header.
  */
 export type JournalProblem = {
-  readonly kind: 'damage' | 'torn-tail' | 'index' | 'unborn'
+  readonly kind: 'damage' | 'torn-tail' | 'index' | 'no-file' | 'unborn'
   readonly path: string
   readonly offset: number
   readonly expected: string
@@ -77,22 +78,18 @@ export function verifyJournal(
       tell(gap(directory, before.nextSeq, firstSeq))
       before = { ...before, chain: undefined }
     }
-    const file = disk.openFile(segmentPath(directory, firstSeq), 'read')
-    try {
-      const known = (id: Buffer) => newestDurable(knownDurable(id), markedDurable(disk, directory, id))
-      const checked = verifySegment(file, { position, knownDurable: known }, { ...before, nextSeq: firstSeq }, tell)
-      if (!checked) {
-        const next = firsts[i + 1]
-        before = { ...before, nextSeq: next ?? firstSeq, chain: next === undefined ? before.chain : undefined }
-        continue
-      }
-      verifyIndex(disk, directory, checked, tell)
-      total.frames += checked.frames
-      total.bytes += file.size()
-      before = checked
-    } finally {
-      file.close()
+    const known = (id: Buffer) => newestDurable(knownDurable(id), markedDurable(disk, directory, id))
+    const looked = { path: segmentPath(directory, firstSeq), position, knownDurable: known } as const
+    const checked = verifyFile(disk, looked, { ...before, nextSeq: firstSeq }, tell)
+    if (!checked) {
+      const next = firsts[i + 1]
+      before = { ...before, nextSeq: next ?? firstSeq, chain: next === undefined ? before.chain : undefined }
+      continue
     }
+    verifyIndex(disk, directory, checked, tell)
+    total.frames += checked.frames
+    total.bytes += checked.bytes
+    before = checked
   }
   return { ...total, nextSeq: before.nextSeq ?? firsts.at(-1) ?? 1, journalId: before.journalId, chain: before.chain }
 }
@@ -125,19 +122,47 @@ function gap(directory: string, expected: number, found: number): JournalProblem
   return { kind: 'damage', path: segmentPath(directory, expected), offset: 0, ...facts }
 }
 
-type Looked = { readonly position: 'newest' | 'older'; readonly knownDurable: (journalId: Buffer) => Durable }
+type Looked = {
+  readonly path: string
+  readonly position: 'newest' | 'older'
+  readonly knownDurable: (journalId: Buffer) => Durable
+}
+
+type Following = Before & { readonly nextSeq: number }
+
+function verifyFile(
+  disk: Disk,
+  looked: Looked,
+  before: Following,
+  tell: Tell,
+): (Checked & { readonly bytes: number }) | undefined {
+  const file = unlessUnreadable(() => disk.openFile(looked.path, 'read'))
+  if (file === undefined) {
+    tell(noHeader('damage', looked.path, readError, before))
+    return undefined
+  }
+  try {
+    const checked = verifySegment(file, looked, before, tell)
+    return checked && { ...checked, bytes: file.size() }
+  } finally {
+    file.close()
+  }
+}
 
 function verifySegment(
   file: DiskFile,
   { position, knownDurable }: Looked,
-  before: Before & { readonly nextSeq: number },
+  before: Following,
   tell: Tell,
 ): Checked | undefined {
-  const header = readSegmentHeader(file)
+  let found = 'none that is valid'
+  const header = unlessUnreadable(
+    () => readSegmentHeader(file),
+    () => (found = readError),
+  )
   if (!header) {
-    const kind = position === 'newest' && !wasBorn(file) ? 'unborn' : 'damage'
-    const facts = { expected: 'a segment header', found: 'none that is valid', firstSeq: before.nextSeq }
-    tell({ kind, path: file.path, offset: 0, ...facts })
+    const isUnborn = position === 'newest' && found !== readError && unlessUnreadable(() => wasBorn(file)) === false
+    tell(noHeader(isUnborn ? 'unborn' : 'damage', file.path, found, before))
     return undefined
   }
   try {
@@ -147,11 +172,12 @@ function verifySegment(
     if (!(error instanceof Damage)) throw error
     tell(problemOf(error, before.nextSeq))
   }
-  const walk = walkSegment(file, header, file.size())
+  const walk = walkSegment(file, header, file.size(), 'is a fault')
   const { stop, live } = walk
   const { journalId } = header
   const known = position === 'newest' ? knownDurable(journalId) : { seq: 0, by: '' }
-  const damage = position === 'newest' ? damageBehind(file, walk, known) : sealedDamage(file.path, walk, file.size())
+  const damage =
+    position === 'newest' ? readableDamageBehind(file, walk, known) : sealedDamage(file.path, walk, file.size())
   const { count, nextSeq } = live
   // What was durable has a number, even if it is missing.
   const behindLost = nextSeq <= known.seq ? known.seq + 1 : undefined
@@ -168,6 +194,27 @@ function verifySegment(
   }
   if (stop.kind === 'fault') tell(tornTail(file, header, { offset: live.end, seq: nextSeq, found: stop.found }))
   return { journalId, walk, frames: count, nextSeq, chain: walk.chain }
+}
+
+function noHeader(
+  kind: 'unborn' | 'damage',
+  path: string,
+  found: string,
+  { nextSeq: firstSeq }: Following,
+): JournalProblem {
+  return { kind, path, offset: 0, expected: 'a segment header', found, firstSeq }
+}
+
+/** What the disk does not give back behind the last good frame is damage too. */
+function readableDamageBehind(file: DiskFile, walk: Walk, known: Durable): Damage | undefined {
+  try {
+    return damageBehind(file, walk, known)
+  } catch (error) {
+    const { end: offset, nextSeq } = walk.live
+    const failed = failedAt({ path: file.path, offset, expected: `frame ${nextSeq}` }, error)
+    if (failed instanceof FailedRead) return failed
+    throw failed
+  }
 }
 
 type Damaged = {
@@ -239,9 +286,16 @@ function verifyIndex(disk: Disk, directory: string, checked: Checked, tell: Tell
   const { firstSeq, count } = walk.live
   const expected = buildIndex(walk.live, { journalId, firstSeq, count, segmentBytes: walk.stop.end, chain: walk.chain })
   const path = indexPath(directory, firstSeq)
-  const found = disk.fileExists(path) ? disk.readWhole(path) : undefined
-  if (found?.equals(expected)) return
-  const offset = found ? expected.findIndex((byte, i) => byte !== found[i]) : 0
-  const facts = { expected: 'the index of the frames', found: found ? 'other bytes' : 'no file' }
-  tell({ kind: 'index', path, offset: Math.max(0, offset), ...facts, firstSeq })
+  const facts = { path, expected: 'the index of the frames', firstSeq }
+  if (!disk.fileExists(path)) return tell({ kind: 'index', offset: 0, ...facts, found: 'no file' })
+  if (!disk.look(path).isFile)
+    return tell({ kind: 'no-file', offset: 0, ...facts, found: 'what is no file: move it away' })
+  const bytes = unlessUnreadable(() => disk.readWhole(path))
+  if (bytes === undefined) return tell({ kind: 'index', offset: 0, ...facts, found: readError })
+  if (bytes.equals(expected)) return
+  const offset = Math.max(
+    0,
+    expected.findIndex((byte, i) => byte !== bytes[i]),
+  )
+  tell({ kind: 'index', offset, ...facts, found: 'other bytes' })
 }

@@ -36,8 +36,8 @@ import {
 } from '../../actors/records/record.ts'
 import { ReadableFrames } from '../../storage/around-damage.ts'
 import { readBlob } from '../../storage/blob-files.ts'
-import type { Disk } from '../../storage/disk.ts'
-import { newestDurable } from '../../storage/durable-mark.ts'
+import { type Disk, isUnreadable, unlessUnreadable } from '../../storage/disk.ts'
+import { type Durable, newestDurable } from '../../storage/durable-mark.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { areSound, markOf, nameOfMark } from '../../storage/shelved-rows.ts'
@@ -154,7 +154,7 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
       },
       (journalId) =>
         newestDurable(
-          shard < facts.shards ? durableOf(options.disk, options.path, shard, journalId) : { seq: 0, by: '' },
+          shard < facts.shards ? knownDurable(options, shard, journalId) : nothingDurable,
           ...snapshots.map((each) => ({ seq: reachOf(options.disk, each, journalId), by: 'a snapshot' })),
         ),
     )
@@ -175,16 +175,28 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
   const log = logDirectory(options.path)
   const lost = isLogSound && ends.at(-1) === 0 ? lostLog(options.path, ends.slice(0, -1)) : undefined
   if (lost !== undefined) tell({ kind: 'damage', where: log, what: lost })
-  const behind = isLogSound ? logBehind(options.disk, options.path, facts.shards) : undefined
+  const behind = isLogSound ? unlessUnreadable(() => logBehind(options.disk, options.path, facts.shards)) : undefined
   if (behind !== undefined) tell({ kind: 'damage', where: log, what: behind })
   const leaves = new LogCheck(options, { ends, isLogSound, origin: facts.origin, tell }).run()
   return { frames, bytes, leaves }
 }
 
+const nothingDurable: Durable = { seq: 0, by: '' }
+
+/** Damage that hides it is a finding of its own. */
+function knownDurable({ disk, path }: Pick<FsckOptions, 'disk' | 'path'>, shard: number, journalId: Buffer): Durable {
+  return unlessUnreadable(() => durableOf(disk, path, shard, journalId)) ?? nothingDurable
+}
+
+const findingKinds: Readonly<Partial<Record<JournalProblem['kind'], Finding['kind']>>> = {
+  damage: 'damage',
+  'no-file': 'start',
+}
+
 function journalFinding(disk: Disk, directory: string, problem: JournalProblem): Finding {
   const { kind, path, offset, expected, found, firstSeq } = problem
   return {
-    kind: kind === 'damage' ? 'damage' : 'derived',
+    kind: findingKinds[kind] ?? 'derived',
     where: `${path} at byte ${offset}`,
     what: `${kind}: expected ${expected}, found ${found}`,
     // A tail that was never confirmed is not derived from anything: the next start saves it and cuts it off.
@@ -305,7 +317,7 @@ class LogCheck {
     }
     frames.close()
     if (markFile !== undefined && isLogSound && expected > through)
-      checkMarks(disk, { dataDirectory: path, markFile }, logs, through, tell)
+      unlessUnreadable(() => checkMarks(disk, { dataDirectory: path, markFile }, logs, through, tell))
     return chain.end()
   }
 
@@ -469,8 +481,15 @@ export class BlobCheck {
     if (redacted.is(record)) this.#redacted.add(Buffer.from(record.facts.id).toString('hex'))
     if (!put.is(record)) return undefined
     const sha256 = Buffer.from(record.facts.sha256).toString('hex')
-    const file = readBlob(this.#disk, this.#directory, record.room, sha256)
-    this.#puts.set(id, { where, room: record.room, sha256, events: [], isMissing: file === undefined })
+    let problem: string | undefined
+    const file = unlessUnreadable(
+      () => readBlob(this.#disk, this.#directory, record.room, sha256),
+      (unreadable) => (problem = unreadable),
+    )
+    const isMissing = file === undefined && problem === undefined
+    this.#puts.set(id, { where, room: record.room, sha256, events: [], isMissing })
+    if (problem !== undefined)
+      this.#damage(where, `its file ${record.room}/${sha256} has other content, or none that can be read: ${problem}`)
     if (file === undefined || createHash('sha256').update(file).digest('hex') === sha256) return file
     this.#damage(where, `its file ${record.room}/${sha256} has other content`)
     return undefined
@@ -496,7 +515,7 @@ function checkSearch(disk: Disk, directory: string, tell: (finding: Finding) => 
   try {
     for (const _ of checkPages(disk, directory)) void _
   } catch (error) {
-    if (!(error instanceof BadPage)) throw error
+    if (!(error instanceof BadPage) && !isUnreadable(error)) throw error
     const what = `a damaged search index, which can answer wrongly: ${error.message}`
     tell({ kind: 'derived', where: directory, what, remake: () => wipe(directory) })
   }
@@ -512,8 +531,15 @@ export function checkDelivery(disk: Disk, directory: string, tell: (finding: Fin
   const copy = mkdtempSync(join(tmpdir(), 'broadside-fsck-'))
   try {
     // Opening the file itself would write to it: what a kill left in its log is put into it then.
-    for (const each of [file, `${file}-wal`]) if (disk.fileExists(each)) copyFileSync(each, join(copy, basename(each)))
-    const problem = damageIn(copy)
+    let problem: string | undefined
+    unlessUnreadable(
+      () => {
+        for (const each of [file, `${file}-wal`])
+          if (disk.fileExists(each)) copyFileSync(each, join(copy, basename(each)))
+        problem = damageIn(copy)
+      },
+      (unreadable) => (problem = unreadable),
+    )
     if (problem === undefined) return
     const what = `${problem}: without it every webhook restarts from where it was created`
     tell({ kind: 'derived', where: file, what, remake: () => putAside(directory) })

@@ -13,7 +13,7 @@ import {
 } from '../../actors/log/frame.ts'
 import { nextOf, previousOf } from '../../actors/log/rotation.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
-import type { Disk, DiskFile } from '../../storage/disk.ts'
+import { type Disk, type DiskFile, unlessUnreadable } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { CompactRange, HASH_BYTES, writeLeafHash } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
@@ -154,10 +154,20 @@ export class LogChainCheck {
     const vkey = parseVkey(this.#options.logs[this.#at]?.vkey ?? '')
     this.#key = vkey.ok ? vkey.value : undefined
     this.#nodesAt = 0
-    const path = this.#nodesPath()
-    const { disk } = this.#options
-    this.#nodes = disk.fileExists(path) ? disk.openFile(path, 'read') : undefined
-    this.#nodesProblem = this.#nodes === undefined ? { where: path, what: 'missing' } : undefined
+    this.#nodes = undefined
+    this.#nodesProblem = undefined
+    this.#openNodes(this.#nodesPath())
+  }
+
+  #openNodes(path: string): void {
+    const { disk, tell } = this.#options
+    if (!disk.fileExists(path)) this.#nodesProblem = { where: path, what: 'missing' }
+    else if (!disk.look(path).isFile) tell({ kind: 'start', where: path, what: 'it is no file: move it away' })
+    else this.#nodes = unlessUnreadable(() => disk.openFile(path, 'read'), this.#noNodes)
+  }
+
+  readonly #noNodes = (what: string): void => {
+    this.#nodesProblem = { where: this.#nodesPath(), what }
   }
 
   #endNodes(): void {
@@ -170,10 +180,12 @@ export class LogChainCheck {
 
   #compareNodes(expected: Buffer): void {
     if (this.#nodes === undefined || this.#nodesProblem !== undefined) return
+    const nodes = this.#nodes
     const found = Buffer.alloc(expected.length)
-    const count = this.#nodes.readAt(found, this.#nodesAt)
+    const count = unlessUnreadable(() => nodes.readAt(found, this.#nodesAt), this.#noNodes)
+    if (count === undefined) return
     if (!found.equals(expected))
-      this.#nodesProblem = differing({ path: this.#nodes.path, at: this.#nodesAt, expected, found, count })
+      this.#nodesProblem = differing({ path: nodes.path, at: this.#nodesAt, expected, found, count })
     this.#nodesAt += expected.length
   }
 

@@ -5,7 +5,7 @@
  * stands in the sentence that the start would say.
  */
 import { closedLogs, decodeLogFrame } from '../../actors/log/frame.ts'
-import type { Disk } from '../../storage/disk.ts'
+import { type Disk, isUnreadable } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
 import {
@@ -59,7 +59,7 @@ function secretIn(disk: Disk, file: string, tell: Tell, print?: string): Buffer 
   try {
     return readSecret(disk, file, print)
   } catch (error) {
-    if (!(error instanceof UnusableDirectory)) throw error
+    if (!(error instanceof UnusableDirectory) && !isUnreadable(error)) throw error
     tell({ kind: 'start', where: file, what: error.message })
     return undefined
   }
@@ -77,7 +77,7 @@ export function checkMarks(
   try {
     marks = readMarks(disk, place)
   } catch (error) {
-    if (!(error instanceof UnusableMark)) throw error
+    if (!(error instanceof UnusableMark) && !isUnreadable(error)) throw error
     return tell({ kind: 'start', where: place.markFile, what: error.message })
   }
   // The mark may be of the log whose key is not known, which was reported.

@@ -1,6 +1,8 @@
 /** EIO in a sealed segment costs the frames in the bad place, as damage to them does, and only as long as it lasts. */
+import { mkdirSync, rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { FailedRead } from '../../storage/disk.ts'
+import { type Disk, FailedRead } from '../../storage/disk.ts'
+import { type JournalProblem, verifyJournal } from '../../storage/fsck-journal.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { segmentPath } from '../../storage/segment.ts'
@@ -21,6 +23,12 @@ function madeJournal() {
   const { frame, ...place } = sealed.filter(({ path }) => path !== sealed[0]!.path)[20]!
   const end = place.offset + place.bytes
   return { directory, hit: { seq: frame.seq, ...place }, bad: { from: end - 1, to: end } }
+}
+
+function problemsWith(disk: Disk, directory: string): JournalProblem[] {
+  const problems: JournalProblem[] = []
+  verifyJournal(disk, directory, (problem) => problems.push(problem))
+  return problems
 }
 
 function thrownBy(read: () => unknown): unknown {
@@ -67,7 +75,31 @@ test('a segment that cannot be opened, or whose header cannot be read, is damage
   }
 })
 
-test('what cannot be read of the segment that grows stops a start, which cuts nothing', () => {
+test('the full check tells of one damaged frame where one cannot be read, and reads on', () => {
+  const { directory, hit, bad } = madeJournal()
+  const { disk } = new BadPlaces(hit.path, 'readAt', bad)
+  const facts = { kind: 'damage', path: hit.path, offset: hit.offset, expected: `frame ${hit.seq}` }
+  expect(problemsWith(disk, directory)).toMatchObject([
+    { ...facts, found: expect.stringMatching(/^a read error \(EIO\)/) },
+  ])
+})
+
+test('the full check tells of each file that cannot be read or opened, and of each that is none, and goes on', () => {
+  const { directory, hit } = madeJournal()
+  const index = hit.path.replace(/log$/, 'idx')
+  const found = 'a read error (EIO)'
+  for (const refused of ['openFile', 'readAt'] as const)
+    expect(problemsWith(new BadPlaces(hit.path, refused).disk, directory)).toMatchObject([
+      { kind: 'damage', path: hit.path, offset: 0, found },
+    ])
+  const { disk } = new BadPlaces(index, 'readAt')
+  expect(problemsWith(disk, directory)).toMatchObject([{ kind: 'index', path: index, found }])
+  rmSync(index)
+  mkdirSync(index)
+  expect(problemsWith(machineDisk, directory)).toMatchObject([{ kind: 'no-file', path: index }])
+})
+
+test('what cannot be read of the segment that grows stops a start, which cuts nothing, and is damage to the full check', () => {
   const own = scratchDirectory()
   const made = Journal.open({ disk: machineDisk, directory: own })
   while (made.nextSeq <= 20) made.append([numbered(made.nextSeq)])
@@ -76,5 +108,8 @@ test('what cannot be read of the segment that grows stops a start, which cuts no
   const before = machineDisk.readWhole(path)
   const { disk } = new BadPlaces(path, 'readAt', { from: before.length - 40, to: before.length })
   expect(() => Journal.open({ disk, directory: own })).toThrow(FailedRead)
+  expect(problemsWith(disk, own)).toMatchObject([
+    { kind: 'damage', path, expected: 'frame 20', found: 'a read error (EIO)' },
+  ])
   expect(machineDisk.readWhole(path)).toEqual(before)
 })

@@ -30,6 +30,9 @@ type FeedOptions = {
   readonly onRecord: (record: BoardRecord, frame: Frame, change: number) => void
 }
 
+/** Frames of the log that are made again together at most, to each side of the one that is asked for: a bad sector has eight. */
+const damagedTogetherMax = 128
+
 export class Feed {
   readonly state: State
   readonly #options: FeedOptions
@@ -136,7 +139,7 @@ export class Feed {
     const parts: Buffer[] = []
     let at = start
     while (at < end) {
-      const entries = this.#entriesOf(log.frameOf(at), at, end)
+      const entries = this.#entriesOf(log, at, end)
       for (const entry of entries) parts.push(lengthOf(entry), entry)
       at += entries.length
     }
@@ -144,20 +147,42 @@ export class Feed {
   }
 
   /**
-   * Those of the entries `start` to before `end` of a log that its frame `seq` has; where it is damaged, made again from the records that it
-   * covers. Throws Damage.
+   * Those of the entries `start` to before `end` of a log that its frame with `start` has; where it is damaged, made again from the records
+   * that it covers, with those of the damaged frames beside it. Throws Damage.
    */
-  #entriesOf(seq: number, start: number, end: number): readonly Buffer[] {
-    const { log, shards } = this.#options
-    const decoded = (at: number): LogFrame => decodeLogFrame(log.read(at)!)
+  #entriesOf(log: BookedLog, start: number, end: number): readonly Buffer[] {
+    const seq = log.frameOf(start)
     try {
-      const frame = decoded(seq)
+      const frame = this.#logFrame(seq)
       return [...entriesOf(frame, start - frame.firstLeaf, end - frame.firstLeaf)]
     } catch (error) {
-      if (!(error instanceof Damage) || seq === 1 || seq >= this.applied) throw error
-      const { firstLeaf, entries } = entriesBetween(decoded(seq - 1), decoded(seq + 1), shards) ?? raise(error)
-      return entries.slice(start - firstLeaf, end - firstLeaf)
+      if (!(error instanceof Damage)) throw error
+      const at = log.frames.indexOf(seq)
+      const before = this.#firstReadable(log.frames.slice(Math.max(0, at - damagedTogetherMax), at).reverse())
+      const after = this.#firstReadable(log.frames.slice(at + 1, at + 1 + damagedTogetherMax))
+      if (before === undefined || after === undefined) throw error
+      const found =
+        entriesBetween(
+          { before: before.frame, after: after.frame, damaged: before.passed + after.passed + 1 },
+          this.#options.shards,
+        ) ?? raise(error)
+      return found.entries.slice(start - found.firstLeaf, end - found.firstLeaf)
     }
+  }
+
+  /** `passed`: how many before it are damaged. */
+  #firstReadable(seqs: readonly number[]): { readonly frame: LogFrame; readonly passed: number } | undefined {
+    for (const [passed, seq] of seqs.entries())
+      try {
+        return { frame: this.#logFrame(seq), passed }
+      } catch (error) {
+        if (!(error instanceof Damage)) throw error
+      }
+    return undefined
+  }
+
+  #logFrame(seq: number): LogFrame {
+    return decodeLogFrame(this.#options.log.read(seq)!)
   }
 
   #apply(logFrame: Frame): void {

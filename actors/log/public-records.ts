@@ -156,7 +156,7 @@ function readerThrough(last: number, shards: readonly JournalReader[], shard: nu
   return reader
 }
 
-/** What the one frame between two others covers, if one is between them: between the end of the one and the beginning of the other. */
+/** What the frames between two others cover: between the end of the one and the beginning of the other. */
 function rangesBetween(before: LogFrame | undefined, after: LogFrame): Pick<Range, 'shard' | 'first' | 'last'>[] {
   return after.ranges.map(({ shard, first }) => {
     const last = before?.ranges.find((range) => range.shard === shard)?.last ?? 0
@@ -168,16 +168,17 @@ function rangesBetween(before: LogFrame | undefined, after: LogFrame): Pick<Rang
 type FramedEntries = { readonly firstLeaf: number; readonly entries: readonly Buffer[] }
 
 /**
- * The entries of the one frame between two others, from the records that it covers. Undefined: they are not as many as it had, so it
- * covered no records, or more frames are missing. Throws Damage.
+ * The entries of the `damaged` frames between two others of one log, from the records that these cover. Undefined: they are not as many as those
+ * had, so a frame covered no records; or several frames took records of several shards, and their order is not known. Throws Damage.
  */
 export function entriesBetween(
-  before: LogFrame,
-  after: LogFrame,
+  { before, after, damaged }: { readonly before: LogFrame; readonly after: LogFrame; readonly damaged: number },
   shards: readonly JournalReader[],
 ): FramedEntries | undefined {
   const entries: Buffer[] = []
-  for (const { shard, first, last } of rangesBetween(before, after))
+  const ranges = rangesBetween(before, after).filter(({ first, last }) => first <= last)
+  if (ranges.length > 1 && damaged > 1) return undefined
+  for (const { shard, first, last } of ranges)
     for (const frame of shards[shard]!.scan(first, last)) if (isPublic(frame)) entries.push(...frameEntries(frame))
   return entries.length === after.firstLeaf - before.size ? { firstLeaf: before.size, entries } : undefined
 }

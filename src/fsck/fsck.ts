@@ -244,7 +244,7 @@ function checkReplay(
   tell: (finding: Finding) => void,
 ): void {
   if (journalId === undefined || damaged.length === 0) return
-  const reach = loadNewest(disk, directory, journalId)?.seq ?? 0
+  const reach = disk.fileExists(directory) ? (loadNewest(disk, directory, journalId)?.seq ?? 0) : 0
   if (damaged.every((firstSeq) => firstSeq <= reach)) return
   const what =
     'no whole snapshot in it is newer than the damaged records: a start has to read them again, and is refused. Put the damaged files back from a backup that has them'

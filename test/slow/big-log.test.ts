@@ -86,7 +86,7 @@
  *   - storage/merkle.test.ts "all 8,515 inclusion proofs…"
  *   - storage/tree.test.ts "is the same however the leaves were divided…"
  * I23 derived files are made again
- *   - actors/log-tree.test.ts "a tree file that is missing, short or of…"
+ *   - actors/log-tree.test.ts "a tree file is made again at start where it is missing…"
  *   - slow/damaged-files.test.ts "%s are deleted: rebuilt…"
  *   - slow/damaged-files.test.ts "indexes with changed or cut bytes…"
  *   - slow/fsck.test.ts "what is derived and differs…"

@@ -16,14 +16,16 @@ export const APPEND_LEAVES_MAX = 65_536
 
 /** The one writer of a tree file. */
 export class TreeWriter {
-  readonly #file: DiskFile
+  readonly #disk: Disk
+  #file: DiskFile
   readonly #range: CompactRange
   #buffer = Buffer.allocUnsafe(64 * 1024)
   #broken: unknown
   /** The disk does not take it: roots are right all the same, and proofs wait for the file to be mended. */
   #isLost = false
 
-  private constructor(file: DiskFile, range: CompactRange) {
+  private constructor(disk: Disk, file: DiskFile, range: CompactRange) {
+    this.#disk = disk
     this.#file = file
     this.#range = range
   }
@@ -48,7 +50,7 @@ export class TreeWriter {
       const found = file.size()
       if (found < expected) throw new TreeFileShort({ path, expected, found })
       if (found > expected) file.truncate(expected)
-      return new TreeWriter(file, new CompactRange(size, edgeIn(file, size)))
+      return new TreeWriter(disk, file, new CompactRange(size, edgeIn(file, size)))
     } catch (error) {
       file.close()
       throw error
@@ -94,6 +96,17 @@ export class TreeWriter {
   /** The root of all leaves: 32 bytes. */
   root(): Buffer {
     return this.#range.root()
+  }
+
+  /**
+   * Goes on in the file that has the name by now, where the one before has lost it. Nodes that it has not are for a mender. Throws the
+   * disk's error; the file before is kept then.
+   */
+  reopen(): void {
+    const file = this.#disk.openFile(this.#file.path, 'write')
+    this.#file.close()
+    this.#file = file
+    this.#isLost = false
   }
 
   /** Makes the file durable. Nothing depends on it; it saves a rebuild after a power cut. */

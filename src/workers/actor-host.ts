@@ -41,7 +41,7 @@ import type { FeedAsk } from './feed-answers.ts'
 import type { FollowingAnswer, FollowingAsk, FollowingTell, FollowingThread } from './following.ts'
 import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, ShardBegun } from './log.ts'
-import type { Acknowledged, LogStart, LogWord, Published } from './log-run.ts'
+import type { Acknowledged, LogAsk, LogStart, LogWord, Published } from './log-run.ts'
 import type { ShardNews, ShardTell } from './private-news.ts'
 import type { ReplicationAsk, ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
@@ -295,6 +295,14 @@ export class ActorHost implements Actors {
 
   askFeed<Answer>(ask: FeedAsk, answer: (answer: Answer | Unanswered | NoAnswer) => void): void {
     this.#feedLink!.ask(ask, given(answer))
+  }
+
+  /** Makes the tree file with this path right, or anew where it is gone. Throws the disk's error where it cannot begin. */
+  mendTree(path: string): void {
+    const { disk } = this.#options
+    if (!disk.fileExists(path)) disk.openFile(path, 'create').close()
+    // What the log appends from now on has to be in that file before the feed fills in what was before.
+    this.#logLink!.ask(['tree'] satisfies LogAsk, () => this.askFeed(['mend', path, 0], () => {}))
   }
 
   tellFeed(tell: FollowTell): void {

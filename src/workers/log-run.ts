@@ -19,7 +19,7 @@ import { answerFollow, type FollowAsk } from './follow-asks.ts'
 import { IdleMark } from './idle-mark.ts'
 import type { FromLog, Teller, ToLog } from './shard-run.ts'
 import { type SharedEnds, storeLogEnd } from './shared-ends.ts'
-import type { ThreadPlatform } from './thread.ts'
+import type { Report, ThreadPlatform } from './thread.ts'
 
 export type LogStart = {
   readonly dataDirectory: string
@@ -42,6 +42,9 @@ export type LogStart = {
 
 /** What the log has to wait for: where each shard's journal ends, durable. */
 export type LogWord = { readonly through: readonly number[] }
+
+/** Beside what a follower asks: to go on in the tree file that has the name by now. */
+export type LogAsk = FollowAsk | readonly ['tree']
 
 /** Gives the way to a shard, which calls `hear` with what comes from there. */
 type LinkShard = (shard: number, hear: (said: ToLog) => void) => Teller<FromLog>
@@ -71,21 +74,23 @@ export class LogRun {
   readonly #readers: readonly JournalReader[]
   readonly #toShards: Teller<FromLog>[]
   readonly #linkShard: LinkShard
+  readonly #report: Report
   readonly #ends: (() => void) | undefined
   /** What waits for the stream; undefined: nothing does. */
   readonly #held: HeldWords | undefined
   #acknowledged: Ends | undefined
 
   constructor(start: LogStart, { through }: LogWord, here: ThreadPlatform, linkShard: LinkShard) {
-    const { clock, disk } = here
+    const { clock, disk, report } = here
     this.#linkShard = linkShard
+    this.#report = report
     this.#signed = openSigned(start, here, through)
     const { journal, newest } = this.#signed
     checkShards(stateAfter(newest), through)
     this.#mark = new IdleMark(here, logDirectory(start.dataDirectory), journal)
     if (start.publishing !== undefined && start.publishing !== 'local') this.#held = new HeldWords()
     this.#front = linkOver(start.front, clock, {
-      onAsk: (body, id) => this.#ask(body as FollowAsk, id),
+      onAsk: (body, id) => this.#ask(body as LogAsk, id),
       onTell: (body) => this.#hearAcknowledged((body as Acknowledged).acknowledged),
     })
     this.#feed = linkOver(start.feed, clock)
@@ -199,8 +204,23 @@ export class LogRun {
     return toShard
   }
 
+  #ask(asked: LogAsk, id: number): void {
+    if (asked[0] === 'follow') return this.#follow(asked[1], id)
+    this.#reopenTree()
+    this.#front.answer(id, null)
+  }
+
+  /** Proofs alone need the file: the log goes on without it. */
+  #reopenTree(): void {
+    try {
+      this.#signed.tree.reopen()
+    } catch (error) {
+      this.#report('warn', 'log.tree.unusable', { problem: String(error) })
+    }
+  }
+
   /** Where the journal ends, or there after it has taken these frames. */
-  #ask([, copied]: FollowAsk, id: number): void {
+  #follow(copied: FollowAsk[1], id: number): void {
     const followed = this.#followed
     if (followed === undefined) throw new Error('this log is signed here')
     this.#front.answer(

@@ -46,12 +46,12 @@ export class Trees {
     return false
   }
 
-  /** Mends the file with this path, if it is that of a log. */
+  /** Mends the file that has this path by now, if it is that of a log. */
   mendFile(path: string): void {
     const log = this.#book.logs.find((each) => this.#pathOf(each) === path)
     if (log === undefined) return
-    const { mending } = this.#open.get(log.name) ?? this.#opened(log)
-    mending.begin(() => {})
+    this.#open.get(log.name)?.tree.close()
+    this.#opened(log).mending.begin(() => {})
   }
 
   close(): void {

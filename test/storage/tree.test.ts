@@ -156,6 +156,26 @@ describe('the tree file', () => {
     writer.close()
   })
 
+  test('that was removed is written from then on under its name again, and a mender fills in what was before', () => {
+    const path = newPath()
+    const whole = newPath()
+    build(whole, 3_000)
+    const writer = TreeWriter.open(machineDisk, path, 0)
+    writer.append(reference.leaves.slice(0, 2_000))
+    rmSync(path)
+    expect(() => writer.reopen()).toThrow('ENOENT')
+    writer.append(reference.leaves.slice(2_000, 2_400))
+    writeFileSync(path, '')
+    writer.reopen()
+    writer.append(reference.leaves.slice(2_400, 3_000))
+    expect(writer.root()).toEqual(reference.root(3_000))
+    writer.close()
+    const mender = TreeMender.open(machineDisk, path)
+    mender.mend(Buffer.concat(reference.leaves.slice(0, 2_400)), reference.root(2_400))
+    mender.close()
+    expect(readFileSync(path).equals(readFileSync(whole))).toBe(true)
+  })
+
   test('takes nothing but whole hashes, and a bounded number at a time', () => {
     const path = newPath()
     const writer = TreeWriter.open(machineDisk, path, 0)

@@ -201,6 +201,11 @@ export class Blobs implements Projection {
     })
   }
 
+  /** Rooms that ever had a blob, each by its name. */
+  get rooms(): string[] {
+    return [...this.#byRoom.keys()]
+  }
+
   /** Rooms in which these bytes stand, each by its name. */
   roomsHolding(sha256: string): string[] {
     return [...this.#byRoom.keys()].filter((room) => this.standing(room, sha256).length > 0)

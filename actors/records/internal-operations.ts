@@ -66,6 +66,7 @@ const internalReads = [
   'blob.file',
   'blob.holders',
   'blob.needed',
+  'blob.rooms',
   'blob.usage',
   'board.activity',
   'call.outcome',

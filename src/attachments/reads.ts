@@ -41,6 +41,7 @@ export const blobsReads = {
     known({ bytes: visibility === 'private' ? state.blobs.bytesOf(reader) : 0 }),
   'blob.holders': ({ state }, { args }) => known(state.blobs.roomsHolding(String(args.sha256))),
   'blob.needed': ({ state }, { args }) => known([...state.blobs.heldIn(String(args.room))]),
+  'blob.rooms': ({ state }) => known(state.blobs.rooms),
 } satisfies Reads
 
 function withBlob<Answer extends ReadAnswer>(

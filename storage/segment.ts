@@ -119,7 +119,7 @@ export type Predecessor = { readonly journalId: Buffer | undefined; readonly nex
 
 /** Throws Damage unless the header says that this segment follows `before`. */
 export function checkSegmentHeader(
-  file: DiskFile,
+  file: Pick<DiskFile, 'path'>,
   header: SegmentHeader | undefined,
   before: Predecessor,
 ): SegmentHeader {

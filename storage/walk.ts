@@ -1,6 +1,6 @@
 /**
  * One walk through all frames of a segment, checking everything that a segment says about itself. Recovery, the
- * rebuilding of an index and the full check all use this function.
+ * rebuilding of an index and the full check all use this function; the scrubber, which reads slowly, uses its steps.
  */
 import { Chain } from './chain.ts'
 import { Damage, type DiskFile, FailedRead, failedAt } from './disk.ts'
@@ -61,15 +61,9 @@ export function walkSegment(
       stop = { kind: 'fault', found: frame.found }
     } else if (frame === 'blank') {
       stop = { kind: 'end' }
-    } else if (frame.frameBytes === undefined || frame.seq !== live.nextSeq || frame.durableSeq >= frame.seq) {
-      stop = { kind: 'fault', found: describe(frame) }
-    } else if (frame.type === FOOTER) {
-      stop = footerStop(frame, live, running)
-      provenSeq = Math.max(provenSeq, frame.durableSeq)
     } else {
-      running.add(frame.seq, frame.type, frame.flags, frame.payload)
-      live.add(frame.frameBytes, frame.flags, frame.payload)
-      provenSeq = Math.max(provenSeq, frame.durableSeq)
+      stop = stepOver(frame, live, running)
+      if (frame.frameBytes !== undefined && stop?.kind !== 'fault') provenSeq = Math.max(provenSeq, frame.durableSeq)
     }
   }
   return { live, seed: header.seed, chain: running.digest(), running, provenSeq, stop }
@@ -90,6 +84,16 @@ function walkedFrame(
     if (failed instanceof FailedRead) return failed
     throw failed
   }
+}
+
+/** Takes what is at `live.end` for the next frame. Undefined: the walk goes on after it. */
+export function stepOver(frame: FoundFrame | NoFrame, live: LiveIndex, running: Chain): WalkStop | undefined {
+  if (frame.frameBytes === undefined || frame.seq !== live.nextSeq || frame.durableSeq >= frame.seq)
+    return { kind: 'fault', found: describe(frame) }
+  if (frame.type === FOOTER) return footerStop(frame, live, running)
+  running.add(frame.seq, frame.type, frame.flags, frame.payload)
+  live.add(frame.frameBytes, frame.flags, frame.payload)
+  return undefined
 }
 
 /** Whether a file of `size` bytes holds nothing but zeros from `position` on. */
@@ -124,8 +128,11 @@ export function describe(frame: FoundFrame | NoFrame): string {
 const endOfFile = 'the end of the file'
 
 /** What makes a walked segment of `size` bytes not a sound sealed one, or undefined. */
-export function sealedDamage(path: string, walk: Walk, size: number): Damage | undefined {
-  const { stop, live } = walk
+export function sealedDamage(
+  path: string,
+  { stop, live }: Pick<Walk, 'stop' | 'live'>,
+  size: number,
+): Damage | undefined {
   const at = live.end
   switch (stop.kind) {
     case 'end':

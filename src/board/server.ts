@@ -4,6 +4,8 @@ import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { streamPath } from '../../actors/follow/stream.ts'
 import { queuesOf, sizes } from '../../actors/kernel/limits.ts'
+import { nameOf } from '../../actors/log/book.ts'
+import { shardOf } from '../../actors/shard.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
 import { lockDirectory } from '../../storage/lock.ts'
 import { BlobIntake } from '../attachments/intake.ts'
@@ -13,6 +15,8 @@ import {
   blobsDirectory,
   followerFile,
   holdsDecidingBoard,
+  logDirectory,
+  nodesFile,
   openBoardDirectory,
   replicationFile,
   UnusableDirectory,
@@ -25,7 +29,7 @@ import { metricsText } from '../docs/figures.ts'
 import { BadConfig, prepareEngineEnvironment } from '../environment.ts'
 import { completeReshard } from '../exchange.ts'
 import { BoardSigner } from '../format/signer.ts'
-import { Scrubber } from '../fsck/scrubber.ts'
+import { type NeededAttachments, Scrubber } from '../fsck/scrubber.ts'
 import { ClientAddresses } from '../http/client-address.ts'
 import { ConnectionCount } from '../http/connection-count.ts'
 import { createHttpServer, logFault, portOptions } from '../http/engine.ts'
@@ -44,6 +48,7 @@ import type { Outgoing } from '../outgoing/request.ts'
 import { Parts } from '../parts.ts'
 import { machine, type Platform } from '../platform.ts'
 import { Throttle } from '../rates/throttle.ts'
+import { dataOf, type ReadRequest } from '../reads/read.ts'
 import { Deliveries } from '../receive-urls/deliveries.ts'
 import { ItemPosts } from '../receive-urls/item-posts.ts'
 import type { FollowerFront } from '../replication/follower-front.ts'
@@ -271,7 +276,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const httpThreads = httpThreadsOf(config)
   const http = await startHttp(board, handle, httpThreads)
   await parts.start({ name: 'pages', stop: () => pages.close() }, { name: 'http', stop: () => http.close() })
-  const scrubber = scrubberOf(board, actorHost)
+  const scrubber = scrubberOf(board)
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
     // The last answers are on their way through the sockets, and each of them closes its connection.
@@ -331,21 +336,40 @@ async function startHttp(board: OpenBoard, handler: Handler, threads: number): P
   return server
 }
 
-function scrubberOf(
-  { disk, clock, directory, config, notices, counters }: ReturnType<typeof baseOf>,
-  actorHost: ActorHost,
-): Scrubber {
+function scrubberOf(board: OpenBoard): Scrubber {
+  const { disk, clock, directory, config, notices, counters, actorHost, closed, log: growing, news } = board
   return new Scrubber({
     disk,
     clock,
     directory: directory.path,
     shards: directory.facts.shards,
     bytesPerSecond: config.scrubBytesPerSecond,
-    mendTree: (path) => actorHost.askFeed(['mend', path, 0], () => {}),
+    attachments: neededAttachments(actorHost),
+    trees: () =>
+      [...closed, { origin: growing.origin, size: news.head.size }].map(({ origin, size }, place) => ({
+        path: nodesFile(logDirectory(directory.path), place === 0 ? '' : nameOf(origin)),
+        leaves: size,
+      })),
+    mendTree: (path) => actorHost.mendTree(path),
     notices,
     counters,
     report: log,
   })
+}
+
+function neededAttachments(actorHost: ActorHost): NeededAttachments {
+  const ask = (shard: number, request: ReadRequest<'blob.rooms' | 'blob.needed'>) =>
+    new Promise<readonly string[] | undefined>((resolve) =>
+      actorHost.readPrivate(shard, request, (found) => resolve(found?.ok === true ? dataOf(found) : undefined)),
+    )
+  const shards = Array.from({ length: actorHost.shards }, (_, shard) => shard)
+  return {
+    rooms: async () => {
+      const parts = await Promise.all(shards.map((shard) => ask(shard, { op: 'blob.rooms', args: {}, reader: '' })))
+      return parts.every((part) => part !== undefined) ? parts.flat() : undefined
+    },
+    filesOf: (room) => ask(shardOf(room, actorHost.shards), { op: 'blob.needed', args: { room }, reader: '' }),
+  }
 }
 
 /** The name of a log is signed with each of its heads: it stays what it was when the log began. */

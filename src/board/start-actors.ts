@@ -2,6 +2,7 @@
 
 import { queuesOf } from '../../actors/kernel/limits.ts'
 import { nameOf } from '../../actors/log/book.ts'
+import type { ClosedLog } from '../../actors/log/frame.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { sweepBlobs } from '../attachments/routes.ts'
@@ -35,6 +36,8 @@ export type StartedActors = {
   readonly reads: ReadRouter
   /** Every log of the board, oldest first. */
   readonly logs: readonly LogIdentity[]
+  /** Those that others follow, oldest first. */
+  readonly closed: readonly ClosedLog[]
   /** The log that grows. */
   readonly log: LogIdentity
 }
@@ -110,7 +113,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
     limitsOn: config.limitsOn,
     clock,
   })
-  return { actorHost, workNews, heads, reads, logs: facts.logs, log: growing }
+  return { actorHost, workNews, heads, reads, logs: facts.logs, closed: facts.closed, log: growing }
 }
 
 async function startThreads(options: ActorsOptions, workNews: HeldNews) {

@@ -1,9 +1,15 @@
 /** What the scrubber compares of each kind of file, in small reads that its caller paces. */
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { decodeFrame, FOOTER } from '../../storage/frame.ts'
+import { CHAIN_START, Chain } from '../../storage/chain.ts'
+import { Damage, type Disk, NewerFormat } from '../../storage/disk.ts'
+import { decodeFrame } from '../../storage/frame.ts'
+import { LiveIndex } from '../../storage/live-index.ts'
 import { HASH_BYTES, nodeHash } from '../../storage/merkle.ts'
-import { headerOf, SEGMENT_HEADER_BYTES } from '../../storage/segment.ts'
+import { SealedSegment } from '../../storage/sealed-segment.ts'
+import { checkSegmentHeader, headerOf, SEGMENT_HEADER_BYTES, type SegmentHeader } from '../../storage/segment.ts'
+import { nodesIn } from '../../storage/tree-layout.ts'
+import { sealedDamage, stepOver, type Walk } from '../../storage/walk.ts'
 
 /** `at`: byte of the file. */
 export type Found = { readonly problem: string; readonly at: number }
@@ -16,54 +22,99 @@ export type Source = {
   readonly next: (wanted: number) => Promise<Buffer>
 }
 
-/** Undefined: it is what was written. */
+/** Undefined: it is what was written. Rejects with what `foundBy` takes, too. */
 export type Check = (source: Source) => Promise<Found | undefined>
 
 const stepBytes = 64 * 1024
 
-/** Every frame of a sealed segment, by its CRC and its number. */
-export const checkSegment: Check = async (source) => {
-  const head = await source.next(SEGMENT_HEADER_BYTES)
-  const header = headerOf(head, source.path)
-  if (header === undefined) return { problem: 'no valid header', at: 0 }
-  let seq = header.firstSeq
-  let at = SEGMENT_HEADER_BYTES
+/** The sealed segments of one journal, checked in their order: each has to follow the one before. */
+export class SegmentsCheck {
+  #journalId: Buffer | undefined
+  /** Undefined, as `nextSeq`: damage hides it. */
+  #chain: Buffer | undefined = CHAIN_START
+  #nextSeq: number | undefined = 1
+
+  /** The segment that has to come next; undefined: damage hides which it is. */
+  get nextSeq(): number | undefined {
+    return this.#nextSeq
+  }
+
+  /** Checks all that the segment with this name says of itself, as the full check does. Throws Damage. */
+  next(firstSeq: number): Check {
+    const [nextSeq, chain] = [this.#nextSeq ?? firstSeq, this.#chain]
+    this.#nextSeq = undefined
+    this.#chain = undefined
+    return async (source) => {
+      const found = headerOf(await source.next(SEGMENT_HEADER_BYTES), source.path)
+      const before = { journalId: this.#journalId, nextSeq, chain: chain ?? found?.previousChain ?? CHAIN_START }
+      const header = checkSegmentHeader(source, found, before)
+      this.#journalId = header.journalId
+      const walk = await walkSlowly(source, header)
+      const damage = sealedDamage(source.path, walk, source.size)
+      if (damage !== undefined) throw damage
+      this.#nextSeq = walk.live.nextSeq
+      this.#chain = walk.running.digest()
+      return undefined
+    }
+  }
+}
+
+/** `walkSegment` for bytes that come a few at a time. */
+async function walkSlowly(source: Source, header: SegmentHeader): Promise<Pick<Walk, 'live' | 'running' | 'stop'>> {
+  const live = new LiveIndex(header.firstSeq)
+  const running = new Chain(header.previousChain)
   let bytes = await source.next(stepBytes)
   for (;;) {
+    if (bytes.length === 0 && live.end === source.size) return { live, running, stop: { kind: 'end' } }
     const frame = decodeFrame(bytes, 0, bytes.length, header.seed)
-    if (frame.frameBytes === undefined) {
-      const more =
-        frame.fault === 'short' ? await source.next(Math.max(stepBytes, frame.needs - bytes.length)) : undefined
-      if (more === undefined || more.length === 0) return { problem: `frame ${seq} is not what was written`, at }
-      bytes = Buffer.concat([bytes, more])
-      continue
+    if (frame.frameBytes === undefined && frame.fault === 'short') {
+      const more = await source.next(Math.max(stepBytes, frame.needs - bytes.length))
+      if (more.length > 0) {
+        bytes = Buffer.concat([bytes, more])
+        continue
+      }
     }
-    if (frame.seq !== seq) return { problem: `frame ${frame.seq} in the place of frame ${seq}`, at }
-    if (frame.type === FOOTER) return undefined
-    seq++
-    at += frame.frameBytes
+    const stop = stepOver(frame, live, running)
+    if (stop !== undefined) return { live, running, stop }
     bytes = bytes.subarray(frame.frameBytes)
   }
 }
 
-/** The CRC at the end of an index. */
-export const checkIndex: Check = async (source) => {
-  let crc = 0
-  let rest = source.size - 4
-  while (rest > 0) {
-    const bytes = await source.next(Math.min(stepBytes, rest))
-    if (bytes.length === 0) break
-    crc = crc32(bytes, crc)
-    rest -= bytes.length
+/** The CRC at the end of an index, and which segment it belongs to. Throws Damage when that segment is not sealed. */
+export function checkIndex(disk: Disk, directory: string, firstSeq: number): Check {
+  return async (source) => {
+    let crc = 0
+    let rest = source.size - 4
+    while (rest > 0) {
+      const bytes = await source.next(Math.min(stepBytes, rest))
+      if (bytes.length === 0) break
+      crc = crc32(bytes, crc)
+      rest -= bytes.length
+    }
+    const trailer = await source.next(4)
+    if (trailer.length < 4 || trailer.readUInt32LE(0) !== crc)
+      return { problem: 'the index is not what was written', at: 0 }
+    const segment = SealedSegment.open({ disk, directory }, firstSeq)
+    try {
+      return segment.findIndex() ? undefined : { problem: 'it is not the index of this segment', at: 0 }
+    } finally {
+      segment.close()
+    }
   }
-  const trailer = await source.next(4)
-  return trailer.length === 4 && trailer.readUInt32LE(0) === crc
-    ? undefined
-    : { problem: 'the index is not what was written', at: 0 }
 }
 
-/** Every node of a tree file is the hash of its two children, which stand before it (storage/tree-layout.ts). */
-export const checkTree: Check = async (source) => {
+/**
+ * A tree file has the nodes of all leaves of its log, and more while that grows. Every node is the hash of its two children, which stand
+ * before it (storage/tree-layout.ts).
+ */
+export function checkTree(leavesMin: number): Check {
+  return async (source) =>
+    source.size < nodesIn(leavesMin) * HASH_BYTES
+      ? { problem: `the file ends before the nodes of ${leavesMin} leaves do`, at: source.size }
+      : checkNodes(source)
+}
+
+const checkNodes: Check = async (source) => {
   const edge: Buffer[] = []
   let bytes: Buffer = Buffer.alloc(0)
   let leaves = 0
@@ -96,4 +147,14 @@ export function checkAttachment(name: string): Check {
       hash.update(bytes)
     return hash.digest('hex') === name ? undefined : { problem: 'the attachment has other bytes than its name', at: 0 }
   }
+}
+
+/** What an error says of a file. Throws one that is not about a file. */
+export function foundBy(error: unknown): Found {
+  if (error instanceof Damage) return { problem: `expected ${error.expected}, found ${error.found}`, at: error.offset }
+  if (error instanceof NewerFormat) return { problem: error.message, at: 0 }
+  const { code } = error as NodeJS.ErrnoException
+  // Not the codes that Node gives its own, such as ERR_OUT_OF_RANGE.
+  if (code !== undefined && /^E[A-Z0-9]+$/.test(code)) return { problem: `it cannot be read (${code})`, at: 0 }
+  throw error
 }

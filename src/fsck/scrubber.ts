@@ -4,10 +4,10 @@
  * indexes and tree files are derived, and are made again. The search index has a check of its own (src/workers/search.ts).
  */
 import { join, relative } from 'node:path'
-import { type Disk, isUnreadable, type ReadHandle } from '../../storage/disk.ts'
+import { type Disk, DiskFull, type ReadHandle } from '../../storage/disk.ts'
 import { remakeIndex } from '../../storage/fsck-journal.ts'
 import { indexPath, listSegments, segmentPath } from '../../storage/segment.ts'
-import { blobsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
+import { blobsDirectory, logDirectory, shardDirectories } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import { scrubbedCounter, scrubFoundCounter } from '../docs/figures.ts'
 import type { Notices } from '../notices.ts'
@@ -16,11 +16,20 @@ import {
   type Check,
   checkAttachment,
   checkIndex,
-  checkSegment,
   checkTree,
   type Found,
+  foundBy,
+  SegmentsCheck,
   type Source,
 } from './scrub-checks.ts'
+
+/** What records name, as the shards know it. Undefined: there is no answer now. */
+export type NeededAttachments = {
+  /** Names of all rooms that ever had one. */
+  readonly rooms: () => Promise<readonly string[] | undefined>
+  /** SHA-256 of each file that must be kept for this room. */
+  readonly filesOf: (room: string) => Promise<readonly string[] | undefined>
+}
 
 type ScrubberOptions = {
   readonly disk: Disk
@@ -30,6 +39,9 @@ type ScrubberOptions = {
   readonly shards: number
   /** 0: nothing is read. */
   readonly bytesPerSecond: number
+  readonly attachments: NeededAttachments
+  /** The tree file of each log, and how many leaves it must have by now. */
+  readonly trees: () => readonly { readonly path: string; readonly leaves: number }[]
   /** Makes a tree file right again. */
   readonly mendTree: (path: string) => void
   readonly notices: Notices
@@ -40,9 +52,16 @@ type ScrubberOptions = {
 const firstMs = 2_000
 /** Between two passes: a small board is not read all day. */
 const pauseMs = 3_600_000
+/** Until a shard that gave no answer is asked again. */
+const askAgainMs = 1_000
 
 type Kind = 'segment' | 'index' | 'tree' | 'attachment'
-type Looked = { readonly path: string; readonly kind: Kind; readonly check: Check; readonly mend?: () => void }
+type Named = { readonly path: string; readonly kind: Kind; readonly mend?: () => void }
+type Looked = Named & {
+  readonly check: Check
+  /** Where there is no such file: whether there should be. Left out: there should. */
+  readonly isMissing?: () => Promise<boolean>
+}
 
 /** The board stops. */
 class Stopped extends Error {}
@@ -51,6 +70,8 @@ export class Scrubber {
   readonly #options: ScrubberOptions
   /** Damaged files that nothing makes again, and where. */
   readonly #damaged = new Map<string, string>()
+  /** What this pass has found so far. */
+  readonly #found = new Set<string>()
   #isOver = false
   #wake: (() => void) | undefined
 
@@ -94,58 +115,96 @@ export class Scrubber {
   async #pass(): Promise<void> {
     const { clock, report } = this.#options
     const since = clock.monotonicMs()
-    for (const looked of this.#files()) await this.#look(looked)
+    this.#found.clear()
+    for await (const looked of this.#files()) this.#note(looked, await this.#look(looked))
+    // What was removed for a good reason is not looked at any more.
+    for (const path of this.#damaged.keys()) if (!this.#found.has(path)) this.#damaged.delete(path)
+    this.#tell()
     const seconds = Math.round((clock.monotonicMs() - since) / 1_000)
     report('info', 'scrub.pass', { seconds, damaged: this.#damaged.size })
   }
 
-  *#files(): Generator<Looked, void, undefined> {
-    const { directory, shards, mendTree } = this.#options
-    const log = logDirectory(directory)
-    for (let shard = 0; shard < shards; shard++) yield* this.#journal(shardDirectory(directory, shard))
-    yield* this.#journal(log)
-    for (const path of this.#named(log, /^nodes(-.+)?\.bin$/))
-      yield { path, kind: 'tree', check: checkTree, mend: () => mendTree(path) }
+  async *#files(): AsyncGenerator<Looked, void, undefined> {
+    const { directory, shards, trees, mendTree } = this.#options
+    for (const journal of [...shardDirectories(directory, shards), logDirectory(directory)])
+      yield* this.#journal(journal)
+    for (const { path, leaves } of trees())
+      yield { path, kind: 'tree', check: checkTree(leaves), mend: () => mendTree(path) }
     yield* this.#attachments(blobsDirectory(directory))
   }
 
   *#journal(directory: string): Generator<Looked, void, undefined> {
     const { disk } = this.#options
-    for (const firstSeq of listSegments(disk, directory, 'log').slice(0, -1)) {
-      const path = segmentPath(directory, firstSeq)
-      yield { path, kind: 'segment', check: checkSegment }
-      // Of a damaged segment no index can be made.
-      if (this.#damaged.has(path)) continue
-      const mend = (): void => remakeIndex(disk, directory, firstSeq)
-      yield { path: indexPath(directory, firstSeq), kind: 'index', check: checkIndex, mend }
+    const firsts = this.#listed(directory, 'segment', (path) => listSegments(disk, path, 'log')) ?? []
+    const check = new SegmentsCheck()
+    for (const listed of firsts) {
+      // No file has the name that the segment before asks for.
+      while (check.nextSeq !== undefined && check.nextSeq < listed)
+        yield* this.#segment(directory, check.nextSeq, check)
+      // The newest one grows.
+      if (listed !== firsts.at(-1)) yield* this.#segment(directory, listed, check)
     }
   }
 
-  *#attachments(directory: string): Generator<Looked, void, undefined> {
+  *#segment(directory: string, firstSeq: number, check: SegmentsCheck): Generator<Looked, void, undefined> {
     const { disk } = this.#options
-    for (const room of disk.fileExists(directory) ? disk.listDirectories(directory) : [])
-      for (const path of this.#named(join(directory, room), /^[0-9a-f]{64}$/))
-        yield { path, kind: 'attachment', check: checkAttachment(path.slice(-64)) }
+    const path = segmentPath(directory, firstSeq)
+    yield { path, kind: 'segment', check: check.next(firstSeq) }
+    // Of a damaged segment no index can be made.
+    if (this.#damaged.has(path)) return
+    const mend = (): void => remakeIndex(disk, directory, firstSeq)
+    yield { path: indexPath(directory, firstSeq), kind: 'index', check: checkIndex(disk, directory, firstSeq), mend }
   }
 
-  /** A directory may be gone by now. */
-  #named(directory: string, wanted: RegExp): string[] {
-    const { disk } = this.#options
-    const names = disk.fileExists(directory) ? disk.listFiles(directory) : []
-    return names.filter((name) => wanted.test(name)).map((name) => join(directory, name))
+  async *#attachments(directory: string): AsyncGenerator<Looked, void, undefined> {
+    const { disk, attachments } = this.#options
+    const onDisk = this.#listed(directory, 'attachment', (path) => unlessNone(disk, path, disk.listDirectories))
+    if (onDisk === undefined) return
+    for (const room of new Set([...onDisk, ...(await this.#answer(attachments.rooms))])) {
+      const files = this.#listed(join(directory, room), 'attachment', (path) => unlessNone(disk, path, disk.listFiles))
+      if (files === undefined) continue
+      const filesOf = () => this.#answer(() => attachments.filesOf(room))
+      const names = new Set([...files.filter((name) => /^[0-9a-f]{64}$/.test(name)), ...(await filesOf())])
+      for (const name of names) {
+        const path = join(directory, room, name)
+        // It may have been deleted, and put again, since its name was read.
+        const isMissing = async () => (await filesOf()).includes(name) && !disk.fileExists(path)
+        yield { path, kind: 'attachment', check: checkAttachment(name), isMissing }
+      }
+    }
   }
 
-  async #look(looked: Looked): Promise<void> {
-    const { path, check } = looked
-    const handle = await this.#options.disk.openForReading(path)
-    if (handle === undefined) return this.#note(looked, undefined)
+  /** Asks until there is an answer. */
+  async #answer<Answer>(ask: () => Promise<Answer | undefined>): Promise<Answer> {
+    for (;;) {
+      const answer = await ask()
+      if (answer !== undefined) return answer
+      await this.#wait(askAgainMs)
+    }
+  }
+
+  /** What is in a directory. Undefined: it cannot be read, which counts as found. */
+  #listed<Name>(path: string, kind: Kind, list: (path: string) => readonly Name[]): readonly Name[] | undefined {
     try {
-      this.#note(looked, await check(this.#paced(path, handle)))
+      return list(path)
     } catch (error) {
-      if (!isUnreadable(error)) throw error
-      this.#note(looked, { problem: 'the disk does not give it back (EIO)', at: 0 })
-    } finally {
-      await handle.close()
+      this.#note({ path, kind }, foundBy(error))
+      return undefined
+    }
+  }
+
+  async #look({ path, check, isMissing }: Looked): Promise<Found | undefined> {
+    try {
+      const handle = await this.#options.disk.openForReading(path)
+      if (handle === undefined)
+        return (await isMissing?.()) === false ? undefined : { problem: 'there is no such file', at: 0 }
+      try {
+        return await check(this.#paced(path, handle))
+      } finally {
+        await handle.close()
+      }
+    } catch (error) {
+      return foundBy(error)
     }
   }
 
@@ -167,32 +226,36 @@ export class Scrubber {
   }
 
   /** Tells what was found once, and mends what is derived. */
-  #note({ path, kind, mend }: Looked, found: Found | undefined): void {
+  #note({ path, kind, mend }: Named, found: Found | undefined): void {
     const { report, counters, directory } = this.#options
-    const wasDamaged = this.#damaged.has(path)
-    if (found === undefined) this.#damaged.delete(path)
-    if (found !== undefined && !wasDamaged) {
+    const wasDamaged = this.#damaged.delete(path)
+    if (found !== undefined) {
       const { problem, at } = found
-      counters.add(`${scrubFoundCounter}${kind}`)
-      report(mend === undefined ? 'error' : 'warn', 'scrub.found', {
-        path,
-        offset: at,
-        kind,
-        problem,
-        derived: mend !== undefined,
-      })
-      if (mend === undefined)
+      this.#found.add(path)
+      if (!wasDamaged) {
+        counters.add(`${scrubFoundCounter}${kind}`)
+        report(mend === undefined ? 'error' : 'warn', 'scrub.found', {
+          path,
+          offset: at,
+          kind,
+          problem,
+          derived: mend !== undefined,
+        })
+      }
+      if (mend === undefined || !this.#mend(path, mend))
         this.#damaged.set(path, kind === 'attachment' ? kind : `${relative(directory, path)} at byte ${at}`)
-      else this.#mend(path, mend)
     }
     this.#tell()
   }
 
-  #mend(path: string, mend: () => void): void {
+  /** False: it cannot be made again. On a full disk it can later. */
+  #mend(path: string, mend: () => void): boolean {
     try {
       mend()
+      return true
     } catch (error) {
       this.#options.report('error', 'scrub.not_mended', { path, problem: String(error) })
+      return error instanceof DiskFull
     }
   }
 
@@ -203,4 +266,9 @@ export class Scrubber {
     const more = this.#damaged.size === 1 ? '' : ` and ${this.#damaged.size - 1} more`
     notices.set('damage', `${first}${more}; run broadside fsck --explain on a copy, and keep the newest backup`)
   }
+}
+
+/** A room without files has no directory. */
+function unlessNone(disk: Disk, directory: string, list: (directory: string) => string[]): string[] {
+  return disk.fileExists(directory) ? list(directory) : []
 }

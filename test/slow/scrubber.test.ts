@@ -1,8 +1,9 @@
 /** The scrubber of a running board: what changed on the disk is told, what is derived is made again, and the board goes on. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { blobOf, putFields, sha256 } from '../support/blobs.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 import { flipByte } from '../support/scratch.ts'
@@ -18,19 +19,22 @@ const filesIn = (directory: string, suffix: string): string[] =>
     .sort()
     .map((name) => join(directory, name))
 
+type Said = Record<string, unknown>
+const said = ({ lines }: Board, event: string): Said[] =>
+  lines.map((line) => JSON.parse(line) as Said).filter((each) => each.event === event)
+
+async function put(client: Client, bytes: string): Promise<string> {
+  const file = { room: 'den', filename: 'a.txt', media_type: 'text/plain' }
+  return blobOf(await client.command(ada, putFields(Buffer.from(bytes), file))).id
+}
+
 /** A stopped board with sealed segments, an attachment in a private room, and a search index. */
 async function made(): Promise<string> {
   const directory = boardDirectory()
   const board = await startBoard({ directory, env: { ...env, SCRUB_BYTES_PER_SECOND: '0' } })
   const client = await Client.of(board)
   await client.command(ada, { operation: 'room.create', room: 'den', visibility: 'private' })
-  const file = {
-    data: Buffer.from('bytes of a file').toString('base64url'),
-    filename: 'a.txt',
-    media_type: 'text/plain',
-  }
-  const put = await client.command(ada, { operation: 'blob.put', room: 'den', ...file })
-  expect([put.status, put.text]).toEqual([200, expect.any(String)])
+  await put(client, 'bytes of a file')
   for (let n = 0; ['log', 'shard-00'].some((part) => filesIn(join(directory, part), '.log').length < 3); n++) {
     const sent = Array.from({ length: 8 }, (_, k) =>
       client.post(person(`writer ${k}`), { room: 'hall', text: `post ${n * 8 + k} ${'lorem '.repeat(20)}` }),
@@ -57,9 +61,8 @@ test('damage is told where it is, in the log, by /healthz and by /metrics; what 
   flipByte(attachment, 3)
   const board = await startBoard({ directory, env })
   const client = await Client.of(board)
-  const said = () => board.lines.map((line) => JSON.parse(line) as Record<string, unknown>)
-  await vi.waitUntil(() => said().some(({ event }) => event === 'scrub.pass'), patience)
-  const found = said().filter(({ event }) => event === 'scrub.found')
+  await vi.waitUntil(() => said(board, 'scrub.pass').length > 0, patience)
+  const found = said(board, 'scrub.found')
   expect(new Set(found.map(({ path, kind, level, derived }) => JSON.stringify([path, kind, level, derived])))).toEqual(
     new Set(
       [
@@ -87,6 +90,35 @@ test('damage is told where it is, in the log, by /healthz and by /metrics; what 
   expect(readFileSync(search).length).toBeGreaterThan(0)
   client.close()
   expect((await board.stop()).code).toBe(0)
+})
+
+test('of a running board a tree file that is removed is there again and grows, a file that is removed is told, and one that is deleted is not', async () => {
+  const directory = await made()
+  const nodes = join(directory, 'log', 'nodes.bin')
+  // Segments are read first, for some seconds.
+  const board = await startBoard({ directory, env: { ...env, SCRUB_BYTES_PER_SECOND: '25000' } })
+  const client = await Client.of(board)
+  const deleted = await put(client, 'is deleted')
+  await put(client, 'is lost')
+  expect((await client.command(ada, { operation: 'blob.delete', target: deleted })).status).toBe(200)
+  const attachment = join(directory, 'blobs', 'den', sha256('is lost'))
+  for (const path of [nodes, attachment]) rmSync(path)
+  await vi.waitUntil(() => said(board, 'scrub.pass').length > 0, patience)
+  expect(said(board, 'scrub.found')).toMatchObject([
+    { path: nodes, kind: 'tree', level: 'warn', problem: 'there is no such file' },
+    { path: attachment, kind: 'attachment', level: 'error', problem: 'there is no such file' },
+  ])
+  expect(said(board, 'scrub.pass')).toMatchObject([{ damaged: 1 }])
+  expect((await client.get('/healthz')).text).toMatch(/^ok\ndamage: attachment; .+\n$/)
+  await vi.waitUntil(() => said(board, 'log.tree.mended').length > 0, patience)
+  for (let n = 0; n < 10; n++) expect((await client.post(ada, { room: 'hall', text: `later ${n}` })).status).toBe(200)
+  const { origin } = JSON.parse(readFileSync(join(directory, 'board.json'), 'utf8')) as { origin: string }
+  expect((await client.get(`${origin.slice(origin.indexOf('/'))}/tile/0/000`)).status).toBe(200)
+  client.close()
+  expect((await board.stop()).code).toBe(0)
+  const again = await startBoard({ directory, env: { ...env, SCRUB_BYTES_PER_SECOND: '0' } })
+  expect(again.lines.filter((line) => line.includes('log.tree'))).toEqual([])
+  expect((await again.stop()).code).toBe(0)
 })
 
 test('a search index that is damaged is found at the start, and answers as before', async () => {

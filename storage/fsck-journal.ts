@@ -28,7 +28,7 @@ import { sealedDamage, type Walk, walkSegment } from './walk.ts'
 /**
  * `damage`: durable bytes are not what was written. `torn-tail`: bytes after the last frame of the last segment that
  * nothing proves to have been durable; cut at the next start. `index`: missing or different, made again when it is
- * needed. `no-file`: in the place of an index is what is no file, and a start refuses it. `unborn`: a newest segment
+ * needed. `no-file`: in the place of an index is something that is not a file, and a start refuses it. `unborn`: a newest segment
  * without a header.
  */
 export type JournalProblem = {
@@ -289,7 +289,7 @@ function verifyIndex(disk: Disk, directory: string, checked: Checked, tell: Tell
   const facts = { path, expected: 'the index of the frames', firstSeq }
   if (!disk.fileExists(path)) return tell({ kind: 'index', offset: 0, ...facts, found: 'no file' })
   if (!disk.look(path).isFile)
-    return tell({ kind: 'no-file', offset: 0, ...facts, found: 'what is no file: move it away' })
+    return tell({ kind: 'no-file', offset: 0, ...facts, found: 'something that is not a file: move it away' })
   const bytes = unlessUnreadable(() => disk.readWhole(path))
   if (bytes === undefined) return tell({ kind: 'index', offset: 0, ...facts, found: readError })
   if (bytes.equals(expected)) return

@@ -162,7 +162,7 @@ export class LogChainCheck {
   #openNodes(path: string): void {
     const { disk, tell } = this.#options
     if (!disk.fileExists(path)) this.#nodesProblem = { where: path, what: 'missing' }
-    else if (!disk.look(path).isFile) tell({ kind: 'start', where: path, what: 'it is no file: move it away' })
+    else if (!disk.look(path).isFile) tell({ kind: 'start', where: path, what: 'it is not a file: move it away' })
     else this.#nodes = unlessUnreadable(() => disk.openFile(path, 'read'), this.#noNodes)
   }
 

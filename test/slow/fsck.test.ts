@@ -1,9 +1,20 @@
 /** The full check of a stopped board: it names what differs and where, repairs what is derived when asked, and nothing else. */
 
-import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
+import { checkBoard } from '../../src/fsck/fsck.ts'
 import type { Finding } from '../../src/fsck/log.ts'
 import { checkMarks } from '../../src/fsck/start.ts'
 import { formatCheckpoint } from '../../storage/checkpoint.ts'
@@ -12,6 +23,7 @@ import { signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
 import { SEGMENT_HEADER_BYTES } from '../../storage/segment.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
+import { BadPlaces } from '../support/bad-places.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { flipByte } from '../support/scratch.ts'
@@ -55,6 +67,10 @@ beforeAll(async () => {
     const answers = await Promise.all(texts.map((text) => client.post(ada, { room: 'many', text })))
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
   }
+  const blob = { operation: 'blob.put', room: 'many', data: Buffer.from('bytes').toString('base64url') } as const
+  const put = await client.command(ada, { ...blob, filename: 'a.txt', media_type: 'text/plain' })
+  expect([put.status, put.text]).toEqual([200, put.text])
+  expect((await client.get('/api/events?query=post')).status).toBe(200)
   client.close()
   // A log that was rotated has two files of node hashes.
   await board.stop()
@@ -105,6 +121,41 @@ test('what is derived and differs is named by its place, changed only when that 
   const board = await startBoard({ directory })
   expect(board.lines.filter((line) => line.includes('log.tree'))).toEqual([])
   await board.stop()
+})
+
+test('what the disk does not give back is a finding with its path, and the check goes on', () => {
+  const directory = copy()
+  const only = (part: string, end: string): string => join(directory, named(directory, part, end)[0]!)
+  const room = readdirSync(join(directory, 'blobs'))[0]!
+  const bad = [
+    { path: only('shard-00', '.log'), kind: 'damage' },
+    { path: only('log', '.log'), kind: 'damage', place: { from: 5_000, to: 5_001 } },
+    { path: only(join('blobs', room), ''), kind: 'damage' },
+    { path: only('shard-00', '.idx'), kind: 'derived' },
+    { path: only('shard-00/snapshots', '.snapshot'), kind: 'derived' },
+    { path: only('log/feed-snapshots', '.snapshot'), kind: 'derived' },
+    { path: join(directory, 'log/nodes.bin'), kind: 'derived' },
+    { path: join(directory, 'search/index.db'), kind: 'derived' },
+    { path: join(directory, 'keys/cursor.key'), kind: 'start' },
+  ]
+  const found = ({ disk }: Pick<BadPlaces, 'disk'>): Finding[] => {
+    const findings: Finding[] = []
+    const onFinding = (finding: Finding) => findings.push(finding)
+    checkBoard({ disk, path: directory, onFinding, onProgress: () => {}, verify: undefined })
+    return findings
+  }
+  for (const { path, kind, place } of bad) {
+    const findings = found(new BadPlaces(path, 'readAt', place))
+    expect([path, ...findings.map((each) => each.kind)]).toEqual([path, kind])
+    expect(`${findings[0]!.where} ${findings[0]!.what}`).toContain(path)
+    expect(findings[0]!.what).toMatch(/\bEIO\b/)
+  }
+  for (const path of [only('shard-00', '.idx'), join(directory, 'log/nodes.bin')]) {
+    rmSync(path)
+    mkdirSync(path)
+  }
+  const moved = { kind: 'start', what: expect.stringContaining('not a file: move it away') }
+  expect(found({ disk: machineDisk })).toMatchObject([moved, moved])
 })
 
 test('beside damage nothing is repaired, every byte stays as it was found; one changed byte is one damage and all else is read again', async () => {

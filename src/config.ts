@@ -119,8 +119,8 @@ export type FollowSettings = {
   readonly keyFile: string
   /** Undefined: the leader alone is asked. */
   readonly stream: StreamSettings | undefined
-  /** It takes the place of a leader that is gone. */
-  readonly mayLead: boolean
+  /** How it publishes in the place of a leader that is gone. Undefined: it takes nobody's place. */
+  readonly lead: ReplicationSettings | undefined
 }
 
 /** The proxy in front of the board, or several. */
@@ -379,7 +379,7 @@ function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow' 
   for (const name of refused)
     if (env.text(name) !== '')
       throw new BadConfig(`${name} belongs to the board that is followed: leave it out with FOLLOW.`)
-  return { replication: undefined, follow: { leaders, keyFile: replicaKeyFile, stream, mayLead: false }, lead }
+  return { replication: undefined, follow: { leaders, keyFile: replicaKeyFile, stream, lead: undefined }, lead }
 }
 
 function serversOf(env: Environment): string[] {

@@ -7,7 +7,8 @@ import { explainFailure, isComplete } from '../failure.ts'
 import { log } from '../observe.ts'
 import { machine } from '../platform.ts'
 import { knownOf } from '../replication/follower-directory.ts'
-import { takeLead } from '../replication/lead.ts'
+import { Deposed } from '../replication/halted.ts'
+import { NotVacant, takeLead } from '../replication/lead.ts'
 import { openStream } from '../replication/open-stream.ts'
 import { standDown } from '../replication/stand-down.ts'
 import { StreamAway, UnfitServers } from '../replication/stream.ts'
@@ -64,7 +65,9 @@ export async function leadAfter(config: Config, after: number): Promise<void> {
     forgetCarried(machine.disk, dataDirectory)
     log('info', 'lead.taken', led)
   } catch (error) {
-    log('error', 'lead.not_taken', explainFailure(error))
+    // Of several boxes one is first.
+    const isOther = error instanceof NotVacant || error instanceof Deposed
+    log(isOther ? 'info' : 'error', 'lead.not_taken', explainFailure(error))
   } finally {
     lock.release()
   }

@@ -83,7 +83,7 @@ function followerOf(config: Config, mayLead: boolean): Config {
       'broadside follow --may-lead needs REPLICATE_ACK=quorum or copy, with REPLICATE, REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE of a board that publishes.',
     )
   // Its checkpoints are the leader's.
-  return { ...config, follow: { ...follow, mayLead }, witnessPolicy: mayLead ? config.witnessPolicy : '' }
+  return { ...config, follow: { ...follow, lead: mayLead ? lead : undefined }, witnessPolicy: mayLead ? config.witnessPolicy : '' }
 }
 
 /** A start that was stopped may take so long, and is then stopped as a board is that runs. */
@@ -116,7 +116,7 @@ async function runBoard(args: Arguments, terminal: Terminal, chosen: (given: Con
       host: args.text('host') ?? given.host,
       limitsOn: limits === undefined ? given.limitsOn : limits === 'on',
     }
-    const running = config.follow?.mayLead ? runMember : runOnce
+    const running = config.follow?.lead ? runMember : runOnce
     await stayingFor<unknown>(running(config, terminal, stopped))
     return exitCodes.ok
   } catch (error) {

@@ -54,10 +54,14 @@ type FollowerOptions = {
 
 /** The leader has not been heard for long enough, or has handed over, and this follower may take its place. */
 type Vacancy = {
-  /** The leader is silent for so long. Followers differ in it, so that one is first. */
+  /** The leader is silent for so long. */
   readonly silentMs: number
+  /** After that, or after a hand-over, this follower waits so long for its turn. Followers differ in it, so that usually one is first. */
+  readonly turnMs: number
   /** What this box is called in the stream where it has led before: who hands over is not the first to lead again. */
   readonly self: string | undefined
+  /** The number of the newest message, from the server that leads the stream, which takes another. Rejects where none would be taken. */
+  readonly newest: () => Promise<number>
   /** `after`: the newest message of the stream. */
   readonly found: (after: number) => void
 }
@@ -102,6 +106,7 @@ export class Follower {
   #quietSince: number | undefined
   /** When the servers were asked last whether there is more. */
   #quietAskedAt = Number.NEGATIVE_INFINITY
+  #isLooking = false
   /** The newest message of the stream up to which everything is here. */
   #taken = 0
   /** Boards that led the board before: what the newest one does not say counts no more. */
@@ -311,21 +316,30 @@ export class Follower {
   async #lookAtSilence(): Promise<void> {
     const { vacancy, clock } = this.#options
     const [stream, since] = [this.#stream, this.#quietSince]
-    if (stream === undefined || since === undefined || this.#isOver) return
+    if (stream === undefined || since === undefined || this.#isLooking || this.#isOver) return
     const now = clock.monotonicMs()
     const isVacant = now - since >= this.#vacantAfterMs
     if (!isVacant && now - Math.max(since, this.#quietAskedAt) < quietMs) return
     this.#quietAskedAt = now
+    this.#isLooking = true
     try {
-      const last = await stream.last()
+      const last = await (vacancy?.newest() ?? stream.last())
       if (this.#quietSince !== since) return
       if (last > this.#brought) {
         this.#warn('following.interrupted', 'the servers of the stream do not send what they have: they are asked anew')
         await stream.close()
       } else if (isVacant) vacancy?.found(last)
     } catch (error) {
+      // A leader that answers could not be heard in the stream: it has the whole time once the servers take messages.
+      if (this.#quietSince === since && this.#isLeaderThere) this.#quietSince = clock.monotonicMs()
       this.#warn('following.without_stream', error instanceof Error ? error.message : String(error))
+    } finally {
+      this.#isLooking = false
     }
+  }
+
+  get #isLeaderThere(): boolean {
+    return this.#heardAt !== undefined && this.#options.clock.monotonicMs() - this.#heardAt < knownForMs
   }
 
   /** After so long a silence the place of the leader is free. */
@@ -333,8 +347,8 @@ export class Follower {
     const { vacancy } = this.#options
     const { handedOver, leader, ack } = this.#newest ?? {}
     if (vacancy === undefined) return Number.POSITIVE_INFINITY
-    if (handedOver === true && leader !== vacancy.self) return vacancy.silentMs / 10
-    return ack === 'quorum' ? vacancy.silentMs : Number.POSITIVE_INFINITY
+    if (handedOver === true && leader !== vacancy.self) return vacancy.turnMs
+    return ack === 'quorum' ? vacancy.silentMs + vacancy.turnMs : Number.POSITIVE_INFINITY
   }
 
   /** Asks the leader how far it is, and fetches what should have come. */

@@ -43,6 +43,11 @@ type Wanted = {
 /** `seq`: of the message with which it began. */
 export type Led = { readonly epoch: number; readonly seq: number }
 
+/** Nobody's place is free. */
+export class NotVacant extends Halted {
+  override name = 'NotVacant'
+}
+
 /** A leader that is there may put messages into the stream between the looks of a follower. */
 const triesMax = 20
 
@@ -128,7 +133,7 @@ class TakeOver {
     for (let tries = 0; tries < triesMax; tries++) {
       const { created, lastSeq } = await this.#stream.state()
       if (lastSeq !== (this.#wanted.after ?? lastSeq) && tries === 0)
-        throw new Halted('The stream has newer messages: the leader is there, or another follower has taken its place.')
+        throw new NotVacant('The stream has newer messages: the leader is there, or another follower has taken its place.')
       const newest = await this.#readAt(lastSeq)
       const { header } = newest
       if (isWrittenBy(this.#writer, header)) {

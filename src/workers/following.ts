@@ -2,11 +2,12 @@
 import { inside } from '../../actors/kernel/limits.ts'
 import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
 import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
-import type { FollowSettings, StreamSettings } from '../config.ts'
+import type { FollowSettings, ReplicationSettings, StreamSettings } from '../config.ts'
 import { Attachments } from '../replication/attachments.ts'
 import { type FollowedStream, Follower, type Standing } from '../replication/follower.ts'
 import { knownOf } from '../replication/follower-directory.ts'
 import { type Leader, leaderOf } from '../replication/leader.ts'
+import { openStream } from '../replication/open-stream.ts'
 import { seedIn } from '../replication/seed.ts'
 import { StreamReader } from '../replication/stream-reader.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
@@ -35,13 +36,15 @@ export type FollowingTell = Standing | { readonly vacantAfter: number }
 
 /** A leader that answers by quorum is heard every 4 s; one that is elected anew, the servers' or the network's, takes up to 7 s. */
 const silentMs = 20_000
-/** Of several followers one should be first. */
-const apartMs = 4_000
+/** Of several followers one should be first: it is closed, and opens the stream as its leader, in a second or so. */
+const apartMs = 6_000
 
 /** How it reaches the leader and the stream. */
 type Ways = {
   readonly leader: Leader
   readonly openStream: (stream: StreamSettings) => Promise<FollowedStream>
+  /** Of one that may lead. */
+  readonly newest: (lead: ReplicationSettings) => Promise<number>
 }
 
 export const thread: ThreadStarter<FollowingThread> = (data, here) => {
@@ -50,6 +53,17 @@ export const thread: ThreadStarter<FollowingThread> = (data, here) => {
   return following(data, here, {
     leader: leaderOf(settings, { disk, clock }),
     openStream: ({ servers, keyFile }) => StreamReader.open({ servers, seed: seedIn(disk, keyFile), serviceId, clock }),
+    newest: async (lead) => {
+      const stream = await openStream({ disk, clock }, lead, serviceId, 'refuse')
+      try {
+        const { lastSeq } = await stream.state()
+        // Servers without a majority still say where the stream ends. What is in it only the one that leads says.
+        await stream.read(lastSeq)
+        return lastSeq
+      } finally {
+        await stream.close()
+      }
+    },
   })
 }
 
@@ -57,7 +71,7 @@ export const thread: ThreadStarter<FollowingThread> = (data, here) => {
 export function following(
   data: FollowingThread,
   { disk, clock, random, report }: ThreadPlatform,
-  { leader, openStream }: Ways,
+  { leader, openStream, newest }: Ways,
 ): ReturnType<typeof thread> {
   const { dataDirectory, settings, diskReserveBytes } = data
   const front = new Link({
@@ -76,7 +90,7 @@ export function following(
         reject(body.isForGood ? new Diverged(body.problem) : new Error(body.problem))
       }),
     )
-  const { stream } = settings
+  const { stream, lead } = settings
   const known = knownOf(disk, dataDirectory)
   if (known === undefined) throw new Error(`${dataDirectory} is not the directory of a follower`)
   const seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds, random })
@@ -94,10 +108,12 @@ export function following(
     hasRoom: () => disk.freeBytes(dataDirectory) >= diskReserveBytes,
     keepDeliveries: (text) => keepCarried(disk, dataDirectory, text),
     tell: (standing) => front.tell(standing satisfies FollowingTell),
-    ...(settings.mayLead
+    ...(lead
       ? {
           vacancy: {
-            silentMs: silentMs + (random(2).readUInt16BE() / 65_536) * apartMs,
+            silentMs,
+            turnMs: (random(2).readUInt16BE() / 65_536) * apartMs,
+            newest: () => newest(lead),
             self: keptIn(disk, dataDirectory)?.leader,
             found: (after: number) => front.tell({ vacantAfter: after } satisfies FollowingTell),
           },

@@ -52,7 +52,7 @@ const follow: FollowSettings = {
   leaders: [address],
   keyFile: replicaKeyFile,
   stream: { servers: [], keyFile: '' },
-  mayLead: false,
+  lead: undefined,
 }
 const door = { via: 'command', address: '192.0.2.1' }
 

@@ -188,6 +188,7 @@ export class World {
       following(data as FollowingThread, here, {
         leader: network!.leader(here.clock),
         openStream: () => servers!.reader(here.clock),
+        newest: () => Promise.reject(new Error('no box leads by itself here')),
       })
     let targets: SimulatedTargets | undefined
     const delivery = (data: unknown, here: ThreadPlatform) => targets!.thread(data, here)

@@ -229,8 +229,56 @@ describe.skipIf(skipWithout(missing))(`a board with a second box${skipNote(missi
       there.close()
     })
 
+    const whoLeads = async (): Promise<number> =>
+      (await Promise.all(boxes.map((each) => each.ends()))).findIndex((ends) => ends !== undefined)
+
+    test('while the servers lack a majority, a leader that answers keeps its place, and every box answers reads', async () => {
+      const old = await vi.waitFor(async () => {
+        const found = await whoLeads()
+        expect(found).toBeGreaterThanOrEqual(0)
+        return found
+      }, patience)
+      const begun = () => boards.flatMap(({ lines }) => lines).filter((line) => line.includes('lead.begun')).length
+      const [before, epoch] = [begun(), (await boxes[old]!.ends())!.epoch]
+      await Promise.all(['n1', 'n2'].map((name) => cluster.kill(name)))
+      const lost: string[] = []
+      for (const until = Date.now() + 40_000; Date.now() < until; await sleep(500))
+        for (const [n, { address }] of boards.entries())
+          await fetch(`${address}/api/stats`).catch((error: unknown) => lost.push(`box ${n}: ${error}`))
+      expect(lost).toEqual([])
+      await Promise.all(['n1', 'n2'].map((name) => cluster.begin(name)))
+      const client = await Client.of(boards[old]!)
+      await load({ client, ledger, random: randomFrom(13), posts: 5, inFlight: 1, rooms: ['a', 'b'] })
+      client.close()
+      expect([begun(), (await boxes[old]!.ends())?.epoch]).toEqual([before, epoch])
+    })
+
+    test('killed together with the server that leads the stream, another leads within 40 s', async () => {
+      const old = await whoLeads()
+      const { epoch } = (await boxes[old]!.ends())!
+      const server = await cluster.leaderOf('broadside-three')
+      const killedAt = Date.now()
+      await Promise.all([boards[old]!.kill(), cluster.kill(server)])
+      const next = await vi.waitFor(
+        async () => {
+          const found = await whoLeads()
+          expect((await boxes[found]?.ends())?.epoch).toBe(epoch + 1)
+          return found
+        },
+        { timeout: 40_000, interval: 200 },
+      )
+      console.info(`led after ${Date.now() - killedAt} ms`)
+      const client = await Client.of(boards[next]!)
+      await load({ client, ledger, random: randomFrom(12), posts: 50, inFlight: 4, rooms: ['a', 'b'] })
+      await ledger.check(client, 30)
+      client.close()
+      await cluster.begin(server)
+      boards[old] = await boxes[old]!.join()
+      await caughtUp(boards[next]!, boards[old]!)
+    })
+
     test('started without the stream, or while it is away and answering by itself, it shows nothing', async () => {
-      const box = boxes[(await Promise.all(boxes.map((each) => each.ends()))).findIndex((ends) => ends !== undefined)]!
+      const box = boxes[await whoLeads()]!
       await Promise.all(boards.map((board) => board.stop()))
       const alone = {
         REPLICATE: '',

@@ -77,6 +77,9 @@ const streamLateMs = 1_500
 const pollsAheadMax = 5
 /** Answers of the leader that are remembered: of ten minutes. */
 const lackingMax = 600
+/** A leader that was out of reach for so long is worth a line of the log. */
+const awayMs = 10_000
+const nobody = 'nobody'
 const retryMs = 500
 /** A stream that was out of reach is tried again after this. */
 const streamRetryMs = 5_000
@@ -90,6 +93,9 @@ export class Follower {
   #lacking: { readonly ends: Ends; readonly askedAt: number }[] = []
   /** When it was asked last, and answered. */
   #heardAt: number | undefined
+  readonly #startedAt: number
+  /** What the log says of the leader: its address, or that none answers; empty: nothing yet. */
+  #leaderTold = ''
   #tookAt = 0
   #isPolling = false
   #isFetching = false
@@ -122,6 +128,7 @@ export class Follower {
 
   constructor(options: FollowerOptions) {
     this.#options = options
+    this.#startedAt = options.clock.monotonicMs()
     this.#stopPolling = options.clock.every(() => this.#pollNow(), pollMs)
   }
 
@@ -208,12 +215,14 @@ export class Follower {
     )
     // The newest message says how the leader answers, and is here already.
     const from = Math.max(1, isCopied ? newest : Math.min(newest, this.#taken))
-    this.#options.report('info', 'following.begun', { from })
-    this.#problem = undefined
     const assembly = new Assembly(this.#options.seal)
     this.#brought = from - 1
     this.#quietSince = this.#options.clock.monotonicMs()
     for await (const { seq, part } of stream.from(from)) {
+      if (this.#brought < from) {
+        this.#options.report('info', 'following.begun', { from })
+        this.#problem = undefined
+      }
       this.#quietSince = undefined
       if (part !== undefined) await this.#takeMessage(seq, part, assembly, seq >= newest)
       if (this.#isOver) return
@@ -353,7 +362,9 @@ export class Follower {
 
   /** Asks the leader how far it is, and fetches what should have come. */
   async #poll(): Promise<void> {
-    if (this.#isPolling || this.#isOver || this.#places.length === 0) return
+    if (this.#isOver || this.#places.length === 0) return
+    // Who is asked may say nothing for seconds, one address after the other.
+    if (this.#isPolling) return this.#tell()
     this.#isPolling = true
     const { clock, leader } = this.#options
     const askedAt = clock.monotonicMs()
@@ -370,6 +381,7 @@ export class Follower {
       }
       this.#epoch = epoch
       this.#heardAt = askedAt
+      this.#noteLeader(address)
       this.#checkAhead(durable)
       if (this.#lacking.length < lackingMax) this.#lacking.push({ ends, askedAt })
       this.#compare()
@@ -380,12 +392,25 @@ export class Follower {
       if (isLate && this.#stream !== undefined) await this.#inTurn(() => this.#copyAll())
     } catch (error) {
       this.#isRecognized = false
-      if (!this.#isOver && !(error instanceof OutOfReach)) this.#note(error)
+      if (error instanceof OutOfReach) this.#noteAway(error)
+      else if (!this.#isOver) this.#note(error)
       if (this.#halted !== undefined) await this.#stream?.close()
     } finally {
       this.#isPolling = false
       this.#tell()
     }
+  }
+
+  #noteLeader(address: string): void {
+    if (address !== this.#leaderTold) this.#options.report('info', 'following.leader', { leader: address })
+    this.#leaderTold = address
+  }
+
+  #noteAway({ message }: OutOfReach): void {
+    const { clock, report } = this.#options
+    if (this.#leaderTold === nobody || clock.monotonicMs() - (this.#heardAt ?? this.#startedAt) < awayMs) return
+    this.#leaderTold = nobody
+    report('warn', 'following.without_leader', { problem: message })
   }
 
   /** Beside the polls: a file that does not come holds nothing else up. */

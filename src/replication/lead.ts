@@ -133,7 +133,9 @@ class TakeOver {
     for (let tries = 0; tries < triesMax; tries++) {
       const { created, lastSeq } = await this.#stream.state()
       if (lastSeq !== (this.#wanted.after ?? lastSeq) && tries === 0)
-        throw new NotVacant('The stream has newer messages: the leader is there, or another follower has taken its place.')
+        throw new NotVacant(
+          'The stream has newer messages: the leader is there, or another follower has taken its place.',
+        )
       const newest = await this.#readAt(lastSeq)
       const { header } = newest
       if (isWrittenBy(this.#writer, header)) {

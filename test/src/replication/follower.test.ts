@@ -1,0 +1,161 @@
+/** When a follower gives its place up to lead, and what it says meanwhile: of one leader and one stream, on a clock of its own. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
+import type { BatchHeader, Part } from '../../../src/replication/batch.ts'
+import { type FollowedStream, Follower, type Standing } from '../../../src/replication/follower.ts'
+import { OutOfReach } from '../../../src/replication/leader.ts'
+
+const [silentMs, turnMs] = [20_000, 3_000]
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** A follower whose leader has written one message, and nothing since. `answers`: of the leader. `newest`: of the stream, to who would lead. */
+function followed(
+  more: Partial<BatchHeader>,
+  given: { answers?: () => Promise<unknown>; newest?: () => Promise<number> },
+) {
+  const ways = {
+    answers: () =>
+      Promise.resolve({ epoch: 1, log: 1, shards: [1], durable: { log: 1, shards: [1] } }) as Promise<unknown>,
+    newest: () => Promise.resolve(1),
+    openStream: (): Promise<FollowedStream> => Promise.resolve(stream),
+    ...given,
+  }
+  const header = {
+    version: 1,
+    epoch: 1,
+    leader: 'first',
+    journals: [],
+    part: 1,
+    parts: 2,
+    ...more,
+  } as unknown as Part['header']
+  const stream = {
+    last: () => Promise.resolve(1),
+    from: async function* () {
+      yield { seq: 1, part: { header, bytes: Buffer.alloc(0) } satisfies Part }
+      await new Promise(() => {})
+    },
+    tellCopied: () => {},
+    close: async () => {},
+  }
+  const lines: string[] = []
+  const told: Standing[] = []
+  const found: number[] = []
+  const places = [0, 1].map((id) => ({ id: String(id), last: 1, chain: '' }))
+  const known = { facts: {}, readKey: '' }
+  const follower = new Follower({
+    clock: systemClock,
+    leader: {
+      address: 'http://leader.example',
+      next: () => {},
+      facts: () => Promise.resolve(known),
+      ends: () => ways.answers(),
+      frames: () => Promise.resolve(undefined),
+      deliveries: () => Promise.resolve(undefined),
+    },
+    known,
+    attachments: { fetchMissing: async () => {} },
+    seal: { isKnown: true, opens: () => true },
+    openStream: () => ways.openStream(),
+    places: async () => places,
+    tell: (standing: Standing) => told.push(standing),
+    report: (_level: string, event: string) => lines.push(event),
+    vacancy: {
+      silentMs,
+      turnMs,
+      self: 'second',
+      newest: () => ways.newest(),
+      found: (after: number) => found.push(after),
+    },
+  } as unknown as ConstructorParameters<typeof Follower>[0])
+  void follower.run()
+  const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms)
+  return { follower, ways, lines, told, found, pass }
+}
+
+const gone = () => Promise.reject(new OutOfReach('http://leader.example is out of reach'))
+const noMajority = () => Promise.reject(new Error('None of the NATS servers leads the stream now.'))
+
+test('a leader that is silent on servers that take messages is replaced, though it answers: it cannot reach them', async () => {
+  const { found, pass, follower } = followed({ ack: 'quorum' }, {})
+  await pass(silentMs + turnMs - 2_000)
+  expect(found).toEqual([])
+  await pass(4_000)
+  expect(found).toContain(1)
+  await follower.stop()
+})
+
+test('a leader that answers is not replaced before servers that lacked a majority have had the whole time again', async () => {
+  const { found, ways, pass, follower } = followed({ ack: 'quorum' }, { newest: noMajority })
+  await pass(60_000)
+  ways.newest = () => Promise.resolve(1)
+  await pass(silentMs + turnMs - 7_000)
+  expect(found).toEqual([])
+  await pass(9_000)
+  expect(found).toContain(1)
+  await follower.stop()
+})
+
+test('a leader that is gone is replaced as soon as the servers have a majority again', async () => {
+  const { found, ways, pass, follower } = followed({ ack: 'quorum' }, { newest: noMajority, answers: gone })
+  await pass(60_000)
+  expect(found).toEqual([])
+  ways.newest = () => Promise.resolve(1)
+  await pass(2_000)
+  expect(found).toContain(1)
+  await follower.stop()
+})
+
+test('after a hand-over each waits for its turn alone, and not where another has begun to lead', async () => {
+  const { found, ways, pass, follower } = followed({ handedOver: true }, { answers: gone })
+  await pass(turnMs - 1_000)
+  expect(found).toEqual([])
+  ways.newest = () => Promise.resolve(2)
+  await pass(3_000)
+  expect(found).toEqual([])
+  await follower.stop()
+  const next = followed({ handedOver: true }, { answers: gone })
+  await next.pass(turnMs + 1_000)
+  expect(next.found).toContain(1)
+  await next.follower.stop()
+})
+
+test('the log says once who leads, once that nobody answers, and once that the stream does not', async () => {
+  const { lines, ways, pass, follower } = followed({}, { answers: gone })
+  await pass(30_000)
+  expect(lines).toEqual(['following.begun', 'following.without_leader'])
+  ways.answers = () => Promise.resolve({ epoch: 1, log: 1, shards: [1], durable: { log: 1, shards: [1] } })
+  await pass(30_000)
+  expect(lines.slice(2)).toEqual(['following.leader'])
+  await follower.stop()
+})
+
+test('servers that never give what they say they have are one line of the log', async () => {
+  const { lines, ways, pass, follower } = followed({}, {})
+  const stream = await ways.openStream()
+  ways.openStream = async () => ({
+    ...stream,
+    // biome-ignore lint/correctness/useYield: nothing comes.
+    from: async function* () {
+      throw new Error('timeout')
+    },
+  })
+  await pass(60_000)
+  expect(lines.filter((event) => event !== 'following.leader')).toEqual(['following.without_stream'])
+  await follower.stop()
+})
+
+test('it says each second how far it is behind, while the leader it asks says nothing', async () => {
+  const { told, ways, pass, follower } = followed({}, {})
+  await pass(2_000)
+  ways.answers = () => new Promise(() => {})
+  await pass(10_000)
+  expect(told.at(-1)!.behindMs).toBeGreaterThan(8_500)
+  await follower.stop()
+})

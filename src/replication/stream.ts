@@ -2,7 +2,7 @@
  * The stream that carries the journals: NATS JetStream, three servers that sync every message. They are transport and fence, never the
  * only copy. Nothing else here speaks to NATS, and it is loaded only on a board that has REPLICATE.
  */
-import { JetStreamApiError, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream'
+import { JetStreamApiError, type JetStreamManager, jetstreamManager, type PeerInfo } from '@nats-io/jetstream'
 import {
   type ConnectionOptions,
   connect,
@@ -53,6 +53,8 @@ const answersWithinMs = 2_000
 const closedWithinMs = 1_000
 /** A server that is away is no part of what is acknowledged. How it syncs is asked when it may be back. */
 const askAgainMs = 5_000
+/** Servers that hold a stream hear of each other every second. */
+const heardWithinNs = 3e9
 const systemPing = '$SYS.REQ.SERVER.PING.VARZ'
 
 export class JournalStream {
@@ -135,7 +137,10 @@ export class JournalStream {
     return this.#options.clock.monotonicMs() < this.#checkedUntilMs
   }
 
-  /** Throws UnfitServers unless all that hold the stream and are there are new enough and sync every message; StreamAway: one is silent. */
+  /**
+   * Throws UnfitServers where one that holds the stream is too old or does not sync every message; StreamAway unless the one that leads it,
+   * all that are up to date, and a majority have said that they do.
+   */
   async check(): Promise<void> {
     const { cluster, config } = await this.#manager.streams.info(this.#name)
     if (config.num_replicas < replicas || config.storage !== 'file')
@@ -143,22 +148,26 @@ export class JournalStream {
         `The stream ${this.#name} has to keep ${replicas} copies in files. Delete it: the board makes it as it has to be.`,
       )
     const { leader, replicas: others = [] } = cluster ?? {}
-    const away = others.filter(({ offline }) => offline)
-    const here = others.filter(({ offline }) => !offline).map(({ name }) => name)
-    const names = [leader, ...here].filter((name) => name !== undefined)
-    const found = await this.#servers(names.length)
+    if (leader === undefined) throw new StreamAway('None of the NATS servers leads the stream now.')
+    const awaited = [leader, ...others.filter(isUpToDate).map(({ name }) => name)]
+    const found = await this.#servers(awaited)
+    const names = [leader, ...others.map(({ name }) => name)]
     for (const name of names) {
       const server = found.get(name)
-      if (server === undefined)
-        // One that has just gone may still be named as there, and without a majority it stays so.
-        throw new StreamAway(`The NATS server ${name} did not say whether it syncs every message. Is it there?`)
+      if (server === undefined) continue
       refuseOld(name, server.version)
       if (!server.syncsAlways)
         throw new UnfitServers(
           `The NATS server ${name} does not sync every message. Set sync_interval: always in its jetstream block.`,
         )
     }
-    this.#checkedUntilMs = away.length === 0 ? Number.POSITIVE_INFINITY : this.#options.clock.monotonicMs() + askAgainMs
+    const silent = names.filter((name) => !found.has(name))
+    const unproven =
+      awaited.find((name) => !found.has(name)) ?? (silent.length * 2 < names.length ? undefined : silent[0])
+    if (unproven !== undefined)
+      throw new StreamAway(`The NATS server ${unproven} did not say whether it syncs every message. Is it there?`)
+    this.#checkedUntilMs =
+      silent.length === 0 ? Number.POSITIVE_INFINITY : this.#options.clock.monotonicMs() + askAgainMs
   }
 
   close(): Promise<void> {
@@ -199,8 +208,10 @@ export class JournalStream {
     }
   }
 
-  /** What each server of the cluster says of itself, by name. */
-  async #servers(count: number): Promise<Map<string, { readonly version: string; readonly syncsAlways: boolean }>> {
+  /** What servers of the cluster say of themselves, by name. Others than those that are awaited may not be among them. */
+  async #servers(
+    awaited: readonly string[],
+  ): Promise<Map<string, { readonly version: string; readonly syncsAlways: boolean }>> {
     const { servers, systemSeed } = this.#options
     const system = await connect({ ...connecting(servers, systemSeed), reconnect: false })
     const found = new Map<string, { version: string; syncsAlways: boolean }>()
@@ -209,13 +220,18 @@ export class JournalStream {
       for await (const answer of answers) {
         const { server, data } = answer.json<ServerSaid>()
         found.set(server.name, { version: server.ver, syncsAlways: data?.jetstream?.config?.sync_always === true })
-        if (found.size === count) break
+        if (awaited.every((name) => found.has(name))) break
       }
       return found
     } finally {
       await closed(system, this.#options.clock)
     }
   }
+}
+
+/** For minutes one that was killed is not said to be offline, but others have heard nothing of it, or it lacks messages. */
+function isUpToDate({ offline, current, active }: PeerInfo): boolean {
+  return !offline && current && active < heardWithinNs
 }
 
 function away({ servers }: StreamOptions, error: unknown): StreamAway {

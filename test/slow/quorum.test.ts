@@ -1,4 +1,5 @@
 /** REPLICATE_ACK=quorum: nothing is answered or shown before two of three servers have it on their disks. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parseHeader } from '../../src/replication/batch.ts'
@@ -154,6 +155,34 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
       const leaves = answers.map(({ data }) => data.receipt!.log_index)
       expect(new Set(leaves).size).toBe(400)
     })
+  })
+
+  test('the server that leads the stream is killed, and writes go on within seconds', async () => {
+    const setting = { service: 'quorum-less', directory: boardDirectory() }
+    const env = { ...cluster.env, REPLICATE_ACK: 'quorum', SERVICE_ID: setting.service }
+    const board = await startBoard({ directory: setting.directory, env })
+    const client = await Client.of(board)
+    expect((await client.post(ada, { room: 'lobby', text: 'with three' })).status).toBe(200)
+    const lost = await cluster.leaderOf(`broadside-${setting.service}`)
+    await cluster.kill(lost)
+    const killedAt = Date.now()
+    try {
+      // What waits too long has no answer, and is sent again.
+      const { body } = client.sign(ada, { operation: 'post', room: 'lobby', text: 'with two' })
+      await vi.waitFor(async () => expect((await client.send(body)).status).toBe(200), { timeout: 30_000 })
+      console.info(`written ${Date.now() - killedAt} ms after the kill`)
+      // For two minutes yet the others do not say that it is offline.
+      for (let n = 0; n < 8; n++) {
+        const sentAt = Date.now()
+        expect((await client.post(ada, { room: 'lobby', text: `with two, ${n}` })).status).toBe(200)
+        expect(Date.now() - sentAt).toBeLessThan(2_000)
+        await sleep(1_000)
+      }
+    } finally {
+      await cluster.begin(lost)
+      client.close()
+      await board.stop()
+    }
   })
 
   test('a start that waits for the stream ends when it is told to', async () => {

@@ -5,6 +5,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'nod
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection, nkeyAuthenticator } from '@nats-io/transport-node'
 import { createNatsKeyFile } from '../../src/cli/key-file.ts'
 import { machine } from '../../src/platform.ts'
@@ -116,6 +117,15 @@ export class NatsCluster {
     const seed = Buffer.from(readFileSync(this.keyFile, 'latin1').trim())
     const servers = this.servers.map(({ port }) => `127.0.0.1:${port}`)
     return connect({ servers, authenticator: nkeyAuthenticator(seed) })
+  }
+
+  /** The name of the server that leads a stream. */
+  async leaderOf(stream: string): Promise<string> {
+    const connection = await this.connection()
+    const { streams } = await jetstreamManager(connection, { checkAPI: false })
+    const { cluster } = await streams.info(stream)
+    await connection.close()
+    return cluster!.leader!
   }
 
   /** SIGKILL, and the end of the process. */

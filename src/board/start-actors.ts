@@ -63,7 +63,7 @@ type ActorsOptions = Platform & {
 export async function startActors(parts: Parts, options: ActorsOptions): Promise<StartedActors> {
   const { config, clock, random, disk, news, files, address } = options
   checkProofs(disk, config.dataDirectory, options.directory.facts.shards)
-  const mark = new MarkKeeper(config, options)
+  const mark = new MarkKeeper(config, options, options.follower === undefined ? [] : options.marks)
   await parts.start({ name: 'mark', stop: () => mark.close() })
   const workNews = new HeldNews(['carry', 'at rest', 'requested'])
   const { actorHost, facts } = await startThreads(options, workNews)

@@ -136,6 +136,13 @@ export function markText(vkeys: readonly string[], checkpoint: string): string {
   return `${newest}\n${closed.map((vkey) => `${afterWord}${vkey}\n`).join('')}${checkpoint}`
 }
 
+/** A box that was emptied and follows again is behind its own mark for a while. */
+function knowsMore({ vkey, closed, size }: HighWaterMark, vkeys: readonly string[], checkpoint: string): boolean {
+  const at = vkeys.indexOf(vkey)
+  if (at === -1) return closed.some((each) => vkeys.includes(each))
+  return at === vkeys.length - 1 && size > Number(checkpoint.split('\n')[1])
+}
+
 export const markPaceMs = 1_000
 
 /** Keeps the mark, at most once in a second, and one write after the other: two at once would make the mark of halves. */
@@ -149,16 +156,24 @@ export class MarkKeeper {
   readonly #later: Clock['later']
   #cancel: Cancel | undefined
   #writing: Promise<void> = Promise.resolve()
+  readonly #known: readonly HighWaterMark[]
 
-  constructor(place: MarkPlace, { disk, clock }: Pick<Platform, 'disk' | 'clock'>) {
+  /** `known`: marks of a box that follows. They stand until the log here has come as far. */
+  constructor(
+    place: MarkPlace,
+    { disk, clock }: Pick<Platform, 'disk' | 'clock'>,
+    known: readonly HighWaterMark[] = [],
+  ) {
+    this.#known = known
     this.#disk = disk
     this.#later = clock.later
     this.#file = place.markFile
     this.#stray = strayMark(place)
   }
 
-  /** A head that is signed and durable. `vkeys`: of the board's logs, oldest first. They agree with every mark that there is. */
+  /** A head that is signed and durable. `vkeys`: of the board's logs, oldest first. They agree with every mark that was checked. */
   note(vkeys: readonly string[], checkpoint: string): void {
+    if (this.#known.some((mark) => knowsMore(mark, vkeys, checkpoint))) return
     this.#wanted = markText(vkeys, checkpoint)
     this.#cancel ??= this.#later(() => {
       this.#cancel = undefined

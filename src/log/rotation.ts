@@ -172,7 +172,6 @@ function openUnmarked({ dataDirectory, segmentBytesMax, platform: { disk }, repo
     dataDirectory,
     origin: readFacts(disk, dataDirectory).origin,
     segmentBytesMax,
-    marks: [],
     begin: () => {
       throw none
     },

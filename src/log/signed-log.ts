@@ -52,8 +52,8 @@ export type SignedLogOptions = {
   /** Origin of the first log, from board.json. */
   readonly origin: string
   readonly segmentBytesMax: number
-  /** High-water marks: none of them may know more than the log. */
-  readonly marks: readonly HighWaterMark[]
+  /** High-water marks: none of them may know more than the log. Left out: nothing is signed, and none is asked. */
+  readonly marks?: readonly HighWaterMark[] | undefined
   /** Called where there is no log yet: how many shards it is to cover. Throws where there should be one. */
   readonly begin: () => number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
@@ -115,7 +115,7 @@ export class SignedLog {
     checkKey(this.#newest, this.#key.vkey, this.#keyFile(this.#keyOrigin(this.#newest)))
     this.#tree = this.#openTree()
     for (const log of this.#closed) this.#keepTree(log)
-    this.#checkMarks()
+    if (options.marks !== undefined) this.checkMarks(options.marks)
     if (this.#newest.type === closeFrameType && options.followed === undefined) this.#openNext()
     this.#dropOldKeys()
   }
@@ -309,9 +309,10 @@ export class SignedLog {
     return { disk, path: this.#nodes(origin), journal, first, last: last ?? journal.nextSeq - 1, report }
   }
 
-  #checkMarks(): void {
+  /** Throws RolledBack where one of them knows more than the log. */
+  checkMarks(marks: readonly HighWaterMark[]): void {
     const closed = this.#closed.map((log) => ({ ...log, rootOf: this.#rootsOf(log) }))
-    const { dataDirectory, disk } = this.#options
+    const { dataDirectory, disk, report } = this.#options
     const frames = (): Iterable<Frame> => this.journal.scan(this.#firstFrame())
     const logs = [
       ...closed,
@@ -322,7 +323,6 @@ export class SignedLog {
         rootBeyond: (size: number) => rootBeyond(disk, dataDirectory, this.#newest, frames(), size),
       },
     ]
-    const { marks, report } = this.#options
     for (const mark of marks)
       if (!checkMark(mark, logs)) report('warn', 'mark.of_another_log', { file: mark.file, log: mark.vkey })
     if (marks.length === 0 && this.#newest.size > 0)

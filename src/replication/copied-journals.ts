@@ -7,6 +7,7 @@ import { listSegments } from '../../storage/segment.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { type BoardFacts, logDirectory, shardDirectories, UnusableDirectory } from '../board-directory.ts'
 import type { FollowedLog } from '../log/followed-log.ts'
+import type { HighWaterMark } from '../log/mark.ts'
 import { type LogIdentity, SignedLog } from '../log/signed-log.ts'
 import type { Random } from '../platform.ts'
 import { emptyShare, type JournalShare } from './batch.ts'
@@ -22,7 +23,7 @@ type Options = {
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** The log that is in a directory, of which no mark knows. `followed`: of a follower. Throws UnusableDirectory, and as SignedLog.open does. */
+/** The log that is in a directory; no mark is asked. `followed`: of a follower. Throws UnusableDirectory, and as SignedLog.open does. */
 export function openLogIn(
   { disk, path, segmentBytesMax, facts, report }: Omit<Options, 'random' | 'logs'>,
   followed?: readonly LogIdentity[],
@@ -32,7 +33,6 @@ export function openLogIn(
     dataDirectory: path,
     origin: facts.origin,
     segmentBytesMax,
-    marks: [],
     report,
     followed,
     begin: () => {
@@ -86,16 +86,25 @@ export class CopiedJournals {
   /** Takes what is new, durable when it returns. Throws Diverged, and then nothing was changed. */
   take(shares: readonly CopiedFrames[]): void {
     for (const [shard, journal] of this.#shards.entries()) appendCopied(journal, shares[shard]!)
-    if (!this.#followed.take(shares.at(-1)!)) return
-    // Another log begins, with another key and tree.
-    this.#signed.close()
-    this.#signed = this.#openLog()
-    this.#followed = this.#follow()
+    // Where another log begins, it has another key and tree.
+    if (this.#followed.take(shares.at(-1)!)) this.#openAgain()
+  }
+
+  /** Throws RolledBack where one of these marks knows more than the log here. */
+  checkMarks(marks: readonly HighWaterMark[]): void {
+    this.#openAgain()
+    this.#signed.checkMarks(marks)
   }
 
   close(): void {
     this.#signed.close()
     for (const each of [...this.#readers, ...this.#shards]) each.close()
+  }
+
+  #openAgain(): void {
+    this.#signed.close()
+    this.#signed = this.#openLog()
+    this.#followed = this.#follow()
   }
 
   #openLog(): SignedLog {

@@ -14,6 +14,7 @@ import { createNoteKey } from '../../storage/note-signer.ts'
 import { becomeLeader, checkKeys, logKeyFile, readFacts, readSecret, UnusableDirectory } from '../board-directory.ts'
 import { type Clock, pause } from '../clock.ts'
 import type { Config, ReplicationSettings } from '../config.ts'
+import { RolledBack, readMarks } from '../log/mark.ts'
 import type { Random } from '../platform.ts'
 import { Attachments, leaderNotAsked } from './attachments.ts'
 import { Assembly, type BatchHeader, openPayload, type Part, partsOf } from './batch.ts'
@@ -30,7 +31,7 @@ type Wanted = {
   readonly disk: Disk
   readonly clock: Clock
   readonly random: Random
-  readonly config: Pick<Config, 'dataDirectory' | 'segmentBytesMax'>
+  readonly config: Pick<Config, 'dataDirectory' | 'markFile' | 'segmentBytesMax'>
   readonly settings: ReplicationSettings
   readonly openStream: OpenStream
   /** Goes on with the deliveries of the leader: in this directory, as far as was heard of them. Done again, it changes nothing. */
@@ -149,6 +150,7 @@ class TakeOver {
       await this.#takeThrough(lastSeq, header)
       this.#checkPlaces(header)
       this.#checkLogKey()
+      this.#checkMarks()
       await this.#findMissing(lastSeq)
       this.#refuseMissing()
       this.#writer.keepEpoch(header.epoch + 1, created)
@@ -217,10 +219,23 @@ class TakeOver {
     const { origin, vkey } = this.#journals.log
     const { origin: first } = this.#known.facts
     const file = logKeyFile(config.dataDirectory, origin === first ? '' : nameOf(origin))
-    if (createNoteKey(origin, readSecret(disk, file)).vkey !== vkey)
+    if (!disk.fileExists(file) || createNoteKey(origin, readSecret(disk, file)).vkey !== vkey)
       throw new UnusableDirectory(
-        `${file} is not the key of the log ${origin}. Copy the keys directory of the leader here again, mode 0600.`,
+        `${file} is missing, or is not the key of the log ${origin}. Copy the keys directory of the leader here again, mode 0600.`,
       )
+  }
+
+  /** What this box has signed or seen signed is in the log that it is to go on with. */
+  #checkMarks(): void {
+    const { disk, config } = this.#wanted
+    try {
+      this.#journals.checkMarks(readMarks(disk, config))
+    } catch (error) {
+      if (!(error instanceof RolledBack)) throw error
+      throw new Halted(
+        `This box may not lead: ${error.message}, as ${config.markFile} says, and the stream does not have it. Find the box whose log has it, and let that one lead.`,
+      )
+    }
   }
 
   /** Attachments that came neither with their records nor from the leader before it was gone are looked for in the stream, the newest first. */

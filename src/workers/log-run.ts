@@ -26,7 +26,7 @@ export type LogStart = {
   /** Origin of the first log, from board.json. */
   readonly origin: string
   readonly segmentBytesMax: number
-  /** High-water marks: log/mark.ts. */
+  /** High-water marks, which are asked where the log is signed: log/mark.ts. */
   readonly marks: readonly HighWaterMark[]
   /**
    * The main thread is told how far each journal is durable, because another thread publishes the journals. Not `local`: shards, feed and
@@ -277,7 +277,7 @@ function openSigned(
     dataDirectory,
     origin,
     segmentBytesMax,
-    marks,
+    marks: followed === undefined ? marks : undefined,
     report,
     followed,
     begin: () => {

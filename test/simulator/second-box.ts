@@ -111,12 +111,11 @@ export class SecondBox {
       memory.makeDirectory(dirname(name))
       memory.writeAtomic(name, bytes, mode)
     }
-    const { segmentBytesMax } = this.board.config
     for (let left = cuts; ; left--) {
       memory.cutAfter(left > 0 ? 1 + this.#sim.chance(40) : Number.POSITIVE_INFINITY)
       const leading = takeLead({
         ...this.#machine.platform,
-        config: { dataDirectory, segmentBytesMax },
+        config: this.board.config,
         settings: this.board.replication,
         openStream: this.servers.open,
         takeDeliveries: silent,

@@ -128,7 +128,7 @@ export async function startServer(config: Config, platform: Platform = machine):
     })
   } catch (error) {
     lock.release()
-    throw error
+    throw await amongOthers(error, config, platform)
   }
   let closing: Promise<void> | undefined
   return {
@@ -186,6 +186,17 @@ async function refuseUnheard({ follow, replication, dataDirectory }: Config, { d
     throw new UnusableDirectory(
       `This board has answered by quorum, so another may have taken its place. Start it with REPLICATE; or, if none has, remove ${file}.`,
     )
+}
+
+/** The same error, but for an old copy of which other boxes have the rest: it is not to be restored, nor to end its log. */
+async function amongOthers(error: unknown, { dataDirectory }: Config, { disk }: Platform): Promise<unknown> {
+  if (Object(error).name !== 'RolledBack' || !disk.fileExists(replicationFile(dataDirectory))) return error
+  const [{ keptIn }, { Halted, othersHaveIt }] = await Promise.all([
+    import('../replication/writer.ts'),
+    import('../replication/halted.ts'),
+  ])
+  if (keptIn(disk, dataDirectory)?.ack !== 'quorum') return error
+  return new Halted(`${(error as Error).message}. ${othersHaveIt}`)
 }
 
 /** Nothing of it is loaded on any other board. */

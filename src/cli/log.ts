@@ -24,7 +24,7 @@ export const logCommand: Command = {
     ])
     const now = terminal.clock.wallSeconds()
     const { closed, next } = await onStoppedBoard(config.dataDirectory, () => {
-      refuseUnlessAlone(machine.disk, config.dataDirectory)
+      refuseUnlessAlone(machine.disk, config.dataDirectory, { canStart: true })
       return rotateLog({ ...config, platform: machine, now, report: warningsOn(terminal) })
     })
     print(

@@ -17,9 +17,11 @@ export const rekeyCommand: Command = {
   async run(args, terminal) {
     const { dataDirectory } = await boardSettings(args)
     const isLost = args.flag('lost')
-    await onStoppedBoard(dataDirectory, async () =>
-      replaceCursorKey(machine.disk, dataDirectory, isLost, machine.random),
-    )
+    const { refuseUnlessAlone } = await import('../replication/writer.ts')
+    await onStoppedBoard(dataDirectory, async () => {
+      refuseUnlessAlone(machine.disk, dataDirectory, { canStart: !isLost })
+      replaceCursorKey(machine.disk, dataDirectory, isLost, machine.random)
+    })
     const secrets = isLost
       ? 'Webhooks send nothing, and receive URLs with a signature take nothing, until their owners make new secrets.\n'
       : 'Webhooks and receive URLs go on. Tell their owners to change their secrets: with the old key and the journals a thief can open them.\n'

@@ -38,14 +38,21 @@ export const reshardCommand: Command = {
     const shards = args.integer('shards', { fallback: 1, min: 1, max: shardsMax })
     const config = await boardSettings(args)
     const { dataDirectory } = config
-    const [{ planReshard, reshard }, { Differs }, { completeReshard }, { readFacts }, { lockDirectory }] =
-      await Promise.all([
-        import('../reshard/reshard.ts'),
-        import('../reshard/compare.ts'),
-        import('../exchange.ts'),
-        import('../board-directory.ts'),
-        import('../../storage/lock.ts'),
-      ])
+    const [
+      { planReshard, reshard },
+      { Differs },
+      { completeReshard },
+      { readFacts },
+      { lockDirectory },
+      { refuseUnlessAlone },
+    ] = await Promise.all([
+      import('../reshard/reshard.ts'),
+      import('../reshard/compare.ts'),
+      import('../exchange.ts'),
+      import('../board-directory.ts'),
+      import('../../storage/lock.ts'),
+      import('../replication/writer.ts'),
+    ])
     const isDry = args.flag('dry-run')
     const progress = new Stages(terminal)
     const options = {
@@ -63,6 +70,7 @@ export const reshardCommand: Command = {
           terminal.err('An earlier reshard was cut short at its end, and was completed.\n')
         const { shards: now } = readFacts(machine.disk, dataDirectory)
         if (now === shards) return already(terminal, shards)
+        refuseUnlessAlone(machine.disk, dataDirectory, { canStart: true })
         refuseLinks(dataDirectory)
         const made = isDry ? planReshard(options) : await reshard(options)
         progress.clear()

@@ -45,14 +45,16 @@ export const restoredCommand: Command = {
     if (lastLog !== undefined && !/^\d{4}[a-z]$/.test(lastLog))
       throw new UsageError('--last-log is a year and a letter, such as 2026c.')
     const config = await boardSettings(args)
-    const [{ lockDirectory }, { restoreLost }] = await Promise.all([
+    const [{ lockDirectory }, { restoreLost }, { refuseUnlessAlone }] = await Promise.all([
       import('../../storage/lock.ts'),
       import('./restored-lost.ts'),
+      import('../replication/writer.ts'),
     ])
     try {
       readFacts(machine.disk, config.dataDirectory)
       const lock = await lockDirectory(config.dataDirectory)
       try {
+        refuseUnlessAlone(machine.disk, config.dataDirectory, { canStart: false })
         if (!args.flag('lost')) return await goOn(config, terminal)
         const copy = args.text('apply-from')
         return await restoreLost({ config, copy, lastLog, isAgreed: args.flag('yes'), platform: machine }, terminal)

@@ -203,13 +203,16 @@ function knownLost(disk: Disk, path: string, through: number): readonly number[]
 
 /** Where the journals of all shards end. `directory`: of the board. */
 export function shardEnds(disk: Disk, directory: string, shards: number): number[] {
-  return Array.from({ length: shards }, (_, shard) => {
-    const journal = new JournalEnd(disk, shardDirectory(directory, shard))
-    journal.advance()
-    const { seq } = journal
-    journal.close()
-    return seq
-  })
+  return Array.from({ length: shards }, (_, shard) => journalEnd(disk, shardDirectory(directory, shard)))
+}
+
+/** The newest whole frame of the journal in this directory; 0: there is none. */
+export function journalEnd(disk: Disk, directory: string): number {
+  const journal = new JournalEnd(disk, directory)
+  journal.advance()
+  const { seq } = journal
+  journal.close()
+  return seq
 }
 
 /**

@@ -3,6 +3,13 @@ export class Halted extends Error {
   override name = 'Halted'
 }
 
+/** What is done with a directory that is older than what another box has, or is not the same. */
+export const followAgain =
+  'Empty this directory, copy the keys directory of the leader there again if this box may lead, and start it with broadside follow.'
+
+/** What is done with an old copy of a board that answered by quorum. */
+export const othersHaveIt = `This board has answered by quorum, so another box has the rest. ${followAgain} Only if no other box is left, stop the board, delete the stream and replication.json, and do this again.`
+
 /** The stream has a message that cannot be read here. */
 export class Foreign extends Halted {
   constructor() {

@@ -5,7 +5,7 @@
 import type { Disk } from '../../storage/disk.ts'
 import { type Clock, pause } from '../clock.ts'
 import { type BatchHeader, type Part, partsOf } from './batch.ts'
-import { Deposed, Halted, Outdated } from './halted.ts'
+import { Deposed, Halted, Outdated, othersHaveIt } from './halted.ts'
 import { type Ends, type FrameShares, type JournalDirectories, JournalsOut, type ReadNamed } from './journals-out.ts'
 import type { BoardStream } from './open-stream.ts'
 import { publishNext } from './publish.ts'
@@ -36,8 +36,9 @@ type PumpOptions = {
   readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
-const otherJournals =
-  'The stream has other journals than this board. Was it resharded, or a backup put back? Then stop the board, delete the stream and replication.json, and start it again.'
+const otherJournals = 'The stream has other journals than this board. Was it resharded, or a backup put back?'
+const moreJournals = 'The stream has more than the journals of this board. Was a backup put back?'
+const beginAgain = 'Then stop the board, delete the stream and replication.json, and start it again.'
 
 const retryFirstMs = 200
 const retryMaxMs = 2_000
@@ -164,7 +165,7 @@ export class Pump {
     const newest = lastSeq === 0 ? undefined : await this.#stream.read(lastSeq)
     // Who answers by quorum writes every few seconds, or another may have taken its place.
     if (lastSeq > 0 && newest === undefined && !isOwn && writer.ack === 'quorum') throw new Outdated()
-    this.#journals = this.#journalsAfter(newest?.header, writer.leader)
+    this.#journals = this.#journalsAfter(newest?.header, writer)
     this.#isPromised = ack === 'quorum' && writer.ack === 'quorum'
     // It was stopped, and is back before another has taken its place.
     if (newest?.header.handedOver) await this.#send(this.#journals.mark)
@@ -194,27 +195,25 @@ export class Pump {
   }
 
   /** The journals from where the stream ends. */
-  #journalsAfter(newest: Part['header'] | undefined, leader: string): JournalsOut {
+  #journalsAfter(newest: Part['header'] | undefined, { leader, ack }: StreamWriter): JournalsOut {
     const { disk, directories, readNamed } = this.#options
     const after = (from: Ends) => new JournalsOut(disk, directories, this.#ends, from, readNamed)
     if (newest === undefined) return after(this.#from)
     if (newest.leader !== leader) throw new Deposed()
     // A batch whose last part is missing was never applied by anybody, and is sent again.
     const isWhole = newest.part === newest.parts
+    const halted = (problem: string) => new Halted(`${problem} ${ack === 'quorum' ? othersHaveIt : beginAgain}`)
     const lasts = newest.journals.map(({ first, last }) => (isWhole ? last : first - 1))
     const ends = [...this.#ends.shards, this.#ends.log]
-    if (lasts.length !== ends.length) throw new Halted(otherJournals)
-    if (lasts.some((last, index) => last > ends[index]!))
-      throw new Halted(
-        'The stream has more than the journals of this board. Was a backup put back? Then stop the board, delete the stream and replication.json, and start it again.',
-      )
+    if (lasts.length !== ends.length) throw halted(otherJournals)
+    if (lasts.some((last, index) => last > ends[index]!)) throw halted(moreJournals)
     const from = { shards: lasts.slice(0, -1), log: lasts.at(-1)! }
     const journals = after(from)
     const isSame = journals.places.every(({ id, chain }, index) => {
       const told = newest.journals[index]!
       return id === told.id && (!isWhole || chain === told.chain)
     })
-    if (!isSame) throw new Halted(otherJournals)
+    if (!isSame) throw halted(otherJournals)
     return journals
   }
 

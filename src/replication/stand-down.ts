@@ -19,11 +19,11 @@ import {
 } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import type { Config, ReplicationSettings } from '../config.ts'
-import { shardEnds } from '../log/covered.ts'
+import { journalEnd } from '../log/covered.ts'
 import type { BatchHeader } from './batch.ts'
 import { openLogIn } from './copied-journals.ts'
 import { becomeFollower } from './follower-directory.ts'
-import { Halted, Outdated } from './halted.ts'
+import { followAgain, Halted, Outdated } from './halted.ts'
 import { type Ends, JournalsOut } from './journals-out.ts'
 import type { BoardStream, OpenStream } from './open-stream.ts'
 import { keptIn } from './writer.ts'
@@ -91,17 +91,14 @@ function cutTo({ disk, config, report }: Wanted, { journals }: BatchHeader): voi
   const directories = [...shards, logDirectory(path)]
   const lasts = journals.map(({ first }) => first - 1)
   const ends: Ends = { shards: lasts.slice(0, -1), log: lasts.at(-1)! }
-  const here = new JournalsOut(disk, { shards, log: logDirectory(path) }, ends, ends)
-  const isSame = here.places.every(
-    ({ id, chain }, index) => id === journals[index]?.id && chain === journals[index].chain,
-  )
-  here.close()
   if (
-    !isSame ||
     directories.length !== journals.length ||
-    shardEnds(disk, path, facts.shards).some((end, n) => end < lasts[n]!)
+    directories.some((directory, n) => journalEnd(disk, directory) < lasts[n]!) ||
+    !isSame(new JournalsOut(disk, { shards, log: logDirectory(path) }, ends, ends), journals)
   )
-    throw new Diverged('this board does not have what the stream had of it: make a follower in an empty directory')
+    throw new Diverged(
+      `Another box leads, and ${path} does not have all that it has written itself: was an old copy put back? ${followAgain}`,
+    )
   forgetDerived(disk, path, directories)
   for (const [index, directory] of directories.entries()) {
     const { rolls } = journals[index]!
@@ -113,6 +110,12 @@ function cutTo({ disk, config, report }: Wanted, { journals }: BatchHeader): voi
   log.close()
   becomeFollower(disk, path, identities)
   report('info', 'replication.stood_down', { frames: lasts })
+}
+
+function isSame(here: JournalsOut, journals: BatchHeader['journals']): boolean {
+  const { places } = here
+  here.close()
+  return places.every(({ id, chain }, index) => id === journals[index]!.id && chain === journals[index]!.chain)
 }
 
 /** What was made from frames that are cut. */

@@ -3,7 +3,7 @@ import type { Disk } from '../../storage/disk.ts'
 import { followerFile, replicationFile, UnusableDirectory } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Random } from '../platform.ts'
-import { Halted } from './halted.ts'
+import { Halted, othersHaveIt } from './halted.ts'
 
 type Kept = {
   /** This data directory, 32 hex: a copy of it that runs as well is another writer only by what it publishes. */
@@ -85,8 +85,15 @@ export function keptIn(disk: Disk, dataDirectory: string): Kept | undefined {
   )
 }
 
-/** Throws UnusableDirectory where another box may lead the board in this directory: what is signed here would be a second log. */
-export function refuseUnlessAlone(disk: Disk, dataDirectory: string): void {
+/**
+ * Throws UnusableDirectory where another box may lead the board in this directory: what is signed here would be a second log. `canStart`: the
+ * directory may be the newest, and a start tells; otherwise it is an old copy, or has lost a key.
+ */
+export function refuseUnlessAlone(
+  disk: Disk,
+  dataDirectory: string,
+  { canStart }: { readonly canStart: boolean },
+): void {
   if (disk.fileExists(followerFile(dataDirectory)))
     throw new UnusableDirectory(`${dataDirectory} is the directory of a follower. Run this on the box that leads.`)
   const kept = keptIn(disk, dataDirectory)
@@ -96,7 +103,9 @@ export function refuseUnlessAlone(disk: Disk, dataDirectory: string): void {
     )
   if (kept?.ack === 'quorum')
     throw new UnusableDirectory(
-      'This board has answered by quorum, so another box may have taken its place. Start it with broadside serve and REPLICATE_ACK=local. It exits if another box leads. Otherwise stop it and run this again.',
+      canStart
+        ? 'This board has answered by quorum, so another box may have taken its place. Start it with broadside serve and REPLICATE_ACK=local. It exits if another box leads. Otherwise stop it and run this again.'
+        : othersHaveIt,
     )
 }
 

@@ -2,7 +2,7 @@
  * Frames of a journal of another machine, as its files have them, appended to the copy of it that is here: the same numbers, payloads and
  * ends of segments. Frames are encoded again, because each says what was durable on the disk where it was written.
  */
-import { decodeFrame, type FoundFrame } from './frame.ts'
+import { decodeFrame, type FoundFrame, STUB } from './frame.ts'
 import type { Journal } from './journal.ts'
 import { seedOf } from './segment.ts'
 
@@ -69,6 +69,8 @@ export function appendCopied(
   if (last >= nextSeq - 1 && journal.chainWith(fresh, rolls).toString('hex') !== chain)
     throw new Diverged(`journal ${id} here and there are not the same up to frame ${last}`)
   check(fresh)
+  // What was cut off this journal may hold the text that this stub had.
+  if (fresh.some(({ flags }) => (flags & STUB) !== 0)) journal.removeSavedTails()
   let from = 0
   for (const roll of rolls.filter((each) => each >= nextSeq)) {
     const until = Math.min(roll - nextSeq, fresh.length)

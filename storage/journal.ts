@@ -29,7 +29,7 @@ import {
   type NewFrame,
 } from './frame.ts'
 import { LiveIndex } from './live-index.ts'
-import { type ActiveSegment, type Recovered, type RecoveryEvent, recover } from './recovery.ts'
+import { type ActiveSegment, type Recovered, type RecoveryEvent, recover, removeSavedTails } from './recovery.ts'
 import { scanFrames } from './scan.ts'
 import { buildIndex, type SealedFacts } from './sealed-index.ts'
 import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
@@ -437,6 +437,11 @@ export class Journal {
     this.#active = { file, live: new LiveIndex(firstSeq), chain: new Chain(this.#chainBefore), seed, isOld: false }
     this.#filled = this.#active.live.end
     return this.#active
+  }
+
+  /** What was cut off this journal and saved goes. */
+  removeSavedTails(): void {
+    removeSavedTails(this.#disk, this.#directory)
   }
 
   /** Seals the segment that grows, unless it is empty, and begins the next one. Throws as `append` does. */

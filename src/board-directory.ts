@@ -177,6 +177,11 @@ export function knownKeys(disk: Disk, path: string): KnownKeys {
 
 /** Throws UnusableDirectory unless the keys of the board are in this directory of a follower, which has them only where it may lead. */
 export function checkKeys(disk: Disk, path: string, { identity, readKey }: KnownKeys): void {
+  const missing = [boardKeyFile(path), cursorKeyFile(path)].find((file) => !disk.fileExists(file))
+  if (missing !== undefined)
+    throw new UnusableDirectory(
+      `The key file ${missing} is missing, and a box that may lead needs the keys of the board. Copy the keys directory of the leader to ${join(path, 'keys')}, mode 0600.`,
+    )
   const again = 'Copy the keys directory of the leader here again, mode 0600.'
   if (identityOf(readSecret(disk, boardKeyFile(path))).id !== identity.id)
     throw new UnusableDirectory(`${boardKeyFile(path)} is the key of another board. ${again}`)

@@ -219,7 +219,14 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
     import('../replication/leader.ts'),
   ])
   const leader = leaderOf(settings, { disk, clock })
-  const { directory, logs } = await openFollower({ disk, path, random, segmentBytesMax, leader })
+  const { directory, logs } = await openFollower({
+    disk,
+    path,
+    random,
+    segmentBytesMax,
+    leader,
+    mayLead: settings.mayLead,
+  })
   return { directory, logs, front: (parts) => new FollowerFront({ ...parts, clock, leader }) }
 }
 

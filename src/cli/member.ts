@@ -1,12 +1,11 @@
 /** One box of several that run the same board: whether it leads or follows, and how it comes to lead. */
 import { lockDirectory } from '../../storage/lock.ts'
-import { checkKeys, holdsDecidingBoard } from '../board-directory.ts'
+import { holdsDecidingBoard } from '../board-directory.ts'
 import { pause } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { explainFailure, isComplete } from '../failure.ts'
 import { log } from '../observe.ts'
 import { machine } from '../platform.ts'
-import { knownOf } from '../replication/follower-directory.ts'
 import { Deposed } from '../replication/halted.ts'
 import { NotVacant, takeLead } from '../replication/lead.ts'
 import { openStream } from '../replication/open-stream.ts'
@@ -24,13 +23,7 @@ export async function isReplaced(config: Config, stopped: Promise<void>): Promis
   const { disk } = machine
   const { dataDirectory: path, lead: settings } = config
   if (settings === undefined) return true
-  if (!holdsDecidingBoard(disk, path)) {
-    const known = knownOf(disk, path)
-    // It is said now, and not when the leader is gone.
-    if (known !== undefined)
-      checkKeys(disk, path, { identity: known.identity, readKey: Buffer.from(known.readKey, 'hex') })
-    return true
-  }
+  if (!holdsDecidingBoard(disk, path)) return true
   let isStopped = false
   void stopped.then(() => {
     isStopped = true

@@ -7,6 +7,7 @@ import { type Journal, journalIdIn } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import {
   type BoardDirectory,
+  checkKeys,
   followerFile,
   knownKeys,
   logDirectory,
@@ -30,6 +31,8 @@ type Wanted = {
   readonly random: Random
   readonly segmentBytesMax: number
   readonly leader: Leader
+  /** It has the keys of the board then. */
+  readonly mayLead?: boolean
 }
 
 export type FollowerDirectory = {
@@ -43,10 +46,13 @@ export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
   const { disk, path, leader } = wanted
   const kept = knownOf(disk, path)
   const known = kept === undefined ? await begin(disk, path, leader) : await renewed(disk, path, kept, leader)
+  const { identity, readKey } = known
+  const keys = { identity, readKey: Buffer.from(readKey, 'hex') }
+  // It is said now, and not when the leader is gone.
+  if (wanted.mayLead) checkKeys(disk, path, keys)
   // Written last: where it is missing, an earlier start was cut short.
   if (!disk.fileExists(join(path, 'board.json'))) await copyFirst(wanted, known)
-  const { identity, readKey } = known
-  const directory = openFollowerDirectory(wanted, { identity, readKey: Buffer.from(readKey, 'hex') })
+  const directory = openFollowerDirectory(wanted, keys)
   return { directory, logs: logsOf(known) }
 }
 

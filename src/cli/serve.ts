@@ -48,12 +48,28 @@ export const serveCommand: Command = {
     limits: { type: 'string' },
   },
   positionals: { min: 0, max: 0 },
-  run: (args, terminal) =>
-    runBoard(args, terminal, (config) => {
-      if (config.follow !== undefined)
-        throw new BadConfig('FOLLOW makes a follower: start it with broadside follow, or leave FOLLOW out.')
-      return config
-    }),
+  run: (args, terminal) => runBoard(args, terminal, leaderOf),
+}
+
+/** Boxes of one board may share their settings, and FOLLOW with them. */
+async function leaderOf(config: Config): Promise<Config> {
+  const { follow, lead, dataDirectory } = config
+  if (follow === undefined) return config
+  const [{ holdsDecidingBoard }, { machine }] = await Promise.all([
+    import('../board-directory.ts'),
+    import('../platform.ts'),
+  ])
+  if (!holdsDecidingBoard(machine.disk, dataDirectory))
+    throw new BadConfig(
+      `FOLLOW makes a follower, and no board in ${dataDirectory} leads: start it with broadside follow. Only the first start of the first box is broadside serve, without FOLLOW.`,
+    )
+  // It is the stream that stops one of two that lead.
+  if (lead === undefined)
+    throw new BadConfig(
+      'With FOLLOW, a board that leads needs REPLICATE, REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE: set them, or leave FOLLOW out.',
+    )
+  log('info', 'follow.ignored', { note: 'This directory leads, and follows nobody.' })
+  return { ...config, follow: undefined, replication: lead }
 }
 
 export const followCommand: Command = {
@@ -95,7 +111,11 @@ function startedInTime(starting: Promise<RunningServer>): Promise<RunningServer 
 }
 
 /** Runs a board until it is stopped. `chosen` throws BadConfig where this is the wrong command for these settings. */
-async function runBoard(args: Arguments, terminal: Terminal, chosen: (given: Config) => Config): Promise<ExitCode> {
+async function runBoard(
+  args: Arguments,
+  terminal: Terminal,
+  chosen: (given: Config) => Config | Promise<Config>,
+): Promise<ExitCode> {
   const limits = args.text('limits')
   if (limits !== undefined && limits !== 'on' && limits !== 'off') throw new UsageError('--limits takes on or off.')
   const portGiven = args.integer('port', { fallback: -1, min: 0, max: 65_535 })
@@ -107,7 +127,7 @@ async function runBoard(args: Arguments, terminal: Terminal, chosen: (given: Con
     process.on('SIGHUP', () => done())
   })
   try {
-    const given = chosen(await boardSettings(args))
+    const given = await chosen(await boardSettings(args))
     for (const [name, meant] of misspelledSettings()) log('warn', 'setting.unknown', { name, meant })
     watchTurns(given.slowTurnMs, { now: systemClock.monotonicMs, report: (turn) => log('warn', 'slow_turn', turn) })
     const config = {

@@ -79,6 +79,8 @@ type OpenTree = {
  */
 export function openTree(options: OpenTree): TreeWriter {
   const { disk, path, newest, report } = options
+  // A follower that is new has the frames and no tree.
+  if (newest.size > 0 && !disk.fileExists(path)) return remakeTree(options)
   try {
     const tree = TreeWriter.open(disk, path, newest.size)
     if (tree.root().equals(newest.root)) return tree

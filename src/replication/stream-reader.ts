@@ -1,9 +1,9 @@
 /** The stream of a leader as a follower reads it: one that may not publish, and is told what comes. */
 import { DeliverPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
-import { connect, type NatsConnection } from '@nats-io/transport-node'
+import type { NatsConnection } from '@nats-io/transport-node'
 import { type Part, parseHeader } from './batch.ts'
 import type { Ends } from './journals-out.ts'
-import { closed, connecting, copiesSubject, headerName, refuseOld, type StreamOptions, streamName } from './stream.ts'
+import { closed, connected, copiesSubject, headerName, refuseOld, type StreamOptions, streamName } from './stream.ts'
 
 /** A server that was lost took with it what it knew of this reader: two of these without a word, and another is asked. */
 const heartbeatMs = 1_000
@@ -17,7 +17,7 @@ export class StreamReader {
 
   /** Throws UnfitServers, and errors of the network. */
   static async open({ servers, seed, serviceId, clock }: Omit<StreamOptions, 'systemSeed'>): Promise<StreamReader> {
-    const connection = await connect({ ...connecting(servers, seed), maxReconnectAttempts: -1 })
+    const connection = await connected(servers, seed, { maxReconnectAttempts: -1 })
     try {
       refuseOld(connection.info?.server_name ?? 'the server', connection.info?.version ?? '')
     } catch (error) {

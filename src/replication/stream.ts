@@ -69,7 +69,7 @@ export class JournalStream {
    * Connects and finds servers that are fit. Where there is no stream, `whenMissing` says what then. Throws UnfitServers and StreamAway.
    */
   static async open(options: StreamOptions, whenMissing: 'make' | 'refuse'): Promise<JournalStream> {
-    const connection = await connect({ ...connecting(options.servers, options.seed), maxReconnectAttempts: -1 }).catch(
+    const connection = await connected(options.servers, options.seed, { maxReconnectAttempts: -1 }).catch(
       (error: unknown) => {
         throw away(options, error)
       },
@@ -213,7 +213,7 @@ export class JournalStream {
     awaited: readonly string[],
   ): Promise<Map<string, { readonly version: string; readonly syncsAlways: boolean }>> {
     const { servers, systemSeed } = this.#options
-    const system = await connect({ ...connecting(servers, systemSeed), reconnect: false })
+    const system = await connected(servers, systemSeed, { reconnect: false }, 'REPLICATE_SYSTEM_KEY_FILE')
     const found = new Map<string, { version: string; syncsAlways: boolean }>()
     try {
       const answers = await system.requestMany(systemPing, '', { strategy: 'timer', maxWait: answersWithinMs })
@@ -263,7 +263,26 @@ type ServerSaid = {
   readonly data?: { readonly jetstream?: { readonly config?: { readonly sync_always?: boolean } } }
 }
 
-export function connecting(servers: readonly string[], seed: Uint8Array): ConnectionOptions {
+/** Rejects with errors of the network; where the servers and this board do not know each other, with the setting to look at. */
+export async function connected(
+  servers: readonly string[],
+  seed: Uint8Array,
+  more: ConnectionOptions,
+  keyFile = 'REPLICATE_KEY_FILE',
+): Promise<NatsConnection> {
+  try {
+    return await connect({ ...connecting(servers, seed), ...more })
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error)
+    if (/authorization violation/i.test(problem))
+      throw new Error(`${problem}: they have no user with the key of ${keyFile}`)
+    if (/self[- ]signed|unable to (get|verify)/i.test(problem))
+      throw new Error(`${problem}: NODE_EXTRA_CA_CERTS has to name the file of the CA that signed theirs`)
+    throw error
+  }
+}
+
+function connecting(servers: readonly string[], seed: Uint8Array): ConnectionOptions {
   const authenticator = nkeyAuthenticator(seed)
   // Those that are named, and not what they say of each other: their addresses may be of a network that is not this board's.
   return {

@@ -1,0 +1,234 @@
+/** A box of several that comes back with less than it had, emptied or as an old copy, and one that is set up wrongly: what it may do then. */
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { createNatsKeyFile } from '../../src/cli/key-file.ts'
+import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
+import { type Box, makeBoxes } from '../support/boxes.ts'
+import { Client, person } from '../support/client.ts'
+import { filesUnder } from '../support/files-under.ts'
+import { NatsCluster } from '../support/nats-cluster.ts'
+import { patience } from '../support/patience.ts'
+import { caughtUp } from '../support/replicas.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+const missing = missingNats()
+const ada = person('ada of boxes')
+
+async function post(board: Board, ...texts: string[]): Promise<void> {
+  const client = await Client.of(board)
+  for (const text of texts) expect((await client.post(ada, { room: 'a', text })).status).toBe(200)
+  client.close()
+}
+
+function empty({ directory }: Box): void {
+  rmSync(directory, { recursive: true })
+  mkdirSync(directory)
+}
+
+const leads = (board: Board) =>
+  vi.waitFor(() => expect(board.lines.join('\n')).toContain('replication.begun'), { ...patience, interval: 200 })
+
+describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, () => {
+  let cluster: NatsCluster
+  beforeAll(async () => {
+    cluster = await NatsCluster.start(boardDirectory())
+  })
+  afterAll(() => cluster.stop())
+
+  async function pair(more: Readonly<Record<string, string>>): Promise<[Box, Box]> {
+    return (await makeBoxes(boardDirectory(), 2, cluster, more)) as [Box, Box]
+  }
+
+  test('a follower that was emptied starts again beside its mark, and warns of nothing', async () => {
+    const [first, second] = await pair({ SERVICE_ID: 'emptied', SHARDS: '1' })
+    const leader = await first.serve()
+    // More than the first batch that a new follower gets.
+    await post(leader, ...Array.from({ length: 170 }, (_, n) => `${n} ${'x'.repeat(30_000)}`))
+    for (let times = 0; times < 2; times++) {
+      empty(second)
+      const follower = await second.follow()
+      await caughtUp(leader, follower)
+      await follower.stop()
+      expect(follower.lines.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([])
+    }
+    await leader.stop()
+  })
+
+  test('a box whose mark knows more than the stream does not lead', async () => {
+    const [first, second] = await pair({ SERVICE_ID: 'marked', SHARDS: '1' })
+    let leader = await first.serve()
+    await post(leader, 'kept')
+    await leader.stop()
+    const copy = `${first.directory}.copy`
+    cpSync(first.directory, copy, { recursive: true })
+    leader = await first.serve()
+    await post(leader, 'lost')
+    await leader.stop()
+    copyFileSync(`${first.directory}.mark`, `${second.directory}.mark`)
+    // The old copy is put back, and the stream begun anew: both against better knowledge.
+    rmSync(first.directory, { recursive: true })
+    cpSync(copy, first.directory, { recursive: true })
+    for (const file of [`${first.directory}.mark`, join(first.directory, 'replication.json')]) rmSync(file)
+    const connection = await cluster.connection()
+    await (await jetstreamManager(connection, { checkAPI: false })).streams.delete('broadside-marked')
+    await connection.close()
+    leader = await first.serve()
+    const follower = await second.follow()
+    await caughtUp(leader, follower)
+    await follower.stop()
+    await leader.stop()
+    second.takeKeysOf(first)
+    expect(await first.run('hand-over')).toMatchObject({ code: 0, errors: '' })
+    expect(await second.run('lead')).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining('This box may not lead'),
+    })
+    rmSync(`${second.directory}.mark`)
+    expect(await second.run('lead')).toMatchObject({ code: 0 })
+  })
+
+  test('an old copy of a box that answered by quorum changes nothing, and says that another box has the rest', async () => {
+    const [first, second] = await pair({ SERVICE_ID: 'copied-back', SHARDS: '1', REPLICATE_ACK: 'quorum' })
+    let leader = await first.serve()
+    await post(leader, 'before')
+    second.takeKeysOf(first)
+    const follower = await second.join()
+    await caughtUp(leader, follower)
+    await follower.stop()
+    await leader.stop()
+    const markedSize = () => Number(readFileSync(`${first.directory}.mark`, 'utf8').split('\n')[2])
+    const before = markedSize()
+    const copy = `${first.directory}.copy`
+    cpSync(first.directory, copy, { recursive: true })
+    leader = await first.serve()
+    await post(leader, 'after', 'after that')
+    await vi.waitFor(() => expect(markedSize()).toBe(before + 2), patience)
+    await leader.kill()
+    rmSync(first.directory, { recursive: true })
+    cpSync(copy, first.directory, { recursive: true })
+
+    const { words } = await refusedBoard(first.options('follow', true))
+    expect(words).toContain(`a head of ${before + 2} was signed and published. This board has answered by quorum`)
+    expect(words).toContain('Empty this directory')
+    expect(words).not.toContain('restored --lost')
+    for (const command of ['restored', 'restored --lost --yes', 'reshard --shards 2', 'rekey', 'log rotate']) {
+      const { code, errors } = await first.run(...command.split(' '))
+      expect([command, code, errors]).toEqual([
+        command,
+        1,
+        expect.stringContaining('This board has answered by quorum'),
+      ])
+    }
+    rmSync(`${first.directory}.mark`)
+    const ended = await tryBoard(first.options('serve'))
+    expect(ended).toMatchObject({ words: expect.stringContaining('more than the journals of this board') })
+    expect(ended).toMatchObject({ words: expect.stringContaining('another box has the rest. Empty this directory') })
+
+    const next = await second.join()
+    await leads(next)
+    const outdone = await refusedBoard(first.options('follow', true))
+    expect(outdone.words).toContain('was an old copy put back? Empty this directory')
+    empty(first)
+    first.takeKeysOf(second)
+    const again = await first.join()
+    await caughtUp(next, again)
+    await again.stop()
+    await next.stop()
+  })
+
+  test('a text that is redacted is in no tail of a box that was deposed while it wrote it', async () => {
+    const more = { SERVICE_ID: 'tails', SHARDS: '1', REPLICATE_ACK: 'quorum', COMPACT_SECONDS: '1' }
+    const [first, second] = await pair(more)
+    const leader = await first.serve()
+    await post(leader, 'before')
+    second.takeKeysOf(first)
+    const next = await second.join()
+    await caughtUp(leader, next)
+    const client = await Client.of(leader)
+    const { body, eventId } = client.sign(ada, { operation: 'post', room: 'a', text: 'a slip of the pen 4711' })
+    const holders = ({ directory }: Box) =>
+      [...filesUnder(directory)].filter(([, bytes]) => bytes.includes('a slip of the pen 4711')).map(([name]) => name)
+    await Promise.all(['n1', 'n2'].map((name) => cluster.kill(name)))
+    const unanswered = client.send(body).catch(() => {})
+    await vi.waitFor(() => expect(holders(first)).not.toEqual([]), patience)
+    await leader.kill()
+    await unanswered
+    client.close()
+    await Promise.all(['n1', 'n2'].map((name) => cluster.begin(name)))
+    await leads(next)
+    const there = await Client.of(next)
+    expect((await there.send(body)).status).toBe(200)
+    const taken = { operation: 'event.redact', event_id: eventId, reason: 'a slip' }
+    expect((await there.command(ada, taken)).status).toBe(200)
+    there.close()
+    await vi.waitFor(() => expect(holders(second)).toEqual([]), { ...patience, interval: 500 })
+    const back = await first.join()
+    expect(back.lines.join('\n')).toContain('replication.stood_down')
+    expect(readdirSync(join(first.directory, 'shard-00'))).toContain('lost+tail')
+    await caughtUp(next, back)
+    await vi.waitFor(() => expect(holders(first)).toEqual([]), { ...patience, interval: 500 })
+    await back.stop()
+    await next.stop()
+  })
+
+  test('a box that may lead does not follow before it has the keys of the board', async () => {
+    const [first, second] = await pair({ SERVICE_ID: 'keyless', SHARDS: '1', REPLICATE_ACK: 'quorum' })
+    const leader = await first.serve()
+    for (let times = 0; times < 2; times++)
+      expect((await refusedBoard(second.options('follow', true))).words).toContain(
+        `Copy the keys directory of the leader to ${join(second.directory, 'keys')}`,
+      )
+    second.takeKeysOf(first)
+    const follower = await second.join()
+    await caughtUp(leader, follower)
+    await follower.stop()
+    await leader.stop()
+  })
+
+  test('a key that the servers do not know is named by its setting', async () => {
+    const directory = boardDirectory()
+    const unknown = join(directory, 'unknown.nk')
+    await createNatsKeyFile(unknown)
+    for (const setting of ['REPLICATE_KEY_FILE', 'REPLICATE_SYSTEM_KEY_FILE']) {
+      const board = await startBoard({
+        directory: join(directory, setting),
+        env: { ...cluster.env, [setting]: unknown },
+      })
+      const said = `: they have no user with the key of ${setting}`
+      await vi.waitFor(() => expect(board.lines.join('\n')).toContain(said), patience)
+      await board.stop()
+    }
+  })
+
+  test('serve goes on where this directory leads, whatever FOLLOW says, and begins no second board', async () => {
+    const [first, second] = await pair({ SERVICE_ID: 'shared-settings', SHARDS: '1' })
+    const shared = (box: Box) => {
+      const { env, ...options } = box.options('serve')
+      return { ...options, env: { ...env, FOLLOW: `${first.address},${second.address}` } }
+    }
+    for (const box of [first, second])
+      expect((await refusedBoard(shared(box))).words).toContain('Only the first start of the first box')
+    let leader = await first.serve()
+    await post(leader, 'before')
+    const follower = await second.follow()
+    await caughtUp(leader, follower)
+    await follower.stop()
+    await leader.stop()
+    expect((await refusedBoard(shared(second))).words).toContain('start it with broadside follow')
+    leader = await startBoard(shared(first))
+    expect(leader.lines.join('\n')).toContain('follow.ignored')
+    await post(leader, 'after')
+    await leader.stop()
+    second.takeKeysOf(first)
+    expect(await first.run('hand-over')).toMatchObject({ code: 0, errors: '' })
+    expect(await second.run('lead')).toMatchObject({ code: 0, errors: '' })
+    const led = await startBoard(shared(second))
+    await post(led, 'led')
+    await led.stop()
+    expect((await refusedBoard(shared(first))).words).toContain('start it with broadside follow')
+  })
+})

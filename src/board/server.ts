@@ -225,7 +225,7 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
     random,
     segmentBytesMax,
     leader,
-    mayLead: settings.mayLead,
+    mayLead: settings.lead !== undefined,
   })
   return { directory, logs, front: (parts) => new FollowerFront({ ...parts, clock, leader }) }
 }

@@ -99,7 +99,11 @@ function followerOf(config: Config, mayLead: boolean): Config {
       'broadside follow --may-lead needs REPLICATE_ACK=quorum or copy, with REPLICATE, REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE of a board that publishes.',
     )
   // Its checkpoints are the leader's.
-  return { ...config, follow: { ...follow, lead: mayLead ? lead : undefined }, witnessPolicy: mayLead ? config.witnessPolicy : '' }
+  return {
+    ...config,
+    follow: { ...follow, lead: mayLead ? lead : undefined },
+    witnessPolicy: mayLead ? config.witnessPolicy : '',
+  }
 }
 
 /** A start that was stopped may take so long, and is then stopped as a board is that runs. */

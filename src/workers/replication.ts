@@ -38,12 +38,14 @@ export type ReplicationTell = 'started' | Ends | Rewritten
 /** Of a follower: what it lacks, after these places. */
 export type ReplicationAsk = readonly ['frames', readonly JournalPlace[]]
 
-/** What keeps the board from publishing; undefined: nothing does. `isFatal`: it must answer nothing more. */
+/** What keeps the board from publishing, or writes from being answered; undefined: nothing does. `isFatal`: it must answer nothing more. */
 export type ReplicationNews = { readonly problem: string | undefined; readonly isFatal: boolean }
 
 /** What is durable when the board stops is published, if the servers are there. */
 const flushMs = 2_000
 const finishMs = 1_000
+/** At whether writes are answered. */
+const lookEveryMs = 1_000
 const unflushed = 'The stream does not have what was written last. The next start of this board publishes it.'
 
 export const thread: ThreadStarter<ReplicationThread> = (data, here) => publishing(data, here, openStream)
@@ -57,10 +59,7 @@ export function publishing(
   const { dataDirectory, serviceId, settings, ends, from } = data
   const { ack } = settings
   const waits = ack !== 'local'
-  const directories = {
-    log: logDirectory(dataDirectory),
-    shards: shardDirectories(dataDirectory, ends.shards.length),
-  }
+  const directories = { log: logDirectory(dataDirectory), shards: shardDirectories(dataDirectory, ends.shards.length) }
   let isAwaited = data.isAwaited
   const copies = new Copies(disk, directories, waits ? from : ends)
   const front = new Link({
@@ -78,10 +77,12 @@ export function publishing(
         copies.rewritten(told.rewritten)
       } else {
         pump.hear(told)
+        held.durable(told)
         if (!waits) copies.hear(told)
       }
     },
   })
+  const news = new News(front, report)
   const seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds, random })
   seal.begin()
   const stopForgetting = clock.every(() => seal.forget(), forgetEveryMs)
@@ -107,10 +108,8 @@ export function publishing(
       if (ack === 'copy') void stream.hearCopies((ends) => held.copy(ends))
       return stream
     },
-    tell: (problem, halted) => {
-      const isFatal = halted instanceof Deposed || (halted !== undefined && (waits || isAwaited))
-      front.tell({ problem, isFatal } satisfies ReplicationNews)
-    },
+    tell: (problem, halted) =>
+      news.tellStream(problem, halted instanceof Deposed || (halted !== undefined && (waits || isAwaited))),
   })
   const tellAcknowledged = (acknowledged: Ends): void => {
     if (!waits && !isAwaited) return
@@ -118,7 +117,8 @@ export function publishing(
     front.tell({ acknowledged } satisfies Acknowledged)
     front.flush()
   }
-  const held = new Acknowledgments(ack === 'copy', tellAcknowledged)
+  const held = new Acknowledgments({ ends, clock, waitsForCopy: ack === 'copy', tell: tellAcknowledged })
+  const stopLooking = waits ? clock.every(() => news.tellWrites(held.problem), lookEveryMs) : () => {}
   if (data.isStarted) held.started()
   const running = pump.run()
   return {
@@ -127,14 +127,50 @@ export function publishing(
       await drained(clock, () => pump.isIdle || !pump.isOpen, flushMs)
       if (!pump.isIdle) report('warn', 'replication.unflushed', { note: unflushed })
       // So another box need not wait until this one is missed.
-      if (waits && pump.isIdle) pump.finish()
-      await Promise.race([running, pause(clock, waits && pump.isIdle ? finishMs : 0)])
+      else if (waits) await handOver(pump, running, clock)
       stopForgetting()
+      stopLooking()
       await pump.stop()
       await running
       copies.close()
       front.close()
     },
+  }
+}
+
+async function handOver(pump: Pump, running: Promise<void>, clock: ThreadPlatform['clock']): Promise<void> {
+  pump.finish()
+  await Promise.race([running, pause(clock, finishMs)])
+}
+
+/** What of this thread the operator has to know. */
+class News {
+  readonly #front: Link
+  readonly #report: ThreadPlatform['report']
+  #ofStream: string | undefined
+  #ofWrites: string | undefined
+
+  constructor(front: Link, report: ThreadPlatform['report']) {
+    this.#front = front
+    this.#report = report
+  }
+
+  /** `problem`: what keeps the pump from publishing. */
+  tellStream(problem: string | undefined, isFatal: boolean): void {
+    this.#ofStream = problem
+    this.#tell(isFatal)
+  }
+
+  /** `problem`: what writes wait for that does not come. */
+  tellWrites(problem: string | undefined): void {
+    if (problem === this.#ofWrites) return
+    this.#ofWrites = problem
+    if (problem !== undefined) this.#report('warn', 'replication.waits', { problem })
+    this.#tell(false)
+  }
+
+  #tell(isFatal: boolean): void {
+    this.#front.tell({ problem: this.#ofStream ?? this.#ofWrites, isFatal } satisfies ReplicationNews)
   }
 }
 

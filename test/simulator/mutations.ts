@@ -376,8 +376,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a write is answered that no follower has',
     file: 'src/replication/acknowledgments.ts',
-    from: '    if (!this.#waitsForCopy) this.#tell(this.#stream)\n',
-    to: '    if (this.#waitsForCopy || !this.#waitsForCopy) this.#tell(this.#stream)\n',
+    from: '    if (!this.#options.waitsForCopy) this.#tell(this.#stream)\n',
+    to: '    if (this.#isStarted || !this.#isStarted) this.#tell(this.#stream)\n',
   },
   {
     name: 'a follower says that it has what it is about to write',

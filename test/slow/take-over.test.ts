@@ -366,10 +366,16 @@ describe.skipIf(skipWithout(missing))(`a board with a second box${skipNote(missi
     const waiting = client.post(ada, { room: 'a', text: 'alone' }).finally(() => {
       isAnswered = true
     })
-    await sleep(2_000)
+    const health = async () => (await fetch(`${leader.address}/healthz`)).text()
+    await vi.waitFor(
+      async () => expect(await health()).toContain('replication: No follower has said that it has the newest writes'),
+      { ...patience, timeout: 10_000 },
+    )
+    expect(leader.lines.filter((line) => line.includes('replication.waits'))).toHaveLength(1)
     expect(isAnswered).toBe(false)
     const again = await second.follow()
     expect((await waiting).status).toBe(200)
+    await vi.waitFor(async () => expect(await health()).toBe('ok\n'), patience)
     client.close()
     await again.stop()
     await leader.stop()

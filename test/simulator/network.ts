@@ -1,8 +1,10 @@
 /** The way from a follower to the box that leads: requests arrive at its `/replica/`, and some get lost. */
+
 import type { Clock } from '../../src/clock.ts'
 import type { Header, RouteHandler } from '../../src/http/port.ts'
 import { EngineExchange } from '../../src/http/wire.ts'
 import { type AskBox, Leader, OutOfReach } from '../../src/replication/leader.ts'
+import { isUnreadable } from '../../storage/disk.ts'
 import type { Simulation } from '../support/simulation.ts'
 
 type Asked = Parameters<AskBox>[2]
@@ -75,7 +77,7 @@ export class Network {
 
 /** A disk that cannot be read is answered with 500, as by an engine. All else is a fault of the board. */
 function onFault(error: unknown): string {
-  if (error instanceof Error && error.message.startsWith('EIO')) return '{}'
+  if (isUnreadable(error)) return '{}'
   throw error
 }
 

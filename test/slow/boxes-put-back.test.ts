@@ -29,8 +29,12 @@ function empty({ directory }: Box): void {
   mkdirSync(directory)
 }
 
+/** It answers, and not as a follower. */
 const leads = (board: Board) =>
-  vi.waitFor(() => expect(board.lines.join('\n')).toContain('replication.begun'), { ...patience, interval: 200 })
+  vi.waitFor(
+    async () => expect((await fetch(`${board.address}/healthz`)).headers.has('broadside-behind')).toBe(false),
+    { ...patience, interval: 200 },
+  )
 
 describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, () => {
   let cluster: NatsCluster

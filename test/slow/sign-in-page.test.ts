@@ -1,12 +1,13 @@
 /** A person signs in to a program from the browser: with the key that the browser holds, and with a signature made elsewhere. */
 import { randomBytes } from 'node:crypto'
-import type { Page } from 'playwright-core'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { button, complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
-import { call, OauthClient, type Tokens } from '../support/oauth-client.ts'
+import { call, OauthClient, redirectUri, type Tokens } from '../support/oauth-client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -21,18 +22,29 @@ beforeAll(async () => {
   await oauth.register({ client_name: name })
 })
 
-/** The program that waits on this device; what the browser is sent back with. */
-async function waitingProgram(page: Page): Promise<Promise<URL>> {
-  let back: (url: URL) => void = () => {}
-  const came = new Promise<URL>((resolve) => {
-    back = resolve
+/** The program that waits on this device, and what the browser is sent back with. */
+let cameBack: (url: URL) => void = () => {}
+const program = createServer((request, response) => {
+  const url = new URL(request.url!, redirectUri)
+  if (url.pathname === new URL(redirectUri).pathname) cameBack(url)
+  response.end('back at the program')
+})
+
+function waitingProgram(): Promise<URL> {
+  return new Promise((resolve) => {
+    cameBack = resolve
   })
-  await page.route('http://127.0.0.1:3999/**', async (route) => {
-    back(new URL(route.request().url()))
-    await route.fulfill({ status: 200, contentType: 'text/plain', body: 'back at the program' })
-  })
-  return came
 }
+
+beforeAll(async () => {
+  const { hostname, port } = new URL(redirectUri)
+  program.listen(Number(port), hostname)
+  await once(program, 'listening')
+})
+afterAll(() => {
+  program.closeAllConnections()
+  program.close()
+})
 
 async function identityBehind(back: URL, verifier: string): Promise<string> {
   expect(back.searchParams.get('iss')).toBe(address)
@@ -51,13 +63,13 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const ownId = () => page.evaluate<string | undefined>("JSON.parse(localStorage.getItem('me') ?? '{}').id")
     await expect.poll(ownId).toMatch(/^[0-9a-f]{64}$/)
     const own = await ownId()
-    const came = waitingProgram(page)
+    const came = waitingProgram()
     const { url, verifier } = oauth.authorize()
     await page.goto(url.href)
     expect(await page.locator('#sign-in').textContent()).toContain(name)
     expect(await page.locator('#sign-in').textContent()).toContain('127.0.0.1:3999')
     await button(page, 'Sign with the key in this browser').click()
-    expect(await identityBehind(await await came, verifier)).toBe(own)
+    expect(await identityBehind(await came, verifier)).toBe(own)
     // A board knows no one before they have written: it answers 400 to who asks, which a browser notes.
     expect(complaints.filter((each) => !/400 \(Bad Request\)/.test(each))).toEqual([])
   })
@@ -66,7 +78,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const page = await openPage({ viewport: { width: 390, height: 844 } })
     const complaints = complaintsOf(page)
     const signer = opensslSigner(randomBytes(32))
-    const came = waitingProgram(page)
+    const came = waitingProgram()
     const { url, verifier } = oauth.authorize()
     await page.goto(url.href)
     await page.getByLabel('Your public key').fill(signer.publicKey)
@@ -80,12 +92,12 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     })
     expect(width).toBe(390)
     await button(page, 'Sign in').click()
-    expect(await identityBehind(await await came, verifier)).toBe(signer.id)
+    expect(await identityBehind(await came, verifier)).toBe(signer.id)
     const other = await openPage()
-    const declined = waitingProgram(other)
+    const declined = waitingProgram()
     await other.goto(oauth.authorize().url.href)
     await button(other, 'Do not sign in').click()
-    expect((await await declined).searchParams.get('error')).toBe('access_denied')
+    expect((await declined).searchParams.get('error')).toBe('access_denied')
     expect(complaints).toEqual([])
   })
 })

@@ -148,7 +148,7 @@ export function acceptClock(disk: Disk, directory: string, at: number): void {
   disk.writeAtomic(fileIn(directory), Buffer.from(`${JSON.stringify({ at })}\n`), 0o644)
 }
 
-/** Undefined: nothing was accepted. Throws what stands in the way of reading it. */
+/** Undefined: nothing was accepted. Throws where the file cannot be read, or is not what `acceptClock` writes. */
 function acceptedAt(disk: Disk, directory: string): number | undefined {
   const path = fileIn(directory)
   if (!disk.fileExists(path)) return undefined

@@ -119,7 +119,7 @@ export type FollowSettings = {
   readonly keyFile: string
   /** Undefined: the leader alone is asked. */
   readonly stream: StreamSettings | undefined
-  /** How it publishes in the place of a leader that is gone. Undefined: it takes nobody's place. */
+  /** How it publishes when it takes the place of a leader that is gone. Undefined: it never leads. */
   readonly lead: ReplicationSettings | undefined
 }
 

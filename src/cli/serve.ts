@@ -68,7 +68,7 @@ async function leaderOf(config: Config): Promise<Config> {
     throw new BadConfig(
       'With FOLLOW, a board that leads needs REPLICATE, REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE: set them, or leave FOLLOW out.',
     )
-  log('info', 'follow.ignored', { note: 'This directory leads, and follows nobody.' })
+  log('info', 'follow.ignored', { note: 'This directory leads.' })
   return { ...config, follow: undefined, replication: lead }
 }
 

@@ -360,7 +360,7 @@ export function toldOnce<Context extends Pick<ReadContext, 'fault'>>(context: Co
 
 const damaged = 'its record is damaged'
 
-/** What is read; where the record is damaged, which is reported, what stands in its place. */
+/** What `read` gives. A damaged record is reported, and `other` gives what is shown in its place. */
 function readOr<Found, Other>(
   { fault }: Pick<ReadContext, 'fault'>,
   read: () => Found,

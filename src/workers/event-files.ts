@@ -68,9 +68,8 @@ export class EventFiles implements EventShelf {
   }
 
   open(name: string): OldFile | undefined {
-    const path = this.#files.path(name)
-    if (!this.#place.disk.fileExists(path)) return undefined
-    const rows = this.#rowsAt(path, name)
+    if (!this.#place.disk.fileExists(this.#files.path(name))) return undefined
+    const rows = this.#rowsOf(name)
     if (rows === undefined) return undefined
     this.#files.use(name)
     return { name, rows }
@@ -90,17 +89,17 @@ export class EventFiles implements EventShelf {
   }
 
   /** Undefined: the file cannot be read, or is another one. */
-  #rowsAt(path: string, name: string): ShelvedRows | undefined {
+  #rowsOf(name: string): ShelvedRows | undefined {
+    const path = this.#files.path(name)
     let file: DiskFile | undefined
     let rows: ShelvedRows | undefined
     try {
       file = this.#place.disk.openFile(path, 'read')
       const layout = { rows: this.eventsEach, words: oldPlan.words }
-      rows = ShelvedRows.open(this.#sourceOf(file), layout, this.#cache, this.#opened++)
-      if (rows?.mark !== undefined && !name.endsWith(`-${nameOfMark(rows.mark)}`)) {
-        rows = undefined
+      const found = ShelvedRows.open(this.#sourceOf(file), layout, this.#cache, this.#opened++)
+      if (found !== undefined && !name.endsWith(`-${nameOfMark(found.mark)}`))
         throw new Error('it is not the file that had this name')
-      }
+      rows = found
     } catch (error) {
       this.#place.report('warn', 'events.unreadable', { file: path, problem: String(error) })
     }

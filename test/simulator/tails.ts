@@ -161,6 +161,12 @@ class TailRequest extends EngineExchange {
     this.isOver = true
   }
 
+  /** A reader may go away before its answer has begun. */
+  override lost(): void {
+    super.lost()
+    this.isOver = true
+  }
+
   stream(): ByteStream {
     this.end()
     const { takes, later } = this.#asked

@@ -30,8 +30,11 @@ type FeedOptions = {
   readonly onRecord: (record: BoardRecord, frame: Frame, change: number) => void
 }
 
-/** Frames of the log that are made again together at most, to each side of the one that is asked for: a bad sector has eight. */
-const damagedTogetherMax = 128
+/**
+ * Frames of the log that are made again together at most, to each side of the one that is asked for: some 300 KiB where each covers one
+ * record. A bad sector has eight.
+ */
+const damagedTogetherMax = 1_024
 
 export class Feed {
   readonly state: State

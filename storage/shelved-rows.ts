@@ -120,9 +120,9 @@ export function markOf(bytes: Buffer): number {
   return bytes.readUInt32LE(crcAt)
 }
 
-/** How a mark stands in the name of its file. */
-export function nameOfMark(mark: number): string {
-  return mark.toString(16).padStart(8, '0')
+/** How a mark ends the name of its file, before the suffix. */
+export function markEnding(mark: number): string {
+  return `-${mark.toString(16).padStart(8, '0')}`
 }
 
 /** Whether a file with these bytes is as it was written, all of it. */

@@ -40,7 +40,7 @@ import { type Disk, isUnreadable, unlessUnreadable } from '../../storage/disk.ts
 import { type Durable, newestDurable } from '../../storage/durable-mark.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
-import { areSound, markOf, nameOfMark } from '../../storage/shelved-rows.ts'
+import { areSound, markEnding, markOf } from '../../storage/shelved-rows.ts'
 import { badSnapshots, loadNewest, reachOf } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
@@ -230,7 +230,7 @@ function checkOldEvents(disk: Disk, directory: string, tell: (finding: Finding) 
     const path = join(directory, name)
     if (!name.endsWith(oldEventsSuffix)) continue
     const bytes = disk.readWhole(path)
-    if (areSound(bytes) && name.endsWith(`-${nameOfMark(markOf(bytes))}${oldEventsSuffix}`)) continue
+    if (areSound(bytes) && name.endsWith(`${markEnding(markOf(bytes))}${oldEventsSuffix}`)) continue
     const what = 'what it has of old events is not what was written there'
     tell({ kind: 'derived', where: path, what, remake: () => disk.removeFile(path) })
   }

@@ -4,7 +4,7 @@ import type { Cancel } from '../../actors/kernel/timers.ts'
 import { type EventShelf, type OldFile, oldPlan } from '../../actors/records/old-events.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { DiskFile } from '../../storage/disk.ts'
-import { markOf, nameOfMark, type RowSource, ShelvedRows } from '../../storage/shelved-rows.ts'
+import { markEnding, markOf, type RowSource, ShelvedRows } from '../../storage/shelved-rows.ts'
 import { oldEventsSuffix } from '../board-directory.ts'
 import { ShelfFiles } from './shelf-files.ts'
 import type { ThreadPlatform } from './thread.ts'
@@ -97,7 +97,7 @@ export class EventFiles implements EventShelf {
       file = this.#place.disk.openFile(path, 'read')
       const layout = { rows: this.eventsEach, words: oldPlan.words }
       const found = ShelvedRows.open(this.#sourceOf(file), layout, this.#cache, this.#opened++)
-      if (found !== undefined && !name.endsWith(`-${nameOfMark(found.mark)}`))
+      if (found !== undefined && !name.endsWith(markEnding(found.mark)))
         throw new Error('it is not the file that had this name')
       rows = found
     } catch (error) {
@@ -147,5 +147,5 @@ export class EventFiles implements EventShelf {
 
 /** Files of other rows have other names. */
 function nameOf(file: number, bytes: Buffer): string {
-  return `${String(file).padStart(6, '0')}-${nameOfMark(markOf(bytes))}`
+  return `${String(file).padStart(6, '0')}${markEnding(markOf(bytes))}`
 }

@@ -58,7 +58,7 @@ const named = (directory: string, part: string, end: string): string[] =>
     .map((name) => join(part, name))
 
 beforeAll(async () => {
-  const env = { SEGMENT_BYTES: '65536' }
+  const env = { SEGMENT_BYTES: '65536', RECENT_EVENTS: '16' }
   const board = await startBoard({ directory: made, env })
   const client = await Client.of(board)
   const ada = person('ada')
@@ -86,6 +86,7 @@ test('what is derived and differs is named by its place, changed only when that 
   const [firstIndex, secondIndex] = named(directory, 'shard-00', '.idx') as [string, string]
   const [snapshot] = named(directory, 'shard-00/snapshots', '.snapshot') as [string]
   const [feedSnapshot] = named(directory, 'log/feed-snapshots', '.snapshot') as [string]
+  const [rows, otherRows, moreRows] = named(directory, 'shard-00/snapshots', '.events') as [string, string, string]
   const secondNodes = named(directory, 'log', '.bin').find((name) => name.includes('nodes-'))!
   // Hash 511 is the first behind the 511 of a complete chunk of 256 leaves: leaf 256.
   flipByte(join(directory, 'log/nodes.bin'), 511 * 32 + 5)
@@ -94,6 +95,8 @@ test('what is derived and differs is named by its place, changed only when that 
   rmSync(join(directory, secondIndex))
   flipByte(join(directory, snapshot), 40)
   truncateSync(join(directory, feedSnapshot), 20)
+  flipByte(join(directory, rows), statSync(join(directory, rows)).size - 1)
+  cpSync(join(directory, moreRows), join(directory, otherRows))
   const wrong = filesOf(directory)
 
   const said = await fsck(directory)
@@ -105,6 +108,8 @@ test('what is derived and differs is named by its place, changed only when that 
     `${secondIndex} at byte 0: index: expected the index of the frames, found no file`,
     `${snapshot}: a snapshot that no start can use`,
     `${feedSnapshot}: a snapshot that no start can use`,
+    `${rows}: what it has of old events is not what was written there`,
+    `${otherRows}: what it has of old events is not what was written there`,
   ]
   for (const place of places) expect(said.out).toContain(`derived  ${directory}/${place}`)
   expect(said.out.match(/^derived/gm)).toHaveLength(places.length)
@@ -115,7 +120,8 @@ test('what is derived and differs is named by its place, changed only when that 
   expect(repaired.code).toBe(0)
   expect(repaired.out.match(/^repaired /gm)).toHaveLength(places.length)
   expect(repaired.out).toContain('only derived data differs, and it was repaired.')
-  const expected = new Map([...right].filter(([name]) => name !== snapshot && name !== feedSnapshot))
+  const removed = [snapshot, feedSnapshot, rows, otherRows]
+  const expected = new Map([...right].filter(([name]) => !removed.includes(name)))
   expect(filesOf(directory)).toEqual(expected)
   expect((await fsck(directory, '--repair')).out).toContain('Everything agrees.')
   const board = await startBoard({ directory })

@@ -144,6 +144,11 @@ test('a snapshot is of no use when a file is missing or its head is damaged; wha
     writeFileSync(path, damaged)
     expect([at, restarted(index, directory)]).toEqual([at, undefined])
   }
+  writeFileSync(path, readFileSync(join(directory, first!)))
+  const reports: unknown[] = []
+  const ofOthers = filesIn(directory, machineDisk, (level, event) => void reports.push([level, event]))
+  expect(restarted(index, directory, ofOthers), 'it has the bytes of another file').toBeUndefined()
+  expect(reports).toEqual([['warn', 'events.unreadable']])
   writeFileSync(path, bytes.subarray(0, 50))
   expect(restarted(index, directory)).toBeUndefined()
   writeFileSync(path, bytes)

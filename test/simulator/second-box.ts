@@ -100,7 +100,7 @@ export class SecondBox {
 
   /**
    * Takes the place of the first box. Its own power goes off `cuts` times on the way; `onFirstDown` is called when the first box goes down.
-   * False: it may not, because it is new and has never had everything.
+   * False: it may not, because it is new and has never had everything, or the leader has not written to the stream yet.
    */
   async lead(cuts: number, onFirstDown: () => Promise<void>): Promise<boolean> {
     const { memory } = this.#machine
@@ -122,7 +122,9 @@ export class SecondBox {
         report: silent,
       })
       const isDone = await this.#until(leading, onFirstDown).catch((error: unknown) => {
-        if (this.hasKey || !(error instanceof Halted && error.message.includes('no key'))) throw error
+        const mayNot = (why: string) => error instanceof Halted && error.message.includes(why)
+        // A leader that died before its first message acknowledged nothing either.
+        if (!mayNot('The stream is empty') && (this.hasKey || !mayNot('no key'))) throw error
       })
       await this.#machine.startAgain()
       if (isDone !== false) return isDone === true

@@ -14,11 +14,12 @@ function textOf(path: string): string {
 test('a position in dist/ becomes the position in the source that it was built from', () => {
   const start = 'function threadFile('
   const built = globSync('dist/src/**/*.js', { cwd: project }).find((path) => textOf(path).includes(start))!
-  const lines = textOf(built).split('\n')
-  const line = lines.findIndex((text) => text.startsWith(start))
-  const stack = `Error: x\n    at threadFile (${pathToFileURL(join(project, built))}:${line + 1}:${'function '.length + 1})`
-  const [, place] = /at threadFile \(\/.*\/src\/program\.ts:(\d+):\d+\)/.exec(sourceStack(stack)) ?? []
-  expect(textOf('src/program.ts').split('\n')[Number(place) - 1]).toContain('function threadFile')
+  const [before = ''] = textOf(built).split(start, 1)
+  const lines = before.split('\n')
+  const place = `${lines.length}:${lines.at(-1)!.length + 'function '.length + 1}`
+  const stack = `Error: x\n    at threadFile (${pathToFileURL(join(project, built))}:${place})`
+  const [, line] = /at threadFile \(\/.*\/src\/program\.ts:(\d+):\d+\)/.exec(sourceStack(stack)) ?? []
+  expect(textOf('src/program.ts').split('\n')[Number(line) - 1]).toContain('function threadFile')
 })
 
 test('what has no source map stays as it is', () => {

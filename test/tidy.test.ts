@@ -370,6 +370,25 @@ test('no test is skipped or focused in silence', () => {
   expect(wrong).toEqual([])
 })
 
+test('what a test waits for may take as long as a slow machine needs', () => {
+  const wrong = faults(
+    (file) => {
+      const text = read(file)
+      if (!text.includes('vi.waitFor(')) return undefined
+      const hasty: string[] = []
+      visit(parseAst(text, { lang: 'ts' }) as unknown as Node, (node) => {
+        const { type, callee, arguments: given } = node
+        if (type !== 'CallExpression' || !isNode(callee) || !Array.isArray(given)) return
+        if (text.slice(callee.start, callee.end) === 'vi.waitFor' && given.length === 1)
+          hasty.push(text.slice(node.start, node.end))
+      })
+      return hasty.length === 0 ? undefined : `${file}: without an argument it gives up after 1 s: ${hasty.join(', ')}`
+    },
+    sources.filter((file) => file.startsWith('test/') && file !== 'test/tidy.test.ts'),
+  )
+  expect(wrong, 'give it `patience` of test/support/patience.ts').toEqual([])
+})
+
 test('every dependency has an exact version, and the lock file names no address', () => {
   const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
   const loose = Object.entries({ ...dependencies, ...devDependencies }).filter(

@@ -5,6 +5,7 @@ import { type FactRecord, RecordType, toFrame } from '../../actors/records/recor
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
+import { patience } from '../support/patience.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 function frame(n: number) {
@@ -121,5 +122,5 @@ test('a log that stops tells of all it has, at once, and of nothing afterwards',
   paced.add(2)
   await paced.log.stop()
   expect(paced.told).toEqual([1, 3])
-  await vi.waitFor(() => expect(paced.pauses).toEqual([]))
+  await vi.waitFor(() => expect(paced.pauses).toEqual([]), patience)
 })

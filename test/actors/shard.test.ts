@@ -20,6 +20,7 @@ import { type Disk, prefetchedAtOnce } from '../../storage/disk.ts'
 import { Damage, Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
+import { patience } from '../support/patience.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 import { ShelfInMemory } from '../support/shelf-in-memory.ts'
 
@@ -456,8 +457,8 @@ test.each([
     const reply = n === root ? {} : { reply_to: shard.board.events.idHex(root) }
     expect(await post({ text: `${n}`, nonce: `${n}`, timestamp: clock.seconds, ...reply })).toMatchObject({ ok: true })
   }
-  await vi.waitFor(() => expect(readdirSync(files).length).toBeGreaterThan(2))
-  await vi.waitFor(() => expect(shard.board.events.hasOld).toBe(true))
+  await vi.waitFor(() => expect(readdirSync(files).length).toBeGreaterThan(2), patience)
+  await vi.waitFor(() => expect(shard.board.events.hasOld).toBe(true), patience)
   disk.isSlow = true
   expect(list(shard.state)).toBe(90)
   const { heard } = disk
@@ -486,7 +487,7 @@ test('a snapshot whose old events are damaged, or whose request ids are lost, co
     return n === 3 ? { ...text, ttl: 86_400 } : text
   }
   for (let n = 0; n < 90; n++) expect(await first.post(said(n))).toMatchObject({ ok: true })
-  await vi.waitFor(() => expect(first.shard.board.events.hasOld).toBe(true))
+  await vi.waitFor(() => expect(first.shard.board.events.hasOld).toBe(true), patience)
   const { bytes, columns } = first.shard.pack(true)
   const { directory } = first
   first.journal.close()

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -84,12 +85,12 @@ test('a clerk that dies is replaced: who was answered has a post, and nobody els
   const busy = Array.from({ length: 8 }, (_, n) => write(n))
   for (const deaths of [1, 2]) {
     const before = posted.length
-    await vi.waitFor(() => expect(posted.length).toBeGreaterThan(before + 50), { timeout: 60_000 })
+    await vi.waitFor(() => expect(posted.length).toBeGreaterThan(before + 50), patience)
     board.signal('SIGUSR2')
-    await vi.waitFor(() => expect(replaced()).toBe(deaths), { timeout: 60_000 })
+    await vi.waitFor(() => expect(replaced()).toBe(deaths), patience)
   }
   const before = posted.length
-  await vi.waitFor(() => expect(posted.length).toBeGreaterThan(before + 50), { timeout: 60_000 })
+  await vi.waitFor(() => expect(posted.length).toBeGreaterThan(before + 50), patience)
   isOver = true
   await Promise.all(busy)
   expect([...codes].filter((code) => !code.endsWith('overloaded'))).toEqual([])

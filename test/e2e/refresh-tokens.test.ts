@@ -6,6 +6,7 @@ import { expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { call, OauthClient, type Told } from '../support/oauth-client.ts'
+import { patience } from '../support/patience.ts'
 import { answer, begin } from '../support/sign-in.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
@@ -42,7 +43,7 @@ test('who refreshes without end is told to wait, keeps their newest token, and i
     status: 400,
     body: { error: 'invalid_grant' },
   })
-  await vi.waitFor(async () => expect((await whoami()).status).toBe(401), { timeout: 10_000 })
+  await vi.waitFor(async () => expect((await whoami()).status).toBe(401), patience)
   await board.kill()
 })
 

@@ -6,6 +6,7 @@ import { signingBytes } from '../../src/format/signing.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, freshNonce, now, person } from '../support/client.ts'
 import { delegated } from '../support/delegations.ts'
+import { patience } from '../support/patience.ts'
 import { publicFollow, StreamClient } from '../support/stream-client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -285,16 +286,14 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   test('the connections that are open are counted until they end', async () => {
     const gauge = async (name: string) =>
       Number(new RegExp(`^broadside_${name} (\\d+)$`, 'm').exec((await client.get('/metrics')).text)![1])
-    await vi.waitFor(async () => expect(await gauge('sockets_open')).toBe(0), { timeout: 60_000 })
+    await vi.waitFor(async () => expect(await gauge('sockets_open')).toBe(0), patience)
     const connections = await gauge('connections_open')
     const streams = await Promise.all(Array.from({ length: 20 }, open))
     expect(await gauge('sockets_open')).toBe(20)
     expect(await gauge('connections_open')).toBeGreaterThanOrEqual(connections + 18)
     for (const each of streams) each.close()
-    await vi.waitFor(async () => expect(await gauge('sockets_open')).toBe(0), { timeout: 60_000 })
-    await vi.waitFor(async () => expect(await gauge('connections_open')).toBeLessThanOrEqual(connections + 1), {
-      timeout: 60_000,
-    })
+    await vi.waitFor(async () => expect(await gauge('sockets_open')).toBe(0), patience)
+    await vi.waitFor(async () => expect(await gauge('connections_open')).toBeLessThanOrEqual(connections + 1), patience)
   })
 })
 

@@ -5,6 +5,7 @@ import { marketName } from '../../actors/works/market/letters.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person, walkPages } from '../support/client.ts'
 import { World } from '../support/operation-setups.ts'
+import { patience } from '../support/patience.ts'
 import { reason, type Stage, type Staged, workAt } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -129,7 +130,7 @@ test('the title of a request that was removed is not found, and is in no export'
   await world.done(operator, { operation: 'room.hide', event_id: hidden.work, reason: 'spam' })
   expect(await found('quokka')).toEqual([shown.work])
   expect(await found('marsupials')).toEqual([hidden.work, shown.work].sort())
-  await vi.waitFor(async () => expect(await titles()).toBe(before / 2))
+  await vi.waitFor(async () => expect(await titles()).toBe(before / 2), patience)
 })
 
 test.each(['in the shard of the market', 'in another shard'])(

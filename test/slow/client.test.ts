@@ -23,6 +23,7 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { missingBrowser, openPage } from '../support/browser.ts'
 import { Client, type EventJson } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { runProgram } from '../support/run-program.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -318,7 +319,7 @@ test.each(following)(
     const folder = await home(served, savedAs)
     writeFileSync(join(folder, file), code(first.address))
     const ended = runProgram(folder, program, [file])
-    await vi.waitFor(() => expect(existsSync(join(folder, 'following'))).toBe(true), { timeout: 60_000 })
+    await vi.waitFor(() => expect(existsSync(join(folder, 'following'))).toBe(true), patience)
     await posting.post('restart', 'one')
     await first.kill()
     const second = await startBoard({ directory, port: first.port })

@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline'
 import { expect, test, vi } from 'vitest'
 import { findProgram } from '../peers/peers.ts'
 import { filesUnder } from '../support/files-under.ts'
+import { patience } from '../support/patience.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -112,7 +113,7 @@ else
     try {
       const [, port] = /:(\d+)$/m.exec(shell(`podman port ${id} 8787`, project).trim())!
       await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200), {
-        timeout: 120_000,
+        ...patience,
         interval: 500,
       })
       expect(shell(`podman exec ${id} id -u`, project).trim()).not.toBe('0')

@@ -17,6 +17,7 @@ import { Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../su
 import { Client, person } from '../support/client.ts'
 import { Heads, logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+import { patience } from '../support/patience.ts'
 import { flipByte } from '../support/scratch.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
@@ -125,7 +126,7 @@ describe('derived files', () => {
         const { status, data } = await client.post(replier, reply)
         expect([status, data.event?.reply_to, data.event?.thread]).toEqual([200, event.event_id, event.thread])
       }
-      await vi.waitFor(answered, { timeout: 60_000, interval: 500 })
+      await vi.waitFor(answered, { ...patience, interval: 500 })
     }
     client.close()
     await board.stop()

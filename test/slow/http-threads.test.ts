@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { StreamClient } from '../support/stream-client.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
@@ -74,10 +75,11 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect((await client.send(body)).status).toBe(200)
     const readers = await readersOf(board, 'desk')
     board.signal('SIGUSR2')
-    await vi.waitFor(() => expect(board.lines.filter((line) => line.includes('"thread.restarted"'))).toHaveLength(1), {
-      timeout: 60_000,
-    })
-    await vi.waitFor(() => expect(readers.filter(({ closed }) => closed).length).toBeGreaterThan(0))
+    await vi.waitFor(
+      () => expect(board.lines.filter((line) => line.includes('"thread.restarted"'))).toHaveLength(1),
+      patience,
+    )
+    await vi.waitFor(() => expect(readers.filter(({ closed }) => closed).length).toBeGreaterThan(0), patience)
     const left = readers.filter(({ closed }) => !closed)
     expect(left.length).toBeGreaterThan(0)
     const again = await readersOf(board, 'desk')

@@ -13,6 +13,7 @@ import { freePort } from '../../src/listening.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { runProgram } from '../support/run-program.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -70,7 +71,7 @@ test('it is there before the board is ready and until the board is gone, and say
     await begun.promise
     return { metrics: async () => undefined, close: () => ended.promise }
   })
-  await vi.waitFor(async () => expect(await check()).toBe('HTTP/1.1 503 Service Unavailable starting\n'))
+  await vi.waitFor(async () => expect(await check()).toBe('HTTP/1.1 503 Service Unavailable starting\n'), patience)
   begun.resolve()
   const running = await starting
   expect(await check()).toBe('HTTP/1.1 200 OK ok\n')
@@ -174,7 +175,7 @@ test.skipIf(skipWithout(noPrometheus))(
         return { status, found: data?.result.length ?? 0 }
       }
       const rated = 'rate(broadside_processor_seconds_total[5m])'
-      await vi.waitFor(async () => expect((await query(rated)).found).toBe(1), { timeout: 120_000, interval: 500 })
+      await vi.waitFor(async () => expect((await query(rated)).found).toBe(1), { ...patience, interval: 500 })
       const { text } = await client.get('/metrics')
       const file = readFileSync(new URL('../../src/hosting/dashboard.json', import.meta.url), 'utf8')
       const { panels } = JSON.parse(file) as { panels: { title: string; targets: { expr: string }[] }[] }

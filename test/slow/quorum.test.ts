@@ -169,7 +169,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
     try {
       // What waits too long has no answer, and is sent again.
       const { body } = client.sign(ada, { operation: 'post', room: 'lobby', text: 'with two' })
-      await vi.waitFor(async () => expect((await client.send(body)).status).toBe(200), { timeout: 30_000 })
+      await vi.waitFor(async () => expect((await client.send(body)).status).toBe(200), patience)
       console.info(`written ${Date.now() - killedAt} ms after the kill`)
       // For two minutes yet the others do not say that it is offline.
       for (let n = 0; n < 8; n++) {

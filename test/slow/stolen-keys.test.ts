@@ -28,6 +28,7 @@ import { Client, type Fields, person } from '../support/client.ts'
 import { HookedBoard } from '../support/hooked-board.ts'
 import { Mailroom } from '../support/mailroom.ts'
 import { call } from '../support/oauth-client.ts'
+import { patience } from '../support/patience.ts'
 import { called, keyFileOf, PayerBoard, payerAddress } from '../support/payer-board.ts'
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
@@ -96,7 +97,7 @@ describe('the identity key of the board', () => {
     expect((await mail.deliver(made.url, '{"a":1}')).status).toBe(200)
     const boardPosts = async () =>
       (await mail.client.get('/api/events?room=lobby')).data.events!.filter(({ author }) => author.id === thief.id)
-    await vi.waitFor(async () => expect(await boardPosts()).toHaveLength(1), { timeout: 60_000, interval: 50 })
+    await vi.waitFor(async () => expect(await boardPosts()).toHaveLength(1), patience)
     await proved(mail.client, await vkeyOf(mail.client), 'board-key')
   })
 })

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { RawConnection } from '../support/raw-http.ts'
 import { publicFollow, StreamClient } from '../support/stream-client.ts'
 
@@ -49,8 +50,9 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     const connection = await RawConnection.open(board.port)
     opened.push({ close: () => connection.socket.destroy() })
     connection.send(handshake(`127.0.0.1:${board.port}`))
-    await vi.waitFor(() =>
-      expect(connection.received.toString('latin1')).toMatch(/^HTTP\/1\.1 101 (?:.|\n|\r)*\r\n\r\n/),
+    await vi.waitFor(
+      () => expect(connection.received.toString('latin1')).toMatch(/^HTTP\/1\.1 101 (?:.|\n|\r)*\r\n\r\n/),
+      patience,
     )
     return connection
   }
@@ -74,7 +76,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     }
     await vi.waitFor(
       () => expect(connection.received.toString()).toContain('{"id":"cut","status":400,"ok":false'),
-      20_000,
+      patience,
     )
   })
 
@@ -85,7 +87,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       connection.send(Buffer.from([byte]))
       await sleep(1)
     }
-    await vi.waitFor(() => expect(connection.received.toString()).toContain('{"id":"slow","status":'), 20_000)
+    await vi.waitFor(() => expect(connection.received.toString()).toContain('{"id":"slow","status":'), patience)
   })
 
   test.each([
@@ -105,7 +107,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   ])('%s ends the connection and nothing else', async (_, bytes) => {
     const connection = await raw()
     connection.send(bytes)
-    await vi.waitFor(() => expect(connection.isClosed).toBe(true), 60_000)
+    await vi.waitFor(() => expect(connection.isClosed).toBe(true), patience)
     await isAlive()
   })
 
@@ -118,7 +120,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       connection.send(piece)
       await new Promise(setImmediate)
     }
-    await vi.waitFor(() => expect(connection.isClosed).toBe(true), 60_000)
+    await vi.waitFor(() => expect(connection.isClosed).toBe(true), patience)
     expect(resident() - before).toBeLessThan(64 * 1024)
     await isAlive()
   })
@@ -127,7 +129,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     const connection = await raw()
     const pings = Buffer.concat(Array.from({ length: 10_000 }, () => frame(opcodes.ping, 'x'.repeat(100))))
     connection.send(pings)
-    await vi.waitFor(() => expect(connection.isClosed).toBe(true), 60_000)
+    await vi.waitFor(() => expect(connection.isClosed).toBe(true), patience)
     await isAlive()
   })
 
@@ -135,7 +137,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     const connection = await RawConnection.open(board.port)
     const host = `127.0.0.1:${board.port}`
     connection.send(`GET /api/updates?wait=30 HTTP/1.1\r\nHost: ${host}\r\n\r\n${handshake(host)}`)
-    await vi.waitFor(() => expect(connection.isClosed).toBe(true), 20_000)
+    await vi.waitFor(() => expect(connection.isClosed).toBe(true), patience)
     await isAlive()
   })
 
@@ -144,7 +146,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     opened.push({ close: () => connection.socket.destroy() })
     const message = frame(opcodes.text, '{"id":"early","command":{"operation":"stats.get"}}')
     connection.send(Buffer.concat([Buffer.from(handshake(`127.0.0.1:${board.port}`)), message]))
-    await vi.waitFor(() => expect(connection.received.toString('latin1')).toMatch(/^HTTP\/1\.1 101 /), 20_000)
+    await vi.waitFor(() => expect(connection.received.toString('latin1')).toMatch(/^HTTP\/1\.1 101 /), patience)
     await isAlive()
   })
 
@@ -159,13 +161,10 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       for (let n = 0; n < 900; n++) socket.write(frame(opcodes.text, read))
     }
     let most = 0
-    await vi.waitFor(
-      async () => {
-        most = Math.max(most, resident())
-        expect((await client.get('/metrics')).text).toMatch(/^broadside_sockets_open 0$/m)
-      },
-      { timeout: 120_000, interval: 100 },
-    )
+    await vi.waitFor(async () => {
+      most = Math.max(most, resident())
+      expect((await client.get('/metrics')).text).toMatch(/^broadside_sockets_open 0$/m)
+    }, patience)
     // An answer has 270 KB: 900 of them on 8 connections would be 2 GB.
     expect(most - before).toBeLessThan(200 * 1024)
     await isAlive()
@@ -210,7 +209,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     for (const each of streams) each.close()
     await vi.waitFor(
       async () => expect((await client.get('/metrics')).text).toMatch(/^broadside_sockets_open 0$/m),
-      60_000,
+      patience,
     )
     await isAlive()
   })
@@ -240,7 +239,7 @@ describe.each(['uws', 'node'])('with limits, on the %s engine', (engine) => {
     await streams[0]!.answer('free')
     expect((await streams[1]!.follow(publicFollow(['lobby']))).status).toBe(200)
     streams[2]!.close()
-    await vi.waitFor(async () => (await from('192.0.2.1')).close(), { timeout: 30_000 })
+    await vi.waitFor(async () => (await from('192.0.2.1')).close(), patience)
     // Commands are charged as at POST /v1/command: unsigned ones too.
     const codes = new Set<string | undefined>()
     for (let n = 0; n < 70; n++) codes.add((await other.command('{"operation":"post","text":"x"}')).error?.code)

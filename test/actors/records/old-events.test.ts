@@ -11,6 +11,7 @@ import type { Report } from '../../../src/workers/thread.ts'
 import { DiskFull } from '../../../storage/disk.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
 import { Chance } from '../../support/chance.ts'
+import { patience } from '../../support/patience.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const each = 64
@@ -227,5 +228,5 @@ test('an index without a shelf keeps everything, and a snapshot of one with a sh
   expectSame(restored, plain)
   // It has more than it needs to: the next call puts some away.
   restored.shelve(true)
-  await vi.waitFor(() => expectSame(restored, plain))
+  await vi.waitFor(() => expectSame(restored, plain), patience)
 })

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
 import { describeEngines, get, text } from '../../support/http-engines.ts'
+import { patience } from '../../support/patience.ts'
 import { RawConnection, rawRequest, streamedSoFar } from '../../support/raw-http.ts'
 
 describeEngines((engine) => {
@@ -31,7 +32,7 @@ describeEngines((engine) => {
     for (const first of ['/hold', '/stream', '/echo']) {
       const connection = await RawConnection.open(engine.port)
       connection.send(`${get(first)}${get('/echo').replace('GET', 'CONNECT')}`)
-      await vi.waitFor(() => expect(connection.isClosed).toBe(true), { timeout: 20_000 })
+      await vi.waitFor(() => expect(connection.isClosed).toBe(true), patience)
       await engine.isAlive()
     }
     for (const exchange of engine.seen.held) expect(exchange.ended).toBe(true)

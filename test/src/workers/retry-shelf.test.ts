@@ -6,6 +6,7 @@ import { Columns } from '../../../actors/records/columns.ts'
 import { RetryMemory } from '../../../actors/records/retry-memory.ts'
 import { RetryShelf } from '../../../src/workers/retry-shelf.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
+import { patience } from '../../support/patience.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const at = 1_790_000_000
@@ -28,10 +29,10 @@ test('entries on the shelf are found, after a start too, and their files go when
   const { memory } = lifeIn(directory)
   for (let place = 1; place <= entries; place++) memory.add(fingerprintOf(place), place, at)
   const files = ['ids-1000.retries', 'ids-2000.retries', 'ids-3000.retries', 'ids-4000.retries', 'ids-5000.retries']
-  await vi.waitFor(() => expect(readdirSync(directory).sort()).toEqual(files), 20_000)
+  await vi.waitFor(() => expect(readdirSync(directory).sort()).toEqual(files), patience)
   expect(found(memory)).toBe(entries)
   const isOnShelf = () => memory.pack(new Columns())[0][3].every((full) => typeof full === 'string')
-  await vi.waitFor(() => expect(isOnShelf()).toBe(true), 20_000)
+  await vi.waitFor(() => expect(isOnShelf()).toBe(true), patience)
   const columns = new Columns()
   const packed = structuredClone(memory.pack(columns))
   const start = () => {

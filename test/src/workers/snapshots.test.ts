@@ -6,6 +6,7 @@ import { replayProgress } from '../../../src/workers/replay-progress.ts'
 import { SnapshotKeeper } from '../../../src/workers/snapshots.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
 import { loadNewest } from '../../../storage/snapshot.ts'
+import { patience } from '../../support/patience.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const journalId = Buffer.alloc(16, 3)
@@ -25,10 +26,10 @@ test('it is kept beside the work, one at a time, and the next when as much has h
   keeper.after(200_000, () => image('first'))
   keeper.after(500_000, quiet)
   expect(newest()).toBeUndefined()
-  await vi.waitFor(() => expect(newest()).toBe('first'), 20_000)
+  await vi.waitFor(() => expect(newest()).toBe('first'), patience)
   keeper.keep(200_000, quiet)
   keeper.after(400_000, () => image('second'))
-  await vi.waitFor(() => expect(newest()).toBe('second'), 20_000)
+  await vi.waitFor(() => expect(newest()).toBe('second'), patience)
   expect(readdirSync(directory)).toHaveLength(2)
 })
 

@@ -22,6 +22,8 @@ type FeedOptions = {
   readonly log: JournalReader
   /** Readers of the shards' journals, by shard number. */
   readonly shards: readonly JournalReader[]
+  /** The hash of a leaf of a log as its tree file has it. It may throw, or be wrong. */
+  readonly leaf: (log: BookedLog, index: number) => Uint8Array
   /** State after a frame of the log to begin with. */
   readonly kept: { readonly seq: number; readonly state: State } | undefined
   /** Told of each frame of the log that is applied. */
@@ -165,19 +167,16 @@ export class Feed {
       const after = this.#firstReadable(log.frames.slice(at + 1, at + 1 + damagedTogetherMax))
       if (before === undefined || after === undefined) throw error
       const found =
-        entriesBetween(
-          { before: before.frame, after: after.frame, damaged: before.passed + after.passed + 1 },
-          this.#options.shards,
-        ) ?? raise(error)
+        entriesBetween({ before, after, leaf: (index) => this.#options.leaf(log, index) }, this.#options.shards) ??
+        raise(error)
       return found.entries.slice(start - found.firstLeaf, end - found.firstLeaf)
     }
   }
 
-  /** `passed`: how many before it are damaged. */
-  #firstReadable(seqs: readonly number[]): { readonly frame: LogFrame; readonly passed: number } | undefined {
-    for (const [passed, seq] of seqs.entries())
+  #firstReadable(seqs: readonly number[]): LogFrame | undefined {
+    for (const seq of seqs)
       try {
-        return { frame: this.#logFrame(seq), passed }
+        return this.#logFrame(seq)
       } catch (error) {
         if (!(error instanceof Damage)) throw error
       }

@@ -10,7 +10,7 @@
  * | 8  | new size |
  * | 32 | new root |
  * | 2  | r = ranges |
- * | 28·r | every shard in number order, also where nothing is new (last = first - 1): shard u16, reserved u16, first seq u64, last seq u64, changes u32, leaves u32 |
+ * | 28·r | every shard in number order, also where nothing is new (last = first - 1); in a board that was resharded a shard may stand several times, in the order of the entries: shard u16, reserved u16, first seq u64, last seq u64, changes u32, leaves u32 |
  * | 4  | e = entries |
  * | …  | e times: length u16 big-endian, entry as a journal keeps it (see entry.ts) |
  * | …  | checkpoint: the signed note, to the end |

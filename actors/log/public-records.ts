@@ -4,6 +4,7 @@
  */
 import { isUnreadable } from '../../storage/disk.ts'
 import { Damage, type Frame, type JournalReader } from '../../storage/journal.ts'
+import { leafHash } from '../../storage/merkle.ts'
 import { frameEntries, leavesOf, PUBLIC } from '../records/record.ts'
 import { decodeLogFrame, type LogFrame, type Range } from './frame.ts'
 
@@ -156,31 +157,65 @@ function readerThrough(last: number, shards: readonly JournalReader[], shard: nu
   return reader
 }
 
-/** What the frames between two others cover: between the end of the one and the beginning of the other. */
+/** What the frames between two others cover, by shard: between the end of the one and the beginning of the other. */
 function rangesBetween(before: LogFrame | undefined, after: LogFrame): Pick<Range, 'shard' | 'first' | 'last'>[] {
-  return after.ranges.map(({ shard, first }) => {
-    const last = before?.ranges.find((range) => range.shard === shard)?.last ?? 0
-    return { shard, first: last + 1, last: first - 1 }
-  })
+  return [...Map.groupBy(after.ranges, ({ shard }) => shard)]
+    .map(([shard, [next]]) => {
+      const last = before?.ranges.findLast((range) => range.shard === shard)?.last ?? 0
+      return { shard, first: last + 1, last: next!.first - 1 }
+    })
+    .toSorted((one, other) => one.shard - other.shard)
 }
 
 /** The texts of the entries of a frame of the log, and the leaf that the first of them is. */
 type FramedEntries = { readonly firstLeaf: number; readonly entries: readonly Buffer[] }
 
+type Between = {
+  readonly before: LogFrame
+  readonly after: LogFrame
+  /** The hash of a leaf of their log as its tree file has it. It may throw, or be wrong. */
+  readonly leaf: (index: number) => Uint8Array
+}
+
 /**
- * The entries of the `damaged` frames between two others of one log, from the records that these cover. Undefined: they are not as many as those
- * had, so a frame covered no records; or several frames took records of several shards, and their order is not known. Throws Damage.
+ * The entries of the frames between two others of one log, from the records that these cover. Those of several shards are put in the order
+ * in which the tree has their hashes. Undefined: they are not as many as those frames had, so one of them covered no records, or the tree
+ * has others. Throws Damage, and what `leaf` throws.
  */
 export function entriesBetween(
-  { before, after, damaged }: { readonly before: LogFrame; readonly after: LogFrame; readonly damaged: number },
+  { before, after, leaf }: Between,
   shards: readonly JournalReader[],
 ): FramedEntries | undefined {
+  const firstLeaf = before.size
+  const ofShards = rangesBetween(before, after)
+    .filter(({ first, last }) => first <= last)
+    .map(({ shard, first, last }) => entriesFrom(shards[shard]!, first, last))
+    .filter((entries) => entries.length > 0)
+  const count = ofShards.reduce((sum, { length }) => sum + length, 0)
+  if (count !== after.firstLeaf - firstLeaf) return undefined
+  const entries = ofShards.length > 1 ? merged(ofShards, (n) => leaf(firstLeaf + n)) : ofShards.flat()
+  return entries && { firstLeaf, entries }
+}
+
+function entriesFrom(shard: JournalReader, first: number, last: number): Buffer[] {
   const entries: Buffer[] = []
-  const ranges = rangesBetween(before, after).filter(({ first, last }) => first <= last)
-  if (ranges.length > 1 && damaged > 1) return undefined
-  for (const { shard, first, last } of ranges)
-    for (const frame of shards[shard]!.scan(first, last)) if (isPublic(frame)) entries.push(...frameEntries(frame))
-  return entries.length === after.firstLeaf - before.size ? { firstLeaf: before.size, entries } : undefined
+  for (const frame of shard.scan(first, last)) if (isPublic(frame)) entries.push(...frameEntries(frame))
+  return entries
+}
+
+/** Lists of entries as one, in which number n has the hash `hashOf(n)`; undefined: they cannot be. */
+function merged(lists: readonly (readonly Buffer[])[], hashOf: (n: number) => Uint8Array): Buffer[] | undefined {
+  const heads = lists.map((entries) => ({ entries, next: 0, hash: leafHash(entries[0]!) }))
+  const all: Buffer[] = []
+  for (let n = 0; n < lists.reduce((sum, { length }) => sum + length, 0); n++) {
+    const wanted = hashOf(n)
+    const head = heads.find(({ entries, next, hash }) => next < entries.length && hash.equals(wanted))
+    if (head === undefined) return undefined
+    all.push(head.entries[head.next++]!)
+    const following = head.entries[head.next]
+    if (following !== undefined) head.hash = leafHash(following)
+  }
+  return all
 }
 
 /**

@@ -121,6 +121,7 @@ class FeedFollower {
       },
       log,
       kept,
+      leaf: (of, index) => this.#trees.of(of).leaf(index),
       shards: Array.from({ length: data.shards }, (_, shard) =>
         JournalReader.open(disk, shardDirectory(data.dataDirectory, shard)),
       ),

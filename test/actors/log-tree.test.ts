@@ -33,7 +33,7 @@ const counts = [0, 1, 0, 5, 4_095, 1, 4_096, 3, 0, 700, 9_000, 2]
 test('leaf hashes made from the frames are those of the entries, wherever the frames begin and end', () => {
   const { directory, journal, leaves } = logOf(counts)
   const log = JournalReader.open(machineDisk, directory)
-  const feed = new Feed({ log, shards: [], kept: undefined, onRecord: () => {} })
+  const feed = new Feed({ log, shards: [], kept: undefined, leaf: () => leaves, onRecord: () => {} })
   feed.follow(journal.nextSeq - 1)
   const { size } = feed.head
   expect(size).toBe(leaves.length / 32)

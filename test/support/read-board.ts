@@ -14,6 +14,9 @@ export function readBoard(directory: string, shards: number, now: number): ReadC
   const feed = new Feed({
     log: JournalReader.open(disk, logDirectory(directory)),
     kept: undefined,
+    leaf: () => {
+      throw new Error('there is no tree file here')
+    },
     shards: Array.from({ length: shards }, (_, shard) => JournalReader.open(disk, shardDirectory(directory, shard))),
     onRecord: () => {},
   })

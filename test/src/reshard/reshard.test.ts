@@ -4,17 +4,20 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { frameKey, fromFrame } from '../../../actors/records/record.ts'
 import { shardOf } from '../../../actors/shard.ts'
-import { readFacts } from '../../../src/board-directory.ts'
+import { logDirectory, readFacts, shardDirectory } from '../../../src/board-directory.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { completeReshard } from '../../../src/exchange.ts'
 import { checkCopy } from '../../../src/fsck/fsck.ts'
+import { journalEnd } from '../../../src/log/covered.ts'
 import { machine } from '../../../src/platform.ts'
 import { OldJournals } from '../../../src/reshard/old-journals.ts'
 import { Places } from '../../../src/reshard/places.ts'
 import { reshard } from '../../../src/reshard/reshard.ts'
 import type { Disk } from '../../../storage/disk.ts'
+import { JournalReader } from '../../../storage/journal.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
 import { unpackBoard } from '../../fixtures/fixture.ts'
+import { entriesAgain } from '../../support/entries-again.ts'
 import { randomFrom } from '../../support/load.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
@@ -98,6 +101,20 @@ test('cut short after any change of a name, it is the old board or the new one',
     rmSync(path, { recursive: true })
   }
   expect(ends).toEqual(new Set([1, 3]))
+})
+
+test('entries of damaged frames of the log are made again in their order, though the log was of other shards', async () => {
+  const path = unpacked()
+  await reshard(optionsOf(path, machineDisk, 3))
+  const log = JournalReader.open(machineDisk, logDirectory(path))
+  const through = journalEnd(machineDisk, logDirectory(path))
+  log.advance(through)
+  const shards = [0, 1, 2].map((shard) => JournalReader.open(machineDisk, shardDirectory(path, shard)))
+  for (const shard of shards) shard.advance(Number.MAX_SAFE_INTEGER)
+  const { same, other, none } = entriesAgain(log, through, shards)
+  expect([other, none]).toEqual([0, 0])
+  expect(same).toBeGreaterThan(100)
+  for (const reader of [log, ...shards]) reader.close()
 })
 
 test('while journals are exchanged no command opens the directory, and no older release does', async () => {

@@ -133,7 +133,7 @@ function otherEntries(log: Pick<Journal, 'read'>, through: number, shard: number
   let seq = through
   for (let looks = 0; looks < looksMax && seq > 0; looks++) {
     const frame = decodeLogFrame(log.read(seq)!)
-    const at = frame.ranges.findIndex((range) => range.shard === shard)
+    const at = frame.ranges.findLastIndex((range) => range.shard === shard)
     if (at === -1) return undefined
     const { first, last, leaves } = frame.ranges[at]!
     if (leaves > 0) {
@@ -142,8 +142,8 @@ function otherEntries(log: Pick<Journal, 'read'>, through: number, shard: number
         ? undefined
         : { seq, first, last }
     }
-    // Where nothing is new of this shard, the frames before may be many.
-    seq = last < first ? frameWith(log, seq, shard, last) : seq - 1
+    // Where nothing is new of this shard, the frames before may be many. What is private moves its place in no frame of its own.
+    seq = last < first ? Math.min(frameWith(log, seq, shard, last), seq - 1) : seq - 1
   }
   return undefined
 }
@@ -153,7 +153,7 @@ function frameWith(log: Pick<Journal, 'read'>, through: number, shard: number, l
   let [from, to] = [1, through]
   while (from < to) {
     const middle = Math.floor((from + to) / 2)
-    const range = decodeLogFrame(log.read(middle)!).ranges.find((each) => each.shard === shard)
+    const range = decodeLogFrame(log.read(middle)!).ranges.findLast((each) => each.shard === shard)
     if (range !== undefined && range.last >= last) to = middle
     else from = middle + 1
   }

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { cpSync, mkdirSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
+import { shardOf } from '../../actors/shard.ts'
 import { main } from '../../src/cli/main.ts'
 import { FOOTER } from '../../storage/frame.ts'
 import { FrameWindow } from '../../storage/frame-window.ts'
@@ -179,6 +180,40 @@ test('of one shard too: the journal of another board, and of a copy that went on
     cpSync(join(other, 'shard-00'), join(directory, 'shard-00'), { recursive: true })
     expect(await refusedAsForeign(directory, '1')).toContain('is not the one that the signed log was made from')
   }
+})
+
+test('of several shards: a copy that went on by itself, though what is private came after what differs', async () => {
+  const env = { SHARDS: '2' }
+  const inShard = (shard: number, name: string): string =>
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => `${name}-${n}`).find((room) => shardOf(room, 2) === shard)!
+  const [open, quiet, last] = [inShard(0, 'open'), inShard(0, 'quiet'), inShard(1, 'last')]
+  const [one, fork] = [boardDirectory(), boardDirectory()]
+  const ada = person('ada')
+  const write = async (directory: string, fields: readonly Readonly<Record<string, unknown>>[]): Promise<void> => {
+    const board = await startBoard({ directory, env })
+    const client = await Client.of(board)
+    for (const each of fields) expect((await client.command(ada, { operation: 'post', ...each })).status).toBe(200)
+    client.close()
+    await board.stop()
+  }
+  await write(one, [
+    { operation: 'room.create', room: quiet, visibility: 'private' },
+    { room: open, text: 'in both' },
+  ])
+  cpSync(one, fork, { recursive: true })
+  await write(one, [
+    { room: open, text: 'here' },
+    { room: quiet, text: 'here too' },
+    { room: last, text: 'in the other shard' },
+  ])
+  await write(fork, [
+    { room: open, text: 'there' },
+    { room: quiet, text: 'there too' },
+    { room: quiet, text: 'and again' },
+  ])
+  rmSync(join(one, 'shard-00'), { recursive: true })
+  cpSync(join(fork, 'shard-00'), join(one, 'shard-00'), { recursive: true })
+  expect(await refusedAsForeign(one, '2')).toContain('is not the one that the signed log was made from')
 })
 
 test.each(['1', '2'])(

@@ -6,7 +6,7 @@
  * more: looking at every node of a million leaves costs half a second and makes nothing safer, because a proof is
  * checked against its signed head before it is given, a tile against what is below it, and leaf hashes come from the frames.
  */
-import { type Disk, isUnreadable } from '../../storage/disk.ts'
+import { type Disk, isUnreadable, unlessUnreadable } from '../../storage/disk.ts'
 import type { Frame, Journal } from '../../storage/journal.ts'
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from '../../storage/merkle.ts'
 import { verifyConsistency } from '../../storage/merkle-verify.ts'
@@ -90,8 +90,9 @@ export function openTree(options: OpenTree): TreeWriter {
     report('warn', 'log.tree.unusable', { path, problem: error instanceof Error ? error.message : String(error) })
   }
   const known = newestRootIn(options)
-  if (known === undefined) return remakeTree(options)
-  return continueTree(options, TreeWriter.open(disk, path, known.size), known.seq + 1)
+  if (known === undefined || known.size === 0) return remakeTree(options)
+  const tree = unlessUnreadable(() => TreeWriter.open(disk, path, known.size))
+  return tree === undefined ? remakeTree(options) : continueTree(options, tree, known.seq + 1)
 }
 
 /** The newest frame whose root the file has. */

@@ -7,6 +7,7 @@ import { mendTree, openTree, provenRoot, remakeTree } from '../../actors/log/tre
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { CompactRange, leafHashes } from '../../storage/merkle.ts'
+import { BadPlaces } from '../support/bad-places.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 /** A log of frames with so many entries each. */
@@ -29,6 +30,26 @@ function logOf(counts: readonly number[]): { directory: string; journal: Journal
 }
 
 const counts = [0, 1, 0, 5, 4_095, 1, 4_096, 3, 0, 700, 9_000, 2]
+
+test('a tree file that the disk does not open is made again', () => {
+  const { journal, leaves } = logOf(counts)
+  const path = join(scratchDirectory(), 'nodes.bin')
+  const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
+  const tree = { path, journal, first: 1, last: journal.nextSeq - 1, newest, report: () => {} }
+  openTree({ ...tree, disk: machineDisk }).close()
+  const places = new BadPlaces('nodes.bin', 'openFile')
+  const disk = {
+    ...places.disk,
+    removeFile: (removed: string) => {
+      places.isBad = false
+      machineDisk.removeFile(removed)
+    },
+  }
+  const made = openTree({ ...tree, disk })
+  expect([made.size, made.root()]).toEqual([leaves.length / 32, newest.root])
+  made.close()
+  journal.close()
+})
 
 test('leaf hashes made from the frames are those of the entries, wherever the frames begin and end', () => {
   const { directory, journal, leaves } = logOf(counts)

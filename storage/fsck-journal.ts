@@ -39,6 +39,8 @@ export type JournalProblem = {
   readonly found: string
   /** Of the segment that it is about. */
   readonly firstSeq: number
+  /** Of damage: the newest frame that cannot be read for it, as far as that is known. */
+  readonly through: number
 }
 
 export type JournalCheck = {
@@ -80,9 +82,10 @@ export function verifyJournal(
     }
     const known = (id: Buffer) => newestDurable(knownDurable(id), markedDurable(disk, directory, id))
     const looked = { path: segmentPath(directory, firstSeq), position, knownDurable: known } as const
-    const checked = verifyFile(disk, looked, { ...before, nextSeq: firstSeq }, tell)
+    const next = firsts[i + 1]
+    const through = next === undefined ? firstSeq : next - 1
+    const checked = verifyFile(disk, looked, { ...before, nextSeq: firstSeq, through }, tell)
     if (!checked) {
-      const next = firsts[i + 1]
       before = { ...before, nextSeq: next ?? firstSeq, chain: next === undefined ? before.chain : undefined }
       continue
     }
@@ -119,7 +122,7 @@ type Tell = (problem: JournalProblem) => void
 
 function gap(directory: string, expected: number, found: number): JournalProblem {
   const facts = { expected: `segment ${expected}`, found: `segment ${found} as the next file`, firstSeq: expected }
-  return { kind: 'damage', path: segmentPath(directory, expected), offset: 0, ...facts }
+  return { kind: 'damage', path: segmentPath(directory, expected), offset: 0, ...facts, through: found - 1 }
 }
 
 type Looked = {
@@ -128,7 +131,8 @@ type Looked = {
   readonly knownDurable: (journalId: Buffer) => Durable
 }
 
-type Following = Before & { readonly nextSeq: number }
+/** `through`: the newest frame that the segment can have, or its first where that is not known. */
+type Following = Before & { readonly nextSeq: number; readonly through: number }
 
 function verifyFile(
   disk: Disk,
@@ -170,7 +174,7 @@ function verifySegment(
     checkSegmentHeader(file, header, expected)
   } catch (error) {
     if (!(error instanceof Damage)) throw error
-    tell(problemOf(error, before.nextSeq))
+    tell(problemOf(error, before.nextSeq, before.nextSeq))
   }
   const walk = walkSegment(file, header, file.size(), 'is a fault')
   const { stop, live } = walk
@@ -186,7 +190,7 @@ function verifySegment(
     return { journalId, walk, ...behind, nextSeq: behind.nextSeq ?? behindLost }
   }
   if (damage) {
-    tell(problemOf(damage, before.nextSeq))
+    tell(problemOf(damage, before.nextSeq, nextSeq))
     // Cut at the end of a frame: how many are missing is unknown.
     if (stop.kind === 'end') return { journalId, walk, frames: count, nextSeq: behindLost, chain: undefined }
     // A footer that contradicts the frames: which of them the next segment follows is unknown.
@@ -200,9 +204,9 @@ function noHeader(
   kind: 'unborn' | 'damage',
   path: string,
   found: string,
-  { nextSeq: firstSeq }: Following,
+  { nextSeq: firstSeq, through }: Following,
 ): JournalProblem {
-  return { kind, path, offset: 0, expected: 'a segment header', found, firstSeq }
+  return { kind, path, offset: 0, expected: 'a segment header', found, firstSeq, through }
 }
 
 /** What the disk does not give back behind the last good frame is damage too. */
@@ -243,7 +247,9 @@ function readBehind(
     const isFirst = offset === damage.offset
     const more = next !== undefined && next.seq > seq + 1 ? `; the next whole frame is ${next.seq}` : ''
     const facts = { expected: `frame ${seq}`, found: `${isFirst ? damage.found : found}${more}` }
-    tell({ kind: 'damage', path: file.path, offset, ...facts, firstSeq })
+    // Without a whole frame behind it nothing of the segment is left.
+    const through = next === undefined ? Number.POSITIVE_INFINITY : next.seq - 1
+    tell({ kind: 'damage', path: file.path, offset, ...facts, firstSeq, through })
   }
   for (const found of framesAround(file, header, { offset: walk.live.end, seq: walk.live.nextSeq })) {
     if ('gap' in found) {
@@ -272,11 +278,11 @@ function tornTail(
   { offset, seq, found }: Pick<Gap, 'offset' | 'seq' | 'found'>,
 ): JournalProblem {
   const expected = `frame ${seq} or the end of the file`
-  return { kind: 'torn-tail', path: file.path, offset, expected, found, firstSeq }
+  return { kind: 'torn-tail', path: file.path, offset, expected, found, firstSeq, through: seq }
 }
 
-function problemOf({ path, offset, expected, found }: Damage, firstSeq: number): JournalProblem {
-  return { kind: 'damage', path, offset, expected, found, firstSeq }
+function problemOf({ path, offset, expected, found }: Damage, firstSeq: number, through: number): JournalProblem {
+  return { kind: 'damage', path, offset, expected, found, firstSeq, through }
 }
 
 // The same frames always give the same index, so comparing bytes compares everything.
@@ -286,7 +292,7 @@ function verifyIndex(disk: Disk, directory: string, checked: Checked, tell: Tell
   const { firstSeq, count } = walk.live
   const expected = buildIndex(walk.live, { journalId, firstSeq, count, segmentBytes: walk.stop.end, chain: walk.chain })
   const path = indexPath(directory, firstSeq)
-  const facts = { path, expected: 'the index of the frames', firstSeq }
+  const facts = { path, expected: 'the index of the frames', firstSeq, through: firstSeq }
   if (!disk.fileExists(path)) return tell({ kind: 'index', offset: 0, ...facts, found: 'no file' })
   if (!disk.look(path).isFile)
     return tell({ kind: 'no-file', offset: 0, ...facts, found: 'something that is not a file: move it away' })

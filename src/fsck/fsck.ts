@@ -36,7 +36,7 @@ import {
 } from '../../actors/records/record.ts'
 import { ReadableFrames } from '../../storage/around-damage.ts'
 import { readBlob } from '../../storage/blob-files.ts'
-import { type Disk, isUnreadable, unlessUnreadable } from '../../storage/disk.ts'
+import { Damage, type Disk, isUnreadable, unlessUnreadable } from '../../storage/disk.ts'
 import { type Durable, newestDurable } from '../../storage/durable-mark.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
@@ -141,7 +141,7 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
   let bytes = 0
   const ends: number[] = []
   let isLogSound = true
-  let hasDamagedRecords = false
+  const records: Damaged[] = []
   for (const [shard, directory] of directories.entries()) {
     const snapshots = snapshotDirectories(options.path, directory)
     const damaged: number[] = []
@@ -149,7 +149,7 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
       options.disk,
       directory,
       (problem) => {
-        if (problem.kind === 'damage') damaged.push(problem.firstSeq)
+        if (problem.kind === 'damage') damaged.push(problem.through)
         tell(journalFinding(options.disk, directory, problem))
       },
       (journalId) =>
@@ -165,10 +165,15 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
     isLogSound = check.damages === 0
     checkSnapshots(options.disk, snapshots, check, tell)
     checkOldEvents(options.disk, snapshots[0]!, tell)
+    if (shard < facts.shards) records.push(...damaged.map((through) => ({ shard, through })))
+    const isOfFeed = shard === facts.shards
     // A start of the feed reads the records of all shards again.
-    const replayed = shard < facts.shards ? damaged : hasDamagedRecords ? [1, ...damaged] : damaged
-    checkReplay(options.disk, snapshots[0]!, { ...check, damaged: replayed }, tell)
-    hasDamagedRecords ||= damaged.length > 0
+    if (damaged.length > 0 || (isOfFeed && records.length > 0))
+      checkReplay(options.disk, snapshots[0]!, check, tell, (reach) => {
+        if (damaged.some((through) => through > reach)) return false
+        const covered = isOfFeed ? coveredAt(options.disk, directory, reach) : undefined
+        return covered === undefined || records.every(({ shard: of, through }) => through <= (covered.get(of) ?? 0))
+      })
   }
   checkDelivery(options.disk, deliveryDirectory(options.path), tell)
   checkSearch(options.disk, searchDirectory(options.path), tell)
@@ -229,23 +234,48 @@ function checkOldEvents(disk: Disk, directory: string, tell: (finding: Finding) 
   for (const name of disk.fileExists(directory) ? disk.listFiles(directory) : []) {
     const path = join(directory, name)
     if (!name.endsWith(oldEventsSuffix)) continue
-    const bytes = disk.readWhole(path)
-    if (areSound(bytes) && name.endsWith(`${markEnding(markOf(bytes))}${oldEventsSuffix}`)) continue
-    const what = 'what it has of old events is not what was written there'
-    tell({ kind: 'derived', where: path, what, remake: () => disk.removeFile(path) })
+    let what = 'what it has of old events is not what was written there'
+    const bytes = unlessUnreadable(
+      () => disk.readWhole(path),
+      (problem) => {
+        what = `what it has of old events cannot be read: ${problem}`
+      },
+    )
+    const isSound =
+      bytes !== undefined && areSound(bytes) && name.endsWith(`${markEnding(markOf(bytes))}${oldEventsSuffix}`)
+    if (!isSound) tell({ kind: 'derived', where: path, what, remake: () => disk.removeFile(path) })
   }
 }
 
-/** A start reads all records after its snapshot, and does not pass a damaged one. `damaged`: first frames of the segments that have one. */
+/** A record of a shard that cannot be read, and what is before it: `through` is the newest. */
+type Damaged = { readonly shard: number; readonly through: number }
+
+/** The newest frame of each shard that frame `reach` of the log has told of; none where it cannot be read, or is none. */
+function coveredAt(disk: Disk, directory: string, reach: number): ReadonlyMap<number, number> {
+  if (reach === 0) return new Map()
+  const log = JournalReader.open(disk, directory)
+  try {
+    log.advance(reach)
+    return new Map(decodeLogFrame(log.read(reach)!).ranges.map(({ shard, last }) => [shard, last]))
+  } catch (error) {
+    if (!(error instanceof Damage || isUnreadable(error))) throw error
+    return new Map()
+  } finally {
+    log.close()
+  }
+}
+
+/** A start reads all records after its snapshot, and does not pass a damaged one. `isPassed`: a snapshot at `reach` is newer than all of them. */
 function checkReplay(
   disk: Disk,
   directory: string,
-  { journalId, damaged }: Pick<JournalCheck, 'journalId'> & { readonly damaged: readonly number[] },
+  { journalId }: Pick<JournalCheck, 'journalId'>,
   tell: (finding: Finding) => void,
+  isPassed: (reach: number) => boolean,
 ): void {
-  if (journalId === undefined || damaged.length === 0) return
+  if (journalId === undefined) return
   const reach = disk.fileExists(directory) ? (loadNewest(disk, directory, journalId)?.seq ?? 0) : 0
-  if (damaged.every((firstSeq) => firstSeq <= reach)) return
+  if (isPassed(reach)) return
   const what =
     'no whole snapshot in it is newer than the damaged records: a start has to read them again, and is refused. Put the damaged files back from a backup that has them'
   tell({ kind: 'start', where: directory, what })

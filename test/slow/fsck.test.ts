@@ -24,7 +24,7 @@ import { createNoteKey } from '../../storage/note-signer.ts'
 import { SEGMENT_HEADER_BYTES } from '../../storage/segment.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { BadPlaces } from '../support/bad-places.ts'
-import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { flipByte } from '../support/scratch.ts'
 
@@ -140,6 +140,7 @@ test('what the disk does not give back is a finding with its path, and the check
     { path: only('shard-00', '.idx'), kind: 'derived' },
     { path: only('shard-00/snapshots', '.snapshot'), kind: 'derived' },
     { path: only('log/feed-snapshots', '.snapshot'), kind: 'derived' },
+    { path: only('shard-00/snapshots', '.events'), kind: 'derived' },
     { path: join(directory, 'log/nodes.bin'), kind: 'derived' },
     { path: join(directory, 'search/index.db'), kind: 'derived' },
     { path: join(directory, 'keys/cursor.key'), kind: 'start' },
@@ -193,6 +194,29 @@ test('beside damage nothing is repaired, every byte stays as it was found; one c
     expect(out).not.toContain('repaired')
     expect(filesOf(directory)).toEqual(wrong)
   }
+})
+
+test('a start that has to read a damaged record again is refused, though a snapshot is of the same segment, and fsck says so', async () => {
+  const directory = copy()
+  const env = { SEGMENT_BYTES: '65536', RECENT_EVENTS: '16' }
+  const board = await startBoard({ directory, env })
+  const client = await Client.of(board)
+  const texts = Array.from({ length: 200 }, (_, n) => `later ${n} ${'.'.repeat(300)}`)
+  for (const text of texts) expect((await client.post(person('ada'), { room: 'many', text })).status).toBe(200)
+  client.close()
+  await board.kill()
+  const segment = named(directory, 'shard-00', '.log').find((name) =>
+    readFileSync(join(directory, name)).includes('later 3 '),
+  )!
+  flipByte(join(directory, segment), readFileSync(join(directory, segment)).indexOf('later 3 ') + 8)
+  const { code, out } = await fsck(directory)
+  expect(code).toBe(3)
+  for (const snapshots of ['shard-00/snapshots', 'log/feed-snapshots'])
+    expect(out).toMatch(
+      new RegExp(`^start .*${snapshots}: no whole snapshot in it is newer than the damaged records: `, 'm'),
+    )
+  const { code: refused, words } = await refusedBoard({ directory, env })
+  expect([refused, words]).toEqual([1, expect.stringContaining(`${segment} is damaged at byte`)])
 })
 
 test('where a snapshot knows more than its journal the end of the journal is damage, and both stay', async () => {

@@ -155,6 +155,12 @@ export function foundBy(error: unknown): Found {
   if (error instanceof NewerFormat) return { problem: error.message, at: 0 }
   const { code } = error as NodeJS.ErrnoException
   // Not the codes that Node gives its own, such as ERR_OUT_OF_RANGE.
-  if (code !== undefined && /^E[A-Z0-9]+$/.test(code)) return { problem: `it cannot be read (${code})`, at: 0 }
+  if (code !== undefined && /^E[A-Z0-9]+$/.test(code) && !isShortage(error))
+    return { problem: `it cannot be read (${code})`, at: 0 }
   throw error
+}
+
+/** The machine or the process has no descriptor or no memory left for a read, which says nothing of the file. */
+export function isShortage(error: unknown): boolean {
+  return ['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN'].includes(String((error as NodeJS.ErrnoException).code))
 }

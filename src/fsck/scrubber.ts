@@ -19,6 +19,7 @@ import {
   checkTree,
   type Found,
   foundBy,
+  isShortage,
   SegmentsCheck,
   type Source,
 } from './scrub-checks.ts'
@@ -193,7 +194,19 @@ export class Scrubber {
     }
   }
 
-  async #look({ path, check, isMissing }: Looked): Promise<Found | undefined> {
+  /** Looks again after a while where there was nothing left to read a file with. */
+  async #look(looked: Looked): Promise<Found | undefined> {
+    for (;;) {
+      try {
+        return await this.#lookOnce(looked)
+      } catch (error) {
+        if (!isShortage(error)) throw error
+        await this.#wait(askAgainMs)
+      }
+    }
+  }
+
+  async #lookOnce({ path, check, isMissing }: Looked): Promise<Found | undefined> {
     try {
       const handle = await this.#options.disk.openForReading(path)
       if (handle === undefined)

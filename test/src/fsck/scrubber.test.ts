@@ -290,6 +290,23 @@ test('an index that is gone or is that of another segment is made again', async 
   }
 })
 
+test.each(['EMFILE', 'ENFILE', 'ENOMEM'])(
+  'what could not be looked at for %s is looked at again, and is no damage',
+  async (code) => {
+    const files = new Files()
+    const refused = new Map([[files.attachment('one'), code]])
+    const passes = new Passes(files, refusing(refused))
+    let waits = 0
+    passes.between = () => {
+      if (++waits === 200) refused.clear()
+    }
+    expect(await passes.next()).toEqual({ damaged: 0, found: {}, kinds: [] })
+    expect(waits).toBeGreaterThan(200)
+    expect(passes.ended).toEqual([])
+    passes.stop()
+  },
+)
+
 test('a tree file that is gone or short is mended', async () => {
   for (const harm of [
     (path: string) => rmSync(path),

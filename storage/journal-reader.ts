@@ -11,7 +11,7 @@ import { LiveIndex } from './live-index.ts'
 import { type FramePlace, gapBytesMax, NearbyReads } from './nearby-reads.ts'
 import { scanFrames } from './scan.ts'
 import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
-import { listSegments, readSegmentHeader, segmentPath } from './segment.ts'
+import { listSegments, readSegmentHeader, type SegmentHeader, segmentPath } from './segment.ts'
 
 type Tail = {
   readonly file: DiskFile
@@ -187,16 +187,24 @@ export class JournalReader {
       throw new Damage({ path, offset: 0, expected: `the segment with durable frame ${firstSeq}`, found: 'no file' })
     }
     const file = this.#disk.openFile(path, 'read')
-    const header = readSegmentHeader(file)
-    if (header?.firstSeq !== firstSeq) {
+    try {
+      const { seed } = headerOf(file, firstSeq)
+      if (this.#live?.firstSeq !== firstSeq) this.#live = new LiveIndex(firstSeq)
+      this.#tail = { file, live: this.#live, window: new FrameWindow(file, { limit: file.size(), seed }), seed }
+      return this.#tail
+    } catch (error) {
       file.close()
-      throw new Damage({ path, offset: 0, expected: `the header of segment ${firstSeq}`, found: 'another or none' })
+      throw error
     }
-    const { seed } = header
-    if (this.#live?.firstSeq !== firstSeq) this.#live = new LiveIndex(firstSeq)
-    this.#tail = { file, live: this.#live, window: new FrameWindow(file, { limit: file.size(), seed }), seed }
-    return this.#tail
   }
+}
+
+/** The header of the segment that begins with this frame. Throws Damage, NewerFormat, and the disk's error. */
+function headerOf(file: DiskFile, firstSeq: number): SegmentHeader {
+  const header = readSegmentHeader(file)
+  if (header?.firstSeq === firstSeq) return header
+  const expected = `the header of segment ${firstSeq}`
+  throw new Damage({ path: file.path, offset: 0, expected, found: 'another or none' })
 }
 
 /** A window that fits what was appended since the index was made, through frame `last`. */

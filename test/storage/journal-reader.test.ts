@@ -9,6 +9,7 @@ import { Damage, type Frame, Journal, JournalReader } from '../../storage/journa
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { readPace } from '../../storage/read-pace.ts'
 import { indexPath, listSegments, segmentPath } from '../../storage/segment.ts'
+import { BadPlaces } from '../support/bad-places.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
@@ -274,4 +275,32 @@ test('whatever it is asked for, and whenever its files are closed, a reader give
     }),
     { numRuns: 40 },
   )
+})
+
+test('a reader whose newest segment cannot be read leaves no file open', () => {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ disk: machineDisk, directory })
+  journal.append([numbered(1)])
+  const { disk } = new BadPlaces('.log', 'readAt')
+  let open = 0
+  const counted = {
+    ...disk,
+    openFile: (...given: Parameters<typeof disk.openFile>) => {
+      const file = disk.openFile(...given)
+      open++
+      return {
+        ...file,
+        close: () => {
+          open--
+          file.close()
+        },
+      }
+    },
+  }
+  const reader = JournalReader.open(counted, directory)
+  reader.advance(1)
+  expect(() => reader.read(1)).toThrow('EIO')
+  reader.close()
+  expect(open).toBe(0)
+  journal.close()
 })

@@ -301,8 +301,11 @@ export class ActorHost implements Actors {
   mendTree(path: string): void {
     const { disk } = this.#options
     if (!disk.fileExists(path)) disk.openFile(path, 'create').close()
-    // What the log appends from now on has to be in that file before the feed fills in what was before.
-    this.#logLink!.ask(['tree'] satisfies LogAsk, () => this.askFeed(['mend', path, 0], () => {}))
+    // What the log appends from now on is in that file; the feed fills in what was before, when it has all of that.
+    const mend = given<number>((through) => {
+      if (typeof through === 'number') this.askFeed(['mend', path, through], () => {})
+    })
+    this.#logLink!.ask(['tree'] satisfies LogAsk, mend)
   }
 
   tellFeed(tell: FollowTell): void {

@@ -43,7 +43,7 @@ export type LogStart = {
 /** What the log has to wait for: where each shard's journal ends, durable. */
 export type LogWord = { readonly through: readonly number[] }
 
-/** Beside what a follower asks: to go on in the tree file that has the name by now. */
+/** Beside what a follower asks: to go on in the tree file that has the name by now. The answer is the newest change that is in the old one. */
 export type LogAsk = FollowAsk | readonly ['tree']
 
 /** Gives the way to a shard, which calls `hear` with what comes from there. */
@@ -207,7 +207,7 @@ export class LogRun {
   #ask(asked: LogAsk, id: number): void {
     if (asked[0] === 'follow') return this.#follow(asked[1], id)
     this.#reopenTree()
-    this.#front.answer(id, null)
+    this.#front.answer(id, this.#log.change)
   }
 
   /** Proofs alone need the file: the log goes on without it. */

@@ -51,6 +51,8 @@ export type ToldDelegation = {
   readonly expires: number
   readonly published: boolean
   readonly ended: boolean
+  /** The disk does not give back now what was signed, so that nothing proves what it permits. */
+  readonly unread: boolean
   readonly by: string
   readonly sig: string
   readonly signed: string

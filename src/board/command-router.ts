@@ -259,6 +259,7 @@ export class CommandRouter implements CommandPath, ReadPath {
   #dispatch({ command, operation, data, signer, signature, bytes, door }: Checked, respond: Respond): void {
     const { delegates } = this.#options.news
     if (delegates.isStale) return respond(refused(keysUnsure))
+    if (signer.delegate?.isUnread) return respond(refused(delegationUnread))
     const beyond = signer.delegate === undefined ? undefined : beyondScope(operation, signer.delegate)
     if (beyond !== undefined) return respond(refused(beyond))
     const { passOn } = this.#options
@@ -342,6 +343,13 @@ const notTheBoard = refusal(
 )
 
 const keysUnsure = refusal('overloaded', 'this board is still loading its delegations: try again', undefined, 1)
+
+const delegationUnread = refusal(
+  'overloaded',
+  'the disk of this board does not give back the delegation of this key now: try again in a minute',
+  'public_key',
+  60,
+)
 
 function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, bytes: Buffer): Refusal {
   if (verdict === 'bad_key')

@@ -25,6 +25,8 @@ export type Delegate = {
   readonly proof: Delegated
   isPublished: boolean
   isEnded: boolean
+  /** The disk does not give back now what was signed: its key is refused until it does. */
+  readonly isUnread: boolean
   /** So many commands under way may end it. */
   holds: number
   /** Who waits until it is in the public log, while that is being done. */
@@ -34,6 +36,8 @@ export type Delegate = {
 }
 
 const againMs = 100
+/** What the disk does not give back is asked for again at this pace. */
+const unreadAgainMs = 60_000
 const nothing = Buffer.alloc(0)
 
 export class Delegates {
@@ -76,14 +80,23 @@ export class Delegates {
    */
   renew(): void {
     if (this.#load === undefined || this.#isRenewing) return
+    this.#renewIn(againMs)
+  }
+
+  #renewIn(ms: number): void {
     this.#isRenewing = true
     this.#later(() => {
       this.#isRenewing = false
       this.#load!((found) => {
         if (found === undefined) return this.renew()
-        for (const told of found) this.add(told)
+        this.#take(found)
       })
-    }, againMs)
+    }, ms)
+  }
+
+  #take(found: readonly ToldDelegation[]): void {
+    for (const told of found) this.add(told)
+    if (found.some(({ unread }) => unread) && !this.#isRenewing) this.#renewIn(unreadAgainMs)
   }
 
   /** Called whenever delegations end by a decision (not by time). */
@@ -106,8 +119,8 @@ export class Delegates {
   }
 
   /** Its key is refused, for ever or while its end is being decided. */
-  isOver({ isEnded, holds, expires }: Delegate): boolean {
-    return isEnded || holds > 0 || this.#now() >= expires
+  isOver({ isEnded, isUnread, holds, expires }: Delegate): boolean {
+    return isEnded || isUnread || holds > 0 || this.#now() >= expires
   }
 
   /** The delegation with this id acts, or will again when what is being decided is refused. */
@@ -123,7 +136,9 @@ export class Delegates {
 
   add(told: ToldDelegation): void {
     const known = this.#byKey.get(told.key)
-    if (known !== undefined) {
+    const isReadNow = known?.isUnread === true && !told.unread && !told.ended
+    if (isReadNow) this.#byIdentity.get(known.identity)?.delete(known)
+    else if (known !== undefined) {
       known.isPublished ||= told.published
       if (told.ended) this.#end([known])
       return
@@ -142,6 +157,7 @@ export class Delegates {
       },
       isPublished: told.published,
       isEnded: told.ended,
+      isUnread: told.unread,
       holds: 0,
       publishing: undefined,
       underWay: 0,
@@ -203,7 +219,7 @@ export class Delegates {
         this.#later(() => this.#reload(done), againMs)
         return
       }
-      for (const told of found) this.add(told)
+      this.#take(found)
       if (this.#isStaleAgain) return this.#reload(done)
       this.isStale = false
       done()

@@ -40,6 +40,7 @@ const create: Plan<'delegation.create'> = {
       expires: facts.expires,
       published: false,
       ended: false,
+      unread: false,
       by: signer.text,
       sig: signature.toString('base64url'),
       signed: bytes.toString('base64url'),

@@ -3,7 +3,8 @@
  * All of them are with the registry (their plan says so: plans.ts), and only their maker reads them.
  */
 import { type Delegation, isLive, type ToldDelegation } from '../../actors/delegations/delegations.ts'
-import { fromFrame } from '../../actors/records/record.ts'
+import { fromFrame, type Signed } from '../../actors/records/record.ts'
+import { isUnreadable } from '../../storage/disk.ts'
 import {
   badCursor,
   type KnownAnswer,
@@ -64,13 +65,14 @@ function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
 
 /** Every delegation as the front keeps it: of those that ended only the key, which stays refused. */
 function allKnown(context: ReadContext): KnownAnswer<readonly ToldDelegation[]> {
-  const { state, frame, now } = context
+  const { state, now } = context
   const told: ToldDelegation[] = [...state.delegations.all].map((each) => {
     const { id, identity, key, scopes, expires, isPublished: published } = each
-    const record = isLive(each, now()) ? readable(toldOnce(context), () => fromFrame(frame(0, each.place))) : undefined
+    const found = isLive(each, now()) ? signedIn(context, each) : undefined
+    const unread = found === 'unread'
     // A delegate cannot act without the signed bytes of its delegation.
-    const ended = record === undefined
-    const by = record?.by
+    const ended = found === undefined
+    const by = unread ? undefined : found
     return {
       id,
       identity,
@@ -79,12 +81,24 @@ function allKnown(context: ReadContext): KnownAnswer<readonly ToldDelegation[]> 
       expires,
       published,
       ended,
+      unread,
       by: text(by?.key),
       sig: text(by?.sig),
       signed: text(by?.signed),
     }
   })
   return known(told)
+}
+
+/** What was signed of a delegation; undefined where it is damaged, 'unread' where the disk does not give it back now. */
+function signedIn(context: ReadContext, { place }: Delegation): Signed | 'unread' | undefined {
+  try {
+    return readable(toldOnce(context), () => fromFrame(context.frame(0, place)))?.by
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    context.fault?.(error)
+    return 'unread'
+  }
 }
 
 function text(bytes: Uint8Array | undefined): string {

@@ -18,15 +18,7 @@ import {
 } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../money/price.ts'
 import { hostFactor } from '../rates/throttle.ts'
-import {
-  type KnownAnswer,
-  known,
-  type ReadContext,
-  type ReadRequest,
-  type Reads,
-  readable,
-  toldOnce,
-} from '../reads/read.ts'
+import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads, readable } from '../reads/read.ts'
 
 /** What is free for all callers, as the operator has set it. */
 export const dayLimits: DayLimits = {
@@ -106,7 +98,8 @@ function openCalls(context: ReadContext): KnownAnswer<readonly OpenCall[]> {
       ...paid,
     }
   }
-  return known(state.calls.allOpen().flatMap((open) => readable(toldOnce(context), () => openCall(open)) ?? []))
+  // One that the disk does not give back waits for the next start, and keeps no other waiting.
+  return known(state.calls.allOpen().flatMap((open) => readable(context, () => openCall(open)) ?? []))
 }
 
 function mark({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<{ mark?: Mark | undefined }> {

@@ -16,7 +16,7 @@ const run = promisify(execFile)
 const text = { type: 'string' } as const
 const usage = 'mutate -- [--seed S] [--steps N] [--jobs N] [--only NAME]'
 const { values } = readOptions({ seed: text, steps: text, jobs: text, only: text }, usage)
-const { seed = '1', steps = '16000', jobs = '2', only = '' } = values
+const { seed = '1', steps = '20000', jobs = '2', only = '' } = values
 
 type Caught = { readonly step?: number; readonly board?: number; readonly message?: string }
 

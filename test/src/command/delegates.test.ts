@@ -10,7 +10,7 @@ import { replyWith } from '../../../src/reads/read.ts'
 
 const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation => ({
   ...{ id, identity: 'owner', key: `key of ${id}`, scopes: ['board:post'], expires: 2_000 },
-  ...{ published: false, ended: false, by: '', sig: '', signed: '', ...more },
+  ...{ published: false, ended: false, unread: false, by: '', sig: '', signed: '', ...more },
 })
 
 test('after an answer was lost they are stale until the registry has said what it knows, however often it gives none', async () => {
@@ -33,6 +33,30 @@ test('after an answer was lost they are stale until the registry has said what i
   expect([delegates.isStale, delegates.isKeyOver('key of a'), delegates.isThere('a')]).toEqual([false, true, false])
   expect(ended.map(({ id }) => id)).toEqual(['a'])
   expect([delegates.of('key of b')!.isPublished, delegates.of('key of c')!.id]).toEqual([true, 'c'])
+  vi.useRealTimers()
+})
+
+test('one that the disk does not give back is refused until it does, and keeps no other waiting', async () => {
+  vi.useFakeTimers()
+  const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
+  let registry = [told('a', { unread: true }), told('b')]
+  const ended: Delegate[] = []
+  delegates.onEnd((those) => ended.push(...those))
+  await delegates.begin((give) => give(registry))
+  const over = () => [delegates.isStale, delegates.isKeyOver('key of a'), delegates.isKeyOver('key of b')]
+  expect(over()).toEqual([false, true, false])
+  await vi.advanceTimersByTimeAsync(200_000)
+  expect(over()).toEqual([false, true, false])
+  const signed = Buffer.from('signed').toString('base64url')
+  registry = [told('a', { signed }), told('b')]
+  await vi.advanceTimersByTimeAsync(61_000)
+  expect(over()).toEqual([false, false, false])
+  expect(delegates.of('key of a')!.proof.signed.toString()).toBe('signed')
+  expect(delegates.thereOf('owner').map(({ id }) => id)).toEqual(['b', 'a'])
+  registry = [told('a', { ended: true }), told('b', { unread: true })]
+  delegates.refresh()
+  expect(over()).toEqual([false, true, false])
+  expect(ended.map(({ id }) => id)).toEqual(['a'])
   vi.useRealTimers()
 })
 

@@ -149,7 +149,8 @@ export class Tools implements Projection, Grounds<Entry> {
   }
 
   onAct(act: FactRecord): void {
-    if (showing.is(act)) this.reviews.mark(act.facts.id, act.op !== 'room.restore')
+    if (showing.is(act)) this.reviews.mark(act.facts.id, act.op === 'room.hide')
+    if (redactions.is(act)) this.reviews.remove(act.facts.id)
     if (ofAuthors.is(act)) this.reviews.markWithAuthor(act.facts.id, act.op === 'author.hide')
   }
 
@@ -349,7 +350,8 @@ export class Tools implements Projection, Grounds<Entry> {
 }
 
 /** Acts that take a text away or give it back. */
-const showing = new ActsOf<HideFacts | RestoreFacts | RedactFacts>('room.hide', 'room.restore', 'event.redact')
+const showing = new ActsOf<HideFacts | RestoreFacts>('room.hide', 'room.restore')
+const redactions = new ActsOf<RedactFacts>('event.redact')
 /** The same by a suspension of the author, whatever else holds. */
 const ofAuthors = new ActsOf<AuthorFacts>('author.hide', 'author.show')
 
@@ -375,15 +377,17 @@ type PackedReviews = {
 
 const none: readonly Review[] = []
 
+/** In order of time: all reviews of a subject, and the newest of each author. */
+type OfSubject = { readonly all: Review[]; readonly newest: Map<string, Review> }
+
 /**
  * Reviews of tools: posts in the room `reviews` whose signed command is `tools.review`. Of one author the newest counts for a
- * subject; one that is hidden or redacted counts for nothing.
+ * subject; while it is hidden, nothing does. One that is redacted is as if it had not been written: what it was about is destroyed with its text.
  */
 export class Reviews {
   /** Every one there was, so that a mark on an older one is known for what it is. */
   readonly #byId = new Map<string, Review>()
-  /** Subject -> author -> the newest, oldest first. */
-  readonly #bySubject = new Map<string, Map<string, Review>>()
+  readonly #bySubject = new Map<string, OfSubject>()
   readonly #gone = new Set<string>()
   readonly #goneWithAuthor = new Set<string>()
 
@@ -405,14 +409,25 @@ export class Reviews {
     return review
   }
 
-  /** An event's text was taken away, or given back. The subject that this is about, if it was a review. */
-  mark(event: Uint8Array, isGone: boolean): string | undefined {
+  /** An event is hidden, or shown again. */
+  mark(event: Uint8Array, isHidden: boolean): void {
+    const id = hex(event)
+    if (!this.#byId.has(id)) return
+    if (isHidden) this.#gone.add(id)
+    else this.#gone.delete(id)
+  }
+
+  /** An event is redacted: the review that its author wrote before counts again. */
+  remove(event: Uint8Array): void {
     const id = hex(event)
     const review = this.#byId.get(id)
-    if (review === undefined) return undefined
-    if (isGone) this.#gone.add(id)
-    else this.#gone.delete(id)
-    return review.subject
+    if (review === undefined) return
+    this.#byId.delete(id)
+    this.#gone.delete(id)
+    this.#goneWithAuthor.delete(id)
+    const { all } = this.#bySubject.get(review.subject)!
+    this.#bySubject.delete(review.subject)
+    for (const each of all) if (each !== review) this.#list(each)
   }
 
   /** A suspension of its author hides an event, or no longer does. */
@@ -427,7 +442,7 @@ export class Reviews {
   of(subject: string): readonly Review[] {
     const reviews = this.#bySubject.get(subject)
     // Most subjects have none, and a search asks for thousands.
-    return reviews === undefined ? none : [...reviews.values()].filter(({ id }) => !this.#isGone(id))
+    return reviews === undefined ? none : [...reviews.newest.values()].filter(({ id }) => !this.#isGone(id))
   }
 
   find(id: string): Review | undefined {
@@ -458,11 +473,23 @@ export class Reviews {
 
   #add(review: Review): void {
     this.#byId.set(review.id, review)
-    const ofSubject = this.#bySubject.get(review.subject) ?? new Map<string, Review>()
-    this.#bySubject.set(review.subject, ofSubject)
+    this.#list(review)
+  }
+
+  #list(review: Review): void {
+    const { all, newest } = this.#ofSubject(review.subject)
+    all.push(review)
     // To the end: the map is in order of time.
-    ofSubject.delete(review.author)
-    ofSubject.set(review.author, review)
+    newest.delete(review.author)
+    newest.set(review.author, review)
+  }
+
+  #ofSubject(subject: string): OfSubject {
+    const known = this.#bySubject.get(subject)
+    if (known !== undefined) return known
+    const begun: OfSubject = { all: [], newest: new Map() }
+    this.#bySubject.set(subject, begun)
+    return begun
   }
 }
 

@@ -153,7 +153,7 @@ test('reviews are signed posts in their room; two who say it is down lower it, o
     [person('second reviewer').id, 'down'],
     [person('first reviewer').id, 'down'],
   ])
-  // A review that is taken back counts for nothing.
+  // A review that is taken back counts for nothing, and the one before counts again.
   dataOf(
     await client.command(person('first reviewer'), {
       operation: 'event.redact',
@@ -161,7 +161,13 @@ test('reviews are signed posts in their room; two who say it is down lower it, o
       reason: 'mine',
     }),
   )
-  expect((await look(bad.id)).tool.reviews).toMatchObject({ down: 1, verdict: '' })
+  expect((await look(bad.id)).tool.reviews).toMatchObject({ works: 0, down: 1, verdict: '' })
+  const again = dataOf<{ event: { event_id: string } }>(
+    await review(person('second reviewer'), bad.subject_id, 'mixed'),
+  )
+  const taken = { operation: 'event.redact', event_id: again.event.event_id, reason: 'mine' }
+  dataOf(await client.command(person('second reviewer'), taken))
+  expect((await look(bad.id)).tool.reviews).toMatchObject({ works: 0, mixed: 0, down: 1, verdict: '' })
   // Others begin no threads in that room.
   expect((await client.post(person('chatter'), { room: 'reviews', text: 'hello' })).code).toBe('room_write_restricted')
 })

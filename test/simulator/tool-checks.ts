@@ -98,20 +98,28 @@ function checkLooks(host: string, model: Model): void {
 
 type ReviewShown = Pick<Review, 'kind' | 'text'> & { readonly event_id: string; readonly author: string }
 
-/** Of each author the newest counts, unless it may be gone. */
+/** Of each author the newest counts, of those that cannot be gone; one that may be is passed over for the one before, or for none. */
 async function checkReviews(subject: string, model: Model, ask: Ask): Promise<void> {
-  const newest = new Map<string, Review>()
-  for (const each of model.reviews)
-    if (each.subject === subject && !((newest.get(each.by.id)?.seq ?? 0) > each.seq)) newest.set(each.by.id, each)
+  const written = [...model.reviews]
+    .filter((each) => each.subject === subject)
+    .sort((one, other) => other.seq - one.seq)
   const { ok, data } = await ask({ operation: 'tools.reviews', target: subject, limit: 50 })
   must(ok, 'reviews are not told')
   const { reviews } = data as unknown as { readonly reviews: readonly ReviewShown[] }
   for (const { author, event_id: id, kind, text } of reviews) {
-    const known = newest.get(author)
-    must(known?.id === id && known.kind === kind && known.text === text, 'a review counts that is not the newest')
+    const known = written.find((each) => each.id === id)
+    must(known?.by.id === author && known.kind === kind && known.text === text, 'a review is not as it was written')
+    const newer = written.filter((each) => each.by.id === author && each.seq > known.seq)
+    must(
+      newer.every((each) => model.mayBeGone(each.id)),
+      'a review counts that is not the newest',
+    )
   }
-  for (const { id, by } of newest.values())
-    must(model.mayBeGone(id) || reviews.some(({ author }) => author === by.id), 'an acknowledged review is gone')
+  for (const [author, own] of Map.groupBy(written, ({ by }) => by.id))
+    must(
+      model.mayBeGone(own[0]!.id) || reviews.some((each) => each.author === author),
+      'an acknowledged review is gone',
+    )
 }
 
 /** What is left of a day is all of it without what was called. */

@@ -132,24 +132,30 @@ export class Leader {
 
   /** How far its journals are durable, and how many boards have led before it. */
   async ends(): Promise<LeaderEnds> {
+    const { address } = this
     const found = await this.#json('ends')
     // A leader of an older release says neither.
     const { epoch = 1, durable = found }: { readonly epoch?: unknown; readonly durable?: unknown } = Object(found)
-    if (!isEnds(found) || !isEnds(durable) || typeof epoch !== 'number')
-      throw new OutOfReach('the leader did not say how far its journals reach')
+    if (!isEnds(found) || !isEnds(durable) || typeof epoch !== 'number') {
+      this.next(address)
+      throw new OutOfReach(`${address} did not say how far its journals reach`)
+    }
     return { log: found.log, shards: found.shards, durable, epoch }
   }
 
   /** What follows these places; undefined: nothing. Throws OutOfReach, and Diverged where its journals are others. */
   async frames(places: readonly JournalPlace[]): Promise<FrameShares | undefined> {
+    const { address } = this
     const body = JSON.stringify({ places } satisfies AskedPlaces)
-    const { status, bytes } = await this.#ask('frames', forBytes, body)
+    const answer = await this.#ask('frames', forBytes, body)
+    const { status, bytes } = answer
     if (status === 204) return undefined
     const shares = status === 200 ? unpackShares(bytes) : undefined
     if (shares !== undefined) return shares
-    const { problem = `status ${status}` }: { readonly problem?: unknown } = Object(foreignJson(bytes.toString('utf8')))
-    if (status === 409) throw new Diverged(String(problem))
-    throw new OutOfReach(`the leader gave no frames: ${problem}`)
+    const { problem }: { readonly problem?: unknown } = Object(foreignJson(bytes.toString('utf8')))
+    if (status === 409 && typeof problem === 'string') throw new Diverged(problem)
+    if (!isFault(answer)) this.next(address)
+    throw new OutOfReach(`${address} gave no frames: ${problem ?? `status ${status}`}`)
   }
 
   /** Where this box would go on with deliveries to webhooks, as text; undefined: there are none. */
@@ -160,16 +166,24 @@ export class Leader {
 
   /** The bytes of an attachment; undefined: the leader has no such file any more. */
   async blob(room: string, sha256: string): Promise<Buffer | undefined> {
-    const { status, bytes } = await this.#ask(`blob/${room}/${sha256}`, forBytes)
+    const { address } = this
+    const answer = await this.#ask(`blob/${room}/${sha256}`, forBytes)
+    const { status, bytes } = answer
     if (status === goneStatus) return undefined
-    if (status !== 200) throw new OutOfReach(`the leader did not give an attachment: ${status}`)
-    return bytes
+    if (status === 200) return bytes
+    if (!isFault(answer)) this.next(address)
+    throw new OutOfReach(`${address} did not give an attachment: status ${status}`)
   }
 
   /** Carries out a write; undefined: its outcome is unknown. `ends`: how far a follower has to be to show it. */
   async command(passed: PassedOn): Promise<{ readonly reply: Reply; readonly ends: Ends | undefined } | undefined> {
+    const { address } = this
     const answer = await this.#ask('command', forWrites, JSON.stringify(passed))
-    if (answer.status !== 200) return undefined
+    if (answer.status !== 200) {
+      // A proxy may have passed it on before it gave up.
+      this.next(address)
+      return undefined
+    }
     const found = foreignJson(answer.bytes.toString('utf8'))
     const { status, body, retryAfter, ends }: Readonly<Record<string, unknown>> = Object(found)
     if (typeof status !== 'number' || typeof body !== 'string') return undefined
@@ -180,10 +194,14 @@ export class Leader {
   async #json(path: string): Promise<unknown> {
     const { address } = this
     const { status, bytes } = await this.#ask(path, briefly)
-    if (status === 403)
-      throw new OutOfReach(`${address} does not know this follower: both need the same REPLICA_KEY_FILE`)
-    if (status !== 200) throw new OutOfReach(`${address} answered with status ${status}`)
-    return foreignJson(bytes.toString('utf8'))
+    if (status === 200) return foreignJson(bytes.toString('utf8'))
+    // A proxy answers for a box that is gone.
+    this.next(address)
+    throw new OutOfReach(
+      status === 403
+        ? `${address} does not know this follower: both need the same REPLICA_KEY_FILE`
+        : `${address} answered with status ${status}`,
+    )
   }
 
   async #ask(path: string, patience: Patience, body?: string): Promise<Answer> {
@@ -200,6 +218,11 @@ export class Leader {
       throw error
     }
   }
+}
+
+/** A board that cannot give something now says so in JSON, and may lead all the same. A proxy sends a page, or nothing. */
+function isFault({ status, bytes }: Answer): boolean {
+  return status >= 500 && foreignJson(bytes.toString('utf8')) !== undefined
 }
 
 /** The leader that these settings name, asked over HTTP. */

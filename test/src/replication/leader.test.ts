@@ -1,4 +1,4 @@
-/** A leader that is asked over HTTP, and does not answer as one should. */
+/** Leaders that are asked over HTTP, and do not answer as they should. */
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import { askOverHttp, Leader, OutOfReach } from '../../../src/replication/leader.ts'
+import { goneStatus } from '../../../src/replication/leader-answers.ts'
 
 const servers: Server[] = []
 
@@ -16,15 +17,15 @@ afterEach(() => {
   }
 })
 
-async function leader(answer: RequestListener): Promise<Leader> {
-  const server = createServer(answer).listen(0, '127.0.0.1')
-  servers.push(server)
-  await once(server, 'listening')
-  return new Leader(
-    [`http://127.0.0.1:${(server.address() as AddressInfo).port}`],
-    '7'.repeat(64),
-    askOverHttp(systemClock),
-  )
+async function leader(...boxes: RequestListener[]): Promise<Leader> {
+  const addresses: string[] = []
+  for (const answer of boxes) {
+    const server = createServer(answer).listen(0, '127.0.0.1')
+    servers.push(server)
+    await once(server, 'listening')
+    addresses.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  }
+  return new Leader(addresses, '7'.repeat(64), askOverHttp(systemClock))
 }
 
 const room = 'lobby'
@@ -46,4 +47,71 @@ test('who begins no answer is out of reach, long before a slow answer would have
   const [frames, blob, bytes] = await Promise.allSettled(asked)
   for (const each of [frames, blob]) expect(each).toMatchObject({ status: 'rejected', reason: expect.any(OutOfReach) })
   expect(bytes).toEqual({ status: 'fulfilled', value: Buffer.from('slow') })
+})
+
+const facts = {
+  facts: { service_id: 'board.example', generation: 'g', shards: 1 },
+  identity: { id: 'i', publicKey: 'p' },
+  log: { origin: 'o', vkey: 'v' },
+  logs: [],
+  readKey: '0'.repeat(64),
+}
+const ends = { epoch: 2, log: 1, shards: [1], durable: { log: 1, shards: [1] } }
+
+/** A box that leads, has no frames to give now, and cannot read an attachment. */
+const leads: RequestListener = (request, response) => {
+  const path = request.url!.replace('/replica/', '')
+  const known: Readonly<Record<string, object>> = { board: facts, ends, command: { status: 200, body: '{}', ends } }
+  response.statusCode = path === 'frames' ? 503 : path.startsWith('blob') ? 500 : 200
+  response.end(JSON.stringify(known[path] ?? {}))
+}
+
+const answers =
+  (status: number, body: string): RequestListener =>
+  (_request, response) => {
+    response.statusCode = status
+    response.end(body)
+  }
+
+const questions: Readonly<Record<string, (asked: Leader) => Promise<unknown>>> = {
+  board: (asked) => asked.facts(),
+  ends: (asked) => asked.ends(),
+  frames: (asked) => asked.frames([]),
+  blob: (asked) => asked.blob(room, sha256),
+  command: (asked) => asked.command({ command: '{}', via: 'http', address: '192.0.2.1' }),
+}
+
+for (const [name, ask] of Object.entries(questions))
+  test(`where a proxy answers for a box that is gone, the next address is asked: ${name}`, async () => {
+    for (const status of [200, 403, 409, 500, 502, 503, 504]) {
+      // The bytes of an attachment and what a command is answered are not judged.
+      if (status === 200 && (name === 'blob' || name === 'command')) continue
+      const asked = await leader(answers(status, '<h1>Bad Gateway</h1>'), leads)
+      const { address: gone } = asked
+      const found = ask(asked)
+      if (name === 'board') await expect(found).resolves.toEqual(facts)
+      else if (name === 'command') await expect(found).resolves.toBe(undefined)
+      else await expect(found).rejects.toThrow(OutOfReach)
+      expect(asked.address, `after ${status}`).not.toBe(gone)
+      expect(await asked.facts()).toEqual(facts)
+    }
+  })
+
+test('with one address that one is asked again', async () => {
+  const asked = await leader(answers(502, ''))
+  const { address } = asked
+  for (const ask of Object.values(questions)) await ask(asked).catch(() => {})
+  expect(asked.address).toBe(address)
+})
+
+test('a leader that has no frames to give now, cannot read an attachment, or has it no more, is not left', async () => {
+  const asked = await leader(leads, answers(502, ''))
+  const { address } = asked
+  await expect(asked.frames([])).rejects.toThrow(OutOfReach)
+  await expect(asked.blob(room, sha256)).rejects.toThrow(OutOfReach)
+  expect(asked.address).toBe(address)
+  const without = await leader(answers(goneStatus, '{}'), answers(502, ''))
+  const { address: same } = without
+  await expect(without.blob(room, sha256)).resolves.toBe(undefined)
+  expect(without.address).toBe(same)
 })

@@ -202,7 +202,9 @@ export class Pump {
     if (newest.leader !== leader) throw new Deposed()
     // A batch whose last part is missing was never applied by anybody, and is sent again.
     const isWhole = newest.part === newest.parts
-    const halted = (problem: string) => new Halted(`${problem} ${ack === 'quorum' ? othersHaveIt : beginAgain}`)
+    // A copy from before it answered by quorum does not know that it did, and the stream does.
+    const advice = ack === 'quorum' || newest.ack === 'quorum' ? othersHaveIt : beginAgain
+    const halted = (problem: string) => new Halted(`${problem} ${advice}`)
     const lasts = newest.journals.map(({ first, last }) => (isWhole ? last : first - 1))
     const ends = [...this.#ends.shards, this.#ends.log]
     if (lasts.length !== ends.length) throw halted(otherJournals)

@@ -144,6 +144,27 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     await next.stop()
   })
 
+  test('a copy from before the board answered by quorum is not told to delete the stream', async () => {
+    const [box] = await pair({ SERVICE_ID: 'older-copy', SHARDS: '1' })
+    const { env, ...options } = box.options('serve')
+    const quorum = { ...options, env: { ...env, REPLICATE_ACK: 'quorum' } }
+    let board = await box.serve()
+    await post(board, 'before')
+    await board.stop()
+    const copy = `${box.directory}.copy`
+    cpSync(box.directory, copy, { recursive: true })
+    board = await startBoard(quorum)
+    await post(board, 'after', 'after that')
+    await board.kill()
+    rmSync(box.directory, { recursive: true })
+    cpSync(copy, box.directory, { recursive: true })
+    rmSync(`${box.directory}.mark`)
+    const ended = await tryBoard(quorum)
+    expect(ended).toMatchObject({ words: expect.stringContaining('more than the journals of this board') })
+    expect(ended).toMatchObject({ words: expect.stringContaining('another box has the rest. Empty this directory') })
+    expect(ended).not.toMatchObject({ words: expect.stringContaining('Then stop the board, delete the stream') })
+  })
+
   test('a text that is redacted is in no tail of a box that was deposed while it wrote it', async () => {
     const more = { SERVICE_ID: 'tails', SHARDS: '1', REPLICATE_ACK: 'quorum', COMPACT_SECONDS: '1' }
     const [first, second] = await pair(more)

@@ -201,8 +201,8 @@ async function isAwaited({ config: { replication }, disk, directory }: ActorsOpt
 
 function followingOf({ config: { follow }, follower }: ActorsOptions): Following | undefined {
   if (follow === undefined || follower === undefined) return undefined
-  const { refusal, behind } = follower.front
-  return { settings: follow, logs: follower.logs, refusal, behind }
+  const { front, logs } = follower
+  return { settings: follow, logs, refusal: () => front.refusal, behind: front.behind }
 }
 
 /** The process cannot go on: its supervisor starts it again, into recovery. */

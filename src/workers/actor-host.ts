@@ -86,8 +86,8 @@ export type Following = {
   readonly settings: FollowSettings
   /** The logs of the leader that were there when the follower was made. */
   readonly logs: readonly LogIdentity[]
-  /** What a write is answered that cannot be passed on. */
-  readonly refusal: Refusal
+  /** What a write is answered now that cannot be passed on. */
+  readonly refusal: () => Refusal
   /** What a read of private things is answered now; undefined: it may be answered. */
   readonly behind: () => Refusal | undefined
 }
@@ -252,6 +252,8 @@ export class ActorHost implements Actors {
   }
 
   write<Reply extends Facts>(letter: WriteLetter<object, Reply>, answer: TakeReply<Reply>): void {
+    const { following } = this.#options
+    if (following !== undefined) return answer({ ok: false, refusal: following.refusal() }, undefined)
     const link = this.#shardLinks[shardOf(letter.to, this.shards)]!
     const given = withCause((answered: Answered<ShardAnswer<Reply>, Head>) => {
       if (!answered.ok) answer(refusalOf(answered), undefined)
@@ -261,6 +263,8 @@ export class ActorHost implements Actors {
   }
 
   post(letter: DraftLetter, answer: TakeReply<Posted>): void {
+    const { following } = this.#options
+    if (following !== undefined) return answer({ ok: false, refusal: following.refusal() }, undefined)
     const link = this.#shardLinks[shardOf(letter[0], this.shards)]!
     const given = withCause((answered: Answered<ShardAnswer<Posted> | PostedLetter, Head>) => {
       if (!answered.ok) return answer(refusalOf(answered), undefined)
@@ -462,7 +466,7 @@ export class ActorHost implements Actors {
       queues,
       limitsOn,
       waitsForStream: this.#waitsForStream,
-      followed: following?.refusal,
+      isFollower: following !== undefined,
       firstRooms:
         following === undefined
           ? firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number)

@@ -3,7 +3,6 @@
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
-import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import type { Shares, WriteLetter } from '../../actors/records/write.ts'
 import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
@@ -68,8 +67,8 @@ export type ShardStart = {
   readonly hold: SharedHold
   /** A write is answered, and shown, when the stream that carries the journals has acknowledged it. */
   readonly waitsForStream: boolean
-  /** Another machine decides; its frames are handed on by the main thread, and writes are refused with this. */
-  readonly followed: Refusal | undefined
+  /** Another machine decides; its frames are handed on by the main thread, which refuses writes. */
+  readonly isFollower: boolean
   /** Rooms of this shard that exist from the first start. */
   readonly firstRooms: readonly FirstRoom[]
   readonly front: Port
@@ -141,8 +140,8 @@ export class ShardRun {
       random,
       directory: data.directory,
       segmentBytesMax: data.segmentBytesMax,
-      isCopy: data.followed !== undefined,
-      ...(data.followed === undefined ? {} : { frameBytesMax: FRAME_BYTES_LIMIT }),
+      isCopy: data.isFollower,
+      ...(data.isFollower ? { frameBytesMax: FRAME_BYTES_LIMIT } : {}),
       knownDurable: (journalId) => durableOf(disk, data.dataDirectory, data.number, journalId),
       report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
     })
@@ -231,14 +230,14 @@ export class ShardRun {
       onReplayed: replayProgress(this.#here, `shard ${data.number}`, this.#journal.nextSeq - 1),
       firstRooms: data.firstRooms,
       // Letters between actors are the leader's to carry.
-      ...(data.followed === undefined
-        ? {
+      ...(data.isFollower
+        ? {}
+        : {
             mail: (state, record) => {
               this.#delivery = this.#workDelivery(new BoardSigner(data), state, record)
               return this.#delivery
             },
-          }
-        : {}),
+          }),
       deciders: eachNamed(deciders),
       again,
       wallSeconds: this.#here.clock.wallSeconds,
@@ -314,22 +313,16 @@ export class ShardRun {
         id,
         answerFollow(this.#journal, () => asked[1] && { acts: this.#follow(asked[1]) }),
       )
-    if (asked[0] === 'write' && this.#data.followed !== undefined) {
-      // What waits until everything is decided has nothing to wait for.
-      const { op } = asked[1]
-      const reply = { ok: true, reply: {} } as const
-      return this.#front.answer(id, op === 'nothing' ? reply : { ok: false, refusal: this.#data.followed })
-    }
     if (asked[0] !== 'write' && asked[0] !== 'post')
       return this.#whenOnDisk(() => inTurn(asked[0], () => this.#front.answer(id, this.#answer(asked))))
+    if (this.#data.isFollower) throw new Error(`shard ${this.#data.number} of a follower was asked to write`)
     if (asked[0] === 'post') return this.#post(asked[1], id)
     this.#shard.post(asked[1], (answered: ShardAnswer, head?: Head) => this.#front.answer(id, answered, head))
   }
 
   #post(draft: DraftLetter, id: number): void {
     const { letter, take } = openDraft(draft, (answered, head) => this.#front.answer(id, answered, head))
-    if (this.#data.followed !== undefined) take({ ok: false, refusal: this.#data.followed })
-    else this.#shard.post(letter, take)
+    this.#shard.post(letter, take)
   }
 
   #answer([kind, asked]: ShardAsk): unknown {

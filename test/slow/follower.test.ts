@@ -329,6 +329,34 @@ describe('its leader', () => {
     await leader.stop()
   })
 
+  test('what is not passed on names the leader that it knows now, and not the one of its start', async () => {
+    const replicas = await Replicas.make({ SHARDS: '1' })
+    let leader = await replicas.leader()
+    const port = Number(new URL(leader.address).port)
+    const client = await Client.of(leader)
+    const made = await client.command(ada, { operation: 'receiver.create', data: '{"schema":1}' })
+    const { url } = (made.data as { receiver: { url: string } }).receiver
+    client.close()
+    const own = boardDirectory()
+    let follower = await replicas.follower(leader.address, own)
+    await caughtUp(leader, follower)
+    const delivered = async () => {
+      const answer = await fetch(`${follower.address}${url}`, { method: 'POST', body: 'x' })
+      return [answer.status, await answer.json()]
+    }
+    const named = { error: { code: 'forbidden', details: { leader: leader.address } } }
+    await follower.stop()
+    await leader.stop()
+    follower = await replicas.follower(leader.address, own)
+    const unknown = await delivered()
+    expect(unknown).toMatchObject([403, { error: { message: expect.stringContaining('cannot reach now') } }])
+    leader = await replicas.leader(port)
+    await caughtUp(leader, follower)
+    expect(await delivered()).toMatchObject([403, named])
+    await follower.stop()
+    await leader.stop()
+  })
+
   test('rotated: it ends, and follows the next log when it is started again', async () => {
     const replicas = await Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
     let leader = await replicas.leader()

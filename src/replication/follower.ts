@@ -30,7 +30,7 @@ export type FollowedStream = Pick<StreamReader, 'close' | 'from' | 'last' | 'tel
 
 type FollowerOptions = {
   readonly clock: Clock
-  readonly leader: Pick<Leader, 'address' | 'leading' | 'deliveries' | 'ends' | 'facts' | 'frames' | 'next' | 'seal'>
+  readonly leader: Omit<Leader, 'blob' | 'close' | 'command'>
   /** The leader as it was when this follower was made. */
   readonly known: LeaderFacts
   readonly attachments: Attachments
@@ -117,6 +117,8 @@ export class Follower {
   #taken = 0
   /** Boards that led the board before: what the newest one does not say counts no more. */
   #epoch = 1
+  /** The epoch of the newest message; undefined: the stream is not read as far as that. */
+  #streamEpoch: number | undefined
   /** One batch after the other, whichever way it came. */
   #work: Promise<void> = Promise.resolve()
   #halted: Error | undefined
@@ -192,6 +194,7 @@ export class Follower {
         await this.#stream?.close()
         this.#stream = undefined
         this.#newest = undefined
+        this.#streamEpoch = undefined
         this.#quietSince = undefined
       }
     }
@@ -235,6 +238,7 @@ export class Follower {
   async #takeMessage(seq: number, part: Part, assembly: Assembly, isNewest: boolean): Promise<void> {
     const { epoch } = part.header
     this.#epoch = isNewest ? epoch : Math.max(this.#epoch, epoch)
+    if (isNewest) this.#streamEpoch = epoch
     this.#newest = part.header
     await this.#sealed(part.header.seal)
     const batch = assembly.add(part)
@@ -376,13 +380,13 @@ export class Follower {
       const { address } = leader
       const { epoch, durable, ...ends } = await leader.ends()
       if (epoch < this.#epoch) {
-        leader.next(address)
+        leader.passOver(address)
         throw new OutOfReach(`another board has taken the place of the one at ${address}`)
       }
+      this.#checkAhead(address, epoch, durable)
       this.#epoch = epoch
       this.#heardAt = askedAt
       this.#noteLeader(address)
-      this.#checkAhead(durable)
       if (this.#lacking.length < lackingMax) this.#lacking.push({ ends, askedAt })
       this.#compare()
       void this.#fetchMissing()
@@ -442,10 +446,19 @@ export class Follower {
     if (leader.readKey !== known.readKey) report('warn', 'following.other_read_key', { note })
   }
 
-  /** What a leader has told it cannot have lost: it is not the one that was followed, or an old copy of it. */
-  #checkAhead({ log, shards }: Ends): void {
+  /**
+   * What a leader has told it cannot have lost. Where this follower has more, another may have taken the place of the one that answers, and each
+   * other address is asked first; an old copy was put back where none of them leads, or the stream says that this one does.
+   */
+  #checkAhead(address: string, epoch: number, { log, shards }: Ends): void {
+    const { leader } = this.#options
     const isAhead = this.#places.some(({ last }, index) => last > ([...shards, log][index] ?? 0))
     this.#pollsAhead = isAhead ? this.#pollsAhead + 1 : 0
+    if (!isAhead) return leader.turnTo(address)
+    if (epoch !== this.#streamEpoch && leader.passOver(address))
+      throw new OutOfReach(
+        `${address} has less than this follower: another board has taken its place, or an old copy was put back there. The other addresses of FOLLOW are asked.`,
+      )
     if (this.#pollsAhead < pollsAheadMax) return
     throw new Diverged('the leader has less than this follower. Was a backup of the leader put back?')
   }

@@ -69,6 +69,8 @@ export class Leader {
   readonly #askBox: AskBox
   readonly #closing = new AbortController()
   #at = 0
+  /** Those that were passed over, or said that they do not lead, since a leader was found last. */
+  readonly #passedOver = new Set<string>()
   #leading: string | undefined
 
   /** `addresses`: origins, such as `https://board.example`. `key`: 64 hex. */
@@ -99,6 +101,17 @@ export class Leader {
     if (found === -1) return
     this.#at = found
     this.#leading = address
+    this.#passedOver.clear()
+  }
+
+  /**
+   * The box at this address answers as a leader, and an older one, or with less than the one that asks has: it may have lost its place, and the
+   * next is asked. False: all others have answered too, and none of them leads with more.
+   */
+  passOver(asked: string): boolean {
+    this.#passedOver.add(asked)
+    this.next(asked)
+    return this.#addresses.some((each) => !this.#passedOver.has(each))
   }
 
   /** Gives up what is being asked. */
@@ -210,7 +223,10 @@ export class Leader {
     try {
       const answer = await this.#askBox(address, path, asked)
       // Whoever has followers has these paths.
-      if (answer.status === 404) throw new OutOfReach(`${address} leads no followers`, address)
+      if (answer.status === 404) {
+        this.#passedOver.add(address)
+        throw new OutOfReach(`${address} leads no followers`, address)
+      }
       if (answer.status === 200) this.#leading = address
       return answer
     } catch (error) {

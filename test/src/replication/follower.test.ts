@@ -1,9 +1,9 @@
-/** When a follower gives its place up to lead, and what it says meanwhile: of one leader and one stream, on a clock of its own. */
+/** When a follower gives its place up to lead, which box it takes for the leader, and what it says meanwhile, on a clock of its own. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { BatchHeader, Part } from '../../../src/replication/batch.ts'
 import { type FollowedStream, Follower, type Standing } from '../../../src/replication/follower.ts'
-import { OutOfReach } from '../../../src/replication/leader.ts'
+import { Leader, OutOfReach } from '../../../src/replication/leader.ts'
 
 const [silentMs, turnMs] = [20_000, 3_000]
 
@@ -54,6 +54,7 @@ function followed(
     leader: {
       address: 'http://leader.example',
       next: () => {},
+      turnTo: () => {},
       facts: () => Promise.resolve(known),
       ends: () => ways.answers(),
       frames: () => Promise.resolve(undefined),
@@ -157,5 +158,117 @@ test('it says each second how far it is behind, while the leader it asks says no
   ways.answers = () => new Promise(() => {})
   await pass(10_000)
   expect(told.at(-1)!.behindMs).toBeGreaterThan(8_500)
+  await follower.stop()
+})
+
+/** What a box answers its followers; `away`: nothing. */
+type Box = { epoch: number; last: number } | 'follows' | 'away'
+
+const [first, second] = ['http://first.example', 'http://second.example']
+
+/** A follower that has five frames of each journal when it starts, of boxes at two addresses. `stream`: epochs of its messages; left out: it is away. */
+function restarted(boxes: Record<string, Box>, stream?: readonly number[]) {
+  const facts = {
+    facts: { service_id: 's', generation: 'g', shards: 1 },
+    identity: { id: 'i', publicKey: 'p' },
+    log: { origin: 'o', vkey: 'v' },
+    readKey: '0'.repeat(64),
+  }
+  const leader = new Leader([first, second], '', async (address, path) => {
+    const box = boxes[address]!
+    if (box === 'away') throw new OutOfReach(`${address} is out of reach`, address)
+    if (box === 'follows') return { status: 404, bytes: Buffer.alloc(0) }
+    const { epoch, last } = box
+    const ends = { log: last, shards: [last] }
+    if (path === 'frames') return { status: last < 5 ? 503 : 204, bytes: Buffer.from('{}') }
+    const known: Readonly<Record<string, object>> = { board: facts, ends: { ...ends, durable: ends, epoch } }
+    return { status: 200, bytes: Buffer.from(JSON.stringify(known[path] ?? null)) }
+  })
+  const messages = (stream ?? []).map((epoch, index) => ({
+    seq: index + 1,
+    part: { header: { epoch, part: 1, parts: 2, journals: [], seal: {} }, bytes: Buffer.alloc(0) },
+  }))
+  const opened = {
+    last: () => Promise.resolve(messages.length),
+    from: async function* (from: number) {
+      for (const message of messages.slice(from - 1)) {
+        // It takes a while to read what is there.
+        await new Promise((resolve) => systemClock.later(() => resolve(undefined), 1_000))
+        yield message
+      }
+      await new Promise(() => {})
+    },
+    tellCopied: () => {},
+    close: async () => {},
+  }
+  const told: Standing[] = []
+  const follower = new Follower({
+    clock: systemClock,
+    leader,
+    known: facts,
+    attachments: { fetchMissing: async () => {} },
+    seal: { isKnown: true, opens: () => true },
+    openStream: stream === undefined ? undefined : () => Promise.resolve(opened),
+    places: async () => [0, 1].map((id) => ({ id: String(id), last: 5, chain: '' })),
+    tell: (standing: Standing) => told.push(standing),
+    report: () => {},
+  } as unknown as ConstructorParameters<typeof Follower>[0])
+  void follower.run()
+  const pass = async (ms: number) => {
+    await vi.advanceTimersByTimeAsync(ms)
+    return told.at(-1)!
+  }
+  return { follower, pass }
+}
+
+const found = { behindMs: 0, problem: undefined, leader: second }
+const diverged = { problem: expect.stringContaining('Was a backup of the leader put back?') }
+
+for (const [name, stream] of [
+  ['while the stream is away', undefined],
+  ['while it reads old messages', [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]],
+] as const)
+  test(`started again beside a board that was deposed and still answers, it finds the one that leads, ${name}`, async () => {
+    const boxes: Record<string, Box> = { [first]: { epoch: 1, last: 1 }, [second]: { epoch: 2, last: 5 } }
+    const { follower, pass } = restarted(boxes, stream)
+    expect(await pass(5_000)).toMatchObject(found)
+    await follower.stop()
+  })
+
+test('it waits for a box that is out of reach, though another has less than this follower', async () => {
+  const boxes: Record<string, Box> = { [first]: { epoch: 1, last: 1 }, [second]: 'away' }
+  const { follower, pass } = restarted(boxes)
+  const standing = await pass(60_000)
+  expect(standing.problem).toBe(undefined)
+  expect(standing.behindMs).toBeGreaterThan(50_000)
+  boxes[second] = { epoch: 2, last: 5 }
+  expect(await pass(5_000)).toMatchObject(found)
+  await follower.stop()
+})
+
+test('where no other box leads, one that has less is an old copy', async () => {
+  const { follower, pass } = restarted({ [first]: { epoch: 1, last: 1 }, [second]: 'follows' })
+  expect(await pass(20_000)).toMatchObject(diverged)
+  await follower.stop()
+})
+
+test('where all that lead have less, they are old copies', async () => {
+  const { follower, pass } = restarted({ [first]: { epoch: 1, last: 1 }, [second]: { epoch: 2, last: 1 } })
+  expect(await pass(20_000)).toMatchObject(diverged)
+  await follower.stop()
+})
+
+test('where the one that led last has less, and the others are older, it is an old copy', async () => {
+  const boxes: Record<string, Box> = { [first]: { epoch: 2, last: 5 }, [second]: { epoch: 1, last: 1 } }
+  const { follower, pass } = restarted(boxes)
+  expect(await pass(5_000)).toMatchObject({ ...found, leader: first })
+  boxes[first] = { epoch: 2, last: 1 }
+  expect(await pass(20_000)).toMatchObject(diverged)
+  await follower.stop()
+})
+
+test('where the stream says that a box leads which has less, it is an old copy, though another is out of reach', async () => {
+  const { follower, pass } = restarted({ [first]: { epoch: 1, last: 1 }, [second]: 'away' }, [1])
+  expect(await pass(20_000)).toMatchObject(diverged)
   await follower.stop()
 })

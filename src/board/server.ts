@@ -52,6 +52,7 @@ import { dataOf, type ReadRequest } from '../reads/read.ts'
 import { Deliveries } from '../receive-urls/deliveries.ts'
 import { ItemPosts } from '../receive-urls/item-posts.ts'
 import type { FollowerFront } from '../replication/follower-front.ts'
+import type { keptFromLeading, RefusedLead } from '../replication/may-lead.ts'
 import { chooseBackend } from '../verify/backends.ts'
 import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verifier.ts'
 import type { ActorHost } from '../workers/actor-host.ts'
@@ -82,8 +83,12 @@ export type RunningServer = {
 const drainMs = 8_000
 const flushMs = 500
 
-/** Starts a board; resolves when it answers. Rejects with an error that src/failure.ts explains. */
-export async function startServer(config: Config, platform: Platform = machine): Promise<RunningServer> {
+/** Starts a board; resolves when it answers. `refusedLead`: of one that may lead. Rejects with an error that src/failure.ts explains. */
+export async function startServer(
+  config: Config,
+  platform: Platform = machine,
+  refusedLead?: RefusedLead,
+): Promise<RunningServer> {
   setLogLevel(config.logLevel)
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const address = config.baseUrl === '' ? `http://${hostText(config.host)}:${port}` : config.baseUrl
@@ -125,6 +130,7 @@ export async function startServer(config: Config, platform: Platform = machine):
       port,
       followed,
       onVacant: vacant.resolve,
+      refusedLead,
     })
   } catch (error) {
     lock.release()
@@ -161,6 +167,7 @@ type Place = Platform & {
   /** Of a follower. */
   readonly followed?: Followed | undefined
   readonly onVacant?: (after: number) => void
+  readonly refusedLead?: RefusedLead | undefined
   /** In the place of the network, for calls and probes of tools: of a simulation. */
   readonly outgoing?: Outgoing
 }
@@ -170,6 +177,7 @@ type Followed = {
   readonly directory: BoardDirectory
   readonly logs: readonly LogIdentity[]
   readonly front: (parts: { readonly notices: Notices; readonly news: LiveFacts }) => FollowerFront
+  readonly keptFromLeading: typeof keptFromLeading
 }
 
 /** Refuses a start that would break what an earlier run has said in the stream. Throws UnusableDirectory. */
@@ -213,10 +221,11 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
         `${path} is the board that leads. Start it with broadside serve, or give its place away first: broadside hand-over.`,
       )
   }
-  const [{ openFollower }, { FollowerFront }, { leaderOf }] = await Promise.all([
+  const [{ openFollower }, { FollowerFront }, { leaderOf }, { keptFromLeading }] = await Promise.all([
     import('../replication/follower-directory.ts'),
     import('../replication/follower-front.ts'),
     import('../replication/leader.ts'),
+    import('../replication/may-lead.ts'),
   ])
   const leader = leaderOf(settings, { disk, clock })
   const { directory, logs } = await openFollower({
@@ -227,7 +236,7 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
     leader,
     mayLead: settings.lead !== undefined,
   })
-  return { directory, logs, front: (parts) => new FollowerFront({ ...parts, clock, leader }) }
+  return { directory, logs, front: (parts) => new FollowerFront({ ...parts, clock, leader }), keptFromLeading }
 }
 
 /** What followers ask of this board; none are known without REPLICA_KEY_FILE. */
@@ -434,7 +443,7 @@ function baseOf(place: Place) {
   const counters = new Counters()
   const notices = new Notices()
   const { followed } = place
-  const follower = followed && { front: followed.front({ notices, news }), logs: followed.logs }
+  const follower = followed && { ...followed, front: followed.front({ notices, news }) }
   const durations = new DurationHistograms()
   const replies = new Replies({ throttle, addressOf, onReply: (status) => counters.reply(status) })
   const files = new BlobFiles(place.disk, blobsDirectory(directory.path), (file, problem) =>

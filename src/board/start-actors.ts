@@ -22,11 +22,13 @@ import type { Parts } from '../parts.ts'
 import type { Platform } from '../platform.ts'
 import { dataOf } from '../reads/read.ts'
 import type { FollowerFront } from '../replication/follower-front.ts'
+import type { keptFromLeading, RefusedLead } from '../replication/may-lead.ts'
 import { ActorHost, type Following } from '../workers/actor-host.ts'
 import type { FeedStats } from '../workers/feed-answers.ts'
 import { HeldNews } from '../workers/held-news.ts'
 import { ClockNotice } from './clock-notice.ts'
 import { ReadRouter } from './read-router.ts'
+import { Vacancy } from './vacancy.ts'
 
 export type StartedActors = {
   readonly actorHost: ActorHost
@@ -42,6 +44,13 @@ export type StartedActors = {
   readonly log: LogIdentity
 }
 
+/** A board that another machine decides over. */
+type Follower = {
+  readonly front: FollowerFront
+  readonly logs: readonly LogIdentity[]
+  readonly keptFromLeading: typeof keptFromLeading
+}
+
 type ActorsOptions = Platform & {
   readonly config: Config
   readonly directory: BoardDirectory
@@ -54,9 +63,10 @@ type ActorsOptions = Platform & {
   /** Files of attachments. */
   readonly files: BlobFiles
   /** Another machine decides. */
-  readonly follower?: { readonly front: FollowerFront; readonly logs: readonly LogIdentity[] } | undefined
+  readonly follower?: Follower | undefined
   /** That machine is gone, after this message of the stream. */
   readonly onVacant?: (after: number) => void
+  readonly refusedLead?: RefusedLead | undefined
 }
 
 /** Resolves when every actor answers and what the front keeps of the registry is known. */
@@ -140,7 +150,7 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
     news,
     listeners: [
       workNews,
-      ...(options.follower === undefined ? [] : [options.follower.front]),
+      ...(options.follower === undefined ? [] : [options.follower.front, vacancyOf(options, () => started.facts.logs)]),
       {
         feedNews: (told) => {
           if (told[0] !== 'changed') return
@@ -149,7 +159,6 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
           for (const [room, change] of told[1]) news.noteChange(room, change)
         },
         shardRestarted: (shard) => news.shardRestarted(shard, directory.facts.shards),
-        vacant: options.onVacant ?? (() => {}),
         replicationNews: ({ problem }) => {
           if (problem === undefined) notices.end('replication')
           else notices.set('replication', problem)
@@ -174,6 +183,20 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
   news.handles.onNew((identity, handle) => tellShards([[identity, handle]]))
   news.notePeople(people)
   return started
+}
+
+/** `logs`: of the board, once its log is open. */
+function vacancyOf(
+  { disk, clock, config, directory, news, notices, onVacant = () => {}, follower, refusedLead }: ActorsOptions,
+  logs: () => readonly LogIdentity[],
+): Vacancy {
+  const { origin } = directory.facts
+  const problem = (after?: number): string | undefined => {
+    const found = follower?.keptFromLeading({ disk, config, origin, logs: logs(), head: news.head })
+    if (found !== undefined || refusedLead === undefined) return found
+    return refusedLead.after === after && clock.monotonicMs() < refusedLead.untilMs ? refusedLead.problem : undefined
+  }
+  return new Vacancy({ problem, notices, onVacant, reported: refusedLead?.problem })
 }
 
 /** The newest record of all says when the board last ran. */

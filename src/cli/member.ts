@@ -8,6 +8,7 @@ import { log } from '../observe.ts'
 import { machine } from '../platform.ts'
 import { Deposed } from '../replication/halted.ts'
 import { NotVacant, takeLead } from '../replication/lead.ts'
+import type { RefusedLead } from '../replication/may-lead.ts'
 import { openStream } from '../replication/open-stream.ts'
 import { standDown } from '../replication/stand-down.ts'
 import { StreamAway, UnfitServers } from '../replication/stream.ts'
@@ -46,10 +47,16 @@ export async function isReplaced(config: Config, stopped: Promise<void>): Promis
   }
 }
 
-/** Takes the place of the leader, which was missed since this message of the stream. Where that fails, this box follows again. */
-export async function leadAfter(config: Config, after: number): Promise<void> {
+/** What could not be done is tried again after this, where nothing came that could change it. */
+const refusedForMs = 600_000
+
+/**
+ * Takes the place of the leader, which was missed since this message of the stream. Where that fails, this box follows again; resolves with
+ * what would be in its way again.
+ */
+export async function leadAfter(config: Config, after: number): Promise<RefusedLead | undefined> {
   const { dataDirectory, lead: settings } = config
-  if (settings === undefined) return
+  if (settings === undefined) return undefined
   const lock = await lockDirectory(dataDirectory)
   try {
     log('info', 'lead.begun', { after })
@@ -57,10 +64,15 @@ export async function leadAfter(config: Config, after: number): Promise<void> {
     const led = await takeLead({ ...machine, config, settings, openStream, after, report: log, takeDeliveries })
     forgetCarried(machine.disk, dataDirectory)
     log('info', 'lead.taken', led)
+    return undefined
   } catch (error) {
     // Of several boxes one is first.
     const isOther = error instanceof NotVacant || error instanceof Deposed
-    log(isOther ? 'info' : 'error', 'lead.not_taken', explainFailure(error))
+    const failure = explainFailure(error)
+    log(isOther ? 'info' : 'error', 'lead.not_taken', failure)
+    const isAway = error instanceof UnfitServers || error instanceof StreamAway
+    if (isOther || isAway || !isComplete(error)) return undefined
+    return { after, problem: failure.problem, untilMs: machine.clock.monotonicMs() + refusedForMs }
   } finally {
     lock.release()
   }

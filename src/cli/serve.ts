@@ -6,6 +6,7 @@ import type { Config } from '../config.ts'
 import { BadConfig } from '../environment.ts'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
+import type { RefusedLead } from '../replication/may-lead.ts'
 import { watchTurns } from '../runtime/slow-turns.ts'
 import { boardSettings, misspelledSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import {
@@ -150,12 +151,18 @@ async function runBoard(
 }
 
 /** Runs a board until it is stopped, or until this follower finds that its leader is gone: after this message of the stream. */
-async function runOnce(config: Config, terminal: Terminal, stopped: Promise<void>): Promise<number | undefined> {
-  const [{ startServer }, { withOwnPorts }] = await Promise.all([
+async function runOnce(
+  config: Config,
+  terminal: Terminal,
+  stopped: Promise<void>,
+  refusedLead?: RefusedLead,
+): Promise<number | undefined> {
+  const [{ startServer }, { withOwnPorts }, { machine }] = await Promise.all([
     import('../board/server.ts'),
     import('../http/own-ports.ts'),
+    import('../platform.ts'),
   ])
-  const starting = withOwnPorts(config, () => startServer(config))
+  const starting = withOwnPorts(config, () => startServer(config, machine, refusedLead))
   const server = await Promise.race([starting, stopped.then(() => startedInTime(starting))])
   if (server === undefined) {
     // Nothing was answered yet, so there is nothing to finish.
@@ -172,13 +179,13 @@ async function runOnce(config: Config, terminal: Terminal, stopped: Promise<void
 async function runMember(config: Config, terminal: Terminal, stopped: Promise<void>): Promise<void> {
   const { isReplaced, leadAfter } = await import('./member.ts')
   const { follow, lead } = config
-  for (;;) {
+  for (let refused: RefusedLead | undefined; ; ) {
     const follows = await isReplaced(config, stopped)
     const own = follows
       ? { ...config, replication: undefined, follow, witnessPolicy: '' }
       : { ...config, replication: lead, follow: undefined }
-    const after = await runOnce(own, terminal, stopped)
+    const after = await runOnce(own, terminal, stopped, refused)
     if (after === undefined) return
-    await leadAfter(config, after)
+    refused = await leadAfter(config, after)
   }
 }

@@ -136,8 +136,12 @@ export function markText(vkeys: readonly string[], checkpoint: string): string {
   return `${newest}\n${closed.map((vkey) => `${afterWord}${vkey}\n`).join('')}${checkpoint}`
 }
 
-/** A box that was emptied and follows again is behind its own mark for a while. */
-function knowsMore({ vkey, closed, size }: HighWaterMark, vkeys: readonly string[], checkpoint: string): boolean {
+/** Whether a mark has seen more than this head, of the last of these logs. A box that was emptied and follows again is behind its mark for a while. */
+export function knowsMore(
+  { vkey, closed, size }: HighWaterMark,
+  vkeys: readonly string[],
+  checkpoint: string,
+): boolean {
   const at = vkeys.indexOf(vkey)
   if (at === -1) return closed.some((each) => vkeys.includes(each))
   return at === vkeys.length - 1 && size > Number(checkpoint.split('\n')[1])

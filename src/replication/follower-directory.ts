@@ -1,9 +1,11 @@
 /** The data directory of a follower: made of what its leader answers, and opened again without it. */
 import { join } from 'node:path'
+import { nameOf } from '../../actors/log/book.ts'
 import { appendCopied, type CopiedFrames, type JournalPlace, placeOf } from '../../storage/copied-frames.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { FRAME_BYTES_LIMIT } from '../../storage/frame.ts'
 import { type Journal, journalIdIn } from '../../storage/journal.ts'
+import { createNoteKey } from '../../storage/note-signer.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import {
   type BoardDirectory,
@@ -11,8 +13,10 @@ import {
   followerFile,
   knownKeys,
   logDirectory,
+  logKeyFile,
   openFollowerDirectory,
   readFacts,
+  readSecret,
   shardDirectories,
   UnusableDirectory,
   writeBoardFacts,
@@ -45,11 +49,14 @@ export type FollowerDirectory = {
 export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
   const { disk, path, leader } = wanted
   const kept = knownOf(disk, path)
-  const known = kept === undefined ? await begin(disk, path, leader) : await renewed(disk, path, kept, leader)
+  const { known, log } = kept === undefined ? await begin(disk, path, leader) : await renewed(disk, path, kept, leader)
   const { identity, readKey } = known
   const keys = { identity, readKey: Buffer.from(readKey, 'hex') }
-  // It is said now, and not when the leader is gone.
-  if (wanted.mayLead) checkKeys(disk, path, keys)
+  if (wanted.mayLead) {
+    // It is said now, and not when the leader is gone.
+    checkKeys(disk, path, keys)
+    if (log !== undefined) checkLogKey(disk, path, log, known.facts.origin)
+  }
   // Written last: where it is missing, an earlier start was cut short.
   if (!disk.fileExists(join(path, 'board.json'))) await copyFirst(wanted, known)
   const directory = openFollowerDirectory(wanted, keys)
@@ -65,28 +72,40 @@ export function knownOf(disk: Disk, path: string): LeaderFacts | undefined {
   throw new UnusableDirectory(`${file} is not what a follower wrote. Make a new follower in an empty directory.`)
 }
 
-async function begin(disk: Disk, path: string, leader: Leader): Promise<LeaderFacts> {
+/** `log`: the one that grows, as the leader says now; undefined: it is out of reach, and that log may have been followed by another. */
+type Known = { readonly known: LeaderFacts; readonly log: LogIdentity | undefined }
+
+async function begin(disk: Disk, path: string, leader: Leader): Promise<Known> {
   if (disk.fileExists(join(path, 'board.json')))
     throw new UnusableDirectory(
       `${path} holds a board of its own, and a follower needs an empty directory: choose another DATA_DIR.`,
     )
-  const facts = await leader.facts()
-  keep(disk, path, facts)
-  return facts
+  const known = await leader.facts()
+  keep(disk, path, known)
+  return { known, log: known.log }
 }
 
 /** With the read key that the leader has now, where it can be asked: `broadside rekey` gives it another. */
-async function renewed(disk: Disk, path: string, kept: LeaderFacts, leader: Leader): Promise<LeaderFacts> {
+async function renewed(disk: Disk, path: string, kept: LeaderFacts, leader: Leader): Promise<Known> {
   try {
-    const { readKey } = await leader.facts()
-    if (readKey === kept.readKey) return kept
+    const { readKey, log } = await leader.facts()
+    if (readKey === kept.readKey) return { known: kept, log }
     const known = { ...kept, readKey }
     keep(disk, path, known)
-    return known
+    return { known, log }
   } catch (error) {
-    if (error instanceof OutOfReach) return kept
+    if (error instanceof OutOfReach) return { known: kept, log: undefined }
     throw error
   }
+}
+
+/** Throws UnusableDirectory unless the key of this log is here. `first`: origin of the first log of the board. */
+export function checkLogKey(disk: Disk, path: string, { origin, vkey }: LogIdentity, first: string): void {
+  const file = logKeyFile(path, origin === first ? '' : nameOf(origin))
+  if (!disk.fileExists(file) || createNoteKey(origin, readSecret(disk, file)).vkey !== vkey)
+    throw new UnusableDirectory(
+      `${file} is missing, or is not the key of the log ${origin}. Copy the keys directory of the leader here again, mode 0600.`,
+    )
 }
 
 /** The directory of a board that has decided is one of a follower from then on. `logs`: of the board, oldest first. */

@@ -113,6 +113,8 @@ export class Follower {
   /** When the servers were asked last whether there is more. */
   #quietAskedAt = Number.NEGATIVE_INFINITY
   #isLooking = false
+  /** When the place of the leader was found free last. Where it could not be taken, that is not asked each second. */
+  #vacantAt = Number.NEGATIVE_INFINITY
   /** The newest message of the stream up to which everything is here. */
   #taken = 0
   /** Boards that led the board before: what the newest one does not say counts no more. */
@@ -332,7 +334,7 @@ export class Follower {
     if (stream === undefined || since === undefined || this.#isLooking || this.#isOver) return
     const now = clock.monotonicMs()
     const isVacant = now - since >= this.#vacantAfterMs
-    if (!isVacant && now - Math.max(since, this.#quietAskedAt) < quietMs) return
+    if (now - (isVacant ? this.#vacantAt : Math.max(since, this.#quietAskedAt)) < quietMs) return
     this.#quietAskedAt = now
     this.#isLooking = true
     try {
@@ -341,7 +343,10 @@ export class Follower {
       if (last > this.#brought) {
         this.#warn('following.interrupted', 'the servers of the stream do not send what they have: they are asked anew')
         await stream.close()
-      } else if (isVacant) vacancy?.found(last)
+      } else if (isVacant) {
+        this.#vacantAt = now
+        vacancy?.found(last)
+      }
     } catch (error) {
       // A leader that answers could not be heard in the stream: it has the whole time once the servers take messages.
       if (this.#quietSince === since && this.#isLeaderThere) this.#quietSince = clock.monotonicMs()

@@ -7,11 +7,9 @@
  * Each step may be the last one of a process: then the same is done again, and goes on. The epoch is written down before the stream is
  * told, the message is recognized by the epoch and by who wrote it, and follower.json, which makes this a follower, is removed at the end.
  */
-import { nameOf } from '../../actors/log/book.ts'
 import { Diverged } from '../../storage/copied-frames.ts'
 import type { Disk } from '../../storage/disk.ts'
-import { createNoteKey } from '../../storage/note-signer.ts'
-import { becomeLeader, checkKeys, logKeyFile, readFacts, readSecret, UnusableDirectory } from '../board-directory.ts'
+import { becomeLeader, checkKeys, readFacts, UnusableDirectory } from '../board-directory.ts'
 import { type Clock, pause } from '../clock.ts'
 import type { Config, ReplicationSettings } from '../config.ts'
 import { RolledBack, readMarks } from '../log/mark.ts'
@@ -19,8 +17,8 @@ import type { Random } from '../platform.ts'
 import { Attachments, leaderNotAsked } from './attachments.ts'
 import { Assembly, type BatchHeader, openPayload, type Part, partsOf } from './batch.ts'
 import { CopiedJournals } from './copied-journals.ts'
-import { knownOf, logsOf } from './follower-directory.ts'
-import { Deposed, Halted } from './halted.ts'
+import { checkLogKey, knownOf, logsOf } from './follower-directory.ts'
+import { Deposed, Halted, refusedByMark } from './halted.ts'
 import type { LeaderFacts } from './leader-answers.ts'
 import type { BoardStream, OpenStream } from './open-stream.ts'
 import { publishNext } from './publish.ts'
@@ -216,13 +214,7 @@ class TakeOver {
 
   #checkLogKey(): void {
     const { disk, config } = this.#wanted
-    const { origin, vkey } = this.#journals.log
-    const { origin: first } = this.#known.facts
-    const file = logKeyFile(config.dataDirectory, origin === first ? '' : nameOf(origin))
-    if (!disk.fileExists(file) || createNoteKey(origin, readSecret(disk, file)).vkey !== vkey)
-      throw new UnusableDirectory(
-        `${file} is missing, or is not the key of the log ${origin}. Copy the keys directory of the leader here again, mode 0600.`,
-      )
+    checkLogKey(disk, config.dataDirectory, this.#journals.log, this.#known.facts.origin)
   }
 
   /** What this box has signed or seen signed is in the log that it is to go on with. */
@@ -232,9 +224,7 @@ class TakeOver {
       this.#journals.checkMarks(readMarks(disk, config))
     } catch (error) {
       if (!(error instanceof RolledBack)) throw error
-      throw new Halted(
-        `This box may not lead: ${error.message}, as ${config.markFile} says, and the stream does not have it. Find the box whose log has it, and let that one lead.`,
-      )
+      throw new Halted(refusedByMark(error.message, config.markFile))
     }
   }
 

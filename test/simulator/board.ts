@@ -24,6 +24,7 @@ import { Parts } from '../../src/parts.ts'
 import { openFollower } from '../../src/replication/follower-directory.ts'
 import { FollowerFront } from '../../src/replication/follower-front.ts'
 import type { Leader } from '../../src/replication/leader.ts'
+import { keptFromLeading } from '../../src/replication/may-lead.ts'
 import type { FeedAsk } from '../../src/workers/feed-answers.ts'
 // A board loads them when it needs them, which takes real time: they have to be there before.
 import '../../src/replication/replica-key.ts'
@@ -188,6 +189,7 @@ export class SimulatedBoard {
     const followed = leader && {
       ...(await openFollower({ ...platform, path: dataDirectory, segmentBytesMax: config.segmentBytesMax, leader })),
       front: (given: Pick<FrontOptions, 'notices' | 'news'>) => new FollowerFront({ ...given, clock, leader }),
+      keptFromLeading,
     }
     const where = { path: dataDirectory, serviceId: 'board', publicHost: 'board.example' }
     const directory =

@@ -1,6 +1,7 @@
 /** A box of several that comes back with less than it had, emptied or as an old copy, and one that is set up wrongly: what it may do then. */
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createNatsKeyFile } from '../../src/cli/key-file.ts'
@@ -35,6 +36,19 @@ const leads = (board: Board) =>
     async () => expect((await fetch(`${board.address}/healthz`)).headers.has('broadside-behind')).toBe(false),
     { ...patience, interval: 200 },
   )
+
+/** What `/healthz` says of why this box does not take the place of a leader that is gone. */
+const cannotLead = (board: Board) =>
+  vi.waitFor(
+    async () => {
+      const [line] = /^lead: .*$/m.exec(await (await fetch(`${board.address}/healthz`)).text()) ?? []
+      expect(line).toBeDefined()
+      return line!
+    },
+    { ...patience, interval: 200 },
+  )
+
+const events = (board: Board) => board.lines.flatMap((line) => /"event":"(lead\.\w+)"/.exec(line)?.[1] ?? [])
 
 describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, () => {
   let cluster: NatsCluster
@@ -87,9 +101,14 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     await leader.stop()
     second.takeKeysOf(first)
     expect(await first.run('hand-over')).toMatchObject({ code: 0, errors: '' })
+    const { env, ...options } = second.options('follow', true)
+    const waiting = await startBoard({ ...options, env: { ...env, REPLICATE_ACK: 'quorum' } })
+    expect(await cannotLead(waiting)).toContain('This box may not lead')
+    await waiting.stop()
+    expect(waiting.lines.join('\n')).not.toContain('lead.begun')
     expect(await second.run('lead')).toMatchObject({
       code: 1,
-      errors: expect.stringContaining('This box may not lead'),
+      errors: expect.stringContaining(`you accept that it is lost, remove ${second.directory}.mark`),
     })
     rmSync(`${second.directory}.mark`)
     expect(await second.run('lead')).toMatchObject({ code: 0 })
@@ -208,10 +227,63 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
         `Copy the keys directory of the leader to ${join(second.directory, 'keys')}`,
       )
     second.takeKeysOf(first)
+    const logKey = join(second.directory, 'keys', 'log.key')
+    const key = readFileSync(logKey, 'utf8')
+    for (const wrong of [undefined, `${'7'.repeat(64)}\n`]) {
+      rmSync(logKey)
+      if (wrong !== undefined) writeFileSync(logKey, wrong, { mode: 0o600 })
+      const { words } = await refusedBoard(second.options('follow', true))
+      expect(words).toContain(`${logKey} is missing, or is not the key of the log`)
+      writeFileSync(logKey, key, { mode: 0o600 })
+    }
     const follower = await second.join()
     await caughtUp(leader, follower)
     await follower.stop()
     await leader.stop()
+  })
+
+  test('a box that cannot lead says so once and goes on answering, until it can', async () => {
+    const [first, second] = await pair({ SERVICE_ID: 'unable', SHARDS: '1', REPLICATE_ACK: 'quorum' })
+    const leader = await first.serve()
+    await post(leader, 'before')
+    second.takeKeysOf(first)
+    const follower = await second.join()
+    await caughtUp(leader, follower)
+    const [key, aside] = ['log.key', 'aside.key'].map((name) => join(second.directory, 'keys', name))
+    renameSync(key!, aside!)
+    await leader.kill()
+    expect(await cannotLead(follower)).toContain(`${key} is missing`)
+    // It looks again some times.
+    for (const until = Date.now() + 20_000; Date.now() < until; await sleep(200))
+      expect((await fetch(`${follower.address}/api/rooms`)).status).toBe(200)
+    expect(events(follower)).toEqual(['lead.not_taken'])
+    renameSync(aside!, key!)
+    await leads(follower)
+    expect(await (await fetch(`${follower.address}/healthz`)).text()).not.toContain('lead:')
+    await follower.stop()
+  })
+
+  test('a box that could not lead does not give up its port for the same again', async () => {
+    const [first, second] = await pair({ SERVICE_ID: 'lacking', SHARDS: '1', REPLICATE_ACK: 'quorum' })
+    const leader = await first.serve()
+    await post(leader, 'before')
+    second.takeKeysOf(first)
+    let follower = await second.join()
+    await caughtUp(leader, follower)
+    await follower.stop()
+    await leader.kill()
+    const lacked = join(second.directory, 'missing-attachments.json')
+    writeFileSync(lacked, JSON.stringify([`a/${'7'.repeat(64)}`]))
+    follower = await second.join()
+    expect(await cannotLead(follower)).toContain('has not got 1 attachments')
+    for (const until = Date.now() + 15_000; Date.now() < until; await sleep(200))
+      expect((await fetch(`${follower.address}/api/rooms`)).status).toBe(200)
+    expect(events(follower)).toEqual(['lead.begun', 'lead.not_taken'])
+    await follower.stop()
+    rmSync(lacked)
+    follower = await second.join()
+    await leads(follower)
+    await follower.stop()
   })
 
   test('a key that the servers do not know is named by its setting', async () => {

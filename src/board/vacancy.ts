@@ -1,0 +1,41 @@
+/** What a follower that may lead does when its leader is gone: it gives up its port to lead, or says why it cannot, and goes on following. */
+import type { Notices } from '../notices.ts'
+import { log } from '../observe.ts'
+import type { Standing } from '../replication/follower.ts'
+import type { ActorListener } from '../workers/actor-host.ts'
+
+type VacancyOptions = {
+  /** What keeps this box from leading after this message of the stream, which is left out while there is a leader; undefined: nothing known. */
+  readonly problem: (after?: number) => string | undefined
+  readonly notices: Notices
+  readonly onVacant: (after: number) => void
+  /** What was reported before this board was started. */
+  readonly reported: string | undefined
+}
+
+export class Vacancy implements ActorListener {
+  readonly #options: VacancyOptions
+  /** What was reported last; undefined: nothing, or it is over. */
+  #told: string | undefined
+
+  constructor(options: VacancyOptions) {
+    this.#options = options
+    this.#told = options.reported
+  }
+
+  vacant(after: number): void {
+    const { problem, notices, onVacant } = this.#options
+    const found = problem(after)
+    if (found === undefined) return onVacant(after)
+    if (found !== this.#told) log('error', 'lead.not_taken', { problem: found })
+    this.#told = found
+    notices.set('lead', found)
+  }
+
+  standing({ behindMs }: Standing): void {
+    const { problem, notices } = this.#options
+    if (this.#told === undefined || behindMs > 0 || problem() !== undefined) return
+    this.#told = undefined
+    notices.end('lead')
+  }
+}

@@ -150,8 +150,8 @@ export class JournalStream {
     const { leader, replicas: others = [] } = cluster ?? {}
     if (leader === undefined) throw new StreamAway('None of the NATS servers leads the stream now.')
     const awaited = [leader, ...others.filter(isUpToDate).map(({ name }) => name)]
-    const found = await this.#servers(awaited)
     const names = [leader, ...others.map(({ name }) => name)]
+    const found = await this.#servers(awaited, names)
     for (const name of names) {
       const server = found.get(name)
       if (server === undefined) continue
@@ -162,8 +162,7 @@ export class JournalStream {
         )
     }
     const silent = names.filter((name) => !found.has(name))
-    const unproven =
-      awaited.find((name) => !found.has(name)) ?? (silent.length * 2 < names.length ? undefined : silent[0])
+    const unproven = awaited.find((name) => !found.has(name)) ?? (isMinority(silent, names) ? undefined : silent[0])
     if (unproven !== undefined)
       throw new StreamAway(`The NATS server ${unproven} did not say whether it syncs every message. Is it there?`)
     this.#checkedUntilMs =
@@ -208,9 +207,13 @@ export class JournalStream {
     }
   }
 
-  /** What servers of the cluster say of themselves, by name. Others than those that are awaited may not be among them. */
+  /**
+   * What servers of the cluster say of themselves, by name: all that are awaited, and a majority of those that hold the stream, where they
+   * answer in time. Others may not be among them.
+   */
   async #servers(
     awaited: readonly string[],
+    names: readonly string[],
   ): Promise<Map<string, { readonly version: string; readonly syncsAlways: boolean }>> {
     const { servers, systemSeed } = this.#options
     const system = await connected(servers, systemSeed, { reconnect: false }, 'REPLICATE_SYSTEM_KEY_FILE')
@@ -220,7 +223,8 @@ export class JournalStream {
       for await (const answer of answers) {
         const { server, data } = answer.json<ServerSaid>()
         found.set(server.name, { version: server.ver, syncsAlways: data?.jetstream?.config?.sync_always === true })
-        if (awaited.every((name) => found.has(name))) break
+        const isSilent = (name: string) => !found.has(name)
+        if (!awaited.some(isSilent) && isMinority(names.filter(isSilent), names)) break
       }
       return found
     } finally {
@@ -232,6 +236,10 @@ export class JournalStream {
 /** For minutes one that was killed is not said to be offline, but others have heard nothing of it, or it lacks messages. */
 function isUpToDate({ offline, current, active }: PeerInfo): boolean {
   return !offline && current && active < heardWithinNs
+}
+
+function isMinority(some: readonly string[], all: readonly string[]): boolean {
+  return some.length * 2 < all.length
 }
 
 function away({ servers }: StreamOptions, error: unknown): StreamAway {

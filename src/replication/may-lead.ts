@@ -3,9 +3,9 @@
  * asked before the follower closes its port to lead, which would be in vain.
  */
 import type { Disk } from '../../storage/disk.ts'
-import { UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
-import { knowsMore, readMarks, UnusableMark } from '../log/mark.ts'
+import { explainFailure } from '../failure.ts'
+import { knowsMore, readMarks } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { checkLogKey } from './follower-directory.ts'
 import { refusedByMark } from './halted.ts'
@@ -36,7 +36,7 @@ export function keptFromLeading({ disk, config, origin, logs, head }: Follower):
       mark.file,
     )
   } catch (error) {
-    if (error instanceof UnusableDirectory || error instanceof UnusableMark) return error.message
-    throw error
+    // Whatever it is, the follower goes on answering reads.
+    return explainFailure(error).problem
   }
 }

@@ -155,8 +155,7 @@ export function foundBy(error: unknown): Found {
   if (error instanceof NewerFormat) return { problem: error.message, at: 0 }
   const { code } = error as NodeJS.ErrnoException
   // Not the codes that Node gives its own, such as ERR_OUT_OF_RANGE.
-  if (code !== undefined && /^E[A-Z0-9]+$/.test(code) && !isShortage(error))
-    return { problem: `it cannot be read (${code})`, at: 0 }
+  if (code !== undefined && /^E[A-Z0-9]+$/.test(code)) return { problem: `it cannot be read (${code})`, at: 0 }
   throw error
 }
 

@@ -134,9 +134,9 @@ export class Scrubber {
     yield* this.#attachments(blobsDirectory(directory))
   }
 
-  *#journal(directory: string): Generator<Looked, void, undefined> {
+  async *#journal(directory: string): AsyncGenerator<Looked, void, undefined> {
     const { disk } = this.#options
-    const firsts = this.#listed(directory, 'segment', (path) => listSegments(disk, path, 'log')) ?? []
+    const firsts = (await this.#listed(directory, 'segment', (path) => listSegments(disk, path, 'log'))) ?? []
     const check = new SegmentsCheck()
     for (const listed of firsts) {
       // No file has the name that the segment before asks for.
@@ -159,10 +159,12 @@ export class Scrubber {
 
   async *#attachments(directory: string): AsyncGenerator<Looked, void, undefined> {
     const { disk, attachments } = this.#options
-    const onDisk = this.#listed(directory, 'attachment', (path) => unlessNone(disk, path, disk.listDirectories))
+    const onDisk = await this.#listed(directory, 'attachment', (path) => unlessNone(disk, path, disk.listDirectories))
     if (onDisk === undefined) return
     for (const room of new Set([...onDisk, ...(await this.#answer(attachments.rooms))])) {
-      const files = this.#listed(join(directory, room), 'attachment', (path) => unlessNone(disk, path, disk.listFiles))
+      const files = await this.#listed(join(directory, room), 'attachment', (path) =>
+        unlessNone(disk, path, disk.listFiles),
+      )
       if (files === undefined) continue
       const filesOf = () => this.#answer(() => attachments.filesOf(room))
       const names = new Set([...files.filter((name) => /^[0-9a-f]{64}$/.test(name)), ...(await filesOf())])
@@ -185,20 +187,24 @@ export class Scrubber {
   }
 
   /** What is in a directory. Undefined: it cannot be read, which counts as found. */
-  #listed<Name>(path: string, kind: Kind, list: (path: string) => readonly Name[]): readonly Name[] | undefined {
+  async #listed<Name>(
+    path: string,
+    kind: Kind,
+    list: (path: string) => readonly Name[],
+  ): Promise<readonly Name[] | undefined> {
     try {
-      return list(path)
+      return await this.#read(() => list(path))
     } catch (error) {
       this.#note({ path, kind }, foundBy(error))
       return undefined
     }
   }
 
-  /** Looks again after a while where there was nothing left to read a file with. */
-  async #look(looked: Looked): Promise<Found | undefined> {
+  /** Reads again after a while where there was nothing left to read with. */
+  async #read<Result>(read: () => Result | Promise<Result>): Promise<Result> {
     for (;;) {
       try {
-        return await this.#lookOnce(looked)
+        return await read()
       } catch (error) {
         if (!isShortage(error)) throw error
         await this.#wait(askAgainMs)
@@ -206,18 +212,23 @@ export class Scrubber {
     }
   }
 
-  async #lookOnce({ path, check, isMissing }: Looked): Promise<Found | undefined> {
+  async #look(looked: Looked): Promise<Found | undefined> {
     try {
-      const handle = await this.#options.disk.openForReading(path)
-      if (handle === undefined)
-        return (await isMissing?.()) === false ? undefined : { problem: 'there is no such file', at: 0 }
-      try {
-        return await check(this.#paced(path, handle))
-      } finally {
-        await handle.close()
-      }
+      return await this.#read(() => this.#lookOnce(looked))
     } catch (error) {
       return foundBy(error)
+    }
+  }
+
+  /** Rejects with what `foundBy` takes, too. */
+  async #lookOnce({ path, check, isMissing }: Looked): Promise<Found | undefined> {
+    const handle = await this.#options.disk.openForReading(path)
+    if (handle === undefined)
+      return (await isMissing?.()) === false ? undefined : { problem: 'there is no such file', at: 0 }
+    try {
+      return await check(this.#paced(path, handle))
+    } finally {
+      await handle.close()
     }
   }
 

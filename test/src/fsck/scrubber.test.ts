@@ -294,7 +294,11 @@ test.each(['EMFILE', 'ENFILE', 'ENOMEM'])(
   'what could not be looked at for %s is looked at again, and is no damage',
   async (code) => {
     const files = new Files()
-    const refused = new Map([[files.attachment('one'), code]])
+    const refused = new Map([
+      [files.attachment('one'), code],
+      [join(files.directory, 'shard-00'), code],
+      [join(files.directory, 'blobs', 'den'), code],
+    ])
     const passes = new Passes(files, refusing(refused))
     let waits = 0
     passes.between = () => {

@@ -55,6 +55,8 @@ export class Delegates {
   /** It was said again while it was being asked: the answer may be from before. */
   #isStaleAgain = false
   #isRenewing = false
+  /** What the disk did not give back is asked for again later. */
+  #isUnreadAwaited = false
 
   constructor({ wallSeconds, later }: Pick<Clock, 'wallSeconds' | 'later'>) {
     this.#now = wallSeconds
@@ -80,10 +82,6 @@ export class Delegates {
    */
   renew(): void {
     if (this.#load === undefined || this.#isRenewing) return
-    this.#renewIn(againMs)
-  }
-
-  #renewIn(ms: number): void {
     this.#isRenewing = true
     this.#later(() => {
       this.#isRenewing = false
@@ -91,12 +89,17 @@ export class Delegates {
         if (found === undefined) return this.renew()
         this.#take(found)
       })
-    }, ms)
+    }, againMs)
   }
 
   #take(found: readonly ToldDelegation[]): void {
     for (const told of found) this.add(told)
-    if (found.some(({ unread }) => unread) && !this.#isRenewing) this.#renewIn(unreadAgainMs)
+    if (this.#isUnreadAwaited || !found.some(({ unread }) => unread)) return
+    this.#isUnreadAwaited = true
+    this.#later(() => {
+      this.#isUnreadAwaited = false
+      this.renew()
+    }, unreadAgainMs)
   }
 
   /** Called whenever delegations end by a decision (not by time). */

@@ -47,12 +47,17 @@ test('one that the disk does not give back is refused until it does, and keeps n
   expect(over()).toEqual([false, true, false])
   await vi.advanceTimersByTimeAsync(200_000)
   expect(over()).toEqual([false, true, false])
+  // What another machine has decided is asked for soon all the same.
+  registry = [...registry, told('c')]
+  delegates.renew()
+  await vi.advanceTimersByTimeAsync(200)
+  expect(delegates.isThere('c')).toBe(true)
   const signed = Buffer.from('signed').toString('base64url')
   registry = [told('a', { signed }), told('b')]
   await vi.advanceTimersByTimeAsync(61_000)
   expect(over()).toEqual([false, false, false])
   expect(delegates.of('key of a')!.proof.signed.toString()).toBe('signed')
-  expect(delegates.thereOf('owner').map(({ id }) => id)).toEqual(['b', 'a'])
+  expect(delegates.thereOf('owner').map(({ id }) => id)).toEqual(['b', 'c', 'a'])
   registry = [told('a', { ended: true }), told('b', { unread: true })]
   delegates.refresh()
   expect(over()).toEqual([false, true, false])

@@ -2,8 +2,8 @@
  * The full check of a journal: every byte of every segment is read again and compared with what it claims.
  *
  * A damaged frame, or one that the disk does not give back, does not end it: the next whole one is searched for, and the
- * footer says what the next segment has to follow. Nothing is changed. An operator reads the problems; `Journal.open` repairs what is derived or was never
- * acknowledged, and `remakeIndex` an index alone.
+ * footer says what the next segment has to follow. Nothing is changed. An operator reads the problems; `Journal.open`
+ * repairs what is derived or was never acknowledged, and `remakeIndex` an index alone.
  */
 import { framesAround, type Gap } from './around-damage.ts'
 import { CHAIN_START } from './chain.ts'

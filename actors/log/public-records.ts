@@ -193,7 +193,7 @@ export function entriesBetween(
     .filter((entries) => entries.length > 0)
   const count = ofShards.reduce((sum, { length }) => sum + length, 0)
   if (count !== after.firstLeaf - firstLeaf) return undefined
-  const entries = ofShards.length > 1 ? merged(ofShards, (n) => leaf(firstLeaf + n)) : ofShards.flat()
+  const entries = ofShards.length > 1 ? merged(ofShards, count, (n) => leaf(firstLeaf + n)) : ofShards.flat()
   return entries && { firstLeaf, entries }
 }
 
@@ -203,11 +203,15 @@ function entriesFrom(shard: JournalReader, first: number, last: number): Buffer[
   return entries
 }
 
-/** Lists of entries as one, in which number n has the hash `hashOf(n)`; undefined: they cannot be. */
-function merged(lists: readonly (readonly Buffer[])[], hashOf: (n: number) => Uint8Array): Buffer[] | undefined {
+/** Lists of `count` entries together as one, in which number n has the hash `hashOf(n)`; undefined: they cannot be. */
+function merged(
+  lists: readonly (readonly Buffer[])[],
+  count: number,
+  hashOf: (n: number) => Uint8Array,
+): Buffer[] | undefined {
   const heads = lists.map((entries) => ({ entries, next: 0, hash: leafHash(entries[0]!) }))
   const all: Buffer[] = []
-  for (let n = 0; n < lists.reduce((sum, { length }) => sum + length, 0); n++) {
+  for (let n = 0; n < count; n++) {
     const wanted = hashOf(n)
     const head = heads.find(({ entries, next, hash }) => next < entries.length && hash.equals(wanted))
     if (head === undefined) return undefined

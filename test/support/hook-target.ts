@@ -51,6 +51,8 @@ export class HookTarget {
     const server = createServer({ keepAliveTimeout: 60_000 })
     const target = new HookTarget(server)
     server.on('request', (request, response) => {
+      // Of a board of another test, which looks for a box that had this port before: no delivery, and not for this target.
+      if (request.headers['webhook-id'] === undefined) return response.writeHead(404).end()
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.on('end', () => target.#take(request.url!, request.headers, Buffer.concat(chunks).toString(), response))

@@ -19,7 +19,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { Builder } from 'flatbuffers'
-import type { BoundedMap } from './bounded-map.ts'
+import type { BlockCache } from './block-cache.ts'
 import type { DiskFile } from './disk.ts'
 import { KEY_BYTES } from './frame.ts'
 import type { LiveIndex } from './live-index.ts'
@@ -37,11 +37,10 @@ export type SealedFacts = {
 /** Anything that can be read at a position: an open file, or bytes in memory. */
 export type ByteSource = Pick<DiskFile, 'size' | 'readAt' | 'prefetch'>
 
-/** Places of frames that were read lately, by the first seq of those in each: all segments of a journal share one. */
-export type OffsetBlocks = BoundedMap<number, Buffer>
-
 /** Frames whose places are read at once. */
 const framesPerBlock = 1024
+/** Their places, and the one of the frame after them. */
+export const offsetBlockBytes = 4 * (framesPerBlock + 1)
 
 const identifier = 'BSIX'
 const trailerBytes = 4
@@ -131,12 +130,13 @@ type Vector = { readonly start: number; readonly length: number }
 export class SealedIndex {
   readonly #source: ByteSource
   readonly #facts: SealedFacts
-  readonly #blocks: OffsetBlocks
+  /** By the first seq of those whose places each has: all segments of a journal share one. */
+  readonly #blocks: BlockCache
   readonly #offsetsAt: Vector
   readonly #keysAt: Vector
   readonly #page = Buffer.allocUnsafe(keysPerPage * keyEntryBytes)
 
-  private constructor(source: ByteSource, facts: SealedFacts, blocks: OffsetBlocks, at: readonly [Vector, Vector]) {
+  private constructor(source: ByteSource, facts: SealedFacts, blocks: BlockCache, at: readonly [Vector, Vector]) {
     this.#source = source
     this.#facts = facts
     this.#blocks = blocks
@@ -144,7 +144,7 @@ export class SealedIndex {
   }
 
   /** The index in `source` if it is the one of the segment with these facts; reads only its first bytes. */
-  static open(source: ByteSource, facts: SealedFacts, blocks: OffsetBlocks): SealedIndex | undefined {
+  static open(source: ByteSource, facts: SealedFacts, blocks: BlockCache): SealedIndex | undefined {
     const head = Buffer.alloc(headBytes)
     source.readAt(head, 0)
     const tableEnd = source.size() - trailerBytes
@@ -188,10 +188,10 @@ export class SealedIndex {
     const ordinal = seq - this.#facts.firstSeq
     const first = ordinal - (ordinal % framesPerBlock)
     const offsets = this.#block(first)
-    const at = (ordinal - first) * 4
+    const at = ordinal - first
     const isLast = ordinal === this.#facts.count - 1
-    const end = isLast ? this.#facts.segmentBytes - FOOTER_BYTES : offsets.readUInt32LE(at + 4)
-    return { offset: offsets.readUInt32LE(at), end, seq }
+    const end = isLast ? this.#facts.segmentBytes - FOOTER_BYTES : offsets[at + 1]!
+    return { offset: offsets[at]!, end, seq }
   }
 
   /** The places of these frames will be asked for next. */
@@ -215,15 +215,10 @@ export class SealedIndex {
   }
 
   /** Places of the frames from this ordinal on, and of the one after them. */
-  #block(first: number): Buffer {
+  #block(first: number): Uint32Array {
     const seq = this.#facts.firstSeq + first
-    const known = this.#blocks.get(seq)
-    if (known !== undefined) return known
-    const block = Buffer.allocUnsafeSlow(this.#blockBytes(first))
-    // Kept once it is read: what a failed read leaves would be taken for places in the segment.
-    this.#source.readAt(block, this.#blockAt(first))
-    this.#blocks.set(seq, block)
-    return block
+    const read = (into: Buffer): number => this.#source.readAt(into, this.#blockAt(first))
+    return this.#blocks.get(seq) ?? this.#blocks.read(seq, this.#blockBytes(first), read)
   }
 
   /**

@@ -4,10 +4,10 @@
  * Its index file is a cache. An index that is missing, broken, of another segment or not given back by the disk is made
  * again from the frames.
  */
-import { BoundedMap } from './bounded-map.ts'
+import { BlockCache } from './block-cache.ts'
 import { Damage, type Disk, type DiskFile, failedAt, isUnreadable, unlessUnreadable } from './disk.ts'
 import type { FramePlace } from './nearby-reads.ts'
-import { type ByteSource, buildIndex, type OffsetBlocks, type SealedFacts, SealedIndex } from './sealed-index.ts'
+import { type ByteSource, buildIndex, offsetBlockBytes, type SealedFacts, SealedIndex } from './sealed-index.ts'
 import {
   FOOTER_BYTES,
   indexPath,
@@ -23,7 +23,7 @@ export type SealedOptions = {
   readonly disk: Disk
   readonly directory: string
   /** Places of frames that all segments of a journal keep together. Absent: each keeps its own. */
-  readonly blocks?: OffsetBlocks
+  readonly blocks?: BlockCache
   /** Called with the bytes of an index that had to be made again. A reader leaves it out and keeps them in memory only. */
   readonly keepIndex?: (path: string, bytes: Buffer) => void
 }
@@ -35,14 +35,14 @@ export class SealedSegment {
   readonly header: SegmentHeader
   readonly facts: SealedFacts
   readonly #options: SealedOptions
-  readonly #blocks: OffsetBlocks
+  readonly #blocks: BlockCache
   #indexFile: DiskFile | undefined
   #index: SealedIndex | undefined
   #isIntact = false
 
   private constructor(options: SealedOptions, file: DiskFile, header: SegmentHeader, facts: SealedFacts) {
     this.#options = options
-    this.#blocks = options.blocks ?? new BoundedMap(ownBlocksMax)
+    this.#blocks = options.blocks ?? new BlockCache(ownBlocksMax, offsetBlockBytes)
     this.file = file
     this.header = header
     this.facts = facts

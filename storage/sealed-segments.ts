@@ -4,10 +4,12 @@
  * Per segment two numbers stay in memory. Files are opened and places of frames are read on demand, and the least recently used
  * are given up, so memory does not grow with the age of the journal.
  */
+import { BlockCache } from './block-cache.ts'
 import { BoundedMap } from './bounded-map.ts'
 import { Damage } from './disk.ts'
 import type { Frame } from './frame.ts'
 import type { FramePlace } from './nearby-reads.ts'
+import { offsetBlockBytes } from './sealed-index.ts'
 import { type SealedOptions, SealedSegment } from './sealed-segment.ts'
 import { readFrameAt } from './segment.ts'
 
@@ -34,7 +36,7 @@ export type ScanPlace = {
 type Listed = { readonly firstSeq: number; readonly count: number }
 
 export class SealedSegments {
-  readonly #blocks = new BoundedMap<number, Buffer>(offsetBlocksMax)
+  readonly #blocks = new BlockCache(offsetBlocksMax, offsetBlockBytes)
   readonly #options: SealedOptions
   readonly #list: Listed[] = []
   /** By first seq, in order of last use, the oldest first. */

@@ -20,7 +20,7 @@
  * asked for.
  */
 import { crc32 } from 'node:zlib'
-import type { BoundedMap } from './bounded-map.ts'
+import type { BlockCache } from './block-cache.ts'
 
 const magicAndVersion = Buffer.from('BSR\x01', 'latin1')
 const headerBytes = 32
@@ -37,8 +37,8 @@ const salts = [
 /** Rows that are put into a file in one step: less than a millisecond. */
 const rowsPerStep = 4_096
 
-/** Blocks of rows and of cells of all files of an owner. */
-export type BlockCache = BoundedMap<number, Uint32Array>
+/** Of a block in memory, of rows or of cells, when rows have at most 16 words. */
+export const shelvedBlockBytes = 4 * cellsEach
 /** Numbers of blocks that a file has in a cache, at most. */
 const blocksMax = 0x10_0000
 
@@ -150,8 +150,6 @@ export class ShelvedRows {
   /** Header, CRCs and filter. */
   readonly #head: Uint32Array
   readonly #filter: Uint32Array
-  /** The block that was asked for last: several words of a row are. */
-  #newest: readonly [number: number, words: Uint32Array] | undefined
 
   private constructor(source: RowSource, head: Uint32Array, cache: BlockCache, file: number) {
     this.#source = source
@@ -199,7 +197,7 @@ export class ShelvedRows {
     return this.#rowBlock(row)[this.#inBlock(row) + word]!
   }
 
-  /** The 16 bytes of a key, as a view that is not to be changed. Throws as `word`. */
+  /** The 16 bytes of a key, as a view that is not to be changed, and valid until another row is read. Throws as `word`. */
   key(row: number): Buffer {
     const { buffer, byteOffset } = this.#rowBlock(row)
     return Buffer.from(buffer, byteOffset + 4 * this.#inBlock(row), 4 * keyWords)
@@ -258,23 +256,16 @@ export class ShelvedRows {
 
   /** `number`: among the CRCs; `block`: among those of its kind, which begin at `from` and have `count` words each. */
   #block(number: number, from: number, count: number, block: number): Uint32Array {
-    if (this.#newest?.[0] === number) return this.#newest[1]
-    const words =
-      this.#cache.touch(this.#firstBlock + number) ?? this.#readBlock(number, from + 4 * count * block, count)
-    this.#newest = [number, words]
-    return words
+    const inCache = this.#firstBlock + number
+    const read = (into: Buffer): void => this.#readBlock(number, from + 4 * count * block, into)
+    return this.#cache.get(inCache) ?? this.#cache.read(inCache, 4 * count, read)
   }
 
-  #readBlock(number: number, at: number, count: number): Uint32Array {
-    const read = Buffer.from(new ArrayBuffer(4 * count))
-    const problem = this.#problemOf(number, at, read)
-    if (problem !== undefined) {
-      this.#source.unsound(problem)
-      throw problem
-    }
-    const words = new Uint32Array(read.buffer)
-    this.#cache.set(this.#firstBlock + number, words)
-    return words
+  #readBlock(number: number, at: number, into: Buffer): void {
+    const problem = this.#problemOf(number, at, into)
+    if (problem === undefined) return
+    this.#source.unsound(problem)
+    throw problem
   }
 
   /** Fills `read` from `at`. */

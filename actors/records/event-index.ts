@@ -343,7 +343,7 @@ export class EventIndex {
     return this.count === 0 ? 0 : this.at(this.count - 1)
   }
 
-  /** The 16-byte id of a slot, as a view that is good until the next add. */
+  /** The 16-byte id of a slot, as a view that is good until the next add or read of another event. */
   id(slot: number): Buffer {
     const { from, ids } = this.#recent
     return slot < from ? this.#old!.id(slot) : ids.id(slot - from)

@@ -89,7 +89,7 @@ export class OldEvents {
     links.set(slot, to)
   }
 
-  /** The 16 bytes of an id, not to be changed. */
+  /** The 16 bytes of an id, not to be changed, and valid until another old event is read. */
   id(slot: number): Buffer {
     return this.#rows(slot).key(slot % this.shelf.eventsEach)
   }

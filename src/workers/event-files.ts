@@ -2,9 +2,9 @@
 
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import { type EventShelf, type OldFile, oldPlan } from '../../actors/records/old-events.ts'
-import { BoundedMap } from '../../storage/bounded-map.ts'
+import { BlockCache } from '../../storage/block-cache.ts'
 import type { DiskFile } from '../../storage/disk.ts'
-import { markEnding, markOf, type RowSource, ShelvedRows } from '../../storage/shelved-rows.ts'
+import { markEnding, markOf, type RowSource, ShelvedRows, shelvedBlockBytes } from '../../storage/shelved-rows.ts'
 import { oldEventsSuffix } from '../board-directory.ts'
 import { ShelfFiles } from './shelf-files.ts'
 import type { ThreadPlatform } from './thread.ts'
@@ -20,7 +20,7 @@ export class EventFiles implements EventShelf {
   readonly eventsEach: number
   readonly #place: Place
   readonly #files: ShelfFiles
-  readonly #cache = new BoundedMap<number, Uint32Array>(blocksInMemory)
+  readonly #cache = new BlockCache(blocksInMemory, shelvedBlockBytes)
   readonly #open: DiskFile[] = []
   /** Files that were opened, ever: each has a number of its own in the cache. */
   #opened = 0

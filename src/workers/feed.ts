@@ -129,6 +129,7 @@ class FeedFollower {
         if (this.#isLive) this.#note(record, change)
       },
     })
+    snapshots.holds(this.#feed.state.board.change)
     this.#trees = new Trees(data, logDirectory(data.dataDirectory), this.#feed.book, log)
     this.#answers = new FeedAnswers({ feed: this.#feed, trees: this.#trees, vkeys, ...data })
     this.#publisher = new Publisher(data.report, this.#answers.context, (live) =>
@@ -188,7 +189,7 @@ class FeedFollower {
     this.#feed.follow(this.#durable)
     // Of a frame whose records are damaged nothing was applied, but its head is signed all the same.
     if (this.#isLive) this.#tellHead(this.#feed.state.board.change)
-    this.#snapshots.after(this.#feed.applied, (isLive) => this.#feed.pack(isLive))
+    this.#snapshots.after(this.#feed.applied, (isLive) => this.#feed.pack(isLive), this.#feed.state.board.change)
     if (!this.#isLive || this.#changed.size + this.#handles.length === 0) return
     const pushed = { ...this.#publisher.take(), followed: this.#publisher.followed(this.#changed.keys()) }
     const news: FeedNews = ['changed', [...this.#changed], this.#handles, this.#people, pushed]

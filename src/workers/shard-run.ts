@@ -165,6 +165,7 @@ export class ShardRun {
     this.#events = new EventFiles({ clock, disk, random, report, directory }, data.recentEvents)
     this.#shard = new Shard(this.#shardOptions(shelf))
     this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
+    this.#keepSnapshot(opened)
     this.#compactor = new Compactor({
       shard: data.number,
       journal: this.#journal,
@@ -199,6 +200,11 @@ export class ShardRun {
     this.#mark.close()
   }
 
+  /** Of the state after frame `seq`, when it is time for one. */
+  #keepSnapshot(seq: number): void {
+    this.#snapshots.after(seq, (isLive) => this.#shard.pack(isLive))
+  }
+
   #timeoutsHeldAt(): number | undefined {
     return timeoutsHeldAt(this.#data.hold, this.#here.clock.wallSeconds())
   }
@@ -217,7 +223,7 @@ export class ShardRun {
         const held = this.#held
         this.#held = []
         for (const show of held) show()
-        this.#snapshots.after(seq, (isLive) => this.#shard.pack(isLive))
+        this.#keepSnapshot(seq)
         this.#mark.after()
         this.#news.afterTurn(acted)
       },

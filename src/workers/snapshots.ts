@@ -1,13 +1,15 @@
 /**
- * When a thread keeps a snapshot: every so many frames, beside its work, and when it stops. A snapshot that cannot be kept is no
- * fault.
+ * When a thread keeps a snapshot: every so many records, beside its work, at once after a start that read as many, and when it stops.
+ * A snapshot that cannot be kept is no fault.
  */
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import { checkReached, type Image, loadNewest, type Snapshot, SnapshotWriter, save } from '../../storage/snapshot.ts'
 import type { ThreadPlatform } from './thread.ts'
 
-/** Replaying this many frames takes about a second. */
-const framesBetween = 200_000
+/** Replaying this many records takes about a second. */
+const recordsBetween = 200_000
+/** As many of them as this share of all: what a large board has to write for each record stays bounded. */
+const shareBetween = 1 / 32
 /** Between two pieces of a snapshot that is written beside the work: the disk is there for posts first. */
 const pauseMs = 4
 
@@ -22,6 +24,8 @@ export class SnapshotKeeper {
   readonly #reached: number
   /** Newest frame of the last one that was kept or begun here, or was found and is of use; 0: there is none. */
   #kept: number
+  /** How many records that one has. */
+  #recordsKept: number
   /** What is being written. */
   #writer: SnapshotWriter | undefined
   #stopStep: Cancel = () => {}
@@ -44,6 +48,7 @@ export class SnapshotKeeper {
     this.#found = journalId === undefined ? undefined : loadNewest(here.disk, directory, journalId, onUnreadable)
     this.#reached = this.#found?.seq ?? 0
     this.#kept = this.#reached
+    this.#recordsKept = this.#reached
   }
 
   /**
@@ -54,8 +59,13 @@ export class SnapshotKeeper {
     const found = this.#found
     this.#found = undefined
     const made = found === undefined ? undefined : use(found)
-    if (made === undefined) this.#kept = 0
+    if (made === undefined) this.#kept = this.#recordsKept = 0
     return made
+  }
+
+  /** What was found, or nothing, has so many records: for journals whose frames have many each. */
+  holds(records: number): void {
+    this.#recordsKept = records
   }
 
   /** The journal is open now: before this nothing that was found may be used. Throws Damage. */
@@ -66,10 +76,15 @@ export class SnapshotKeeper {
     if (this.#reached > 0) checkReached(this.#directory, this.#reached, durable)
   }
 
-  /** Begins one when enough has happened since the last: `pack(true)` gives an image that does not change while it is written. */
-  after(seq: number, pack: (isLive: boolean) => Image): void {
-    if (this.#writer !== undefined || seq - this.#kept < framesBetween) return
+  /**
+   * Begins one when there are enough `records` that the last has not: `pack(true)` gives an image that does not change while it is
+   * written.
+   */
+  after(seq: number, pack: (isLive: boolean) => Image, records = seq): void {
+    if (this.#writer !== undefined) return
+    if (records - this.#recordsKept < Math.max(recordsBetween, records * shareBetween)) return
     this.#kept = seq
+    this.#recordsKept = records
     this.#trying(seq, () => {
       const { disk } = this.#here
       this.#writer = new SnapshotWriter(disk, this.#directory, { journalId: this.#journalId!, seq, ...pack(true) })

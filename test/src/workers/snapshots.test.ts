@@ -33,6 +33,24 @@ test('it is kept beside the work, one at a time, and the next when as much has h
   expect(readdirSync(directory)).toHaveLength(2)
 })
 
+test('a large board keeps one when a thirty-second of all its records is new', async () => {
+  const { keeper, newest } = opened()
+  const all = 32_000_000
+  keeper.after(all, () => image('first'))
+  await vi.waitFor(() => expect(newest()).toBe('first'), patience)
+  keeper.after(all + 1_000_000, quiet)
+  keeper.after(all + 1_040_000, () => image('second'))
+  await vi.waitFor(() => expect(newest()).toBe('second'), patience)
+})
+
+test('where frames have many records each, those are counted', async () => {
+  const { keeper, newest } = opened()
+  keeper.holds(500_000)
+  keeper.after(100, quiet, 699_999)
+  keeper.after(101, () => image('counted'), 700_000)
+  await vi.waitFor(() => expect(newest()).toBe('counted'), patience)
+})
+
 test('a stop meanwhile keeps what is newest, also of the same frame', async () => {
   for (const seq of [200_000, 200_500]) {
     const { directory, keeper, newest } = opened()

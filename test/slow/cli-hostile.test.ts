@@ -16,6 +16,7 @@ import { formatVkey, KEY_TYPE, keyIdOf, signNote } from '../../storage/note.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -166,7 +167,7 @@ describe('whatever stands in any place of a JSON answer', () => {
     for (const [path, answer] of answers) {
       // What commands read of the capabilities stands near their beginning.
       const places = placesIn(answer).filter((place) => path !== '/capabilities' || isRead(place))
-      for (const [n, place] of places.entries())
+      for (const [n, place] of drawn([...places.entries()]))
         for (const to of alike.includes(name) && n % 72 !== 0 ? [] : some(n)) {
           change = (url, body) =>
             pathOf(url) === path

@@ -13,6 +13,7 @@ import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments } from '../../storage/segment.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
+import { shareOf } from '../support/drawn.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
 import { setups, World } from '../support/operation-setups.ts'
 import { type FramePlace, sealedFrames } from '../support/sealed-frames.ts'
@@ -115,7 +116,7 @@ function someActs(count: number): Place[] {
 }
 
 test('a changed byte in any record: every list is answered, and no thread ends', async () => {
-  for (const place of someActs(60)) {
+  for (const place of someActs(shareOf(60))) {
     const at = random(100_000)
     flip(place, at)
     expect(await faultsBeside(place), `byte ${at} of the record at ${place.offset} of ${place.path}`).toEqual([])
@@ -126,7 +127,7 @@ test('a changed byte in any record: every list is answered, and no thread ends',
 
 test('a changed byte in any record, found at a start: the board runs', async () => {
   client.close()
-  for (const place of someActs(8)) {
+  for (const place of someActs(shareOf(8))) {
     expect((await board.stop()).code).toBe(0)
     const at = random(100_000)
     flip(place, at)

@@ -15,6 +15,7 @@ import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { drawn, shareOf } from '../support/drawn.ts'
 import { Heads, logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 import { patience } from '../support/patience.ts'
@@ -136,7 +137,7 @@ describe('derived files', () => {
   })
 
   test('a nodes.bin that is cut short anywhere is rebuilt', async () => {
-    for (const share of [0, 0.3, 0.99]) {
+    for (const share of drawn([0, 0.3, 0.99])) {
       const directory = copy()
       const path = join(directory, 'log', 'nodes.bin')
       truncateSync(path, Math.floor(statSync(path).size * share))
@@ -146,7 +147,7 @@ describe('derived files', () => {
 
   test('a nodes.bin with a changed byte anywhere costs no proof; where the log goes on from, it is rebuilt at start', async () => {
     const size = statSync(join(made, 'log', 'nodes.bin')).size
-    for (const offset of [0, 40, size >> 1, size - 1]) {
+    for (const offset of drawn([0, 40, size >> 1, size - 1])) {
       const directory = copy()
       const path = join(directory, 'log', 'nodes.bin')
       const right = readFileSync(path)
@@ -156,30 +157,34 @@ describe('derived files', () => {
     }
   })
 
-  test.each([
-    ['has its first leaf changed', (path: string, _size: number) => flipByte(path, 0)],
-    ['has a byte in its middle changed', (path: string, size: number) => flipByte(path, size >> 1)],
-    ['has its last byte changed', (path: string, size: number) => flipByte(path, size - 1)],
-    ['is cut short', (path: string, size: number) => truncateSync(path, size >> 1)],
-    ['becomes zeros', (path: string, size: number) => writeFileSync(path, Buffer.alloc(size))],
-  ])('nodes.bin %s while the board runs: it costs no proof and no process, and is mended', async (_what, harm) => {
-    const directory = copy()
-    const path = join(directory, 'log', 'nodes.bin')
-    const board = await startBoard({ directory, env })
-    const client = await Client.of(board)
-    const right = readFileSync(path)
-    harm(path, right.length)
-    await Promise.all([...ledger.acknowledged.keys()].map((id) => proveEvent(client, ledger.key, id)))
-    expect((await takeExport(client, ledger.key)).sha256).toBe(exported)
-    expect(readFileSync(path).equals(right)).toBe(true)
-    const leaves = ledger.heads.largest
-    expect((await client.post(person('ada'), { room: 'a', text: 'it goes on' })).status).toBe(200)
-    client.close()
-    expect((await board.stop()).code).toBe(0)
-    const said = board.lines.map((line) => JSON.parse(line) as Record<string, unknown>)
-    const mended = said.filter(({ event }) => event === 'log.tree.mended')
-    expect(mended).toMatchObject([{ level: 'warn', path, leaves }])
-  })
+  const harms: readonly (readonly [what: string, harm: (path: string, size: number) => void])[] = [
+    ['has its first leaf changed', (path) => flipByte(path, 0)],
+    ['has a byte in its middle changed', (path, size) => flipByte(path, size >> 1)],
+    ['has its last byte changed', (path, size) => flipByte(path, size - 1)],
+    ['is cut short', (path, size) => truncateSync(path, size >> 1)],
+    ['becomes zeros', (path, size) => writeFileSync(path, Buffer.alloc(size))],
+  ]
+  test.each(drawn(harms))(
+    'nodes.bin %s while the board runs: it costs no proof and no process, and is mended',
+    async (_what, harm) => {
+      const directory = copy()
+      const path = join(directory, 'log', 'nodes.bin')
+      const board = await startBoard({ directory, env })
+      const client = await Client.of(board)
+      const right = readFileSync(path)
+      harm(path, right.length)
+      await Promise.all([...ledger.acknowledged.keys()].map((id) => proveEvent(client, ledger.key, id)))
+      expect((await takeExport(client, ledger.key)).sha256).toBe(exported)
+      expect(readFileSync(path).equals(right)).toBe(true)
+      const leaves = ledger.heads.largest
+      expect((await client.post(person('ada'), { room: 'a', text: 'it goes on' })).status).toBe(200)
+      client.close()
+      expect((await board.stop()).code).toBe(0)
+      const said = board.lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+      const mended = said.filter(({ event }) => event === 'log.tree.mended')
+      expect(mended).toMatchObject([{ level: 'warn', path, leaves }])
+    },
+  )
 
   test('snapshots with changed bytes are thrown away', async () => {
     const directory = copy()
@@ -274,7 +279,7 @@ describe('segments', () => {
     'an older segment of %s with one changed byte: the start is refused with path and offset',
     async (part) => {
       const names = logsOf(join(made, part)).slice(0, -1)
-      for (let round = 0; round < 6; round += 1) {
+      for (let round = 0; round < shareOf(6); round += 1) {
         const directory = copy()
         const path = join(directory, part, names[random(names.length)]!)
         const offset = random(statSync(path).size)
@@ -297,7 +302,8 @@ describe('segments', () => {
       const name = logsOf(join(made, part)).at(-1)!
       const { size } = statSync(join(made, part, name))
       let started = 0
-      const cuts = [0, 1, 40, 64, 100, size - 1, size - 5, size - 60, ...Array.from({ length: 5 }, () => random(size))]
+      const ends = [0, 1, 40, 64, 100, size - 1, size - 5, size - 60]
+      const cuts = drawn([...ends, ...Array.from({ length: 5 }, () => random(size))])
       for (const cut of cuts) {
         const directory = copy()
         truncateSync(join(directory, part, name), cut)
@@ -320,7 +326,7 @@ describe('segments', () => {
   )
 
   test('bytes of a batch that never ended are cut off behind the newest frame and kept aside, zeros are cut off', async () => {
-    for (const tail of [Buffer.alloc(4096), Buffer.from('half a frame')]) {
+    for (const tail of drawn([Buffer.alloc(4096), Buffer.from('half a frame')])) {
       for (const part of ['shard-00', 'log']) {
         const directory = copy()
         const path = join(directory, part, logsOf(join(directory, part)).at(-1)!)

@@ -5,6 +5,7 @@ import { type RefusalCode, statusOf } from '../../actors/kernel/refusals.ts'
 import { operationByName, operations } from '../../actors/operations.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type Fields, freshNonce, now, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { setups, World } from '../support/operation-setups.ts'
 import { ways } from '../support/refusal-ways.ts'
 
@@ -72,64 +73,67 @@ describe.each(Object.entries(ways))('%s', (name, codes) => {
   )
 })
 
-describe.each(operations.map((each) => [each.name, each] as const))('%s, whatever it does,', (name, operation) => {
-  const ready = async () => {
-    const { meanwhile, ...found } = await setups[name]!(world)
-    return found
-  }
-
-  test('is refused when the signature is of another, by its length and hash', async () => {
-    const { signer, fields = {} } = await ready()
-    const { proof, ...command } = { ...operation.example, ...fields } as Record<string, string>
-    const other = JSON.parse(client.sign(signer, command as Fields).body) as { signature: string }
-    const mine = JSON.parse(client.sign(signer, command as Fields).body) as object
-    expectRefusal(await client.send(JSON.stringify({ ...mine, signature: other.signature })), 'bad_signature')
-  })
-
-  test('is refused when it was signed too long ago', async () => {
-    const found = await ready()
-    if (hasProof(operation)) return
-    expectRefusal(await world.send(operation, { ...found, signing: { timestamp: now() - 400 } }), 'stale_timestamp')
-  })
-
-  test('is refused with a field that it does not take', async () => {
-    const taken = new Set<string>([...operation.required, ...operation.optional])
-    const strange = ['amount', 'handle', 'filename'].find((field) => !taken.has(field))!
-    const value = strange === 'amount' ? 7 : 'x1'
-    const { signer, fields } = await ready()
-    expectRefusal(await world.send(operation, { signer, fields: { ...fields, [strange]: value } }), 'unknown_field')
-  })
-
-  test('is refused without what it needs', async () => {
-    const { signer, fields = {} } = await ready()
-    for (const required of operation.required) {
-      const { proof, ...command } = { ...operation.example, ...fields, [required]: '' } as Record<string, string>
-      expectRefusal(await client.command(signer, without(command, required)), 'missing_field')
+describe.each(drawn(operations).map((each) => [each.name, each] as const))(
+  '%s, whatever it does,',
+  (name, operation) => {
+    const ready = async () => {
+      const { meanwhile, ...found } = await setups[name]!(world)
+      return found
     }
-  })
 
-  test('is refused to whoever does not sign it, where it must be signed', async () => {
-    if (isSigned(operation)) expectRefusal(await client.send(JSON.stringify(operation.example)), 'unsigned')
-  })
-
-  test('is done once for a nonce or a request_id, where it writes', async () => {
-    if (operation.kind !== 'write' || hasProof(operation)) return
-    const found = await ready()
-    const nonce = freshNonce()
-    const request = freshNonce()
-    const first = await world.send(operation, {
-      ...found,
-      fields: { ...found.fields, request_id: request },
-      signing: { nonce },
+    test('is refused when the signature is of another, by its length and hash', async () => {
+      const { signer, fields = {} } = await ready()
+      const { proof, ...command } = { ...operation.example, ...fields } as Record<string, string>
+      const other = JSON.parse(client.sign(signer, command as Fields).body) as { signature: string }
+      const mine = JSON.parse(client.sign(signer, command as Fields).body) as object
+      expectRefusal(await client.send(JSON.stringify({ ...mine, signature: other.signature })), 'bad_signature')
     })
-    expect([first.status, first.text.slice(0, 12)]).toEqual([200, '{"ok":true,"'])
-    const again = await world.send(operation, { ...found, fields: { ...found.fields, request_id: request } })
-    expect([again.status, again.data.receipt?.duplicate]).toEqual([200, true])
-    expect(again.data.receipt?.event_id).toBe(first.data.receipt?.event_id)
-    const other = { ...found.fields, request_id: freshNonce() }
-    expectRefusal(await world.send(operation, { ...found, fields: other, signing: { nonce } }), 'nonce_reused')
-  })
-})
+
+    test('is refused when it was signed too long ago', async () => {
+      const found = await ready()
+      if (hasProof(operation)) return
+      expectRefusal(await world.send(operation, { ...found, signing: { timestamp: now() - 400 } }), 'stale_timestamp')
+    })
+
+    test('is refused with a field that it does not take', async () => {
+      const taken = new Set<string>([...operation.required, ...operation.optional])
+      const strange = ['amount', 'handle', 'filename'].find((field) => !taken.has(field))!
+      const value = strange === 'amount' ? 7 : 'x1'
+      const { signer, fields } = await ready()
+      expectRefusal(await world.send(operation, { signer, fields: { ...fields, [strange]: value } }), 'unknown_field')
+    })
+
+    test('is refused without what it needs', async () => {
+      const { signer, fields = {} } = await ready()
+      for (const required of operation.required) {
+        const { proof, ...command } = { ...operation.example, ...fields, [required]: '' } as Record<string, string>
+        expectRefusal(await client.command(signer, without(command, required)), 'missing_field')
+      }
+    })
+
+    test('is refused to whoever does not sign it, where it must be signed', async () => {
+      if (isSigned(operation)) expectRefusal(await client.send(JSON.stringify(operation.example)), 'unsigned')
+    })
+
+    test('is done once for a nonce or a request_id, where it writes', async () => {
+      if (operation.kind !== 'write' || hasProof(operation)) return
+      const found = await ready()
+      const nonce = freshNonce()
+      const request = freshNonce()
+      const first = await world.send(operation, {
+        ...found,
+        fields: { ...found.fields, request_id: request },
+        signing: { nonce },
+      })
+      expect([first.status, first.text.slice(0, 12)]).toEqual([200, '{"ok":true,"'])
+      const again = await world.send(operation, { ...found, fields: { ...found.fields, request_id: request } })
+      expect([again.status, again.data.receipt?.duplicate]).toEqual([200, true])
+      expect(again.data.receipt?.event_id).toBe(first.data.receipt?.event_id)
+      const other = { ...found.fields, request_id: freshNonce() }
+      expectRefusal(await world.send(operation, { ...found, fields: other, signing: { nonce } }), 'nonce_reused')
+    })
+  },
+)
 
 /** A second key signs the same bytes: what is signed anew needs a proof of its own. */
 const hasProof = ({ required }: Operation): boolean => required.includes('proof')

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person, seedOf } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { missingFirefox, named, openFirefox, savedFile, schemes, worded } from '../support/firefox.ts'
 import { patience } from '../support/patience.ts'
 
@@ -66,7 +67,7 @@ const putFile = async (page: Page, label: string, path: string) => {
 }
 
 describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefox)}`, () => {
-  test.each(schemes)(
+  test.each(drawn(schemes))(
     'a newcomer posts, replies, votes, edits, attaches and follows, in the %s theme',
     async (scheme) => {
       const page = await openFirefox(scheme, widths[scheme])
@@ -141,7 +142,7 @@ describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefo
     },
   )
 
-  test.each(schemes)('a moderator hides a post and suspends its author, in the %s theme', async (scheme) => {
+  test.each(drawn(schemes))('a moderator hides a post and suspends its author, in the %s theme', async (scheme) => {
     const spammer = person(`firefox spammer ${scheme}`)
     const spam = (await client.post(spammer, { room: 'lobby', text: `Buy now, ${scheme}` })).data.event_id!
     await client.command(ada, { operation: 'report', event_id: spam, reason: 'advertising' })

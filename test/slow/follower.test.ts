@@ -13,6 +13,7 @@ import { blobOf, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { delegated } from '../support/delegations.ts'
+import { drawn } from '../support/drawn.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { HookTarget } from '../support/hook-target.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
@@ -39,7 +40,7 @@ const kinds = [
   { shards: '2', engine: 'node' },
 ]
 
-describe.each(kinds)('over HTTP alone, $shards shards, engine $engine', ({ shards, engine }) => {
+describe.each(drawn(kinds))('over HTTP alone, $shards shards, engine $engine', ({ shards, engine }) => {
   const directory = boardDirectory()
   let replicas: Replicas
   let leader: Board

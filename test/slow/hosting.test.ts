@@ -14,6 +14,7 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type BlobJson, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Client, type Fields, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { patience } from '../support/patience.ts'
 import { type ProxyName, ProxyProgram, proxies, siteName } from '../support/proxy.ts'
 import { type RawConnection, rawRequest } from '../support/raw-http.ts'
@@ -33,7 +34,9 @@ const limits = {
 const names = Object.keys(proxies) as ProxyName[]
 const missing = names.map((name) => missingProgram(name)).find((note) => note !== undefined)
 
-describe.skipIf(skipWithout(missing)).each(names.flatMap((name) => [[name, 'uws'] as const, [name, 'node'] as const]))(
+describe
+  .skipIf(skipWithout(missing))
+  .each(names.flatMap((name) => drawn([[name, 'uws'] as const, [name, 'node'] as const])))(
   `%s before a board on %s${skipNote(missing)}`,
   (name, engine) => {
     let board: Board

@@ -13,6 +13,7 @@ import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
 import { person } from '../support/client.ts'
 import { corpus, corpusTexts } from '../support/corpus.ts'
 import { cuttable } from '../support/cuttable.ts'
+import { drawn } from '../support/drawn.ts'
 import { ada, fillBoard, payloads, type Shown } from '../support/shown-board.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -234,7 +235,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
   test.each(themes)('axe-core finds nothing wrong on any page, %s', async (colorScheme) => {
     const page = await openPage({ colorScheme, viewport: widths.desktop, bypassCSP: true })
     const wrong: string[] = []
-    for (const path of [...shown.paths, '/nowhere']) {
+    for (const path of drawn([...shown.paths, '/nowhere'])) {
       await page.goto(board.address + path)
       if (path.startsWith('/embed')) await page.locator('[role=log] li').first().waitFor()
       await page.evaluate(axe)

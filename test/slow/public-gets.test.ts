@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
 import { pages } from '../../src/board/pages.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { drawn } from '../support/drawn.ts'
 import { faultsOf } from '../support/json-schema.ts'
 import { fillBoard } from '../support/shown-board.ts'
 
@@ -142,7 +143,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
 
   async function bad(urls: readonly string[]): Promise<string[]> {
     const found: string[] = []
-    const left = [...new Set(urls)].values()
+    const left = drawn([...new Set(urls)]).values()
     const worker = async (): Promise<void> => {
       for (const url of left) {
         // Of a poll that waits and of a stream the status is enough; a wait for news ends at once.

@@ -15,6 +15,7 @@ import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } fr
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { damagesOf } from '../support/fsck-damage.ts'
 
@@ -216,7 +217,7 @@ test('of several shards: a copy that went on by itself, though what is private c
   expect(await refusedAsForeign(one, '2')).toContain('is not the one that the signed log was made from')
 })
 
-test.each(['1', '2'])(
+test.each(drawn(['1', '2']))(
   'a journal that is not there is refused before another begins in its place, on a board of %s shards',
   async (shards) => {
     const made = shards === '2' ? killed : await boardOf(1)

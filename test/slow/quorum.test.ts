@@ -6,6 +6,7 @@ import { parseHeader } from '../../src/replication/batch.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { NatsCluster, sealOf } from '../support/nats-cluster.ts'
 import { patience } from '../support/patience.ts'
 import { StreamReader } from '../support/stream-reader.ts'
@@ -48,7 +49,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
   })
   afterAll(() => cluster.stop())
 
-  describe.each(placements)('placed as $placement, $shards shards', ({ placement, shards, engine }) => {
+  describe.each(drawn(placements))('placed as $placement, $shards shards', ({ placement, shards, engine }) => {
     const setting = { service: `quorum-${placement}`, directory: boardDirectory() }
     const env = () => ({
       ...cluster.env,

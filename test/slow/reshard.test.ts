@@ -12,6 +12,7 @@ import { operations } from '../../actors/operations.ts'
 import { story, unpackBoard } from '../fixtures/fixture.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { HookTarget } from '../support/hook-target.ts'
 import { setups, World } from '../support/operation-setups.ts'
 import { program } from '../support/program.ts'
@@ -208,7 +209,7 @@ test('webhooks go on where they were: nothing is sent twice, and what was sent c
 test('killed at any moment, the next start has a whole board', async () => {
   const told = story()
   const ends = new Set<number>()
-  for (const delayMs of [150, 400, 700]) {
+  for (const delayMs of drawn([150, 400, 700])) {
     const path = boardDirectory()
     unpackBoard(path)
     const child = spawn(process.execPath, [program, 'reshard', '--shards', '5', '--data', path], { stdio: 'ignore' })

@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 
@@ -116,7 +117,7 @@ describe.skipIf(skipWithout(missing))(`with failing system calls${skipNote(missi
       ...upTo(12).map((when) => ({ call: 'fsync', when })),
       ...upTo(4).map((when) => ({ call: 'rename', when })),
     ]
-    await inPairs([...firsts.entries()], async ([index, { call, when }]) => {
+    await inPairs(drawn([...firsts.entries()]), async ([index, { call, when }]) => {
       const directory = join(boardDirectory(), 'board')
       await kill(directory, { call }, when)
       const next = second[index]
@@ -138,15 +139,15 @@ describe.skipIf(skipWithout(missing))(`with failing system calls${skipNote(missi
   })
 
   test('killed at many of the first 16 syncs of its shard and of its log it keeps what it acknowledged', async () => {
-    const numbers = [...upTo(6), 9, 12, 16]
+    const numbers = drawn([...upTo(6), 9, 12, 16])
     await inPairs(['shard-00', 'log'], (part) => killAtEach({ env: {}, call: 'fdatasync', part, numbers }))
   })
 
   test('killed at any call while it seals segments and begins new ones it keeps what it acknowledged', async () => {
     const sweeps: readonly Sweep[] = [
-      { env: rolling, call: 'fsync', numbers: upTo(8) },
-      { env: rolling, call: 'fdatasync', numbers: [1, 2, 5, 12, 40, 80] },
-      { env: rolling, call: 'rename', numbers: upTo(5) },
+      { env: rolling, call: 'fsync', numbers: drawn(upTo(8)) },
+      { env: rolling, call: 'fdatasync', numbers: drawn([1, 2, 5, 12, 40, 80]) },
+      { env: rolling, call: 'rename', numbers: drawn(upTo(5)) },
     ]
     await inPairs(sweeps, killAtEach)
   })
@@ -173,7 +174,7 @@ describe.skipIf(skipWithout(missing))(`with failing system calls${skipNote(missi
     },
   )
 
-  test.each([2, 4, 7])(
+  test.each(drawn([2, 4, 7]))(
     'when the disk is full in the middle of a write (ENOSPC from number %i on) nothing is acknowledged that is not there',
     async (when) => {
       const directory = boardDirectory()

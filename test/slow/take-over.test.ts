@@ -12,6 +12,7 @@ import { blobOf, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
 import { type Box, makeBoxes } from '../support/boxes.ts'
 import { Client, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { HookTarget } from '../support/hook-target.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
@@ -35,7 +36,7 @@ describe.skipIf(skipWithout(missing))(`a board with a second box${skipNote(missi
     { placement: 'back', shards: '1', engine: 'uws' },
     { placement: 'threads', shards: '2', engine: 'node' },
   ]
-  describe.each(kinds)('that answers by itself, placed as $placement', ({ placement, shards, engine }) => {
+  describe.each(drawn(kinds))('that answers by itself, placed as $placement', ({ placement, shards, engine }) => {
     let first: Box
     let second: Box
     let leader: Board

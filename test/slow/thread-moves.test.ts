@@ -14,6 +14,7 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
 import { button, complaintsOf, missingBrowser, openPage, picture } from '../support/browser.ts'
 import { Client, person, type Signed } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { damagesOf } from '../support/fsck-damage.ts'
 import { call, OauthClient } from '../support/oauth-client.ts'
 import { program } from '../support/program.ts'
@@ -61,7 +62,7 @@ const journals = [
   ['the log', 'log'],
 ] as const
 
-test.skipIf(skipWithout(missingProgram('strace'))).each(journals)(
+test.skipIf(skipWithout(missingProgram('strace'))).each(drawn(journals))(
   'kills at the syncs of the journal of %s leave each move whole or not there',
   async (_name, part) => {
     const directory = boardDirectory()

@@ -10,6 +10,7 @@ import { importTools } from '../../src/cli/tools-import.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
 import { realData } from '../support/real-data.ts'
 
@@ -23,7 +24,7 @@ describe.skipIf(lists.isAbsent)(`real lists${lists.note}`, () => {
   let client: Client
   let ids: string[]
   /** Those whose pages are opened: all with characters that are rare in ids, and a twelfth of the others, chosen anew each time. */
-  let opened: string[]
+  let opened: readonly string[]
   /** By id, where its page opens. */
   const addresses = new Map<string, string>()
 
@@ -50,7 +51,7 @@ describe.skipIf(lists.isAbsent)(`real lists${lists.note}`, () => {
         .map((line) => (JSON.parse(line) as { id: string }).id),
     )
     const random = randomFrom(chooseSeed('tools whose pages are opened'))
-    opened = ids.filter((id) => !/^[\w./:-]+$/.test(id) || random(12) === 0)
+    opened = drawn(ids.filter((id) => !/^[\w./:-]+$/.test(id) || random(12) === 0))
   })
   afterAll(async () => {
     client?.close()

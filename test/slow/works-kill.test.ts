@@ -13,6 +13,7 @@ import { missingProgram } from '../peers/peers.ts'
 import { Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
 import { Bounty, type WorkJson } from '../support/bounty.ts'
 import { Client, type Fields, freshNonce, person, type Signed } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { damagesOf } from '../support/fsck-damage.ts'
 import { randomFrom } from '../support/load.ts'
 
@@ -27,13 +28,13 @@ const roomName = Array.from({ length: 20 }, (_, n) => `hall-${n}`).find((name) =
 const closedRoom = Array.from({ length: 20 }, (_, n) => `shut-${n}`).find((name) => shardOf(name, 2) !== market)!
 
 /** How many syncs a life is, about. */
-const journals = [
+const journals = drawn([
   ['market', `shard-0${market}`, 2, 12],
   ['room', `shard-0${1 - market}`, 2, 10],
   ['log', 'log', 2, 12],
   ['only shard', 'shard-00', 1, 8],
   ['log of one shard', 'log', 1, 7],
-] as const
+] as const)
 
 type Life = {
   readonly work: string

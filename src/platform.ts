@@ -6,7 +6,7 @@ import type { FromThread, StartThread, Thread, ThreadStart, ThreadUsage } from '
 import type { Disk } from '../storage/disk.ts'
 import { machineDisk } from '../storage/machine-disk.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { threadFile } from './program.ts'
+import { entryBeside } from './program.ts'
 import type { StartPool } from './runtime/thread-pool.ts'
 import { youngGarbage } from './runtime/young-garbage.ts'
 
@@ -36,7 +36,7 @@ class WorkerThread implements Thread {
     file: URL,
     { name, data, ports, youngGenerationMb, oldGenerationMb, stackMb, isBackground = false }: ThreadStart,
   ) {
-    this.#worker = new Worker(threadFile('entry'), {
+    this.#worker = new Worker(entryBeside(file), {
       name,
       workerData: { file: file.href, data },
       transferList: ownPorts(ports),

@@ -8,7 +8,6 @@ export const threadNames = [
   'back',
   'clerk',
   'delivery',
-  'entry',
   'export-check',
   'feed',
   'following',
@@ -33,9 +32,13 @@ const extension = extname(import.meta.url)
 /** The command line, to be run in a process of its own. */
 export const programFile = fileURLToPath(fileOfProgram(`cli/main${extension}`))
 
-/** The entry file of a thread. */
+/** The file of a thread; what starts it as a thread of a board, `entry`, lies beside it. */
 export function threadFile(name: ThreadName): URL {
-  return fileOfProgram(`workers/${name}${extension}`)
+  return fileOfProgram(`workers/${extension === '.ts' ? '' : `${name}/`}${name}${extension}`)
+}
+
+export function entryBeside(thread: URL): URL {
+  return new URL(`entry${extension}`, thread)
 }
 
 /** A file of `src`, or what is in its place in `dist/`. */

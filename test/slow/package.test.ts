@@ -34,7 +34,7 @@ test('the package holds built code with declarations and source maps, texts for 
   expect(paths).toContain('dist/src/cli/main.js')
   // HOSTING.md names them.
   expect(paths).toContain('src/hosting/nginx.conf')
-  for (const thread of threadNames) expect(paths).toContain(`dist/src/workers/${thread}.js`)
+  for (const thread of threadNames) expect(paths).toContain(`dist/src/workers/${thread}/${thread}.js`)
   for (const asset of readdirSync(join(project, 'src/pages/assets')))
     expect(paths).toContain(`dist/src/pages/assets/${asset.replace(/\.ts$/, '.js')}`)
 })

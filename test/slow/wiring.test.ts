@@ -132,7 +132,7 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
 
 function compile(directory: string): string {
   const compiler = join(project, 'node_modules/typescript/bin/tsc')
-  const args = [compiler, '--noEmit', '-p', join(directory, 'src/tsconfig.build.json')]
+  const args = [compiler, '--noEmit', '-p', join(directory, 'tsconfig.of-these.json')]
   return spawnSync(process.execPath, args, { cwd: directory, encoding: 'utf8' }).stdout
 }
 
@@ -141,6 +141,8 @@ test('a missing decider, plan, read or service, and a misspelled code, name, arg
   for (const name of ['src', 'actors', 'storage', 'tsconfig.json', 'package.json'])
     cpSync(join(project, name), join(directory, name), { recursive: true })
   symlinkSync(join(project, 'node_modules'), join(directory, 'node_modules'))
+  const settings = { extends: './tsconfig.json', include: ['src', 'actors', 'storage'] }
+  writeFileSync(join(directory, 'tsconfig.of-these.json'), JSON.stringify(settings))
   expect(compile(directory)).toBe('')
   const expected = faults.map(({ what, file, from, to, reported }) => {
     const path = join(directory, file)
